@@ -1,0 +1,1 @@
+"""Compiling and loading kernels, memory: hardware, and nothing of graphs."""

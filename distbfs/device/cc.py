@@ -1,0 +1,203 @@
+"""Compile C kernels with the system compiler at first use and cache them by content.
+
+The key holds the source, the headers it includes, the definitions, the compiler and
+the processor, so one home folder may serve different machines.  Ranks that start
+together compile once: a lock per key, and a rename when the library is complete.
+
+Environment: ``DISTBFS_CC`` names the compiler (``none``: do without one),
+``DISTBFS_CACHE`` the folder for compiled kernels.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from distbfs.errors import CompilerMissing
+from distbfs.types import Array
+
+FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fopenmp", "-fno-math-errno")
+COMPILE_SECONDS = 120
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+@cache
+def find_compiler() -> str:
+    """Return the path of the C compiler; CompilerMissing where there is none."""
+    wanted = os.environ.get("DISTBFS_CC") or os.environ.get("CC")
+    if wanted == "none":
+        raise CompilerMissing("no C compiler: DISTBFS_CC is 'none'")
+    for name in [wanted] if wanted else ["cc", "gcc", "clang"]:
+        path = shutil.which(name)
+        if path:
+            return path
+    raise CompilerMissing(f"no C compiler: {wanted or 'cc, gcc, clang'} not found")
+
+
+@cache
+def compiler_version() -> str:
+    """Return the first line that the compiler prints of its version."""
+    done = subprocess.run(
+        [find_compiler(), "--version"], capture_output=True, text=True, check=False
+    )
+    return (done.stdout or done.stderr).partition("\n")[0].strip()
+
+
+@cache
+def processor() -> str:
+    """Return a text that changes with what ``-march=native`` would mean."""
+    with contextlib.suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        found = re.findall(r"^(?:model name|flags|Features)\s*:.*$", text, re.MULTILINE)
+        return "\n".join(sorted(set(found)))
+    return platform.processor() or platform.machine()
+
+
+def cache_folder() -> Path:
+    """Return a private folder for compiled kernels, made if need be."""
+    given = os.environ.get("DISTBFS_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME")
+    home = Path(base) if base else Path.home() / ".cache"
+    candidates = [Path(given)] if given else [home / "distbfs"]
+    candidates.append(Path(tempfile.gettempdir()) / f"distbfs-{os.getuid()}")
+    for folder in candidates:
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            usable = os.access(folder, os.W_OK | os.X_OK)
+            if usable and folder.stat().st_uid == os.getuid():
+                return folder
+    raise CompilerMissing("no folder for compiled kernels; set DISTBFS_CACHE")
+
+
+def source_closure(source: Path) -> list[Path]:
+    """Return a source and the headers that it includes by ``"name"``, in order."""
+    found: list[Path] = []
+    waiting = [source]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.append(path)
+        for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
+            waiting.append((path.parent / name).resolve())
+    return found
+
+
+def content_key(source: Path, definitions: Mapping[str, str | int]) -> str:
+    """Return the cache key of a kernel on this machine with this compiler."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in source_closure(source.resolve()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for part in (sorted(definitions.items()), FLAGS, compiler_version(), processor()):
+        digest.update(repr(part).encode() + b"\0")
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold a file lock where the file system has locks."""
+    with path.open("w") as handle:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def compile_to(source: Path, target: Path, definitions: Mapping[str, str | int]) -> None:
+    """Compile a source to a shared library that appears complete or not at all."""
+    macros = [f"-D{name}={value}" for name, value in definitions.items()]
+    handle, name = tempfile.mkstemp(suffix=".so", dir=target.parent)
+    os.close(handle)
+    message = ""
+    try:
+        for tune in (["-march=native"], ["-mcpu=native"], []):
+            command = [find_compiler(), *FLAGS, *tune, *macros, "-o", name, str(source)]
+            done = subprocess.run(
+                [*command, "-lm"],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=COMPILE_SECONDS,
+            )
+            if done.returncode == 0:
+                Path(name).chmod(0o700)
+                Path(name).replace(target)
+                return
+            message = message or done.stderr.strip()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        message = str(error)
+    finally:
+        Path(name).unlink(missing_ok=True)
+    first = next((x for x in message.splitlines() if "error" in x), message[:200])
+    raise CompilerMissing(f"{find_compiler()} cannot compile {source.name}: {first}")
+
+
+@cache
+def _load(source: Path, definitions: tuple[tuple[str, str | int], ...]) -> ctypes.CDLL:
+    given = dict(definitions)
+    folder = cache_folder()
+    key = content_key(source, given)
+    target = folder / f"{source.stem}-{key}.so"
+    if not target.exists():
+        with exclusive(folder / f"{key}.lock"):
+            if not target.exists():
+                compile_to(source, target, given)
+    try:
+        return ctypes.CDLL(str(target))
+    except OSError as error:
+        raise CompilerMissing(f"cannot load compiled {source.name}: {error}") from error
+
+
+def load(source: Path, **definitions: str | int) -> ctypes.CDLL:
+    """Return the library of a C source, compiled with ``-D`` definitions if need be.
+
+    Raises CompilerMissing, with the reason, where it cannot be compiled.
+    """
+    return _load(source, tuple(sorted(definitions.items())))
+
+
+def load_or_none(source: Path, **definitions: str | int) -> ctypes.CDLL | None:
+    """Return the library of a C source, or None where it cannot be compiled."""
+    try:
+        return load(source, **definitions)
+    except CompilerMissing:
+        return None
+
+
+def pointer(array: Array | None) -> ctypes.c_void_p:
+    """Return the address of a contiguous array for a C call (None: a null pointer)."""
+    if array is None:
+        return ctypes.c_void_p(None)
+    if not array.flags.c_contiguous:
+        raise ValueError("a kernel takes contiguous arrays only")
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def thread_count(requested: int = 0) -> int:
+    """Return the OpenMP threads to use: as requested, else what the process may use."""
+    if requested:
+        return requested
+    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0))
+
+
+def aligned_empty(shape: int, dtype: type[np.generic], boundary: int = 64) -> Array:
+    """Return an uninitialised one-dimensional array on a cache-line boundary."""
+    size = np.dtype(dtype).itemsize
+    raw = np.empty(shape * size + boundary, dtype=np.uint8)
+    start = -raw.ctypes.data % boundary
+    return raw[start : start + shape * size].view(dtype)

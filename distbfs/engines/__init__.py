@@ -1,0 +1,1 @@
+"""Per-device search engines."""

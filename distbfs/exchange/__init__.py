@@ -1,0 +1,1 @@
+"""Ranks, and what crosses parts at the end of a level."""

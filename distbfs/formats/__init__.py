@@ -1,0 +1,1 @@
+"""Readers of other people's files; one file per format."""

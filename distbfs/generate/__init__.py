@@ -1,0 +1,1 @@
+"""Edge tuples by (slice, seed)."""

@@ -1,0 +1,1 @@
+"""Rows, construction from tuples, relabelling, degree statistics."""

@@ -1,0 +1,77 @@
+"""Compressed sparse rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from distbfs.errors import InputError
+from distbfs.types import Array
+
+
+def index_dtype(largest: int) -> type[np.unsignedinteger]:
+    """Return uint32 where ``largest`` fits, else uint64."""
+    return np.uint32 if largest < 1 << 32 else np.uint64
+
+
+@dataclass(frozen=True)
+class CSR:
+    """Rows of column numbers.
+
+    ``offsets`` [rows + 1], uint32 or uint64, rises from 0 to the number of edges;
+    ``columns`` [edges], uint32 or uint64.
+    """
+
+    offsets: Array
+    columns: Array
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.offsets) - 1
+
+    @property
+    def edges(self) -> int:
+        """Number of stored directed edges."""
+        return len(self.columns)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both arrays, without the closing offset."""
+        return self.offsets.nbytes - self.offsets.itemsize + self.columns.nbytes
+
+    def degrees(self) -> Array:
+        """Return the row lengths, int64 [rows]."""
+        return np.diff(self.offsets.astype(np.int64))
+
+    def sources(self) -> Array:
+        """Return the row of each edge, int64 [edges]."""
+        return np.repeat(np.arange(self.rows, dtype=np.int64), self.degrees())
+
+    def check(self, columns_below: int) -> None:
+        """Raise InputError unless offsets rise from 0 and columns are in range."""
+        if len(self.offsets) == 0 or int(self.offsets[0]) != 0:
+            raise InputError("row offsets do not start at 0")
+        if np.any(self.offsets[1:] < self.offsets[:-1]):
+            raise InputError("row offsets do not rise")
+        if int(self.offsets[-1]) != len(self.columns):
+            raise InputError("the last row offset is not the number of columns")
+        if len(self.columns) and int(self.columns.max()) >= columns_below:
+            raise InputError(f"a column is not below {columns_below}")
+
+    @classmethod
+    def from_pairs(
+        cls, rows: int, source: Array, column: Array, dtype: type[np.unsignedinteger]
+    ) -> CSR:
+        """Build rows from (source, column) pairs; columns keep their given order."""
+        order = np.argsort(source, kind="stable")
+        counts = np.bincount(source, minlength=rows).astype(np.int64)
+        offsets = np.zeros(rows + 1, dtype=index_dtype(len(source)))
+        np.cumsum(counts, out=offsets[1:], dtype=offsets.dtype)
+        return cls(offsets, np.ascontiguousarray(column[order]).astype(dtype))
+
+    @classmethod
+    def empty(cls, rows: int, dtype: type[np.unsignedinteger] = np.uint32) -> CSR:
+        """Return ``rows`` rows without edges."""
+        return cls(np.zeros(rows + 1, dtype=np.uint32), np.zeros(0, dtype=dtype))

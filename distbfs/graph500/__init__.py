@@ -1,0 +1,1 @@
+"""The Graph500 benchmark: roots, validation, statistics, report."""

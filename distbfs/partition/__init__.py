@@ -1,0 +1,1 @@
+"""Degree separation: layout, threshold, distribution, parts."""

@@ -1,0 +1,147 @@
+"""What one device holds: the four degree-separated subgraphs of a part.
+
+Source: Pan, Pearce, Owens 2018, Section III-C and Table I.
+
+Numbers.  The vertices that a part serves are numbered so that its normal vertices with
+edges come first (see ``graph.relabel``); ``vertices`` maps a number back to the local
+id.  Delegates are numbered 0 … d-1 by descending degree, the same on every part.
+
+=====  ==================  =============================================
+name   rows                columns
+=====  ==================  =============================================
+nn     vertex numbers      ``part << 32 | number`` (uint64); on a single
+                           part just ``number`` (uint32)
+nd     vertex numbers      delegates (uint32)
+dn     delegates           vertex numbers of this part (uint32)
+dd     delegates           delegates (uint32)
+=====  ==================  =============================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from distbfs.errors import InputError
+from distbfs.graph.csr import CSR
+from distbfs.partition.layout import Layout
+from distbfs.types import Array, Ids, Words
+
+PART_SHIFT = 32
+NUMBER_MASK = (1 << PART_SHIFT) - 1
+
+
+def mask_words(bits: int) -> int:
+    """Return how many 64-bit words hold ``bits`` bits."""
+    return (bits + 63) // 64
+
+
+def mask_of(members: Array, bits: int) -> Words:
+    """Return a bitmask, uint64 [ceil(bits/64)], with the bits of ``members`` set."""
+    flags = np.zeros(mask_words(bits) * 64, dtype=np.uint8)
+    flags[members] = 1
+    return np.packbits(flags, bitorder="little").view(np.uint64)
+
+
+def bits_of(mask: Words, bits: int) -> Array:
+    """Return the positions of the set bits below ``bits``, int64 ascending."""
+    flags = np.unpackbits(mask.view(np.uint8), bitorder="little")[:bits]
+    return np.flatnonzero(flags)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a degree-separated graph; arrays are local unless said otherwise.
+
+    layout: global; index: which part; threshold: TH, global
+    delegates: int64 [d], global ids, the same on every part
+    delegate_degrees: int64 [d], the same on every part
+    nn, nd, dn, dd: the subgraphs
+    vertices: uint32 [local count], number -> local id
+    degrees: int64 [local count], degree by number (without loops and repeats)
+    tuple_degrees: int64 [local count], by number: ends of input tuples at the vertex;
+        a loop counts two
+    active: rows 0 … active-1 are the normal vertices with at least one edge
+    """
+
+    layout: Layout
+    index: int
+    threshold: int
+    delegates: Ids
+    delegate_degrees: Ids
+    nn: CSR
+    nd: CSR
+    dn: CSR
+    dd: CSR
+    vertices: Array
+    degrees: Ids
+    tuple_degrees: Ids
+    active: int
+    nd_sources: Array = field(init=False)
+    dn_sources: Words = field(init=False)
+    dd_sources: Words = field(init=False)
+
+    def __post_init__(self) -> None:
+        rising = np.flatnonzero(np.diff(self.nd.offsets))
+        object.__setattr__(self, "nd_sources", rising.astype(np.uint32))
+        d = self.delegate_count
+        for name in ("dn", "dd"):
+            rows = np.flatnonzero(np.diff(getattr(self, name).offsets))
+            object.__setattr__(self, f"{name}_sources", mask_of(rows, d))
+
+    @property
+    def local_count(self) -> int:
+        """Number of vertices that this part serves, delegates and isolated included."""
+        return len(self.vertices)
+
+    @property
+    def delegate_count(self) -> int:
+        """Number of delegates of the whole graph (d)."""
+        return len(self.delegates)
+
+    @property
+    def edges(self) -> int:
+        """Stored directed edges on this part."""
+        return self.nn.edges + self.nd.edges + self.dn.edges + self.dd.edges
+
+    @property
+    def graph_bytes(self) -> int:
+        """Bytes of the four subgraphs as Table I counts them."""
+        return sum(s.nbytes for s in (self.nn, self.nd, self.dn, self.dd))
+
+    def owned_delegates(self) -> tuple[Array, Array]:
+        """Return (delegate numbers, local ids) of the delegates that this part owns."""
+        mine = np.flatnonzero(self.layout.part_of(self.delegates) == self.index)
+        return mine, self.layout.local_of(self.delegates[mine])
+
+    def ids(self) -> Ids:
+        """Return the global id of each vertex number, int64 [local count]."""
+        return self.layout.global_of(self.index, self.vertices)
+
+    def check(self) -> None:
+        """Raise InputError unless shapes fit and every column is in range."""
+        n, d = self.local_count, self.delegate_count
+        if n != self.layout.local_count(self.index):
+            raise InputError("the part does not hold the vertices of its layout")
+        expected = {"nn": n, "nd": n, "dn": d, "dd": d}
+        below = {"nn": n, "nd": d, "dn": n, "dd": d}
+        if self.layout.parts > 1:
+            below["nn"] = self.layout.parts << PART_SHIFT
+        for name, rows in expected.items():
+            graph: CSR = getattr(self, name)
+            if graph.rows != rows:
+                raise InputError(f"{name} has {graph.rows} rows instead of {rows}")
+            graph.check(below[name])
+        if n and not np.array_equal(
+            np.bincount(self.vertices, minlength=n), np.ones(n, dtype=np.int64)
+        ):
+            raise InputError("vertices is not a permutation of the local ids")
+        if len(self.degrees) != n or len(self.tuple_degrees) != n:
+            raise InputError("degrees do not fit the number of vertices")
+        if not 0 <= self.active <= n:
+            raise InputError(f"active is not between 0 and {n}")
+        if d and (self.delegates.min() < 0 or self.delegates.max() >= self.layout.n):
+            raise InputError("a delegate is not a vertex")
+        if len(self.delegate_degrees) != d:
+            raise InputError("delegate degrees do not fit the number of delegates")

@@ -1,0 +1,33 @@
+"""Names of the interchangeable parts; each is imported when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from distbfs.errors import UsageError
+
+ENGINES = {
+    "reference": "distbfs.engines.reference:ReferenceEngine",
+    "openmp": "distbfs.engines.openmp.engine:OpenMPEngine",
+}
+EXCHANGES = {
+    "solo": "distbfs.exchange.solo:SoloExchange",
+    "host": "distbfs.exchange.host:HostExchange",
+}
+FAMILIES = {
+    "kronecker": "distbfs.generate.kronecker:Kronecker",
+}
+READERS = {
+    "matrix-market": "distbfs.formats.matrix_market:MatrixMarketReader",
+    "edge-list": "distbfs.formats.edge_list:EdgeListReader",
+}
+
+
+def lookup(table: dict[str, str], kind: str, name: str) -> Any:
+    """Return the object registered as ``name``; UsageError names the allowed set."""
+    if name not in table:
+        allowed = ", ".join(sorted(table))
+        raise UsageError(f"unknown {kind} '{name}'; allowed: {allowed}")
+    module, _, attribute = table[name].partition(":")
+    return getattr(import_module(module), attribute)

@@ -1,0 +1,1 @@
+"""Direction policy, the host level loop, search sessions."""
