@@ -15,9 +15,7 @@ def check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
         raise UsageError(f"{name} is '{value}'; allowed: {names}")
 
 
-def check_range(
-    name: str, value: float, low: float, high: float | None = None
-) -> None:
+def check_range(name: str, value: float, low: float, high: float | None = None) -> None:
     """Raise UsageError unless low <= value (<= high)."""
     if not low <= value or (high is not None and not value <= high):
         upper = "or more" if high is None else f"to {high}"

@@ -91,8 +91,8 @@ def source_closure(source: Path) -> list[Path]:
         if path in found:
             continue
         found.append(path)
-        for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
-            waiting.append((path.parent / name).resolve())
+        names = INCLUDE.findall(path.read_text(encoding="utf-8"))
+        waiting += [(path.parent / name).resolve() for name in names]
     return found
 
 
@@ -115,7 +115,9 @@ def exclusive(path: Path) -> Iterator[None]:
         yield
 
 
-def compile_to(source: Path, target: Path, definitions: Mapping[str, str | int]) -> None:
+def compile_to(
+    source: Path, target: Path, definitions: Mapping[str, str | int]
+) -> None:
     """Compile a source to a shared library that appears complete or not at all."""
     macros = [f"-D{name}={value}" for name, value in definitions.items()]
     handle, name = tempfile.mkstemp(suffix=".so", dir=target.parent)

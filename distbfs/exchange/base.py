@@ -51,7 +51,7 @@ class Exchange(Protocol):
         """
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return for each part of this rank what arrived: (source rank, uint32 numbers).
+        """Return for each part of this rank what arrived: (source rank, uint32 [k]).
 
         Sources come in ascending rank order; empty arrays are left out.
         """

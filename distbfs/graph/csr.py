@@ -15,6 +15,14 @@ def index_dtype(largest: int) -> type[np.unsignedinteger]:
     return np.uint32 if largest < 1 << 32 else np.uint64
 
 
+def row_offsets(lengths: Array) -> Array:
+    """Return [rows + 1] offsets of rows with these lengths, uint32 where that fits."""
+    total = int(lengths.sum())
+    offsets = np.zeros(len(lengths) + 1, dtype=index_dtype(total))
+    np.cumsum(lengths, out=offsets[1:], dtype=offsets.dtype)
+    return offsets
+
+
 @dataclass(frozen=True)
 class CSR:
     """Rows of column numbers.
@@ -61,15 +69,22 @@ class CSR:
             raise InputError(f"a column is not below {columns_below}")
 
     @classmethod
-    def from_pairs(
-        cls, rows: int, source: Array, column: Array, dtype: type[np.unsignedinteger]
-    ) -> CSR:
-        """Build rows from (source, column) pairs; columns keep their given order."""
-        order = np.argsort(source, kind="stable")
-        counts = np.bincount(source, minlength=rows).astype(np.int64)
-        offsets = np.zeros(rows + 1, dtype=index_dtype(len(source)))
-        np.cumsum(counts, out=offsets[1:], dtype=offsets.dtype)
-        return cls(offsets, np.ascontiguousarray(column[order]).astype(dtype))
+    def from_keys(cls, rows: int, keys: Array) -> CSR:
+        """Build rows from keys ``row << 32 | column`` (uint64); sorts them in place."""
+        keys.sort()
+        counts = np.bincount((keys >> np.uint64(32)).view(np.int64), minlength=rows)
+        columns = (keys & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+        return cls(row_offsets(counts), columns)
+
+    def permute_rows(self, order: Array) -> CSR:
+        """Return the rows in another order: row k is the present row ``order[k]``."""
+        lengths = self.degrees()[order]
+        offsets = row_offsets(lengths)
+        shift = self.offsets[:-1].astype(np.int64)[order] - offsets[:-1].astype(
+            np.int64
+        )
+        place = np.repeat(shift, lengths) + np.arange(len(self.columns))
+        return CSR(offsets, self.columns[place])
 
     @classmethod
     def empty(cls, rows: int, dtype: type[np.unsignedinteger] = np.uint32) -> CSR:

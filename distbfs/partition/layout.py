@@ -20,7 +20,7 @@ MAX_LOCAL = 1 << 32
 
 @dataclass(frozen=True)
 class Layout:
-    """``n`` vertices on ``parts`` parts; part k serves the vertices v with v mod p = k."""
+    """``n`` vertices on p ``parts``; part k serves the vertices v with v mod p = k."""
 
     n: int
     parts: int
