@@ -1,0 +1,104 @@
+"""Counter-based random numbers and seeded bijections on [0, n), without state.
+
+The same values come from ``hashing.h``, which the C kernels include.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from distbfs.types import Array, Ids
+
+GOLDEN = 0x9E3779B97F4A7C15
+ROUNDS = 4
+WORD = (1 << 64) - 1
+
+
+def mix64(x: Array) -> Array:
+    """Return the splitmix64 finaliser of uint64 values (Steele, Lea, Flood 2014)."""
+    with np.errstate(over="ignore"):
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return x ^ (x >> np.uint64(31))
+
+
+def mix_seed(seed: int, stream: int) -> int:
+    """Return a 64-bit key for one independent stream of a seed."""
+    value = np.array([(seed + stream * GOLDEN) & WORD], dtype=np.uint64)
+    return int(mix64(mix64(value) ^ np.uint64(stream))[0])
+
+
+class PermutationStruct(ctypes.Structure):
+    """The C view of a permutation (``permutation`` in hashing.h)."""
+
+    _fields_ = (
+        ("n", ctypes.c_uint64),
+        ("mask", ctypes.c_uint64),
+        ("shift", ctypes.c_uint64),
+        ("factor", ctypes.c_uint64 * ROUNDS),
+        ("addend", ctypes.c_uint64 * ROUNDS),
+    )
+
+
+class Permutation:
+    """A bijection on [0, n) that depends on a seed only.
+
+    Odd multiplications and xor-shifts on k = ceil(log2 n) bits; a value that falls
+    outside [0, n) is mapped again (cycle walking), fewer than twice on average.
+    """
+
+    def __init__(self, n: int, seed: int) -> None:
+        self.n = n
+        self.seed = seed
+        bits = max(n - 1, 1).bit_length()
+        self.mask = (1 << bits) - 1
+        self.shift = (bits + 1) // 2
+        self.factors = [mix_seed(seed, 2 * r) & self.mask | 1 for r in range(ROUNDS)]
+        self.addends = [mix_seed(seed, 2 * r + 1) & self.mask for r in range(ROUNDS)]
+
+    def struct(self) -> PermutationStruct:
+        """Return the permutation for a C kernel."""
+        array = ctypes.c_uint64 * ROUNDS
+        return PermutationStruct(
+            self.n,
+            self.mask,
+            self.shift,
+            array(*self.factors),
+            array(*self.addends),
+        )
+
+    def _walk(self, ids: Array, *, inverse: bool) -> Ids:
+        x = ids.astype(np.uint64)
+        step = self._backward if inverse else self._forward
+        x = step(x)
+        outside = np.flatnonzero(x >= np.uint64(self.n))
+        while len(outside):
+            x[outside] = step(x[outside])
+            outside = outside[x[outside] >= np.uint64(self.n)]
+        return x.astype(np.int64)
+
+    def _forward(self, x: Array) -> Array:
+        shift, mask = np.uint64(self.shift), np.uint64(self.mask)
+        for factor, addend in zip(self.factors, self.addends, strict=True):
+            x = x ^ (x >> shift)
+            x = (x * np.uint64(factor) + np.uint64(addend)) & mask
+        return x ^ (x >> shift)
+
+    def _backward(self, x: Array) -> Array:
+        shift, mask = np.uint64(self.shift), np.uint64(self.mask)
+        x = x ^ (x >> shift)
+        for factor, addend in zip(self.factors[::-1], self.addends[::-1], strict=True):
+            undo = np.uint64(pow(factor, -1, self.mask + 1))
+            x = ((x - np.uint64(addend)) * undo) & mask
+            x = x ^ (x >> shift)
+        return x
+
+    def forward(self, ids: Array) -> Ids:
+        """Return where each id goes, int64 of the same length."""
+        return self._walk(ids, inverse=False)
+
+    def inverse(self, ids: Array) -> Ids:
+        """Return where each id came from, int64 of the same length."""
+        return self._walk(ids, inverse=True)

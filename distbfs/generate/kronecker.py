@@ -1,0 +1,156 @@
+"""The Graph500 Kronecker generator: any slice of the tuples, from a seed alone.
+
+Source: Graph500 specification 2.0, Section 3.  Initiator A, B, C, D = .57, .19, .19,
+.05; vertex ids are permuted and tuples shuffled by hashing; loops and repeats are kept.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cc
+from distbfs.errors import UsageError
+from distbfs.generate.hashing import GOLDEN, Permutation, mix64, mix_seed
+from distbfs.types import Array, Ids
+
+INITIATOR = (0.57, 0.19, 0.19, 0.05)
+LEVELS_PER_DRAW = 4
+SLOTS = 256
+THRESHOLD_BITS = 56
+CHUNK = 1 << 20
+MAX_SCALE = 48
+
+
+def outcome_weights(levels: int) -> Array:
+    """Return the probability of each outcome of ``levels`` levels, float64 [4^levels].
+
+    An outcome holds the bits of u above the bits of v.
+    """
+    weights = np.ones(1)
+    for _ in range(levels):
+        weights = np.kron(weights, np.array(INITIATOR))
+    index = np.arange(4**levels)
+    u = np.zeros_like(index)
+    v = np.zeros_like(index)
+    for level in range(levels):
+        u |= (index >> (2 * level + 1) & 1) << level
+        v |= (index >> (2 * level) & 1) << level
+    ordered = np.empty_like(weights)
+    ordered[u << levels | v] = weights
+    return ordered
+
+
+def alias_table(weights: Array) -> tuple[Array, Array]:
+    """Return (threshold uint64 [256], alias uint32 [256]) of Walker's alias method."""
+    scaled = np.zeros(SLOTS)
+    scaled[: len(weights)] = weights * SLOTS
+    alias = np.arange(SLOTS, dtype=np.uint32)
+    small = [k for k in range(SLOTS) if scaled[k] < 1]
+    large = [k for k in range(SLOTS) if scaled[k] >= 1]
+    share = np.ones(SLOTS)
+    while small and large:
+        low, high = small.pop(), large.pop()
+        share[low], alias[low] = scaled[low], high
+        scaled[high] -= 1 - scaled[low]
+        (small if scaled[high] < 1 else large).append(high)
+    threshold = np.minimum(share, 1) * 2.0**THRESHOLD_BITS
+    return threshold.astype(np.uint64), alias
+
+
+class Kronecker:
+    """Edge tuples of a Kronecker graph with 2^scale vertices (a TupleSource).
+
+    scale: 1 … 48; edge_factor: tuples per vertex; seed: any integer
+    """
+
+    def __init__(
+        self, scale: int, edge_factor: int = 16, seed: int = 1, threads: int = 0
+    ) -> None:
+        if not 1 <= scale <= MAX_SCALE:
+            raise UsageError(f"scale is {scale}; allowed: 1 to {MAX_SCALE}")
+        if not 1 <= edge_factor <= 1 << 12:
+            raise UsageError(f"edge factor is {edge_factor}; allowed: 1 to 4096")
+        self.scale = scale
+        self.edge_factor = edge_factor
+        self.seed = seed
+        self.threads = cc.thread_count(threads)
+        self.n = 1 << scale
+        self.tuples = edge_factor << scale
+        self._key = mix_seed(seed, 1)
+        self._edges = Permutation(self.tuples, mix_seed(seed, 2))
+        self._vertices = Permutation(self.n, mix_seed(seed, 3))
+        full, rest = divmod(scale, LEVELS_PER_DRAW)
+        self._bits = [LEVELS_PER_DRAW] * full + [rest] * (rest > 0)
+        tables = {bits: alias_table(outcome_weights(bits)) for bits in set(self._bits)}
+        self._threshold = np.concatenate([tables[bits][0] for bits in self._bits])
+        self._alias = np.concatenate([tables[bits][1] for bits in self._bits])
+
+    def describe(self) -> dict[str, Any]:
+        """Return what recreates the tuples."""
+        return {
+            "family": "kronecker",
+            "scale": self.scale,
+            "edge_factor": self.edge_factor,
+            "seed": self.seed,
+        }
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
+        """Yield (u, v) int64 arrays of the tuples start … stop-1, in order.
+
+        The arrays are reused for the next chunk.
+        """
+        native = cc.load_or_none(Path(__file__).with_name("kronecker.c"))
+        size = min(CHUNK, max(stop - start, 0))
+        u, v = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+        for first in range(start, stop, CHUNK):
+            count = min(CHUNK, stop - first)
+            if native is None:
+                yield self.tuples_at(np.arange(first, first + count, dtype=np.int64))
+                continue
+            self._native(native, first, count, u, v)
+            yield u[:count], v[:count]
+
+    def _native(
+        self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids
+    ) -> None:
+        bits = np.array(self._bits, dtype=np.int32)
+        native.kronecker(
+            ctypes.c_int64(start),
+            ctypes.c_int64(count),
+            ctypes.c_uint64(self._key),
+            ctypes.c_int(len(bits)),
+            cc.pointer(bits),
+            cc.pointer(self._threshold),
+            cc.pointer(self._alias),
+            ctypes.byref(self._edges.struct()),
+            ctypes.byref(self._vertices.struct()),
+            cc.pointer(u),
+            cc.pointer(v),
+            ctypes.c_int(self.threads),
+        )
+
+    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
+        """Return the tuples at any positions, by NumPy; int64 arrays."""
+        with np.errstate(over="ignore"):
+            base = self._edges.forward(positions).astype(np.uint64) * np.uint64(16)
+            u, v = np.zeros_like(base), np.zeros_like(base)
+            for draw, levels in enumerate(self._bits):
+                counter = (base + np.uint64(draw)) * np.uint64(GOLDEN)
+                x = mix64(np.uint64(self._key) + counter)
+                slot = (x >> np.uint64(THRESHOLD_BITS)).astype(np.int64)
+                slot_in_table = slot + draw * SLOTS
+                below = x & np.uint64((1 << THRESHOLD_BITS) - 1)
+                outcome = np.where(
+                    below < self._threshold[slot_in_table],
+                    slot,
+                    self._alias[slot_in_table],
+                ).astype(np.uint64)
+                bits = np.uint64(levels)
+                u = u << bits | outcome >> bits
+                v = v << bits | outcome & np.uint64((1 << levels) - 1)
+        return self._vertices.forward(u), self._vertices.forward(v)
