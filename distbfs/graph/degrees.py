@@ -1,0 +1,76 @@
+"""Degree histograms of a distributed graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from distbfs.types import Ids, World
+
+
+@dataclass(frozen=True)
+class DegreeHistogram:
+    """How many vertices have each degree; equal on all ranks.
+
+    degrees: int64 ascending, without repeats; counts: int64 of the same length
+    """
+
+    degrees: Ids
+    counts: Ids
+
+    @property
+    def n(self) -> int:
+        """Number of vertices."""
+        return int(self.counts.sum())
+
+    @property
+    def m(self) -> int:
+        """Sum of degrees: stored directed edges."""
+        return int((self.degrees * self.counts).sum())
+
+    @property
+    def largest(self) -> int:
+        """Largest degree (0 for a graph without vertices)."""
+        return int(self.degrees[-1]) if len(self.degrees) else 0
+
+    def above(self, threshold: int) -> int:
+        """Return how many vertices have a degree above ``threshold``."""
+        return int(self.counts[self.degrees > threshold].sum())
+
+    def summary(self) -> dict[str, Any]:
+        """Return the statistics that a store keeps (JSON values)."""
+        n = max(self.n, 1)
+        mean = self.m / n
+        variance = float((self.counts * (self.degrees - mean) ** 2).sum()) / n
+        isolated = int(self.counts[self.degrees == 0].sum())
+        return {
+            "largest": self.largest,
+            "mean": mean,
+            "deviation": variance**0.5,
+            "isolated": isolated,
+        }
+
+
+def histogram_of(world: World, degrees: Iterable[Ids]) -> DegreeHistogram:
+    """Return the histogram over the vertices of all ranks (collective).
+
+    ``degrees``: the degree arrays of this rank's parts.
+    """
+    values, counts = merge([np.unique(d, return_counts=True) for d in degrees])
+    both = world.allgather(np.concatenate([values, counts]))
+    pairs = [np.split(item, 2) for item in both]
+    return DegreeHistogram(*merge([(p[0], p[1]) for p in pairs]))
+
+
+def merge(pieces: list[tuple[Ids, Ids]]) -> tuple[Ids, Ids]:
+    """Add up (values, counts) pairs; int64, values ascending."""
+    empty = np.zeros(0, dtype=np.int64)
+    values = np.concatenate([empty, *(piece[0] for piece in pieces)])
+    counts = np.concatenate([empty, *(piece[1] for piece in pieces)])
+    unique, place = np.unique(values, return_inverse=True)
+    total = np.zeros(len(unique), dtype=np.int64)
+    np.add.at(total, place, counts)
+    return unique, total
