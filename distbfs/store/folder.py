@@ -1,0 +1,191 @@
+"""A folder that appears complete or not at all.
+
+Files are written into ``.NAME.partial-TOKEN`` beside the target NAME, and that folder
+is renamed to NAME at the end.  A replaced store waits as ``.NAME.old-TOKEN`` between
+the two renames.  Every process that writes holds a shared lock on ``.NAME.lock-TOKEN``;
+what a run left behind whose lock nobody holds is removed by the next write, and an old
+store whose replacement never came is put back first.  File systems without locks leave
+such remains where they are.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from distbfs.errors import StoreError, UsageError
+from distbfs.store import schema
+
+TOKEN = re.compile(r"[0-9a-f]{8,32}")
+REMAINS = re.compile(r"\.(?P<name>.+)\.(?P<kind>partial|old|lock)-(?P<token>[0-9a-f]+)")
+
+
+def new_token() -> str:
+    """Return a token that no other write uses; under MPI rank 0 shares it with all."""
+    return secrets.token_hex(8)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def lock(path: Path, kind: int) -> int | None:
+    """Return the descriptor of a locked file, made if needed; None where it is held.
+
+    Raises OSError where the file system has no locks.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def remove(folder: Path) -> None:
+    """Remove the folder of a store, the manifest first; remains are left in silence."""
+    with suppress(OSError):
+        (folder / schema.MANIFEST_NAME).unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def remains(target: Path) -> dict[str, dict[str, Path]]:
+    """Return what unfinished writes of a target left: token -> kind -> path."""
+    found: dict[str, dict[str, Path]] = {}
+    for entry in os.listdir(target.parent):
+        match = REMAINS.fullmatch(entry)
+        if match and match["name"] == target.name:
+            kinds = found.setdefault(match["token"], {})
+            kinds[match["kind"]] = target.parent / entry
+    return found
+
+
+def sweep(target: Path, own: str) -> None:
+    """Remove what dead runs left beside the target, and put an old store back."""
+    for token, kinds in remains(target).items():
+        if token == own:
+            continue
+        lock_path = target.parent / f".{target.name}.lock-{token}"
+        try:
+            handle = lock(lock_path, fcntl.LOCK_EX)
+        except OSError:
+            continue
+        if handle is None:
+            continue
+        try:
+            old = kinds.get("old")
+            if old is not None and old.is_dir() and not os.path.lexists(target):
+                old.rename(target)
+                sync(target.parent)
+            elif old is not None:
+                remove(old)
+            if "partial" in kinds:
+                remove(kinds["partial"])
+            lock_path.unlink(missing_ok=True)
+        finally:
+            os.close(handle)
+
+
+def check_replaceable(target: Path) -> None:
+    """Raise StoreError unless the target holds a store and nothing else."""
+    names = sorted(os.listdir(target)) if target.is_dir() else []
+    if schema.MANIFEST_NAME not in names:
+        raise StoreError(f"{target} exists and is no graph store; it is not replaced")
+    for name in names:
+        if name != schema.MANIFEST_NAME and not schema.PART_FILE.fullmatch(name):
+            raise StoreError(
+                f"{target} holds '{name}', which is no part of a graph store; "
+                "move it away first"
+            )
+
+
+class PartialFolder:
+    """The folder that is written, from its making to its place.
+
+    folder: the target; overwrite: whether a store there is replaced
+    token: 8 to 32 hex digits, the same on all ranks that write this folder
+    Raises StoreError where the target exists and is not to be replaced.
+    """
+
+    def __init__(self, folder: str | Path, overwrite: bool, token: str) -> None:
+        if not TOKEN.fullmatch(token):
+            raise UsageError(f"token is '{token}'; allowed: 8 to 32 hex digits")
+        self.target = Path(os.path.realpath(folder))
+        self.overwrite = overwrite
+        parent, name = self.target.parent, self.target.name
+        if not parent.is_dir():
+            raise StoreError(f"{self.target}: the folder {parent} does not exist")
+        self.path = parent / f".{name}.partial-{token}"
+        self._old = parent / f".{name}.old-{token}"
+        self._lock_path = parent / f".{name}.lock-{token}"
+        self._handle: int | None = None
+        self._done = False
+        sweep(self.target, token)
+        self._check_target()
+        with suppress(OSError):  # no locks here; no right to write shows in mkdir
+            self._handle = lock(self._lock_path, fcntl.LOCK_SH)
+        try:
+            self.path.mkdir(exist_ok=True)
+        except OSError:
+            self._forget()
+            raise
+
+    def _check_target(self) -> None:
+        if not os.path.lexists(self.target):
+            return
+        if not self.overwrite:
+            raise StoreError(f"{self.target} exists; give --force to replace it")
+        check_replaceable(self.target)
+
+    def place(self) -> None:
+        """Rename the folder to the target and remove the store that it replaces.
+
+        Called once, when every file is written and synced.
+        """
+        self._check_target()
+        sync(self.path)
+        replaced = self.target.exists()
+        if replaced:
+            self.target.rename(self._old)
+        try:
+            self.path.rename(self.target)
+        except OSError:
+            if replaced:
+                self._old.rename(self.target)
+            raise
+        sync(self.target.parent)
+        if replaced:
+            remove(self._old)
+        self._forget()
+
+    def discard(self) -> None:
+        """Remove the folder and all in it; nothing happens after :meth:`place`."""
+        if not self._done:
+            remove(self.path)
+            self._forget()
+
+    def release(self) -> None:
+        """Give up the lock; another rank finishes."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def _forget(self) -> None:
+        self._done = True
+        with suppress(OSError):  # an empty file, which the next write removes
+            self._lock_path.unlink()
+        self.release()

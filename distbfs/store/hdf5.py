@@ -1,0 +1,357 @@
+"""Write and read a graph store.
+
+Each rank writes and reads the files of its own parts with serial h5py; rank 0 writes
+the manifest last and puts the folder into place.  Arrays pass in slices of 64 MiB,
+hashed on the way, so nothing is read or copied twice.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+import xxhash
+
+from distbfs.errors import StoreError
+from distbfs.graph.csr import CSR
+from distbfs.options import check_range
+from distbfs.partition.part import Part
+from distbfs.store import folder as folders
+from distbfs.store import safety, schema
+from distbfs.store.schema import Manifest, PartRecord
+from distbfs.store.sink import Sink
+from distbfs.types import SUBGRAPHS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from distbfs.types import Array
+
+LIBRARY_VERSION = ("v110", "v110")  # checksums on all metadata, HDF5 1.10 or newer
+
+
+def write_file(
+    path: Path, arrays: Mapping[str, Array], attributes: Mapping[str, int]
+) -> dict[str, str]:
+    """Write one file of a store and return the digest of each dataset.
+
+    Written to a temporary name, synced, renamed.  Raises OSError, ResourceError.
+    """
+    partial = path.with_name(f"{path.name}.tmp")
+    sink = Sink(partial)
+    digests = {}
+    try:
+        file = h5py.File(sink, "w", libver=LIBRARY_VERSION, rdcc_nbytes=8 << 20)
+        try:
+            for name, value in attributes.items():
+                file.attrs.create(name, value, dtype="<i8")
+            for name, array in arrays.items():
+                digests[name] = write_array(file, name, array, sink)
+        finally:
+            close(file, sink)
+    finally:
+        sink.close()
+    sink.check()
+    partial.rename(path)
+    return digests
+
+
+def close(file: h5py.File, sink: Sink) -> None:
+    """Close a file that was written; raise what failed below HDF5 first."""
+    try:
+        file.close()
+    finally:
+        sink.check()
+
+
+def write_array(file: h5py.File, name: str, array: Array, sink: Sink) -> str:
+    """Write a one-dimensional array as a dataset; return its digest."""
+    dtype = array.dtype.newbyteorder("<")
+    layout: dict[str, Any] = {}
+    if len(array):
+        chunk = schema.chunk_elements(len(array), dtype.itemsize)
+        layout = {"chunks": (chunk,), "fletcher32": True}
+    dataset = file.create_dataset(name, shape=array.shape, dtype=dtype, **layout)
+    digest = xxhash.xxh3_128()
+    step = schema.SLICE_BYTES // dtype.itemsize
+    for start in range(0, len(array), step):
+        values = np.ascontiguousarray(array[start : start + step], dtype=dtype)
+        digest.update(values.view(np.uint8).data)
+        dataset.write_direct(values, None, np.s_[start : start + len(values)])
+        sink.check()
+    return digest.hexdigest()
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write ``manifest.h5`` into a folder; raises StoreError, OSError."""
+    text = np.frombuffer(manifest.to_json().encode(), dtype=np.uint8)
+    if len(text) > schema.MANIFEST_LIMIT:
+        raise StoreError(
+            f"the manifest has {len(text)} bytes; allowed: {schema.MANIFEST_LIMIT}"
+        )
+    write_file(
+        folder / schema.MANIFEST_NAME,
+        {schema.MANIFEST_DATASET: text},
+        {schema.VERSION_ATTRIBUTE: manifest.format_version},
+    )
+
+
+class StoreWriter:
+    """Writes a store that appears complete or not at all.
+
+    folder: the store to be made; overwrite: whether a store there is replaced, after
+    the new one is complete.  token: from ``folder.new_token()``, the same on every
+    rank, so that all write into one partial folder; a single process needs none.
+
+    Every rank makes a writer and writes its parts; after a barrier rank 0 alone calls
+    :meth:`finish`.  As a context manager it discards on an exception.  Raises
+    StoreError, and ResourceError (exit code 3) where the disk is full; the partial
+    folder is removed then.
+    """
+
+    def __init__(
+        self, folder: str | Path, overwrite: bool = False, token: str | None = None
+    ) -> None:
+        with safety.guarded(folder):
+            token = folders.new_token() if token is None else token
+            self._partial = folders.PartialFolder(folder, overwrite, token)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._partial.release()
+        else:
+            self.discard()
+
+    @property
+    def path(self) -> Path:
+        """The folder that is written before it gets its name."""
+        return self._partial.path
+
+    def write_part(self, part: Part) -> PartRecord:
+        """Write one part; return what the manifest says of it.
+
+        Raises StoreError where the part does not fit the format.
+        """
+        path = self.path / schema.part_name(part.index)
+        try:
+            with safety.guarded(self._partial.target):
+                arrays, edges = schema.part_arrays(part), schema.part_edges(part)
+                layout, index, d = part.layout, part.index, part.delegate_count
+                specs = schema.part_specs(layout, index, d, edges)
+                safety.check_types(arrays, specs)
+                safety.check_part(part)
+                attributes = schema.part_attributes(
+                    layout, index, part.threshold, part.active
+                )
+                digests = write_file(path, arrays, attributes)
+                folders.sync(self.path)
+                return PartRecord(
+                    index=part.index,
+                    active=part.active,
+                    edges=edges,
+                    digests=digests,
+                    array_bytes=sum(array.nbytes for array in arrays.values()),
+                    file_bytes=path.stat().st_size,
+                )
+        except BaseException:
+            self.discard()
+            raise
+
+    def finish(self, manifest: Manifest) -> Path:
+        """Write the manifest and put the store into place; return its folder.
+
+        Rank 0 alone, once all ranks have written their parts.  Raises StoreError where
+        a part is missing or is not what the manifest says of it.
+        """
+        try:
+            with safety.guarded(self._partial.target):
+                safety.check_folder(self.path, manifest)
+                for index in range(manifest.parts):
+                    check_header(self.path, manifest, index)
+                write_manifest(self.path, manifest)
+                self._partial.place()
+                return self._partial.target
+        except BaseException:
+            self.discard()
+            raise
+
+    def discard(self) -> None:
+        """Remove what was written; nothing happens after :meth:`finish`."""
+        self._partial.discard()
+
+
+@dataclass(frozen=True)
+class Store:
+    """An opened store: its folder and manifest; parts are loaded one by one."""
+
+    folder: Path
+    manifest: Manifest
+
+    def part_bytes(self, index: int) -> int:
+        """Return the bytes of all arrays of a part in memory."""
+        check_range("part", index, 0, self.manifest.parts - 1)
+        return self.manifest.records[index].array_bytes
+
+    def load_part(self, index: int) -> Part:
+        """Return a part, checked while it is read.
+
+        Each array is allocated once and filled in slices.  Raises StoreError where the
+        file is not exactly what the manifest says, UsageError for an unknown part.
+        """
+        check_range("part", index, 0, self.manifest.parts - 1)
+        manifest, layout = self.manifest, self.manifest.layout
+        record = manifest.records[index]
+        path = self.folder / schema.part_name(index)
+        with safety.opened(path, record.file_bytes) as file:
+            check_attributes(file, manifest, index)
+            specs = schema.part_specs(layout, index, manifest.delegates, record.edges)
+            found = safety.check_objects(file, specs, record.file_bytes)
+            total = sum(item.size * item.dtype.itemsize for item in found.values())
+            if total != record.array_bytes:
+                raise StoreError(f"holds {total} bytes, not {record.array_bytes}")
+
+            def read(name: str) -> Array:
+                return read_array(found[name], name, record.digests[name])
+
+            graphs = {
+                name: CSR(read(f"{name}/offsets"), read(f"{name}/columns"))
+                for name in SUBGRAPHS
+            }
+            part = Part(
+                layout=layout,
+                index=index,
+                threshold=manifest.threshold,
+                delegates=read("delegates"),
+                delegate_degrees=read("delegate_degrees"),
+                vertices=read("vertices"),
+                degrees=read("degrees"),
+                tuple_degrees=read("tuple_degrees"),
+                active=record.active,
+                **graphs,
+            )
+            safety.check_part(part)
+            for name in ("nd_sources", "dn_sources", "dd_sources"):
+                compare_array(
+                    found[name], name, record.digests[name], getattr(part, name)
+                )
+            return part
+
+
+def open_store(folder: str | Path) -> Store:
+    """Open a store and check its manifest, and which files there are.
+
+    Raises StoreError, one line, for everything that is not a complete store of this
+    format version.
+    """
+    folder = Path(folder)
+    remains = folders.REMAINS.fullmatch(folder.name)
+    if remains:
+        raise StoreError(
+            f"{folder}: is what an unfinished write of {remains['name']} left; "
+            "write the store again"
+        )
+    if not folder.is_dir():
+        raise StoreError(f"{folder}: there is no such folder; {hint(folder)}")
+    path = folder / schema.MANIFEST_NAME
+    if not os.path.lexists(path):
+        raise StoreError(
+            f"{folder}: has no {schema.MANIFEST_NAME}; it is no graph store"
+        )
+    size = safety.regular_file(path)
+    most = schema.MANIFEST_LIMIT
+    specs = {schema.MANIFEST_DATASET: schema.DatasetSpec(("<u1",), 1, most)}
+    with safety.opened(path) as file:
+        safety.check_attributes(file, {schema.VERSION_ATTRIBUTE: schema.FORMAT_VERSION})
+        text = safety.check_objects(file, specs, size)[schema.MANIFEST_DATASET]
+        manifest = Manifest.from_json(text[:].tobytes())
+    with safety.guarded(folder):
+        safety.check_folder(folder, manifest)
+    return Store(folder, manifest)
+
+
+def hint(folder: Path) -> str:
+    """Return what may be done about a store that is not there."""
+    with suppress(OSError):
+        for kinds in folders.remains(folder).values():
+            if "old" in kinds:
+                return (
+                    f"an interrupted replacement left the old one as {kinds['old']}; "
+                    "the next write puts it back"
+                )
+    return "give the folder of a graph store"
+
+
+def check_attributes(file: h5py.File, manifest: Manifest, index: int) -> None:
+    """Raise StoreError unless the attributes of a part are those of the manifest."""
+    active = manifest.records[index].active
+    threshold = manifest.threshold
+    expected = schema.part_attributes(manifest.layout, index, threshold, active)
+    safety.check_attributes(file, expected)
+
+
+def check_header(folder: Path, manifest: Manifest, index: int) -> None:
+    """Raise StoreError unless the file of a part belongs to the manifest."""
+    with safety.opened(folder / schema.part_name(index)) as file:
+        check_attributes(file, manifest, index)
+
+
+def slices(dataset: h5py.Dataset, name: str, digest: str, into: Array | None) -> Any:
+    """Yield (start, values) for a dataset, slice by slice, and check its digest.
+
+    Values are views of ``into`` where it is given.  Raises StoreError at the end where
+    the digest differs, and where a chunk fails its checksum.
+    """
+    hasher = xxhash.xxh3_128()
+    step = schema.SLICE_BYTES // dataset.dtype.itemsize
+    for start in range(0, dataset.size, step):
+        stop = min(start + step, dataset.size)
+        if into is None:
+            values = np.empty(stop - start, dataset.dtype)
+        else:
+            values = into[start:stop]
+        try:
+            dataset.read_direct(values, np.s_[start:stop], None)
+        except (OSError, RuntimeError) as error:
+            if isinstance(error, OSError) and error.errno:
+                raise
+            what = f"/{name} is altered: a chunk fails its checksum"
+            raise StoreError(what) from error
+        hasher.update(values.view(np.uint8).data)
+        yield start, values
+    if hasher.hexdigest() != digest:
+        raise StoreError(f"/{name} is altered: its digest is not the manifest's")
+
+
+def read_array(dataset: h5py.Dataset, name: str, digest: str) -> Array:
+    """Return a dataset as an array; raise StoreError where its digest differs."""
+    values = np.empty(dataset.size, dataset.dtype)
+    for _ in slices(dataset, name, digest, values):
+        pass
+    return values
+
+
+def compare_array(
+    dataset: h5py.Dataset, name: str, digest: str, expected: Array
+) -> None:
+    """Raise StoreError unless a dataset holds what follows from the subgraphs."""
+    same = dataset.size == len(expected)
+    for start, values in slices(dataset, name, digest, None):
+        same = same and np.array_equal(values, expected[start : start + len(values)])
+    if not same:
+        raise StoreError(f"/{name} does not fit the row offsets")

@@ -1,0 +1,335 @@
+"""All refusals of the graph store: what is checked before a byte of it is believed.
+
+Order for each file: a regular file of the size that the manifest says, an HDF5 file
+that opens, the format version, exactly the objects of the schema reached by plain hard
+links, and for each dataset its type, layout, filters, shape and stored bytes.  Nothing
+is allocated and no link is followed before that.  The contents are checked while they
+are read (fletcher32, digest) and afterwards as a part (offsets, ids).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+from h5py import h5a, h5d, h5l, h5o, h5s, h5t, h5z
+
+from distbfs.errors import DistbfsError, InputError, ResourceError, StoreError
+from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
+from distbfs.store import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from distbfs.partition.part import Part
+    from distbfs.store.schema import DatasetSpec, Manifest
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FILE_TYPES = {
+    "<u1": h5t.STD_U8LE,
+    "<u4": h5t.STD_U32LE,
+    "<u8": h5t.STD_U64LE,
+    "<i8": h5t.STD_I64LE,
+}
+
+
+@contextmanager
+def guarded(path: Path | str) -> Iterator[None]:
+    """Turn what HDF5 and the system raise into one line about ``path``.
+
+    Raises StoreError, or ResourceError where the disk or the memory is full.
+    """
+    try:
+        yield
+    except StoreError as error:
+        if str(error).startswith(str(path)):
+            raise
+        raise StoreError(f"{path}: {error}") from error
+    except InputError as error:
+        raise StoreError(f"{path}: {error}") from error
+    except DistbfsError:
+        raise
+    except MemoryError as error:
+        raise ResourceError(f"{path}: not enough memory to hold it") from error
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else one_line(error)
+        if error.errno in FULL:
+            raise ResourceError(f"{path}: the disk is full ({reason})") from error
+        raise StoreError(f"{path}: {reason}") from error
+    except (RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
+        raise StoreError(f"{path}: {one_line(error)}") from error
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Put the name of a group or dataset before what a StoreError says."""
+    try:
+        yield
+    except StoreError as error:
+        raise StoreError(f"{name}: {error}") from error
+
+
+def one_line(error: Exception) -> str:
+    """Return the message of an error without line breaks."""
+    return " ".join(str(error).split())
+
+
+def regular_file(path: Path) -> int:
+    """Return the size of a file; raise StoreError unless it is a regular file.
+
+    A symbolic link is refused and not followed.
+    """
+    try:
+        found = os.lstat(path)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}") from error
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
+        raise StoreError(f"{path}: is {kind}; allowed: a regular file")
+    return found.st_size
+
+
+def check_folder(folder: Path, manifest: Manifest) -> None:
+    """Raise StoreError unless the folder holds exactly the parts of the manifest."""
+    expected = {schema.part_name(index) for index in range(manifest.parts)}
+    for name in sorted(os.listdir(folder)):
+        if name.startswith("part-") and name not in expected:
+            raise StoreError(
+                f"{folder / name}: does not belong to the {manifest.parts} parts of "
+                "the manifest"
+            )
+    for record in manifest.records:
+        check_size(folder / schema.part_name(record.index), record.file_bytes)
+
+
+def check_size(path: Path, expected: int) -> None:
+    """Raise StoreError unless a path is a regular file of this size."""
+    size = regular_file(path)
+    if size != expected:
+        raise StoreError(
+            f"{path}: has {size} bytes instead of {expected}; "
+            "it is truncated or altered"
+        )
+
+
+@contextmanager
+def opened(path: Path, file_bytes: int | None = None) -> Iterator[h5py.File]:
+    """Open a file of a store for reading; errors inside are about this file.
+
+    Raises StoreError unless it is HDF5, complete, of this format version, and as large
+    as ``file_bytes`` where that is given.
+    """
+    check_size(path, regular_file(path) if file_bytes is None else file_bytes)
+    with guarded(path):
+        with path.open("rb") as plain:
+            if plain.read(len(SIGNATURE)) != SIGNATURE:
+                raise StoreError("is not an HDF5 file")
+        try:
+            with h5py.File(
+                path, "r", locking="best-effort", rdcc_nbytes=8 << 20
+            ) as file:
+                check_version(file)
+                yield file
+        except (OSError, RuntimeError, KeyError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno:
+                raise
+            reason = one_line(error)
+            raise StoreError(f"is truncated or altered: {reason}") from error
+
+
+def check_version(file: h5py.File) -> None:
+    """Raise StoreError unless the file is of this format version."""
+    if not h5a.exists(file.id, schema.VERSION_ATTRIBUTE.encode()):
+        raise StoreError("has no format version; it is no file of a graph store")
+    found = read_attribute(file, schema.VERSION_ATTRIBUTE)
+    if found != schema.FORMAT_VERSION:
+        raise StoreError(schema.wrong_version(found))
+
+
+def read_attribute(file: h5py.File, name: str) -> int:
+    """Return an int64 attribute of the file; raise StoreError for another type."""
+    attribute = h5a.open(file.id, name.encode())
+    scalar = attribute.get_space().get_simple_extent_type() == h5s.SCALAR
+    if not scalar or not attribute.get_type().equal(h5t.STD_I64LE):
+        raise StoreError(f"attribute {name} has a wrong type; allowed: one int64")
+    value = np.zeros((), dtype="<i8")
+    attribute.read(value)
+    return int(value)
+
+
+def check_attributes(file: h5py.File, expected: Mapping[str, int]) -> None:
+    """Raise StoreError unless the file has exactly these attributes and values."""
+    count = h5a.get_num_attrs(file.id)
+    for name, value in expected.items():
+        if not h5a.exists(file.id, name.encode()):
+            raise StoreError(f"lacks the attribute {name}")
+        found = read_attribute(file, name)
+        if found != value:
+            raise StoreError(
+                f"attribute {name} is {found}, but the manifest says {value}"
+            )
+    if count != len(expected):
+        raise StoreError(f"has {count} attributes instead of {len(expected)}")
+
+
+def check_objects(
+    file: h5py.File, specs: Mapping[str, DatasetSpec], file_bytes: int
+) -> dict[str, h5py.Dataset]:
+    """Return the datasets of a file by name once all that can be refused is checked.
+
+    Raises StoreError unless the file holds exactly the groups and datasets of
+    ``specs``, each with one plain hard link, and each dataset is as :func:`dataset`
+    wants it, and all of them together fit into the file.
+    """
+    children: dict[str, set[str]] = {"": set()}
+    for name in specs:
+        group, _, leaf = name.rpartition("/")
+        children.setdefault(group, set()).add(leaf)
+        if group:
+            children[""].add(group)
+    nodes = {"": file.id}
+    for group, names in children.items():
+        with naming(f"/{group}"):
+            if group:
+                nodes[group] = hard_object(file.id, group, h5o.TYPE_GROUP)
+            check_names(nodes[group], names)
+    found, stored, places = {}, 0, set()
+    for name, spec in specs.items():
+        group, _, leaf = name.rpartition("/")
+        with naming(f"/{name}"):
+            item = dataset(nodes[group], leaf, spec, file_bytes)
+        stored += item.get_storage_size()
+        places.add(h5o.get_info(item).addr)
+        found[name] = h5py.Dataset(item)
+    if len(places) != len(specs) or stored > file_bytes:
+        raise StoreError(f"datasets overlap: {stored} bytes in a file of {file_bytes}")
+    return found
+
+
+def check_names(node: Any, expected: set[str]) -> None:
+    """Raise StoreError unless a group has exactly these links."""
+    count = node.get_num_objs()
+    names = set()
+    if count <= len(expected):
+        names = {name.decode(errors="replace") for name in node}
+    if names != expected:
+        raise StoreError(
+            f"holds {count} objects; allowed: exactly {', '.join(sorted(expected))}"
+        )
+
+
+def hard_object(node: Any, name: str, kind: int) -> Any:
+    """Open what a hard link names; raise StoreError for other links and kinds.
+
+    The object must have this one name and no attributes.
+    """
+    link = node.links.get_info(name.encode())
+    if link.type != h5l.TYPE_HARD:
+        kinds = {h5l.TYPE_SOFT: "a soft link", h5l.TYPE_EXTERNAL: "an external link"}
+        what = kinds.get(link.type, "a user-defined link")
+        raise StoreError(f"is {what}; allowed: plain datasets and groups")
+    info = h5o.get_info(node, name.encode())
+    if info.type != kind or info.rc != 1:
+        wanted = "group" if kind == h5o.TYPE_GROUP else "dataset"
+        raise StoreError(f"is not a {wanted} with one name")
+    found = h5o.open(node, name.encode())
+    if h5a.get_num_attrs(found):
+        raise StoreError("has attributes; allowed: none")
+    return found
+
+
+def dataset(node: Any, leaf: str, spec: DatasetSpec, file_bytes: int) -> Any:
+    """Return the low-level dataset; raise StoreError unless it fits ``spec``.
+
+    One dimension of fixed size, an allowed dtype, stored in this file: contiguous and
+    without filters when empty, else in chunks of the schema with fletcher32 alone, as
+    many stored bytes as the shape needs.
+    """
+    found = hard_object(node, leaf, h5o.TYPE_DATASET)
+    created = found.get_create_plist()
+    layout, filters = created.get_layout(), created.get_nfilters()
+    if layout == h5d.VIRTUAL or created.get_external_count():
+        raise StoreError("is virtual or stored in other files; allowed: this file")
+    kinds = [name for name in spec.dtypes if found.get_type().equal(FILE_TYPES[name])]
+    if not kinds:
+        raise StoreError(f"has a wrong dtype; allowed: {', '.join(spec.dtypes)}")
+    space = found.get_space()
+    if space.get_simple_extent_type() != h5s.SIMPLE:
+        raise StoreError("is not an array; allowed: one dimension")
+    shape = space.get_simple_extent_dims()
+    if len(shape) != 1 or not spec.least <= shape[0] <= spec.most:
+        allowed = f"({spec.least},)" if spec.least == spec.most else "one dimension"
+        raise StoreError(f"has shape {shape}; allowed: {allowed}, at most {spec.most}")
+    if space.get_simple_extent_dims(True) != shape:
+        raise StoreError("has no fixed shape")
+    items, itemsize = int(shape[0]), np.dtype(kinds[0]).itemsize
+    if items * itemsize > file_bytes:
+        raise StoreError(
+            f"claims {items * itemsize} bytes in a file of {file_bytes} bytes"
+        )
+    if items == 0:
+        if layout != h5d.CONTIGUOUS or filters:
+            raise StoreError("is empty and has chunks or filters; allowed: none")
+        return found
+    chunk = schema.chunk_elements(items, itemsize)
+    if layout != h5d.CHUNKED or created.get_chunk() != (chunk,):
+        raise StoreError(f"has another storage layout; allowed: chunks of {chunk}")
+    if filters != 1 or created.get_filter(0)[0] != h5z.FILTER_FLETCHER32:
+        raise StoreError("has other filters; allowed: fletcher32 alone")
+    needed = -(-items // chunk) * (chunk * itemsize + 4)
+    if found.get_storage_size() != needed:
+        raise StoreError(
+            f"stores {found.get_storage_size()} bytes instead of {needed}; "
+            "chunks are missing or altered"
+        )
+    return found
+
+
+def check_part(part: Part) -> None:
+    """Raise InputError unless offsets rise and every id of a part is in range.
+
+    Adds to ``Part.check`` what a hostile file could hold: vertex numbers that are too
+    large to be counted, nn columns beyond the vertices of their owner, edges at rows
+    that are not active.
+    """
+    n = part.local_count
+    if n and int(part.vertices.max()) >= n:
+        raise InputError("vertices is not a permutation of the local ids")
+    part.check()
+    for name in ("nn", "nd"):
+        offsets = getattr(part, name).offsets
+        if int(offsets[part.active]) != int(offsets[-1]):
+            raise InputError(f"{name} has edges at rows that are not active")
+    if part.layout.parts == 1:
+        return
+    counts = np.array(
+        [part.layout.local_count(owner) for owner in range(part.layout.parts)],
+        dtype=np.uint64,
+    )
+    step = schema.SLICE_BYTES // 8
+    for start in range(0, part.nn.edges, step):
+        columns = part.nn.columns[start : start + step]
+        owners = (columns >> np.uint64(PART_SHIFT)).astype(np.intp)
+        if np.any((columns & np.uint64(NUMBER_MASK)) >= counts[owners]):
+            raise InputError("an nn column is beyond the vertices of its owner")
+
+
+def check_types(arrays: Mapping[str, Any], specs: Mapping[str, DatasetSpec]) -> None:
+    """Raise StoreError unless arrays to be written have the dtypes and shapes."""
+    for name, spec in specs.items():
+        array = arrays[name]
+        kind = array.dtype.newbyteorder("<").str.replace("|", "<")
+        if kind not in spec.dtypes or array.ndim != 1:
+            raise StoreError(
+                f"{name} is {array.ndim}-dimensional {kind}; allowed: one dimension "
+                f"of {', '.join(spec.dtypes)}"
+            )
+        if not spec.least <= len(array) <= spec.most:
+            raise StoreError(f"{name} has {len(array)} elements; allowed: {spec.most}")

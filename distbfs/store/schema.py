@@ -1,0 +1,374 @@
+"""Names, dtypes and shapes of a graph store, and its manifest.
+
+A store is a folder of ``part-00000.h5`` … and ``manifest.h5``.  Every dataset has one
+dimension, little-endian integers, chunks of about 1 MiB with fletcher32, or, when it
+is empty, contiguous layout without filters.  The manifest is one JSON text in the
+uint8 dataset ``/manifest``; every file says its format version in an attribute.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs import __version__
+from distbfs.errors import StoreError, UsageError
+from distbfs.partition.layout import Layout
+from distbfs.partition.part import mask_words
+from distbfs.types import SUBGRAPHS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from distbfs.partition.part import Part
+    from distbfs.types import Array
+
+FORMAT_VERSION = 1
+MANIFEST_NAME = "manifest.h5"
+MANIFEST_DATASET = "manifest"
+MANIFEST_LIMIT = 64 << 20
+VERSION_ATTRIBUTE = "format_version"
+CHUNK_BYTES = 1 << 20
+SLICE_BYTES = 64 << 20
+LARGEST = (1 << 63) - 1
+
+COUNTS = ("n", "tuples", "threshold", "delegates", "order_block", "loops", "repeats")
+JSON_FIELDS = ("source", "relabel", "statistics")
+DATASETS = (
+    *(f"{name}/{array}" for name in SUBGRAPHS for array in ("offsets", "columns")),
+    "delegates",
+    "delegate_degrees",
+    "nd_sources",
+    "dn_sources",
+    "dd_sources",
+    "vertices",
+    "degrees",
+    "tuple_degrees",
+)
+PART_FILE = re.compile(r"part-\d{5,}\.h5")
+DIGEST = re.compile(r"[0-9a-f]{32}")
+
+
+def part_name(index: int) -> str:
+    """Return the file name of a part."""
+    return f"part-{index:05d}.h5"
+
+
+def chunk_elements(size: int, itemsize: int) -> int:
+    """Return how many elements a chunk of a dataset of ``size`` elements has."""
+    return min(size, CHUNK_BYTES // itemsize)
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """What a dataset may be: its dtypes, and its least and largest number of elements.
+
+    Both sizes are equal wherever the manifest fixes the shape.
+    """
+
+    dtypes: tuple[str, ...]
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, size: int, *dtypes: str) -> DatasetSpec:
+        """Return the specification of a dataset with exactly ``size`` elements."""
+        return cls(dtypes, size, size)
+
+
+@dataclass(frozen=True)
+class PartRecord:
+    """What the manifest says of one part.
+
+    index: which part; active: its normal vertices with edges
+    edges: stored directed edges by subgraph (nn, nd, dn, dd)
+    digests: dataset name -> xxh3_128 (hex) of its raw little-endian bytes
+    array_bytes: bytes of all datasets in memory; file_bytes: size of the file
+    """
+
+    index: int
+    active: int
+    edges: dict[str, int]
+    digests: dict[str, str]
+    array_bytes: int
+    file_bytes: int
+
+    def __post_init__(self) -> None:
+        where = f"record of part {self.index}"
+        for name in ("index", "active", "array_bytes", "file_bytes"):
+            count = check_count(f"{where}: {name}", getattr(self, name))
+            object.__setattr__(self, name, count)
+        check_mapping(f"{where}: edges", self.edges, SUBGRAPHS)
+        edges = {
+            name: check_count(f"{where}: edges of {name}", self.edges[name])
+            for name in SUBGRAPHS
+        }
+        object.__setattr__(self, "edges", edges)
+        check_mapping(f"{where}: digests", self.digests, DATASETS)
+        for name, digest in self.digests.items():
+            if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
+                raise StoreError(f"{where}: the digest of {name} is not 32 hex digits")
+
+    def encode(self) -> Array:
+        """Return the record as uint8 [bytes], for ``World.allgather``."""
+        return np.frombuffer(json.dumps(self.as_dict()).encode(), dtype=np.uint8)
+
+    @classmethod
+    def decode(cls, values: Array) -> PartRecord:
+        """Return the record that :meth:`encode` wrote."""
+        return cls.from_dict(json.loads(values.tobytes()))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Any) -> PartRecord:
+        """Return the record of JSON values; raise StoreError where they do not fit."""
+        check_mapping("record of a part", values, [item.name for item in fields(cls)])
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a store holds; totals over all parts are derived from ``records``.
+
+    n: vertices; tuples: input tuples; threshold: TH; delegates: d
+    source: JSON, what recreates the tuples, with the key "family"
+    relabel: JSON, {"method": "none"} or {"method": "hash", "seed": …}
+    order_block: local ids per block of the order by degree
+    loops, repeats: input tuples that were dropped
+    records: one for each part, in order
+    statistics: JSON, degree statistics
+    """
+
+    n: int
+    tuples: int
+    threshold: int
+    delegates: int
+    source: dict[str, Any]
+    relabel: dict[str, Any]
+    order_block: int
+    loops: int
+    repeats: int
+    records: tuple[PartRecord, ...]
+    statistics: dict[str, Any] = field(default_factory=dict)
+    created_by: str = f"distbfs {__version__}"
+    format_version: int = FORMAT_VERSION
+
+    def __post_init__(self) -> None:
+        if self.format_version != FORMAT_VERSION:
+            raise StoreError(wrong_version(self.format_version))
+        for name in COUNTS:
+            object.__setattr__(self, name, check_count(name, getattr(self, name)))
+        self._check_json()
+        try:
+            layout = Layout(self.n, self.parts)
+        except UsageError as error:
+            raise StoreError(str(error)) from error
+        if self.delegates > min(self.n, 1 << 32):
+            raise StoreError(f"{self.delegates} delegates of {self.n} vertices")
+        if self.order_block < 1:
+            raise StoreError("order_block is 0; allowed: 1 or more")
+        if self.loops > self.tuples:
+            raise StoreError(f"{self.loops} loops among {self.tuples} tuples")
+        if self.m > 2 * self.tuples:
+            raise StoreError(f"{self.m} edges of {self.tuples} tuples; allowed: twice")
+        first = self.records[0]
+        for index, record in enumerate(self.records):
+            if record.index != index:
+                raise StoreError(f"record {index} is of part {record.index}")
+            if record.active > layout.local_count(index):
+                raise StoreError(f"part {index} has more active vertices than vertices")
+            for name in ("delegates", "delegate_degrees"):
+                if record.digests[name] != first.digests[name]:
+                    raise StoreError(f"{name} of parts 0 and {index} differ")
+
+    def _check_json(self) -> None:
+        for name in JSON_FIELDS:
+            value = getattr(self, name)
+            if not isinstance(value, dict):
+                raise StoreError(f"{name} is not a JSON object")
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise StoreError(f"{name} does not fit JSON: {error}") from error
+        if not isinstance(self.created_by, str):
+            raise StoreError("created_by is not a string")
+        if not isinstance(self.source.get("family"), str):
+            raise StoreError('source does not name its "family"')
+        method = self.relabel.get("method")
+        if method not in ("none", "hash"):
+            raise StoreError(f"relabel method is '{method}'; allowed: none, hash")
+        seed = self.relabel.get("seed")
+        if method == "hash" and type(seed) is not int:
+            raise StoreError(f"relabel seed is {seed!r:.60}; allowed: a whole number")
+
+    @property
+    def parts(self) -> int:
+        """Number of parts."""
+        return len(self.records)
+
+    @property
+    def layout(self) -> Layout:
+        """Who owns which vertex."""
+        return Layout(self.n, self.parts)
+
+    @property
+    def nn(self) -> int:
+        """Stored nn edges of all parts."""
+        return self._total("nn")
+
+    @property
+    def nd(self) -> int:
+        """Stored nd edges of all parts."""
+        return self._total("nd")
+
+    @property
+    def dn(self) -> int:
+        """Stored dn edges of all parts."""
+        return self._total("dn")
+
+    @property
+    def dd(self) -> int:
+        """Stored dd edges of all parts."""
+        return self._total("dd")
+
+    @property
+    def m(self) -> int:
+        """Stored directed edges of all parts."""
+        return sum(self._total(name) for name in SUBGRAPHS)
+
+    @property
+    def digests(self) -> tuple[dict[str, str], ...]:
+        """Dataset name -> digest, for each part."""
+        return tuple(record.digests for record in self.records)
+
+    def _total(self, name: str) -> int:
+        return sum(record.edges[name] for record in self.records)
+
+    def summary(self) -> dict[str, Any]:
+        """Return everything but the records as JSON values."""
+        out: dict[str, Any] = {"format_version": self.format_version}
+        out |= {name: getattr(self, name) for name in COUNTS}
+        out |= {name: getattr(self, name) for name in (*SUBGRAPHS, "m", "parts")}
+        out |= {name: getattr(self, name) for name in JSON_FIELDS}
+        out["created_by"] = self.created_by
+        return out
+
+    def to_json(self) -> str:
+        """Return the text that ``manifest.h5`` holds."""
+        values = self.summary()
+        values["records"] = [record.as_dict() for record in self.records]
+        return json.dumps(values, allow_nan=False, indent=1)
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Manifest:
+        """Return the manifest of a text; raise StoreError where it does not fit."""
+        try:
+            values = json.loads(text, parse_constant=refuse_constant)
+        except (ValueError, RecursionError) as error:
+            raise StoreError(f"the manifest is not valid JSON: {error}") from error
+        totals = (*SUBGRAPHS, "m", "parts")
+        own = (*COUNTS, *JSON_FIELDS, "created_by", "format_version", "records")
+        check_mapping("the manifest", values, (*own, *totals))
+        if not isinstance(values["records"], list) or not values["records"]:
+            raise StoreError("records is not a list of at least one part")
+        records = tuple(PartRecord.from_dict(item) for item in values["records"])
+        given = {name: values[name] for name in own if name != "records"}
+        manifest = cls(**given, records=records)
+        for name in totals:
+            check_count(name, values[name])
+            if values[name] != getattr(manifest, name):
+                raise StoreError(
+                    f"{name} is {values[name]}, but the records of the parts give "
+                    f"{getattr(manifest, name)}"
+                )
+        return manifest
+
+
+def part_specs(
+    layout: Layout, index: int, d: int, edges: Mapping[str, int]
+) -> dict[str, DatasetSpec]:
+    """Return what each dataset of a part may be; ``edges`` by subgraph."""
+    local = layout.local_count(index)
+    rows = {"nn": local, "nd": local, "dn": d, "dd": d}
+    specs = {}
+    for name in SUBGRAPHS:
+        wide = name == "nn" and layout.parts > 1
+        specs[f"{name}/offsets"] = DatasetSpec.of(rows[name] + 1, "<u4", "<u8")
+        specs[f"{name}/columns"] = DatasetSpec.of(edges[name], "<u8" if wide else "<u4")
+    for name in ("delegates", "delegate_degrees"):
+        specs[name] = DatasetSpec.of(d, "<i8")
+    specs["nd_sources"] = DatasetSpec(("<u4",), 0, local)
+    for name in ("dn_sources", "dd_sources"):
+        specs[name] = DatasetSpec.of(mask_words(d), "<u8")
+    specs["vertices"] = DatasetSpec.of(local, "<u4")
+    for name in ("degrees", "tuple_degrees"):
+        specs[name] = DatasetSpec.of(local, "<i8")
+    return specs
+
+
+def part_attributes(
+    layout: Layout, index: int, threshold: int, active: int
+) -> dict[str, int]:
+    """Return the attributes that the file of a part has, with their values."""
+    return {
+        VERSION_ATTRIBUTE: FORMAT_VERSION,
+        "index": index,
+        "parts": layout.parts,
+        "n": layout.n,
+        "threshold": threshold,
+        "active": active,
+    }
+
+
+def part_arrays(part: Part) -> dict[str, Array]:
+    """Return the arrays of a part by dataset name, in the order of the file."""
+    arrays = {}
+    for name in DATASETS:
+        value: Any = part
+        for step in name.split("/"):
+            value = getattr(value, step)
+        arrays[name] = value
+    return arrays
+
+
+def part_edges(part: Part) -> dict[str, int]:
+    """Return the stored directed edges of a part by subgraph."""
+    return {name: getattr(part, name).edges for name in SUBGRAPHS}
+
+
+def wrong_version(found: object) -> str:
+    """Return the message about another format version."""
+    return f"format version is {found}; this distbfs reads version {FORMAT_VERSION}"
+
+
+def refuse_constant(name: str) -> None:
+    """Raise ValueError for NaN and Infinity, which JSON does not have."""
+    raise ValueError(f"{name} is not allowed")
+
+
+def check_count(name: str, value: object, most: int = LARGEST) -> int:
+    """Return a whole number from 0 to ``most``; raise StoreError for all else."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not 0 <= int(value) <= most:  # type: ignore[call-overload]
+        raise StoreError(f"{name} is {value!r:.60}; allowed: 0 to {most}")
+    return int(value)  # type: ignore[call-overload]
+
+
+def check_mapping(name: str, value: Any, keys: Sequence[str]) -> None:
+    """Raise StoreError unless ``value`` is a dictionary with exactly ``keys``."""
+    if not isinstance(value, dict):
+        raise StoreError(f"{name} is not a JSON object")
+    mapping: Mapping[str, Any] = value
+    for key in mapping:
+        if key not in keys:
+            raise StoreError(f"{name} has the unknown key '{key:.60}'")
+    for key in keys:
+        if key not in mapping:
+            raise StoreError(f"{name} lacks the key '{key}'")

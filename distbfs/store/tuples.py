@@ -1,0 +1,140 @@
+"""The edges of a store as edge tuples, to partition it anew or to validate by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from distbfs.generate.hashing import Permutation
+from distbfs.graph.csr import CSR
+from distbfs.partition.layout import Placement
+from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part
+from distbfs.store.hdf5 import Store
+from distbfs.types import Array, Ids, World
+
+READ = ("nn", "nd", "dd")  # dn holds the edges of nd
+CHUNK = 1 << 20
+
+
+def permutation_of(store: Store) -> Permutation | None:
+    """Return the hash that took input ids to the ids of a store, None without one."""
+    relabel = store.manifest.relabel
+    if relabel["method"] == "none" or store.manifest.n <= 1:
+        return None
+    return Permutation(store.manifest.n, int(relabel["seed"]))
+
+
+class StoreTuples:
+    """A TupleSource over a store: its edges in input ids, without loops and repeats.
+
+    nn and dd give each edge in both directions.  One part is held at a time.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._permutation = permutation_of(store)
+        self._sizes = np.array(
+            [
+                [record.edges[name] for name in READ]
+                for record in store.manifest.records
+            ],
+            dtype=np.int64,
+        )
+        self.n = store.manifest.n
+        self.tuples = int(self._sizes.sum())
+        self._part: Part | None = None
+        self._ids: list[Ids | None] = [None] * store.manifest.parts
+
+    def describe(self) -> dict[str, Any]:
+        """Return what recreates the original tuples."""
+        return dict(self._store.manifest.source)
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
+        """Yield (u, v) int64 arrays of the edges start … stop-1."""
+        ends = np.cumsum(self._sizes.ravel())
+        while start < stop:
+            piece = int(np.searchsorted(ends, start, side="right"))
+            index, name = piece // len(READ), READ[piece % len(READ)]
+            first = start - int(ends[piece] - self._sizes.ravel()[piece])
+            count = min(CHUNK, stop - start, int(ends[piece]) - start)
+            yield self._edges(index, name, first, first + count)
+            start += count
+
+    def _load(self, index: int) -> Part:
+        if self._part is None or self._part.index != index:
+            self._part = self._store.load_part(index)
+        return self._part
+
+    def _edges(self, index: int, name: str, first: int, last: int) -> tuple[Ids, Ids]:
+        part = self._load(index)
+        graph: CSR = getattr(part, name)
+        row = np.searchsorted(graph.offsets, np.arange(first, last), side="right") - 1
+        column = graph.columns[first:last]
+        u = part.delegates[row] if name == "dd" else self._ids_of(index)[row]
+        nn = name == "nn"
+        v = self._nn_targets(index, column) if nn else part.delegates[column]
+        return self._outside(u), self._outside(v)
+
+    def _ids_of(self, index: int) -> Ids:
+        """Return the ids of the vertex numbers of a part, kept once they are known."""
+        ids = self._ids[index]
+        if ids is None:
+            held = self._part
+            ids = self._load(index).ids()
+            self._ids[index] = ids
+            if held is not None and held.index != index:
+                self._part = held
+        return ids
+
+    def _nn_targets(self, index: int, column: Array) -> Ids:
+        if self._store.manifest.parts == 1:
+            return self._ids_of(index)[column]
+        out = np.empty(len(column), dtype=np.int64)
+        owner = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
+        number = (column & np.uint64(NUMBER_MASK)).astype(np.int64)
+        for part in np.unique(owner).tolist():
+            here = owner == part
+            out[here] = self._ids_of(part)[number[here]]
+        return out
+
+    def _outside(self, ids: Ids) -> Ids:
+        return ids if self._permutation is None else self._permutation.inverse(ids)
+
+
+def tuple_degrees_for(
+    world: World, store: Store, parts: int, permute_seed: int | None
+) -> dict[int, Ids]:
+    """Return the ends of tuples for another number of parts (collective).
+
+    Maps each new part of this rank to int64 [local] by local id.
+    """
+    manifest = store.manifest
+    n = manifest.n
+    before = permutation_of(store)
+    after = None if permute_seed is None or n <= 1 else Permutation(n, permute_seed)
+    placement = Placement(parts, world.size)
+    out = {
+        part: np.zeros((n - part + parts - 1) // parts if part < n else 0, np.int64)
+        for part in placement.parts_of(world.rank)
+    }
+    for first in range(0, manifest.parts, world.size):
+        index = first + world.rank
+        ids = ends = np.zeros(0, dtype=np.int64)
+        if index < manifest.parts:
+            part = store.load_part(index)
+            ids, ends = part.ids(), part.tuple_degrees
+            if before is not None:
+                ids = before.inverse(ids)
+            if after is not None:
+                ids = after.forward(ids)
+        rank = placement.rank_of(ids % parts)
+        pairs = np.stack([ids, ends], axis=1)
+        outgoing = [pairs[rank == r].ravel() for r in range(world.size)]
+        for message in world.alltoall(outgoing):
+            vertex, count = message.reshape(-1, 2).T
+            for part_index, array in out.items():
+                here = vertex % parts == part_index
+                array[vertex[here] // parts] = count[here]
+    return out

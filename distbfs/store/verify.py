@@ -1,0 +1,257 @@
+"""Verify a whole store: what loading one part cannot see.
+
+Loading already checks types, digests, offsets and ids.  On top of that:
+
+1. every part has the same delegates, by falling degree, each above TH, each once;
+2. degrees: of a normal vertex its rows in nn and nd, at most TH; of a delegate its rows
+   in dn and dd over all parts; all together the number of stored edges;
+3. dn is the transpose of nd on each part, dd is symmetric on each part, nn is symmetric
+   over all parts;
+4. no loops and no repeated edges; the ends of tuples are twice the tuples; a tuple that
+   is no loop and no repeat gives two edges.
+
+Rule 3 compares sums modulo 2^64 of a hash of (source, destination) and of (destination,
+source): equal for equal multisets, different otherwise but for one case in 2^64.  One
+part is held at a time, its edges are expanded in slices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.errors import StoreError
+from distbfs.partition.part import PART_SHIFT
+from distbfs.types import SUBGRAPHS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from distbfs.graph.csr import CSR
+    from distbfs.partition.part import Part
+    from distbfs.store.hdf5 import Store
+    from distbfs.types import Array, Words
+
+SLICE_EDGES = 1 << 21
+WORD = (1 << 64) - 1
+
+
+def nothing() -> Array:
+    """Return an empty int64 array."""
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass
+class Verification:
+    """What was found, and the sums over the parts so far.
+
+    findings: one line for each rule that is broken; edges: stored edges by subgraph
+    delegates, delegate_degrees: of the first part, int64 [d]
+    delegate_rows: row lengths of each delegate in dn and dd so far, int64 [d]
+    """
+
+    findings: list[str] = field(default_factory=list)
+    parts: int = 0
+    edges: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SUBGRAPHS, 0))
+    degree_sum: int = 0
+    tuple_ends: int = 0
+    nn_forward: int = 0
+    nn_reverse: int = 0
+    delegates: Array = field(default_factory=nothing)
+    delegate_degrees: Array = field(default_factory=nothing)
+    delegate_rows: Array = field(default_factory=nothing)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return findings and totals as JSON values."""
+        return {
+            "ok": self.ok,
+            "findings": list(self.findings),
+            "parts": self.parts,
+            "edges": dict(self.edges),
+            "degree_sum": self.degree_sum,
+            "tuple_ends": self.tuple_ends,
+        }
+
+
+def verify_store(
+    store: Store, progress: Callable[[int, int], None] | None = None
+) -> Verification:
+    """Check every part of a store and what holds across parts.
+
+    progress: called with (parts done, parts) after each part.  Broken rules are
+    findings, not exceptions, files that cannot be loaded too.
+    """
+    result = Verification()
+    parts = store.manifest.parts
+    for index in range(parts):
+        try:
+            part = store.load_part(index)
+        except StoreError as error:
+            result.findings.append(str(error))
+        else:
+            add_part(result, part)
+        if progress is not None:
+            progress(index + 1, parts)
+    if result.parts == parts:
+        check_totals(result, store)
+    return result
+
+
+def add_part(result: Verification, part: Part) -> None:
+    """Check one part by itself and add its sums to ``result``."""
+
+    def expect(holds: bool | np.bool_, what: str) -> None:
+        if not holds:
+            result.findings.append(f"part {part.index}: {what}")
+
+    check_delegates(result, part, expect)
+    check_degrees(part, expect)
+    sums = {name: edge_sums(part, name, expect) for name in SUBGRAPHS}
+    expect(sums["nd"][0] == sums["dn"][1], "dn is not the transpose of nd")
+    expect(sums["dd"][0] == sums["dd"][1], "dd is not symmetric")
+    result.nn_forward = (result.nn_forward + sums["nn"][0]) & WORD
+    result.nn_reverse = (result.nn_reverse + sums["nn"][1]) & WORD
+    for name in SUBGRAPHS:
+        result.edges[name] += getattr(part, name).edges
+    result.degree_sum += int(part.degrees.sum())
+    result.tuple_ends += int(part.tuple_degrees.sum())
+    result.parts += 1
+
+
+def check_totals(result: Verification, store: Store) -> None:
+    """Check what holds over all parts together."""
+    manifest = store.manifest
+
+    def expect(holds: bool | np.bool_, what: str) -> None:
+        if not holds:
+            result.findings.append(f"all parts: {what}")
+
+    for name in SUBGRAPHS:
+        found, said = result.edges[name], getattr(manifest, name)
+        expect(found == said, f"{found} edges in {name}, the manifest says {said}")
+    total, ends = result.degree_sum, result.tuple_ends
+    expect(total == manifest.m, f"degrees sum to {total} instead of {manifest.m}")
+    said = 2 * manifest.tuples
+    expect(ends == said, f"tuples have {ends} ends instead of {said}")
+    kept = manifest.tuples - manifest.loops - manifest.repeats
+    expect(2 * kept == manifest.m, f"{kept} tuples were kept for {manifest.m} edges")
+    expect(result.nn_forward == result.nn_reverse, "nn is not symmetric")
+    wrong = np.count_nonzero(result.delegate_rows != result.delegate_degrees)
+    expect(not wrong, f"{wrong} delegates have a degree that their rows do not")
+
+
+def check_delegates(
+    result: Verification, part: Part, expect: Callable[[bool | np.bool_, str], None]
+) -> None:
+    """Check that delegates are in order and the same everywhere; add their rows."""
+    ids, degrees = part.delegates, part.delegate_degrees
+    if result.parts == 0:
+        result.delegates, result.delegate_degrees = ids, degrees
+        result.delegate_rows = np.zeros(len(ids), dtype=np.int64)
+        ordered = np.sort(ids)
+        expect(np.all(ordered[1:] > ordered[:-1]), "a delegate occurs twice")
+        expect(np.all(degrees[1:] <= degrees[:-1]), "delegate degrees rise")
+        expect(np.all(degrees > part.threshold), "a delegate has no degree above TH")
+    same = np.array_equal(ids, result.delegates) and np.array_equal(
+        degrees, result.delegate_degrees
+    )
+    expect(same, "delegates are not those of part 0")
+    if same:
+        result.delegate_rows += part.dn.degrees() + part.dd.degrees()
+
+
+def check_degrees(part: Part, expect: Callable[[bool | np.bool_, str], None]) -> None:
+    """Check the degrees of the vertices that a part serves."""
+    rows = part.nn.degrees() + part.nd.degrees()
+    active = part.active
+    expect(np.all(rows[:active] > 0), "an active vertex has no edges")
+    mine, local = part.owned_delegates()
+    number_of = np.empty(part.local_count, dtype=np.int64)
+    number_of[part.vertices] = np.arange(part.local_count)
+    numbers = number_of[local]
+    expect(np.all(numbers >= active), "a delegate is numbered as a normal vertex")
+    rows[numbers] = part.delegate_degrees[mine]
+    wrong = np.count_nonzero(part.degrees != rows)
+    expect(not wrong, f"{wrong} vertices have a degree that their rows do not")
+    rows[numbers] = 0
+    expect(np.all(rows <= part.threshold), "a normal vertex has a degree above TH")
+    enough = np.all(part.tuple_degrees >= part.degrees)
+    expect(enough, "a vertex has fewer tuple ends than neighbours")
+
+
+def edge_sums(
+    part: Part, name: str, expect: Callable[[bool | np.bool_, str], None]
+) -> tuple[int, int]:
+    """Return the hash sums of (source, destination) and of the reverse.
+
+    Checks on the way that there are no loops (nn, dd) and no repeated edges, and that
+    columns are active vertices (dn).
+    """
+    graph: CSR = getattr(part, name)
+    forward = reverse = loops = repeats = 0
+    here = part.index << PART_SHIFT if name == "nn" else 0
+    for rows, columns in row_slices(graph):
+        sources = rows.astype(np.uint64) | np.uint64(here)
+        targets = columns.astype(np.uint64)
+        forward = (forward + hash_sum(sources, targets)) & WORD
+        reverse = (reverse + hash_sum(targets, sources)) & WORD
+        if name in ("nn", "dd"):
+            loops += int(np.count_nonzero(sources == targets))
+        repeats += count_repeats(rows, columns)
+    expect(not loops, f"{name} has {loops} loops")
+    expect(not repeats, f"{name} has {repeats} repeated edges")
+    if name == "dn" and graph.edges:
+        below = int(graph.columns.max()) < part.active
+        expect(below, "dn leads to a vertex that is not active")
+    return forward, reverse
+
+
+def count_repeats(rows: Array, columns: Array) -> int:
+    """Return how many edges repeat another one; ``rows`` rises."""
+    same_row = rows[1:] == rows[:-1]
+    if np.all(columns[1:][same_row] > columns[:-1][same_row]):
+        return 0
+    order = np.lexsort((columns, rows))
+    rows, columns = rows[order], columns[order]
+    twice = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
+    return int(np.count_nonzero(twice))
+
+
+def row_slices(graph: CSR) -> Iterator[tuple[Array, Array]]:
+    """Yield (row of each edge int64, columns) for slices of whole rows.
+
+    A slice has at most SLICE_EDGES edges and rows, or is one longer row.
+    """
+    offsets, first = graph.offsets, 0
+    while first < graph.rows:
+        start = int(offsets[first])
+        most = np.asarray(min(start + SLICE_EDGES, graph.edges), dtype=offsets.dtype)
+        last = int(np.searchsorted(offsets, most, side="right")) - 1
+        last = min(max(last, first + 1), first + SLICE_EDGES, graph.rows)
+        stop = int(offsets[last])
+        if stop > start:
+            lengths = np.diff(offsets[first : last + 1]).astype(np.int64)
+            rows = np.repeat(np.arange(first, last, dtype=np.int64), lengths)
+            yield rows, graph.columns[start:stop]
+        first = last
+
+
+def hash_sum(first: Words, second: Words) -> int:
+    """Return the sum modulo 2^64 of a hash of each pair; the order of a pair counts."""
+    mixed = mix(first * np.uint64(0x9E3779B97F4A7C15) + mix(second))
+    return int(mixed.sum(dtype=np.uint64))
+
+
+def mix(values: Words) -> Words:
+    """Return the SplitMix64 finaliser of each value (Steele, Lea, Flood 2014)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    values ^= values >> np.uint64(31)
+    return values

@@ -1,0 +1,86 @@
+"""From edge tuples to a store: construction with every part written as it is made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from distbfs.options import BuildOptions
+from distbfs.partition.construct import BuildSummary, construct
+from distbfs.partition.layout import Placement
+from distbfs.partition.part import Part
+from distbfs.store.folder import new_token
+from distbfs.store.hdf5 import StoreWriter
+from distbfs.store.schema import Manifest, PartRecord
+from distbfs.types import Ids, TupleSource, World
+
+
+def relabel_record(seed: int | None) -> dict[str, object]:
+    """Return what a manifest says of the permutation of vertices."""
+    return {"method": "none"} if seed is None else {"method": "hash", "seed": seed}
+
+
+def write_graph(
+    world: World,
+    source: TupleSource,
+    folder: Path,
+    parts: int,
+    options: BuildOptions,
+    *,
+    overwrite: bool = False,
+    tuple_degrees: dict[int, Ids] | None = None,
+    counts: tuple[int, int, int] | None = None,
+    described: dict[str, object] | None = None,
+) -> BuildSummary:
+    """Build the parts of a graph and write them as a store (collective).
+
+    tuple_degrees, counts, described: of the original tuples, where ``source`` is not
+    them: ends of tuples per part of this rank by local id; tuples, loops and repeats;
+    what recreates them.
+
+    Raises StoreError where the folder may not be written, ResourceError for a full
+    disk; then nothing is left behind.
+    """
+    Placement(parts, world.size)
+    token = world.broadcast(new_token() if world.rank == 0 else None)
+    records: list[PartRecord] = []
+    with StoreWriter(folder, overwrite, token) as writer:
+
+        def sink(part: Part) -> None:
+            if tuple_degrees is not None:
+                by_number = tuple_degrees[part.index][part.vertices]
+                part.tuple_degrees[:] = by_number
+            records.append(writer.write_part(part))
+
+        summary = construct(source, world, parts, options, sink)
+        every: dict[int, PartRecord] = {}
+        for encoded in gather_records(world, records):
+            every[encoded.index] = encoded
+        world.barrier()
+        if counts is not None:
+            tuples, loops, repeats = counts
+            summary = replace(summary, tuples=tuples, loops=loops, repeats=repeats)
+        if world.rank == 0:
+            writer.finish(
+                Manifest(
+                    n=summary.n,
+                    tuples=summary.tuples,
+                    threshold=summary.threshold,
+                    delegates=summary.delegates,
+                    source=described or source.describe(),
+                    relabel=relabel_record(options.permute_seed),
+                    order_block=options.order_block,
+                    loops=summary.loops,
+                    repeats=summary.repeats,
+                    records=tuple(every[k] for k in range(parts)),
+                    statistics=summary.histogram.summary(),
+                )
+            )
+        world.barrier()
+    return summary
+
+
+def gather_records(world: World, records: list[PartRecord]) -> list[PartRecord]:
+    """Return the records of all ranks (collective)."""
+    rounds = [world.allgather(record.encode()) for record in records]
+    return [PartRecord.decode(values) for one in rounds for values in one]

@@ -1,0 +1,366 @@
+"""A kill, a full disk or a failing call at any moment leaves nothing that opens.
+
+Every call that changes the file system is an event; the writer is stopped at each of
+them in turn, in a process of its own that is killed (SIGKILL, with half of a write
+done), or by an error that the call raises.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from store_graphs import make_parts, random_tuples, same_part, write_store
+
+from distbfs.errors import ResourceError, StoreError
+from distbfs.store.hdf5 import StoreWriter, open_store
+from distbfs.store.verify import verify_store
+
+EVENTS = ("pwrite", "ftruncate", "fsync", "mkdir", "rename", "unlink", "rmdir")
+HERE = Path(__file__).parent
+
+
+class Interrupter:
+    """Counts events of ``os``; calls ``stop(call, args)`` at one of them."""
+
+    def __init__(self, at, stop):
+        self.at, self.stop, self.count = at, stop, 0
+        self.calls = {name: getattr(os, name) for name in EVENTS}
+
+    def __enter__(self):
+        for name, call in self.calls.items():
+            setattr(os, name, self.wrap(call))
+        return self
+
+    def __exit__(self, *_):
+        for name, call in self.calls.items():
+            setattr(os, name, call)
+
+    def wrap(self, call):
+        def event(*args, **options):
+            self.count += 1
+            if self.count == self.at:
+                self.stop(call, args)
+            return call(*args, **options)
+
+        return event
+
+
+def kill(call, args):
+    """Do half of a write and die."""
+    if call.__name__ == "pwrite":
+        view = memoryview(args[1])
+        call(args[0], view[: len(view) // 2], args[2])
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def graphs():
+    """Return (tuples, parts) of an old graph of one part and a new one of two."""
+    made = []
+    for p in (1, 2):
+        tuples = random_tuples(30, 80, seed=p)
+        made.append((tuples, make_parts(30, p, 6, tuples)))
+    return made
+
+
+def holds(folder, parts):
+    """Return whether a store that opens has exactly these parts."""
+    store = open_store(folder)
+    return all(same_part(store.load_part(part.index), part) for part in parts)
+
+
+def nothing_else(parent):
+    return sorted(entry.name for entry in parent.iterdir()) in ([], ["graph"])
+
+
+def killed_at(at, folder, graph, overwrite):
+    """Write in a fork that is killed at an event; return whether it was."""
+    child = os.fork()
+    if child == 0:
+        try:
+            with Interrupter(at, kill):
+                write_store(folder, graph[1], graph[0], overwrite)
+        finally:
+            os._exit(7 if sys.exc_info()[0] else 0)
+    _, status = os.waitpid(child, 0)
+    assert status == 0 or os.WTERMSIG(status) == signal.SIGKILL, status
+    return status != 0
+
+
+def every_kill(parent):
+    """Kill a fresh write at every event (runs in a process of its own)."""
+    old, new = graphs()
+    folder, at, refusals = parent / "graph", 1, 0
+    while killed_at(at, folder, new, overwrite=False):
+        at += 1
+        try:
+            assert holds(folder, new[1])
+            shutil.rmtree(folder)
+        except StoreError:
+            refusals += 1
+            assert not folder.exists()
+        for entry in parent.iterdir():
+            with pytest.raises(StoreError):
+                open_store(entry)
+        write_store(folder, old[1], old[0])
+        assert holds(folder, old[1])
+        assert nothing_else(parent)
+        shutil.rmtree(folder)
+    assert refusals > 30
+
+
+def every_kill_of_a_replacement(parent):
+    """Kill a replacing write at every event (runs in a process of its own)."""
+    old, new = graphs()
+    folder, at, found = parent / "graph", 1, {"old": 0, "new": 0, "between": 0}
+    write_store(folder, old[1], old[0])
+    while killed_at(at, folder, new, overwrite=True):
+        at += 1
+        try:
+            found["new" if holds_either(folder, old[1], new[1]) else "old"] += 1
+        except StoreError:
+            with pytest.raises(StoreError, match="interrupted replacement left the"):
+                open_store(folder)
+            found["between"] += 1
+            with pytest.raises(StoreError, match="exists; give --force"):
+                StoreWriter(folder)  # the next write puts the old store back first
+            assert holds(folder, old[1])
+            assert nothing_else(parent)
+        write_store(folder, old[1], old[0], overwrite=True)
+        assert holds(folder, old[1])
+        assert nothing_else(parent)
+    assert holds(folder, new[1])
+    assert found["old"] > 30
+    assert found["new"] > 3
+    assert found["between"] == 1
+
+
+def full_disk(parent):
+    """Write until the file size limit or the disk ends it; print what was raised."""
+    _, new = graphs()
+    try:
+        write_store(parent / "graph", new[1], new[0], overwrite=True)
+    except ResourceError as error:
+        print(error)
+        sys.exit(error.exit_code)
+
+
+def run(name, *arguments, before=()):
+    """Run a function of this file in a process of its own."""
+    script = (
+        "import sys, pathlib; sys.path.insert(0, sys.argv[1]); "
+        "import test_store_crash as t; "
+        "getattr(t, sys.argv[2])(*map(pathlib.Path, sys.argv[3:]))"
+    )
+    command = [*before, sys.executable, "-c", script, str(HERE), name]
+    path = os.pathsep.join((str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")))
+    return subprocess.run(
+        [*command, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+
+
+@pytest.mark.parametrize("name", ["every_kill", "every_kill_of_a_replacement"])
+def test_kill_at_every_event(tmp_path, name):
+    done = run(name, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kilobytes", [0, 1, 3, 4])
+def test_file_size_limit(tmp_path, kilobytes):
+    before = ["bash", "-c", f'ulimit -f {kilobytes}; exec "$@"', "-"]
+    done = run("full_disk", tmp_path, before=before)
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.count("\n") == 1
+    assert "graph: the disk is full (File too large)" in done.stdout
+    assert done.stderr == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+FILLER = """
+mount -t tmpfs -o size=4m none "$1" || exit 77
+folder=$1; shift
+head -c $(((4 << 20) - $1 * 4096)) /dev/zero > "$folder/filler"; shift
+"$@" 2>&1; code=$?
+ls -A "$folder"; exit $code
+"""
+
+
+@pytest.mark.parametrize("pages", [0, 1, 2, 4])
+def test_full_disk(tmp_path, pages):
+    if not shutil.which("unshare"):
+        pytest.skip("no unshare, so no small file system")
+    shell = ["unshare", "-rm", "bash", "-c", FILLER, "-", str(tmp_path), str(pages)]
+    done = run("full_disk", tmp_path, before=shell)
+    if done.returncode == 77 or "unshare:" in done.stderr:
+        pytest.skip("no right to mount a small file system")
+    assert done.returncode == 3, done.stdout + done.stderr
+    said, *left = done.stdout.splitlines()
+    assert "the disk is full (No space left on device)" in said
+    assert left == ["filler"]
+
+
+def test_error_at_every_event(tmp_path):
+    """ENOSPC and EIO in turn; what is there afterwards is whole, old or new."""
+    new, old = graphs()
+    folder, at, found = tmp_path / "graph", 1, set()
+    write_store(folder, old[1], old[0])
+    number = None
+
+    def fail(call, args):
+        raise OSError(number, os.strerror(number))
+
+    interrupter = Interrupter(at, fail)
+    while interrupter.count >= interrupter.at - 1:
+        number = (errno.ENOSPC, errno.EIO)[at % 2]
+        interrupter = Interrupter(at, fail)
+        try:
+            with interrupter:
+                write_store(folder, new[1], new[0], overwrite=True)
+        except (StoreError, ResourceError) as error:
+            found.add((number, error.exit_code, str(folder) in str(error)))
+        at += 1
+        replaced = holds_either(folder, old[1], new[1])
+        assert not [entry for entry in tmp_path.iterdir() if "partial" in entry.name]
+        if replaced:
+            write_store(folder, old[1], old[0], overwrite=True)
+    assert at > 60
+    assert found == {(errno.ENOSPC, 3, True), (errno.EIO, 2, True)}
+    write_store(folder, old[1], old[0], overwrite=True)
+    assert nothing_else(tmp_path)
+
+
+def holds_either(folder, old, new):
+    """Return whether a store is the new one; it must be one of both."""
+    replaced = open_store(folder).manifest.parts == len(new)
+    assert holds(folder, new if replaced else old)
+    return replaced
+
+
+# What is there already
+
+
+def test_existing_target(tmp_path):
+    old, new = graphs()
+    folder = tmp_path / "graph"
+    write_store(folder, old[1], old[0])
+    with pytest.raises(StoreError, match=r"graph exists; give --force to replace it"):
+        StoreWriter(folder)
+    assert holds(folder, old[1])
+    with StoreWriter(folder, overwrite=True) as writer:
+        writer.write_part(new[1][0])
+    assert holds(folder, old[1])
+    write_store(folder, new[1], new[0], overwrite=True)
+    assert holds(folder, new[1])
+    assert nothing_else(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["empty", "folder", "file", "mixed", "dangling"])
+def test_what_is_no_store_is_never_deleted(tmp_path, kind):
+    old, _ = graphs()
+    folder = tmp_path / "graph"
+    if kind == "file":
+        folder.write_text("mine")
+    elif kind == "mixed":
+        write_store(folder, old[1], old[0])
+        (folder / "mine").write_text("mine")
+    elif kind == "dangling":
+        folder.symlink_to(tmp_path / "none" / "at all")
+    else:
+        folder.mkdir()
+        if kind == "folder":
+            (folder / "mine").write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    match = "is no graph store|holds 'mine'|does not exist"
+    with pytest.raises(StoreError, match=match):
+        write_store(folder, old[1], old[0], overwrite=True)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_target_that_became_something_else(tmp_path):
+    old, _ = graphs()
+    folder = tmp_path / "graph"
+    writer = StoreWriter(folder, overwrite=True)
+    for part in old[1]:
+        writer.write_part(part)
+    folder.mkdir()
+    (folder / "mine").write_text("mine")
+    with pytest.raises(StoreError, match="is no graph store; it is not replaced"):
+        writer._partial.place()
+    assert (folder / "mine").read_text() == "mine"
+    writer.discard()
+
+
+def test_link_to_a_store_is_replaced_where_it_leads(tmp_path):
+    old, new = graphs()
+    (tmp_path / "disk").mkdir()
+    write_store(tmp_path / "disk" / "graph", old[1], old[0])
+    (tmp_path / "graph").symlink_to(tmp_path / "disk" / "graph")
+    write_store(tmp_path / "graph", new[1], new[0], overwrite=True)
+    assert (tmp_path / "graph").is_symlink()
+    assert holds(tmp_path / "disk" / "graph", new[1])
+    assert verify_store(open_store(tmp_path / "graph")).ok
+
+
+def test_a_live_write_is_left_alone(tmp_path):
+    old, new = graphs()
+    folder = tmp_path / "graph"
+    slow = StoreWriter(folder)
+    slow.write_part(old[1][0])
+    write_store(folder, new[1], new[0])
+    assert slow.path.is_dir()
+    with pytest.raises(StoreError, match="exists; give --force"):
+        slow._partial.place()
+    slow.discard()
+    assert holds(folder, new[1])
+    assert nothing_else(tmp_path)
+
+
+def test_other_targets_are_left_alone(tmp_path):
+    old, _ = graphs()
+    for name in (".graph2.partial-0123456789abcdef", ".graph.partial-xyz", ".graph.x"):
+        (tmp_path / name).mkdir()
+    write_store(tmp_path / "graph", old[1], old[0])
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_exception_in_the_block_discards(tmp_path):
+    old, _ = graphs()
+    with pytest.raises(KeyboardInterrupt):
+        write_and_interrupt(tmp_path / "graph", old[1][0])
+    assert list(tmp_path.iterdir()) == []
+
+
+def write_and_interrupt(folder, part):
+    with StoreWriter(folder) as writer:
+        writer.write_part(part)
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("token", ["", "../../etc", "ABCDEF0123", "0123"])
+def test_bad_token(tmp_path, token):
+    with pytest.raises(Exception, match="allowed: 8 to 32 hex digits") as caught:
+        StoreWriter(tmp_path / "graph", token=token)
+    assert caught.value.exit_code == 2
+
+
+def test_missing_parent(tmp_path):
+    with pytest.raises(StoreError, match="does not exist"):
+        StoreWriter(tmp_path / "none" / "graph")
+
+
+def test_parent_without_rights(tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    tmp_path.chmod(0o500)
+    with pytest.raises(StoreError, match="Permission denied"):
+        StoreWriter(tmp_path / "graph")

@@ -1,0 +1,219 @@
+"""verify_store finds what every check of a single part lets pass."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+import numpy as np
+import pytest
+from store_graphs import make_parts, rows_of, write_store
+
+from distbfs.graph.csr import CSR
+from distbfs.store import schema, verify
+from distbfs.store.hdf5 import open_store
+
+
+def findings(folder, parts, tuples, changes=()):
+    store = open_store(write_store(folder, parts, tuples, changes=changes))
+    found = verify.verify_store(store)
+    assert found.ok == (not found.findings)
+    assert found.as_dict()["findings"] == found.findings
+    return found.findings
+
+
+def pairs_of(graph):
+    return list(zip(graph.sources().tolist(), graph.columns.tolist(), strict=True))
+
+
+def changed(part, name, change):
+    """Return a part with other edges in one subgraph."""
+    graph = getattr(part, name)
+    pairs = pairs_of(graph)
+    change(pairs)
+    rows = rows_of(graph.rows, sorted(pairs), graph.columns.dtype)
+    return dataclasses.replace(part, **{name: rows})
+
+
+def replaced(part, name, place, value):
+    """Return a part with one other value in an array."""
+    values = getattr(part, name).copy()
+    values[place] = value
+    return dataclasses.replace(part, **{name: values})
+
+
+@pytest.fixture
+def parts(tuples):
+    return make_parts(90, 2, 12, tuples)
+
+
+def test_nothing_found_and_progress(tmp_path, parts, tuples):
+    store, calls = open_store(write_store(tmp_path / "graph", parts, tuples)), []
+    found = verify.verify_store(store, lambda *done: calls.append(done))
+    assert found.ok
+    assert calls == [(1, 2), (2, 2)]
+    assert found.edges == {name: getattr(store.manifest, name) for name in found.edges}
+    assert found.degree_sum == store.manifest.m
+    assert found.tuple_ends == 2 * len(tuples[0])
+
+
+def redirect(pairs):
+    """Lead one edge to a neighbour's number that its row does not have."""
+    row, column = pairs[0]
+    taken = {other for first, other in pairs if first == row}
+    free = [column ^ bit for bit in (1, 2, 4, 8, 3, 5, 6, 7)]
+    pairs[0] = (row, next(value for value in free if value not in taken))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nn", "all parts: nn is not symmetric"),
+        ("nd", "part 0: dn is not the transpose of nd"),
+        ("dn", "part 0: dn is not the transpose of nd"),
+    ],
+)
+def test_redirected_edge(tmp_path, parts, tuples, name, message):
+    parts[0] = changed(parts[0], name, redirect)
+    assert message in findings(tmp_path / "graph", parts, tuples)
+
+
+def test_dd_not_symmetric(tmp_path, parts, tuples):
+    home = next(k for k, part in enumerate(parts) if part.dd.edges)
+    parts[home] = changed(parts[home], "dd", lambda pairs: pairs.pop())
+    found = findings(tmp_path / "graph", parts, tuples)
+    assert f"part {home}: dd is not symmetric" in found
+    assert any("delegates have a degree" in line for line in found)
+
+
+def test_edge_moved_to_another_part(tmp_path, parts, tuples):
+    """One direction of a dd edge on each part: symmetric in all, on neither."""
+    home = next(k for k, part in enumerate(parts) if part.dd.edges)
+    edge = pairs_of(parts[home].dd)[-1]
+    parts[home] = changed(parts[home], "dd", lambda pairs: pairs.remove(edge))
+    parts[1 - home] = changed(parts[1 - home], "dd", lambda pairs: pairs.append(edge))
+    found = findings(tmp_path / "graph", parts, tuples)
+    assert found == ["part 0: dd is not symmetric", "part 1: dd is not symmetric"]
+
+
+def test_nn_edge_one_way_between_parts(tmp_path, parts, tuples):
+    crossing = next(pair for pair in pairs_of(parts[0].nn) if pair[1] >> 32 == 1)
+    parts[0] = changed(parts[0], "nn", lambda pairs: pairs.remove(crossing))
+    found = findings(tmp_path / "graph", parts, tuples)
+    assert "all parts: nn is not symmetric" in found
+    assert "part 0: 1 vertices have a degree that their rows do not" in found
+
+
+def test_loops_and_repeats(tmp_path, parts, tuples):
+    def loop(pairs):
+        pairs[0] = (pairs[0][0], pairs[0][0])
+
+    def repeat(pairs):
+        place = next(k for k in range(1, len(pairs)) if pairs[k][0] == pairs[k - 1][0])
+        pairs[place] = pairs[place - 1]
+
+    looped = [changed(parts[0], "nn", loop), parts[1]]
+    assert "part 0: nn has 1 loops" in findings(tmp_path / "a", looped, tuples)
+    for name in ("nn", "nd", "dn"):
+        twice = [changed(parts[0], name, repeat), parts[1]]
+        found = findings(tmp_path / name, twice, tuples)
+        assert f"part 0: {name} has 1 repeated edges" in found
+
+
+def test_rows_in_any_order_are_no_repeats(tmp_path, parts, tuples):
+    graph = parts[0].nn
+    columns = np.concatenate(
+        [row[::-1] for row in np.split(graph.columns, graph.offsets[1:-1])]
+    )
+    parts[0] = dataclasses.replace(parts[0], nn=CSR(graph.offsets, columns))
+    assert findings(tmp_path / "graph", parts, tuples) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "message"),
+    [
+        ("degrees", 0, 99, "part 0: 1 vertices have a degree that their rows do not"),
+        ("degrees", 0, 99, "all parts: degrees sum to"),
+        ("tuple_degrees", 0, 99, "all parts: tuples have"),
+        ("tuple_degrees", 0, 0, "part 0: a vertex has fewer tuple ends than"),
+    ],
+)
+def test_degrees(tmp_path, parts, tuples, name, place, value, message):
+    parts[0] = replaced(parts[0], name, place, value)
+    found = findings(tmp_path / "graph", parts, tuples)
+    assert any(line.startswith(message) for line in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "message"),
+    [
+        ("delegate_degrees", 0, 1000, "1 delegates have a degree that their rows"),
+        ("delegate_degrees", -1, 1000, "part 0: delegate degrees rise"),
+        ("delegate_degrees", -1, 3, "part 0: a delegate has no degree above TH"),
+        ("delegates", slice(0, 2), 1, "part 0: a delegate occurs twice"),
+        ("delegates", 0, 88, "part 0: a delegate is numbered as a normal vertex"),
+    ],
+)
+def test_delegates(tmp_path, parts, tuples, name, place, value, message):
+    for index in (0, 1):
+        parts[index] = replaced(parts[index], name, place, value)
+    found = findings(tmp_path / "graph", parts, tuples)
+    assert any(message in line for line in found), found
+
+
+@pytest.mark.parametrize("name", ["loops", "repeats"])
+def test_counts_of_tuples(tmp_path, parts, tuples, name):
+    found = findings(tmp_path / "graph", parts, tuples, {name: 17})
+    assert len(found) == 1
+    assert found[0].startswith("all parts: ")
+    assert "tuples were kept for" in found[0]
+
+
+def test_normal_vertex_above_the_threshold(tmp_path, tuples):
+    parts = make_parts(90, 2, 12, tuples)
+    lower = [dataclasses.replace(part, threshold=4) for part in parts]
+    found = findings(tmp_path / "graph", lower, tuples)
+    assert found == [
+        "part 0: a normal vertex has a degree above TH",
+        "part 1: a normal vertex has a degree above TH",
+    ]
+
+
+def test_active_vertices(tmp_path, parts, tuples):
+    isolated = int(np.count_nonzero(parts[0].degrees == 0)) + parts[0].delegate_count
+    assert isolated
+    parts[0] = dataclasses.replace(parts[0], active=parts[0].local_count)
+    found = findings(tmp_path / "graph", parts, tuples)
+    assert "part 0: an active vertex has no edges" in found
+
+
+def test_damaged_part_is_a_finding(tmp_path, parts, tuples):
+    store = open_store(write_store(tmp_path / "graph", parts, tuples))
+    path = store.folder / schema.part_name(1)
+    os.truncate(path, path.stat().st_size // 2)
+    found = verify.verify_store(store)
+    assert not found.ok
+    assert len(found.findings) == 1
+    assert "it is truncated or altered" in found.findings[0]
+
+
+@pytest.mark.parametrize("step", [1, 2, 7, 1000])
+def test_slices_cover_every_edge_once(parts, monkeypatch, step):
+    monkeypatch.setattr(verify, "SLICE_EDGES", step)
+    for name in ("nn", "nd", "dn", "dd"):
+        graph = getattr(parts[0], name)
+        pairs = []
+        for rows, columns in verify.row_slices(graph):
+            pairs += zip(rows.tolist(), columns.tolist(), strict=True)
+        assert pairs == pairs_of(graph)
+
+
+def test_hash_tells_directions_apart():
+    one, two = np.arange(5, dtype=np.uint64), np.arange(7, 12, dtype=np.uint64)
+    assert verify.hash_sum(one, two) != verify.hash_sum(two, one)
+    order = [3, 1, 4, 0, 2]
+    assert verify.hash_sum(one, two) == verify.hash_sum(one[order], two[order])
+    zero = np.zeros(1, np.uint64)
+    assert verify.hash_sum(zero, zero + np.uint64(1)) != verify.hash_sum(
+        zero + np.uint64(1), zero
+    )
