@@ -1,0 +1,254 @@
+"""How a run ends: one rank's error ends all ranks, with its code, and is said once.
+
+A rank can fail in five ways, and each is caught somewhere else:
+
+- an exception in the main thread: ``run_guarded``, else ``sys.excepthook``;
+- an exception in another thread: ``threading.excepthook``;
+- leaving by ``sys.exit`` or at the end of the script while other ranks still work: at
+  exit every rank waits for the others, at most ``grace`` seconds, then ends them all;
+- before MPI runs: launchers may not notice, and the others would wait in MPI_Init for
+  ever, so the rank joins them first;
+- killed, or ``os._exit``: nothing runs here any more, the launcher ends the others.
+  (hydra of MPICH 5.0 then returns the code given to ``os._exit``, also when it is 0.)
+
+Ranks above 0 wait a little before they speak, so that an error that all ranks see is
+printed by rank 0 alone, which ends the others while they wait.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import faulthandler
+import os
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from distbfs.errors import DistbfsError, LaunchError, ResourceError
+from distbfs.exchange.launcher import Launch, find_launch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import NoReturn
+
+    from distbfs.exchange.mpi import MpiWorld
+    from distbfs.exchange.world import SoloWorld
+
+GRACE = 5.0
+FORWARD_SECONDS = 0.2  # hydra can lose what is printed just before MPI_Abort
+STUCK_SECONDS = 3.0
+INTERRUPTED = 130
+
+
+def exit_code(error: BaseException) -> int:
+    """Return the code that an error ends a command with, 1 … 255 but for SystemExit."""
+    if isinstance(error, SystemExit):
+        code = error.code
+        if code is None or code == 0:
+            return 0
+        return code & 0xFF or 1 if isinstance(code, int) else 1
+    if isinstance(error, DistbfsError):
+        return error.exit_code
+    if isinstance(error, MemoryError):
+        return ResourceError.exit_code
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+
+
+def describe_error(error: BaseException, rank: int | None = None) -> str:
+    """Return what to print: one line for known errors, a traceback for others.
+
+    ``rank``: named in the text where it is not None.
+    """
+    who = "distbfs:" if rank is None else f"distbfs: rank {rank}:"
+    if isinstance(error, KeyboardInterrupt):
+        return f"{who} interrupted\n"
+    if isinstance(error, (DistbfsError, MemoryError)):
+        text = " ".join(str(error).split()) or type(error).__name__
+        return f"{who} {text}\n"
+    lines = traceback.format_exception(type(error), error, error.__traceback__)
+    return ("" if rank is None else f"{who}\n") + "".join(lines)
+
+
+def say(text: str) -> None:
+    """Write to stderr in one piece, after what was printed before."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def wait_turn(rank: int) -> None:
+    """Let lower ranks speak first: 0.3 s for rank 1, at most 2 s."""
+    if rank:
+        time.sleep(min(0.1 + 0.2 * rank, 2.0))
+
+
+def abort_ranks(comm: Any, code: int) -> NoReturn:
+    """End all ranks of an MPI communicator with a code (0 counts as 1)."""
+    code = min(max(code, 1), 255)
+    say("")
+    time.sleep(FORWARD_SECONDS)
+    with Path(os.devnull).open("w") as nowhere:
+        # should MPI_Abort hang, this thread without Python ends the process
+        faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True, file=nowhere)
+        os.dup2(nowhere.fileno(), 2)  # our line is out, MPI need not add its own
+        comm.Abort(code)
+    os._exit(code)
+
+
+class AbortHook:
+    """Ends all ranks when this rank fails or leaves early; one per process."""
+
+    def __init__(self, comm: Any, grace: float = GRACE) -> None:
+        self.comm = comm
+        self.rank: int = comm.Get_rank()
+        self.grace = grace
+        self.world: MpiWorld | None = None
+        self._failing = threading.Lock()
+        self._error_before = sys.excepthook
+        self._thread_before = threading.excepthook
+
+    @staticmethod
+    def installed() -> AbortHook | None:
+        """Return the hook of this process, None where there is none."""
+        for hook in (sys.excepthook, threading.excepthook):
+            owner = getattr(hook, "__self__", None)
+            if isinstance(owner, AbortHook):
+                return owner
+        return None
+
+    def install(self) -> None:
+        """Watch uncaught errors and the end of the program."""
+        sys.excepthook = self._on_error
+        threading.excepthook = self._on_thread_error
+        atexit.register(self.leave)
+
+    def remove(self) -> None:
+        """Undo ``install``."""
+        atexit.unregister(self.leave)
+        sys.excepthook = self._error_before
+        threading.excepthook = self._thread_before
+
+    def fail(self, error: BaseException) -> None:
+        """Print an error and end all ranks with its code."""
+        if self._failing.acquire(blocking=False):
+            wait_turn(self.rank)
+            say(describe_error(error, self.rank))
+            abort_ranks(self.comm, exit_code(error))
+
+    def leave(self, grace: float | None = None, code: int = 1) -> None:
+        """Wait for the other ranks to leave too; end them after ``grace`` seconds."""
+        world = self.world
+        if world is None or world.wait_end(self.grace if grace is None else grace):
+            return
+        say(
+            f"distbfs: rank {self.rank} ended while other ranks still worked; ranks "
+            "may end at different times after a world.finish() on all of them\n"
+        )
+        abort_ranks(self.comm, code)
+
+    def _on_error(
+        self,
+        kind: type[BaseException],
+        error: BaseException,
+        trace: TracebackType | None,
+    ) -> None:
+        self.fail(error.with_traceback(trace))
+        self._error_before(kind, error, trace)
+
+    def _on_thread_error(self, args: threading.ExceptHookArgs) -> None:
+        if args.exc_value is None or issubclass(args.exc_type, SystemExit):
+            self._thread_before(args)  # ends the thread only
+            return
+        self.fail(args.exc_value.with_traceback(args.exc_traceback))
+
+
+def explain_launch_error(launch: Launch | None) -> None:
+    """Make an uncaught LaunchError one line and exit code 2.
+
+    There is no MPI to end the other ranks with, so every rank does the same.
+    """
+    before = sys.excepthook
+
+    def hook(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, LaunchError):
+            before(kind, error, trace)
+            return
+        wait_turn(launch.rank if launch else 0)
+        say(describe_error(error))
+        raise SystemExit(error.exit_code)
+
+    sys.excepthook = hook
+
+
+def _join_others(launch: Launch | None) -> Any:
+    """Return COMM_WORLD with the other ranks in it, None where this rank is alone."""
+    if launch is None or launch.single:
+        return None
+    from distbfs.exchange.mpi import load_mpi  # noqa: PLC0415
+
+    # the others may have ended already and will not come
+    faulthandler.dump_traceback_later(GRACE, exit=True, file=2)
+    try:
+        comm = load_mpi(launch).COMM_WORLD
+    except LaunchError:
+        return None
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    return comm if comm.Get_size() > 1 else None
+
+
+def _end_failed(world: SoloWorld | MpiWorld | None, error: BaseException) -> int:
+    """Print an error once and return its code; on several ranks end them all."""
+    launch = find_launch(os.environ)
+    hook = AbortHook.installed()
+    comm = hook.comm if hook else getattr(world, "comm", None)
+    if comm is None and world is None and not isinstance(error, LaunchError):
+        comm = _join_others(launch)
+    alone = comm is None or comm.Get_size() == 1
+    rank = None if comm is None or alone else comm.Get_rank()
+    wait_turn(rank or (launch.rank if launch else 0))
+    if isinstance(error, SystemExit):
+        say(f"{error.code}\n" if isinstance(error.code, str) else "")
+    else:
+        say(describe_error(error, rank))
+    if not alone:
+        abort_ranks(comm, exit_code(error))
+    return exit_code(error)
+
+
+def run_guarded(
+    world: SoloWorld | MpiWorld | None, function: Callable[[], int | None]
+) -> int:
+    """Call a function and return its exit code; collective when it returns normally.
+
+    ``world``: the ranks, or None where ``function`` starts them if it needs them.
+    A function that returns has reached the agreed end: its rank waits for the others
+    without limit.  An error is printed on stderr, one line for a DistbfsError, else a
+    traceback; alone, its code is returned; with several ranks all end with it.  Exit
+    codes: DistbfsError.exit_code, 3 no memory, 130 interrupted, 1 any other error.
+    ``SystemExit`` with code 0 waits for the others for a grace time only.
+    """
+    try:
+        code = function() or 0
+    except BaseException as error:  # noqa: BLE001
+        if isinstance(error, SystemExit) and exit_code(error) == 0:
+            hook = AbortHook.installed()
+            if hook:
+                hook.leave()
+            return 0
+        return _end_failed(world, error)
+    hook = AbortHook.installed()
+    ranks = world or (hook.world if hook else None)
+    if ranks is not None:
+        ranks.finish()
+    return code

@@ -1,0 +1,96 @@
+"""Which launcher started this process, read from its environment; imports no MPI.
+
+The innermost launcher counts: ``mpiexec`` inside a Slurm job starts its own helpers
+with ``srun``, whose variables the ranks inherit, so MPI launchers are asked first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# launcher, variable with the number of ranks, with the rank, and what must be there too
+COUNTED = (
+    ("mpirun (Open MPI)", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", ()),
+    ("mpiexec", "PMI_SIZE", "PMI_RANK", ()),
+    ("mpirun (MVAPICH2)", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", ()),
+    ("PALS", "PALS_SIZE", "PALS_RANKID", ("PALS_RANKID",)),
+    ("Flux", "FLUX_JOB_SIZE", "FLUX_TASK_RANK", ("FLUX_TASK_RANK",)),
+    # a batch script has SLURM_PROCID too, only srun sets the variables of a step
+    ("srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", ("SLURM_STEP_ID", "SLURM_PROCID")),
+)
+# launchers that tell only the rank
+RANKED = (("PMIx", "PMIX_RANK"), ("PALS", "PALS_RANKID"))
+PMI_VARIABLES = ("PMI_RANK", "PMI_FD", "PMI_PORT", "PMI_SIZE")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a launcher says of this process.
+
+    ranks: how many ranks it started; at least so many where ``exact`` is false
+    """
+
+    name: str
+    rank: int
+    ranks: int
+    exact: bool = True
+
+    def agrees(self, size: int) -> bool:
+        """Tell whether ``size`` ranks in MPI are what was started."""
+        return size == self.ranks if self.exact else size >= self.ranks
+
+    @property
+    def single(self) -> bool:
+        """Whether this is surely the only rank."""
+        return self.exact and self.ranks == 1
+
+    @property
+    def shell(self) -> bool:
+        """Whether this may be an interactive shell, which Slurm starts as one task."""
+        return self.single and self.name == "srun"
+
+    @property
+    def count(self) -> str:
+        """The number of ranks as a text."""
+        return f"{self.ranks} ranks" if self.exact else f"{self.ranks} ranks or more"
+
+
+def find_launch(environment: Mapping[str, str]) -> Launch | None:
+    """Return what started this process, None where no launcher did."""
+
+    def number(name: str) -> int | None:
+        text = environment.get(name, "")
+        return int(text) if text.isascii() and text.isdigit() else None
+
+    for name, ranks, rank, needed in COUNTED:
+        size = number(ranks)
+        if size and all(item in environment for item in needed):
+            return Launch(name, number(rank) or 0, size)
+    for name, rank in RANKED:
+        found = number(rank)
+        if found is not None:
+            return Launch(name, found, found + 1, exact=False)
+    local = number("MPI_LOCALNRANKS")
+    if local:
+        return Launch("mpiexec", number("MPI_LOCALRANKID") or 0, local, exact=False)
+    return None
+
+
+def foreign(environment: Mapping[str, str], vendor: str, version: str) -> bool:
+    """Tell whether an MPI library surely cannot talk to the launcher.
+
+    Asked before MPI_Init, which would end the process in C.  MPICH serves PMIx (the
+    protocol of Open MPI's mpirun and of ``srun --mpi=pmix``) only where its version
+    text names it; Open MPI does not serve the PMI of MPICH's mpiexec.
+    """
+    pmi = any(name in environment for name in PMI_VARIABLES)
+    pmix = "PMIX_RANK" in environment or "OMPI_COMM_WORLD_SIZE" in environment
+    if vendor == "MPICH":
+        return pmix and not pmi and "pmix" not in version.lower()
+    if vendor == "Open MPI":
+        return pmi and not pmix and "SLURM_STEP_ID" not in environment
+    return False

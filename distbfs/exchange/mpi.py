@@ -1,0 +1,221 @@
+"""The ranks of an MPI program.  mpi4py is imported when a world is made, not before."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import warnings
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.errors import LaunchError
+from distbfs.exchange.guard import abort_ranks
+from distbfs.exchange.launcher import Launch, foreign
+from distbfs.exchange.reduction import check_reduction, json_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import ModuleType
+    from typing import NoReturn
+
+    from distbfs.types import Array, Reduction
+
+MAX_ELEMENTS = (1 << 31) - 1
+LONGEST_PAUSE = 0.01
+ALLTOALL_TAG = 1
+
+
+def load_mpi(launch: Launch) -> ModuleType:
+    """Import mpi4py and start MPI unless it runs; collective at the first call.
+
+    Raises LaunchError where mpi4py is missing or is of another MPI than the launcher.
+    The thread level is serialized: any thread may end the ranks.
+    """
+    started = f"{launch.name} started {launch.count}"
+    try:
+        import mpi4py  # noqa: PLC0415
+
+        if "mpi4py.MPI" not in sys.modules:
+            mpi4py.rc.initialize = False
+            mpi4py.rc.finalize = True
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            from mpi4py import MPI  # noqa: PLC0415
+    except (ImportError, RuntimeError, OSError) as error:
+        why = " ".join(str(error).split())
+        raise LaunchError(
+            f"{started}, but mpi4py cannot be used ({why}); install distbfs[mpi], or "
+            "start without a launcher"
+        ) from error
+    advice = "use the mpiexec of the MPI library that mpi4py uses"
+    vendor = MPI.get_vendor()[0]
+    if not MPI.Is_initialized():
+        if foreign(os.environ, vendor, MPI.Get_library_version()):
+            raise LaunchError(
+                f"{started}, but mpi4py uses {library_name(MPI)}, another MPI; {advice}"
+            )
+        MPI.Init_thread(MPI.THREAD_SERIALIZED)
+    size = MPI.COMM_WORLD.Get_size()
+    if not launch.agrees(size):
+        raise LaunchError(
+            f"{started}, but {library_name(MPI)}, which mpi4py uses, sees {size}; "
+            f"{advice}, and with srun a --mpi that it supports"
+        )
+    return MPI
+
+
+def library_name(mpi: ModuleType) -> str:
+    """Return the MPI library with its version, as "MPICH 5.0.2"."""
+    vendor, numbers = mpi.get_vendor()
+    return f"{vendor} {'.'.join(str(number) for number in numbers)}"
+
+
+def pieces(total: int, limit: int) -> Iterator[slice]:
+    """Cut ``total`` elements into slices of at most ``limit``."""
+    for start in range(0, total, limit):
+        yield slice(start, min(start + limit, total))
+
+
+class MpiWorld:
+    """The ranks of COMM_WORLD, on communicators of their own; see ``types.World``.
+
+    rank, size: this rank, and how many there are
+    local_rank, local_size: the same among the ranks of this node
+    hosts: host name of each rank
+    comm: communicator of the exchanges; library: name and version of MPI
+
+    Making one is collective.  Messages hold at most ``chunk_elements`` elements.
+    """
+
+    def __init__(self, comm: Any = None, chunk_elements: int = MAX_ELEMENTS) -> None:
+        from mpi4py import MPI  # noqa: PLC0415
+
+        self._mpi: Any = MPI
+        self._limit = chunk_elements
+        self.comm: Any = (MPI.COMM_WORLD if comm is None else comm).Dup()
+        self._end: Any = self.comm.Dup()
+        self._end_request: Any = None
+        self._held: list[object] = []
+        self.rank: int = self.comm.Get_rank()
+        self.size: int = self.comm.Get_size()
+        self.library = library_name(MPI)
+        node = self.comm.Split_type(MPI.COMM_TYPE_SHARED, key=self.rank)
+        self.local_rank: int = node.Get_rank()
+        self.local_size: int = node.Get_size()
+        node.Free()
+        name = MPI.Get_processor_name().encode()
+        names = self.allgather(np.frombuffer(name, dtype=np.uint8))
+        self.hosts = [item.tobytes().decode() for item in names]
+
+    def describe(self) -> dict[str, Any]:
+        """Return library, number of ranks, and ranks per host (JSON values)."""
+        return {
+            "library": self.library,
+            "ranks": self.size,
+            "hosts": dict(Counter(self.hosts)),
+        }
+
+    def barrier(self) -> None:
+        """Wait until every rank is here; collective."""
+        self.comm.Barrier()
+
+    def allreduce(self, values: Array, op: Reduction = "sum") -> Array:
+        """Reduce an array element by element; collective."""
+        result = check_reduction(values, op)
+        mpi = self._mpi
+        operation = {"sum": mpi.SUM, "max": mpi.MAX, "min": mpi.MIN, "or": mpi.BOR}[op]
+        flat = result.reshape(-1)
+        if flat.dtype == np.bool_:
+            flat = flat.view(np.uint8)
+        for part in pieces(flat.size, self._limit):
+            self.comm.Allreduce(mpi.IN_PLACE, flat[part], operation)
+        return result
+
+    def allgather(self, values: Array) -> list[Array]:
+        """Give every rank the one-dimensional array of each; collective."""
+        mine = np.ascontiguousarray(values)
+        counts = np.empty(self.size, dtype=np.int64)
+        self.comm.Allgather(np.array([mine.size], dtype=np.int64), counts)
+        total = int(counts.sum())
+        everything = np.empty(total, mine.dtype)
+        bounds = np.concatenate(([0], np.cumsum(counts)))
+        arrays = [everything[bounds[r] : bounds[r + 1]] for r in range(self.size)]
+        if total <= self._limit:
+            self.comm.Allgatherv(mine, [everything, counts])
+            return arrays
+        arrays[self.rank][:] = mine
+        for root, array in enumerate(arrays):
+            for part in pieces(array.size, self._limit):
+                self.comm.Bcast(array[part], root)
+        return arrays
+
+    def alltoall(self, outgoing: Sequence[Array]) -> list[Array]:
+        """Send ``outgoing[r]`` to rank r; collective."""
+        out = [np.ascontiguousarray(array) for array in outgoing]
+        sent = np.array([array.size for array in out], dtype=np.int64)
+        counts = np.empty(self.size, dtype=np.int64)
+        self.comm.Alltoall(sent, counts)
+        arrays = [np.empty(int(count), out[0].dtype) for count in counts]
+        arrays[self.rank][:] = out[self.rank]
+        others = [(self.rank + step) % self.size for step in range(1, self.size)]
+        requests = [
+            self.comm.Irecv(arrays[r][part], r, ALLTOALL_TAG)
+            for r in reversed(others)
+            for part in pieces(arrays[r].size, self._limit)
+        ]
+        requests += [
+            self.comm.Isend(out[r][part], r, ALLTOALL_TAG)
+            for r in others
+            for part in pieces(out[r].size, self._limit)
+        ]
+        self._mpi.Request.Waitall(requests)
+        return arrays
+
+    def broadcast(self, value: Any, root: int = 0) -> Any:
+        """Give every rank the JSON-like object of ``root``; collective."""
+        data = json_bytes(value) if self.rank == root else b""
+        length = np.array([len(data)], dtype=np.int64)
+        self.comm.Bcast(length, root)
+        array = np.empty(int(length[0]), dtype=np.uint8)
+        if self.rank == root:
+            array[:] = np.frombuffer(data, dtype=np.uint8)
+        for part in pieces(array.size, self._limit):
+            self.comm.Bcast(array[part], root)
+        return json.loads(array.tobytes())
+
+    def abort(self, code: int) -> NoReturn:
+        """End all ranks with an exit code; 0 counts as 1."""
+        abort_ranks(self.comm, code)
+
+    def finish(self) -> None:
+        """Agree that the common work is done; collective, waits without limit.
+
+        Afterwards the ranks may end at different times, but none may wait for another.
+        """
+        self.wait_end(None)
+
+    def wait_end(self, patience: float | None) -> bool:
+        """Wait until all ranks are at their end; False after ``patience`` seconds.
+
+        Waiting sleeps, it does not keep a core busy.
+        """
+        if self._mpi.Is_finalized():
+            return True
+        if self._end_request is None:
+            self._end_request = self._end.Ibarrier()
+        start = time.monotonic()
+        pause = 1e-5
+        while not self._end_request.Test():
+            if patience is not None and time.monotonic() - start > patience:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        return True
+
+    def hold(self, *items: object) -> None:
+        """Keep memory alive that MPI may still read or write."""
+        self._held.extend(items)

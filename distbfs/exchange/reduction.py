@@ -1,0 +1,34 @@
+"""What every world accepts: reductions and JSON-like objects."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import numpy as np
+
+from distbfs.errors import UsageError
+from distbfs.options import check_choice
+from distbfs.types import Array, Reduction
+
+
+def check_reduction(values: Array, op: str) -> Array:
+    """Return a contiguous copy of an array that ``op`` can reduce, else UsageError.
+
+    Numbers may be summed and compared, integers and booleans OR-ed.
+    """
+    check_choice("reduction", op, get_args(Reduction))
+    kind = np.asarray(values).dtype.kind
+    allowed = {"sum": "iuf", "or": "iub"}.get(op, "iufb")
+    if kind not in allowed:
+        dtype = np.asarray(values).dtype
+        raise UsageError(f"reduction '{op}' does not take an array of {dtype}")
+    return np.array(values, order="C", copy=True)
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return a JSON-like object as bytes; UsageError for anything else."""
+    try:
+        return json.dumps(value).encode()
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"only JSON-like objects are broadcast: {error}") from error

@@ -1,0 +1,120 @@
+"""Stopping on request: SIGTERM and SIGUSR1 end a run after the search in progress.
+
+What launchers do with them (tried with MPICH 5.0 and Open MPI 5.0): ``mpiexec`` of
+MPICH hands SIGTERM, SIGUSR1 and SIGINT that it receives on to every rank, and kills
+with SIGKILL when a rank fails.  Slurm's ``--signal=USR1@60`` reaches every task of a
+step.  One request can so arrive twice at a rank, directly and through the launcher:
+signals within ``SAME_REQUEST`` seconds count as one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType, TracebackType
+
+    from typing_extensions import Self
+
+    from distbfs.types import World
+
+    Handler = Callable[[int, FrameType | None], object] | int | None
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
+SAME_REQUEST = 1.0
+
+
+class StopFlag:
+    """Remembers that a stop was asked for; a context manager of the main thread.
+
+    ``with StopFlag() as stop:`` and, between two searches, ``if stop.agreed(world)``.
+    The first signal only sets ``requested``.  A second one ends the process at once
+    with code 128 + signal, and with it all ranks, also while a kernel or an MPI call
+    runs.  In other threads than the main one signals are left as they are.
+    """
+
+    def __init__(self, signals: Sequence[signal.Signals] = STOP_SIGNALS) -> None:
+        self._signals = tuple(signals)
+        self._requested = False
+        self._first: float | None = None
+        self._previous: dict[int, Handler] = {}
+        self._wakeup = -1
+        self._ends: tuple[int, int] | None = None
+        self._watcher: threading.Thread | None = None
+
+    @property
+    def requested(self) -> bool:
+        """Whether this rank was asked to stop."""
+        return self._requested
+
+    def agreed(self, world: World) -> bool:
+        """Return whether any rank was asked to stop; collective, equal on all ranks."""
+        flag = np.array([self._requested], dtype=np.int64)
+        return bool(world.allreduce(flag, "max")[0])
+
+    def request(self) -> None:
+        """Ask for a stop as the first signal does."""
+        self._requested = True
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is not threading.main_thread():
+            return self
+        # Python runs a handler only between byte codes of the main thread; the byte
+        # that C writes for each signal lets a thread see a second one at any time
+        read, write = os.pipe()
+        os.set_blocking(write, False)
+        self._ends = (read, write)
+        self._wakeup = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        self._watcher = threading.Thread(
+            target=self._watch, args=(read, self._wakeup), daemon=True
+        )
+        self._watcher.start()
+        for number in self._signals:
+            self._previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._ends is None or self._watcher is None:
+            return
+        for number, handler in self._previous.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        self._previous.clear()
+        signal.set_wakeup_fd(self._wakeup)
+        read, write = self._ends
+        os.close(write)
+        self._watcher.join()
+        os.close(read)
+        self._ends = self._watcher = None
+
+    def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        self._requested = True
+
+    def _watch(self, read: int, forward: int) -> None:
+        while data := os.read(read, 1):
+            if forward >= 0:
+                with contextlib.suppress(OSError):
+                    os.write(forward, data)
+            number = data[0]
+            if number not in self._signals:
+                continue
+            self._requested = True
+            now = time.monotonic()
+            if self._first is None:
+                self._first = now
+            elif now - self._first > SAME_REQUEST:
+                name = signal.Signals(number).name
+                os.write(2, f"distbfs: ended at once by a second {name}\n".encode())
+                os._exit(128 + number)

@@ -1,0 +1,72 @@
+"""The exchange of a single rank: everything stays in its memory.
+
+Source: Pan, Pearce, Owens 2018, Section V; the part inside an MPI rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from distbfs.errors import UsageError
+from distbfs.exchange.base import Traffic
+from distbfs.exchange.local import LocalPhase, fill, total_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from distbfs.options import SearchOptions
+    from distbfs.partition.layout import Placement
+    from distbfs.types import Array, Words, World
+
+
+class SoloExchange:
+    """Serves one rank with any number of parts; see ``base.Exchange``.
+
+    Arrays that are returned stay as they are until the level after the next one.
+    """
+
+    name = "solo"
+
+    def __init__(
+        self,
+        world: World,
+        placement: Placement,
+        delegates: int,
+        options: SearchOptions,  # noqa: ARG002
+    ) -> None:
+        if world.size != 1:
+            raise UsageError(
+                f"exchange 'solo' serves 1 rank, not {world.size}; allowed: host"
+            )
+        self.traffic = Traffic()
+        self._local = LocalPhase(world, placement, delegates)
+        self._masks: Sequence[Words] = ()
+        self._bins: list[list[Array]] = []
+
+    def start_masks(self, masks: Sequence[Words]) -> None:
+        """Note the masks; collective."""
+        self._masks = masks
+
+    def finish_masks(self) -> Words:
+        """Return the OR over all parts, uint64 [ceil(d/64)]; collective."""
+        masks, self._masks = self._masks, ()
+        return self._local.reduce_masks(masks)
+
+    def start_normals(self, bins: Sequence[Sequence[Array]]) -> None:
+        """Note the bins; collective."""
+        self._bins = self._local.local_bins(bins)
+
+    def finish_normals(self) -> list[list[tuple[int, Array]]]:
+        """Return for each part what arrived: (0, uint32 numbers); collective."""
+        self._local.next_level()
+        bins, self._bins = self._bins, []
+        received: list[list[tuple[int, Array]]] = []
+        for device, arrays in enumerate(bins):
+            space = self._local.space(device, total_size(arrays))
+            fill(space, arrays)
+            received.append([(0, space)] if space.size else [])
+        return received
+
+    def close(self) -> None:
+        """Free the buffers."""
+        self._local.free()

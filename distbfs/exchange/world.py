@@ -1,0 +1,121 @@
+"""Starting the ranks: ``start()`` for commands and for programs that use the library.
+
+Without a launcher everything runs as one process, and MPI is not imported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from distbfs.errors import LaunchError
+from distbfs.exchange.guard import (
+    GRACE,
+    AbortHook,
+    explain_launch_error,
+    run_guarded,
+)
+from distbfs.exchange.launcher import Launch, find_launch
+from distbfs.exchange.mpi import MAX_ELEMENTS, MpiWorld, load_mpi
+from distbfs.exchange.reduction import check_reduction, json_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
+
+    from distbfs.types import Array, Reduction
+
+__all__ = ["MpiWorld", "Ranks", "SoloWorld", "run_guarded", "start"]
+
+
+class SoloWorld:
+    """One process alone; see ``types.World``.  What is returned is always a copy."""
+
+    def __init__(self) -> None:
+        self.rank = 0
+        self.size = 1
+        self.local_rank = 0
+        self.local_size = 1
+        self.hosts = [platform.node()]
+        self.library = "none"
+
+    def describe(self) -> dict[str, Any]:
+        """Return library, number of ranks, and ranks per host (JSON values)."""
+        return {"library": self.library, "ranks": 1, "hosts": {self.hosts[0]: 1}}
+
+    def barrier(self) -> None:
+        """Return at once."""
+
+    def allreduce(self, values: Array, op: Reduction = "sum") -> Array:
+        """Return a copy."""
+        return check_reduction(values, op)
+
+    def allgather(self, values: Array) -> list[Array]:
+        """Return a copy as the only array."""
+        return [np.array(values, order="C", copy=True)]
+
+    def alltoall(self, outgoing: Sequence[Array]) -> list[Array]:
+        """Return a copy of the only array."""
+        return [np.array(array, order="C", copy=True) for array in outgoing]
+
+    def broadcast(self, value: Any, root: int = 0) -> Any:  # noqa: ARG002
+        """Return the object as JSON gives it back."""
+        return json.loads(json_bytes(value))
+
+    def abort(self, code: int) -> NoReturn:
+        """End the process with an exit code; 0 counts as 1."""
+        raise SystemExit(min(max(code, 1), 255))
+
+    def finish(self) -> None:
+        """Return at once."""
+
+
+Ranks: TypeAlias = SoloWorld | MpiWorld
+
+
+def _mpi_runs() -> bool:
+    """Tell whether the program itself started MPI with several ranks."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
+        return False
+    return bool(mpi.COMM_WORLD.Get_size() > 1)
+
+
+def _start_mpi(launch: Launch | None, chunk_elements: int, grace: float) -> MpiWorld:
+    mpi = load_mpi(launch or Launch("MPI", 0, 1, exact=False))
+    # before anything else that can fail on one rank
+    hook = AbortHook(mpi.COMM_WORLD, grace)
+    hook.install()
+    hook.world = MpiWorld(mpi.COMM_WORLD, chunk_elements)
+    return hook.world
+
+
+def start(chunk_elements: int = MAX_ELEMENTS, grace: float = GRACE) -> Ranks:
+    """Return the ranks that work together; collective.  Later calls return the same.
+
+    chunk_elements: longest message, in elements
+    grace: seconds that a rank which ends without ``world.finish()`` waits for the
+    others before it ends them all with code 1
+
+    From here on an error on one rank ends every rank (see ``guard``).  Raises
+    LaunchError where the launcher and mpi4py do not belong together; uncaught, it is
+    printed as one line and ends every process with code 2.
+    """
+    hook = AbortHook.installed()
+    if hook is not None and hook.world is not None:
+        return hook.world
+    launch = find_launch(os.environ)
+    if (launch is None or launch.shell) and not _mpi_runs():
+        return SoloWorld()
+    try:
+        return _start_mpi(launch, chunk_elements, grace)
+    except LaunchError:
+        if launch is not None and launch.single and not _mpi_runs():
+            return SoloWorld()  # there is nobody to talk to
+        explain_launch_error(launch)
+        raise

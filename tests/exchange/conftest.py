@@ -1,0 +1,13 @@
+"""One process without MPI; ``tests/mpi`` has the same fixture for several ranks."""
+
+from __future__ import annotations
+
+import pytest
+
+from distbfs.exchange.world import SoloWorld
+
+
+@pytest.fixture(scope="session")
+def world() -> SoloWorld:
+    """The only rank."""
+    return SoloWorld()

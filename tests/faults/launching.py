@@ -1,0 +1,123 @@
+"""Start real ranks and see how they end.  Shared by all tests of faults."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# left behind in this environment they would make a process look launched
+LAUNCHER_PREFIXES = ("PMI", "OMPI_", "MPI_LOCAL", "HYD", "SLURM_", "PALS_", "FLUX_")
+BANNER = re.compile(r"^[-=]{40,}\n.*?^[-=]{40,}\n", re.MULTILINE | re.DOTALL)
+
+
+@dataclass
+class Finished(subprocess.CompletedProcess):
+    """A process that ended; ``seconds`` is how long it ran.
+
+    ``said``: stderr without what the launcher adds between lines of dashes
+    """
+
+    args: list[str]
+    returncode: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    @property
+    def said(self) -> str:
+        """What the ranks themselves printed on stderr."""
+        return BANNER.sub("", self.stderr).replace("\0", "").lstrip()
+
+
+@cache
+def find_mpiexec() -> str | None:
+    """Return the mpiexec beside this Python, else the one on the path."""
+    beside = Path(sys.executable).parent / "mpiexec"
+    return str(beside) if beside.exists() else shutil.which("mpiexec")
+
+
+@cache
+def is_open_mpi() -> bool:
+    """Tell whether mpiexec is Open MPI's."""
+    version = subprocess.run(
+        [str(find_mpiexec()), "--version"], capture_output=True, text=True
+    )
+    return "Open MPI" in version.stdout
+
+
+needs_mpi = pytest.mark.skipif(
+    find_mpiexec() is None or importlib.util.find_spec("mpi4py") is None,
+    reason="needs mpiexec and mpi4py",
+)
+
+
+def clean_environment(extra: dict[str, str] | None = None) -> dict[str, str]:
+    """Return the environment without a launcher, with the package on the path."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(LAUNCHER_PREFIXES)
+    }
+    path = [str(ROOT), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+    # Open MPI as well as MPICH, in a container with few cores
+    environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
+    environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+    environment["PRTE_MCA_rmaps_default_mapping_policy"] = ":oversubscribe"
+    environment.update(extra or {})
+    return environment
+
+
+def end_tree(process: subprocess.Popen[str]) -> None:
+    """Kill a process that we started, and everything that it started."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+    process.kill()
+
+
+def run(
+    argv: list[str], timeout: float = 30, env: dict[str, str] | None = None
+) -> Finished:
+    """Run a command to its end; the test fails when it takes over ``timeout`` s."""
+    start = time.monotonic()
+    process = subprocess.Popen(
+        argv,
+        env=clean_environment(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        end_tree(process)
+        out, err = process.communicate()
+        pytest.fail(f"still running after {timeout} s: {argv}\n{out}\n{err}")
+    seconds = time.monotonic() - start
+    return Finished(argv, process.returncode, out, err, seconds)
+
+
+def run_ranks(
+    ranks: int, argv: list[str], timeout: float = 30, env: dict[str, str] | None = None
+) -> Finished:
+    """Run a command under ``mpiexec -n ranks``; argv as for ``subprocess.run``."""
+    mpiexec = find_mpiexec()
+    if mpiexec is None:
+        pytest.skip("needs mpiexec")
+    return run([mpiexec, "-n", str(ranks), *argv], timeout, env)
