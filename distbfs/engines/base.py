@@ -1,0 +1,191 @@
+"""The contracts of an engine: a whole graph alone, or one part of many step by step.
+
+A *vertex number* is the row of a normal vertex in its part (see ``partition.part``).
+Results belong to local ids.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from distbfs.options import SearchOptions
+from distbfs.partition.part import Part
+from distbfs.types import Array, DirectionName, Ids, Words
+
+
+@dataclass(frozen=True)
+class LevelRecord:
+    """One level of a search that an engine ran alone.
+
+    direction: the engine's name for what it did; frontier: vertices that the level
+    started from; checks: edge checks; found: vertices found; seconds: wall time
+    """
+
+    direction: str
+    frontier: int
+    checks: int
+    found: int
+    seconds: float
+
+
+@dataclass
+class WholeResult:
+    """Levels and parents of one search; arrays stay valid until the next search.
+
+    level: int32 [n] by vertex id, -1 = unreached
+    parent: int32 [n] by vertex id, -1 = unreached, or None when not asked for
+    """
+
+    level: Array
+    parent: Array | None
+    levels: int
+    records: list[LevelRecord] = field(default_factory=list)
+
+
+class WholeSearch(Protocol):
+    """Searches a graph that is one part without delegates."""
+
+    def search(self, root: int, *, records: bool = False) -> WholeResult:
+        """Search from a vertex id."""
+
+
+@dataclass
+class Work:
+    """What the next level of a part would cost; counts are added up over all parts.
+
+    For each of dd, dn, nd: forward (FV, edges of the frontier), q (frontier vertices
+    with such edges), s (unvisited vertices with such edges), u (unvisited vertices
+    that could be found).  nn: FV alone.  Source: Pan et al. 2018, Section IV-B.
+    """
+
+    normals: int = 0
+    delegates: int = 0
+    nn: int = 0
+    dd: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dn: tuple[int, int, int, int] = (0, 0, 0, 0)
+    nd: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    SIZE = 15
+
+    def to_array(self) -> Ids:
+        """Return the counts as int64 [15], for a sum over ranks."""
+        return np.array(
+            [self.normals, self.delegates, self.nn, *self.dd, *self.dn, *self.nd],
+            dtype=np.int64,
+        )
+
+    @classmethod
+    def from_array(cls, values: Array) -> Work:
+        """Return the counts of an array made by ``to_array``."""
+        v = [int(x) for x in values]
+        return cls(
+            v[0],
+            v[1],
+            v[2],
+            (v[3], v[4], v[5], v[6]),
+            (v[7], v[8], v[9], v[10]),
+            (v[11], v[12], v[13], v[14]),
+        )
+
+
+class PartSearch(Protocol):
+    """The state of a search on one part; every call is local.
+
+    A level is: ``previsit``; the four visits in any order; ``new_mask`` and ``bins``
+    read; ``take_mask`` and ``take_normals`` called; ``end_level``.
+    """
+
+    part: Part
+
+    def start(self, number: int | None, delegate: int | None) -> None:
+        """Forget the last search; set the root where this part knows it.
+
+        number: the root's number if it is a normal vertex of this part;
+        delegate: the root's delegate number if it is one (the same on all parts).
+        """
+
+    def previsit(self) -> Work:
+        """Form the queues of the next level and size its work in both directions."""
+
+    def visit_nn(self) -> int:
+        """Push the frontier's nn edges; returns edge checks, as all visits do."""
+
+    def visit_nd(self, direction: DirectionName) -> int:
+        """Find delegates from normal vertices."""
+
+    def visit_dd(self, direction: DirectionName) -> int:
+        """Find delegates from delegates."""
+
+    def visit_dn(self, direction: DirectionName) -> int:
+        """Find normal vertices from delegates."""
+
+    def new_mask(self) -> Words:
+        """Return the delegates that this part found, uint64 [ceil(d/64)]."""
+
+    def bins(self) -> list[Array]:
+        """Return the numbers found by nn on each other part, uint32, by part."""
+
+    def take_mask(self, mask: Words) -> None:
+        """Accept the delegates found by all parts."""
+
+    def take_normals(self, rank: int, numbers: Array) -> None:
+        """Accept vertices of this part that parts of a rank found, uint32."""
+
+    def end_level(self) -> None:
+        """Make what was found the frontier of the next level."""
+
+    def adopt_delegates(self) -> None:
+        """Give delivered vertices a delegate parent where a neighbour can be one."""
+
+    def unresolved(self) -> tuple[Array, Array]:
+        """Return (numbers uint32 [k], ranks int32 [k]) of vertices without a parent.
+
+        Another part found them, one of those of that rank, and no delegate can be
+        their parent.
+        """
+
+    def level_of(self, numbers: Array) -> Array:
+        """Return the level of vertices by number, int32, -1 = unreached."""
+
+    def set_parents(self, numbers: Array, parents: Ids) -> None:
+        """Set the parents (vertex ids) of vertices by number."""
+
+    def parents_wanted(self) -> Ids:
+        """Return the reached delegates of this part that it found no parent of, [k]."""
+
+    def parents_of(self, delegates: Ids) -> Ids:
+        """Return the parents of delegates that this part found, int64 [k].
+
+        Vertex ids, -1 where another part found the delegate.
+        """
+
+    def set_delegate_parents(self, delegates: Ids, parents: Ids) -> None:
+        """Set the parents (vertex ids) of delegates that this part owns."""
+
+    def result(self) -> tuple[Array, Ids | None]:
+        """Return (level int32 [local count], parent int64 [local count] or None).
+
+        By local id, parents as vertex ids; valid until the next search.
+        """
+
+
+class Engine(Protocol):
+    """Makes searches for parts; one per rank."""
+
+    name: str
+    methods: tuple[str, ...]
+
+    def __init__(self, options: SearchOptions) -> None:
+        """Check the options; UsageError names what is allowed."""
+
+    def whole(self, part: Part) -> WholeSearch:
+        """Prepare the search of a graph that is one part without delegates."""
+
+    def attach(self, part: Part) -> PartSearch:
+        """Prepare the stepwise search of one part."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the engine runs on, for reports (JSON values)."""

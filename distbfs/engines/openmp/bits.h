@@ -1,0 +1,107 @@
+/* Bitmaps, and the few operations that take sixteen vertices at a time.
+ *
+ * Bitmaps are uint64 words, bit v of the map at bit v % 64 of word v / 64.  Each
+ * operation has one version for AVX-512 and one in plain C; both give the same values.
+ */
+#ifndef DISTBFS_BITS_H
+#define DISTBFS_BITS_H
+#include <stdint.h>
+#ifdef __AVX512BW__
+#include <immintrin.h>
+#endif
+
+#define LANES 16
+
+static inline int test(const uint64_t *map, uint32_t v) {
+    return (int)(map[v >> 6] >> (v & 63) & 1);
+}
+
+static inline void set(uint64_t *map, uint32_t v) { map[v >> 6] |= UINT64_C(1) << (v & 63); }
+
+/* Set a bit while other threads do the same; returns whether this call set it. */
+static inline int claim(uint64_t *map, uint32_t v) {
+    uint64_t bit = UINT64_C(1) << (v & 63);
+    if (__atomic_load_n(map + (v >> 6), __ATOMIC_RELAXED) & bit) return 0;
+    return !(__atomic_fetch_or(map + (v >> 6), bit, __ATOMIC_RELAXED) & bit);
+}
+
+#ifdef __AVX512BW__
+
+/* Which of the lanes `todo` have their neighbour lead[lane] set in a map. */
+static inline uint32_t test_lanes(const uint64_t *map, const uint32_t *lead, uint32_t todo) {
+    __mmask16 lanes = (__mmask16)todo;
+    __m512i v = _mm512_maskz_loadu_epi32(lanes, lead);
+    __m512i word = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), lanes,
+                                               _mm512_srli_epi32(v, 5), map, 4);
+    __m512i bit = _mm512_sllv_epi32(_mm512_set1_epi32(1),
+                                    _mm512_and_si512(v, _mm512_set1_epi32(31)));
+    return _mm512_mask_test_epi32_mask(lanes, word, bit);
+}
+
+/* For the lanes `hit`: out[lane] = value. */
+static inline void store_lanes(int32_t *out, uint32_t hit, int32_t value) {
+    _mm512_mask_storeu_epi32(out, (__mmask16)hit, _mm512_set1_epi32(value));
+}
+
+/* For the lanes `hit`: out[index[lane]] = value. */
+static inline void scatter_value(int32_t *out, const uint32_t *index, uint32_t hit,
+                                 int32_t value) {
+    __m512i at = _mm512_maskz_loadu_epi32((__mmask16)hit, index);
+    _mm512_mask_i32scatter_epi32(out, (__mmask16)hit, at, _mm512_set1_epi32(value), 4);
+}
+
+/* For the lanes `hit`: out[index[lane]] = table[from[lane]]. */
+static inline void scatter_table(int32_t *out, const uint32_t *index, uint32_t hit,
+                                 const uint32_t *table, const uint32_t *from) {
+    __mmask16 lanes = (__mmask16)hit;
+    __m512i at = _mm512_maskz_loadu_epi32(lanes, index);
+    __m512i key = _mm512_maskz_loadu_epi32(lanes, from);
+    __m512i value = _mm512_mask_i32gather_epi32(key, lanes, key, table, 4);
+    _mm512_mask_i32scatter_epi32(out, lanes, at, value, 4);
+}
+
+/* One bit for each of 64 bytes that is not zero; the bytes are cleared. */
+static inline uint64_t take_marks(uint8_t *marks) {
+    __m512i bytes = _mm512_loadu_si512((const void *)marks);
+    uint64_t set_bits = _mm512_test_epi8_mask(bytes, bytes);
+    if (set_bits) _mm512_storeu_si512((void *)marks, _mm512_setzero_si512());
+    return set_bits;
+}
+
+#else
+
+static inline uint32_t test_lanes(const uint64_t *map, const uint32_t *lead, uint32_t todo) {
+    uint32_t hit = 0;
+    for (int k = 0; k < LANES; k++)
+        if (todo >> k & 1) hit |= (uint32_t)test(map, lead[k]) << k;
+    return hit;
+}
+
+static inline void store_lanes(int32_t *out, uint32_t hit, int32_t value) {
+    for (; hit; hit &= hit - 1) out[__builtin_ctz(hit)] = value;
+}
+
+static inline void scatter_value(int32_t *out, const uint32_t *index, uint32_t hit,
+                                 int32_t value) {
+    for (; hit; hit &= hit - 1) out[index[__builtin_ctz(hit)]] = value;
+}
+
+static inline void scatter_table(int32_t *out, const uint32_t *index, uint32_t hit,
+                                 const uint32_t *table, const uint32_t *from) {
+    for (; hit; hit &= hit - 1) {
+        int k = __builtin_ctz(hit);
+        out[index[k]] = (int32_t)table[from[k]];
+    }
+}
+
+static inline uint64_t take_marks(uint8_t *marks) {
+    uint64_t set_bits = 0;
+    for (int k = 0; k < 64; k++) {
+        set_bits |= (uint64_t)(marks[k] != 0) << k;
+        marks[k] = 0;
+    }
+    return set_bits;
+}
+
+#endif
+#endif

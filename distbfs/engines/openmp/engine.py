@@ -1,0 +1,49 @@
+"""The engine for CPUs: C compiled at first use, with OpenMP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from distbfs.device import cc
+from distbfs.engines.openmp.part import OpenMPPart
+from distbfs.engines.openmp.whole import SOURCES, OpenMPWhole
+from distbfs.options import SearchOptions, check_choice
+from distbfs.partition.part import Part
+
+DEFAULT_METHOD = "fast"
+
+
+class OpenMPEngine:
+    """Methods of whole graphs: fast (default), push and hybrid of CS406."""
+
+    name = "openmp"
+    methods = tuple(SOURCES)
+
+    def __init__(self, options: SearchOptions) -> None:
+        check_choice("method", options.method or DEFAULT_METHOD, self.methods)
+        self._options = options
+        self._threads = cc.thread_count(options.threads)
+        cc.find_compiler()
+
+    def whole(self, part: Part) -> OpenMPWhole:
+        """Prepare the search of a graph that is one part without delegates."""
+        return OpenMPWhole(
+            part,
+            self._options.method or DEFAULT_METHOD,
+            self._threads,
+            self._options.direction,
+            self._options.parents,
+        )
+
+    def attach(self, part: Part) -> OpenMPPart:
+        """Prepare the stepwise search of one part."""
+        return OpenMPPart(part, self._threads, self._options.parents)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the engine runs on, for reports."""
+        return {
+            "engine": self.name,
+            "method": self._options.method or DEFAULT_METHOD,
+            "threads": self._threads,
+            "compiler": cc.compiler_version(),
+        }

@@ -1,0 +1,339 @@
+/* Direction-optimizing search of a whole graph (Beamer, Asanovic, Patterson 2012).
+ *
+ * A level runs in one of four modes.  While the frontier has few edges one thread
+ * pushes alone, so that long thin graphs do not pay for threads.  A push that is
+ * followed by another keeps a queue.  A push that will be followed by a pull only marks
+ * bytes: no atomics, no queue, no counts.  A pull asks the snapshot of visited vertices,
+ * because any visited neighbour of an unvisited vertex is one level up; it looks at the
+ * first neighbour, kept apart, for sixteen vertices at once and walks the rest of the
+ * row for those that miss.
+ *
+ * Pull or push is decided by price: a push looks at the edges of the frontier, a pull
+ * at so many edges as a sample of unvisited rows needs until their first hit.
+ */
+#include "whole.h"
+
+#define SERIAL_EDGES 4096  /* frontier edges below which one thread works alone */
+#define LONG_ROW 4096      /* rows above this are cut among the threads */
+#define LONG_ROWS 1024     /* how many such rows a level sets aside */
+#define SAMPLES 128        /* rows looked at to price a pull */
+#define SAMPLE_DEPTH 64    /* neighbours looked at per sampled row */
+#define PUSH_PRICE 2.0     /* price of an edge in a push over one in a pull */
+#define MARK_SHARE 8       /* mark when the next frontier expects edges / 8 or more */
+#define PULL_FLOOR 400     /* no pull while the frontier has fewer edges / 400 */
+#define LOCAL_QUEUE 512
+
+typedef struct {
+    whole_graph *g;
+    int threads;
+    int32_t level;
+    uint32_t *queue, *spare;
+    int64_t count, edges;  /* of the frontier */
+    int64_t reached;       /* vertices visited so far */
+    int64_t missed;        /* edges that the last pull looked at in vain, -1 unknown */
+    int queued;            /* the frontier is in the queue, not only in the bitmaps */
+} search_state;
+
+static void push_serial(search_state *s) {
+    whole_graph *g = s->g;
+    int64_t count = 0, edges = 0;
+    for (int64_t k = 0; k < s->count; k++) {
+        uint32_t u = s->queue[k];
+        for (OFFSET e = g->offsets[u]; e < g->offsets[u + 1]; e++) {
+            uint32_t v = g->columns[e];
+            if (test(g->visited, v)) continue;
+            set(g->visited, v);
+            reach(g, v, u, s->level);
+            s->spare[count++] = v;
+            edges += degree(g, v);
+        }
+    }
+    s->count = count;
+    s->edges = edges;
+}
+
+typedef struct {
+    uint32_t items[LOCAL_QUEUE];
+    int count;
+    int64_t edges;
+} local_queue;
+
+static void flush(search_state *s, local_queue *q, int64_t *tail) {
+    int64_t at = __atomic_fetch_add(tail, q->count, __ATOMIC_RELAXED);
+    memcpy(s->spare + at, q->items, sizeof(uint32_t) * (size_t)q->count);
+    q->count = 0;
+}
+
+static void push_range(search_state *s, uint32_t u, OFFSET from, OFFSET to,
+                       local_queue *q, int64_t *tail) {
+    whole_graph *g = s->g;
+    for (OFFSET e = from; e < to; e++) {
+        uint32_t v = g->columns[e];
+        if (!claim(g->visited, v)) continue;
+        reach(g, v, u, s->level);
+        q->items[q->count++] = v;
+        q->edges += degree(g, v);
+        if (q->count == LOCAL_QUEUE) flush(s, q, tail);
+    }
+}
+
+static void push_parallel(search_state *s) {
+    whole_graph *g = s->g;
+    int64_t tail = 0, edges = 0, aside = 0;
+    uint32_t rows[LONG_ROWS];
+#pragma omp parallel num_threads(s->threads) reduction(+ : edges)
+    {
+        local_queue q = {.count = 0, .edges = 0};
+#pragma omp for schedule(dynamic, 64)
+        for (int64_t k = 0; k < s->count; k++) {
+            uint32_t u = s->queue[k];
+            if (degree(g, u) > LONG_ROW) {
+                int64_t at = __atomic_fetch_add(&aside, 1, __ATOMIC_RELAXED);
+                if (at < LONG_ROWS) {
+                    rows[at] = u;
+                    continue;
+                }
+            }
+            push_range(s, u, g->offsets[u], g->offsets[u + 1], &q, &tail);
+        }
+        int64_t id = omp_get_thread_num(), all = omp_get_num_threads();
+        for (int64_t k = 0; k < aside && k < LONG_ROWS; k++) {
+            OFFSET start = g->offsets[rows[k]];
+            int64_t d = degree(g, rows[k]);
+            push_range(s, rows[k], (OFFSET)(start + d * id / all),
+                       (OFFSET)(start + d * (id + 1) / all), &q, &tail);
+        }
+        flush(s, &q, &tail);
+        edges += q.edges;
+    }
+    s->count = tail;
+    s->edges = edges;
+}
+
+static inline void mark_range(whole_graph *g, uint32_t u, OFFSET from, OFFSET to) {
+    for (OFFSET e = from; e < to; e++) {
+        uint32_t v = g->columns[e];
+        if (test(g->visited, v) || __atomic_load_n(g->marks + v, __ATOMIC_RELAXED)) continue;
+        __atomic_store_n(g->marks + v, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(g->found_by + v, u, __ATOMIC_RELAXED);
+    }
+}
+
+/* Turn marks into visited bits and results, in the order of the vertices. */
+static int64_t sweep_marks(search_state *s) {
+    whole_graph *g = s->g;
+    int64_t found = 0;
+#pragma omp for schedule(static) nowait
+    for (int64_t w = 0; w < g->words; w++) {
+        uint64_t fresh = take_marks(g->marks + w * 64);
+        g->next[w] = g->visited[w];
+        if (!fresh) continue;
+        g->visited[w] |= fresh;
+        found += __builtin_popcountll(fresh);
+        for (int64_t v = w * 64; fresh; v += LANES, fresh >>= LANES) {
+            uint32_t hit = fresh & 0xffff;
+            if (!hit) continue;
+            scatter_value(g->level, g->vertices + v, hit, s->level);
+            if (g->parent)
+                scatter_table(g->parent, g->vertices + v, hit, g->vertices, g->found_by + v);
+        }
+    }
+    return found;
+}
+
+static void push_marking(search_state *s) {
+    whole_graph *g = s->g;
+    int64_t found = 0;
+#pragma omp parallel num_threads(s->threads) reduction(+ : found)
+    {
+        int64_t id = omp_get_thread_num(), all = omp_get_num_threads();
+        for (int64_t k = 0; k < s->count; k++) {
+            uint32_t u = s->queue[k];
+            OFFSET start = g->offsets[u];
+            int64_t d = degree(g, u);
+            if (d > LONG_ROW)
+                mark_range(g, u, (OFFSET)(start + d * id / all),
+                           (OFFSET)(start + d * (id + 1) / all));
+            else if (k / 16 % all == id)
+                mark_range(g, u, start, (OFFSET)(start + d));
+        }
+#pragma omp barrier
+        found = sweep_marks(s);
+    }
+    s->count = found;
+    s->missed = -1;
+}
+
+typedef struct {
+    int64_t found, checks, missed;
+} pull_counts;
+
+/* Walk the row of v behind its first neighbour; returns whether a parent was found. */
+static inline int pull_row(const search_state *s, uint32_t v, pull_counts *c) {
+    const whole_graph *g = s->g;
+    OFFSET start = g->offsets[v] + 1, end = g->offsets[v + 1];
+    for (OFFSET e = start; e < end; e++) {
+        uint32_t u = g->columns[e];
+        if (!test(g->visited, u)) continue;
+        reach(g, v, u, s->level);
+        c->checks += (int64_t)(e - start) + 1;
+        return 1;
+    }
+    c->checks += (int64_t)(end - start);
+    c->missed += (int64_t)(end - start) + 1;
+    return 0;
+}
+
+static uint64_t pull_word(const search_state *s, int64_t w, pull_counts *c) {
+    const whole_graph *g = s->g;
+    uint64_t todo = ~g->visited[w], fresh = 0;
+    for (int part = 0; todo >> (part * LANES); part++) {
+        uint32_t lanes = todo >> (part * LANES) & 0xffff;
+        if (!lanes) continue;
+        int64_t v = w * 64 + part * LANES;
+        uint32_t hit = test_lanes(g->visited, g->first + v, lanes);
+        c->checks += __builtin_popcount(lanes);
+        if (hit) {
+            scatter_value(g->level, g->vertices + v, hit, s->level);
+            if (g->parent)
+                scatter_table(g->parent, g->vertices + v, hit, g->vertices, g->first + v);
+        }
+        for (uint32_t rest = lanes & ~hit; rest; rest &= rest - 1) {
+            int k = __builtin_ctz(rest);
+            hit |= (uint32_t)pull_row(s, (uint32_t)(v + k), c) << k;
+        }
+        fresh |= (uint64_t)hit << (part * LANES);
+        if (part == 3) break;
+    }
+    c->found += __builtin_popcountll(fresh);
+    return fresh;
+}
+
+static int64_t pull(search_state *s) {
+    whole_graph *g = s->g;
+    int64_t found = 0, checks = 0, missed = 0;
+#pragma omp parallel num_threads(s->threads) reduction(+ : found, checks, missed)
+    {
+        pull_counts c = {0, 0, 0};
+#pragma omp for schedule(dynamic, 256) nowait
+        for (int64_t w = 0; w < g->words; w++) {
+            uint64_t old = g->visited[w];
+            g->next[w] = ~old ? old | pull_word(s, w, &c) : old;
+        }
+        found += c.found;
+        checks += c.checks;
+        missed += c.missed;
+    }
+    uint64_t *swap = g->visited;
+    g->visited = g->next;
+    g->next = swap;
+    s->count = found;
+    s->missed = missed;
+    return checks;
+}
+
+/* Queue the vertices that the last level found. */
+static void queue_found(search_state *s) {
+    whole_graph *g = s->g;
+    int64_t count = 0, edges = 0;
+    for (int64_t w = 0; w < g->words; w++)
+        for (uint64_t rest = g->visited[w] & ~g->next[w]; rest; rest &= rest - 1) {
+            uint32_t v = (uint32_t)(w * 64 + __builtin_ctzll(rest));
+            s->queue[count++] = v;
+            edges += degree(g, v);
+        }
+    s->edges = edges;
+    s->queued = 1;
+}
+
+/* Expected edge checks of a pull, from a sample of unvisited rows. */
+static double pull_price(const search_state *s) {
+    const whole_graph *g = s->g;
+    int64_t looked = 0, checks = 0;
+    uint64_t random = (uint64_t)s->level * UINT64_C(0x9E3779B97F4A7C15);
+    for (int k = 0; k < SAMPLES * 4 && looked < SAMPLES; k++) {
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        uint32_t v = (uint32_t)(((random >> 32) * (uint64_t)g->active) >> 32);
+        if (test(g->visited, v)) continue;
+        looked++;
+        OFFSET start = g->offsets[v], end = g->offsets[v + 1], e = start;
+        while (e < end && e - start < SAMPLE_DEPTH && !test(g->visited, g->columns[e])) e++;
+        checks += e < end && e - start == SAMPLE_DEPTH ? (int64_t)(end - start)
+                                                       : (int64_t)(e - start) + 1;
+    }
+    if (!looked) return 0;
+    return (double)checks / (double)looked * (double)(g->active - s->reached);
+}
+
+static void swap_queues(search_state *s) {
+    uint32_t *swap = s->queue;
+    s->queue = s->spare;
+    s->spare = swap;
+}
+
+/* Choose the mode of the next level by price; queues the frontier for a push. */
+static int choose(search_state *s, int direction) {
+    const whole_graph *g = s->g;
+    int pull_cheaper = direction == 2;
+    if (direction == 0 && !s->queued && s->count >= g->words) pull_cheaper = 1;
+    if (!pull_cheaper && !s->queued) {
+        queue_found(s);
+        if (direction == 0 && s->missed >= 0)
+            pull_cheaper =
+                (double)(s->missed + g->words) < (double)s->edges * PUSH_PRICE;
+    }
+    if (direction == 0 && !pull_cheaper && s->missed < 0 && s->edges > SERIAL_EDGES &&
+        s->edges > g->edges / PULL_FLOOR)
+        pull_cheaper = pull_price(s) < (double)s->edges * PUSH_PRICE;
+    if (pull_cheaper) return PULL;
+    if (s->edges <= SERIAL_EDGES) return SERIAL_PUSH;
+    double open = (double)(g->active - s->reached) / (double)g->active;
+    double next = (double)s->edges * open * g->mean_next; /* expected edges */
+    return direction == 0 && next * MARK_SHARE > (double)g->edges ? MARKING_PUSH : PUSH;
+}
+
+/* Run one level; returns how many edges it looked at. */
+static int64_t run_level(search_state *s, int mode) {
+    int64_t checks = s->edges;
+    if (mode == PULL || mode == MARKING_PUSH) {
+        s->queued = 0;
+        if (mode == PULL) return pull(s);
+        push_marking(s);
+        return checks;
+    }
+    s->missed = -1;
+    if (mode == SERIAL_PUSH)
+        push_serial(s);
+    else
+        push_parallel(s);
+    swap_queues(s);
+    return checks;
+}
+
+/* Search from a root (a number); levels and parents of all ids with edges are written.
+ * records: [limit] or NULL; direction: 0 by price, 1 push only, 2 pull only.
+ * Returns the number of levels that were run. */
+int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int direction,
+                    level_record *records, int64_t limit) {
+    whole_graph copy = *graph;
+    search_state s = {.g = &copy, .threads = threads, .queue = copy.queue[0],
+                      .spare = copy.queue[1], .count = 1, .reached = 1, .missed = -1,
+                      .queued = 1};
+    start_search(&copy, root);
+    s.edges = degree(&copy, root);
+    while (s.count) {
+        double began = records ? omp_get_wtime() : 0;
+        level_record record = {.frontier = s.count};
+        s.level++;
+        record.mode = choose(&s, direction);
+        record.checks = run_level(&s, (int)record.mode);
+        s.reached += s.count;
+        if (records && s.level <= limit) {
+            record.found = s.count;
+            record.seconds = omp_get_wtime() - began;
+            records[s.level - 1] = record;
+        }
+    }
+    finish_search(&copy);
+    return s.level;
+}

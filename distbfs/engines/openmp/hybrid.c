@@ -1,0 +1,17 @@
+/* Top-down while the frontier is sparse, bottom-up once it holds n / 32 vertices.
+ *
+ * Source: Sevilmis, Sivri, Aydin 2019, Sections 3.1.3 and 4.2.2: the frontier is a
+ * bitset for the bottom-up levels.
+ */
+#include "cs406.h"
+
+#define SPARSE 32 /* a frontier of fewer than vertices / 32 is sparse */
+
+/* As search_fast: direction 0 switches, 1 stays top-down, 2 stays bottom-up. */
+int64_t search_hybrid(const whole_graph *graph, uint32_t root, int threads, int direction,
+                      level_record *records, int64_t limit) {
+    int64_t at = (graph->active + SPARSE - 1) / SPARSE;
+    if (direction == 1) at = INT64_MAX;
+    if (direction == 2) at = 0;
+    return search_queues(graph, root, threads, at, records, limit);
+}

@@ -1,0 +1,265 @@
+"""One part of a degree-separated graph on a CPU: the arrays and calls of part.c."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+
+from distbfs.device import cc
+from distbfs.engines.base import Work
+from distbfs.graph.csr import CSR
+from distbfs.partition.part import Part, mask_of, mask_words
+from distbfs.types import Array, DirectionName, Ids, Words
+
+REMOTE = -2
+FOREIGN = 1 << 62
+NAMES = (
+    ["local", "active", "delegates", "words", "delegate_words"],
+    ["index", "parts", "threads"],
+    ["nn_offsets", "nn_columns", "nd_offsets", "nd_columns"],
+    ["dn_offsets", "dn_columns", "dd_offsets", "dd_columns"],
+    ["nn_mask", "nd_mask", "dn_mask", "dd_mask", "first", "vertices", "delegate_ids"],
+    ["visited", "fresh", "frontier"],
+    ["delegate_visited", "delegate_fresh", "delegate_frontier"],
+    ["dirty", "frontier_dirty", "level", "delegate_level"],
+    ["parent", "delegate_parent", "delivered"],
+    ["dirty_count", "frontier_count", "delivered_count", "unvisited_nd", "depth"],
+)
+COUNTS = {*NAMES[0], *NAMES[1], *NAMES[-1]}
+
+
+class PartState(ctypes.Structure):
+    """The C view (``part_state`` in part.c)."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_int64 if name in COUNTS else ctypes.c_void_p)
+        for group in NAMES
+        for name in group
+    )
+
+
+def padded(values: Array, size: int) -> Array:
+    """Return a copy on a cache line, filled up with zeros."""
+    out = cc.aligned_empty(size, values.dtype.type)
+    out[: len(values)] = values
+    out[len(values) :] = 0
+    return out
+
+
+class OpenMPPart:
+    """Searches one part level by level (a ``PartSearch``)."""
+
+    def __init__(self, part: Part, threads: int, parents: bool) -> None:
+        self.part = part
+        self._parents = parents
+        n, d = part.local_count, part.delegate_count
+        words = mask_words(part.active)
+        graphs = (part.nn, part.nd, part.dn, part.dd)
+        wide = any(g.offsets.itemsize == 8 for g in graphs)
+        self._library = cc.load(
+            Path(__file__).with_name("part.c"),
+            OFFSET="uint64_t" if wide else "uint32_t",
+            NN_COLUMN="uint64_t" if part.nn.columns.itemsize == 8 else "uint32_t",
+        )
+        for name in ("push_nd", "push_delegates", "pull_delegates", "pull_dn", "adopt"):
+            getattr(self._library, f"part_{name}").restype = ctypes.c_int64
+        self._arrays: dict[str, Array] = {
+            "nn_mask": mask_of(np.flatnonzero(np.diff(part.nn.offsets)), words * 64),
+            "nd_mask": mask_of(part.nd_sources, words * 64),
+            "dn_mask": part.dn_sources,
+            "dd_mask": part.dd_sources,
+            "vertices": part.vertices,
+            "delegate_ids": part.delegates,
+            "level": cc.aligned_empty(words * 64, np.int32),
+            "delegate_level": np.empty(d, dtype=np.int32),
+            "parent": cc.aligned_empty(words * 64, np.int64),
+            "delegate_parent": np.empty(d, dtype=np.int64),
+            "delivered": np.empty(part.active, dtype=np.uint32),
+            "first": self._first(words),
+        }
+        for name in ("visited", "fresh", "frontier"):
+            self._arrays[name] = cc.aligned_empty(words, np.uint64)
+            self._arrays[f"delegate_{name}"] = np.empty(mask_words(d), np.uint64)
+        for name in ("dirty", "frontier_dirty"):
+            self._arrays[name] = np.empty(words, dtype=np.uint32)
+        for name, graph in zip(("nn", "nd", "dn", "dd"), graphs, strict=True):
+            offsets = graph.offsets.astype(np.uint64) if wide else graph.offsets
+            self._arrays[f"{name}_offsets"] = offsets
+            self._arrays[f"{name}_columns"] = graph.columns
+        self._state = PartState(
+            local=n,
+            active=part.active,
+            delegates=d,
+            words=words,
+            delegate_words=mask_words(d),
+            index=part.index,
+            parts=part.layout.parts,
+            threads=threads,
+            **{name: cc.pointer(array) for name, array in self._arrays.items()},
+        )
+        self._self = ctypes.byref(self._state)
+        self._level = np.full(n, -1, dtype=np.int32)
+        self._parent = np.full(n, -1, dtype=np.int64) if parents else None
+        self._owned, self._owned_local = part.owned_delegates()
+        self._work = Work()
+        self._mask = np.zeros(mask_words(d), dtype=np.uint64)
+        self._bins: list[Array] = []
+        self._isolated: int | None = None
+
+    def _first(self, words: int) -> Array:
+        nd: CSR = self.part.nd
+        first = np.zeros(self.part.local_count, dtype=np.uint32)
+        rows = self.part.nd_sources
+        first[rows] = nd.columns[nd.offsets[rows]]
+        return padded(first[: self.part.active], words * 64)
+
+    def start(self, number: int | None, delegate: int | None) -> None:
+        """Forget the last search; set the root where this part knows it."""
+        if self._isolated is not None:
+            self._write(self._isolated, -1, -1)
+            self._isolated = None
+        if number is not None and number >= self.part.active:
+            self._isolated, number = int(self.part.vertices[number]), None
+        self._bins = []
+        self._library.part_start(
+            self._self,
+            ctypes.c_int64(-1 if number is None else number),
+            ctypes.c_int64(-1 if delegate is None else delegate),
+        )
+
+    def previsit(self) -> Work:
+        """Form the queues of the next level and size its work in both directions."""
+        out = np.empty(Work.SIZE, dtype=np.int64)
+        self._library.part_previsit(self._self, cc.pointer(out))
+        self._work = Work.from_array(out)
+        return self._work
+
+    def visit_nn(self) -> int:
+        """Push the frontier's nn edges."""
+        self._bins = []
+        if not self._work.nn:
+            return 0
+        counts = np.zeros(self.part.layout.parts, dtype=np.int64)
+        self._library.part_count_nn(self._self, cc.pointer(counts))
+        counts[self.part.index] = 0
+        ends = np.zeros(len(counts), dtype=np.int64)
+        np.cumsum(counts[:-1], out=ends[1:])
+        bins = np.empty(int(counts.sum()), dtype=np.uint32)
+        self._library.part_push_nn(self._self, cc.pointer(bins), cc.pointer(ends))
+        self._bins = np.split(bins, ends[:-1])
+        return self._work.nn
+
+    def visit_nd(self, direction: DirectionName) -> int:
+        """Find delegates from normal vertices."""
+        if direction == "pull":
+            return self._call("pull_delegates", 0)
+        return self._call("push_nd", self._work.nd[0]) if self._work.nd[0] else 0
+
+    def visit_dd(self, direction: DirectionName) -> int:
+        """Find delegates from delegates."""
+        if direction == "pull":
+            return self._call("pull_delegates", 1)
+        return (
+            self._call("push_delegates", 1, self._work.dd[0]) if self._work.dd[0] else 0
+        )
+
+    def visit_dn(self, direction: DirectionName) -> int:
+        """Find normal vertices from delegates."""
+        if direction == "pull":
+            return self._call("pull_dn")
+        return (
+            self._call("push_delegates", 0, self._work.dn[0]) if self._work.dn[0] else 0
+        )
+
+    def _call(self, name: str, *values: int) -> int:
+        function = getattr(self._library, f"part_{name}")
+        return int(function(self._self, *(ctypes.c_int64(v) for v in values)))
+
+    def new_mask(self) -> Words:
+        """Return the delegates that this part found."""
+        return self._arrays["delegate_fresh"]
+
+    def bins(self) -> list[Array]:
+        """Return the numbers found by nn on each other part."""
+        if self._bins:
+            return self._bins
+        return [np.zeros(0, dtype=np.uint32)] * self.part.layout.parts
+
+    def take_mask(self, mask: Words) -> None:
+        """Accept the delegates found by all parts."""
+        self._mask = mask
+
+    def take_normals(self, rank: int, numbers: Array) -> None:
+        """Accept vertices of this part that parts of a rank found."""
+        self._library.part_take_normals(
+            self._self,
+            ctypes.c_int64(rank),
+            cc.pointer(numbers),
+            ctypes.c_int64(len(numbers)),
+        )
+
+    def end_level(self) -> None:
+        """Make what was found the frontier of the next level."""
+        self._library.part_end_level(self._self, cc.pointer(self._mask))
+
+    def adopt_delegates(self) -> None:
+        """Give delivered vertices a delegate parent where a neighbour can be one."""
+        self._call("adopt")
+
+    def unresolved(self) -> tuple[Array, Array]:
+        """Return (numbers, ranks) of vertices without a parent."""
+        numbers = self._arrays["delivered"][: self._state.delivered_count]
+        return numbers, (REMOTE - self._arrays["parent"][numbers]).astype(np.int32)
+
+    def level_of(self, numbers: Array) -> Array:
+        """Return the level of vertices by number."""
+        visited = self._arrays["visited"][numbers >> 6] >> (numbers & 63).astype(
+            np.uint64
+        )
+        level = self._arrays["level"][numbers]
+        return np.where(visited & np.uint64(1), level, np.int32(-1)).astype(np.int32)
+
+    def set_parents(self, numbers: Array, parents: Ids) -> None:
+        """Set the parents (vertex ids) of vertices by number."""
+        self._arrays["parent"][numbers] = parents | FOREIGN
+
+    def parents_wanted(self) -> Ids:
+        """Return the reached delegates of this part that it found no parent of."""
+        reached = self._arrays["delegate_level"][self._owned] >= 0
+        orphan = self._arrays["delegate_parent"][self._owned] < 0
+        return self._owned[reached & orphan]
+
+    def parents_of(self, delegates: Ids) -> Ids:
+        """Return the parents of delegates that this part found."""
+        parents = np.empty(len(delegates), dtype=np.int64)
+        self._library.part_parents_of(
+            self._self,
+            cc.pointer(delegates),
+            ctypes.c_int64(len(delegates)),
+            cc.pointer(parents),
+        )
+        return parents
+
+    def set_delegate_parents(self, delegates: Ids, parents: Ids) -> None:
+        """Set the parents (vertex ids) of delegates that this part owns."""
+        self._arrays["delegate_parent"][delegates] = parents | FOREIGN
+
+    def result(self) -> tuple[Array, Ids | None]:
+        """Return levels and parents by local id."""
+        self._library.part_result(
+            self._self, cc.pointer(self._level), cc.pointer(self._parent)
+        )
+        self._level[self._owned_local] = self._arrays["delegate_level"][self._owned]
+        if self._parent is not None:
+            self._parent[self._owned_local] = self.parents_of(self._owned)
+        if self._isolated is not None:
+            root = self.part.layout.global_of(self.part.index, self._isolated)
+            self._write(self._isolated, 0, root)
+        return self._level, self._parent
+
+    def _write(self, local: int, level: int, parent: int) -> None:
+        self._level[local] = level
+        if self._parent is not None:
+            self._parent[local] = parent

@@ -1,0 +1,9 @@
+/* Top-down search with queues per thread (Sevilmis, Sivri, Aydin 2019, Section 4). */
+#include "cs406.h"
+
+/* As search_fast; direction is not used.  Returns the levels run, -1 without memory. */
+int64_t search_push(const whole_graph *graph, uint32_t root, int threads, int direction,
+                    level_record *records, int64_t limit) {
+    (void)direction;
+    return search_queues(graph, root, threads, INT64_MAX, records, limit);
+}

@@ -1,0 +1,66 @@
+/* A whole graph on one device, as the searches of this folder take it.
+ *
+ * Vertices are numbers 0 … active-1, hubs first inside blocks; `vertices` maps a number
+ * to the id that results are given in.  Arrays of results belong to ids, all else to
+ * numbers.  level[id] < 0 means unreached; ids without edges keep what they held.
+ */
+#ifndef DISTBFS_WHOLE_H
+#define DISTBFS_WHOLE_H
+#include "bits.h"
+#include <omp.h>
+#include <string.h>
+
+#ifndef OFFSET
+#define OFFSET uint32_t
+#endif
+
+typedef struct {
+    int64_t active, edges, words; /* words: of a bitmap, ceil(active / 64) */
+    const OFFSET *offsets;        /* [active + 1] */
+    const uint32_t *columns;      /* [edges], ascending by descending degree in a row */
+    const uint32_t *first;        /* [words * 64], first column of each row */
+    const uint32_t *vertices;     /* [words * 64] */
+    double mean_next;             /* sum of squared degrees over sum of degrees */
+    int32_t *level, *parent;      /* [n]; parent may be NULL */
+    uint64_t *visited, *next;     /* [words] */
+    uint8_t *marks;               /* [words * 64], all zero between searches */
+    uint32_t *found_by;           /* [words * 64] */
+    uint32_t *queue[2];           /* [active] each */
+} whole_graph;
+
+/* One level of a search: mode (enum below), vertices and edge checks, seconds. */
+enum { SERIAL_PUSH, PUSH, MARKING_PUSH, PULL };
+typedef struct {
+    int64_t mode, frontier, checks, found;
+    double seconds;
+} level_record;
+
+static inline int64_t degree(const whole_graph *g, uint32_t v) {
+    return (int64_t)(g->offsets[v + 1] - g->offsets[v]);
+}
+
+static inline void reach(const whole_graph *g, uint32_t v, uint32_t from, int32_t level) {
+    uint32_t id = g->vertices[v];
+    g->level[id] = level;
+    if (g->parent) g->parent[id] = (int32_t)g->vertices[from];
+}
+
+/* Mark the root and nothing else as visited; bits past the last vertex stay set. */
+static inline void start_search(whole_graph *g, uint32_t root) {
+    memset(g->visited, 0, (size_t)g->words * 8);
+    if (g->active & 63) g->visited[g->words - 1] = ~UINT64_C(0) << (g->active & 63);
+    set(g->visited, root);
+    reach(g, root, root, 0);
+    g->queue[0][0] = root;
+}
+
+/* Give the vertices that were not reached level and parent -1. */
+static inline void finish_search(const whole_graph *g) {
+    for (int64_t w = 0; w < g->words; w++)
+        for (uint64_t rest = ~g->visited[w]; rest; rest &= rest - 1) {
+            uint32_t id = g->vertices[w * 64 + __builtin_ctzll(rest)];
+            g->level[id] = -1;
+            if (g->parent) g->parent[id] = -1;
+        }
+}
+#endif

@@ -1,0 +1,308 @@
+"""The engine to read: every step in NumPy, one array operation a line.
+
+Whole graphs push level by level.  Parts follow Pan, Pearce, Owens 2018, Section IV,
+with boolean arrays instead of bitmasks; other engines are tested against this one.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from distbfs.engines.base import LevelRecord, WholeResult, Work
+from distbfs.graph.csr import CSR
+from distbfs.options import SearchOptions, check_choice
+from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part, bits_of, mask_of
+from distbfs.types import Array, DirectionName, Ids, Words
+
+NOBODY = -1
+
+
+def neighbours(graph: CSR, rows: Array) -> tuple[Array, Array]:
+    """Return (source row, column) of every edge of some rows, in row order."""
+    start = graph.offsets[rows].astype(np.int64)
+    length = graph.offsets[rows + 1].astype(np.int64) - start
+    source = np.repeat(rows, length)
+    before = np.cumsum(length) - length
+    edge = np.repeat(start - before, length) + np.arange(length.sum())
+    return source, graph.columns[edge]
+
+
+def first_match(graph: CSR, rows: Array, wanted: Array) -> tuple[Array, Array, int]:
+    """Look for a wanted column in each row.
+
+    wanted: bool [columns].  Returns (rows that have one, the first such column of
+    each, edge checks when each row stops at its first match).
+    """
+    source, column = neighbours(graph, rows)
+    hit = np.flatnonzero(wanted[column])
+    found, place = np.unique(source[hit], return_index=True)
+    first = hit[place]
+    length = np.diff(graph.offsets.astype(np.int64))[rows]
+    end = dict(zip(rows.tolist(), np.cumsum(length).tolist(), strict=True))
+    saved = sum(end[int(r)] - 1 - int(e) for r, e in zip(found, first, strict=True))
+    return found, column[first], len(column) - saved
+
+
+class ReferenceEngine:
+    """NumPy on one thread."""
+
+    name = "reference"
+    methods = ("numpy",)
+
+    def __init__(self, options: SearchOptions) -> None:
+        check_choice("method", options.method or "numpy", self.methods)
+        self._parents = options.parents
+
+    def whole(self, part: Part) -> ReferenceWhole:
+        """Prepare the search of a graph that is one part without delegates."""
+        return ReferenceWhole(part, self._parents)
+
+    def attach(self, part: Part) -> ReferencePart:
+        """Prepare the stepwise search of one part."""
+        return ReferencePart(part, self._parents)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the engine runs on, for reports."""
+        return {"engine": self.name, "method": "numpy", "threads": 1}
+
+
+class ReferenceWhole:
+    """Searches one part without delegates (a ``WholeSearch``)."""
+
+    def __init__(self, part: Part, parents: bool) -> None:
+        self._part = part
+        self._parents = parents
+
+    def search(self, root: int, *, records: bool = False) -> WholeResult:
+        """Search from a vertex id."""
+        ids = self._part.vertices.astype(np.int64)
+        n = len(ids)
+        level = np.full(n, -1, dtype=np.int32)
+        parent = np.full(n, -1, dtype=np.int32 if n < 1 << 31 else np.int64)
+        frontier = np.flatnonzero(ids == root)
+        level[frontier], parent[frontier] = 0, frontier
+        log: list[LevelRecord] = []
+        depth = 0
+        while len(frontier):
+            began = time.perf_counter()
+            source, column = neighbours(self._part.nn, frontier)
+            depth += 1
+            unvisited = level[column] < 0
+            found, place = np.unique(column[unvisited], return_index=True)
+            level[found] = depth
+            parent[found] = source[unvisited][place]
+            seconds = time.perf_counter() - began
+            log.append(
+                LevelRecord("push", len(frontier), len(column), len(found), seconds)
+            )
+            frontier = found.astype(np.int64)
+        by_id = np.empty_like(level)
+        by_id[ids] = level
+        parents = np.empty_like(parent)
+        parents[ids] = np.where(parent < 0, -1, ids[parent])
+        return WholeResult(
+            by_id,
+            parents if self._parents else None,
+            depth,
+            log if records else [],
+        )
+
+
+class ReferencePart:
+    """Searches one part level by level (a ``PartSearch``).
+
+    Parents are vertex ids from the start; NOBODY while only a rank is known.
+    """
+
+    def __init__(self, part: Part, parents: bool) -> None:
+        self.part = part
+        self._wanted = parents
+        self._ids = part.ids()
+        n, d = part.local_count, part.delegate_count
+        self._has_nd = np.diff(part.nd.offsets) > 0
+        self._has_dn = np.diff(part.dn.offsets) > 0
+        self._has_dd = np.diff(part.dd.offsets) > 0
+        self._shape = (n, d)
+        self.start(None, None)
+
+    def start(self, number: int | None, delegate: int | None) -> None:
+        """Forget the last search; set the root where this part knows it."""
+        n, d = self._shape
+        self._depth = 0
+        self._level = np.full(n, -1, dtype=np.int32)
+        self._delegate_level = np.full(d, -1, dtype=np.int32)
+        self._parent = np.full(n, NOBODY, dtype=np.int64)
+        self._delegate_parent = np.full(d, NOBODY, dtype=np.int64)
+        self._rank = np.full(n, -1, dtype=np.int32)
+        if number is not None:
+            self._level[number] = 0
+            self._parent[number] = self._ids[number]
+        if delegate is not None:
+            self._delegate_level[delegate] = 0
+            self._delegate_parent[delegate] = self.part.delegates[delegate]
+        self._begin_level()
+
+    def _begin_level(self) -> None:
+        n, d = self._shape
+        self._frontier = np.flatnonzero(self._level == self._depth)
+        self._delegates = np.flatnonzero(self._delegate_level == self._depth)
+        self._visited = self._level >= 0
+        self._delegates_visited = self._delegate_level >= 0
+        self._new = np.zeros(n, dtype=bool)
+        self._new_delegates = np.zeros(d, dtype=bool)
+        self._bins = [np.zeros(0, dtype=np.uint32)] * self.part.layout.parts
+
+    def previsit(self) -> Work:
+        """Form the queues of the next level and size its work in both directions."""
+        part, normals, delegates = self.part, self._frontier, self._delegates
+        open_nd = int((~self._visited & self._has_nd).sum())
+        open_dn = int((~self._delegates_visited & self._has_dn).sum())
+        open_dd = int((~self._delegates_visited & self._has_dd).sum())
+
+        def forward(graph: CSR, rows: Array) -> tuple[int, int]:
+            lengths = graph.degrees()[rows]
+            return int(lengths.sum()), int((lengths > 0).sum())
+
+        return Work(
+            normals=len(normals),
+            delegates=len(delegates) if part.index == 0 else 0,
+            nn=forward(part.nn, normals)[0],
+            dd=(*forward(part.dd, delegates), open_dd, open_dd),
+            dn=(*forward(part.dn, delegates), open_dn, open_nd),
+            nd=(*forward(part.nd, normals), open_nd, open_dn),
+        )
+
+    def _find(self, numbers: Array, parents: Ids) -> None:
+        fresh = ~self._visited[numbers] & ~self._new[numbers]
+        self._new[numbers[fresh]] = True
+        self._parent[numbers[fresh]] = parents[fresh]
+
+    def _find_delegates(self, delegates: Array, parents: Ids) -> None:
+        fresh = ~self._delegates_visited[delegates] & ~self._new_delegates[delegates]
+        self._new_delegates[delegates[fresh]] = True
+        self._delegate_parent[delegates[fresh]] = parents[fresh]
+
+    def visit_nn(self) -> int:
+        """Push the frontier's nn edges."""
+        source, column = neighbours(self.part.nn, self._frontier)
+        owner = column.astype(np.uint64) >> np.uint64(PART_SHIFT)
+        number = (column.astype(np.uint64) & np.uint64(NUMBER_MASK)).astype(np.uint32)
+        mine = owner == self.part.index
+        self._find(number[mine], self._ids[source[mine]])
+        self._bins = [
+            number[(owner == k) & ~mine] for k in range(self.part.layout.parts)
+        ]
+        return len(column)
+
+    def visit_nd(self, direction: DirectionName) -> int:
+        """Find delegates from normal vertices."""
+        if direction == "push":
+            source, column = neighbours(self.part.nd, self._frontier)
+            self._find_delegates(column, self._ids[source])
+            return len(column)
+        rows = np.flatnonzero(~self._delegates_visited & self._has_dn)
+        found, parent, checks = first_match(self.part.dn, rows, self._visited)
+        self._find_delegates(found, self._ids[parent])
+        return checks
+
+    def visit_dd(self, direction: DirectionName) -> int:
+        """Find delegates from delegates."""
+        ids = self.part.delegates
+        if direction == "push":
+            source, column = neighbours(self.part.dd, self._delegates)
+            self._find_delegates(column, ids[source])
+            return len(column)
+        rows = np.flatnonzero(~self._delegates_visited & self._has_dd)
+        found, parent, checks = first_match(self.part.dd, rows, self._delegates_visited)
+        self._find_delegates(found, ids[parent])
+        return checks
+
+    def visit_dn(self, direction: DirectionName) -> int:
+        """Find normal vertices from delegates."""
+        ids = self.part.delegates
+        if direction == "push":
+            source, column = neighbours(self.part.dn, self._delegates)
+            self._find(column, ids[source])
+            return len(column)
+        rows = np.flatnonzero(~self._visited & self._has_nd)
+        found, parent, checks = first_match(self.part.nd, rows, self._delegates_visited)
+        self._find(found, ids[parent])
+        return checks
+
+    def new_mask(self) -> Words:
+        """Return the delegates that this part found."""
+        return mask_of(np.flatnonzero(self._new_delegates), self._shape[1])
+
+    def bins(self) -> list[Array]:
+        """Return the numbers found by nn on each other part."""
+        return self._bins
+
+    def take_mask(self, mask: Words) -> None:
+        """Accept the delegates found by all parts."""
+        self._new_delegates[bits_of(mask, self._shape[1])] = True
+
+    def take_normals(self, rank: int, numbers: Array) -> None:
+        """Accept vertices of this part that parts of a rank found."""
+        fresh = numbers[~self._visited[numbers] & ~self._new[numbers]]
+        self._new[fresh] = True
+        self._rank[fresh] = rank
+
+    def end_level(self) -> None:
+        """Make what was found the frontier of the next level."""
+        self._depth += 1
+        self._level[self._new & ~self._visited] = self._depth
+        fresh = self._new_delegates & ~self._delegates_visited
+        self._delegate_level[fresh] = self._depth
+        self._begin_level()
+
+    def adopt_delegates(self) -> None:
+        """Give delivered vertices a delegate parent where a neighbour can be one."""
+        open_rows = np.flatnonzero((self._parent == NOBODY) & (self._rank >= 0))
+        source, column = neighbours(self.part.nd, open_rows)
+        fits = self._delegate_level[column] == self._level[source] - 1
+        self._parent[source[fits]] = self.part.delegates[column[fits]]
+
+    def unresolved(self) -> tuple[Array, Array]:
+        """Return (numbers, ranks) of vertices without a parent."""
+        numbers = np.flatnonzero((self._parent == NOBODY) & (self._rank >= 0))
+        return numbers.astype(np.uint32), self._rank[numbers]
+
+    def level_of(self, numbers: Array) -> Array:
+        """Return the level of vertices by number."""
+        return self._level[numbers]
+
+    def set_parents(self, numbers: Array, parents: Ids) -> None:
+        """Set the parents (vertex ids) of vertices by number."""
+        self._parent[numbers] = parents
+
+    def parents_wanted(self) -> Ids:
+        """Return the reached delegates of this part that it found no parent of."""
+        owned, _ = self.part.owned_delegates()
+        orphan = self._delegate_parent[owned] == NOBODY
+        return owned[orphan & (self._delegate_level[owned] >= 0)]
+
+    def parents_of(self, delegates: Ids) -> Ids:
+        """Return the parents of delegates that this part found."""
+        return self._delegate_parent[delegates]
+
+    def set_delegate_parents(self, delegates: Ids, parents: Ids) -> None:
+        """Set the parents (vertex ids) of delegates that this part owns."""
+        self._delegate_parent[delegates] = parents
+
+    def result(self) -> tuple[Array, Ids | None]:
+        """Return levels and parents by local id."""
+        owned, local = self.part.owned_delegates()
+        level = np.empty(self._shape[0], dtype=np.int32)
+        parent = np.empty(self._shape[0], dtype=np.int64)
+        level[self.part.vertices], parent[self.part.vertices] = (
+            self._level,
+            self._parent,
+        )
+        level[local], parent[local] = (
+            self._delegate_level[owned],
+            self._delegate_parent[owned],
+        )
+        return level, parent if self._wanted else None
