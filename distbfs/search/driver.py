@@ -1,0 +1,178 @@
+"""The level loop of a search over parts: the only one on the host.
+
+Source: Pan, Pearce, Owens 2018, Sections IV and V (Figs. 3 and 4).  Nothing here knows
+what an engine runs on or how many ranks there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from distbfs.engines.base import PartSearch, Work
+from distbfs.exchange.base import Exchange
+from distbfs.options import SearchOptions
+from distbfs.partition.layout import Layout, Placement
+from distbfs.search.direction import DirectionPolicy
+from distbfs.search.parents import ParentCost, ParentFinder
+from distbfs.timing import Stopwatch
+from distbfs.types import Array, Ids, World
+
+
+@dataclass(frozen=True)
+class LevelReport:
+    """One level; counts are sums over all ranks, bytes and seconds are this rank's."""
+
+    level: int
+    directions: dict[str, str]
+    normals: int
+    delegates: int
+    checks: dict[str, int]
+    bytes_sent: dict[str, int]
+    seconds: dict[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record as JSON values."""
+        return dict(vars(self))
+
+
+@dataclass
+class PartsResult:
+    """Levels and parents on the parts of one rank, valid until the next search.
+
+    level[i]: int32 [local count] of the i-th part by local id; parent[i]: int64, vertex
+    ids, or None when not asked for
+    """
+
+    level: list[Array]
+    parent: list[Ids | None]
+    levels: int
+    records: list[LevelReport] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    parent_cost: ParentCost = field(default_factory=ParentCost)
+
+
+def inverse(vertices: Array) -> Array:
+    """Return local id -> number, uint32, from number -> local id."""
+    numbers = np.empty_like(vertices)
+    numbers[vertices] = np.arange(len(vertices), dtype=vertices.dtype)
+    return numbers
+
+
+class Driver:
+    """Runs searches over the parts of this rank together with the other ranks."""
+
+    def __init__(
+        self,
+        world: World,
+        searches: Sequence[PartSearch],
+        exchange: Exchange,
+        options: SearchOptions,
+    ) -> None:
+        self._world = world
+        self._searches = searches
+        self._exchange = exchange
+        self._options = options
+        part = searches[0].part
+        self._layout: Layout = part.layout
+        self._placement = Placement(self._layout.parts, world.size)
+        self._policy = DirectionPolicy(options)
+        self._parents = ParentFinder(world, self._placement, searches)
+        self._delegates = {int(v): c for c, v in enumerate(part.delegates)}
+        self._numbers = [inverse(s.part.vertices) for s in searches]
+
+    def search(self, root: int, *, records: bool = False) -> PartsResult:
+        """Search from a vertex id (collective)."""
+        clock = Stopwatch()
+        log: list[LevelReport] = []
+        with clock("start"):
+            self._start(root)
+        levels = 0
+        while True:
+            before = dict(clock.seconds)
+            sent = self._traffic()
+            with clock("previsit"):
+                counts = sum(s.previsit().to_array() for s in self._searches)
+            with clock("counts"):
+                work = Work.from_array(self._world.allreduce(np.asarray(counts)))
+            if not work.normals + work.delegates:
+                break
+            levels += 1
+            directions = self._policy.choose(work)
+            checks = self._level(directions, clock)
+            if records:
+                total = self._world.allreduce(checks)
+                log.append(
+                    LevelReport(
+                        levels,
+                        {"nn": "push", **directions},
+                        work.normals,
+                        work.delegates,
+                        dict(
+                            zip(("nn", "nd", "dd", "dn"), total.tolist(), strict=True)
+                        ),
+                        {k: v - sent[k] for k, v in self._traffic().items()},
+                        {k: v - before.get(k, 0) for k, v in clock.seconds.items()},
+                    )
+                )
+        cost = ParentCost()
+        if self._options.parents:
+            with clock("parents"):
+                cost = self._parents.complete()
+        with clock("result"):
+            results = [search.result() for search in self._searches]
+        return PartsResult(
+            [level for level, _ in results],
+            [parent for _, parent in results],
+            levels,
+            log,
+            clock.seconds,
+            cost,
+        )
+
+    def _traffic(self) -> dict[str, int]:
+        traffic = self._exchange.traffic
+        return {"masks": traffic.mask_bytes, "normals": traffic.normal_bytes}
+
+    def _start(self, root: int) -> None:
+        """Tell every part where the search begins; all ranks find it alike."""
+        self._policy.start()
+        delegate = self._delegates.get(root)
+        part, local = self._layout.part_of(root), self._layout.local_of(root)
+        for search, numbers in zip(self._searches, self._numbers, strict=True):
+            here = delegate is None and search.part.index == part
+            search.start(int(numbers[local]) if here else None, delegate)
+
+    def _level(self, directions: dict[str, Any], clock: Stopwatch) -> Ids:
+        """Run one level; returns edge checks of nn, nd, dd and dn on this rank.
+
+        Vertices leave as soon as nn is done and masks as soon as nd and dd are; dn,
+        which stays on its part, runs while both are under way.
+        """
+        checks = np.zeros(4, dtype=np.int64)
+        exchange, searches = self._exchange, self._searches
+        with clock("visit_nn"):
+            checks[0] = sum(s.visit_nn() for s in searches)
+        with clock("send_normals"):
+            exchange.start_normals([s.bins() for s in searches])
+        with clock("visit_nd_dd"):
+            checks[1] = sum(s.visit_nd(directions["nd"]) for s in searches)
+            checks[2] = sum(s.visit_dd(directions["dd"]) for s in searches)
+        with clock("start_masks"):
+            exchange.start_masks([s.new_mask() for s in searches])
+        with clock("visit_dn"):
+            checks[3] = sum(s.visit_dn(directions["dn"]) for s in searches)
+        with clock("finish_masks"):
+            mask = exchange.finish_masks()
+        with clock("finish_normals"):
+            arrived = exchange.finish_normals()
+        with clock("end_level"):
+            for search, messages in zip(searches, arrived, strict=True):
+                for rank, numbers in messages:
+                    search.take_normals(rank, numbers)
+                search.take_mask(mask)
+                search.end_level()
+        return checks

@@ -1,0 +1,157 @@
+"""The result file of many searches, which an interrupted run can be resumed into.
+
+``OUT.h5`` holds ``sources`` int64 [k], ``level`` int32 [k, n] and, unless levels only
+were asked for, ``parent`` int64 [k, n], in input ids.  While searches run it is called
+``OUT.h5.partial``.  All space is laid out at the start and no metadata changes later:
+a row is written and synced, then its flag in ``done``; a run that was killed leaves a
+file that opens and whose flagged rows are complete.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import h5py
+import numpy as np
+
+from distbfs.errors import InputError, ResourceError, UsageError
+from distbfs.types import Array, Ids
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+IDENTITY = "graph"
+
+
+class ResultFile:
+    """One writer on one rank; a context manager.
+
+    identity: a text that tells the graph and the kind of result apart from others
+    """
+
+    def __init__(
+        self, path: Path, sources: Ids, n: int, identity: str, *, parents: bool
+    ) -> None:
+        self.path = path
+        self._partial = path.with_name(path.name + ".partial")
+        self._sources = sources
+        self._shape = (len(sources), n)
+        self._identity = identity
+        self._parents = parents
+        self._file: h5py.File | None = None
+
+    def open(self, *, force: bool) -> Array:
+        """Create the file, or open what an interrupted run left.
+
+        Returns which rows are done, bool [k].  Raises UsageError where the result is
+        there already, InputError where the partial file belongs to another run, and
+        ResourceError where the disk has no room; ``force`` begins anew.
+        """
+        if self.path.exists() and not force:
+            raise UsageError(f"{self.path} exists; give --force to replace it")
+        if self._partial.exists() and force:
+            self._partial.unlink()
+        try:
+            if not self._partial.exists():
+                self._create()
+            self._file = h5py.File(self._partial, "r+")
+        except OSError as error:
+            raise InputError(f"{self._partial}: {error}") from error
+        self._check()
+        return np.asarray(self._file["done"][:]) != 0
+
+    def _create(self) -> None:
+        rows, n = self._shape
+        if not self.path.parent.is_dir():
+            raise InputError(f"{self.path.parent} is no folder; it is not made here")
+        need = rows * n * (12 if self._parents else 4) + rows * 9 + (1 << 16)
+        free = shutil.disk_usage(self.path.parent).free
+        if need > free:
+            raise ResourceError(
+                f"{self.path}: needs {need} bytes, {free} are free on its disk"
+            )
+        making = self._partial.with_name(self._partial.name + ".new")
+        with h5py.File(making, "w", libver="earliest") as file:
+            file.attrs[IDENTITY] = self._identity
+            early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            early.set_layout(h5py.h5d.CONTIGUOUS)
+            early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+            early.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+            early.set_obj_track_times(False)
+            wanted = [("sources", (rows,), "<i8"), ("level", (rows, n), "<i4")]
+            if self._parents:
+                wanted.append(("parent", (rows, n), "<i8"))
+            for name, shape, kind in [*wanted, ("done", (rows,), "u1")]:
+                space = h5py.h5s.create_simple(shape)
+                dtype = h5py.h5t.py_create(np.dtype(kind))
+                h5py.h5d.create(file.id, name.encode(), dtype, space, early)
+            file["sources"][:] = self._sources
+            file["done"][:] = 0
+        with making.open("rb+") as handle:
+            os.fsync(handle.fileno())
+        making.rename(self._partial)
+
+    def _check(self) -> None:
+        file = self._file
+        if file is None:
+            return
+        names = {"sources", "level", "done"} | ({"parent"} if self._parents else set())
+        same = (
+            set(file) == names
+            and file.attrs.get(IDENTITY) == self._identity
+            and file["level"].shape == self._shape
+            and np.array_equal(file["sources"][:], self._sources)
+        )
+        if not same:
+            self.close()
+            raise InputError(
+                f"{self._partial} is of another run: graph, sources or options differ; "
+                "give --force to begin anew"
+            )
+
+    def write(self, row: int, level: Array, parent: Array | None) -> None:
+        """Write one search; it counts as done once all of it is on the disk."""
+        file = self._file
+        if file is None:
+            raise ValueError("the file is not open")
+        try:
+            file["level"][row] = level
+            if parent is not None:
+                file["parent"][row] = parent
+            self._sync()
+            file["done"][row] = 1
+            self._sync()
+        except OSError as error:
+            raise ResourceError(f"{self._partial}: {error}") from error
+
+    def _sync(self) -> None:
+        if self._file is not None:
+            self._file.flush()
+            with self._partial.open("rb+") as handle:
+                os.fsync(handle.fileno())
+
+    def finish(self) -> None:
+        """Give the complete file its name."""
+        self.close()
+        self._partial.rename(self.path)
+
+    def close(self) -> None:
+        """Close the file; what is done stays for a later run."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,137 @@
+"""Parents of a distributed search, completed after its last level.
+
+Source: Pan, Pearce, Owens 2018, Section VI-A3 sketches it: what dd, dn and nd find has
+its parent on the same part at no cost; only vertices that nn alone reached need to hear
+from another part.  A vertex that was delivered first looks for a delegate one level up
+among its own nd edges.  If there is none, it asks the rank that delivered it for the
+level of those of its nn neighbours that live there; a neighbour one level up is its
+parent.  A delegate is owned like any vertex; where its owner did not find it, all ranks
+are asked who did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from distbfs.engines.base import PartSearch
+from distbfs.graph.csr import CSR
+from distbfs.partition.layout import Placement
+from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
+from distbfs.types import Array, Ids, World
+
+NOT_ONE_UP = -1
+
+
+@dataclass
+class ParentCost:
+    """What completing the parents of a search took on this rank."""
+
+    asked: int = 0
+    bytes_sent: int = 0
+
+
+def row_edges(graph: CSR, rows: Array) -> tuple[Array, Array]:
+    """Return (index into ``rows``, column) of every edge of some rows."""
+    start = graph.offsets[rows].astype(np.int64)
+    length = graph.offsets[rows + 1].astype(np.int64) - start
+    index = np.repeat(np.arange(len(rows)), length)
+    edge = np.repeat(start - (np.cumsum(length) - length), length)
+    return index, graph.columns[edge + np.arange(length.sum())].astype(np.uint64)
+
+
+def by_rank(values: Array, ranks: Array, size: int) -> tuple[list[Array], Array]:
+    """Return (values for each rank, the order that they were put in)."""
+    order = np.argsort(ranks, kind="stable")
+    bounds = np.searchsorted(ranks[order], np.arange(1, size))
+    return np.split(values[order], bounds), order
+
+
+class ParentFinder:
+    """Completes the parents on the parts of one rank."""
+
+    def __init__(
+        self, world: World, placement: Placement, searches: Sequence[PartSearch]
+    ) -> None:
+        self._world = world
+        self._placement = placement
+        self._searches = searches
+
+    def complete(self) -> ParentCost:
+        """Give every reached vertex of this rank its parent (collective)."""
+        cost = ParentCost()
+        self._normals(cost)
+        self._delegates(cost)
+        return cost
+
+    def _sent(self, arrays: Sequence[Array], cost: ParentCost) -> None:
+        rank = self._world.rank
+        cost.bytes_sent += sum(a.nbytes for r, a in enumerate(arrays) if r != rank)
+
+    def _normals(self, cost: ParentCost) -> None:
+        """Ask the ranks that delivered vertices which neighbour found them."""
+        asked_by: list[tuple[Array, Array, Array]] = []
+        for search in self._searches:
+            search.adopt_delegates()
+            numbers, ranks = search.unresolved()
+            index, column = row_edges(search.part.nn, numbers)
+            part = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
+            there = self._placement.rank_of(part) == ranks[index]
+            level = search.level_of(numbers)[index[there]].astype(np.uint64)
+            asked_by.append((numbers[index[there]], column[there], level))
+        column = np.concatenate([item[1] for item in asked_by])
+        level = np.concatenate([item[2] for item in asked_by])
+        part = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
+        ranks = self._placement.rank_of(part)
+        questions, order = by_rank(
+            np.stack([column, level], axis=1), ranks, self._world.size
+        )
+        flat = [np.ascontiguousarray(q).ravel() for q in questions]
+        cost.asked = len(column)
+        self._sent(flat, cost)
+        answers = [self._answer(q.reshape(-1, 2)) for q in self._world.alltoall(flat)]
+        self._sent(answers, cost)
+        replies = np.empty(len(column), dtype=np.int64)
+        replies[order] = np.concatenate(self._world.alltoall(answers))
+        start = 0
+        for search, (numbers, _, _) in zip(self._searches, asked_by, strict=True):
+            mine = replies[start : start + len(numbers)]
+            start += len(numbers)
+            found = mine != NOT_ONE_UP
+            search.set_parents(numbers[found], mine[found])
+
+    def _answer(self, questions: Array) -> Ids:
+        """Return the vertex id of each neighbour that is one level up, else -1."""
+        column, level = questions[:, 0], questions[:, 1].astype(np.int64)
+        part = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
+        number = (column & np.uint64(NUMBER_MASK)).astype(np.int64)
+        out = np.full(len(column), NOT_ONE_UP, dtype=np.int64)
+        for search in self._searches:
+            here = np.flatnonzero(part == search.part.index)
+            fits = here[search.level_of(number[here]) == level[here] - 1]
+            local = search.part.vertices[number[fits]]
+            out[fits] = search.part.layout.global_of(search.part.index, local)
+        return out
+
+    def _delegates(self, cost: ParentCost) -> None:
+        """Ask all ranks for the parents of delegates that their owner did not find."""
+        wanted = [search.parents_wanted() for search in self._searches]
+        mine = np.concatenate(wanted)
+        cost.bytes_sent += mine.nbytes * (self._world.size - 1)
+        answers = []
+        for asked in self._world.allgather(mine):
+            found = np.full(len(asked), -1, dtype=np.int64)
+            for search in self._searches:
+                np.maximum(found, search.parents_of(asked), out=found)
+            answers.append(found)
+        self._sent(answers, cost)
+        parents = np.full(len(mine), -1, dtype=np.int64)
+        for answer in self._world.alltoall(answers):
+            np.maximum(parents, answer, out=parents)
+        start = 0
+        for search, delegates in zip(self._searches, wanted, strict=True):
+            stop = start + len(delegates)
+            search.set_delegate_parents(delegates, parents[start:stop])
+            start = stop

@@ -1,0 +1,259 @@
+"""A graph that stays loaded and is searched many times."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from distbfs import registry
+from distbfs.engines.base import Engine, WholeSearch
+from distbfs.errors import CompilerMissing, UsageError
+from distbfs.exchange.base import Exchange
+from distbfs.generate.hashing import Permutation
+from distbfs.options import SearchOptions
+from distbfs.partition.layout import Placement
+from distbfs.partition.part import Part
+from distbfs.search.driver import Driver
+from distbfs.search.parents import ParentCost
+from distbfs.types import Array, Ids, World, slice_bounds
+
+
+@dataclass
+class Outcome:
+    """One search; its arrays stay until the next one.
+
+    level[i]: int32, of the i-th part of this rank by local id
+    parent[i]: int32 or int64, ids inside, or None when not asked for
+    seconds: the slowest rank's wall time; phases: this rank's seconds
+    """
+
+    root: int
+    level: list[Array]
+    parent: list[Array | None]
+    levels: int
+    seconds: float
+    records: list[dict[str, Any]] = field(default_factory=list)
+    phases: dict[str, float] = field(default_factory=dict)
+    parent_cost: ParentCost = field(default_factory=ParentCost)
+
+
+def make_engine(
+    world: World, options: SearchOptions, say: Callable[[str], None]
+) -> Engine:
+    """Return the engine that is asked for (collective).
+
+    ``auto`` is openmp; where any rank lacks a compiler it is reference, and ``say`` is
+    told so.
+    """
+    if options.engine != "auto":
+        engine: Engine = registry.lookup(registry.ENGINES, "engine", options.engine)(
+            options
+        )
+        return engine
+    reason = ""
+    try:
+        engine = registry.lookup(registry.ENGINES, "engine", "openmp")(options)
+    except CompilerMissing as error:
+        reason = str(error)
+    missing = world.allreduce(np.array([1 if reason else 0]), "max")
+    if not missing[0]:
+        return engine
+    say(f"engine reference: {reason or 'another rank has no C compiler'}")
+    plain = replace(options, engine="reference", method="")
+    fallback: Engine = registry.lookup(registry.ENGINES, "engine", "reference")(plain)
+    return fallback
+
+
+def make_exchange(
+    world: World, placement: Placement, delegates: int, options: SearchOptions
+) -> Exchange:
+    """Return the exchange that is asked for; ``auto``: solo on one rank, else host."""
+    name = options.exchange
+    if name == "auto":
+        name = "solo" if world.size == 1 else "host"
+    made: Exchange = registry.lookup(registry.EXCHANGES, "exchange", name)(
+        world, placement, delegates, options
+    )
+    return made
+
+
+class Session:
+    """The parts of this rank with their engine; searches are collective.
+
+    permutation: the hash that took input ids to ids inside, or None
+    """
+
+    def __init__(
+        self,
+        world: World,
+        parts: Sequence[Part],
+        options: SearchOptions,
+        permutation: Permutation | None = None,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.world = world
+        self.parts = list(parts)
+        self.options = options
+        self.permutation = permutation
+        self.layout = parts[0].layout
+        self.engine = make_engine(world, options, say)
+        self.exchange: Exchange | None = None
+        self._whole: WholeSearch | None = None
+        alone = self.layout.parts == 1 and not parts[0].delegate_count
+        if alone and not options.stepwise:
+            self._whole = self.engine.whole(parts[0])
+        else:
+            searches = [self.engine.attach(part) for part in parts]
+            placement = Placement(self.layout.parts, world.size)
+            self.exchange = make_exchange(
+                world, placement, parts[0].delegate_count, options
+            )
+            self._driver = Driver(world, searches, self.exchange, options)
+        self._block = BlockMap(world, self.parts, permutation)
+
+    @property
+    def mode(self) -> str:
+        """How searches run: resident (the engine alone) or stepwise."""
+        return "resident" if self._whole else "stepwise"
+
+    def describe(self) -> dict[str, Any]:
+        """Return what searches run on, for reports."""
+        exchange = self.exchange.name if self.exchange else "none"
+        return {**self.engine.describe(), "mode": self.mode, "exchange": exchange}
+
+    def search(self, root: int, *, records: bool = False) -> Outcome:
+        """Search from an input id; UsageError where it is no vertex (collective)."""
+        if not 0 <= root < self.layout.n:
+            raise UsageError(
+                f"source {root} is not a vertex; allowed: 0 to {self.layout.n - 1}"
+            )
+        inside = root
+        if self.permutation is not None:
+            inside = int(self.permutation.forward(np.array([root]))[0])
+        self.world.barrier()
+        began = time.perf_counter()
+        outcome = self._run(root, inside, records=records)
+        self.world.barrier()
+        seconds = np.array([time.perf_counter() - began])
+        outcome.seconds = float(self.world.allreduce(seconds, "max")[0])
+        return outcome
+
+    def _run(self, root: int, inside: int, *, records: bool) -> Outcome:
+        if self._whole is not None:
+            whole = self._whole.search(inside, records=records)
+            log = [
+                {"level": k + 1, **vars(record)}
+                for k, record in enumerate(whole.records)
+            ]
+            return Outcome(root, [whole.level], [whole.parent], whole.levels, 0.0, log)
+        result = self._driver.search(inside, records=records)
+        return Outcome(
+            root,
+            result.level,
+            list(result.parent),
+            result.levels,
+            0.0,
+            [record.as_dict() for record in result.records],
+            result.seconds,
+            result.parent_cost,
+        )
+
+    def block(self, outcome: Outcome) -> tuple[Array, Array | None]:
+        """Return this rank's block of the results in input ids (collective).
+
+        Rank r has the ids ``slice_bounds(n, size, r)``: level int32, parent int64.
+        """
+        level = self._block.gather(outcome.level)
+        if any(parent is None for parent in outcome.parent):
+            return level, None
+        parents = [
+            self._outside(np.asarray(parent, dtype=np.int64))
+            for parent in outcome.parent
+        ]
+        return level, self._block.gather(parents)
+
+    def _outside(self, ids: Ids) -> Ids:
+        """Return the input ids of ids inside; -1 stays."""
+        if self.permutation is None:
+            return ids
+        out = np.full(len(ids), -1, dtype=np.int64)
+        out[ids >= 0] = self.permutation.inverse(ids[ids >= 0])
+        return out
+
+    def traversed(self, outcome: Outcome) -> int:
+        """Return the input tuples with an end in the reached component (collective).
+
+        Loops and repeats count; each tuple once: half the ends at reached vertices.
+        """
+        ends = 0
+        for part, level in zip(self.parts, outcome.level, strict=True):
+            by_number = level[part.vertices] >= 0
+            ends += int(part.tuple_degrees[by_number].sum())
+        return int(self.world.allreduce(np.array([ends]))[0]) // 2
+
+    def connected(self, ids: Ids) -> Array:
+        """Return which input ids have a neighbour besides themselves (collective).
+
+        ids: int64, equal on all ranks; bool of the same length, equal on all ranks.
+        """
+        inside = ids if self.permutation is None else self.permutation.forward(ids)
+        found = np.zeros(len(ids), dtype=np.uint8)
+        for part in self.parts:
+            by_local = np.empty(part.local_count, dtype=bool)
+            by_local[part.vertices] = part.degrees > 0
+            here = self.layout.part_of(inside) == part.index
+            found[here] = by_local[self.layout.local_of(inside[here])]
+        seen: Array = self.world.allreduce(found, "max").astype(np.bool_)
+        return seen
+
+    def close(self) -> None:
+        """Free buffers and pending requests."""
+        if self.exchange is not None:
+            self.exchange.close()
+
+
+class BlockMap:
+    """Moves results from parts to blocks of consecutive input ids.
+
+    The way is found once; a search sends values only.
+    """
+
+    def __init__(
+        self, world: World, parts: Sequence[Part], permutation: Permutation | None
+    ) -> None:
+        self._world = world
+        layout = parts[0].layout
+        n = layout.n
+        ids = np.concatenate(
+            [
+                layout.global_of(part.index, np.arange(part.local_count))
+                for part in parts
+            ]
+        )
+        if permutation is not None:
+            ids = permutation.inverse(ids)
+        starts = np.array(
+            [slice_bounds(n, world.size, r)[0] for r in range(world.size)]
+        )
+        owner = np.searchsorted(starts, ids, side="right") - 1
+        self._order = np.argsort(owner, kind="stable")
+        self._cuts = np.searchsorted(owner[self._order], np.arange(1, world.size))
+        self._first, stop = slice_bounds(n, world.size, world.rank)
+        self._size = stop - self._first
+        self._straight = world.size == 1 and bool(np.all(ids[1:] > ids[:-1]))
+        arrived = world.alltoall(np.split(ids[self._order], self._cuts))
+        self._place = np.concatenate(arrived) - self._first
+
+    def gather(self, values: Sequence[Array]) -> Array:
+        """Return this rank's block from the arrays of its parts (collective)."""
+        if self._straight:
+            return values[0]
+        joined = np.concatenate(values)[self._order]
+        out = np.empty(self._size, dtype=joined.dtype)
+        arrived = self._world.alltoall(np.split(joined, self._cuts))
+        out[self._place] = np.concatenate(arrived)
+        return out
