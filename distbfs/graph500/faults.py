@@ -1,0 +1,79 @@
+"""Faults of a search result: their kinds, counts and examples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from distbfs.types import Array, Ids, World
+
+# The kinds in the order in which they are told.  An example is kept as four numbers:
+# (a, b) the vertex, or the ends of the tuple, and (x, y) what was found there.
+TEXTS = {
+    "outside": "input: {count} tuples have an end outside the graph, e.g. ({a}, {b})",
+    "level_range": "levels: {count} are outside -1 … n-1, e.g. {x} of vertex {a}",
+    "parent_range": "parents: {count} are outside -1 … n-1, e.g. {x} of vertex {a}",
+    "root_level": "rule 1: the root {root} alone must be at level 0; {count} vertices "
+    "are not so, e.g. vertex {a} at level {x}",
+    "root_parent": "rule 1: the root {root} alone must be its own parent; {count} "
+    "vertices are not so, e.g. vertex {a} with parent {x}",
+    "step": "rule 2: {count} tree edges do not join levels that differ by one, e.g. "
+    "vertex {a} at level {x} with parent {b} at level {y}",
+    "nearer": "rule 2: {count} vertices have no neighbour one level nearer to the "
+    "root, e.g. vertex {a} at level {x}",
+    "span": "rule 3: {count} tuples join levels that differ by more than one, e.g. "
+    "({a}, {b}) at levels {x} and {y}",
+    "half": "rules 3 and 4: {count} tuples join a reached and an unreached vertex, "
+    "e.g. ({a}, {b}) at levels {x} and {y}",
+    "set": "rule 4: {count} vertices have a level and no parent or a parent and no "
+    "level, e.g. vertex {a} at level {x} with parent {y}",
+    "edge": "rule 5: {count} tree edges are not among the tuples, e.g. vertex {a} with "
+    "parent {x}",
+}
+KINDS = {name: row for row, name in enumerate(TEXTS)}
+
+
+@dataclass
+class Tally:
+    """Faults of each kind: their count, the position of the first, its example.
+
+    rows: int64 [kinds, 6] of (count, position, a, b, x, y)
+    """
+
+    rows: Ids = field(default_factory=lambda: np.zeros((len(TEXTS), 6), dtype=np.int64))
+
+    def add(self, kind: str, count: int, position: int, *example: int) -> None:
+        """Add faults of one kind; the example of the lowest position stays."""
+        row = self.rows[KINDS[kind]]
+        if count and (not row[0] or position < row[1]):
+            row[1:] = (position, *example)
+        row[0] += count
+
+    def add_vertices(self, kind: str, wrong: Array, ids: Ids, *found: Array) -> None:
+        """Add the vertices of ``ids`` that are wrong, with one or two values found."""
+        where = np.flatnonzero(wrong)
+        if len(where):
+            at = where[0]
+            x, y = [*(int(values[at]) for values in found), 0][:2]
+            self.add(kind, len(where), int(ids[at]), int(ids[at]), 0, x, y)
+
+    def merge(self, world: World) -> Tally:
+        """Return the faults of all ranks; collective."""
+        merged = Tally()
+        for rows in world.allgather(self.rows.reshape(-1)):
+            for kind, row in zip(KINDS, rows.reshape(-1, 6).tolist(), strict=True):
+                merged.add(kind, *row)
+        return merged
+
+    def errors(self, root: int) -> list[str]:
+        """Return one line for each kind of fault that was found."""
+        return [
+            text.format(count=count, root=root, a=a, b=b, x=x, y=y)
+            for text, (count, _, a, b, x, y) in zip(
+                TEXTS.values(), self.rows.tolist(), strict=True
+            )
+            if count
+        ]

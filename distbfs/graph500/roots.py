@@ -1,0 +1,111 @@
+"""Search roots: unique vertices that have a neighbour other than themselves.
+
+The roots depend on the graph, the seed and their number only, not on how many ranks
+look for them.  Candidates come from a counter-based hash, so candidate i needs no
+candidate before it; memory is bounded by the largest batch.
+
+Source: Graph500 specification 2.0, Section "Sampling search keys".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from distbfs.options import check_range
+from distbfs.types import Array, Ids, TupleSource, Words, World, slice_bounds
+
+Connected: TypeAlias = Callable[[Ids], Array]
+
+NROOTS = 64
+FIRST_BATCH = 256
+LARGEST_BATCH = 1 << 20
+MOST_DRAWS = 1 << 22
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def mix(values: Words) -> Words:
+    """Return the splitmix64 finaliser of uint64 values (Steele, Lea, Flood 2014)."""
+    mixed: Words = values ^ (values >> np.uint64(30))
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
+
+
+def candidates(n: int, seed: int, start: int, stop: int) -> Ids:
+    """Return candidates start … stop-1 of a seed: int64 ids in 0 … n-1.
+
+    Candidate i is mix(mix(seed) + (i + 1) · golden) mod n, all modulo 2^64: the
+    splitmix64 sequence from a mixed seed.
+    """
+    begin = mix(np.array([seed % (1 << 64)], dtype=np.uint64))
+    counter = np.arange(start + 1, stop + 1, dtype=np.uint64)
+    ids: Ids = (mix(begin + counter * GOLDEN) % np.uint64(n)).astype(np.int64)
+    return ids
+
+
+def choose_roots(n: int, count: int, seed: int, connected: Connected) -> Ids:
+    """Return up to ``count`` unique roots, int64, equal on all ranks; collective.
+
+    ``connected(ids)`` says for int64 ids, equal on all ranks, which have a neighbour
+    other than themselves: a bool array, equal on all ranks (a collective call).
+    Roots are the first candidates that are connected, in the order of drawing.  Where
+    draws do not find enough, all vertices are looked at, from a drawn one onwards; so
+    fewer roots than asked for means that there are no more.
+    """
+    check_range("count", count, 0)
+    roots: list[int] = []
+    if not n or not count:
+        return np.array(roots, dtype=np.int64)
+    drawn, batch = 0, max(FIRST_BATCH, 4 * count)
+    while len(roots) < count and drawn < min(2 * n, MOST_DRAWS):
+        ids = candidates(n, seed, drawn, drawn + batch)
+        _take(roots, count, ids, connected)
+        drawn, batch = drawn + batch, min(4 * batch, LARGEST_BATCH)
+    if len(roots) < count:
+        first = int(candidates(n, seed, drawn, drawn + 1)[0])
+        for offset in range(0, n, LARGEST_BATCH):
+            size = min(LARGEST_BATCH, n - offset)
+            ids = (first + offset + np.arange(size, dtype=np.int64)) % n
+            _take(roots, count, ids, connected)
+            if len(roots) == count:
+                break
+    return np.array(roots, dtype=np.int64)
+
+
+def _take(roots: list[int], count: int, ids: Ids, connected: Connected) -> None:
+    """Append the connected ids that are new, in order, until there are ``count``."""
+    known = set(roots)
+    for vertex in ids[connected(ids)].tolist():
+        if len(roots) == count:
+            return
+        if vertex not in known:
+            known.add(vertex)
+            roots.append(vertex)
+
+
+def connected_from_tuples(world: World, source: TupleSource) -> Connected:
+    """Return a collective callable that looks for ids in the tuples, loops left out.
+
+    Each call scans this rank's slice of the tuples and reduces one byte per id.
+    """
+    start, stop = slice_bounds(source.tuples, world.size, world.rank)
+
+    def connected(ids: Ids) -> Array:
+        wanted, where = np.unique(ids, return_inverse=True)
+        found = np.zeros(len(wanted), dtype=np.uint8)
+        for u, v in source.chunks(start, stop):
+            other = u != v
+            for ends in (u[other], v[other]):
+                place = np.searchsorted(wanted, ends)
+                place[place == len(wanted)] = 0
+                found[place[wanted[place] == ends]] = 1
+        seen = world.allreduce(found, "max").astype(np.bool_)
+        result: Array = seen[where.reshape(-1)]
+        return result
+
+    return connected
