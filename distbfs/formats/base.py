@@ -1,0 +1,106 @@
+"""The contract of a reader of edge files, and the choice of one for a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from distbfs.errors import InputError
+from distbfs.formats.text import check_readable, unreadable
+from distbfs.options import check_range
+from distbfs.registry import READERS, lookup
+from distbfs.types import Ids
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Take: TypeAlias = Callable[[Ids], None]
+
+HEAD_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class ReaderOptions:
+    """What a file does not say itself.
+
+    one_based: ids in the file start at 1, not at 0
+    n: number of vertices, None for one more than the largest id
+    compiled: parse with the C kernel where there is a compiler
+    """
+
+    one_based: bool = False
+    n: int | None = None
+    compiled: bool = True
+
+    def __post_init__(self) -> None:
+        if self.n is not None:
+            check_range("n", self.n, 1)
+
+
+@dataclass(frozen=True)
+class EdgeFile:
+    """What a file held: vertices, edge tuples, and the BLAKE2b of its bytes."""
+
+    format: str
+    n: int
+    tuples: int
+    digest: str
+
+
+class Reader(Protocol):
+    """Reads files of one format; one instance may read any number of files.
+
+    ``suffixes`` are the endings of names that its files have, in lower case.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+
+    def __init__(self, options: ReaderOptions) -> None:
+        """Raise UsageError for options that the format has no use for."""
+
+    @staticmethod
+    def recognises(head: bytes) -> bool:
+        """Return whether a file that begins with ``head`` is surely of this format."""
+
+    def read(self, path: Path, take: Take) -> EdgeFile:
+        """Read a file from begin to end and hand its edges over.
+
+        ``take`` is given zero-based int64 [k, 2] arrays in the order of the file; they
+        are valid until it returns.  Memory is bounded whatever the size of the file.
+        Raises InputError ``FILE:LINE: what is wrong``.
+        """
+
+
+def sniff(path: Path) -> str:
+    """Return the name of the format of a file, by content, then by name.
+
+    Raises InputError for a file that cannot be read or is of no known format.
+    """
+    check_readable(path)
+    try:
+        with path.open("rb") as handle:
+            head = handle.read(HEAD_BYTES)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    readers: dict[str, type[Reader]] = {
+        name: lookup(READERS, "format", name) for name in READERS
+    }
+    for name, reader in readers.items():
+        if reader.recognises(head):
+            return name
+    for name, reader in readers.items():
+        if path.name.lower().endswith(reader.suffixes):
+            return name
+    endings = ", ".join(x for reader in readers.values() for x in reader.suffixes)
+    raise InputError(
+        f"{path}: the format is not known from content or name ({endings}); "
+        f"name one of {', '.join(readers)}"
+    )
+
+
+def make_reader(path: Path, name: str, options: ReaderOptions) -> Reader:
+    """Return a reader for a file, of the format ``name`` or, if empty, as sniffed."""
+    kind: type[Reader] = lookup(READERS, "format", name or sniff(path))
+    return kind(options)

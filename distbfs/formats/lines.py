@@ -1,0 +1,222 @@
+"""Pairs of ids from lines of text: one strict rule, three ways to apply it.
+
+``read_line`` is the rule, line by line.  ``parse_compiled`` (parse.c) and
+``parse_numpy`` apply it to whole blocks; both stop at the first line that is not good,
+and ``read_line`` says what is wrong with it, so errors are the same everywhere.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.device import cc
+from distbfs.formats.tokens import PIECE_BYTES, parse_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from distbfs.formats.text import TextFile
+    from distbfs.types import Ids
+
+SOURCE = Path(__file__).with_name("parse.c")
+LARGEST_ID = (1 << 63) - 1
+SHORTEST_LINE = 4
+SHOWN = 40
+NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+class LineFault(ValueError):  # noqa: N818
+    """A line is no pair of ids; the message says why."""
+
+
+@dataclass(frozen=True)
+class LineRules:
+    """What a line may hold.
+
+    comments: one or two bytes that begin a comment line
+    comma: whether one comma may separate columns, beside spaces and tabs
+    fields: columns that each line has; 0: two, and any more that are not looked at
+    base: the lowest id as written, 0 or 1
+    most_u, most_v: the largest id as written, in the first and second column
+    """
+
+    comments: bytes = b"#%"
+    comma: bool = True
+    fields: int = 0
+    base: int = 0
+    most_u: int = LARGEST_ID
+    most_v: int = LARGEST_ID
+
+    def packed(self) -> Ids:
+        """Return the rules as the kernel takes them, int64 [7]."""
+        separator = b", "[not self.comma]
+        comments = (self.comments[0], self.comments[-1])
+        limits = (self.base, self.most_u, self.most_v, self.fields)
+        return np.array([*limits, separator, *comments], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Pairs, zero-based int64 [k, 2]; lines read; offset of a bad line or -1."""
+
+    pairs: Ids
+    lines: int
+    bad: int
+
+
+def read_line(line: bytes, rules: LineRules) -> tuple[int, int] | None:
+    r"""Return the zero-based pair of a line without its ``\n``, None for no pair.
+
+    Blank lines and comments have no pair.  Raises LineFault for a bad line.
+    """
+    line = line[:-1] if line.endswith(b"\r") else line
+    rest = line.lstrip(b" \t")
+    if not rest or rest[:1] in rules.comments:
+        return None
+    comma = rb",?" if rules.comma else b""
+    stops = rb" \t," if rules.comma else rb" \t"
+    columns = rb"([^%b]*)[ \t]*%b[ \t]*([^%b]*)(.*)" % (stops, comma, stops)
+    match = re.match(columns, rest, re.DOTALL)
+    first, second, more = match.groups() if match else (rest, b"", b"")
+    if not first or (not second and more):
+        raise LineFault("an empty column")
+    u = _read_id(first, rules.base, rules.most_u)
+    if not second:
+        raise LineFault("one column, where two ids are expected")
+    v = _read_id(second, rules.base, rules.most_v)
+    if b"\r" in more:
+        raise LineFault("a carriage return inside the line")
+    fields = 2 + len(re.findall(rb"[^ \t]+", more))
+    if rules.fields and fields != rules.fields:
+        raise LineFault(f"{fields} columns, where {rules.fields} are expected")
+    return u, v
+
+
+def _read_id(token: bytes, base: int, most: int) -> int:
+    """Return the zero-based id of a column; LineFault says why it is none."""
+    shown = ascii(token[:SHOWN].decode("ascii", "backslashreplace"))
+    if not re.fullmatch(rb"[0-9]+", token):
+        if re.fullmatch(rb"-[0-9]+", token):
+            raise LineFault(f"a negative id {shown}")
+        kind = "an integer id" if NUMBER.fullmatch(token) else "an id"
+        raise LineFault(f"{shown} is not {kind}")
+    digits = token.lstrip(b"0") or b"0"
+    if len(digits) > len(str(LARGEST_ID)) or int(digits) > LARGEST_ID:
+        raise LineFault(f"id {shown} is above 2^63-1")
+    value = int(digits)
+    if not base <= value <= most:
+        upper = f"to {most}" if most < LARGEST_ID else "or more"
+        raise LineFault(f"id {value} is out of range; allowed: {base} {upper}")
+    return value - base
+
+
+def parse_compiled(
+    library: ctypes.CDLL, text: bytes, rules: LineRules, capacity: int
+) -> Parsed:
+    r"""Parse a block that ends with ``\n`` into at most ``capacity`` pairs."""
+    pairs = np.empty((capacity, 2), dtype=np.int64)
+    given = rules.packed()
+    where = np.zeros(2, dtype=np.int64)
+    parse = library.parse_pairs
+    parse.restype = ctypes.c_int64
+    count = parse(
+        ctypes.c_int64(len(text)),
+        ctypes.c_char_p(text),
+        cc.pointer(given),
+        ctypes.c_int64(capacity),
+        cc.pointer(pairs),
+        cc.pointer(where),
+    )
+    return Parsed(pairs[:count], int(where[1]), int(where[0]))
+
+
+def parse_numpy(text: bytes, rules: LineRules, capacity: int) -> Parsed:
+    """Parse as ``parse_compiled`` does: by whole arrays, odd pieces line by line."""
+    pairs: list[Ids] = [np.zeros((0, 2), dtype=np.int64)]
+    lines, start = 0, 0
+    while start < len(text):
+        stop = text.find(b"\n", min(start + PIECE_BYTES, len(text)) - 1) + 1
+        piece = text[start:stop]
+        found = parse_regular(piece, rules)
+        if found is None or len(found) > capacity:
+            parsed = _parse_lines(piece, rules, capacity)
+            if parsed.bad >= 0:
+                all_pairs = np.concatenate([*pairs, parsed.pairs])
+                return Parsed(all_pairs, lines + parsed.lines, start + parsed.bad)
+            found = parsed.pairs
+        pairs.append(found)
+        capacity -= len(found)
+        lines += piece.count(b"\n")
+        start = stop
+    return Parsed(np.concatenate(pairs), lines, -1)
+
+
+def _parse_lines(text: bytes, rules: LineRules, capacity: int) -> Parsed:
+    """Parse line by line."""
+    pairs: list[tuple[int, int]] = []
+    start, bad, number = 0, -1, 0
+    for line in text[:-1].split(b"\n"):
+        try:
+            pair = read_line(line, rules)
+        except LineFault:
+            bad = start
+            break
+        if pair is not None and len(pairs) == capacity:
+            bad = start
+            break
+        if pair is not None:
+            pairs.append(pair)
+        number += 1
+        start += len(line) + 1
+    return Parsed(np.array(pairs, dtype=np.int64).reshape(-1, 2), number, bad)
+
+
+def read_pairs(
+    file: TextFile,
+    rules: LineRules,
+    declared: int | None = None,
+    compiled: bool = True,
+) -> Iterator[Ids]:
+    """Yield the pairs of the rest of a file, zero-based int64 [k, 2], in order.
+
+    declared: how many there are by the header; compiled: use the kernel if it can be
+    had.  Raises InputError ``FILE:LINE: what is wrong`` at the first bad line, at an
+    entry beyond the declared ones, and at the end where there were fewer.
+    """
+    library = cc.load_or_none(SOURCE) if compiled else None
+    found = 0
+    for text in file.blocks():
+        capacity = len(text) // SHORTEST_LINE + 1
+        if declared is not None:
+            capacity = min(capacity, declared - found)
+        if library is None:
+            parsed = parse_numpy(text, rules, capacity)
+        else:
+            parsed = parse_compiled(library, text, rules, capacity)
+        file.line += parsed.lines
+        found += len(parsed.pairs)
+        if parsed.bad >= 0:
+            line = text[parsed.bad : text.index(b"\n", parsed.bad)]
+            raise file.refuse(_fault(line, rules, declared, found))
+        if len(parsed.pairs):
+            yield parsed.pairs
+    if declared is not None and found < declared:
+        what = f"{declared} entries declared, {found} found"
+        raise file.refuse(what, max(file.line - 1, 1))
+
+
+def _fault(line: bytes, rules: LineRules, declared: int | None, found: int) -> str:
+    """Return what is wrong with a line at which a parser stopped."""
+    if found == declared:
+        return f"more entries than the {declared} declared"
+    try:
+        read_line(line, rules)
+    except LineFault as fault:
+        return str(fault)
+    return "the line cannot be read"

@@ -1,0 +1,110 @@
+"""Matrix Market coordinate files: an entry (i, j) is an edge, values do not count.
+
+A symmetric matrix gives each edge once, as the file does.  Source: Boisvert, Pozo,
+Remington, The Matrix Market Exchange Formats: Initial Design, NISTIR 5935 (1996).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from distbfs.errors import UsageError
+from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.lines import LARGEST_ID, LineRules, read_pairs
+from distbfs.formats.text import TextFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BANNER = b"%%matrixmarket"
+COLUMNS = {"pattern": 2, "integer": 3, "real": 3, "double": 3, "complex": 4}
+ALLOWED = {
+    "object": ("matrix",),
+    "format": ("coordinate",),
+    "field": tuple(COLUMNS),
+    "symmetry": ("general", "symmetric", "skew-symmetric", "hermitian"),
+}
+
+
+class MatrixMarketReader:
+    """Reads Matrix Market files; rows and columns share one set of vertices."""
+
+    name = "matrix-market"
+    suffixes = (".mtx", ".mm")
+
+    def __init__(self, options: ReaderOptions | None = None) -> None:
+        self.options = options or ReaderOptions()
+        if self.options.one_based or self.options.n is not None:
+            raise UsageError(
+                "a Matrix Market file states its size, and its ids start at 1; "
+                "give neither"
+            )
+
+    @staticmethod
+    def recognises(head: bytes) -> bool:
+        """Return whether the banner is there."""
+        return head.lower().startswith(BANNER)
+
+    def read(self, path: Path, take: Take) -> EdgeFile:
+        """Read a file; InputError for any departure from the format."""
+        tuples = 0
+        with TextFile(path) as file:
+            field, symmetry = self._header(file)
+            rows, columns, entries = self._sizes(file, symmetry)
+            rules = LineRules(
+                comments=b"%",
+                comma=False,
+                fields=COLUMNS[field],
+                base=1,
+                most_u=rows,
+                most_v=columns,
+            )
+            for pairs in read_pairs(file, rules, entries, self.options.compiled):
+                take(pairs)
+                tuples += len(pairs)
+            return EdgeFile(self.name, max(rows, columns), tuples, file.digest)
+
+    @staticmethod
+    def _header(file: TextFile) -> tuple[str, str]:
+        """Read the banner line; return field and symmetry."""
+        line = file.header_line()
+        if not line:
+            raise file.refuse("the file is empty")
+        words = line.lower().split()
+        if not words or words[0] != BANNER:
+            raise file.refuse("the file does not begin with %%MatrixMarket", 1)
+        if len(words) != 1 + len(ALLOWED):
+            raise file.refuse(
+                f"{len(words) - 1} words after %%MatrixMarket, where "
+                f"{', '.join(ALLOWED)} are expected",
+                1,
+            )
+        given = [word.decode("ascii", "backslashreplace") for word in words[1:]]
+        for word, (what, allowed) in zip(given, ALLOWED.items(), strict=True):
+            if word not in allowed:
+                names = ", ".join(allowed)
+                raise file.refuse(f"{what} {word!a}; allowed: {names}", 1)
+        return given[2], given[3]
+
+    @staticmethod
+    def _sizes(file: TextFile, symmetry: str) -> tuple[int, int, int]:
+        """Read comments and the size line; return rows, columns, entries."""
+        line = file.header_line()
+        while line and (not line.strip() or line.lstrip().startswith(b"%")):
+            line = file.header_line()
+        at = max(file.line - 1, 1)
+        if not line:
+            raise file.refuse("no size line", at)
+        words = line.split()
+        if len(words) != 3 or not all(re.fullmatch(rb"[0-9]{1,19}", x) for x in words):
+            raise file.refuse("the size line needs rows, columns and entries", at)
+        rows, columns, entries = (int(word) for word in words)
+        if max(rows, columns, entries) > LARGEST_ID:
+            raise file.refuse("a size is above 2^63-1", at)
+        if not max(rows, columns):
+            raise file.refuse("no vertices", at)
+        if symmetry != "general" and rows != columns:
+            what = f"a {symmetry} matrix of {rows} rows and {columns} columns"
+            raise file.refuse(what, at)
+        return rows, columns, entries

@@ -1,0 +1,127 @@
+/* Pairs of unsigned ids from lines of text.
+ *
+ * Method: one pass over the bytes of a block that ends at a line end; the first two
+ * columns of a line are read digit by digit, the others are passed over.  Nothing is
+ * guessed: the first line that is not blank, not a comment and not a good pair stops
+ * the pass, and the caller says what is wrong with that line.
+ *
+ * Data encoding: a line is [blanks] id separator id [separator anything] ended by \n or
+ * \r\n; a separator is blanks (spaces, tabs) with at most one comma, if allowed.
+ */
+#include <stdint.h>
+#include <string.h>
+
+typedef struct {
+    int64_t base;      /* the lowest id as written; subtracted */
+    int64_t most_u;    /* the largest id as written, first column */
+    int64_t most_v;    /* second column */
+    int64_t fields;    /* columns that a line has, 0: two or more */
+    int64_t separator; /* ',' or ' ' */
+    int64_t comment_a; /* bytes that begin a comment line */
+    int64_t comment_b;
+} rules;
+
+static inline int blank(uint8_t c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static inline int line_end(const uint8_t *p)
+{
+    return *p == '\n' || (*p == '\r' && p[1] == '\n');
+}
+
+/* Read digits; return the byte after them, or NULL without digits or above 2^63-1. */
+static inline const uint8_t *number(const uint8_t *p, int64_t *value)
+{
+    uint8_t digit = (uint8_t)(*p - '0');
+    if (digit > 9)
+        return NULL;
+    uint64_t x = digit;
+    for (p++; (digit = (uint8_t)(*p - '0')) <= 9; p++) {
+        if (x > (uint64_t)INT64_MAX / 10)
+            return NULL;
+        x = 10 * x + digit;
+        if (x > (uint64_t)INT64_MAX)
+            return NULL;
+    }
+    *value = (int64_t)x;
+    return p;
+}
+
+static inline const uint8_t *skip_blanks(const uint8_t *p)
+{
+    while (blank(*p))
+        p++;
+    return p;
+}
+
+/* Read the pair of a line; return its line end (\n), or NULL for a bad line. */
+static const uint8_t *pair(const uint8_t *p, const uint8_t *stop, const rules *r,
+                           int64_t *u, int64_t *v)
+{
+    p = number(p, u);
+    if (!p || !(blank(*p) || *p == r->separator))
+        return NULL;
+    p = skip_blanks(p);
+    if (*p == r->separator)
+        p = skip_blanks(p + 1);
+    p = number(p, v);
+    if (!p || *u < r->base || *u > r->most_u || *v < r->base || *v > r->most_v)
+        return NULL;
+    if (*p == '\n')
+        return r->fields > 2 ? NULL : p;
+    if (!line_end(p) && !blank(*p) && *p != r->separator)
+        return NULL;
+    const uint8_t *end = memchr(p, '\n', (size_t)(stop - p));
+    const uint8_t *cut = end[-1] == '\r' ? end - 1 : end;
+    if (memchr(p, '\r', (size_t)(cut - p)))
+        return NULL;
+    if (r->fields) {
+        int64_t fields = 2;
+        for (; p < cut; p++)
+            fields += !blank(*p) && blank(p[-1]);
+        if (fields != r->fields)
+            return NULL;
+    }
+    return end;
+}
+
+/* Return how many pairs a block of text holds before its first bad line.
+ *
+ * text: [length] bytes, the last one \n
+ * given: base, most_u, most_v, fields, separator and the two bytes of comments
+ * pairs: [capacity][2] zero-based ids; a pair beyond the capacity is a bad line
+ * where: [2] the offset of the bad line (-1: none), lines before it
+ */
+int64_t parse_pairs(int64_t length, const uint8_t *text, const rules *given,
+                    int64_t capacity, int64_t *pairs, int64_t *where)
+{
+    const rules r = *given;
+    const uint8_t *p = text, *stop = text + length;
+    int64_t count = 0, lines = 0;
+    where[0] = -1;
+    while (p < stop) {
+        const uint8_t *line = p;
+        p = skip_blanks(p);
+        if (line_end(p)) {
+            p += *p == '\r';
+        } else if (*p == r.comment_a || *p == r.comment_b) {
+            p = memchr(p, '\n', (size_t)(stop - p));
+        } else {
+            int64_t u, v;
+            p = count < capacity ? pair(p, stop, &r, &u, &v) : NULL;
+            if (!p) {
+                where[0] = line - text;
+                break;
+            }
+            pairs[2 * count] = u - r.base;
+            pairs[2 * count + 1] = v - r.base;
+            count++;
+        }
+        p++;
+        lines++;
+    }
+    where[1] = lines;
+    return count;
+}

@@ -1,0 +1,168 @@
+import gc
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from distbfs.errors import InputError, ResourceError, UsageError
+from distbfs.formats import tuples
+from distbfs.formats.base import ReaderOptions
+from distbfs.formats.tuples import FileTuples, open_tuples
+from distbfs.types import slice_bounds
+
+
+class Solo:
+    rank, size = 0, 1
+
+    def allreduce(self, values, op="sum"):
+        return values.copy()
+
+    def broadcast(self, value, root=0):
+        return json.loads(json.dumps(value))
+
+
+class Second(Solo):
+    """Rank 1 of two, told by rank 0 what is given."""
+
+    rank, size = 1, 2
+
+    def __init__(self, told):
+        self.told = told
+
+    def broadcast(self, value, root=0):
+        assert value is None
+        return self.told
+
+
+@pytest.fixture
+def spools(tmp_path):
+    folder = tmp_path / "spools"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def edges(tmp_path):
+    path = tmp_path / "g.el"
+    pairs = np.random.default_rng(3).integers(0, 100, (2500, 2))
+    pairs[17] = (100, 100)
+    path.write_text("".join(f"{a} {b}\n" for a, b in pairs.tolist()))
+    return path, pairs
+
+
+def collect(source, start, stop):
+    u, v = zip(*source.chunks(start, stop), strict=True)
+    assert all(x.dtype == np.int64 and x.flags.c_contiguous for x in (*u, *v))
+    return np.stack((np.concatenate(u), np.concatenate(v)), axis=1)
+
+
+def test_slices_may_be_asked_for_again_and_again(edges, spools, monkeypatch):
+    monkeypatch.setattr(tuples, "CHUNK", 64)
+    path, pairs = edges
+    with open_tuples(Solo(), path, folder=spools) as source:
+        assert (source.n, source.tuples) == (101, 2500)
+        for pieces in (1, 3, 7):
+            for index in range(pieces):
+                start, stop = slice_bounds(source.tuples, pieces, index)
+                assert np.array_equal(collect(source, start, stop), pairs[start:stop])
+        assert max(len(u) for u, _ in source.chunks(0, 2500)) == 64
+        assert list(source.chunks(5, 5)) == []
+        assert len(list(spools.iterdir())) == 1
+    assert list(spools.iterdir()) == []
+
+
+def test_describe(edges, spools):
+    path, _ = edges
+    digest = hashlib.blake2b(path.read_bytes(), digest_size=32).hexdigest()
+    with open_tuples(Solo(), path, folder=spools) as source:
+        assert json.loads(json.dumps(source.describe())) == {
+            "family": "file",
+            "name": "g.el",
+            "format": "edge-list",
+            "n": 101,
+            "tuples": 2500,
+            "blake2b": digest,
+        }
+    path.write_text("1 1\n")
+    options = ReaderOptions(one_based=True)
+    with open_tuples(Solo(), path, options=options, folder=spools) as source:
+        assert source.describe()["one_based"] is True
+        assert source.n == 1
+
+
+def test_other_ranks_map_the_spool_and_leave_it(edges, spools):
+    path, pairs = edges
+    first = open_tuples(Solo(), path, folder=spools)
+    told = {
+        "spool": str(first.spool),
+        "n": first.n,
+        "tuples": first.tuples,
+        "facts": first.facts,
+    }
+    second = open_tuples(Second(told), path)
+    second.close()
+    assert first.spool.exists()
+    assert second.describe() == first.describe()
+    first.close()
+    first.close()
+    assert not first.spool.exists()
+    assert np.array_equal(collect(second, 0, 2500), pairs)
+    with pytest.raises(InputError, match="cannot be seen here"):
+        open_tuples(Second(told), path)
+
+
+def test_a_spool_that_another_rank_cannot_see(edges, spools):
+    class Blind(Solo):
+        def allreduce(self, values, op="sum"):
+            assert op == "min"
+            return np.zeros_like(values)
+
+    with pytest.raises(InputError, match="choose a shared folder"):
+        open_tuples(Blind(), edges[0], folder=spools)
+    gc.collect()
+    assert list(spools.iterdir()) == []
+
+
+def test_the_spool_goes_with_its_owner(edges, spools):
+    source = open_tuples(Solo(), edges[0], folder=spools)
+    assert list(spools.iterdir())
+    del source
+    gc.collect()
+    assert not list(spools.iterdir())
+
+
+def test_a_bad_file_leaves_no_spool_and_ends_all_ranks(tmp_path, spools):
+    path = tmp_path / "a.el"
+    path.write_text("1 2\n3 x\n")
+    with pytest.raises(InputError, match=r"a\.el:2: 'x' is not an id"):
+        open_tuples(Solo(), path, folder=spools)
+    assert list(spools.iterdir()) == []
+    with pytest.raises(InputError, match="as rank 0 said"):
+        open_tuples(Second({"fault": "InputError", "message": "as rank 0 said"}), path)
+    with pytest.raises(InputError, match="no such file"):
+        open_tuples(Solo(), tmp_path / "none")
+    with pytest.raises(UsageError, match="allowed: edge-list, matrix-market"):
+        open_tuples(Solo(), path, name="other")
+    with pytest.raises(UsageError, match="states its size"):
+        open_tuples(Solo(), path, name="matrix-market", options=ReaderOptions(n=3))
+
+
+def test_no_place_for_the_spool(edges, tmp_path):
+    with pytest.raises(ResourceError, match="cannot write the spool"):
+        open_tuples(Solo(), edges[0], folder=tmp_path / "none")
+
+
+def test_a_spool_of_another_size_is_refused(tmp_path):
+    spool = tmp_path / "s"
+    spool.write_bytes(b"\0" * 24)
+    with pytest.raises(InputError, match="spool"):
+        FileTuples(tmp_path / "a.el", spool, 3, 2)
+
+
+def test_a_matrix_without_entries(tmp_path):
+    path = tmp_path / "a.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern general\n3 3 0\n")
+    with open_tuples(Solo(), path) as source:
+        assert (source.n, source.tuples) == (3, 0)
+        assert list(source.chunks(0, 0)) == []
