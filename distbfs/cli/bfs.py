@@ -1,0 +1,242 @@
+"""``distbfs bfs``: search a stored graph from given sources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+import numpy as np
+
+from distbfs.cli.common import (
+    LOG,
+    STORE,
+    Terminal,
+    make_search_options,
+    open_terminal,
+    output_options,
+    search_options,
+)
+from distbfs.cli.loading import engine_line, load_session
+from distbfs.errors import InputError, UsageError
+from distbfs.exchange.signals import StopFlag
+from distbfs.report.tables import print_table
+from distbfs.search.output import ResultFile
+from distbfs.search.session import Outcome, Session
+from distbfs.store.hdf5 import Store, open_store
+from distbfs.types import Array, Ids
+
+MAX_ID = (1 << 63) - 1
+
+
+def read_sources(given: Sequence[int], path: Path | None, n: int) -> Ids:
+    """Return the sources of the command line and of a file, int64 [k].
+
+    One id a line, ``#`` comments.  Raises UsageError or InputError for what is no
+    vertex.
+    """
+    sources = list(given)
+    where = ["--source"] * len(sources)
+    if path is not None:
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: cannot be read as text: {error}") from error
+        for number, line in enumerate(lines, 1):
+            text = line.partition("#")[0].strip()
+            if not text:
+                continue
+            if not (text.isascii() and text.isdigit()):
+                raise InputError(f"{path}:{number}: '{text[:40]}' is no vertex id")
+            sources.append(int(text))
+            where.append(f"{path}:{number}")
+    if not sources:
+        raise UsageError("no source; give --source or --sources with at least one id")
+    for source, place in zip(sources, where, strict=True):
+        if not 0 <= source < n:
+            raise UsageError(
+                f"{place}: source {source} is not a vertex; allowed: 0 to {n - 1}"
+            )
+    return np.array(sources, dtype=np.int64)
+
+
+def gather(session: Session, values: Array | None) -> Array | None:
+    """Return the whole of an array of blocks on rank 0 (collective)."""
+    if values is None:
+        return None
+    none = values[:0]
+    size = session.world.size
+    blocks = session.world.alltoall([values] + [none] * (size - 1))
+    return np.concatenate(blocks)
+
+
+def figures(session: Session, outcome: Outcome) -> dict[str, Any]:
+    """Return what is reported of a search (collective)."""
+    reached = sum(int((level >= 0).sum()) for level in outcome.level)
+    deepest = max((int(level.max(initial=-1)) for level in outcome.level), default=-1)
+    world = session.world
+    nedge = session.traversed(outcome)
+    return {
+        "source": outcome.root,
+        "reached": int(world.allreduce(np.array([reached]))[0]),
+        "depth": int(world.allreduce(np.array([deepest]), "max")[0]),
+        "nedge": nedge,
+        "seconds": outcome.seconds,
+        "TEPS": nedge / outcome.seconds,
+    }
+
+
+def write_records(file: TextIO | None, outcome: Outcome) -> None:
+    """Append the level records of a search as JSON lines."""
+    if file is None:
+        return
+    for record in outcome.records:
+        file.write(json.dumps({"source": outcome.root, **record}) + "\n")
+    file.flush()
+
+
+def open_result(
+    terminal: Terminal,
+    stack: ExitStack,
+    output: Path | None,
+    store: Store,
+    sources: Ids,
+    parents: bool,
+    force: bool,
+) -> tuple[ResultFile | None, Array]:
+    """Return rank 0's result file and which searches are done (collective)."""
+    done = np.zeros(len(sources), dtype=bool)
+    if output is None:
+        return None, done
+    result = None
+    if terminal.world.rank == 0:
+        manifest = store.manifest
+        digests = manifest.digests[0]
+        identity = json.dumps(
+            [manifest.n, digests["vertices"], digests["nn/columns"], manifest.source]
+        )
+        result = ResultFile(output, sources, manifest.n, identity, parents=parents)
+        stack.enter_context(result)
+        done = result.open(force=force)
+    done = np.array(terminal.world.broadcast(done.tolist()), dtype=bool)
+    if done.any():
+        terminal.say(f"{output}: going on after {done.sum()} of {len(done)} searches")
+    return result, done
+
+
+def open_records(
+    terminal: Terminal, stack: ExitStack, path: Path | None, append: bool
+) -> TextIO | None:
+    """Return rank 0's file for level records, if there is to be one."""
+    if path is None or terminal.world.rank != 0:
+        return None
+    try:
+        return stack.enter_context(path.open("a" if append else "w", encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+
+
+@click.command("bfs")
+@click.argument("store", type=STORE)
+@click.option(
+    "--source",
+    "-s",
+    "given",
+    type=click.IntRange(-MAX_ID, MAX_ID),
+    multiple=True,
+    help="Source vertex; may be given several times.",
+)
+@click.option(
+    "--sources",
+    "sources_file",
+    type=click.Path(path_type=Path),
+    help="File with one source a line.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="HDF5 file for levels and parents; resumed if it is unfinished.",
+)
+@click.option(
+    "--records", type=click.Path(path_type=Path), help="File for one JSON line a level."
+)
+@click.option("--force", is_flag=True, help="Replace an output that is there.")
+@search_options
+@output_options
+def command(
+    store: Path,
+    given: tuple[int, ...],
+    sources_file: Path | None,
+    output: Path | None,
+    records: Path | None,
+    force: bool,
+    json_output: bool,
+    log_format: str,
+    **choices: Any,
+) -> None:
+    """Search the graph of STORE breadth-first."""
+    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    world = terminal.world
+    opened = open_store(store)
+    manifest = opened.manifest
+    sources = read_sources(given, sources_file, manifest.n)
+    options = make_search_options(world, **choices)
+    with ExitStack() as stack:
+        result, done = open_result(
+            terminal, stack, output, opened, sources, options.parents, force
+        )
+        log = open_records(terminal, stack, records, bool(done.any()))
+        session = load_session(terminal, opened, options)
+        terminal.say(engine_line(session))
+        rows: list[dict[str, Any]] = []
+        stop = stack.enter_context(StopFlag())
+        with terminal.progress("searching", len(sources)) as tick:
+            for row in np.flatnonzero(~done).tolist():
+                if stop.agreed(world):
+                    break
+                outcome = session.search(int(sources[row]), records=records is not None)
+                rows.append(figures(session, outcome))
+                write_records(log, outcome)
+                if output is not None:
+                    level, parent = (gather(session, x) for x in session.block(outcome))
+                    if result is not None and level is not None:
+                        result.write(row, level, parent)
+                done[row] = True
+                tick(int(done.sum()))
+        session.close()
+        if done.all() and result is not None:
+            result.finish()
+    if not done.all():
+        LOG.warning(
+            "stopped on request after %d of %d searches; the same command goes on",
+            done.sum(),
+            len(done),
+        )
+    values = {
+        "store": str(store),
+        **session.describe(),
+        "searches": rows,
+        "complete": bool(done.all()),
+    }
+
+    def text() -> None:
+        columns = ("source", "reached", "depth", "nedge", "seconds", "GTEPS")
+        cells = [
+            [
+                r["source"],
+                r["reached"],
+                r["depth"],
+                r["nedge"],
+                r["seconds"],
+                r["TEPS"] / 1e9,
+            ]
+            for r in rows
+        ]
+        if cells:
+            print_table(columns, cells)
+
+    terminal.result(values, text)

@@ -1,0 +1,211 @@
+"""What the commands share: output, logs, progress, and groups of options."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import numpy as np
+
+from distbfs.device.cc import thread_count
+from distbfs.exchange.world import Ranks, start
+from distbfs.options import BuildOptions, SearchOptions
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+LOG = logging.getLogger("distbfs")
+STORE = click.Path(path_type=Path)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return time, level and message as JSON."""
+        values = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        return json.dumps(values)
+
+
+@dataclass
+class Terminal:
+    """Where rank 0 speaks: results on stdout, all else on stderr."""
+
+    world: Ranks
+    as_json: bool
+    log_format: str
+
+    def say(self, message: str) -> None:
+        """Log one line."""
+        LOG.info(message)
+
+    def result(self, values: Any, text: Callable[[], None]) -> None:
+        """Print the result as JSON where that was asked for, else call ``text``."""
+        if self.world.rank != 0:
+            return
+        if self.as_json:
+            click.echo(json.dumps(values, indent=2))
+        else:
+            text()
+
+    def echo(self, text: str) -> None:
+        """Print a text as it is."""
+        if self.world.rank == 0:
+            click.echo(text, nl=not text.endswith("\n"))
+
+    @contextmanager
+    def progress(self, label: str, total: int) -> Iterator[Callable[[int], None]]:
+        """Show a bar while a terminal looks on; yields what is called when done."""
+        shown = self.world.rank == 0 and sys.stderr.isatty()
+        if not shown or self.log_format == "json":
+            yield lambda _: None
+            return
+        from rich.console import Console  # noqa: PLC0415
+        from rich.progress import Progress  # noqa: PLC0415
+
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(label, total=total)
+            yield lambda done: bar.update(task, completed=done)
+
+
+def open_terminal(*, json_output: bool, log_format: str) -> Terminal:
+    """Start the ranks and the log (collective)."""
+    world = start()
+    handler = logging.StreamHandler(sys.stderr)
+    plain = logging.Formatter("distbfs: %(message)s")
+    handler.setFormatter(JsonLines() if log_format == "json" else plain)
+    LOG.handlers = [handler] if world.rank == 0 else [logging.NullHandler()]
+    LOG.propagate = False
+    LOG.setLevel(logging.INFO)
+    return Terminal(world, json_output, log_format)
+
+
+def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Add several options in the order given."""
+
+    def add(function: Command) -> Command:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+output_options = with_options(
+    click.option(
+        "--json", "json_output", is_flag=True, help="Print the result as JSON."
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        help="How messages on stderr look.  [text]",
+    ),
+)
+
+build_options = with_options(
+    click.option("--parts", type=click.IntRange(1), help="Parts; default: one a rank."),
+    click.option(
+        "--threshold",
+        "-t",
+        type=click.IntRange(0),
+        help="Degree threshold TH; default: suggested from the degree histogram.",
+    ),
+    click.option(
+        "--memory",
+        "pass_gib",
+        type=click.FloatRange(0, min_open=True),
+        default=4.0,
+        help="GiB for raw edges while building; less takes more passes.  [4]",
+    ),
+)
+
+
+def make_build_options(
+    *, threshold: int | None, pass_gib: float, permute_seed: int | None
+) -> BuildOptions:
+    """Return build options from those of the command line."""
+    return BuildOptions(
+        threshold=threshold,
+        permute_seed=permute_seed,
+        pass_bytes=max(int(pass_gib * 2**30), 1),
+    )
+
+
+search_options = with_options(
+    click.option(
+        "--engine",
+        default="auto",
+        help="Per-device engine: openmp, reference; auto takes the fastest.  [auto]",
+    ),
+    click.option("--method", default="", help="Variant of the engine, as 'fast'."),
+    click.option(
+        "--threads",
+        type=click.IntRange(0, 4096),
+        default=0,
+        help="OpenMP threads a rank; 0: this rank's share of the cores.  [0]",
+    ),
+    click.option("--no-parents", is_flag=True, help="Find levels only."),
+    click.option(
+        "--direction",
+        type=click.Choice(["auto", "push", "pull"]),
+        default="auto",
+        help="Force one direction where there is a choice.  [auto]",
+    ),
+    click.option(
+        "--stepwise", is_flag=True, help="Run the host level loop on one part too."
+    ),
+    click.option(
+        "--exchange", default="auto", help="Exchange: solo, host, auto.  [auto]"
+    ),
+    click.option(
+        "--mask-reduce",
+        type=click.Choice(["blocking", "nonblocking"]),
+        default="blocking",
+        help="How delegate masks are reduced.  [blocking]",
+    ),
+    click.option(
+        "--local-all2all",
+        is_flag=True,
+        help="Gather vertices by device inside a rank before they are sent.",
+    ),
+    click.option(
+        "--uniquify", is_flag=True, help="Drop repeated vertices before they are sent."
+    ),
+)
+
+
+def make_search_options(
+    world: Ranks, *, no_parents: bool, threads: int, **values: Any
+) -> SearchOptions:
+    """Return search options from those of the command line (collective)."""
+    return SearchOptions(
+        parents=not no_parents, threads=threads or share_of_cores(world), **values
+    )
+
+
+def share_of_cores(world: Ranks) -> int:
+    """Return the threads for this rank (collective).
+
+    Ranks of one host that may run on the same cores share them evenly; OMP_NUM_THREADS
+    goes first.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    host = sorted(set(world.hosts)).index(world.hosts[world.rank])
+    mine = np.array([host, *cores], dtype=np.int64)
+    same = sum(np.array_equal(mine, other) for other in world.allgather(mine))
+    if os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].isdigit():
+        return thread_count()
+    return max(1, len(cores) // same)

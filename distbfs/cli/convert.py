@@ -1,0 +1,75 @@
+"""``distbfs convert``: read somebody's graph file and store it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from distbfs import registry
+from distbfs.cli.common import (
+    STORE,
+    build_options,
+    make_build_options,
+    open_terminal,
+    output_options,
+)
+from distbfs.cli.storing import store_graph
+from distbfs.formats.base import ReaderOptions
+from distbfs.formats.tuples import open_tuples
+
+
+@click.command("convert")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--output", "-o", type=STORE, required=True, help="Folder of the store.")
+@click.option("--force", is_flag=True, help="Replace a store that is there.")
+@click.option(
+    "--format",
+    "name",
+    type=click.Choice(list(registry.READERS)),
+    help="Format of the file; default: found out by content, then by name.",
+)
+@click.option(
+    "--one-based",
+    is_flag=True,
+    help="Ids of an edge list begin at 1; Matrix Market's always do.",
+)
+@click.option(
+    "--vertices",
+    "-n",
+    type=click.IntRange(1),
+    help="Number of vertices of an edge list; default: largest id + 1.",
+)
+@click.option(
+    "--permute-seed",
+    type=click.IntRange(0, (1 << 64) - 1),
+    default=1,
+    help="Seed of the hash that spreads vertices over parts.  [1]",
+)
+@build_options
+@output_options
+def command(
+    path: Path,
+    output: Path,
+    force: bool,
+    name: str | None,
+    one_based: bool,
+    vertices: int | None,
+    permute_seed: int,
+    parts: int | None,
+    threshold: int | None,
+    pass_gib: float,
+    json_output: bool,
+    log_format: str,
+) -> None:
+    """Read the graph file PATH, taken as undirected, and store it."""
+    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    reader = ReaderOptions(one_based=one_based, n=vertices)
+    count = parts or terminal.world.size
+    options = make_build_options(
+        threshold=threshold,
+        pass_gib=pass_gib,
+        permute_seed=permute_seed if count > 1 else None,
+    )
+    with open_tuples(terminal.world, path, name=name or "", options=reader) as source:
+        store_graph(terminal, source, output, count, options, force=force)

@@ -1,0 +1,240 @@
+"""``distbfs graph500``: generation, construction, 64 searches, validation, report."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from distbfs.cli.common import (
+    LOG,
+    STORE,
+    Terminal,
+    build_options,
+    make_build_options,
+    make_search_options,
+    open_terminal,
+    output_options,
+    search_options,
+)
+from distbfs.cli.loading import engine_line, load_session
+from distbfs.errors import UsageError, ValidationError
+from distbfs.exchange.signals import StopFlag
+from distbfs.generate.kronecker import Kronecker
+from distbfs.graph500 import report as reports
+from distbfs.graph500.benchmark import ParentShare, machine, run_searches, versions
+from distbfs.graph500.roots import choose_roots
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.partition.construct import construct
+from distbfs.partition.part import Part
+from distbfs.search.session import Outcome, Session
+from distbfs.store.hdf5 import open_store
+from distbfs.store.tuples import StoreTuples
+from distbfs.types import TupleSource
+
+Prepared = tuple[Session, TupleSource, bool, dict[str, Any]]
+
+
+def slowest(terminal: Terminal, seconds: float) -> float:
+    """Return the largest of the ranks' times (collective)."""
+    return float(terminal.world.allreduce(np.array([seconds]), "max")[0])
+
+
+def from_tuples(
+    terminal: Terminal,
+    source: Kronecker,
+    parts: int,
+    build: BuildOptions,
+    options: SearchOptions,
+) -> Prepared:
+    """Generate and build a graph in memory (collective)."""
+    made: list[Part] = []
+    summary = construct(source, terminal.world, parts, build, made.append)
+    began = time.perf_counter()
+    session = Session(terminal.world, made, options, None, terminal.say)
+    prepared = time.perf_counter() - began
+    facts: dict[str, Any] = {
+        "scale": source.scale,
+        "edgefactor": source.edge_factor,
+        "generation_seconds": slowest(terminal, summary.generation_seconds),
+        "construction_seconds": slowest(
+            terminal, summary.construction_seconds + prepared
+        ),
+        "threshold": summary.threshold if summary.delegates else None,
+        "notes": {},
+    }
+    return session, source, True, facts
+
+
+def from_store(terminal: Terminal, path: Path, options: SearchOptions) -> Prepared:
+    """Load a stored graph (collective)."""
+    store = open_store(path)
+    manifest = store.manifest
+    began = time.perf_counter()
+    session = load_session(terminal, store, options)
+    seconds = slowest(terminal, time.perf_counter() - began)
+    told = manifest.source
+    original = told["family"] == "kronecker"
+    source: TupleSource = StoreTuples(store)
+    if original:
+        source = Kronecker(told["scale"], told["edge_factor"], told["seed"])
+    facts: dict[str, Any] = {
+        "scale": max(manifest.n - 1, 1).bit_length(),
+        "edgefactor": round(manifest.tuples / max(manifest.n, 1)),
+        "generation_seconds": 0.0,
+        "construction_seconds": seconds,
+        "threshold": manifest.threshold if manifest.delegates else None,
+        "notes": {
+            "graph": f"loaded from {path}; construction_time is the time to load",
+            "validated by": "its tuples" if original else "its stored edges",
+        },
+    }
+    return session, source, original, facts
+
+
+@click.command("graph500")
+@click.option("--scale", "-s", type=click.IntRange(1, 48), help="2^scale vertices.")
+@click.option(
+    "--edge-factor",
+    type=click.IntRange(1, 4096),
+    default=16,
+    help="Tuples per vertex.  [16]",
+)
+@click.option("--seed", type=int, default=1, help="Seed of tuples and roots.  [1]")
+@click.option("--graph", type=STORE, help="Search this store instead of a new graph.")
+@click.option(
+    "--roots", type=click.IntRange(1, 1 << 20), default=64, help="Searches.  [64]"
+)
+@click.option(
+    "--skip-validation",
+    is_flag=True,
+    help="Do not validate; the result is not official.",
+)
+@click.option(
+    "--records",
+    type=click.Path(path_type=Path),
+    help="File for one JSON line a level, from one more search a root.",
+)
+@build_options
+@search_options
+@output_options
+def command(
+    scale: int | None,
+    edge_factor: int,
+    seed: int,
+    graph: Path | None,
+    roots: int,
+    skip_validation: bool,
+    records: Path | None,
+    parts: int | None,
+    threshold: int | None,
+    pass_gib: float,
+    json_output: bool,
+    log_format: str,
+    **choices: Any,
+) -> int:
+    """Run the Graph500 benchmark: kernels 1 and 2, validation, official report."""
+    if (scale is None) == (graph is None):
+        raise UsageError("give either --scale or --graph")
+    if graph is not None and (parts is not None or threshold is not None):
+        raise UsageError("--parts and --threshold are those of the store with --graph")
+    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    world = terminal.world
+    options = make_search_options(world, **choices)
+    if graph is not None:
+        session, source, exact, facts = from_store(terminal, graph, options)
+    else:
+        build = make_build_options(
+            threshold=threshold, pass_gib=pass_gib, permute_seed=None
+        )
+        tuples = Kronecker(int(scale or 0), edge_factor, seed, options.threads)
+        session, source, exact, facts = from_tuples(
+            terminal, tuples, parts or world.size, build, options
+        )
+    terminal.say(engine_line(session))
+    chosen = choose_roots(session.layout.n, roots, seed, session.connected)
+    if not len(chosen):
+        raise ValidationError("no vertex has a neighbour besides itself: no search")
+    cost = ParentShare()
+    with terminal.progress("searching", len(chosen)) as tick, StopFlag() as stop:
+        searches = run_searches(
+            session,
+            source,
+            chosen,
+            exact=exact,
+            check=not skip_validation,
+            stop=lambda: stop.agreed(world),
+            report=counter(cost, tick),
+        )
+    if len(searches) < len(chosen):
+        LOG.warning(
+            "stopped on request after %d of %d searches", len(searches), len(chosen)
+        )
+    if records is not None:
+        write_level_records(session, [x.root for x in searches], records)
+    session.close()
+    if not searches:
+        return 0
+    notes = facts.pop("notes")
+    if cost.text():
+        notes["parents"] = cost.text()
+    figures = reports.BenchmarkFigures(
+        **facts,
+        processes=world.size,
+        searches=searches,
+        engine=engine_line(session).removeprefix("engine "),
+        parts=session.layout.parts,
+        parents=options.parents,
+        versions={**versions(), "mpi": str(world.describe()["library"])},
+        machine={**machine(), "hosts": world.describe()["hosts"]},
+        notes=notes,
+    )
+    return print_report(terminal, figures, session)
+
+
+def counter(
+    cost: ParentShare, tick: Callable[[int], None]
+) -> Callable[[Outcome, reports.SearchFigures], None]:
+    """Return what notes each search of a run."""
+    done = 0
+
+    def count(outcome: Outcome, _: reports.SearchFigures) -> None:
+        nonlocal done
+        done += 1
+        cost.add(outcome)
+        tick(done)
+
+    return count
+
+
+def write_level_records(session: Session, roots: list[int], path: Path) -> None:
+    """Search from each root once more and write its levels as JSON lines."""
+    lines = [
+        json.dumps({"root": root, **record})
+        for root in roots
+        for record in session.search(root, records=True).records
+    ]
+    if session.world.rank == 0:
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+
+
+def print_report(
+    terminal: Terminal, figures: reports.BenchmarkFigures, session: Session
+) -> int:
+    """Print the report, or the errors of an invalid run; returns the exit code."""
+    if reports.failures(figures):
+        if terminal.world.rank == 0:
+            click.echo(reports.invalid_text(figures), err=True, nl=False)
+        return 1
+    if terminal.world.rank == 0:
+        values = reports.as_json(figures) | {"search": session.describe()}
+        if terminal.as_json:
+            click.echo(json.dumps(values, indent=2))
+        else:
+            click.echo(reports.as_text(figures), nl=False)
+    return 0

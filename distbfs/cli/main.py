@@ -1,0 +1,91 @@
+"""The ``distbfs`` command: finds the module of a subcommand and guards the run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from distbfs import __version__
+from distbfs.errors import UsageError
+from distbfs.exchange.world import run_guarded
+
+COMMANDS = {
+    "generate": "Generate a graph and store it.",
+    "convert": "Read a graph file and store it.",
+    "partition": "Store a graph again in another number of parts.",
+    "info": "Show what a store holds.",
+    "verify": "Check every byte and rule of a store.",
+    "plan": "Show the memory per device before anything is loaded.",
+    "bfs": "Search a stored graph from given sources.",
+    "graph500": "Run the Graph500 benchmark and print the official report.",
+    "doctor": "Show what this installation can use.",
+}
+
+
+class Commands(click.Group):
+    """Loads the module of a subcommand when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names in the order of a working day."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a subcommand."""
+        if cmd_name not in COMMANDS:
+            names = ", ".join(COMMANDS)
+            raise click.UsageError(f"no command '{cmd_name}'; allowed: {names}", ctx)
+        command: click.Command = import_module(f"distbfs.cli.{cmd_name}").command
+        return command
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """Write the list of subcommands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="distbfs")
+@click.pass_context
+def commands(ctx: click.Context) -> None:
+    """Breadth-first search on graphs that outgrow one device.
+
+    Every command runs the same alone and under mpirun or srun.  Exit codes: 0 done,
+    1 a search or validation failed, 2 wrong use or bad input, 3 no memory or no device.
+    """
+    if ctx.invoked_subcommand is None:
+        raise click.UsageError("name a command; 'distbfs --help' lists them", ctx)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line and return its exit code; errors are raised."""
+    try:
+        code = commands.main(
+            args=list(arguments), prog_name="distbfs", standalone_mode=False
+        )
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
+    except click.ClickException as error:
+        text = error.format_message().rstrip(".")
+        context = getattr(error, "ctx", None)
+        if context is not None and context.parent is not None:
+            text += f" (see '{context.command_path} --help')"
+        raise UsageError(text) from error
+    return code if isinstance(code, int) else 0
+
+
+def entry() -> None:
+    """Run the console script."""
+    sys.exit(run_guarded(None, lambda: run(sys.argv[1:])))

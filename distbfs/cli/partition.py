@@ -1,0 +1,63 @@
+"""``distbfs partition``: store a graph again in another number of parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from distbfs.cli.common import (
+    STORE,
+    build_options,
+    make_build_options,
+    open_terminal,
+    output_options,
+)
+from distbfs.cli.storing import store_graph
+from distbfs.errors import UsageError
+from distbfs.store.hdf5 import open_store
+from distbfs.store.tuples import StoreTuples, tuple_degrees_for
+
+PERMUTED_ALREADY = ("kronecker",)
+DEFAULT_SEED = 1
+
+
+@click.command("partition")
+@click.argument("store", type=STORE)
+@click.option("--output", "-o", type=STORE, required=True, help="Folder of the store.")
+@click.option("--force", is_flag=True, help="Replace a store that is there.")
+@build_options
+@output_options
+def command(
+    store: Path,
+    output: Path,
+    force: bool,
+    parts: int | None,
+    threshold: int | None,
+    pass_gib: float,
+    json_output: bool,
+    log_format: str,
+) -> None:
+    """Store the graph of STORE again, in other parts or with another threshold."""
+    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    if output.resolve() == store.resolve():
+        raise UsageError(f"{output}: is the store that is read; name another folder")
+    world, opened = terminal.world, open_store(store)
+    manifest = opened.manifest
+    count = parts or world.size
+    spread = count > 1 and manifest.source["family"] not in PERMUTED_ALREADY
+    seed = int(manifest.relabel.get("seed", DEFAULT_SEED)) if spread else None
+    options = make_build_options(
+        threshold=threshold, pass_gib=pass_gib, permute_seed=seed
+    )
+    store_graph(
+        terminal,
+        StoreTuples(opened),
+        output,
+        count,
+        options,
+        force=force,
+        tuple_degrees=tuple_degrees_for(world, opened, count, seed),
+        counts=(manifest.tuples, manifest.loops, manifest.repeats),
+        described=manifest.source,
+    )

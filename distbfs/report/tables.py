@@ -1,0 +1,53 @@
+"""Tables on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def shown(value: Any) -> str:
+    """Return a value as a table shows it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", " ")
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {shown(item)}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(shown(item) for item in value)
+    return str(value)
+
+
+def make_console() -> Console:
+    """Return a console that never cuts or wraps a line in a file or pipe."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=10_000, soft_wrap=True)
+    return console
+
+
+def print_fields(values: Mapping[str, Any]) -> None:
+    """Print names and values, one a line."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(overflow="fold")
+    for name, value in values.items():
+        table.add_row(name.replace("_", " "), shown(value))
+    make_console().print(table)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table with a header; numbers to the right."""
+    table = Table(box=None, pad_edge=False)
+    for index, name in enumerate(columns):
+        numeric = bool(rows) and isinstance(rows[0][index], (int, float))
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(shown(value) for value in row))
+    make_console().print(table)
