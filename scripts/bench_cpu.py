@@ -1,0 +1,126 @@
+"""Measure searches, construction and long thin graphs on this machine's processor.
+
+Variants alternate in one run; medians are printed.  Runs alone or, with --ranks,
+starts the benchmark command under mpiexec.
+
+    python scripts/bench_cpu.py --scales 20 22 --methods fast hybrid push
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from distbfs.exchange.world import SoloWorld
+from distbfs.generate.kronecker import Kronecker
+from distbfs.graph500.roots import choose_roots
+from distbfs.graph500.validate import validate
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.partition.construct import construct
+from distbfs.partition.part import Part
+from distbfs.report.tables import print_table
+from distbfs.search.session import Session
+from distbfs.types import Ids
+
+
+class Path:
+    """The edges of a path graph (a TupleSource)."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self.tuples = n, n - 1
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
+        """Yield the edges (k, k + 1)."""
+        u = np.arange(start, stop, dtype=np.int64)
+        yield u, u + 1
+
+
+def searches(args: argparse.Namespace) -> None:
+    world = SoloWorld()
+    rows = []
+    for scale in args.scales:
+        source = Kronecker(scale, threads=args.threads)
+        made: list[Part] = []
+        began = time.perf_counter()
+        construct(source, world, 1, BuildOptions(), made.append)
+        built = time.perf_counter() - began
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(
+            f"scale {scale}: generated and built in {built:.1f} s, peak {peak:.1f} GiB"
+        )
+        sessions = {
+            method: Session(
+                world, made, SearchOptions(method=method, threads=args.threads)
+            )
+            for method in args.methods
+        }
+        first = sessions[args.methods[0]]
+        roots = choose_roots(source.n, args.roots, 1, first.connected).tolist()
+        seconds: dict[str, list[list[float]]] = {name: [] for name in sessions}
+        for _ in range(args.repeats):
+            for name, session in sessions.items():
+                seconds[name].append([session.search(r).seconds for r in roots])
+        for name, session in sessions.items():
+            outcome = session.search(roots[0])
+            check = validate(world, source, roots[0], *session.block(outcome))
+            if not check.valid:
+                sys.exit(f"{name}: {check.errors}")
+            median = np.median(np.array(seconds[name]), axis=0)
+            edges = session.traversed(outcome)
+            rows.append(
+                (
+                    scale,
+                    name,
+                    statistics.median(median) * 1e3,
+                    edges / float(np.mean(median)) / 1e9,
+                )
+            )
+    print_table(("scale", "method", "median ms", "GTEPS (harmonic mean)"), rows)
+
+
+def long_path(args: argparse.Namespace) -> None:
+    made: list[Part] = []
+    construct(Path(args.path), SoloWorld(), 1, BuildOptions(), made.append)
+    session = Session(SoloWorld(), made, SearchOptions(threads=args.threads))
+    times = [session.search(args.path // 3).seconds for _ in range(args.repeats)]
+    print(f"path of {args.path} vertices: {statistics.median(times):.3f} s a search")
+
+
+def ranks(args: argparse.Namespace) -> None:
+    values = []
+    for _ in range(args.repeats):
+        command = ["mpiexec", "-n", str(args.ranks), sys.executable, "-m", "distbfs"]
+        command += ["graph500", "--scale", str(args.scales[0]), "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        values.append(json.loads(done.stdout)["harmonic_mean_TEPS"] / 1e9)
+    shown = ", ".join(f"{value:.2f}" for value in values)
+    print(f"graph500 --scale {args.scales[0]} on {args.ranks} ranks: {shown} GTEPS")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scales", type=int, nargs="+", default=[20])
+    parser.add_argument("--methods", nargs="+", default=["fast", "hybrid", "push"])
+    parser.add_argument("--roots", type=int, default=64)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--path", type=int, default=10**6)
+    parser.add_argument("--ranks", type=int, default=0)
+    args = parser.parse_args()
+    if args.ranks:
+        ranks(args)
+        return
+    searches(args)
+    long_path(args)
+
+
+if __name__ == "__main__":
+    main()
