@@ -16,6 +16,7 @@ from distbfs.cli.common import (
     STORE,
     Terminal,
     make_search_options,
+    open_records,
     open_terminal,
     output_options,
     search_options,
@@ -49,7 +50,7 @@ def read_sources(given: Sequence[int], path: Path | None, n: int) -> Ids:
             text = line.partition("#")[0].strip()
             if not text:
                 continue
-            if not (text.isascii() and text.isdigit()):
+            if not (text.isascii() and text.isdigit() and len(text) < 20):
                 raise InputError(f"{path}:{number}: '{text[:40]}' is no vertex id")
             sources.append(int(text))
             where.append(f"{path}:{number}")
@@ -127,16 +128,12 @@ def open_result(
     return result, done
 
 
-def open_records(
-    terminal: Terminal, stack: ExitStack, path: Path | None, append: bool
-) -> TextIO | None:
-    """Return rank 0's file for level records, if there is to be one."""
-    if path is None or terminal.world.rank != 0:
-        return None
-    try:
-        return stack.enter_context(path.open("a" if append else "w", encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
+def print_searches(rows: Sequence[dict[str, Any]]) -> None:
+    """Print one line for each search."""
+    names = ("source", "reached", "depth", "nedge", "seconds")
+    cells = [[*(row[name] for name in names), row["TEPS"] / 1e9] for row in rows]
+    if cells:
+        print_table((*names, "GTEPS"), cells)
 
 
 @click.command("bfs")
@@ -186,14 +183,15 @@ def command(
     sources = read_sources(given, sources_file, manifest.n)
     options = make_search_options(world, **choices)
     with ExitStack() as stack:
+        # to the very end: one request may arrive again through the launcher
+        stop = stack.enter_context(StopFlag())
         result, done = open_result(
             terminal, stack, output, opened, sources, options.parents, force
         )
-        log = open_records(terminal, stack, records, bool(done.any()))
+        log = open_records(terminal, stack, records, append=bool(done.any()))
         session = load_session(terminal, opened, options)
         terminal.say(engine_line(session))
         rows: list[dict[str, Any]] = []
-        stop = stack.enter_context(StopFlag())
         with terminal.progress("searching", len(sources)) as tick:
             for row in np.flatnonzero(~done).tolist():
                 if stop.agreed(world):
@@ -208,35 +206,20 @@ def command(
                 done[row] = True
                 tick(int(done.sum()))
         session.close()
-        if done.all() and result is not None:
-            result.finish()
-    if not done.all():
-        LOG.warning(
-            "stopped on request after %d of %d searches; the same command goes on",
-            done.sum(),
-            len(done),
-        )
-    values = {
-        "store": str(store),
-        **session.describe(),
-        "searches": rows,
-        "complete": bool(done.all()),
-    }
-
-    def text() -> None:
-        columns = ("source", "reached", "depth", "nedge", "seconds", "GTEPS")
-        cells = [
-            [
-                r["source"],
-                r["reached"],
-                r["depth"],
-                r["nedge"],
-                r["seconds"],
-                r["TEPS"] / 1e9,
-            ]
-            for r in rows
-        ]
-        if cells:
-            print_table(columns, cells)
-
-    terminal.result(values, text)
+        if result is not None:
+            result.close()
+            if done.all():
+                result.finish()
+        if not done.all():
+            LOG.warning(
+                "stopped on request after %d of %d searches; the same command goes on",
+                done.sum(),
+                len(done),
+            )
+        values = {
+            "store": str(store),
+            **session.describe(),
+            "searches": rows,
+            "complete": bool(done.all()),
+        }
+        terminal.result(values, lambda: print_searches(rows))

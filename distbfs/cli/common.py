@@ -8,15 +8,17 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 import numpy as np
 
+from distbfs import registry
 from distbfs.device.cc import thread_count
+from distbfs.errors import InputError
 from distbfs.exchange.world import Ranks, start
 from distbfs.options import BuildOptions, SearchOptions
 
@@ -92,6 +94,18 @@ def open_terminal(*, json_output: bool, log_format: str) -> Terminal:
     return Terminal(world, json_output, log_format)
 
 
+def open_records(
+    terminal: Terminal, stack: ExitStack, path: Path | None, *, append: bool = False
+) -> TextIO | None:
+    """Return rank 0's file for level records, if there is to be one."""
+    if path is None or terminal.world.rank != 0:
+        return None
+    try:
+        return stack.enter_context(path.open("a" if append else "w", encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+
+
 def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
     """Add several options in the order given."""
 
@@ -147,8 +161,9 @@ def make_build_options(
 search_options = with_options(
     click.option(
         "--engine",
+        type=click.Choice(["auto", *registry.ENGINES]),
         default="auto",
-        help="Per-device engine: openmp, reference; auto takes the fastest.  [auto]",
+        help="Per-device engine; auto takes the fastest.  [auto]",
     ),
     click.option("--method", default="", help="Variant of the engine, as 'fast'."),
     click.option(
@@ -168,7 +183,10 @@ search_options = with_options(
         "--stepwise", is_flag=True, help="Run the host level loop on one part too."
     ),
     click.option(
-        "--exchange", default="auto", help="Exchange: solo, host, auto.  [auto]"
+        "--exchange",
+        type=click.Choice(["auto", *registry.EXCHANGES]),
+        default="auto",
+        help="How parts exchange what they found.  [auto]",
     ),
     click.option(
         "--mask-reduce",

@@ -14,7 +14,7 @@ from distbfs.cli.common import (
     open_terminal,
     output_options,
 )
-from distbfs.cli.storing import store_graph
+from distbfs.cli.storing import check_target, store_graph
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.tuples import open_tuples
 
@@ -66,6 +66,7 @@ def command(
     terminal = open_terminal(json_output=json_output, log_format=log_format)
     reader = ReaderOptions(one_based=one_based, n=vertices)
     count = parts or terminal.world.size
+    check_target(terminal, output, count, force=force)
     options = make_build_options(
         threshold=threshold,
         pass_gib=pass_gib,

@@ -13,7 +13,7 @@ from distbfs.cli.common import (
     open_terminal,
     output_options,
 )
-from distbfs.cli.storing import store_graph
+from distbfs.cli.storing import check_target, store_graph
 from distbfs.errors import UsageError
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples, tuple_degrees_for
@@ -40,11 +40,15 @@ def command(
 ) -> None:
     """Store the graph of STORE again, in other parts or with another threshold."""
     terminal = open_terminal(json_output=json_output, log_format=log_format)
-    if output.resolve() == store.resolve():
-        raise UsageError(f"{output}: is the store that is read; name another folder")
+    target = output.resolve()
+    if store.resolve() in (target, *target.parents):
+        raise UsageError(
+            f"{output}: is the store that is read, or in it; name another folder"
+        )
     world, opened = terminal.world, open_store(store)
     manifest = opened.manifest
     count = parts or world.size
+    check_target(terminal, output, count, force=force)
     spread = count > 1 and manifest.source["family"] not in PERMUTED_ALREADY
     seed = int(manifest.relabel.get("seed", DEFAULT_SEED)) if spread else None
     options = make_build_options(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from distbfs.cli.common import Terminal
+from distbfs.errors import StoreError
 from distbfs.options import BuildOptions
 from distbfs.partition.construct import BuildSummary
+from distbfs.partition.layout import Placement
 from distbfs.report.tables import print_fields
 from distbfs.store.write import write_graph
 from distbfs.types import TupleSource
@@ -29,6 +32,15 @@ def summary_fields(summary: BuildSummary) -> dict[str, Any]:
         "generation_seconds": summary.generation_seconds,
         "construction_seconds": summary.construction_seconds,
     }
+
+
+def check_target(terminal: Terminal, output: Path, parts: int, *, force: bool) -> None:
+    """Refuse, before a long read, what ``store_graph`` would refuse after it."""
+    Placement(parts, terminal.world.size)
+    if os.path.lexists(output) and not force:
+        raise StoreError(f"{output} exists; give --force to replace it")
+    if not output.resolve().parent.is_dir():
+        raise StoreError(f"{output}: the folder {output.parent} does not exist")
 
 
 def store_graph(

@@ -165,10 +165,11 @@ class PartSearch(Protocol):
     def set_delegate_parents(self, delegates: Ids, parents: Ids) -> None:
         """Set the parents (vertex ids) of delegates that this part owns."""
 
-    def result(self) -> tuple[Array, Ids | None]:
-        """Return (level int32 [local count], parent int64 [local count] or None).
+    def result(self) -> tuple[Array, Array | None]:
+        """Return (level int32 [local count], parent [local count] or None).
 
-        By local id, parents as vertex ids; valid until the next search.
+        By local id; parents are vertex ids, int32 or int64; valid until the next
+        search.
         """
 
 

@@ -292,7 +292,7 @@ class ReferencePart:
         """Set the parents (vertex ids) of delegates that this part owns."""
         self._delegate_parent[delegates] = parents
 
-    def result(self) -> tuple[Array, Ids | None]:
+    def result(self) -> tuple[Array, Array | None]:
         """Return levels and parents by local id."""
         owned, local = self.part.owned_delegates()
         level = np.empty(self._shape[0], dtype=np.int32)

@@ -106,15 +106,20 @@ def rounds(source: TupleSource, world: World) -> Iterator[tuple[Ids, Ids]]:
     count = -(-longest // ROUND)
     for index in range(count):
         first = start + index * ROUND
-        pieces = list(source.chunks(first, max(min(stop, first + ROUND), first)))
-        if len(pieces) == 1:
-            yield pieces[0]
-        else:
-            empty = np.zeros(0, dtype=np.int64)
-            u, v = (
-                np.concatenate([empty, *(p[end] for p in pieces)]) for end in (0, 1)
-            )
-            yield u, v
+        yield joined(source, first, max(min(stop, first + ROUND), first))
+
+
+def joined(source: TupleSource, start: int, stop: int) -> tuple[Ids, Ids]:
+    """Return a slice of the tuples; a source may reuse a chunk's arrays for the next."""
+    size = stop - start
+    u, v = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    at = 0
+    for one, other in source.chunks(start, stop):
+        if len(one) == size:
+            return one, other
+        u[at : at + len(one)], v[at : at + len(one)] = one, other
+        at += len(one)
+    return u, v
 
 
 def both_directions(u: Ids, v: Ids) -> tuple[Ids, Ids]:

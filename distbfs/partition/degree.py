@@ -55,7 +55,8 @@ def suggest_threshold(histogram: DegreeHistogram, parts: int) -> Separation:
     """
     if parts == 1 or not len(histogram.degrees):
         return expect(histogram, parts, histogram.largest)
-    candidates = [expect(histogram, parts, int(t)) for t in histogram.degrees]
+    thresholds = np.union1d(0, histogram.degrees).tolist()
+    candidates = [expect(histogram, parts, t) for t in thresholds]
     limit = DELEGATES_PER_PART * histogram.n / parts
     few = [c for c in candidates if c.delegates <= limit]
     local = [c for c in few if c.nn_edges <= NN_SHARE * histogram.m]

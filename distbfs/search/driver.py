@@ -43,12 +43,12 @@ class LevelReport:
 class PartsResult:
     """Levels and parents on the parts of one rank, valid until the next search.
 
-    level[i]: int32 [local count] of the i-th part by local id; parent[i]: int64, vertex
-    ids, or None when not asked for
+    level[i]: int32 [local count] of the i-th part by local id; parent[i]: int32 or
+    int64, vertex ids, or None when not asked for
     """
 
     level: list[Array]
-    parent: list[Ids | None]
+    parent: list[Array | None]
     levels: int
     records: list[LevelReport] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -149,8 +149,9 @@ class Driver:
     def _level(self, directions: dict[str, Any], clock: Stopwatch) -> Ids:
         """Run one level; returns edge checks of nn, nd, dd and dn on this rank.
 
-        Vertices leave as soon as nn is done and masks as soon as nd and dd are; dn,
-        which stays on its part, runs while both are under way.
+        Vertices leave as soon as nn is done, masks as soon as dd and nd are; dn, which
+        stays on its part, runs while both are under way.  dd goes before nd, so that a
+        pull of nd has fewer delegates left to look for.
         """
         checks = np.zeros(4, dtype=np.int64)
         exchange, searches = self._exchange, self._searches
@@ -158,9 +159,9 @@ class Driver:
             checks[0] = sum(s.visit_nn() for s in searches)
         with clock("send_normals"):
             exchange.start_normals([s.bins() for s in searches])
-        with clock("visit_nd_dd"):
-            checks[1] = sum(s.visit_nd(directions["nd"]) for s in searches)
+        with clock("visit_dd_nd"):
             checks[2] = sum(s.visit_dd(directions["dd"]) for s in searches)
+            checks[1] = sum(s.visit_nd(directions["nd"]) for s in searches)
         with clock("start_masks"):
             exchange.start_masks([s.new_mask() for s in searches])
         with clock("visit_dn"):

@@ -38,11 +38,6 @@ static inline uint32_t test_lanes(const uint64_t *map, const uint32_t *lead, uin
     return _mm512_mask_test_epi32_mask(lanes, word, bit);
 }
 
-/* For the lanes `hit`: out[lane] = value. */
-static inline void store_lanes(int32_t *out, uint32_t hit, int32_t value) {
-    _mm512_mask_storeu_epi32(out, (__mmask16)hit, _mm512_set1_epi32(value));
-}
-
 /* For the lanes `hit`: out[index[lane]] = value. */
 static inline void scatter_value(int32_t *out, const uint32_t *index, uint32_t hit,
                                  int32_t value) {
@@ -58,6 +53,29 @@ static inline void scatter_table(int32_t *out, const uint32_t *index, uint32_t h
     __m512i key = _mm512_maskz_loadu_epi32(lanes, from);
     __m512i value = _mm512_mask_i32gather_epi32(key, lanes, key, table, 4);
     _mm512_mask_i32scatter_epi32(out, lanes, at, value, 4);
+}
+
+/* The same with 64-bit values. */
+static inline void scatter_table64(int64_t *out, const uint32_t *index, uint32_t hit,
+                                   const int64_t *table, const uint32_t *from) {
+    for (int half = 0; half < 2; half++, hit >>= 8, index += 8, from += 8) {
+        __mmask8 lanes = (__mmask8)hit;
+        __m256i at = _mm256_maskz_loadu_epi32(lanes, index);
+        __m256i key = _mm256_maskz_loadu_epi32(lanes, from);
+        __m512i value = _mm512_mask_i32gather_epi64(_mm512_setzero_si512(), lanes, key,
+                                                    table, 8);
+        _mm512_mask_i32scatter_epi64(out, lanes, at, value, 8);
+    }
+}
+
+/* Sum of ends[k + 1] - ends[k] over the set bits k; ends: [65]. */
+static inline int64_t sum_lengths(const uint32_t *ends, uint64_t bits) {
+    __m512i sum = _mm512_setzero_si512();
+    for (int part = 0; part < 64 / LANES; part++, bits >>= LANES, ends += LANES)
+        sum = _mm512_add_epi32(
+            sum, _mm512_maskz_sub_epi32((__mmask16)bits, _mm512_loadu_si512(ends + 1),
+                                        _mm512_loadu_si512(ends)));
+    return (uint32_t)_mm512_reduce_add_epi32(sum);
 }
 
 /* One bit for each of 64 bytes that is not zero; the bytes are cleared. */
@@ -77,10 +95,6 @@ static inline uint32_t test_lanes(const uint64_t *map, const uint32_t *lead, uin
     return hit;
 }
 
-static inline void store_lanes(int32_t *out, uint32_t hit, int32_t value) {
-    for (; hit; hit &= hit - 1) out[__builtin_ctz(hit)] = value;
-}
-
 static inline void scatter_value(int32_t *out, const uint32_t *index, uint32_t hit,
                                  int32_t value) {
     for (; hit; hit &= hit - 1) out[index[__builtin_ctz(hit)]] = value;
@@ -92,6 +106,20 @@ static inline void scatter_table(int32_t *out, const uint32_t *index, uint32_t h
         int k = __builtin_ctz(hit);
         out[index[k]] = (int32_t)table[from[k]];
     }
+}
+
+static inline void scatter_table64(int64_t *out, const uint32_t *index, uint32_t hit,
+                                   const int64_t *table, const uint32_t *from) {
+    for (; hit; hit &= hit - 1) {
+        int k = __builtin_ctz(hit);
+        out[index[k]] = table[from[k]];
+    }
+}
+
+static inline int64_t sum_lengths(const uint32_t *ends, uint64_t bits) {
+    int64_t sum = 0;
+    for (int k = 0; k < 64; k++) sum += bits >> k & 1 ? ends[k + 1] - ends[k] : 0;
+    return sum;
 }
 
 static inline uint64_t take_marks(uint8_t *marks) {

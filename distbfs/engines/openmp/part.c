@@ -6,8 +6,8 @@
  * and does not change during a level; `fresh` gathers what the level finds.  A pull may
  * therefore take any visited neighbour as parent.
  *
- * Parents are coded: a number of this part, DELEGATE | delegate, FOREIGN | vertex id, or
- * REMOTE - rank while only the rank that delivered the vertex is known.
+ * Levels and parents are kept by local id, parents as vertex ids, or REMOTE - rank while
+ * only the rank that delivered the vertex is known.
  */
 #include "bits.h"
 #include <omp.h>
@@ -17,14 +17,15 @@
 #ifndef OFFSET
 #define OFFSET uint32_t
 #endif
+#ifndef VERTEX /* of a vertex id: int32_t, or int64_t where n needs it */
+#define VERTEX int64_t
+#endif
 #ifndef NN_COLUMN
 #define NN_COLUMN uint64_t
 #endif
 
-#define DELEGATE (INT64_C(1) << 32)
-#define FOREIGN (INT64_C(1) << 62)
-#define REMOTE INT64_C(-2)
-#define UNKNOWN INT64_C(-1)
+#define REMOTE (-2)
+#define UNKNOWN (-1)
 #define PARALLEL_EDGES 16384 /* below this many edges a kernel runs on one thread */
 #define PARALLEL_WORDS 1024
 
@@ -39,14 +40,15 @@ typedef struct {
     rows nn, nd, dn, dd;
     const uint64_t *nn_mask, *nd_mask; /* [words] normal vertices with such edges */
     const uint64_t *dn_mask, *dd_mask; /* [delegate_words] delegates with such edges */
-    const uint32_t *first;             /* [words * 64] first delegate of each nd row */
-    const uint32_t *vertices;          /* [local] number -> local id */
-    const int64_t *delegate_ids;       /* [delegates] */
+    const uint32_t *nd_first;          /* [words * 64] first column of each row */
+    const uint32_t *dn_first, *dd_first; /* [delegate_words * 64] */
+    const uint32_t *vertices;          /* [words * 64 at least] number -> local id */
+    const VERTEX *delegate_ids;        /* [delegates] */
     uint64_t *visited, *fresh, *frontier;                            /* [words] */
     uint64_t *delegate_visited, *delegate_fresh, *delegate_frontier; /* [delegate_words] */
     uint32_t *dirty, *frontier_dirty; /* [words] bitmap words that hold bits */
-    int32_t *level, *delegate_level;  /* [words * 64], [delegates] */
-    int64_t *parent, *delegate_parent;
+    int32_t *level, *delegate_level;   /* [local], [delegates] */
+    VERTEX *parent, *delegate_parent;  /* the same; parent may be NULL */
     uint32_t *delivered; /* [active] */
     int64_t dirty_count, frontier_count, delivered_count, unvisited_nd, depth;
 } part_state;
@@ -54,28 +56,45 @@ typedef struct {
 static inline const uint32_t *columns(const rows *r) { return r->columns; }
 static inline const NN_COLUMN *nn_columns(const rows *r) { return r->columns; }
 
+static inline void scatter_ids(VERTEX *out, const uint32_t *index, uint32_t hit,
+                               const VERTEX *table, const uint32_t *from) {
+    if (sizeof(VERTEX) == 8)
+        scatter_table64((int64_t *)out, index, hit, (const int64_t *)table, from);
+    else
+        scatter_table((int32_t *)out, index, hit, (const uint32_t *)table, from);
+}
+
 /* Find a normal vertex; several threads may find the same. */
-static inline int discover(part_state *s, uint32_t v, int64_t parent) {
+static inline int discover(part_state *s, uint32_t v, VERTEX parent) {
     if (test(s->visited, v)) return 0;
     uint64_t bit = UINT64_C(1) << (v & 63);
     uint64_t *word = s->fresh + (v >> 6);
     if (__atomic_load_n(word, __ATOMIC_RELAXED) & bit) return 0;
     uint64_t old = __atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
     if (old & bit) return 0;
-    s->parent[v] = parent;
+    uint32_t id = s->vertices[v];
+    s->level[id] = (int32_t)s->depth + 1;
+    if (s->parent) s->parent[id] = parent;
     if (!old)
         s->dirty[__atomic_fetch_add(&s->dirty_count, 1, __ATOMIC_RELAXED)] = v >> 6;
     return 1;
 }
 
-static inline void discover_delegate(part_state *s, uint32_t c, int64_t parent) {
+static inline void discover_delegate(part_state *s, uint32_t c, VERTEX parent) {
     if (!test(s->delegate_visited, c) && claim(s->delegate_fresh, c))
         s->delegate_parent[c] = parent;
 }
 
-/* Sum of the row lengths of the set bits of one word. */
-static inline int64_t lengths(const OFFSET *offsets, int64_t base, uint64_t bits) {
+static inline VERTEX vertex_id(const part_state *s, int64_t number) {
+    return (VERTEX)(s->vertices[number] * s->parts + s->index);
+}
+
+/* Sum of the row lengths of the set bits of one word; rows: of the whole subgraph. */
+static inline int64_t lengths(const OFFSET *offsets, int64_t rows, int64_t base,
+                              uint64_t bits) {
     int64_t sum = 0;
+    if (sizeof(OFFSET) == 4 && __builtin_popcountll(bits) > 4 && base + 64 <= rows)
+        return sum_lengths((const uint32_t *)(offsets + base), bits);
     for (; bits; bits &= bits - 1) {
         int64_t v = base + __builtin_ctzll(bits);
         sum += (int64_t)(offsets[v + 1] - offsets[v]);
@@ -103,15 +122,15 @@ void part_start(part_state *s, int64_t number, int64_t delegate) {
         set(s->visited, v);
         set(s->frontier, v);
         s->frontier_dirty[s->frontier_count++] = v >> 6;
-        s->level[v] = 0;
-        s->parent[v] = number;
+        s->level[s->vertices[v]] = 0;
+        if (s->parent) s->parent[s->vertices[v]] = vertex_id(s, number);
         s->unvisited_nd -= test(s->nd_mask, v);
     }
     if (delegate >= 0) {
         set(s->delegate_visited, (uint32_t)delegate);
         set(s->delegate_frontier, (uint32_t)delegate);
         s->delegate_level[delegate] = 0;
-        s->delegate_parent[delegate] = DELEGATE | delegate;
+        s->delegate_parent[delegate] = s->delegate_ids[delegate];
     }
 }
 
@@ -126,8 +145,8 @@ void part_previsit(part_state *s, int64_t *work) {
         int64_t w = s->frontier_dirty[k];
         uint64_t bits = s->frontier[w];
         normals += __builtin_popcountll(bits);
-        nn += lengths(s->nn.offsets, w * 64, bits & s->nn_mask[w]);
-        nd += lengths(s->nd.offsets, w * 64, bits & s->nd_mask[w]);
+        nn += lengths(s->nn.offsets, s->local, w * 64, bits & s->nn_mask[w]);
+        nd += lengths(s->nd.offsets, s->local, w * 64, bits & s->nd_mask[w]);
         nd_q += __builtin_popcountll(bits & s->nd_mask[w]);
     }
     int64_t found = 0, dn[4] = {0}, dd[4] = {0};
@@ -138,9 +157,9 @@ void part_previsit(part_state *s, int64_t *work) {
         dd[2] += __builtin_popcountll(open & in_dd);
         if (!bits) continue;
         found += __builtin_popcountll(bits);
-        dn[0] += lengths(s->dn.offsets, w * 64, bits & in_dn);
+        dn[0] += lengths(s->dn.offsets, s->delegates, w * 64, bits & in_dn);
         dn[1] += __builtin_popcountll(bits & in_dn);
-        dd[0] += lengths(s->dd.offsets, w * 64, bits & in_dd);
+        dd[0] += lengths(s->dd.offsets, s->delegates, w * 64, bits & in_dd);
         dd[1] += __builtin_popcountll(bits & in_dd);
     }
     dn[3] = s->unvisited_nd;
@@ -150,36 +169,35 @@ void part_previsit(part_state *s, int64_t *work) {
     memcpy(work, all, sizeof all);
 }
 
-/* counts: [parts], how many nn edges of the frontier lead to each part. */
-void part_count_nn(const part_state *s, int64_t *counts) {
+/* Push nn: vertices of this part are found, others are noted in outbox.
+ * outbox: [edges of the frontier], columns as they are stored; counts: [parts], how many
+ * lead to each part.  Returns how many were noted. */
+int64_t part_push_nn(part_state *s, uint64_t *outbox, int64_t *counts) {
+    int64_t noted = 0;
     for (int64_t k = 0; k < s->frontier_count; k++) {
         int64_t w = s->frontier_dirty[k];
         for (uint64_t rest = s->frontier[w] & s->nn_mask[w]; rest; rest &= rest - 1) {
             int64_t u = w * 64 + __builtin_ctzll(rest);
-            for (OFFSET e = s->nn.offsets[u]; e < s->nn.offsets[u + 1]; e++)
-                counts[(uint64_t)nn_columns(&s->nn)[e] >> 32]++;
-        }
-    }
-}
-
-/* Push nn: vertices of this part are found, others go to bins.
- * bins: [edges of the frontier]; ends: [parts], where each part's bin starts, on return
- * where it ends. */
-void part_push_nn(part_state *s, uint32_t *bins, int64_t *ends) {
-    for (int64_t k = 0; k < s->frontier_count; k++) {
-        int64_t w = s->frontier_dirty[k];
-        for (uint64_t rest = s->frontier[w] & s->nn_mask[w]; rest; rest &= rest - 1) {
-            int64_t u = w * 64 + __builtin_ctzll(rest);
+            VERTEX id = vertex_id(s, u);
             for (OFFSET e = s->nn.offsets[u]; e < s->nn.offsets[u + 1]; e++) {
                 uint64_t column = nn_columns(&s->nn)[e];
                 int64_t part = (int64_t)(column >> 32);
-                if (part == s->index)
-                    discover(s, (uint32_t)column, u);
-                else
-                    bins[ends[part]++] = (uint32_t)column;
+                if (part == s->index) {
+                    discover(s, (uint32_t)column, id);
+                } else {
+                    outbox[noted++] = column;
+                    counts[part]++;
+                }
             }
         }
     }
+    return noted;
+}
+
+/* Sort what was noted by part.  bins: [noted] numbers; ends: [parts], where each part's
+ * bin starts, on return where it ends. */
+void part_fill_bins(const uint64_t *outbox, int64_t noted, uint32_t *bins, int64_t *ends) {
+    for (int64_t k = 0; k < noted; k++) bins[ends[outbox[k] >> 32]++] = (uint32_t)outbox[k];
 }
 
 int64_t part_push_nd(part_state *s, int64_t edges) {
@@ -190,8 +208,9 @@ int64_t part_push_nd(part_state *s, int64_t edges) {
         int64_t w = s->frontier_dirty[k];
         for (uint64_t rest = s->frontier[w] & s->nd_mask[w]; rest; rest &= rest - 1) {
             int64_t u = w * 64 + __builtin_ctzll(rest);
+            VERTEX id = vertex_id(s, u);
             for (OFFSET e = s->nd.offsets[u]; e < s->nd.offsets[u + 1]; e++)
-                discover_delegate(s, columns(&s->nd)[e], u);
+                discover_delegate(s, columns(&s->nd)[e], id);
             checks += (int64_t)(s->nd.offsets[u + 1] - s->nd.offsets[u]);
         }
     }
@@ -208,13 +227,14 @@ int64_t part_push_delegates(part_state *s, int to_delegates, int64_t edges) {
     for (int64_t w = 0; w < s->delegate_words; w++) {
         for (uint64_t rest = s->delegate_frontier[w] & mask[w]; rest; rest &= rest - 1) {
             int64_t u = w * 64 + __builtin_ctzll(rest);
+            VERTEX id = s->delegate_ids[u];
             OFFSET start = r->offsets[u], end = r->offsets[u + 1];
             for (OFFSET e = start; e < end; e++) {
                 uint32_t v = columns(r)[e];
                 if (to_delegates)
-                    discover_delegate(s, v, DELEGATE | u);
+                    discover_delegate(s, v, id);
                 else
-                    discover(s, v, DELEGATE | u);
+                    discover(s, v, id);
             }
             checks += (int64_t)(end - start);
         }
@@ -222,52 +242,26 @@ int64_t part_push_delegates(part_state *s, int to_delegates, int64_t edges) {
     return checks;
 }
 
-/* Pull nd or dd: unvisited delegates look for a visited normal vertex or delegate. */
-int64_t part_pull_delegates(part_state *s, int from_delegates) {
-    const rows *r = from_delegates ? &s->dd : &s->dn;
-    const uint64_t *mask = from_delegates ? s->dd_mask : s->dn_mask;
-    const uint64_t *asked = from_delegates ? s->delegate_visited : s->visited;
-    int64_t checks = 0, code = from_delegates ? DELEGATE : 0;
-#pragma omp parallel for schedule(dynamic, 16) num_threads(s->threads) \
-    reduction(+ : checks) if (s->delegate_words > 64)
-    for (int64_t w = 0; w < s->delegate_words; w++) {
-        uint64_t found = 0, open = ~(s->delegate_visited[w] | s->delegate_fresh[w]);
-        for (uint64_t rest = open & mask[w]; rest; rest &= rest - 1) {
-            int64_t v = w * 64 + __builtin_ctzll(rest);
-            for (OFFSET e = r->offsets[v]; e < r->offsets[v + 1]; e++) {
-                uint32_t u = columns(r)[e];
-                checks++;
-                if (!test(asked, u)) continue;
-                s->delegate_parent[v] = code | u;
-                found |= rest & -rest;
-                break;
-            }
-        }
-        s->delegate_fresh[w] |= found;
-    }
-    return checks;
-}
-
-/* Pull dn: unvisited normal vertices look for a visited delegate in their nd rows. */
-static uint64_t pull_normals(part_state *s, int64_t w, uint64_t todo, int64_t *checks) {
+/* Rows `todo` of one word look for a column set in `asked`: the first column of sixteen
+ * rows at once, then the rest of the rows that miss.  from: [64], what was found.
+ * Returns the rows that found one. */
+static uint64_t pull_word(const rows *r, const uint32_t *first, const uint64_t *asked,
+                          int64_t base, uint64_t todo, uint32_t *from, int64_t *checks) {
     uint64_t found = 0;
     for (int part = 0; part < 64 / LANES; part++) {
         uint32_t lanes = todo >> (part * LANES) & 0xffff;
         if (!lanes) continue;
-        int64_t v = w * 64 + part * LANES;
-        uint32_t hit = test_lanes(s->delegate_visited, s->first + v, lanes);
+        int64_t v = base + part * LANES;
+        uint32_t hit = test_lanes(asked, first + v, lanes);
+        memcpy(from + part * LANES, first + v, LANES * sizeof(uint32_t));
         *checks += __builtin_popcount(lanes);
-        for (uint32_t rest = hit; rest; rest &= rest - 1) {
-            int k = __builtin_ctz(rest);
-            s->parent[v + k] = DELEGATE | s->first[v + k];
-        }
         for (uint32_t rest = lanes & ~hit; rest; rest &= rest - 1) {
             int k = __builtin_ctz(rest);
-            for (OFFSET e = s->nd.offsets[v + k] + 1; e < s->nd.offsets[v + k + 1]; e++) {
-                uint32_t u = columns(&s->nd)[e];
+            for (OFFSET e = r->offsets[v + k] + 1; e < r->offsets[v + k + 1]; e++) {
+                uint32_t u = columns(r)[e];
                 ++*checks;
-                if (!test(s->delegate_visited, u)) continue;
-                s->parent[v + k] = DELEGATE | u;
+                if (!test(asked, u)) continue;
+                from[part * LANES + k] = u;
                 hit |= 1u << k;
                 break;
             }
@@ -277,19 +271,53 @@ static uint64_t pull_normals(part_state *s, int64_t w, uint64_t todo, int64_t *c
     return found;
 }
 
+/* Pull nd or dd: unvisited delegates look for a visited normal vertex or delegate. */
+int64_t part_pull_delegates(part_state *s, int from_delegates) {
+    const rows *r = from_delegates ? &s->dd : &s->dn;
+    const uint32_t *first = from_delegates ? s->dd_first : s->dn_first;
+    const uint64_t *mask = from_delegates ? s->dd_mask : s->dn_mask;
+    const uint64_t *asked = from_delegates ? s->delegate_visited : s->visited;
+    int64_t checks = 0;
+#pragma omp parallel for schedule(dynamic, 16) num_threads(s->threads) \
+    reduction(+ : checks) if (s->delegate_words > 64)
+    for (int64_t w = 0; w < s->delegate_words; w++) {
+        uint64_t todo = ~(s->delegate_visited[w] | s->delegate_fresh[w]) & mask[w];
+        if (!todo) continue;
+        uint32_t from[64];
+        uint64_t found = pull_word(r, first, asked, w * 64, todo, from, &checks);
+        s->delegate_fresh[w] |= found;
+        for (; found; found &= found - 1) {
+            int k = __builtin_ctzll(found);
+            s->delegate_parent[w * 64 + k] =
+                from_delegates ? s->delegate_ids[from[k]] : vertex_id(s, from[k]);
+        }
+    }
+    return checks;
+}
+
+/* Pull dn: unvisited normal vertices look for a visited delegate in their nd rows. */
 int64_t part_pull_dn(part_state *s) {
     int64_t checks = 0;
+    int32_t level = (int32_t)s->depth + 1;
 #pragma omp parallel for schedule(dynamic, 128) num_threads(s->threads) \
     reduction(+ : checks) if (s->words > PARALLEL_WORDS)
     for (int64_t w = 0; w < s->words; w++) {
         uint64_t old = s->fresh[w], todo = ~(s->visited[w] | old) & s->nd_mask[w];
         if (!todo) continue;
-        uint64_t found = pull_normals(s, w, todo, &checks);
+        uint32_t from[64];
+        uint64_t found = pull_word(&s->nd, s->nd_first, s->delegate_visited, w * 64, todo,
+                                   from, &checks);
         if (!found) continue;
         s->fresh[w] = old | found;
         if (!old)
             s->dirty[__atomic_fetch_add(&s->dirty_count, 1, __ATOMIC_RELAXED)] =
                 (uint32_t)w;
+        for (int k = 0; k < 64; k += LANES) {
+            uint32_t hit = found >> k & 0xffff;
+            const uint32_t *ids = s->vertices + w * 64 + k;
+            if (hit) scatter_value(s->level, ids, hit, level);
+            if (hit && s->parent) scatter_ids(s->parent, ids, hit, s->delegate_ids, from + k);
+        }
     }
     return checks;
 }
@@ -297,7 +325,7 @@ int64_t part_pull_dn(part_state *s) {
 void part_take_normals(part_state *s, int64_t rank, const uint32_t *numbers,
                        int64_t count) {
     for (int64_t k = 0; k < count; k++)
-        if (discover(s, numbers[k], REMOTE - rank))
+        if (discover(s, numbers[k], (VERTEX)(REMOTE - rank)) && s->parent)
             s->delivered[s->delivered_count++] = numbers[k];
 }
 
@@ -312,9 +340,6 @@ void part_end_level(part_state *s, const uint64_t *mask) {
         uint64_t bits = s->fresh[w];
         s->visited[w] |= bits;
         labelled += __builtin_popcountll(bits & s->nd_mask[w]);
-        for (int part = 0; part < 64 / LANES; part++)
-            store_lanes(s->level + w * 64 + part * LANES,
-                        (uint32_t)(bits >> (part * LANES) & 0xffff), level);
     }
     s->unvisited_nd -= labelled;
     uint64_t *empty = s->frontier;
@@ -340,11 +365,11 @@ void part_end_level(part_state *s, const uint64_t *mask) {
 int64_t part_adopt(part_state *s) {
     int64_t open = 0;
     for (int64_t k = 0; k < s->delivered_count; k++) {
-        uint32_t v = s->delivered[k];
+        uint32_t v = s->delivered[k], id = s->vertices[v];
         OFFSET e = s->nd.offsets[v], end = s->nd.offsets[v + 1];
-        while (e < end && s->delegate_level[columns(&s->nd)[e]] != s->level[v] - 1) e++;
+        while (e < end && s->delegate_level[columns(&s->nd)[e]] != s->level[id] - 1) e++;
         if (e < end)
-            s->parent[v] = DELEGATE | columns(&s->nd)[e];
+            s->parent[id] = s->delegate_ids[columns(&s->nd)[e]];
         else
             s->delivered[open++] = v;
     }
@@ -352,31 +377,12 @@ int64_t part_adopt(part_state *s) {
     return open;
 }
 
-static inline int64_t vertex_of(const part_state *s, int64_t code) {
-    if (code < 0) return UNKNOWN;
-    if (code & FOREIGN) return code & ~FOREIGN;
-    if (code & DELEGATE) return s->delegate_ids[code & ~DELEGATE];
-    return (int64_t)s->vertices[code] * s->parts + s->index;
-}
-
-/* which: [count] delegates; parents: [count], vertex ids, -1 where none was found here */
-void part_parents_of(const part_state *s, const int64_t *which, int64_t count,
-                     int64_t *parents) {
-    for (int64_t k = 0; k < count; k++) {
-        int64_t c = which[k];
-        parents[k] =
-            s->delegate_level[c] < 0 ? UNKNOWN : vertex_of(s, s->delegate_parent[c]);
-    }
-}
-
-/* Write levels and parents of the normal vertices by local id; parent may be NULL. */
-void part_result(const part_state *s, int32_t *level, int64_t *parent) {
-#pragma omp parallel for schedule(static) num_threads(s->threads) \
-    if (s->words > PARALLEL_WORDS)
-    for (int64_t v = 0; v < s->active; v++) {
-        int seen = test(s->visited, (uint32_t)v);
-        uint32_t id = s->vertices[v];
-        level[id] = seen ? s->level[v] : -1;
-        if (parent) parent[id] = seen ? vertex_of(s, s->parent[v]) : UNKNOWN;
-    }
+/* Give normal vertices that were not reached level and parent -1. */
+void part_finish(const part_state *s) {
+    for (int64_t w = 0; w < s->words; w++)
+        for (uint64_t rest = ~s->visited[w]; rest; rest &= rest - 1) {
+            uint32_t id = s->vertices[w * 64 + __builtin_ctzll(rest)];
+            s->level[id] = -1;
+            if (s->parent) s->parent[id] = UNKNOWN;
+        }
 }

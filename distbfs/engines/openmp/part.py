@@ -14,13 +14,13 @@ from distbfs.partition.part import Part, mask_of, mask_words
 from distbfs.types import Array, DirectionName, Ids, Words
 
 REMOTE = -2
-FOREIGN = 1 << 62
 NAMES = (
     ["local", "active", "delegates", "words", "delegate_words"],
     ["index", "parts", "threads"],
     ["nn_offsets", "nn_columns", "nd_offsets", "nd_columns"],
     ["dn_offsets", "dn_columns", "dd_offsets", "dd_columns"],
-    ["nn_mask", "nd_mask", "dn_mask", "dd_mask", "first", "vertices", "delegate_ids"],
+    ["nn_mask", "nd_mask", "dn_mask", "dd_mask", "nd_first", "dn_first", "dd_first"],
+    ["vertices", "delegate_ids"],
     ["visited", "fresh", "frontier"],
     ["delegate_visited", "delegate_fresh", "delegate_frontier"],
     ["dirty", "frontier_dirty", "level", "delegate_level"],
@@ -48,37 +48,58 @@ def padded(values: Array, size: int) -> Array:
     return out
 
 
+def first_columns(graph: CSR, words: int) -> Array:
+    """Return the first column of each row, uint32 [words * 64]; 0 for an empty row."""
+    rows = np.flatnonzero(np.diff(graph.offsets))
+    first = cc.aligned_empty(words * 64, np.uint32)
+    first[:] = 0
+    first[rows] = graph.columns[graph.offsets[rows]]
+    return first
+
+
 class OpenMPPart:
     """Searches one part level by level (a ``PartSearch``)."""
 
     def __init__(self, part: Part, threads: int, parents: bool) -> None:
         self.part = part
-        self._parents = parents
         n, d = part.local_count, part.delegate_count
         words = mask_words(part.active)
         graphs = (part.nn, part.nd, part.dn, part.dd)
         wide = any(g.offsets.itemsize == 8 for g in graphs)
+        vertex = np.int32 if part.layout.n < 1 << 31 else np.int64
         self._library = cc.load(
             Path(__file__).with_name("part.c"),
             OFFSET="uint64_t" if wide else "uint32_t",
+            VERTEX=f"{vertex.__name__}_t",
             NN_COLUMN="uint64_t" if part.nn.columns.itemsize == 8 else "uint32_t",
         )
-        for name in ("push_nd", "push_delegates", "pull_delegates", "pull_dn", "adopt"):
+        for name in (
+            "push_nn",
+            "push_nd",
+            "push_delegates",
+            "pull_delegates",
+            "pull_dn",
+            "adopt",
+        ):
             getattr(self._library, f"part_{name}").restype = ctypes.c_int64
         self._arrays: dict[str, Array] = {
             "nn_mask": mask_of(np.flatnonzero(np.diff(part.nn.offsets)), words * 64),
             "nd_mask": mask_of(part.nd_sources, words * 64),
             "dn_mask": part.dn_sources,
             "dd_mask": part.dd_sources,
-            "vertices": part.vertices,
-            "delegate_ids": part.delegates,
-            "level": cc.aligned_empty(words * 64, np.int32),
+            "vertices": padded(part.vertices, max(n, words * 64)),
+            "delegate_ids": part.delegates.astype(vertex),
             "delegate_level": np.empty(d, dtype=np.int32),
-            "parent": cc.aligned_empty(words * 64, np.int64),
-            "delegate_parent": np.empty(d, dtype=np.int64),
+            "delegate_parent": np.empty(d, dtype=vertex),
             "delivered": np.empty(part.active, dtype=np.uint32),
-            "first": self._first(words),
+            "nd_first": first_columns(part.nd, words),
+            "dn_first": first_columns(part.dn, mask_words(d)),
+            "dd_first": first_columns(part.dd, mask_words(d)),
         }
+        self._level = self._arrays["level"] = np.full(n, -1, dtype=np.int32)
+        self._parent = np.full(n, -1, dtype=vertex) if parents else None
+        if self._parent is not None:
+            self._arrays["parent"] = self._parent
         for name in ("visited", "fresh", "frontier"):
             self._arrays[name] = cc.aligned_empty(words, np.uint64)
             self._arrays[f"delegate_{name}"] = np.empty(mask_words(d), np.uint64)
@@ -100,20 +121,11 @@ class OpenMPPart:
             **{name: cc.pointer(array) for name, array in self._arrays.items()},
         )
         self._self = ctypes.byref(self._state)
-        self._level = np.full(n, -1, dtype=np.int32)
-        self._parent = np.full(n, -1, dtype=np.int64) if parents else None
         self._owned, self._owned_local = part.owned_delegates()
         self._work = Work()
         self._mask = np.zeros(mask_words(d), dtype=np.uint64)
         self._bins: list[Array] = []
         self._isolated: int | None = None
-
-    def _first(self, words: int) -> Array:
-        nd: CSR = self.part.nd
-        first = np.zeros(self.part.local_count, dtype=np.uint32)
-        rows = self.part.nd_sources
-        first[rows] = nd.columns[nd.offsets[rows]]
-        return padded(first[: self.part.active], words * 64)
 
     def start(self, number: int | None, delegate: int | None) -> None:
         """Forget the last search; set the root where this part knows it."""
@@ -133,6 +145,8 @@ class OpenMPPart:
         """Form the queues of the next level and size its work in both directions."""
         out = np.empty(Work.SIZE, dtype=np.int64)
         self._library.part_previsit(self._self, cc.pointer(out))
+        if self._isolated is not None and not self._state.depth:
+            out[0] += 1  # the root is in no row that the kernels look at
         self._work = Work.from_array(out)
         return self._work
 
@@ -142,12 +156,18 @@ class OpenMPPart:
         if not self._work.nn:
             return 0
         counts = np.zeros(self.part.layout.parts, dtype=np.int64)
-        self._library.part_count_nn(self._self, cc.pointer(counts))
-        counts[self.part.index] = 0
-        ends = np.zeros(len(counts), dtype=np.int64)
-        np.cumsum(counts[:-1], out=ends[1:])
-        bins = np.empty(int(counts.sum()), dtype=np.uint32)
-        self._library.part_push_nn(self._self, cc.pointer(bins), cc.pointer(ends))
+        outbox = np.empty(self._work.nn, dtype=np.uint64)
+        noted = self._library.part_push_nn(
+            self._self, cc.pointer(outbox), cc.pointer(counts)
+        )
+        ends = np.cumsum(counts) - counts
+        bins = np.empty(noted, dtype=np.uint32)
+        self._library.part_fill_bins(
+            cc.pointer(outbox),
+            ctypes.c_int64(noted),
+            cc.pointer(bins),
+            cc.pointer(ends),
+        )
         self._bins = np.split(bins, ends[:-1])
         return self._work.nn
 
@@ -210,20 +230,23 @@ class OpenMPPart:
 
     def unresolved(self) -> tuple[Array, Array]:
         """Return (numbers, ranks) of vertices without a parent."""
+        if self._parent is None:
+            return np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int32)
         numbers = self._arrays["delivered"][: self._state.delivered_count]
-        return numbers, (REMOTE - self._arrays["parent"][numbers]).astype(np.int32)
+        known = self._parent[self.part.vertices[numbers]]
+        return numbers, (REMOTE - known).astype(np.int32)
 
     def level_of(self, numbers: Array) -> Array:
         """Return the level of vertices by number."""
-        visited = self._arrays["visited"][numbers >> 6] >> (numbers & 63).astype(
-            np.uint64
-        )
-        level = self._arrays["level"][numbers]
-        return np.where(visited & np.uint64(1), level, np.int32(-1)).astype(np.int32)
+        bit = (numbers & 63).astype(np.uint64)
+        visited = self._arrays["visited"][numbers >> 6] >> bit & np.uint64(1)
+        level = self._level[self.part.vertices[numbers]]
+        return np.where(visited, level, np.int32(-1))
 
     def set_parents(self, numbers: Array, parents: Ids) -> None:
         """Set the parents (vertex ids) of vertices by number."""
-        self._arrays["parent"][numbers] = parents | FOREIGN
+        if self._parent is not None:
+            self._parent[self.part.vertices[numbers]] = parents
 
     def parents_wanted(self) -> Ids:
         """Return the reached delegates of this part that it found no parent of."""
@@ -233,27 +256,19 @@ class OpenMPPart:
 
     def parents_of(self, delegates: Ids) -> Ids:
         """Return the parents of delegates that this part found."""
-        parents = np.empty(len(delegates), dtype=np.int64)
-        self._library.part_parents_of(
-            self._self,
-            cc.pointer(delegates),
-            ctypes.c_int64(len(delegates)),
-            cc.pointer(parents),
-        )
-        return parents
+        return self._arrays["delegate_parent"][delegates].astype(np.int64)
 
     def set_delegate_parents(self, delegates: Ids, parents: Ids) -> None:
         """Set the parents (vertex ids) of delegates that this part owns."""
-        self._arrays["delegate_parent"][delegates] = parents | FOREIGN
+        self._arrays["delegate_parent"][delegates] = parents
 
-    def result(self) -> tuple[Array, Ids | None]:
+    def result(self) -> tuple[Array, Array | None]:
         """Return levels and parents by local id."""
-        self._library.part_result(
-            self._self, cc.pointer(self._level), cc.pointer(self._parent)
-        )
+        self._library.part_finish(self._self)
         self._level[self._owned_local] = self._arrays["delegate_level"][self._owned]
         if self._parent is not None:
-            self._parent[self._owned_local] = self.parents_of(self._owned)
+            owned = self._arrays["delegate_parent"][self._owned]
+            self._parent[self._owned_local] = owned
         if self._isolated is not None:
             root = self.part.layout.global_of(self.part.index, self._isolated)
             self._write(self._isolated, 0, root)

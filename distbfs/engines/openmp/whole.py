@@ -9,7 +9,7 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.engines.base import LevelRecord, WholeResult
-from distbfs.errors import UsageError
+from distbfs.errors import ResourceError, UsageError
 from distbfs.partition.part import Part, mask_words
 
 SOURCES = {"fast": "fast.c", "push": "push.c", "hybrid": "hybrid.c"}
@@ -124,7 +124,8 @@ class OpenMPWhole:
                 self._unreach()
             self._isolated = root
             self._write(root, 0, root)
-            return WholeResult(self._level, self._parent, 1)
+            alone = [LevelRecord(MODES[0], 1, 0, 0, 0.0)] if records else []
+            return WholeResult(self._level, self._parent, 1, alone)
         log = np.zeros(RECORD_LIMIT if records else 0, dtype=RECORD)
         levels = self._function(
             ctypes.byref(self._graph),
@@ -134,6 +135,8 @@ class OpenMPWhole:
             cc.pointer(log if records else None),
             ctypes.c_int64(len(log)),
         )
+        if levels < 0:
+            raise ResourceError("no memory for the queues of a search")
         found = [
             LevelRecord(MODES[row["mode"]], *(row[name].item() for name in COUNTS))
             for row in log[:levels]

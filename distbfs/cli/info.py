@@ -1,0 +1,199 @@
+"""``distbfs info``: show what a store holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from distbfs.cli.common import STORE, open_terminal, output_options
+from distbfs.partition.memory import (
+    PartShape,
+    formula_bytes,
+    readable,
+    subgraph_bytes,
+)
+from distbfs.report.tables import print_fields, print_table, shown
+from distbfs.store.hdf5 import Store, open_store
+from distbfs.store.schema import MANIFEST_NAME
+from distbfs.types import SUBGRAPHS
+
+STATISTICS = ("largest", "mean", "deviation")
+ROWS = {
+    "vertices": "vertices",
+    "active": "normal, with edges",
+    "edges": "edges",
+    "array_bytes": "bytes in memory",
+    "file_bytes": "bytes on disk",
+}
+
+
+def shape_of(store: Store, index: int) -> PartShape:
+    """Return the counts of a part as the manifest records them."""
+    manifest, record = store.manifest, store.manifest.records[index]
+    return PartShape.recorded(
+        manifest.layout,
+        index,
+        manifest.delegates,
+        record.active,
+        record.edges,
+        record.array_bytes,
+    )
+
+
+def spread(values: Sequence[int]) -> dict[str, float]:
+    """Return how evenly a count lies on the parts; imbalance is largest over mean."""
+    mean = sum(values) / len(values)
+    return {
+        "smallest": min(values),
+        "mean": mean,
+        "largest": max(values),
+        "imbalance": max(values) / mean if mean else 1.0,
+        "total": sum(values),
+    }
+
+
+def describe(store: Store) -> dict[str, Any]:
+    """Return all that the manifest says, and what follows from it (JSON values)."""
+    manifest = store.manifest
+    shapes = [shape_of(store, index) for index in range(manifest.parts)]
+    subgraphs = [subgraph_bytes(shape) for shape in shapes]
+    per_part = [
+        {
+            "part": record.index,
+            "vertices": shape.local,
+            "active": record.active,
+            "edges": shape.stored_edges,
+            **{f"{name}_edges": record.edges[name] for name in SUBGRAPHS},
+            "subgraph_bytes": dict(size),
+            "array_bytes": record.array_bytes,
+            "file_bytes": record.file_bytes,
+        }
+        for record, shape, size in zip(manifest.records, shapes, subgraphs, strict=True)
+    ]
+    parts, n, m = manifest.parts, manifest.n, manifest.m
+    total = sum(sum(sizes.values()) for sizes in subgraphs)
+    formula = formula_bytes(n, m, parts, manifest.delegates, manifest.nn)
+    return {
+        "store": str(store.folder),
+        **manifest.summary(),
+        "shares": {name: getattr(manifest, name) / max(m, 1) for name in SUBGRAPHS},
+        "bytes": {
+            "formula": formula,
+            "subgraphs": total,
+            "subgraphs_over_formula": total / max(formula, 1),
+            "arrays": sum(record.array_bytes for record in manifest.records),
+            "files": sum(record.file_bytes for record in manifest.records)
+            + (store.folder / MANIFEST_NAME).stat().st_size,
+        },
+        "spread": {name: spread([part[name] for part in per_part]) for name in ROWS},
+        "per_part": per_part,
+    }
+
+
+def relabelling(relabel: Mapping[str, Any]) -> str:
+    """Return in words what became of the input ids."""
+    if relabel["method"] == "none":
+        return "none, ids are those of the input"
+    return f"ids permuted by a hash, seed {relabel['seed']}"
+
+
+def fields_of(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the upper half of what is shown, name by name."""
+    source = {k.replace("_", " "): v for k, v in values["source"].items()}
+    family = source.pop("family")
+    loops, repeats = shown(values["loops"]), shown(values["repeats"])
+    statistics = values["statistics"]
+    degrees = [
+        f"{name} {shown(statistics[name])}" for name in STATISTICS if name in statistics
+    ]
+    out = {
+        "store": values["store"],
+        "format version": f"{values['format_version']}, by {values['created_by']}",
+        "source": ", ".join([family, *([shown(source)] if source else [])]),
+        "relabelling": relabelling(values["relabel"]),
+        "vertices n": shown(values["n"]),
+        "stored edges m": shown(values["m"]),
+        "input tuples": f"{shown(values['tuples'])}, of them {loops} loops and "
+        f"{repeats} repeats",
+    }
+    if degrees:
+        out["degrees"] = ", ".join(degrees)
+    if "isolated" in statistics:
+        out["without edges"] = f"{shown(statistics['isolated'])} vertices"
+    share = values["delegates"] / max(values["n"], 1)
+    out["parts"] = shown(values["parts"])
+    out["threshold TH"] = shown(values["threshold"])
+    out["delegates d"] = f"{shown(values['delegates'])}, {share:.1%} of n"
+    return out
+
+
+def print_info(values: Mapping[str, Any]) -> None:
+    """Print what a store holds for people."""
+    size = values["bytes"]
+    print_fields(fields_of(values))
+    click.echo()
+    print_right(
+        ("subgraph", "edges", "of m", "bytes in memory"),
+        [
+            [
+                name,
+                shown(values[name]),
+                f"{values['shares'][name]:.1%}",
+                readable(
+                    sum(part["subgraph_bytes"][name] for part in values["per_part"])
+                ),
+            ]
+            for name in SUBGRAPHS
+        ],
+    )
+    click.echo()
+    print_right(*part_table(values["spread"], values["parts"]))
+    click.echo()
+    reason = ""
+    if values["parts"] == 1:
+        reason = "; a single part has 32-bit nn columns"
+    click.echo(
+        f"8n + 8dp + 4m + 4|Enn| gives {readable(size['formula'])}, the subgraphs take "
+        f"{readable(size['subgraphs'])} ({size['subgraphs_over_formula']:.3f} of it"
+        f"{reason})"
+    )
+
+
+def part_table(
+    spreads: Mapping[str, Mapping[str, float]], parts: int
+) -> tuple[list[str], list[list[str]]]:
+    """Return head and rows of the table of parts; a single part needs one column."""
+    keys = {"smallest": "smallest", "mean": "mean", "largest": "largest"}
+    if parts == 1:
+        keys = {}
+    heads = ["a part", *keys.values(), *(["over mean"] if keys else []), "total"]
+    rows = []
+    for name, one in spreads.items():
+        form = readable if name.endswith("bytes") else lambda x: shown(round(x))
+        ratio = [f"{one['imbalance']:.3f}"] if keys else []
+        cells = [form(one[key]) for key in keys]
+        rows.append([ROWS[name], *cells, *ratio, form(one["total"])])
+    return heads, rows
+
+
+def print_right(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table of texts with all columns but the first to the right."""
+    widths = [max(len(r[k]) for r in [columns, *rows]) for k in range(len(columns))]
+    table = [
+        [row[0], *(text.rjust(w) for text, w in zip(row[1:], widths[1:], strict=True))]
+        for row in [columns, *rows]
+    ]
+    print_table(table[0], table[1:])
+
+
+@click.command("info")
+@click.argument("store", type=STORE)
+@output_options
+def command(store: Path, json_output: bool, log_format: str) -> None:
+    """Show what STORE holds, from its manifest alone."""
+    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    values = describe(open_store(store))
+    terminal.result(values, lambda: print_info(values))

@@ -1,0 +1,370 @@
+"""``distbfs plan``: the memory per device before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from distbfs.cli.common import STORE, Terminal, open_terminal, output_options
+from distbfs.cli.info import print_right, shape_of
+from distbfs.engines.openmp.memory import bytes_needed
+from distbfs.errors import UsageError
+from distbfs.graph.build import KeyFormat
+from distbfs.graph.degrees import DegreeHistogram, merge
+from distbfs.partition import memory
+from distbfs.partition.degree import (
+    DELEGATES_PER_PART,
+    NN_SHARE,
+    expect,
+    suggest_threshold,
+)
+from distbfs.partition.memory import PartShape, readable
+from distbfs.report.tables import print_fields, shown
+from distbfs.store import safety, schema
+from distbfs.store.hdf5 import Store, open_store, read_array
+
+FILE_OVERHEAD = 16 << 10  # HDF5 headers and chunk indices of a file, about
+MOST_VERTICES = 1 << 31  # of a part that openmp searches whole
+ARRAY_ROWS = {
+    **{
+        f"{name}_{array}": (f"{name}/{array}",)
+        for name in ("nn", "nd", "dn", "dd")
+        for array in ("offsets", "columns")
+    },
+    "vertices": ("vertices",),
+    "degrees": ("degrees", "tuple_degrees"),
+    "delegates": ("delegates", "delegate_degrees"),
+    "sources": ("nd_sources", "dn_sources", "dd_sources"),
+}
+LABELS = {
+    "stored": "stored arrays",
+    "search": "search by openmp",
+    "session": "session, at most",
+    "process": "process, about",
+    "building": "building, about",
+    "disk": "on disk",
+}
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph to be planned for.
+
+    title: what it is; basis: what the counts come from; origin: of the threshold
+    shapes: of every part where ``exact``, else the mean part alone
+    files: bytes on disk of every part, or empty where there is no such store
+    """
+
+    title: str
+    basis: str
+    origin: str
+    n: int
+    m: int
+    tuples: int
+    parts: int
+    threshold: int
+    delegates: int
+    nn: int
+    exact: bool
+    shapes: Sequence[PartShape]
+    files: Sequence[int] = ()
+
+
+def stored(store: Store) -> Graph:
+    """Return a store as it is."""
+    manifest = store.manifest
+    return Graph(
+        title=str(store.folder),
+        basis="exact, from the manifest",
+        origin="that of the store",
+        n=manifest.n,
+        m=manifest.m,
+        tuples=manifest.tuples,
+        parts=manifest.parts,
+        threshold=manifest.threshold,
+        delegates=manifest.delegates,
+        nn=manifest.nn,
+        exact=True,
+        shapes=[shape_of(store, index) for index in range(manifest.parts)],
+        files=[record.file_bytes for record in manifest.records],
+    )
+
+
+def expected(
+    histogram: DegreeHistogram,
+    kronecker: tuple[int, int] | None,
+    parts: int,
+    threshold: int | None,
+    **told: Any,
+) -> Graph:
+    """Return what a graph of these degrees is expected to be in some parts.
+
+    kronecker: scale and edge factor where it is such a graph
+    """
+    origin = "suggested" if threshold is None else "given"
+    if threshold is None:
+        threshold = suggest_threshold(histogram, parts).threshold
+    separation = expect(histogram, parts, threshold)
+    nn = separation.nn_edges
+    if kronecker is not None:
+        nn = memory.expected_nn(*kronecker, threshold)
+    if not separation.delegates:
+        nn = histogram.m
+    return Graph(
+        origin=origin,
+        n=histogram.n,
+        m=histogram.m,
+        parts=parts,
+        threshold=threshold,
+        delegates=separation.delegates,
+        nn=round(nn),
+        exact=False,
+        shapes=[memory.expected_shape(histogram, parts, threshold, nn)],
+        **told,
+    )
+
+
+def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
+    """Return the degrees of a store; reads one array of each part."""
+    manifest, found = store.manifest, []
+    with terminal.progress("reading degrees", manifest.parts) as done:
+        for index, record in enumerate(manifest.records):
+            path = store.folder / schema.part_name(index)
+            specs = schema.part_specs(
+                manifest.layout, index, manifest.delegates, record.edges
+            )
+            with safety.opened(path, record.file_bytes) as file:
+                dataset = safety.check_objects(file, specs, record.file_bytes)
+                digest = record.digests["degrees"]
+                degrees = read_array(dataset["degrees"], "degrees", digest)
+            found.append(np.unique(degrees, return_counts=True))
+            done(index + 1)
+    return DegreeHistogram(*merge([(values, counts) for values, counts in found]))
+
+
+def disk_bytes(shape: PartShape) -> int:
+    """Return the bytes of the file of a part: whole chunks, each with a checksum."""
+    total = FILE_OVERHEAD
+    for size in memory.array_bytes(shape).values():
+        if size:
+            chunk = min(size, schema.CHUNK_BYTES)
+            total += -(-size // chunk) * (chunk + 4)
+    return total
+
+
+def device_bytes(graph: Graph, index: int) -> dict[str, int]:
+    """Return what one part takes on its device, item by item."""
+    shape = graph.shapes[index]
+    arrays = memory.array_bytes(shape)
+    rows = {row: sum(arrays[k] for k in keys) for row, keys in ARRAY_ROWS.items()}
+    kept, moment = memory.session_bytes(shape)
+    rows["stored"] = sum(arrays.values())
+    rows["search"] = bytes_needed(shape)
+    rows["session"] = kept + moment
+    rows["process"] = memory.PROCESS
+    needs = ("stored", "search", "session", "process")
+    rows["searching"] = sum(rows[name] for name in needs)
+    rows["building"] = memory.build_bytes(shape, graph.n, graph.tuples)
+    rows["disk"] = graph.files[index] if graph.files else disk_bytes(shape)
+    return rows
+
+
+def notes_of(graph: Graph) -> list[str]:
+    """Return what cannot be done with this number of devices."""
+    found = []
+    shape = graph.shapes[0]
+    if shape.whole and shape.local >= MOST_VERTICES:
+        found.append(
+            f"engine openmp searches up to 2^31 - 1 vertices on one device, not "
+            f"{shape.local}; use more devices"
+        )
+    try:
+        KeyFormat.for_graph(graph.n, shape.local)
+    except UsageError as error:
+        found += [] if graph.exact else [f"it cannot be built: {error}"]
+    return found
+
+
+def weigh(graph: Graph, per_host: int | None) -> dict[str, Any]:
+    """Return the plan (JSON values)."""
+    devices = [device_bytes(graph, index) for index in range(len(graph.shapes))]
+    largest = max(devices, key=lambda rows: rows["searching"])
+    every = {name: sum(rows[name] for rows in devices) for name in largest}
+    if not graph.exact:
+        every = {name: graph.parts * size for name, size in largest.items()}
+    hosted = min(per_host or graph.parts, graph.parts)
+    have, kind = memory.machine_memory()
+    host: dict[str, Any] = {"devices": hosted, "memory": have, "limit": kind}
+    for name in ("searching", "building"):
+        sizes = sorted((rows[name] for rows in devices), reverse=True)
+        need = sum(sizes[:hosted]) if graph.exact else sizes[0] * hosted
+        host |= {name: need, f"{name}_fits": need <= have}
+    allowed = DELEGATES_PER_PART * graph.n // graph.parts
+    alone = graph.parts == 1
+    return {
+        "graph": graph.title,
+        "basis": graph.basis,
+        "exact": graph.exact,
+        "devices": graph.parts,
+        "n": graph.n,
+        "m": graph.m,
+        "tuples": graph.tuples,
+        "threshold": graph.threshold,
+        "threshold_origin": graph.origin,
+        "delegates": graph.delegates,
+        "delegates_allowed": allowed,
+        "delegates_hold": graph.delegates <= allowed,
+        "nn": graph.nn,
+        "nn_allowed": None if alone else int(NN_SHARE * graph.m),
+        "nn_hold": None if alone else graph.nn <= NN_SHARE * graph.m,
+        "formula_bytes": memory.formula_bytes(
+            graph.n, graph.m, graph.parts, graph.delegates, graph.nn
+        ),
+        "mode": "whole" if graph.shapes[0].whole else "part by part",
+        "device": largest,
+        "total": every,
+        "host": host,
+        "notes": notes_of(graph),
+    }
+
+
+def print_plan(plan: Mapping[str, Any]) -> None:
+    """Print a plan for people."""
+    about = "" if plan["exact"] else "about "
+    nn = f"{about}{shown(plan['nn'])}, {plan['nn'] / max(plan['m'], 1):.1%} of m"
+    if plan["nn_hold"] is not None:
+        nn += f"; at most 10%: {'holds' if plan['nn_hold'] else 'does not hold'}"
+    delegates = f"{about}{shown(plan['delegates'])}"
+    delegates += f"; at most 4n/p = {shown(plan['delegates_allowed'])}: "
+    delegates += "holds" if plan["delegates_hold"] else "does not hold"
+    print_fields(
+        {
+            "graph": plan["graph"],
+            "figures": plan["basis"],
+            "devices p": plan["devices"],
+            "vertices n": plan["n"],
+            "stored edges m": about + shown(plan["m"]),
+            "threshold TH": f"{shown(plan['threshold'])}, {plan['threshold_origin']}",
+            "delegates d": delegates,
+            "nn edges": nn,
+            "formula": f"8n + 8dp + 4m + 4|Enn| = {readable(plan['formula_bytes'])}",
+        }
+    )
+    click.echo()
+    one = "largest device" if plan["exact"] else "a device"
+    rows = [
+        [
+            LABELS.get(name, name.replace("_", " ")),
+            readable(size),
+            readable(plan["total"][name]),
+        ]
+        for name, size in plan["device"].items()
+    ]
+    print_right(("bytes", one, "all devices"), rows)
+    click.echo()
+    host = plan["host"]
+    click.echo(
+        f"this machine: {readable(host['memory'])} ({host['limit']}), "
+        f"{host['devices']} of {plan['devices']} devices on a host"
+    )
+    for name in ("searching", "building"):
+        fits = "fits" if host[f"{name}_fits"] else "does not fit"
+        click.echo(f"  {name} needs {readable(host[name])}: {fits}")
+    for note in plan["notes"]:
+        click.echo(f"note: {note}")
+
+
+def planned(
+    terminal: Terminal,
+    store: Path | None,
+    scale: int | None,
+    edge_factor: int,
+    devices: int | None,
+    threshold: int | None,
+) -> Graph:
+    """Return the graph that the options name; reads a store where it must."""
+    if store is None:
+        size = (int(scale or 0), edge_factor)
+        return expected(
+            memory.expected_degrees(*size),
+            size,
+            devices or terminal.world.size,
+            threshold,
+            title=f"kronecker, scale {scale}, edge factor {edge_factor}",
+            basis="expected, nothing was generated",
+            tuples=edge_factor << size[0],
+        )
+    opened = open_store(store)
+    manifest, source = opened.manifest, opened.manifest.source
+    same = devices in (None, manifest.parts)
+    if same and threshold in (None, manifest.threshold):
+        return stored(opened)
+    kronecker = None
+    if source["family"] == "kronecker":
+        kronecker = (source["scale"], source["edge_factor"])
+    return expected(
+        degrees_of(opened, terminal),
+        kronecker,
+        devices or manifest.parts,
+        threshold,
+        title=f"{store}, in other parts",
+        basis="expected from the degrees of the store",
+        tuples=manifest.tuples,
+    )
+
+
+@click.command("plan")
+@click.argument("store", type=STORE, required=False)
+@click.option(
+    "--scale", "-s", type=click.IntRange(1, 48), help="A Kronecker graph's scale."
+)
+@click.option(
+    "--edge-factor",
+    type=click.IntRange(1, 4096),
+    help="Tuples per vertex of the Kronecker graph.  [16]",
+)
+@click.option(
+    "--devices",
+    "-p",
+    type=click.IntRange(1),
+    help="Devices; default: the parts of STORE, or one a rank.",
+)
+@click.option(
+    "--threshold",
+    "-t",
+    type=click.IntRange(0),
+    help="Degree threshold TH; default: that of STORE, or suggested.",
+)
+@click.option(
+    "--devices-per-host", type=click.IntRange(1), help="Devices a host.  [all]"
+)
+@output_options
+def command(
+    store: Path | None,
+    scale: int | None,
+    edge_factor: int | None,
+    devices: int | None,
+    threshold: int | None,
+    devices_per_host: int | None,
+    json_output: bool,
+    log_format: str,
+) -> None:
+    """Show the memory per device before anything is loaded.
+
+    Of STORE, exactly, or of a Kronecker graph that is not there yet, as expected.
+    """
+    if (store is None) == (scale is None):
+        raise UsageError("give either a STORE or --scale")
+    if store is not None and edge_factor is not None:
+        raise UsageError("--edge-factor goes with --scale; a STORE has its edges")
+    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    if terminal.world.rank:
+        return
+    graph = planned(terminal, store, scale, edge_factor or 16, devices, threshold)
+    plan = weigh(graph, devices_per_host)
+    terminal.result(plan, lambda: print_plan(plan))

@@ -1,0 +1,61 @@
+"""What the searches of this folder allocate besides the part, before there is one.
+
+Counted array by array as ``OpenMPWhole`` (method fast) and ``OpenMPPart`` make them;
+each array begins on a cache line, which may add 64 bytes.
+"""
+
+from __future__ import annotations
+
+from distbfs.graph.csr import index_dtype
+from distbfs.partition.memory import PartShape
+from distbfs.partition.part import mask_words
+
+
+def bytes_needed(shape: PartShape, *, parents: bool = True) -> int:
+    """Return the bytes of a search, kept from search to search.
+
+    One part without delegates is searched whole, any other level by level.
+    """
+    if shape.whole:
+        return whole_bytes(shape, parents=parents)
+    return part_bytes(shape, parents=parents)
+
+
+def whole_bytes(shape: PartShape, *, parents: bool) -> int:
+    """Return the bytes of an ``OpenMPWhole``."""
+    words = mask_words(shape.active)
+    results = (4 + 4 * parents) * shape.local  # level, parent
+    numbers = 4 * shape.local
+    per_slot = 4 + 4 + 1 + 4  # first, vertices, marks, found_by
+    masks = 2 * 8 * words  # visited, next
+    queues = 2 * 4 * shape.active
+    return results + numbers + per_slot * 64 * words + masks + queues
+
+
+def part_bytes(shape: PartShape, *, parents: bool) -> int:
+    """Return the bytes of an ``OpenMPPart``, bins of a level left out."""
+    words, delegate_words = mask_words(shape.active), mask_words(shape.delegates)
+    results = (4 + 8 * parents) * shape.local  # level, parent by local id
+    per_slot = 4 + 8 + 4  # level, parent, first
+    masks = 8 * (5 * words + 4 * delegate_words)
+    dirty = 2 * 4 * words
+    delegates = (4 + 8) * shape.delegates  # level, parent
+    owned = 2 * 8 * shape.owned
+    delivered = 4 * shape.active
+    copies = widened_bytes(shape)
+    slots = per_slot * 64 * words
+    return results + slots + masks + dirty + delegates + owned + delivered + copies
+
+
+def widened_bytes(shape: PartShape) -> int:
+    """Return the bytes of 64-bit copies of offsets: all are wide where one is."""
+    rows = {
+        "nn": shape.local,
+        "nd": shape.local,
+        "dn": shape.delegates,
+        "dd": shape.delegates,
+    }
+    narrow = [k for k, e in shape.edges.items() if index_dtype(e)(0).itemsize == 4]
+    if len(narrow) == len(rows):
+        return 0
+    return sum(8 * (rows[name] + 1) for name in narrow)

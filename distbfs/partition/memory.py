@@ -1,0 +1,264 @@
+"""How many bytes a part takes, before there is one.
+
+Array sizes follow from a handful of counts (``PartShape``): exact where they come from
+a manifest, expected where they come from a degree histogram.  What is not an array of
+the graph (building, sessions) is counted from the statements that allocate; such
+figures are estimates, and the names of the constants say what of.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from distbfs.generate.expected import WIDE, class_means, expected_histogram
+from distbfs.generate.kronecker import INITIATOR
+from distbfs.graph.csr import index_dtype
+from distbfs.graph.degrees import DegreeHistogram
+from distbfs.partition.layout import Layout
+from distbfs.partition.part import mask_words
+from distbfs.types import SUBGRAPHS
+
+# bytes at the peak of a build: graph.build.cut, then Distributor._separate
+RAW_KEY = 34  # keys 8, first 1, row 8, its part and column 8 + 8, loop 1
+STORED_EDGE = 18  # columns 8, target 4, source 4, two masks
+NN_EDGE = 64  # eight arrays of 8 while numbers are asked for
+DD_EDGE = 62  # ends and their degrees 32, halves 8, keys 16, columns 4
+VERTEX = 64  # degrees, ends of tuples, numbering, offsets of this part
+INDEXED_VERTEX = 4  # of the whole graph, up to DENSE_VERTICES (DelegateIndex)
+DENSE_VERTICES = 1 << 30
+PROCESS = 96 << 20  # interpreter, libraries, chunks of tuples under way
+
+# bytes of a session besides engine and parts (search.session, search.driver)
+MAPPED_VERTEX = 16  # BlockMap, kept
+MAPPING_VERTEX = 40  # BlockMap, while it is made
+NUMBERED_VERTEX = 4  # Driver: local id -> number
+LOOKED_UP_DELEGATE = 128  # Driver: a dictionary with an entry a delegate
+FINISHED_DELEGATE = 96  # ParentFinder, while delegates get their parents
+MESSAGE_NN_EDGE = 8  # at most 4 on its way out, 4 on its way in
+
+CGROUP = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True)
+class PartShape:
+    """The counts that the sizes of the arrays of one part follow from.
+
+    parts: of the whole graph; local: vertices served; active: normal ones with edges
+    delegates: d of the whole graph; owned: those among them that this part serves
+    edges: stored directed edges by subgraph; nd_sources: rows of nd with edges
+    """
+
+    parts: int
+    local: int
+    active: int
+    delegates: int
+    owned: int
+    edges: Mapping[str, int]
+    nd_sources: int
+
+    @classmethod
+    def recorded(
+        cls,
+        layout: Layout,
+        index: int,
+        delegates: int,
+        active: int,
+        edges: Mapping[str, int],
+        every_byte: int,
+    ) -> PartShape:
+        """Return the shape of a part that a manifest describes.
+
+        every_byte: of all its arrays; what the other counts do not explain is
+        ``nd_sources``.  ``owned`` is the mean over the parts.
+        """
+        local, owned = layout.local_count(index), -(-delegates // layout.parts)
+        shape = cls(layout.parts, local, active, delegates, owned, edges, 0)
+        rest = every_byte - sum(array_bytes(shape).values())
+        return replace(shape, nd_sources=max(rest, 0) // 4)
+
+    @property
+    def stored_edges(self) -> int:
+        """Edges of the four subgraphs."""
+        return sum(self.edges.values())
+
+    @property
+    def whole(self) -> bool:
+        """Whether the part is the whole graph without delegates."""
+        return self.parts == 1 and not self.delegates
+
+
+def array_bytes(shape: PartShape) -> dict[str, int]:
+    """Return the bytes of every stored array of a part, by dataset name."""
+    rows = {"nn": shape.local, "nd": shape.local}
+    out = {}
+    for name in SUBGRAPHS:
+        count = shape.edges[name]
+        offset = np.dtype(index_dtype(count)).itemsize
+        column = 8 if name == "nn" and shape.parts > 1 else 4
+        out[f"{name}/offsets"] = (rows.get(name, shape.delegates) + 1) * offset
+        out[f"{name}/columns"] = count * column
+    out["delegates"] = out["delegate_degrees"] = 8 * shape.delegates
+    out["nd_sources"] = 4 * shape.nd_sources
+    out["dn_sources"] = out["dd_sources"] = 8 * mask_words(shape.delegates)
+    out["vertices"] = 4 * shape.local
+    out["degrees"] = out["tuple_degrees"] = 8 * shape.local
+    return out
+
+
+def subgraph_bytes(shape: PartShape) -> dict[str, int]:
+    """Return the bytes of each subgraph, closing offsets included."""
+    sizes = array_bytes(shape)
+    return {
+        name: sizes[f"{name}/offsets"] + sizes[f"{name}/columns"] for name in SUBGRAPHS
+    }
+
+
+def formula_bytes(n: int, m: int, parts: int, delegates: int, nn: int) -> int:
+    """Return what Table I (Pan et al. 2018) gives: 8n + 8dp + 4m + 4|Enn|."""
+    return 8 * n + 8 * delegates * parts + 4 * m + 4 * nn
+
+
+def build_bytes(shape: PartShape, n: int, tuples: int) -> int:
+    """Estimate the peak of a rank that builds this part alone.
+
+    n, tuples: of the whole graph.  The largest of three moments counts: cutting the
+    sorted raw keys into rows, asking for the numbers of nn columns, turning dd round.
+    """
+    raw = 2 * tuples / shape.parts
+    fixed = VERTEX * shape.local + PROCESS
+    moments = [RAW_KEY * raw]
+    if not shape.whole:
+        edges = shape.edges
+        fixed += INDEXED_VERTEX * n if n <= DENSE_VERTICES else 0
+        every = STORED_EDGE * shape.stored_edges
+        moments.append(every + NN_EDGE * edges["nn"])
+        made = 8 * (edges["nn"] + edges["nd"])
+        moments.append(every + DD_EDGE * edges["dd"] + made)
+    return math.ceil(max(moments)) + fixed
+
+
+def session_bytes(shape: PartShape) -> tuple[int, int]:
+    """Estimate (kept, for a moment) of a session with this part, without engine."""
+    kept, moment = MAPPED_VERTEX * shape.local, MAPPING_VERTEX * shape.local
+    if not shape.whole:
+        kept += NUMBERED_VERTEX * shape.local + LOOKED_UP_DELEGATE * shape.delegates
+        kept += 2 * 8 * mask_words(shape.delegates)
+        kept += MESSAGE_NN_EDGE * shape.edges["nn"]
+        moment = max(moment, FINISHED_DELEGATE * shape.delegates)
+    return kept, moment
+
+
+def expected_degrees(scale: int, edge_factor: int) -> DegreeHistogram:
+    """Return the expected degrees of a Kronecker graph in whole vertices."""
+    degrees, vertices = expected_histogram(scale, edge_factor)
+    below = np.round(np.cumsum(vertices)).astype(np.int64)
+    below[-1] = 1 << scale
+    counts = np.diff(below, prepend=0)
+    some = counts > 0
+    return DegreeHistogram(degrees[some], counts[some])
+
+
+def expected_nn(scale: int, edge_factor: int, threshold: int) -> float:
+    """Return the expected nn edges of a Kronecker graph.
+
+    Over pairs of vertex classes (see ``generate.expected``): the expected distinct
+    edges between them times the chance that both ends are normal.  An end of an edge
+    has one neighbour more than the Poisson number of the others.
+    """
+    a, b, c, d = INITIATOR
+    tuples = float(edge_factor) * 2.0**scale
+    sizes, means = class_means(scale, edge_factor)
+    normal = np.array([poisson_below(mean, threshold) for mean in means.tolist()])
+    total = 0.0
+    for k in range(scale + 1):
+        zeros = np.arange(scale - k + 1)
+        ways = np.array([float(math.comb(scale - k, z)) for z in zeros.tolist()])
+        for ones in range(k + 1):
+            chance = d**ones * c ** (k - ones) * b**zeros * a ** (scale - k - zeros)
+            edges = ways * math.comb(k, ones) * -np.expm1(-2 * tuples * chance)
+            total += float(sizes[k] * normal[k] * (edges * normal[ones + zeros]).sum())
+    return total
+
+
+def poisson_below(mean: float, limit: int) -> float:
+    """Return the chance that a Poisson number is below ``limit``."""
+    if mean > WIDE or mean == 0:
+        return float(mean < limit)
+    reach = min(limit, round(mean + 8 * math.sqrt(mean) + 20))
+    k = np.arange(reach)
+    logs = np.cumsum(np.log(np.maximum(k, 1)))
+    return min(float(np.exp(k * math.log(mean) - mean - logs).sum()), 1.0)
+
+
+def expected_shape(
+    histogram: DegreeHistogram, parts: int, threshold: int, nn_edges: float
+) -> PartShape:
+    """Return the mean part of a graph, rounded up.
+
+    nn_edges: expected nn edges of the whole graph.  Raises UsageError where a part
+    would serve too many vertices.
+    """
+    n, m, d = histogram.n, histogram.m, histogram.above(threshold)
+    local = Layout(n, parts).local_count(0)
+    normal = histogram.degrees <= threshold
+    ends = int((histogram.degrees[normal] * histogram.counts[normal]).sum())
+    active = int(histogram.counts[normal & (histogram.degrees > 0)].sum())
+    nn = min(nn_edges, ends) if d else ends
+    nd = ends - nn
+    edges = {"nn": nn, "nd": nd, "dn": nd, "dd": m - ends - nd}
+    return PartShape(
+        parts=parts,
+        local=local,
+        active=-(-active // parts),
+        delegates=d,
+        owned=-(-d // parts),
+        edges={k: math.ceil(max(e, 0) / parts) for k, e in edges.items()},
+        nd_sources=-(-active // parts) if nd else 0,
+    )
+
+
+def machine_memory() -> tuple[int, str]:
+    """Return (bytes that this process may use, "physical" or "cgroup limit")."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = min(_cgroup_limits(), default=physical)
+    return (limit, "cgroup limit") if limit < physical else (physical, "physical")
+
+
+def _cgroup_limits() -> list[int]:
+    """Return the limits on the way from this process's control group to the root."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        _, controllers, place = line.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        base = CGROUP / controllers
+        name = "memory.limit_in_bytes" if controllers else "memory.max"
+        folder = base / place.strip("/")
+        for one in (folder, *folder.parents):
+            if not one.is_relative_to(base):
+                break
+            try:
+                text = (one / name).read_text(encoding="utf-8").strip()
+            except OSError:
+                continue
+            found += [int(text)] if text.isdigit() else []
+    return found
+
+
+def readable(count: float) -> str:
+    """Return a number of bytes for people, as "12.3 MiB"."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} PiB"
