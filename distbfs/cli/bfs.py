@@ -20,10 +20,10 @@ from distbfs.cli.common import (
     open_terminal,
     output_options,
     search_options,
+    stop_requests,
 )
 from distbfs.cli.loading import engine_line, load_session
 from distbfs.errors import InputError, UsageError
-from distbfs.exchange.signals import StopFlag
 from distbfs.report.tables import print_table
 from distbfs.search.output import ResultFile
 from distbfs.search.session import Outcome, Session
@@ -183,8 +183,7 @@ def command(
     sources = read_sources(given, sources_file, manifest.n)
     options = make_search_options(world, **choices)
     with ExitStack() as stack:
-        # to the very end: one request may arrive again through the launcher
-        stop = stack.enter_context(StopFlag())
+        stop = stack.enter_context(stop_requests())
         result, done = open_result(
             terminal, stack, output, opened, sources, options.parents, force
         )
@@ -206,15 +205,14 @@ def command(
                 done[row] = True
                 tick(int(done.sum()))
         session.close()
-        if result is not None:
-            result.close()
-            if done.all():
-                result.finish()
+        if done.all() and result is not None:
+            result.finish()
         if not done.all():
             LOG.warning(
-                "stopped on request after %d of %d searches; the same command goes on",
+                "stopped on request after %d of %d searches%s",
                 done.sum(),
                 len(done),
+                "; the same command goes on" if output is not None else "",
             )
         values = {
             "store": str(store),

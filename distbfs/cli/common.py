@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,6 +21,7 @@ import numpy as np
 from distbfs import registry
 from distbfs.device.cc import thread_count
 from distbfs.errors import InputError
+from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
 from distbfs.options import BuildOptions, SearchOptions
 
@@ -92,6 +95,27 @@ def open_terminal(*, json_output: bool, log_format: str) -> Terminal:
     LOG.propagate = False
     LOG.setLevel(logging.INFO)
     return Terminal(world, json_output, log_format)
+
+
+@contextmanager
+def stop_requests() -> Iterator[StopFlag]:
+    """Yield what notes SIGTERM and SIGUSR1, for all of a command.
+
+    One request can arrive twice, directly and through the launcher; after the first
+    such signals are ignored until the process has ended, so that it ends with 0.
+    """
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        # what StopFlag goes back to: no moment is left in which a signal kills
+        before = {x: signal.signal(x, signal.SIG_IGN) for x in STOP_SIGNALS}
+    stop = StopFlag()
+    try:
+        with stop:
+            yield stop
+    finally:
+        if not stop.requested:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def open_records(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 import numpy as np
@@ -18,9 +19,11 @@ from distbfs.cli.common import (
     build_options,
     make_build_options,
     make_search_options,
+    open_records,
     open_terminal,
     output_options,
     search_options,
+    stop_requests,
 )
 from distbfs.cli.loading import engine_line, load_session
 from distbfs.errors import UsageError, ValidationError
@@ -82,7 +85,9 @@ def from_store(terminal: Terminal, path: Path, options: SearchOptions) -> Prepar
     original = told["family"] == "kronecker"
     source: TupleSource = StoreTuples(store)
     if original:
-        source = Kronecker(told["scale"], told["edge_factor"], told["seed"])
+        source = Kronecker(
+            told["scale"], told["edge_factor"], told["seed"], options.threads
+        )
     facts: dict[str, Any] = {
         "scale": max(manifest.n - 1, 1).bit_length(),
         "edgefactor": round(manifest.tuples / max(manifest.n, 1)),
@@ -146,55 +151,58 @@ def command(
     terminal = open_terminal(json_output=json_output, log_format=log_format)
     world = terminal.world
     options = make_search_options(world, **choices)
-    if graph is not None:
-        session, source, exact, facts = from_store(terminal, graph, options)
-    else:
-        build = make_build_options(
-            threshold=threshold, pass_gib=pass_gib, permute_seed=None
+    with ExitStack() as stack:
+        stop = stack.enter_context(stop_requests())
+        log = open_records(terminal, stack, records)
+        if graph is not None:
+            session, source, exact, facts = from_store(terminal, graph, options)
+        else:
+            build = make_build_options(
+                threshold=threshold, pass_gib=pass_gib, permute_seed=None
+            )
+            tuples = Kronecker(int(scale or 0), edge_factor, seed, options.threads)
+            session, source, exact, facts = from_tuples(
+                terminal, tuples, parts or world.size, build, options
+            )
+        terminal.say(engine_line(session))
+        chosen = choose_roots(session.layout.n, roots, seed, session.connected)
+        if not len(chosen):
+            raise ValidationError("no vertex has a neighbour besides itself: no search")
+        cost = ParentShare()
+        with terminal.progress("searching", len(chosen)) as tick:
+            searches = run_searches(
+                session,
+                source,
+                chosen,
+                exact=exact,
+                check=not skip_validation,
+                stop=lambda: stop.agreed(world),
+                report=counter(cost, tick),
+            )
+        if len(searches) < len(chosen):
+            LOG.warning(
+                "stopped on request after %d of %d searches", len(searches), len(chosen)
+            )
+        if records is not None:
+            write_level_records(session, [x.root for x in searches], log, stop)
+        session.close()
+        if not searches:
+            return 0
+        notes = facts.pop("notes")
+        if cost.text():
+            notes["parents"] = cost.text()
+        figures = reports.BenchmarkFigures(
+            **facts,
+            processes=world.size,
+            searches=searches,
+            engine=engine_line(session).removeprefix("engine "),
+            parts=session.layout.parts,
+            parents=options.parents,
+            versions={**versions(), "mpi": str(world.describe()["library"])},
+            machine={**machine(), "hosts": world.describe()["hosts"]},
+            notes=notes,
         )
-        tuples = Kronecker(int(scale or 0), edge_factor, seed, options.threads)
-        session, source, exact, facts = from_tuples(
-            terminal, tuples, parts or world.size, build, options
-        )
-    terminal.say(engine_line(session))
-    chosen = choose_roots(session.layout.n, roots, seed, session.connected)
-    if not len(chosen):
-        raise ValidationError("no vertex has a neighbour besides itself: no search")
-    cost = ParentShare()
-    with terminal.progress("searching", len(chosen)) as tick, StopFlag() as stop:
-        searches = run_searches(
-            session,
-            source,
-            chosen,
-            exact=exact,
-            check=not skip_validation,
-            stop=lambda: stop.agreed(world),
-            report=counter(cost, tick),
-        )
-    if len(searches) < len(chosen):
-        LOG.warning(
-            "stopped on request after %d of %d searches", len(searches), len(chosen)
-        )
-    if records is not None:
-        write_level_records(session, [x.root for x in searches], records)
-    session.close()
-    if not searches:
-        return 0
-    notes = facts.pop("notes")
-    if cost.text():
-        notes["parents"] = cost.text()
-    figures = reports.BenchmarkFigures(
-        **facts,
-        processes=world.size,
-        searches=searches,
-        engine=engine_line(session).removeprefix("engine "),
-        parts=session.layout.parts,
-        parents=options.parents,
-        versions={**versions(), "mpi": str(world.describe()["library"])},
-        machine={**machine(), "hosts": world.describe()["hosts"]},
-        notes=notes,
-    )
-    return print_report(terminal, figures, session)
+        return print_report(terminal, figures, session)
 
 
 def counter(
@@ -212,15 +220,19 @@ def counter(
     return count
 
 
-def write_level_records(session: Session, roots: list[int], path: Path) -> None:
-    """Search from each root once more and write its levels as JSON lines."""
-    lines = [
-        json.dumps({"root": root, **record})
-        for root in roots
-        for record in session.search(root, records=True).records
-    ]
-    if session.world.rank == 0:
-        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+def write_level_records(
+    session: Session, roots: list[int], file: TextIO | None, stop: StopFlag
+) -> None:
+    """Search from each root once more and write its levels as JSON lines.
+
+    Collective; rank 0 has the file.  A request to stop ends it too.
+    """
+    for root in roots:
+        if stop.agreed(session.world):
+            return
+        found = session.search(root, records=True).records
+        if file is not None:
+            file.writelines(json.dumps({"root": root, **x}) + "\n" for x in found)
 
 
 def print_report(

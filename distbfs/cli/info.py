@@ -60,7 +60,7 @@ def describe(store: Store) -> dict[str, Any]:
     manifest = store.manifest
     shapes = [shape_of(store, index) for index in range(manifest.parts)]
     subgraphs = [subgraph_bytes(shape) for shape in shapes]
-    per_part = [
+    per_part: list[dict[str, Any]] = [
         {
             "part": record.index,
             "vertices": shape.local,

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
-from distbfs.cli.common import STORE, Terminal, open_terminal, output_options
-from distbfs.cli.info import print_right, shape_of
+from distbfs.cli.common import STORE, open_terminal, output_options
+from distbfs.cli.info import print_right
+from distbfs.cli.planning import Graph, of_kronecker, of_store
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import UsageError
 from distbfs.graph.build import KeyFormat
-from distbfs.graph.degrees import DegreeHistogram, merge
 from distbfs.partition import memory
-from distbfs.partition.degree import (
-    DELEGATES_PER_PART,
-    NN_SHARE,
-    expect,
-    suggest_threshold,
-)
+from distbfs.partition.degree import DELEGATES_PER_PART, NN_SHARE
 from distbfs.partition.memory import PartShape, readable
 from distbfs.report.tables import print_fields, shown
-from distbfs.store import safety, schema
-from distbfs.store.hdf5 import Store, open_store, read_array
+from distbfs.store import schema
 
-FILE_OVERHEAD = 16 << 10  # HDF5 headers and chunk indices of a file, about
+FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about
+CHUNK_OVERHEAD = 20  # checksum and place of a chunk
 MOST_VERTICES = 1 << 31  # of a part that openmp searches whole
 ARRAY_ROWS = {
     **{
@@ -41,6 +34,7 @@ ARRAY_ROWS = {
     "delegates": ("delegates", "delegate_degrees"),
     "sources": ("nd_sources", "dn_sources", "dd_sources"),
 }
+GROUPS = ("stored", "building")
 LABELS = {
     "stored": "stored arrays",
     "search": "search by openmp",
@@ -51,109 +45,13 @@ LABELS = {
 }
 
 
-@dataclass(frozen=True)
-class Graph:
-    """A graph to be planned for.
-
-    title: what it is; basis: what the counts come from; origin: of the threshold
-    shapes: of every part where ``exact``, else the mean part alone
-    files: bytes on disk of every part, or empty where there is no such store
-    """
-
-    title: str
-    basis: str
-    origin: str
-    n: int
-    m: int
-    tuples: int
-    parts: int
-    threshold: int
-    delegates: int
-    nn: int
-    exact: bool
-    shapes: Sequence[PartShape]
-    files: Sequence[int] = ()
-
-
-def stored(store: Store) -> Graph:
-    """Return a store as it is."""
-    manifest = store.manifest
-    return Graph(
-        title=str(store.folder),
-        basis="exact, from the manifest",
-        origin="that of the store",
-        n=manifest.n,
-        m=manifest.m,
-        tuples=manifest.tuples,
-        parts=manifest.parts,
-        threshold=manifest.threshold,
-        delegates=manifest.delegates,
-        nn=manifest.nn,
-        exact=True,
-        shapes=[shape_of(store, index) for index in range(manifest.parts)],
-        files=[record.file_bytes for record in manifest.records],
-    )
-
-
-def expected(
-    histogram: DegreeHistogram,
-    kronecker: tuple[int, int] | None,
-    parts: int,
-    threshold: int | None,
-    **told: Any,
-) -> Graph:
-    """Return what a graph of these degrees is expected to be in some parts.
-
-    kronecker: scale and edge factor where it is such a graph
-    """
-    origin = "suggested" if threshold is None else "given"
-    if threshold is None:
-        threshold = suggest_threshold(histogram, parts).threshold
-    separation = expect(histogram, parts, threshold)
-    nn = separation.nn_edges
-    if kronecker is not None:
-        nn = memory.expected_nn(*kronecker, threshold)
-    if not separation.delegates:
-        nn = histogram.m
-    return Graph(
-        origin=origin,
-        n=histogram.n,
-        m=histogram.m,
-        parts=parts,
-        threshold=threshold,
-        delegates=separation.delegates,
-        nn=round(nn),
-        exact=False,
-        shapes=[memory.expected_shape(histogram, parts, threshold, nn)],
-        **told,
-    )
-
-
-def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
-    """Return the degrees of a store; reads one array of each part."""
-    manifest, found = store.manifest, []
-    with terminal.progress("reading degrees", manifest.parts) as done:
-        for index, record in enumerate(manifest.records):
-            path = store.folder / schema.part_name(index)
-            specs = schema.part_specs(
-                manifest.layout, index, manifest.delegates, record.edges
-            )
-            with safety.opened(path, record.file_bytes) as file:
-                dataset = safety.check_objects(file, specs, record.file_bytes)
-                digest = record.digests["degrees"]
-                degrees = read_array(dataset["degrees"], "degrees", digest)
-            found.append(np.unique(degrees, return_counts=True))
-            done(index + 1)
-    return DegreeHistogram(*merge([(values, counts) for values, counts in found]))
-
-
 def disk_bytes(shape: PartShape) -> int:
-    """Return the bytes of the file of a part: whole chunks, each with a checksum."""
+    """Return the bytes of the file of a part: whole chunks and what HDF5 adds."""
     total = FILE_OVERHEAD
     for size in memory.array_bytes(shape).values():
         if size:
             chunk = min(size, schema.CHUNK_BYTES)
-            total += -(-size // chunk) * (chunk + 4)
+            total += -(-size // chunk) * (chunk + CHUNK_OVERHEAD)
     return total
 
 
@@ -169,7 +67,7 @@ def device_bytes(graph: Graph, index: int) -> dict[str, int]:
     rows["process"] = memory.PROCESS
     needs = ("stored", "search", "session", "process")
     rows["searching"] = sum(rows[name] for name in needs)
-    rows["building"] = memory.build_bytes(shape, graph.n, graph.tuples)
+    rows["building"] = memory.build_bytes(shape, graph.tuples)
     rows["disk"] = graph.files[index] if graph.files else disk_bytes(shape)
     return rows
 
@@ -228,6 +126,7 @@ def weigh(graph: Graph, per_host: int | None) -> dict[str, Any]:
         "mode": "whole" if graph.shapes[0].whole else "part by part",
         "device": largest,
         "total": every,
+        "building_basis": memory.build_basis(),
         "host": host,
         "notes": notes_of(graph),
     }
@@ -257,14 +156,12 @@ def print_plan(plan: Mapping[str, Any]) -> None:
     )
     click.echo()
     one = "largest device" if plan["exact"] else "a device"
-    rows = [
-        [
-            LABELS.get(name, name.replace("_", " ")),
-            readable(size),
-            readable(plan["total"][name]),
-        ]
-        for name, size in plan["device"].items()
-    ]
+    rows = []
+    for name, size in plan["device"].items():
+        if name in GROUPS:
+            rows.append([""] * 3)
+        label = LABELS.get(name, name.replace("_", " "))
+        rows.append([label, readable(size), readable(plan["total"][name])])
     print_right(("bytes", one, "all devices"), rows)
     click.echo()
     host = plan["host"]
@@ -275,47 +172,9 @@ def print_plan(plan: Mapping[str, Any]) -> None:
     for name in ("searching", "building"):
         fits = "fits" if host[f"{name}_fits"] else "does not fit"
         click.echo(f"  {name} needs {readable(host[name])}: {fits}")
+    click.echo(f"building is the {plan['building_basis']}")
     for note in plan["notes"]:
         click.echo(f"note: {note}")
-
-
-def planned(
-    terminal: Terminal,
-    store: Path | None,
-    scale: int | None,
-    edge_factor: int,
-    devices: int | None,
-    threshold: int | None,
-) -> Graph:
-    """Return the graph that the options name; reads a store where it must."""
-    if store is None:
-        size = (int(scale or 0), edge_factor)
-        return expected(
-            memory.expected_degrees(*size),
-            size,
-            devices or terminal.world.size,
-            threshold,
-            title=f"kronecker, scale {scale}, edge factor {edge_factor}",
-            basis="expected, nothing was generated",
-            tuples=edge_factor << size[0],
-        )
-    opened = open_store(store)
-    manifest, source = opened.manifest, opened.manifest.source
-    same = devices in (None, manifest.parts)
-    if same and threshold in (None, manifest.threshold):
-        return stored(opened)
-    kronecker = None
-    if source["family"] == "kronecker":
-        kronecker = (source["scale"], source["edge_factor"])
-    return expected(
-        degrees_of(opened, terminal),
-        kronecker,
-        devices or manifest.parts,
-        threshold,
-        title=f"{store}, in other parts",
-        basis="expected from the degrees of the store",
-        tuples=manifest.tuples,
-    )
 
 
 @click.command("plan")
@@ -365,6 +224,10 @@ def command(
     terminal = open_terminal(json_output=json_output, log_format=log_format)
     if terminal.world.rank:
         return
-    graph = planned(terminal, store, scale, edge_factor or 16, devices, threshold)
+    if store is not None:
+        graph = of_store(terminal, store, devices, threshold)
+    else:
+        parts = devices or terminal.world.size
+        graph = of_kronecker(int(scale or 0), edge_factor or 16, parts, threshold)
     plan = weigh(graph, devices_per_host)
     terminal.result(plan, lambda: print_plan(plan))

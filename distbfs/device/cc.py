@@ -92,7 +92,8 @@ def source_closure(source: Path) -> list[Path]:
             continue
         found.append(path)
         names = INCLUDE.findall(path.read_text(encoding="utf-8"))
-        waiting += [(path.parent / name).resolve() for name in names]
+        headers = [(path.parent / name).resolve() for name in names]
+        waiting += [header for header in headers if header.is_file()]
     return found
 
 
@@ -137,12 +138,15 @@ def compile_to(
                 Path(name).chmod(0o700)
                 Path(name).replace(target)
                 return
-            message = message or done.stderr.strip()
-    except (OSError, subprocess.TimeoutExpired) as error:
+            message = done.stderr.strip() or f"exit code {done.returncode}"
+    except subprocess.TimeoutExpired:
+        message = f"not done after {COMPILE_SECONDS} s"
+    except OSError as error:
         message = str(error)
     finally:
         Path(name).unlink(missing_ok=True)
-    first = next((x for x in message.splitlines() if "error" in x), message[:200])
+    lines = message.splitlines()
+    first = next((line for line in lines if "error:" in line), lines[0])
     raise CompilerMissing(f"{find_compiler()} cannot compile {source.name}: {first}")
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from distbfs.errors import InputError, UsageError
+from distbfs.graph.csr import SLICE, add_counts
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, Ids, TupleSource, World, slice_bounds
 
@@ -110,7 +111,7 @@ def rounds(source: TupleSource, world: World) -> Iterator[tuple[Ids, Ids]]:
 
 
 def joined(source: TupleSource, start: int, stop: int) -> tuple[Ids, Ids]:
-    """Return a slice of the tuples; a source may reuse a chunk's arrays for the next."""
+    """Return a slice of the tuples; a source may use a chunk's arrays again."""
     size = stop - start
     u, v = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     at = 0
@@ -209,25 +210,37 @@ def cut(
     group: Sequence[int],
     local: int,
 ) -> dict[int, Rows]:
-    """Cut sorted keys into the rows of each part, without loops and repeats."""
-    first = np.ones(len(keys), dtype=bool)
-    np.not_equal(keys[1:], keys[:-1], out=first[1:])
+    """Cut sorted keys into the rows of each part, without loops and repeats.
+
+    The columns are written over the keys.
+    """
     out = {}
     for slot, device in enumerate(group):
         part = device * ranks + rank
         count = (n - part + parts - 1) // parts if part < n else 0
         low, high = form.find(keys, slot * local), form.find(keys, (slot + 1) * local)
-        mine, fresh = keys[low:high], first[low:high]
-        row = form.row(mine) - slot * local
-        loop = row * parts + part == form.column(mine)
-        ends = np.bincount(row, minlength=count)
-        ends += np.bincount(row[loop], minlength=count)
-        fresh &= ~loop
-        loops = int(loop.sum())
-        mine = mine[fresh]
-        degrees = np.bincount(row[fresh], minlength=count)
-        del row, loop, fresh
+        mine = keys[low:high]
+        kept = loops = 0
+        ends = np.zeros(count, dtype=np.int64)
+        degrees = np.zeros(count, dtype=np.int64)
+        before = None
+        for start in range(0, len(mine), SLICE):
+            piece = mine[start : start + SLICE].copy()
+            fresh = np.ones(len(piece), dtype=bool)
+            np.not_equal(piece[1:], piece[:-1], out=fresh[1:])
+            fresh[0] = before != piece[0]
+            before = piece[-1]
+            row, column = form.row(piece) - slot * local, form.column(piece)
+            loop = row * parts + part == column
+            add_counts(ends, row)
+            add_counts(ends, row[loop])
+            fresh &= ~loop
+            loops += int(loop.sum())
+            add_counts(degrees, row[fresh])
+            found = column[fresh]
+            mine[kept : kept + len(found)] = found
+            kept += len(found)
         offsets = np.zeros(count + 1, dtype=np.int64)
         np.cumsum(degrees, out=offsets[1:])
-        out[part] = Rows(offsets, form.column(mine), ends.astype(np.int64), loops)
+        out[part] = Rows(offsets, mine[:kept].view(np.int64), ends, loops)
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +10,33 @@ import numpy as np
 from distbfs.errors import InputError
 from distbfs.types import Array
 
+SLICE = 1 << 21  # edges that are looked at in one piece
+
 
 def index_dtype(largest: int) -> type[np.unsignedinteger]:
     """Return uint32 where ``largest`` fits, else uint64."""
     return np.uint32 if largest < 1 << 32 else np.uint64
+
+
+def add_counts(counts: Array, rows: Array) -> None:
+    """Add to ``counts`` how often each row occurs; int64 ``rows`` that rise."""
+    if len(rows):
+        first, last = int(rows[0]), int(rows[-1])
+        counts[first : last + 1] += np.bincount(rows - first)
+
+
+def row_blocks(offsets: Array) -> Iterator[tuple[int, int]]:
+    """Yield (first, last + 1) of runs of rows with about SLICE edges, one row at least.
+
+    Together they are all rows.
+    """
+    rows, first = len(offsets) - 1, 0
+    while first < rows:
+        wanted = int(offsets[first]) + SLICE
+        last = int(np.searchsorted(offsets, wanted, side="right")) - 1
+        last = min(max(last, first + 1), rows)
+        yield first, last
+        first = last
 
 
 def row_offsets(lengths: Array) -> Array:
@@ -69,11 +93,19 @@ class CSR:
             raise InputError(f"a column is not below {columns_below}")
 
     @classmethod
-    def from_keys(cls, rows: int, keys: Array) -> CSR:
-        """Build rows from keys ``row << 32 | column`` (uint64); sorts them in place."""
+    def from_keys(cls, rows: int, keys: Array, names: Array | None = None) -> CSR:
+        """Build rows from keys ``row << 32 | column`` (uint64); sorts them in place.
+
+        names: uint32, what each column is called in the result; else columns stay.
+        """
         keys.sort()
-        counts = np.bincount((keys >> np.uint64(32)).view(np.int64), minlength=rows)
-        columns = (keys & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+        counts = np.zeros(rows, dtype=np.int64)
+        columns = np.empty(len(keys), dtype=np.uint32)
+        for start in range(0, len(keys), SLICE):
+            piece = keys[start : start + SLICE]
+            add_counts(counts, (piece >> np.uint64(32)).view(np.int64))
+            low = piece.astype(np.uint32)
+            columns[start : start + SLICE] = low if names is None else names[low]
         return cls(row_offsets(counts), columns)
 
     def permute_rows(self, order: Array) -> CSR:

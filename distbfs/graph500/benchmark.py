@@ -9,7 +9,7 @@ import os
 import platform
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import h5py
@@ -19,7 +19,9 @@ from distbfs import __version__
 from distbfs.graph500.report import SKIPPED, SearchFigures
 from distbfs.graph500.validate import validate
 from distbfs.search.session import Outcome, Session
-from distbfs.types import Ids, TupleSource
+from distbfs.types import Array, Ids, TupleSource
+
+RESULT_BYTES = 1 << 30  # of one rank, kept until they are validated
 
 
 @dataclass
@@ -63,34 +65,67 @@ def run_searches(
     from them must be that counted from degrees; check: validate at all; stop: asked
     between searches, the same answer on every rank; report: told each search.
 
-    One search before the first warms up caches and threads and is not counted.
+    Searches run in batches whose results fit RESULT_BYTES, and every result of a batch
+    is validated before the next.  One search before the first is not counted.
     """
     figures: list[SearchFigures] = []
     if len(roots):
-        session.search(int(roots[0]))
-    for root in roots.tolist():
-        if stop():
-            break
-        outcome = session.search(root, records=False)
-        nedge = session.traversed(outcome)
-        seconds, errors = SKIPPED, []
-        if check:
-            level, parent = session.block(outcome)
-            result = validate(session.world, source, root, level, parent)
-            seconds, errors = result.seconds, list(result.errors)
-            if exact and result.valid and result.nedge != nedge:
-                errors.append(f"{nedge} tuples by degrees, {result.nedge} by tuples")
-        found = SearchFigures(
-            root,
-            outcome.seconds,
-            nedge,
-            seconds,
-            valid=not errors,
-            error="; ".join(errors),
-        )
-        figures.append(found)
-        report(outcome, found)
+        size = sum(x.nbytes for x in results_of(session.search(int(roots[0]))))
+        size = int(session.world.allreduce(np.array([max(size, 1)]), "max")[0])
+        batch = max(1, min(RESULT_BYTES // size, len(roots)))
+    waiting = roots.tolist()
+    stopped = False
+    while waiting and not stopped:
+        kept: list[Outcome] = []
+        while waiting and len(kept) < batch and not stopped:
+            kept.append(copied(session.search(waiting.pop(0))))
+            stopped = stop()
+        for outcome in kept:
+            found = judge(session, source, outcome, exact=exact, check=check)
+            figures.append(found)
+            report(outcome, found)
     return figures
+
+
+def results_of(outcome: Outcome) -> list[Array]:
+    """Return the result arrays of a search."""
+    return [x for x in (*outcome.level, *outcome.parent) if x is not None]
+
+
+def copied(outcome: Outcome) -> Outcome:
+    """Return a search whose results outlast the next one."""
+    return replace(
+        outcome,
+        level=[level.copy() for level in outcome.level],
+        parent=[None if p is None else p.copy() for p in outcome.parent],
+    )
+
+
+def judge(
+    session: Session,
+    source: TupleSource,
+    outcome: Outcome,
+    *,
+    exact: bool,
+    check: bool,
+) -> SearchFigures:
+    """Count the edges of one search and validate it (collective)."""
+    nedge = session.traversed(outcome)
+    seconds, errors = SKIPPED, list[str]()
+    if check:
+        level, parent = session.block(outcome)
+        result = validate(session.world, source, outcome.root, level, parent)
+        seconds, errors = result.seconds, list(result.errors)
+        if exact and result.valid and result.nedge != nedge:
+            errors.append(f"{nedge} tuples by degrees, {result.nedge} by tuples")
+    return SearchFigures(
+        outcome.root,
+        outcome.seconds,
+        nedge,
+        seconds,
+        valid=not errors,
+        error="; ".join(errors),
+    )
 
 
 def versions() -> dict[str, str]:

@@ -97,6 +97,7 @@ def construct(
                 part = distributor.split(mine[device], rows.pop(mine[device]))
                 counts[1:] += [getattr(part, name).edges for name in SUBGRAPHS]
                 sink(part)
+                del part
     counts = world.allreduce(counts)
     loops = int(counts[0])
     generation = clock.get("generation")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from distbfs.graph.build import Rows
-from distbfs.graph.csr import CSR, row_offsets
+from distbfs.graph.csr import CSR, add_counts, row_blocks, row_offsets
 from distbfs.graph.relabel import degree_order
 from distbfs.partition.degree import DelegateIndex, gather_delegates
 from distbfs.partition.layout import Layout, Placement
@@ -24,6 +24,11 @@ from distbfs.partition.part import PART_SHIFT, Part
 from distbfs.types import Array, Ids, World
 
 SHIFT = np.uint64(PART_SHIFT)
+
+
+def swapped(keys: Array) -> Array:
+    """Return keys with row and column exchanged."""
+    return keys << SHIFT | keys >> SHIFT
 
 
 @dataclass(frozen=True)
@@ -88,51 +93,64 @@ class Distributor:
         )
 
     def _whole(self, rows: Rows, numbering: Numbering) -> tuple[CSR, CSR, CSR, CSR]:
-        """One part without delegates: nn alone, neighbours by descending degree."""
+        """One part without delegates: nn alone, neighbours by descending degree.
+
+        The keys are written over the columns of ``rows``.
+        """
         by_degree = np.argsort(-rows.degrees, kind="stable")
         place = np.empty(len(by_degree), dtype=np.uint32)
         place[by_degree] = np.arange(len(by_degree), dtype=np.uint32)
-        keys = np.repeat(numbering.numbers.astype(np.uint64) << SHIFT, rows.degrees)
-        keys |= place[rows.columns]
-        nn = CSR.from_keys(len(place), keys)
-        nn = CSR(nn.offsets, numbering.numbers[by_degree][nn.columns])
+        number = numbering.numbers.astype(np.uint64) << SHIFT
+        keys = rows.columns.view(np.uint64)
+        for first, last in row_blocks(rows.offsets):
+            edges = slice(rows.offsets[first], rows.offsets[last])
+            row = np.repeat(number[first:last], rows.degrees[first:last])
+            keys[edges] = row | place[rows.columns[edges]]
+        nn = CSR.from_keys(len(place), keys, numbering.numbers[by_degree])
         none = CSR.empty(0)
         return nn, CSR.empty(len(place)), none, none
 
     def _separate(
         self, part: int, rows: Rows, numbering: Numbering
     ) -> tuple[CSR, CSR, CSR, CSR]:
-        d = len(self.delegates)
-        count = len(numbering.numbers)
+        """Sort the edges of a part into the four subgraphs, block by block of rows."""
+        d, count = len(self.delegates), len(numbering.numbers)
         degrees = rows.degrees
-        target = self.index.find(rows.columns)
-        from_normal = np.repeat(degrees <= self.threshold, degrees)
-
-        nn_edge = from_normal & (target < 0)
-        row = np.repeat(np.arange(count), degrees)[nn_edge]
-        lengths = np.bincount(row, minlength=count)
-        columns = self._resolve(rows.columns[nn_edge])
-        nn = CSR(row_offsets(lengths), columns).permute_rows(numbering.vertices)
-        del row, columns, nn_edge
-
-        nd_edge = from_normal & (target >= 0)
-        number = np.repeat(numbering.numbers, degrees)[nd_edge].astype(np.uint64)
-        delegate = target[nd_edge].astype(np.uint64)
-        nd = CSR.from_keys(count, number << SHIFT | delegate)
-        dn = CSR.from_keys(d, delegate << SHIFT | number)
-        del number, delegate, nd_edge
-
-        source = np.repeat(self.index.find(self._own_ids(part, count)), degrees)
-        dd_edge = ~from_normal & (target >= 0)
-        u, v = source[dd_edge].astype(np.int64), target[dd_edge].astype(np.int64)
-        du, dv = self.delegate_degrees[u], self.delegate_degrees[v]
-        kept = (du < dv) | ((du == dv) & (self.delegates[u] < self.delegates[v]))
-        a, b = u[kept].astype(np.uint64), v[kept].astype(np.uint64)
-        dd = CSR.from_keys(d, np.concatenate([a << SHIFT | b, b << SHIFT | a]))
+        source = self.index.find(self.layout.global_of(part, np.arange(count)))
+        number = numbering.numbers.astype(np.uint64)
+        nn_lengths = np.zeros(count, dtype=np.int64)
+        nn_ids: list[Ids] = [np.zeros(0, dtype=np.int64)]
+        nd_keys: list[Array] = [np.zeros(0, dtype=np.uint64)]
+        dd_keys: list[Array] = [np.zeros(0, dtype=np.uint64)]
+        for first, last in row_blocks(rows.offsets):
+            column = rows.columns[rows.offsets[first] : rows.offsets[last]]
+            row = np.repeat(np.arange(first, last), degrees[first:last])
+            target = self.index.find(column)
+            normal = source[row] < 0
+            nn_edge, nd_edge = normal & (target < 0), normal & (target >= 0)
+            add_counts(nn_lengths, row[nn_edge])
+            nn_ids.append(column[nn_edge])
+            delegate = target[nd_edge].astype(np.uint64)
+            nd_keys.append(number[row[nd_edge]] << SHIFT | delegate)
+            dd_edge = ~normal & (target >= 0)
+            dd_keys.append(self._dd_kept(source[row[dd_edge]], target[dd_edge]))
+        columns = self._resolve(np.concatenate(nn_ids))
+        nn = CSR(row_offsets(nn_lengths), columns).permute_rows(numbering.vertices)
+        del columns, nn_ids
+        keys = np.concatenate(nd_keys)
+        del nd_keys
+        nd = CSR.from_keys(count, keys)
+        dn = CSR.from_keys(d, swapped(keys))
+        one_way = np.concatenate(dd_keys)
+        del dd_keys, keys
+        dd = CSR.from_keys(d, np.concatenate([one_way, swapped(one_way)]))
         return nn, nd, dn, dd
 
-    def _own_ids(self, part: int, count: int) -> Ids:
-        return self.layout.global_of(part, np.arange(count))
+    def _dd_kept(self, u: Array, v: Array) -> Array:
+        """Return keys of the dd edges whose source has the lower degree, or id."""
+        du, dv = self.delegate_degrees[u], self.delegate_degrees[v]
+        kept = (du < dv) | ((du == dv) & (self.delegates[u] < self.delegates[v]))
+        return u[kept].astype(np.uint64) << SHIFT | v[kept].astype(np.uint64)
 
     def _resolve(self, vertices: Ids) -> Array:
         """Return the columns of nn for normal vertices anywhere (collective)."""

@@ -24,11 +24,13 @@ from distbfs.partition.layout import Layout
 from distbfs.partition.part import mask_words
 from distbfs.types import SUBGRAPHS
 
-# bytes at the peak of a build: graph.build.cut, then Distributor._separate
-RAW_KEY = 34  # keys 8, first 1, row 8, its part and column 8 + 8, loop 1
-STORED_EDGE = 18  # columns 8, target 4, source 4, two masks
-NN_EDGE = 64  # eight arrays of 8 while numbers are asked for
-DD_EDGE = 62  # ends and their degrees 32, halves 8, keys 16, columns 4
+# bytes at the peak of a build: raw keys stay, and over them Distributor makes the rest
+RAW_KEY = 8.4  # keys, with the room that a rank's uneven share may need
+WHOLE_EDGE = 4  # columns of a graph in one part
+NN_EDGE = 72  # nine arrays of 8 while numbers are asked for
+ND_KEY, DD_KEY = 8, 4  # keys that wait meanwhile
+DD_EDGE = 16  # keys of one direction 4, of both 8, columns 4
+PIECES = 80 << 20  # what looking at keys piece by piece takes
 VERTEX = 64  # degrees, ends of tuples, numbering, offsets of this part
 INDEXED_VERTEX = 4  # of the whole graph, up to DENSE_VERTICES (DelegateIndex)
 DENSE_VERTICES = 1 << 30
@@ -38,26 +40,28 @@ PROCESS = 96 << 20  # interpreter, libraries, chunks of tuples under way
 MAPPED_VERTEX = 16  # BlockMap, kept
 MAPPING_VERTEX = 40  # BlockMap, while it is made
 NUMBERED_VERTEX = 4  # Driver: local id -> number
-LOOKED_UP_DELEGATE = 128  # Driver: a dictionary with an entry a delegate
-FINISHED_DELEGATE = 96  # ParentFinder, while delegates get their parents
+LOOKED_UP_DELEGATE = 8  # Driver: delegates in the order of their ids
+FINISHED_DELEGATE = 32  # ParentFinder, while delegates get their parents
 MESSAGE_NN_EDGE = 8  # at most 4 on its way out, 4 on its way in
 
 CGROUP = Path("/sys/fs/cgroup")
+MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 @dataclass(frozen=True)
 class PartShape:
     """The counts that the sizes of the arrays of one part follow from.
 
-    parts: of the whole graph; local: vertices served; active: normal ones with edges
-    delegates: d of the whole graph; owned: those among them that this part serves
+    n, parts, delegates: of the whole graph
+    local: vertices served; active: normal ones with edges; owned: delegates among them
     edges: stored directed edges by subgraph; nd_sources: rows of nd with edges
     """
 
+    n: int
     parts: int
+    delegates: int
     local: int
     active: int
-    delegates: int
     owned: int
     edges: Mapping[str, int]
     nd_sources: int
@@ -77,8 +81,9 @@ class PartShape:
         every_byte: of all its arrays; what the other counts do not explain is
         ``nd_sources``.  ``owned`` is the mean over the parts.
         """
-        local, owned = layout.local_count(index), -(-delegates // layout.parts)
-        shape = cls(layout.parts, local, active, delegates, owned, edges, 0)
+        n, parts, local = layout.n, layout.parts, layout.local_count(index)
+        owned = -(-delegates // parts)
+        shape = cls(n, parts, delegates, local, active, owned, edges, 0)
         rest = every_byte - sum(array_bytes(shape).values())
         return replace(shape, nd_sources=max(rest, 0) // 4)
 
@@ -124,23 +129,30 @@ def formula_bytes(n: int, m: int, parts: int, delegates: int, nn: int) -> int:
     return 8 * n + 8 * delegates * parts + 4 * m + 4 * nn
 
 
-def build_bytes(shape: PartShape, n: int, tuples: int) -> int:
+def build_bytes(shape: PartShape, tuples: int) -> int:
     """Estimate the peak of a rank that builds this part alone.
 
-    n, tuples: of the whole graph.  The largest of three moments counts: cutting the
-    sorted raw keys into rows, asking for the numbers of nn columns, turning dd round.
+    tuples: of the whole graph.  The larger of two moments counts: asking for the
+    numbers of nn columns, turning dd round.
     """
-    raw = 2 * tuples / shape.parts
-    fixed = VERTEX * shape.local + PROCESS
-    moments = [RAW_KEY * raw]
-    if not shape.whole:
-        edges = shape.edges
-        fixed += INDEXED_VERTEX * n if n <= DENSE_VERTICES else 0
-        every = STORED_EDGE * shape.stored_edges
-        moments.append(every + NN_EDGE * edges["nn"])
-        made = 8 * (edges["nn"] + edges["nd"])
-        moments.append(every + DD_EDGE * edges["dd"] + made)
-    return math.ceil(max(moments)) + fixed
+    raw = RAW_KEY * 2 * tuples / shape.parts
+    fixed = VERTEX * shape.local + PROCESS + PIECES
+    edges = shape.edges
+    if shape.whole:
+        return math.ceil(raw + WHOLE_EDGE * edges["nn"]) + fixed
+    fixed += INDEXED_VERTEX * shape.n if shape.n <= DENSE_VERTICES else 0
+    asking = NN_EDGE * edges["nn"] + ND_KEY * edges["nd"] + DD_KEY * edges["dd"]
+    made = 8 * edges["nn"] + 4 * (edges["nd"] + edges["dn"])
+    return math.ceil(raw + max(asking, DD_EDGE * edges["dd"] + made)) + fixed
+
+
+def build_basis() -> str:
+    """Return in words what ``build_bytes`` counts."""
+    return (
+        f"peak of a rank that builds one part: {RAW_KEY} bytes a raw key, and "
+        f"{WHOLE_EDGE} a stored edge of a graph in one part, else {DD_EDGE} a dd edge "
+        f"or {NN_EDGE} an nn edge; near peaks measured at scales 18 to 22"
+    )
 
 
 def session_bytes(shape: PartShape) -> tuple[int, int]:
@@ -168,13 +180,12 @@ def expected_nn(scale: int, edge_factor: int, threshold: int) -> float:
     """Return the expected nn edges of a Kronecker graph.
 
     Over pairs of vertex classes (see ``generate.expected``): the expected distinct
-    edges between them times the chance that both ends are normal.  An end of an edge
-    has one neighbour more than the Poisson number of the others.
+    edges between them times the chance that both ends are normal.
     """
     a, b, c, d = INITIATOR
     tuples = float(edge_factor) * 2.0**scale
     sizes, means = class_means(scale, edge_factor)
-    normal = np.array([poisson_below(mean, threshold) for mean in means.tolist()])
+    normal = np.array([normal_share(mean, threshold) for mean in means.tolist()])
     total = 0.0
     for k in range(scale + 1):
         zeros = np.arange(scale - k + 1)
@@ -186,11 +197,14 @@ def expected_nn(scale: int, edge_factor: int, threshold: int) -> float:
     return total
 
 
-def poisson_below(mean: float, limit: int) -> float:
-    """Return the chance that a Poisson number is below ``limit``."""
+def normal_share(mean: float, threshold: int) -> float:
+    """Return the chance that an end of an edge is normal, its class has this mean.
+
+    It has one neighbour more than the Poisson number of the others.
+    """
     if mean > WIDE or mean == 0:
-        return float(mean < limit)
-    reach = min(limit, round(mean + 8 * math.sqrt(mean) + 20))
+        return float(round(mean) <= threshold)
+    reach = min(threshold, round(mean + 8 * math.sqrt(mean) + 20))
     k = np.arange(reach)
     logs = np.cumsum(np.log(np.maximum(k, 1)))
     return min(float(np.exp(k * math.log(mean) - mean - logs).sum()), 1.0)
@@ -213,10 +227,11 @@ def expected_shape(
     nd = ends - nn
     edges = {"nn": nn, "nd": nd, "dn": nd, "dd": m - ends - nd}
     return PartShape(
+        n=n,
         parts=parts,
+        delegates=d,
         local=local,
         active=-(-active // parts),
-        delegates=d,
         owned=-(-d // parts),
         edges={k: math.ceil(max(e, 0) / parts) for k, e in edges.items()},
         nd_sources=-(-active // parts) if nd else 0,
@@ -233,7 +248,7 @@ def machine_memory() -> tuple[int, str]:
 def _cgroup_limits() -> list[int]:
     """Return the limits on the way from this process's control group to the root."""
     try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+        lines = MEMBERSHIP.read_text(encoding="utf-8").splitlines()
     except OSError:
         return []
     found = []

@@ -26,9 +26,9 @@ def shown(value: Any) -> str:
 
 def make_console() -> Console:
     """Return a console that never cuts or wraps a line in a file or pipe."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=10_000, soft_wrap=True)
+        console = Console(highlight=False, markup=False, width=10_000, soft_wrap=True)
     return console
 
 

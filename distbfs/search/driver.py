@@ -81,7 +81,8 @@ class Driver:
         self._placement = Placement(self._layout.parts, world.size)
         self._policy = DirectionPolicy(options)
         self._parents = ParentFinder(world, self._placement, searches)
-        self._delegates = {int(v): c for c, v in enumerate(part.delegates)}
+        self._delegates = part.delegates
+        self._delegate_order = np.argsort(part.delegates)
         self._numbers = [inverse(s.part.vertices) for s in searches]
 
     def search(self, root: int, *, records: bool = False) -> PartsResult:
@@ -140,11 +141,19 @@ class Driver:
     def _start(self, root: int) -> None:
         """Tell every part where the search begins; all ranks find it alike."""
         self._policy.start()
-        delegate = self._delegates.get(root)
+        delegate = self._delegate_of(root)
         part, local = self._layout.part_of(root), self._layout.local_of(root)
         for search, numbers in zip(self._searches, self._numbers, strict=True):
             here = delegate is None and search.part.index == part
             search.start(int(numbers[local]) if here else None, delegate)
+
+    def _delegate_of(self, vertex: int) -> int | None:
+        """Return the delegate number of a vertex, None for a normal one."""
+        order = self._delegate_order
+        place = int(np.searchsorted(self._delegates, vertex, sorter=order))
+        if place < len(order) and self._delegates[order[place]] == vertex:
+            return int(order[place])
+        return None
 
     def _level(self, directions: dict[str, Any], clock: Stopwatch) -> Ids:
         """Run one level; returns edge checks of nn, nd, dd and dn on this rank.

@@ -37,7 +37,7 @@ class ResultFile:
         self, path: Path, sources: Ids, n: int, identity: str, *, parents: bool
     ) -> None:
         self.path = path
-        self._partial = path.with_name(path.name + ".partial")
+        self._partial = path.parent / (path.name + ".partial")
         self._sources = sources
         self._shape = (len(sources), n)
         self._identity = identity
@@ -45,29 +45,52 @@ class ResultFile:
         self._file: h5py.File | None = None
 
     def open(self, *, force: bool) -> Array:
-        """Create the file, or open what an interrupted run left.
+        """Create the file, or open what an interrupted run of the same kind left.
 
         Returns which rows are done, bool [k].  Raises UsageError where the result is
         there already, InputError where the partial file belongs to another run, and
-        ResourceError where the disk has no room; ``force`` begins anew.
+        ResourceError where the disk has no room; ``force`` replaces both.
         """
+        if self.path.is_dir():
+            raise UsageError(f"{self.path} is a folder; give the name of a file")
         if self.path.exists() and not force:
             raise UsageError(f"{self.path} exists; give --force to replace it")
-        if self._partial.exists() and force:
-            self._partial.unlink()
+        if not self.path.parent.is_dir():
+            raise InputError(f"{self.path}: there is no folder {self.path.parent}")
         try:
-            if not self._partial.exists():
+            if self._partial.exists() and not self._resume(force=force):
+                self._partial.unlink()
+            if self._file is None:
                 self._create()
-            self._file = h5py.File(self._partial, "r+")
+                self._file = h5py.File(self._partial, "r+")
+        except BlockingIOError as error:
+            raise InputError(f"{self._partial}: another run writes to it") from error
         except OSError as error:
             raise InputError(f"{self._partial}: {error}") from error
-        self._check()
         return np.asarray(self._file["done"][:]) != 0
+
+    def _resume(self, *, force: bool) -> bool:
+        """Open the partial file; False where it is of no use and may be replaced."""
+        try:
+            self._file = h5py.File(self._partial, "r+")
+        except BlockingIOError:
+            raise
+        except OSError:
+            if force:
+                return False
+            raise
+        if self._fits(self._file):
+            return True
+        self.close()
+        if force:
+            return False
+        raise InputError(
+            f"{self._partial} is of another run: graph, sources or options differ; "
+            "give --force to begin anew"
+        )
 
     def _create(self) -> None:
         rows, n = self._shape
-        if not self.path.parent.is_dir():
-            raise InputError(f"{self.path.parent} is no folder; it is not made here")
         need = rows * n * (12 if self._parents else 4) + rows * 9 + (1 << 16)
         free = shutil.disk_usage(self.path.parent).free
         if need > free:
@@ -95,23 +118,15 @@ class ResultFile:
             os.fsync(handle.fileno())
         making.rename(self._partial)
 
-    def _check(self) -> None:
-        file = self._file
-        if file is None:
-            return
+    def _fits(self, file: h5py.File) -> bool:
+        """Return whether a partial file is of the same graph, sources and options."""
         names = {"sources", "level", "done"} | ({"parent"} if self._parents else set())
-        same = (
+        return (
             set(file) == names
             and file.attrs.get(IDENTITY) == self._identity
             and file["level"].shape == self._shape
             and np.array_equal(file["sources"][:], self._sources)
         )
-        if not same:
-            self.close()
-            raise InputError(
-                f"{self._partial} is of another run: graph, sources or options differ; "
-                "give --force to begin anew"
-            )
 
     def write(self, row: int, level: Array, parent: Array | None) -> None:
         """Write one search; it counts as done once all of it is on the disk."""

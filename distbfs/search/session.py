@@ -127,10 +127,10 @@ class Session:
 
     def search(self, root: int, *, records: bool = False) -> Outcome:
         """Search from an input id; UsageError where it is no vertex (collective)."""
-        if not 0 <= root < self.layout.n:
-            raise UsageError(
-                f"source {root} is not a vertex; allowed: 0 to {self.layout.n - 1}"
-            )
+        n = self.layout.n
+        if not 0 <= root < n:
+            allowed = f"allowed: 0 to {n - 1}" if n else "the graph has none"
+            raise UsageError(f"source {root} is not a vertex; {allowed}")
         inside = root
         if self.permutation is not None:
             inside = int(self.permutation.forward(np.array([root]))[0])
@@ -244,7 +244,8 @@ class BlockMap:
         self._cuts = np.searchsorted(owner[self._order], np.arange(1, world.size))
         self._first, stop = slice_bounds(n, world.size, world.rank)
         self._size = stop - self._first
-        self._straight = world.size == 1 and bool(np.all(ids[1:] > ids[:-1]))
+        ascending = bool(np.all(ids[1:] > ids[:-1]))
+        self._straight = world.size == len(parts) == 1 and ascending
         arrived = world.alltoall(np.split(ids[self._order], self._cuts))
         self._place = np.concatenate(arrived) - self._first
 

@@ -34,17 +34,21 @@ def whole_bytes(shape: PartShape, *, parents: bool) -> int:
 
 def part_bytes(shape: PartShape, *, parents: bool) -> int:
     """Return the bytes of an ``OpenMPPart``, bins of a level left out."""
-    words, delegate_words = mask_words(shape.active), mask_words(shape.delegates)
-    results = (4 + 8 * parents) * shape.local  # level, parent by local id
-    per_slot = 4 + 8 + 4  # level, parent, first
+    n, d = shape.local, shape.delegates
+    words, delegate_words = mask_words(shape.active), mask_words(d)
+    vertex = 4 if shape.n < 1 << 31 else 8
+    results = (4 + vertex * parents) * n  # level, parent by local id
+    vertices = 4 * max(n, 64 * words)
+    first = 4 * 64 * (words + 2 * delegate_words)  # of nd, dn and dd
     masks = 8 * (5 * words + 4 * delegate_words)
     dirty = 2 * 4 * words
-    delegates = (4 + 8) * shape.delegates  # level, parent
+    delegates = (2 * vertex + 4) * d  # ids, parent, level
     owned = 2 * 8 * shape.owned
     delivered = 4 * shape.active
     copies = widened_bytes(shape)
-    slots = per_slot * 64 * words
-    return results + slots + masks + dirty + delegates + owned + delivered + copies
+    return sum(
+        (results, vertices, first, masks, dirty, delegates, owned, delivered, copies)
+    )
 
 
 def widened_bytes(shape: PartShape) -> int:

@@ -1,0 +1,119 @@
+"""``distbfs verify``: check every byte and rule of a store."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from distbfs.cli.common import STORE, open_terminal, output_options
+from distbfs.errors import StoreError
+from distbfs.report.tables import shown
+from distbfs.store.hdf5 import Store, open_store
+from distbfs.store.verify import Verification, add_part, check_totals
+from distbfs.types import SUBGRAPHS, World
+
+HASHES = ("nn_forward", "nn_reverse")
+COUNTS = ("parts", "degree_sum", "tuple_ends")
+
+
+def verify_mine(
+    world: World, store: Store, progress: Callable[[int], None]
+) -> tuple[Verification, list[tuple[int, str]]]:
+    """Check the parts of this rank one after another.
+
+    Returns the sums, and (part, finding) pairs; an unreadable part is a finding.
+    """
+    result = Verification()
+    found: list[tuple[int, str]] = []
+    mine = range(world.rank, store.manifest.parts, world.size)
+    for done, index in enumerate(mine, 1):
+        try:
+            add_part(result, store.load_part(index))
+        except StoreError as error:
+            result.findings.append(str(error))
+        found += [(index, line) for line in result.findings[len(found) :]]
+        progress(done)
+    return result, found
+
+
+def verify_on_ranks(
+    world: World, store: Store, progress: Callable[[int], None]
+) -> Verification:
+    """Check a store with every rank taking its share of the parts (collective).
+
+    As ``store.verify.verify_store``, the same on all ranks; delegates of parts on
+    different ranks are equal because their digests in the manifest are.
+    """
+    mine, found = verify_mine(world, store, progress)
+    result = Verification(
+        delegates=mine.delegates, delegate_degrees=mine.delegate_degrees
+    )
+    text = np.frombuffer(json.dumps(found).encode(), dtype=np.uint8)
+    pairs = [
+        pair for one in world.allgather(text) for pair in json.loads(one.tobytes())
+    ]
+    result.findings = [line for _, line in sorted(pairs, key=lambda pair: pair[0])]
+    edges = [mine.edges[name] for name in SUBGRAPHS]
+    own = np.array([*edges, *(getattr(mine, name) for name in COUNTS)], dtype=np.int64)
+    edge_sums, sums = np.split(world.allreduce(own), [len(edges)])
+    result.edges = dict(zip(SUBGRAPHS, edge_sums.tolist(), strict=True))
+    for name, value in zip(COUNTS, sums.tolist(), strict=True):
+        setattr(result, name, value)
+    hashes = np.array([getattr(mine, name) for name in HASHES], dtype=np.uint64)
+    for name, value in zip(HASHES, world.allreduce(hashes).tolist(), strict=True):
+        setattr(result, name, value)
+    rows = np.zeros(store.manifest.delegates, dtype=np.int64)
+    if mine.parts:
+        rows += mine.delegate_rows
+    result.delegate_rows = world.allreduce(rows)
+    if result.parts == store.manifest.parts and world.rank == 0:
+        check_totals(result, store)
+    result.findings = world.broadcast(result.findings)
+    return result
+
+
+def print_verification(values: dict[str, Any]) -> None:
+    """Print what was found, one finding a line, or that all is well."""
+    for finding in values["findings"]:
+        click.echo(finding)
+    if values["ok"]:
+        parts = "1 part" if values["parts"] == 1 else f"{shown(values['parts'])} parts"
+        click.echo(
+            f"{values['store']}: all is well; {parts}, "
+            f"{shown(sum(values['edges'].values()))} edges and "
+            f"{shown(values['bytes'])} bytes checked in {values['seconds']:.3g} s"
+        )
+
+
+@click.command("verify")
+@click.argument("store", type=STORE)
+@output_options
+def command(store: Path, json_output: bool, log_format: str) -> None:
+    """Check every byte of STORE and every rule that its parts must keep.
+
+    The parts are shared out among the ranks.  Exit code 2 where anything is wrong.
+    """
+    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    world, opened = terminal.world, open_store(store)
+    began = time.perf_counter()
+    share = len(range(world.rank, opened.manifest.parts, world.size))
+    with terminal.progress("verifying", share) as progress:
+        result = verify_on_ranks(world, opened, progress)
+    values = {
+        "store": str(store),
+        **result.as_dict(),
+        "bytes": sum(record.array_bytes for record in opened.manifest.records),
+        "seconds": time.perf_counter() - began,
+    }
+    terminal.result(values, lambda: print_verification(values))
+    if not result.ok:
+        count = len(result.findings)
+        told = "1 finding" if count == 1 else f"{count} findings, the first"
+        first = result.findings[0].removeprefix(f"{store}/")
+        raise StoreError(f"{store}: {told}: {first}")
