@@ -1,0 +1,635 @@
+"""``distbfs bfs``: results in input ids, records, engines, resumption, refusals."""
+
+import contextlib
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import h5py
+import networkx as nx
+import numpy as np
+import pytest
+from commands import (
+    DISTBFS,
+    alone,
+    begin,
+    check_results,
+    files_in,
+    finish,
+    here,
+    injected,
+    nedge,
+    on,
+    ranks_below,
+    results_of,
+    rows_done,
+    searches_begun,
+    wait_until,
+    write_edge_list,
+)
+from graphs import Tuples, random_tuples
+from launching import clean_environment, is_open_mpi, needs_mpi
+
+GRAPH = random_tuples(150, 260, seed=5)
+SOURCES = [0, 3, 77, 149]
+MANY = list(range(60))
+ONE = ("--source", 3)
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """Stores of the graph in 1, 2 and 4 parts."""
+    folder = tmp_path_factory.mktemp("stores")
+    file = write_edge_list(folder / "graph.txt", GRAPH)
+    for parts in (1, 2, 4):
+        done = here("convert", file, "--parts", parts, "-o", folder / str(parts))
+        assert done.code == 0
+    return {parts: folder / str(parts) for parts in (1, 2, 4)}
+
+
+def options(sources):
+    return [word for source in sources for word in ("--source", source)]
+
+
+@pytest.fixture
+def output(tmp_path):
+    return tmp_path / "out.h5"
+
+
+# results
+
+
+@pytest.mark.parametrize(
+    ("ranks", "parts"),
+    [
+        (1, 1),
+        (1, 2),
+        (1, 4),
+        pytest.param(2, 2, marks=needs_mpi),
+        pytest.param(2, 4, marks=needs_mpi),
+        pytest.param(4, 4, marks=needs_mpi),
+    ],
+)
+def test_results(stores, output, ranks, parts):
+    words = ("bfs", stores[parts], *options(SOURCES), "-o", output, "--json")
+    told = on(ranks, *words).values
+    check_results(GRAPH, output, SOURCES)
+    assert files_in(output.parent) == ["out.h5"]
+    assert told["complete"] is True
+    assert [one["source"] for one in told["searches"]] == SOURCES
+    for one in told["searches"]:
+        level = GRAPH.distances(one["source"])
+        assert one["reached"] == (level >= 0).sum()
+        assert one["depth"] == level.max()
+        assert one["nedge"] == nedge(GRAPH, one["source"])
+        assert one["seconds"] > 0
+        assert one["TEPS"] == pytest.approx(one["nedge"] / one["seconds"])
+
+
+def test_levels_are_those_of_networkx(stores, output):
+    graph = nx.Graph(zip(GRAPH.u.tolist(), GRAPH.v.tolist(), strict=True))
+    graph.add_nodes_from(range(GRAPH.n))
+    assert here("bfs", stores[2], *options(SOURCES), "-o", output).code == 0
+    sources, level, parent = results_of(output)
+    for row, root in enumerate(sources.tolist()):
+        found = nx.single_source_shortest_path_length(graph, root)
+        expected = [found.get(vertex, -1) for vertex in range(GRAPH.n)]
+        assert level[row].tolist() == expected
+        tree = {v: p for v, p in enumerate(parent[row].tolist()) if p not in (-1, v)}
+        assert all(graph.has_edge(v, p) for v, p in tree.items())
+
+
+def test_sources_of_the_command_line_and_of_a_file(stores, output):
+    file = output.with_name("sources.txt")
+    file.write_text("# chosen by hand\n77\n\n  149 # the last\n3\n")
+    words = ("bfs", stores[1], "--source", 0, "--sources", file, "-o", output)
+    done = here(*words)
+    assert done.code == 0
+    check_results(GRAPH, output, [0, 77, 149, 3])
+    rows = [line.split() for line in done.out.splitlines()]
+    assert rows[0] == ["source", "reached", "depth", "nedge", "seconds", "GTEPS"]
+    assert [row[0] for row in rows[1:]] == ["0", "77", "149", "3"]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_no_parents(stores, output, parts):
+    words = ("bfs", stores[parts], *options(SOURCES), "-o", output, "--no-parents")
+    assert here(*words).code == 0
+    check_results(GRAPH, output, SOURCES, parents=False)
+
+
+VARIANTS = [
+    (1, ("--engine", "reference")),
+    (2, ("--engine", "reference")),
+    (1, ("--engine", "openmp", "--method", "push")),
+    (1, ("--engine", "openmp", "--method", "hybrid")),
+    (1, ("--engine", "openmp", "--method", "fast", "--threads", 2)),
+    (1, ("--engine", "openmp", "--stepwise")),
+    (1, ("--engine", "openmp", "--stepwise", "--exchange", "host")),
+    (2, ("--engine", "openmp", "--direction", "push")),
+    (2, ("--engine", "openmp", "--direction", "pull")),
+    (4, ("--exchange", "solo", "--local-all2all", "--uniquify")),
+]
+
+
+@pytest.mark.parametrize(("parts", "more"), VARIANTS)
+def test_variants(stores, output, parts, more):
+    words = ("bfs", stores[parts], *options(SOURCES), "-o", output, "--json")
+    told = here(*words, *more).values
+    check_results(GRAPH, output, SOURCES)
+    if "--engine" in more:
+        assert told["engine"] == more[1]
+    assert told["mode"] == (
+        "resident" if parts == 1 and "--stepwise" not in more else "stepwise"
+    )
+
+
+@needs_mpi
+def test_variants_of_the_exchange_on_ranks(stores, output):
+    words = ("bfs", stores[4], *options(SOURCES), "-o", output, "--json")
+    more = ("--local-all2all", "--uniquify", "--mask-reduce", "nonblocking")
+    assert on(2, *words, *more).values["exchange"] == "host"
+    check_results(GRAPH, output, SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("text", "n"), [("0 0\n", 1), ("2 2\n2 2\n", 3), ("0 1\n", 2)], ids=str
+)
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_tiny_graphs(output, text, n, parts):
+    """One vertex, loops only, fewer vertices than parts."""
+    file, store = output.with_name("tiny.txt"), output.with_name("tiny")
+    file.write_text(text)
+    assert here("convert", file, "--parts", parts, "-o", store).code == 0
+    pairs = np.array(text.split(), dtype=np.int64).reshape(-1, 2)
+    done = here("bfs", store, *options(range(n)), "-o", output)
+    assert done.code == 0, done.err
+    check_results(Tuples(n, *pairs.T), output, range(n))
+
+
+# what is said
+
+
+def test_progress_and_results_go_apart(stores):
+    done = alone("bfs", stores[1], *ONE, "--json")
+    assert json.loads(done.out)["complete"] is True
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("distbfs: engine openmp (fast), 1 threads a rank")
+
+
+def test_progress_shows_on_a_terminal_only(stores, output):
+    words = ("bfs", stores[1], *options(MANY), "-o", output, "--json")
+    shown, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [*DISTBFS, *map(str, words)],
+        env=clean_environment({"OMP_NUM_THREADS": "1", "TERM": "xterm"}),
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    text = b""
+    with contextlib.suppress(OSError):  # how the end of a terminal reads
+        while data := os.read(shown, 1 << 16):
+            text += data
+    os.close(shown)
+    out, _ = process.communicate(timeout=60)
+    assert b"searching" in text
+    assert json.loads(out)["complete"] is True
+
+
+@needs_mpi
+def test_only_rank_0_speaks(stores):
+    done = on(2, "bfs", stores[2], *ONE, "--json", "--log-format", "json")
+    assert len(done.values["searches"]) == 1
+    lines = [json.loads(line) for line in done.err.splitlines()]
+    assert [line["level"] for line in lines] == ["info"]
+    assert lines[0]["message"].startswith("engine openmp")
+    assert set(lines[0]) == {"time", "level", "message"}
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_without_a_compiler_the_reference_serves_and_says_so(stores, output, ranks):
+    words = ("bfs", stores[ranks], *options(SOURCES), "-o", output)
+    done = on(ranks, *words, "--json", DISTBFS_CC="none")
+    assert done.values["engine"] == "reference"
+    spoken = [line for line in done.err.splitlines() if "DISTBFS_CC" in line]
+    assert spoken == ["distbfs: engine reference: no C compiler: DISTBFS_CC is 'none'"]
+    check_results(GRAPH, output, SOURCES)
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_openmp_without_a_compiler_is_no_device(stores, ranks):
+    words = ("bfs", stores[ranks], *ONE, "--engine", "openmp")
+    done = on(ranks, *words, DISTBFS_CC="none")
+    assert (done.code, done.out) == (3, "")
+    assert done.err.count("\n") == 1
+    assert "no C compiler" in done.err
+
+
+# level records
+
+
+def read_records(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("engine", ["openmp", "reference"])
+def test_records_of_a_whole_graph(stores, tmp_path, engine):
+    path = tmp_path / "levels.jsonl"
+    words = ("bfs", stores[1], *options(SOURCES), "--records", path)
+    assert here(*words, "--engine", engine).code == 0
+    records = read_records(path)
+    for source in SOURCES:
+        mine = [record for record in records if record["source"] == source]
+        level = GRAPH.distances(source)
+        assert [record["level"] for record in mine] == list(range(1, level.max() + 2))
+        frontier = [int((level == k).sum()) for k in range(level.max() + 1)]
+        assert [record["frontier"] for record in mine] == frontier
+        assert [record["found"] for record in mine] == [*frontier[1:], 0]
+        assert all(record["direction"] for record in mine)
+        assert all(record["checks"] >= record["found"] for record in mine)
+        assert all(record["seconds"] >= 0 for record in mine)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "parts"),
+    [(1, 2), pytest.param(2, 2, marks=needs_mpi), pytest.param(2, 4, marks=needs_mpi)],
+)
+def test_records_of_parts(stores, tmp_path, ranks, parts):
+    path = tmp_path / "levels.jsonl"
+    words = ("bfs", stores[parts], *options(SOURCES), "--records", path)
+    assert on(ranks, *words).code == 0
+    records = read_records(path)
+    for source in SOURCES:
+        mine = [record for record in records if record["source"] == source]
+        level = GRAPH.distances(source)
+        assert [record["level"] for record in mine] == list(range(1, level.max() + 2))
+        frontier = [record["normals"] + record["delegates"] for record in mine]
+        assert frontier == [int((level == k).sum()) for k in range(level.max() + 1)]
+        for record in mine:
+            assert set(record["directions"]) == set(record["checks"])
+            assert set(record["checks"]) == {"nn", "nd", "dn", "dd"}
+            assert record["directions"]["nn"] == "push"
+            assert set(record["directions"].values()) <= {"push", "pull"}
+            assert min(record["checks"].values()) >= 0
+            assert set(record["bytes_sent"]) == {"masks", "normals"}
+            assert any(name.startswith("visit") for name in record["seconds"])
+            assert min(record["seconds"].values()) >= 0
+    if ranks > 1:
+        assert sum(record["bytes_sent"]["masks"] for record in records) > 0
+        assert sum(record["bytes_sent"]["normals"] for record in records) > 0
+
+
+def test_pushing_checks_every_edge_of_the_component(stores, tmp_path):
+    path = tmp_path / "levels.jsonl"
+    words = ("bfs", stores[2], *ONE, "--records", path, "--direction", "push")
+    assert here(*words).code == 0
+    checks = sum(sum(record["checks"].values()) for record in read_records(path))
+    assert checks == GRAPH.degrees[GRAPH.distances(3) >= 0].sum()
+
+
+# stopped, killed, resumed
+
+
+@pytest.fixture
+def searches(stores, output):
+    """The words of a command with many sources, all ranks and threads alike."""
+
+    def words(parts):
+        more = [*options(MANY), "--output", output, "--threads", 1]
+        return [str(word) for word in ("bfs", stores[parts], *more)]
+
+    return words
+
+
+def uninterrupted(words, output):
+    """Run the same command without a stop; returns its results."""
+    other = output.with_name("whole.h5")
+    words = [str(other) if word == str(output) else word for word in words]
+    assert here(*words).code == 0
+    return results_of(other)
+
+
+def partial(output):
+    return output.with_name(output.name + ".partial")
+
+
+def start_slow(ranks, words, output, rows, seconds=0.02):
+    """Start a command and return when some searches are done and one is going on."""
+    log = output.with_name("log")
+    process = begin(ranks, [*DISTBFS, *words], injected(log, sleep=seconds))
+
+    def reached():
+        if rows and rows_done(partial(output)) < rows:
+            return False
+        return all(searches_begun(log, rank) for rank in range(ranks))
+
+    wait_until(reached, process)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_stopped_and_resumed(searches, output, ranks, number):
+    if ranks > 1 and number == signal.SIGTERM and is_open_mpi():
+        pytest.skip("mpirun of Open MPI ends the ranks itself when it gets SIGTERM")
+    words, records = searches(ranks), output.with_name("levels.jsonl")
+    words += ["--records", str(records)]
+    process = start_slow(ranks, [*words, "--json"], output, 3)
+    process.send_signal(number)
+    told = finish(process)
+    assert told.values["complete"] is False
+    done = rows_done(partial(output))
+    assert 3 <= done < len(MANY)
+    assert [one["source"] for one in told.values["searches"]] == MANY[:done]
+    assert f"stopped on request after {done} of {len(MANY)} searches" in told.err
+    assert "Traceback" not in told.err
+    assert not output.exists()
+
+    again = on(ranks, *words, "--json")
+    assert [one["source"] for one in again.values["searches"]] == MANY[done:]
+    assert f"going on after {done} of {len(MANY)} searches" in again.err
+    assert output.exists()
+    assert not partial(output).exists()
+    check_results(GRAPH, output, MANY)
+    asked = [record["source"] for record in read_records(records)]
+    assert list(dict.fromkeys(asked)) == MANY
+    if ranks == 1:
+        whole = uninterrupted(words[:-2], output)
+        for found, expected in zip(results_of(output), whole, strict=True):
+            assert np.array_equal(found, expected)
+
+
+@needs_mpi
+def test_a_signal_to_one_rank_stops_all(searches, output):
+    process = start_slow(2, searches(2), output, 3)
+    ranks_below(process)[1].send_signal(signal.SIGUSR1)
+    assert finish(process).code == 0
+    assert 3 <= rows_done(partial(output)) < len(MANY)
+    assert on(2, *searches(2)).code == 0
+    check_results(GRAPH, output, MANY)
+
+
+@needs_mpi
+def test_a_request_that_arrives_twice(searches, output):
+    """Directly and through the launcher, the second when the ranks are leaving."""
+    process = start_slow(2, searches(2), output, 3)
+    ranks = ranks_below(process)
+    process.send_signal(signal.SIGUSR1)
+    process.stderr.readline()  # the engine
+    assert "stopped on request" in process.stderr.readline()
+    for rank in ranks.values():
+        rank.send_signal(signal.SIGUSR1)
+    assert finish(process).code == 0
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_a_second_request_ends_at_once(searches, output, ranks):
+    assert on(ranks, *searches(ranks)[:-4], "-o", output).code == 0
+    process = start_slow(ranks, [*searches(ranks), "--force"], output, 0, 30)
+    process.send_signal(signal.SIGUSR1)
+    time.sleep(1.2)  # else both count as one
+    began = time.monotonic()
+    process.send_signal(signal.SIGUSR1)
+    assert finish(process).code != 0
+    assert time.monotonic() - began < 4
+    check_results(GRAPH, output, MANY)  # what was there stays
+
+
+@pytest.mark.parametrize("sync", [1, 2, 3, 8, 9])
+def test_killed_while_it_writes(searches, output, sync):
+    env = injected(output.with_name("log"), kill_sync=sync)
+    killed = finish(begin(1, [*DISTBFS, *searches(1)], env))
+    assert killed.code == -signal.SIGKILL
+    assert not output.exists()
+    done = max(rows_done(partial(output)), 0)
+    # one sync when the file is made, then one for the row and one for its flag
+    assert done == max(sync - 1, 0) // 2
+    assert here(*searches(1)).code == 0
+    whole = uninterrupted(searches(1), output)
+    for found, expected in zip(results_of(output), whole, strict=True):
+        assert np.array_equal(found, expected)
+    assert files_in(output.parent) == ["log.0", "out.h5", "whole.h5"][sync == 1 :]
+
+
+@needs_mpi
+def test_a_killed_rank_and_resumed(searches, output):
+    process = start_slow(2, searches(2), output, 3)
+    ranks_below(process)[1].kill()
+    assert finish(process).code != 0
+    assert rows_done(partial(output)) >= 3
+    assert on(2, *searches(2)).code == 0
+    check_results(GRAPH, output, MANY)
+
+
+def test_resumed_on_another_number_of_ranks_and_engine(searches, output):
+    process = start_slow(1, searches(2), output, 3)
+    process.terminate()
+    assert finish(process).code == 0
+    assert here(*searches(2), "--engine", "reference").code == 0
+    check_results(GRAPH, output, MANY)
+
+
+@pytest.fixture
+def interrupted(searches, output):
+    """A partial file of the graph in one part."""
+    env = injected(output.with_name("log"), kill_sync=6)
+    finish(begin(1, [*DISTBFS, *searches(1)], env))
+    assert rows_done(partial(output)) == 2
+    return partial(output)
+
+
+def test_a_partial_file_of_another_run(stores, output, interrupted):
+    same = ("bfs", stores[1], *options(MANY), "-o", output)
+    for words in (
+        ("bfs", stores[1], *options(MANY[:-1]), "-o", output),
+        ("bfs", stores[1], *options(MANY[::-1]), "-o", output),
+        ("bfs", stores[2], *options(MANY), "-o", output),
+        (*same, "--no-parents"),
+    ):
+        text = here(*words).refusal
+        assert "is of another run: graph, sources or options differ" in text
+        assert rows_done(interrupted) == 2
+    assert here(*same).code == 0
+    check_results(GRAPH, output, MANY)
+
+
+def test_force_begins_anew_where_the_partial_file_is_of_no_use(
+    stores, output, interrupted
+):
+    words = ("bfs", stores[1], *options(SOURCES), "-o", output, "--json")
+    assert len(here(*words, "--force").values["searches"]) == len(SOURCES)
+    check_results(GRAPH, output, SOURCES)
+    output.unlink()
+    interrupted.write_text("no HDF5")
+    assert "out.h5.partial: " in here(*words).refusal
+    assert len(here(*words, "--force").values["searches"]) == len(SOURCES)
+
+
+def test_force_goes_on_with_its_own_partial_file(stores, output, interrupted):
+    """Else a job that is requeued with --force would begin anew each time."""
+    output.write_text("an older result")
+    words = ("bfs", stores[1], *options(MANY), "-o", output, "--json")
+    assert "out.h5 exists; give --force" in here(*words).refusal
+    assert len(here(*words, "--force").values["searches"]) == len(MANY) - 2
+    check_results(GRAPH, output, MANY)
+
+
+def test_a_partial_file_that_another_run_writes(stores, output, interrupted):
+    words = ("bfs", stores[1], *options(MANY), "-o", output)
+    hold = "import h5py, sys; f = h5py.File(sys.argv[1], 'r+'); print(1, flush=True)"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", hold + "; sys.stdin.read()", str(interrupted)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        holder.stdout.readline()
+        for more in ((), ("--force",)):
+            assert "another run writes to it" in here(*words, *more).refusal
+    finally:
+        holder.communicate()
+    assert here(*words).code == 0
+
+
+# refusals
+
+
+def test_sources_out_of_range(stores, output):
+    file = output.with_name("sources.txt")
+    for line, text in [
+        ("150", "2: source 150 is not a vertex; allowed: 0 to 149"),
+        ("-1", "2: '-1' is no vertex id"),
+        ("1.5", "2: '1.5' is no vertex id"),
+        ("1 2", "2: '1 2' is no vertex id"),
+        ("9" * 5000, "2: '999"),
+        ("\N{ARABIC-INDIC DIGIT ONE}", "is no vertex id"),
+    ]:
+        file.write_text(f"0\n{line}\n")
+        refusal = here("bfs", stores[1], "--sources", file, "-o", output).refusal
+        assert f"sources.txt:{text}" in refusal or text in refusal
+    file.write_text("# none\n")
+    assert "no source" in here("bfs", stores[1], "--sources", file).refusal
+    file.write_bytes(b"\xff\xfe")
+    assert "cannot be read" in here("bfs", stores[1], "--sources", file).refusal
+    for source in (150, -1, 2**63 - 1, -(2**63) + 1, 10**30):
+        text = here("bfs", stores[1], "--source", source, "-o", output).refusal
+        assert str(source) in text
+    assert "no source" in here("bfs", stores[1]).refusal
+    assert "cannot be read" in here("bfs", stores[1], "--sources", "nowhere").refusal
+    assert files_in(output.parent) == ["sources.txt"]
+
+
+def test_outputs_that_cannot_be(stores, output, monkeypatch):
+    words = ("bfs", stores[1], *ONE, "-o")
+    output.write_text("mine")
+    assert "out.h5 exists; give --force to replace it" in here(*words, output).refusal
+    assert output.read_text() == "mine"
+    assert here(*words, output, "--force").code == 0
+    check_results(GRAPH, output, [3])
+    there = output.parent / "no" / "out.h5"
+    assert f"no folder {there.parent}" in here(*words, there).refusal
+    for more in ((), ("--force",)):
+        assert "is a folder" in here(*words, output.parent, *more).refusal
+        monkeypatch.chdir(output.parent)
+        assert "is a folder" in here(*words, ".", *more).refusal
+    text = here("bfs", stores[1], *ONE, "--records", there).refusal
+    assert "out.h5: No such file or directory" in text
+    assert files_in(output.parent) == ["out.h5"]
+
+
+def test_options_of_another_kind(stores):
+    words = ("bfs", stores[1], *ONE)
+    for more, text in [
+        (("--method", "warp"), "allowed: fast, push, hybrid"),
+        (("--engine", "reference", "--method", "fast"), "allowed: numpy"),
+        (("--engine", "cuda"), "'auto', 'reference', 'openmp'"),
+        (("--exchange", "nccl"), "'auto', 'solo', 'host'"),
+    ]:
+        assert text in here(*words, *more).refusal
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("parts", "more", "text"),
+    [
+        (1, (), "1 parts do not divide by 2 ranks"),
+        (2, ("--exchange", "solo"), "exchange 'solo' serves 1 rank, not 2"),
+        (2, ("--source", 150), "source 150 is not a vertex"),
+        (2, ("--method", "warp"), "allowed: fast, push, hybrid"),
+        (2, ("--output", "no/out.h5"), "there is no folder no"),
+    ],
+)
+def test_refused_on_two_ranks(stores, parts, more, text):
+    assert text in on(2, "bfs", stores[parts], *ONE, *more).refusal
+
+
+def another_version(store):
+    with h5py.File(store / "manifest.h5", "r+") as file:
+        file.attrs["format_version"] = 99
+
+
+def altered(store):
+    path = store / "part-00001.h5"
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 4] = b"\xa5\x5a\xa5\x5a"
+    path.write_bytes(data)
+
+
+def truncated(store):
+    path = store / "part-00001.h5"
+    os.truncate(path, path.stat().st_size - 100)
+
+
+def without_a_part(store):
+    (store / "part-00000.h5").unlink()
+
+
+def without_manifest(store):
+    (store / "manifest.h5").unlink()
+
+
+def linked(store):
+    with h5py.File(store / "part-00001.h5", "r+") as file:
+        del file["degrees"]
+        file["degrees"] = h5py.SoftLink("/tuple_degrees")
+
+
+DAMAGES = [
+    another_version,
+    altered,
+    truncated,
+    without_a_part,
+    without_manifest,
+    linked,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_stores(stores, tmp_path, damage):
+    store = tmp_path / "store"
+    shutil.copytree(stores[2], store)
+    damage(store)
+    refusal = here("bfs", store, *ONE, "-o", tmp_path / "out.h5").refusal
+    assert str(store) in refusal
+    if damage is altered:
+        assert str(store) in here("graph500", "--graph", store).refusal
+        assert "store" in here("partition", store, "-o", tmp_path / "new").refusal
+    assert not (tmp_path / "out.h5").exists()
+
+
+@needs_mpi
+def test_damage_that_one_rank_sees(stores, tmp_path):
+    store = tmp_path / "store"
+    shutil.copytree(stores[2], store)
+    altered(store)
+    done = on(2, "bfs", store, *ONE)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("distbfs: rank 1: ")
+    assert done.err.count("\n") == 1

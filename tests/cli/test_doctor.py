@@ -1,0 +1,290 @@
+"""``distbfs doctor``: works wherever reference works, and says what is missing."""
+
+import importlib.metadata
+import json
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from commands import DISTBFS, here, on
+from launching import clean_environment, needs_mpi, run, run_ranks
+
+import distbfs
+from distbfs.cli import probing
+from distbfs.errors import CompilerMissing
+from distbfs.exchange.world import SoloWorld
+from distbfs.registry import ENGINES
+
+ROOT = Path(distbfs.__file__).parent
+SOURCES = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.c")}
+NO_OPENMP = """\
+#!/bin/sh
+case "$*" in
+*.c*) echo "error: unsupported option '-fopenmp'" >&2; exit 1;;
+esac
+echo "toy compiler 1.0"
+"""
+
+
+def doctor(**env):
+    """Run doctor as JSON in a process of its own."""
+    done = run([*DISTBFS, "doctor", "--json"], env=env)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+def packages(folder, **sources):
+    """Return variables that put packages before those that are installed."""
+    for name, text in sources.items():
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text(text)
+    path = [str(folder), clean_environment()["PYTHONPATH"]]
+    return {"PYTHONPATH": os.pathsep.join(path)}
+
+
+@pytest.fixture(scope="module")
+def values():
+    return here("doctor", "--json").values
+
+
+def test_software(values):
+    assert values["distbfs"] == distbfs.__version__
+    assert values["python"] == sys.version.split()[0]
+    for name in ("numpy", "h5py", "click", "rich", "xxhash"):
+        assert values["packages"][name] == importlib.metadata.version(name)
+    assert values["packages"]["HDF5"]
+
+
+def test_engines_and_kernels(values):
+    assert set(values["engines"]) == set(ENGINES)
+    assert values["engines"]["reference"] == "works"
+    [host] = values["hosts"]
+    assert host["cores"] == len(os.sched_getaffinity(0))
+    assert host["threads"] >= 1
+    assert host["memory"] > 1 << 28
+    if host["compiler"]:
+        assert set(host["kernels"]) == SOURCES
+        assert set(host["kernels"].values()) == {"ok"}
+        assert values["engines"]["openmp"] == "works"
+        assert Path(host["cache"]).is_dir()
+
+
+def test_text():
+    done = here("doctor")
+    assert (done.code, done.err) == (0, "")
+    for text in ("Python", "numpy", "HDF5", "reference works", "OpenMP threads"):
+        assert text in done.out
+    assert done.out.rstrip().splitlines()[-1].startswith(("no problems", "problem: "))
+
+
+@needs_mpi
+def test_mpi_alone(values):
+    mpi = values["mpi"]
+    assert mpi["mpi4py"] == importlib.metadata.version("mpi4py")
+    assert mpi["library"].startswith(("MPICH", "Open MPI", "Intel", "MVAPICH"))
+    assert mpi["device_pointers"] in ("yes", "no", "not proven")
+    assert (mpi["launcher"], mpi["ranks"]) == (None, 1)
+
+
+@needs_mpi
+def test_two_ranks_print_once():
+    done = on(2, "doctor", "--json")
+    values = done.values
+    assert done.err == ""
+    assert values["mpi"]["ranks"] == 2
+    assert values["mpi"]["launcher"]
+    assert sum(values["mpi"]["hosts"].values()) == 2
+    assert len(values["hosts"]) == 1
+    assert values["mpi"]["device_pointers_basis"] != "MPI was not asked"
+
+
+def test_without_mpi4py(tmp_path):
+    env = packages(tmp_path, mpi4py="raise ImportError('not here')")
+    values = doctor(**env)
+    assert values["mpi"]["library"] is None
+    assert values["mpi"]["device_pointers"] == "not proven"
+    [problem] = [line for line in values["problems"] if "mpi4py" in line]
+    assert "not here" in problem
+    assert "pip install 'distbfs[mpi]'" in problem
+
+
+def test_mpi4py_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    facts = probing.mpi_facts(SoloWorld())
+    assert facts["mpi4py"] is None
+    assert facts["problem"].startswith("mpi4py is not installed")
+    out = here("doctor").out
+    assert "not installed" in out
+    assert "pip install 'distbfs[mpi]'" in out
+
+
+def test_mpi_that_crashes(tmp_path):
+    crash = (
+        "import os, sys\nprint('no fabric', file=sys.stderr, flush=True)\nos.abort()"
+    )
+    values = doctor(**packages(tmp_path, mpi4py=crash))
+    [problem] = [line for line in values["problems"] if "mpi4py" in line]
+    assert "no fabric" in problem
+
+
+@needs_mpi
+def test_ranks_without_mpi4py(tmp_path):
+    env = packages(tmp_path, mpi4py="raise ImportError('not here')")
+    done = run_ranks(2, [*DISTBFS, "doctor", "--json"], env=env)
+    assert done.returncode == 0
+    values = json.loads(done.stdout)
+    assert "started 2 ranks, but mpi4py cannot be used" in values["problems"][0]
+
+
+class Mpi:
+    """An MPI library with an answer; the C library has no MPIX function."""
+
+    __file__ = "/nowhere/libmpi.so"
+
+    def __init__(self, kinds):
+        self.COMM_WORLD = self
+        self.kinds = kinds
+
+    def Get_info(self):
+        return self
+
+    def Get(self, key):
+        assert key == "mpi_memory_alloc_kinds"
+        return self.kinds
+
+
+class Cupy(ModuleType):
+    """A CuPy that sees some devices, or fails."""
+
+    __version__ = "99.1"
+
+    def __init__(self, count):
+        super().__init__("cupy")
+        self.cuda = self.runtime = self
+        self.count = count
+
+    def getDeviceCount(self):
+        if self.count is None:
+            raise RuntimeError("no driver")
+        return self.count
+
+    def getDeviceProperties(self, index):
+        return {"name": b"Toy %d" % index, "totalGlobalMem": 3 << 30}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "answer"),
+    [
+        ("mpi,system,cuda:device", "yes"),
+        ("mpi,system", "not proven"),
+        (None, "not proven"),
+    ],
+)
+def test_device_pointers(kinds, answer):
+    found, why = probing.device_pointers(Mpi(kinds))
+    assert found == answer
+    assert (kinds or "does not say") in why
+
+
+def test_without_compiler():
+    values = doctor(DISTBFS_CC="none")
+    [host] = values["hosts"]
+    assert host["compiler"] is None
+    assert values["engines"]["reference"] == "works"
+    assert "DISTBFS_CC is 'none'" in values["engines"]["openmp"]
+    [problem] = [line for line in values["problems"] if "compiler" in line]
+    assert "install gcc or clang" in problem
+
+
+def test_compiler_without_openmp(tmp_path):
+    toy = tmp_path / "toycc"
+    toy.write_text(NO_OPENMP)
+    toy.chmod(0o755)
+    values = doctor(DISTBFS_CC=str(toy), DISTBFS_CACHE=str(tmp_path / "cache"))
+    [host] = values["hosts"]
+    assert host["compiler_version"] == "toy compiler 1.0"
+    assert "unsupported option" in host["march_native"]
+    assert all("unsupported option" in said for said in host["kernels"].values())
+    kernels = [line for line in values["problems"] if "kernels do not compile" in line]
+    assert len(kernels) == 1
+    assert values["engines"]["reference"] == "works"
+
+
+def test_a_kernel_that_does_not_load_is_named(monkeypatch):
+    load = probing.cc.load
+
+    def broken(source, **definitions):
+        if source.name == "fast.c":
+            raise CompilerMissing("cc cannot compile fast.c: error: no")
+        return load(source, **definitions)
+
+    monkeypatch.setattr(probing.cc, "load", broken)
+    facts = probing.compiler_facts()
+    assert facts["kernels"]["engines/openmp/fast.c"].endswith("error: no")
+    assert facts["problems"][0].startswith(
+        f"1 of {len(SOURCES)} kernels do not compile"
+    )
+
+
+def test_reference_that_fails_is_the_exit_code(monkeypatch):
+    trial = probing.trial_levels
+
+    def broken(name, parts):
+        if name == "reference":
+            raise ValueError("all wrong")
+        return trial(name, parts)
+
+    monkeypatch.setattr(probing, "trial_levels", broken)
+    done = here("doctor")
+    assert done.code == 1
+    assert "problem: engine reference: ValueError: all wrong" in done.out
+
+
+def test_an_engine_with_other_levels_is_a_problem(monkeypatch):
+    trial = probing.trial_levels
+
+    def wrong(name, parts):
+        return trial(name, parts) + (name == "openmp")
+
+    monkeypatch.setattr(probing, "trial_levels", wrong)
+    done = here("doctor")
+    assert done.code == 0
+    assert "problem: engine openmp: finds other levels than reference" in done.out
+
+
+def test_no_cupy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    facts = probing.cuda_facts()
+    assert facts["said"].startswith("cupy")
+    assert facts["devices"] == []
+    assert facts["said"] in here("doctor").out
+
+
+def test_driver_without_cupy(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.setattr(probing, "NVIDIA", tmp_path)
+    [problem] = probing.cuda_facts()["problems"]
+    assert "pip install 'distbfs[cuda12]'" in problem
+
+
+@pytest.mark.parametrize(
+    ("count", "said", "devices"),
+    [
+        (2, "", ["Toy 0", "Toy 1"]),
+        (0, "no CUDA device", []),
+        (None, "no CUDA device: no driver", []),
+    ],
+)
+def test_cupy(monkeypatch, count, said, devices):
+    monkeypatch.setitem(sys.modules, "cupy", Cupy(count))
+    facts = probing.cuda_facts()
+    assert (facts["cupy"], facts["said"]) == ("99.1", said)
+    assert [one["name"] for one in facts["devices"]] == devices
+    assert ("Toy 1, 3.0 GiB" if devices else said) in here("doctor").out
+
+
+def test_refused():
+    assert "No such option '--cure'" in here("doctor", "--cure").refusal

@@ -1,0 +1,333 @@
+"""Stores that commands make: content, the same for every number of ranks, refusals."""
+
+import tempfile
+
+import numpy as np
+import pytest
+from commands import (
+    alone,
+    check_results,
+    files_in,
+    here,
+    nedge,
+    on,
+    write_edge_list,
+    write_matrix_market,
+)
+from graphs import Tuples, kronecker, random_tuples
+from launching import needs_mpi
+
+from distbfs.store.hdf5 import open_store
+
+RANDOM = random_tuples(150, 260, seed=5)
+SOURCES = (0, 3, 77, 149)
+
+
+def manifest(store):
+    return open_store(store).manifest
+
+
+def digests(store):
+    return [record.digests for record in manifest(store).records]
+
+
+def counts(tuples):
+    """n, m, tuples, loops and repeats, from the tuples alone."""
+    loops = int((tuples.u == tuples.v).sum())
+    m = tuples.matrix.nnz
+    return (tuples.n, m, tuples.tuples, loops, tuples.tuples - loops - m // 2)
+
+
+def counts_of(store):
+    found = manifest(store)
+    return (found.n, found.m, found.tuples, found.loops, found.repeats)
+
+
+def search(store, output, sources=SOURCES, *more):
+    """Search a store and return what ``--json`` says of each source."""
+    words = [word for source in sources for word in ("--source", source)]
+    done = here("bfs", store, *words, "-o", output, "--json", *more)
+    return done.values["searches"]
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Make a store by a command on some ranks; returns its folder."""
+
+    def command(name, *words, ranks=1):
+        store = tmp_path / name
+        done = on(ranks, *words, "-o", store)
+        assert (done.code, done.err) == (0, "")
+        return store
+
+    return command
+
+
+# generate
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_generated_store(tmp_path, parts):
+    store = tmp_path / "graph"
+    words = ("generate", "kronecker", "-s", 7, "--edge-factor", 5, "--seed", 3)
+    done = here(*words, "--parts", parts, "-o", store, "--json", "-t", 20)
+    tuples = kronecker(7, 5, seed=3)
+    names = ("n", "m", "tuples", "loops", "repeats")
+    assert tuple(done.values[name] for name in names) == counts(tuples)
+    assert counts_of(store) == counts(tuples)
+    found = manifest(store)
+    assert (found.parts, found.threshold) == (parts, 20)
+    delegates = int((tuples.degrees > 20).sum()) if parts > 1 else found.delegates
+    assert found.delegates == done.values["delegates"] == delegates
+    assert found.source == {
+        "family": "kronecker",
+        "scale": 7,
+        "edge_factor": 5,
+        "seed": 3,
+    }
+    assert found.relabel == {"method": "none"}
+    edges = [done.values[f"{name}_edges"] for name in ("nn", "nd", "dn", "dd")]
+    assert sum(edges) == found.m
+    files = [f"part-{k:05d}.h5" for k in range(parts)]
+    assert files_in(store) == ["manifest.h5", *files]
+
+
+def test_generated_store_on_the_screen(tmp_path):
+    done = here("generate", "kronecker", "-s", 10, "-o", tmp_path / "graph")
+    assert (done.code, done.err) == (0, "")
+    lines = [line.split(maxsplit=1) for line in done.out.splitlines()]
+    assert ["n", "1 024"] in [[name, value.strip()] for name, value in lines]
+
+
+@needs_mpi
+def test_generated_parts_are_the_same_for_every_number_of_ranks(make):
+    words = ("generate", "kronecker", "-s", 9, "--seed", 2, "--parts", 4)
+    one, two, four = (make(f"on-{k}", *words, ranks=k) for k in (1, 2, 4))
+    assert digests(one) == digests(two) == digests(four)
+    assert manifest(one) == manifest(two) == manifest(four)
+
+
+def test_little_memory_takes_more_passes_to_the_same_parts(make, tmp_path):
+    words = ("generate", "kronecker", "-s", 9, "--parts", 4)
+    usual = make("usual", *words)
+    little = ("--memory", 1e-4, "-o", tmp_path / "little", "--json")
+    assert here(*words, *little).values["passes"] == 8
+    assert digests(usual) == digests(tmp_path / "little")
+
+
+def test_seeds_differ(make):
+    first, second = (
+        make(f"seed{k}", "generate", "kronecker", "-s", 7, "--seed", k) for k in (1, 2)
+    )
+    assert digests(first) != digests(second)
+
+
+# convert
+
+
+@pytest.fixture(scope="module", params=["edge-list", "general", "symmetric"])
+def file(request, tmp_path_factory):
+    """A file of each kind with loops, repeats and comments."""
+    folder = tmp_path_factory.mktemp("files")
+    if request.param == "edge-list":
+        return write_edge_list(folder / "graph.txt", RANDOM)
+    return write_matrix_market(folder / "graph.mtx", RANDOM, request.param)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_results_of_a_converted_graph_are_in_input_ids(file, parts, make, tmp_path):
+    store = make("graph", "convert", file, "--parts", parts)
+    assert counts_of(store) == counts(RANDOM)
+    relabel = {"method": "hash", "seed": 1} if parts > 1 else {"method": "none"}
+    assert manifest(store).relabel == relabel
+    found = search(store, tmp_path / "out.h5")
+    check_results(RANDOM, tmp_path / "out.h5", SOURCES)
+    assert [one["nedge"] for one in found] == [nedge(RANDOM, s) for s in SOURCES]
+
+
+def test_other_permutations_give_the_same_results(make, tmp_path):
+    file = write_edge_list(tmp_path / "graph.csv", RANDOM)
+    stores = [
+        make(f"seed{k}", "convert", file, "--parts", 2, "--permute-seed", k)
+        for k in (1, 2)
+    ]
+    assert digests(stores[0]) != digests(stores[1])
+    for store in stores:
+        search(store, store.with_suffix(".h5"))
+        check_results(RANDOM, store.with_suffix(".h5"), SOURCES)
+
+
+@needs_mpi
+def test_converted_parts_are_the_same_for_every_number_of_ranks(make, tmp_path):
+    file = write_edge_list(tmp_path / "graph.el", RANDOM)
+    one, two = (make(f"on-{k}", "convert", file, "--parts", 4, ranks=k) for k in (1, 2))
+    assert manifest(one) == manifest(two)
+
+
+def test_options_of_an_edge_list(make, tmp_path):
+    path = tmp_path / "graph.data"
+    path.write_text("1,2\n2,3\n")
+    words = ("--format", "edge-list", "--one-based", "--vertices", 5)
+    store = make("graph", "convert", path, *words)
+    tuples = Tuples(5, [0, 1], [1, 2])
+    assert counts_of(store) == counts(tuples)
+    search(store, tmp_path / "out.h5", (0, 2, 4))
+    check_results(tuples, tmp_path / "out.h5", (0, 2, 4))
+
+
+def test_without_a_compiler_parts_are_the_same(make, tmp_path):
+    file = write_edge_list(tmp_path / "graph.el", RANDOM)
+    compiled = make("compiled", "convert", file, "--parts", 2)
+    words = ("convert", file, "--parts", 2, "-o", tmp_path / "plain")
+    done = alone(*words, DISTBFS_CC="none")
+    assert done.code == 0
+    assert manifest(compiled) == manifest(tmp_path / "plain")
+
+
+# partition
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+@pytest.mark.parametrize("other", [1, 3, 4])
+def test_partition_and_back(make, tmp_path, parts, other):
+    words = ("--seed", 6, "--edge-factor", 4, "--parts", parts)
+    first = make("first", "generate", "kronecker", "-s", 7, *words)
+    second = make("second", "partition", first, "--parts", other)
+    third = make("third", "partition", second, "--parts", parts)
+    tuples = kronecker(7, 4, seed=6)
+    assert counts_of(first) == counts_of(second) == counts_of(third) == counts(tuples)
+    assert manifest(second).source == manifest(first).source
+    assert digests(third) == digests(first)
+    sources = (0, 5, 90)
+    told = [
+        [one["nedge"] for one in search(store, store.with_suffix(".h5"), sources)]
+        for store in (first, second, third)
+    ]
+    assert told == [[nedge(tuples, root) for root in sources]] * 3
+    check_results(tuples, second.with_suffix(".h5"), sources)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+@pytest.mark.parametrize("other", [1, 2, 3])
+def test_partition_of_a_converted_graph(make, tmp_path, parts, other):
+    file = write_edge_list(tmp_path / "graph.el", RANDOM)
+    seed = ("--permute-seed", 9)
+    first = make("first", "convert", file, "--parts", parts, *seed)
+    second = make("second", "partition", first, "--parts", other, "-t", 3)
+    third = make("third", "partition", second, "--parts", parts)
+    for store in (second, third):
+        assert counts_of(store) == counts(RANDOM)
+        found = search(store, store.with_suffix(".h5"))
+        assert [one["nedge"] for one in found] == [nedge(RANDOM, s) for s in SOURCES]
+        check_results(RANDOM, store.with_suffix(".h5"), SOURCES)
+    assert manifest(second).threshold == 3
+
+
+@needs_mpi
+def test_partition_on_ranks_that_do_not_divide_the_old_parts(make, tmp_path):
+    file = write_edge_list(tmp_path / "graph.el", RANDOM)
+    first = make("first", "convert", file, "--parts", 3)
+    one = make("one", "partition", first, "--parts", 2)
+    two = make("two", "partition", first, "--parts", 2, ranks=2)
+    assert manifest(one) == manifest(two)
+
+
+# refusals
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A store, files that are good and bad, and a folder that is no store."""
+    made = tmp_path_factory.mktemp("folder")
+    assert here("generate", "kronecker", "-s", 5, "-o", made / "store").code == 0
+    write_edge_list(made / "good.txt", RANDOM)
+    (made / "bad.txt").write_text("0 1\n# x\n1 2\n2 three\n")
+    (made / "negative.txt").write_text("0 1\n-1 2\n")
+    (made / "empty.txt").write_text("# nothing\n")
+    (made / "short.mtx").write_text(
+        "%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n"
+    )
+    (made / "large.mtx").write_text(
+        "%%MatrixMarket matrix coordinate pattern general\n3 3 1\n1 4\n"
+    )
+    (made / "odd.xyz").write_text("0 1\n")
+    (made / "papers").mkdir()
+    (made / "papers" / "thesis.tex").write_text("years of work")
+    return made
+
+
+GENERATE = ("generate", "kronecker", "-s", 5, "-o")
+REFUSED = [
+    ((*GENERATE, "store"), "store exists; give --force to replace it"),
+    (("convert", "good.txt", "-o", "store"), "store exists; give --force"),
+    (("partition", "store", "-o", "store"), "is the store that is read"),
+    (("partition", "store", "-o", "store/in"), "is the store that is read, or in it"),
+    (("partition", "store", "-o", "store", "--force"), "is the store that is read"),
+    (("partition", "store", "-o", "./papers/../store"), "is the store that is read"),
+    (("partition", "store", "-o", "papers"), "papers exists; give --force"),
+    ((*GENERATE, "papers", "--force"), "is no graph store; it is not replaced"),
+    (("convert", "good.txt", "-o", "papers", "--force"), "is no graph store"),
+    ((*GENERATE, "no/store"), "no does not exist"),
+    (("convert", "good.txt", "-o", "no/store"), "no does not exist"),
+    (("partition", "store", "-o", "no/store"), "no does not exist"),
+    (("partition", "papers", "-o", "new"), "papers: has no manifest.h5"),
+    (("partition", "nowhere", "-o", "new"), "nowhere: there is no such folder"),
+    (("convert", "bad.txt", "-o", "new"), "bad.txt:4: 'three'"),
+    (("convert", "negative.txt", "-o", "new"), "negative.txt:2: "),
+    (("convert", "empty.txt", "-o", "new"), "empty.txt:1: no edges"),
+    (("convert", "short.mtx", "-o", "new"), "short.mtx:3: "),
+    (("convert", "large.mtx", "-o", "new"), "large.mtx:3: "),
+    (("convert", "odd.xyz", "-o", "new"), "odd.xyz: the format is not known"),
+    (("convert", "nowhere.txt", "-o", "new"), "nowhere.txt: no such file"),
+    (("convert", "papers", "-o", "new"), "papers: "),
+    (("convert", "short.mtx", "-o", "new", "--one-based"), "give neither"),
+    (("convert", "good.txt", "-o", "new", "--vertices", 20), "good.txt:"),
+]
+
+
+@pytest.mark.parametrize(("words", "text"), REFUSED)
+def test_refused_and_nothing_left_behind(folder, monkeypatch, words, text):
+    monkeypatch.chdir(folder)
+    before = files_in(folder)
+    assert text in here(*words).refusal
+    assert files_in(folder) == before
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ((*GENERATE, "new", "--parts", 3), "3 parts do not divide by 2 ranks"),
+        (("convert", "good.txt", "-o", "new", "--parts", 1), "1 parts do not divide"),
+        (("partition", "store", "-o", "new", "--parts", 5), "5 parts do not divide"),
+        REFUSED[0],
+        REFUSED[14],
+    ],
+)
+def test_refused_on_two_ranks(folder, monkeypatch, words, text):
+    monkeypatch.chdir(folder)
+    before = files_in(folder)
+    assert text in on(2, *words).refusal
+    assert files_in(folder) == before
+
+
+def test_force_replaces_a_store(make, tmp_path):
+    store = make("graph", "generate", "kronecker", "-s", 6, "--parts", 3)
+    file = write_edge_list(tmp_path / "graph.el", RANDOM)
+    make("graph", "convert", file, "--force")
+    assert counts_of(store) == counts(RANDOM)
+    assert files_in(tmp_path) == [
+        "graph",
+        "graph.el",
+        "graph/manifest.h5",
+        "graph/part-00000.h5",
+    ]
+
+
+def test_the_spool_of_a_file_is_removed(folder, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    words = ("-o", folder / "spooled", "--force")
+    assert here("convert", folder / "good.txt", *words).code == 0
+    assert here("convert", folder / "bad.txt", *words).code == 2
+    assert files_in(tmp_path) == []
+    assert np.array_equal(counts_of(folder / "spooled"), counts(RANDOM))

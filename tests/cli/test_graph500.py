@@ -1,0 +1,374 @@
+"""``distbfs graph500``: the official report, its JSON, and runs that give none."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+from commands import (
+    DISTBFS,
+    alone,
+    begin,
+    files_in,
+    finish,
+    here,
+    injected,
+    nedge,
+    on,
+    searches_begun,
+    wait_until,
+    write_edge_list,
+)
+from graphs import kronecker, random_tuples
+from launching import is_open_mpi, needs_mpi
+
+from distbfs.search.session import Session
+
+GRAPH = random_tuples(150, 260, seed=5)
+ROOTS = 4
+QUARTILES = ("min", "firstquartile", "median", "thirdquartile", "max")
+SEVEN = (*QUARTILES, "mean", "stddev")
+# as the reference code prints them (graph500-newreference, src/main.c)
+FIELDS = [
+    "SCALE:",
+    "edgefactor:",
+    "NBFS:",
+    "graph_generation:",
+    "num_mpi_processes:",
+    "construction_time:",
+    *(f"bfs  {name}_time:" for name in SEVEN),
+    *(f"{name}_nedge:" for name in SEVEN),
+    *(f"bfs  {name}_TEPS:" for name in QUARTILES),
+    "bfs  harmonic_mean_TEPS:     !",
+    "bfs  harmonic_stddev_TEPS:",
+    *(f"bfs  {name}_validate:" for name in SEVEN),
+]
+
+
+def fields_of(text):
+    """Return name -> value of a report; the values begin in column 33."""
+    pairs = [(line[:32].rstrip(), line[32:]) for line in text.splitlines()]
+    assert [name for name, _ in pairs if not name.startswith("#")] == FIELDS
+    for line, (_, value) in zip(text.splitlines(), pairs, strict=True):
+        assert line[31] == " "
+        assert value == value.strip() != ""
+    return dict(pairs)
+
+
+def command(scale, *more, roots=ROOTS):
+    return ("graph500", "--scale", scale, "--roots", roots, *more)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "parts", "scale"),
+    [
+        (1, 1, 12),
+        (1, 2, 10),
+        pytest.param(2, 2, 10, marks=needs_mpi),
+        pytest.param(2, 4, 9, marks=needs_mpi),
+        pytest.param(4, 4, 8, marks=needs_mpi),
+    ],
+)
+def test_official_report(ranks, parts, scale):
+    done = on(ranks, *command(scale, "--parts", parts))
+    assert done.code == 0, done.err
+    assert done.err.startswith("distbfs: engine openmp (fast), ")
+    told = fields_of(done.out)
+    assert told["SCALE:"] == str(scale)
+    assert told["edgefactor:"] == "16"
+    assert told["NBFS:"] == str(ROOTS)
+    assert told["num_mpi_processes:"] == str(ranks)
+    assert told["# parts:"] == str(parts)
+    assert told["# result:"] == "levels and parents"
+    assert "# validation:" not in told
+    for name in ("graph_generation:", "construction_time:", "bfs  min_validate:"):
+        assert float(told[name]) > 0
+    least, mean, most = (
+        float(told[f"bfs  {name}_TEPS{end}"])
+        for name, end in (("min", ":"), ("harmonic_mean", ":     !"), ("max", ":"))
+    )
+    assert 0 < least <= mean <= most
+    if parts > 1:
+        assert int(told["# TH:"]) > 0
+        assert "bytes sent a search" in told["# parents:"]
+
+
+def test_json_has_the_names_of_the_specification():
+    told = here(*command(9, "--edge-factor", 4, "--seed", 3, "--json")).values
+    assert (told["SCALE"], told["edgefactor"], told["NBFS"]) == (9, 4, ROOTS)
+    assert told["num_mpi_processes"] == 1
+    names = [f"{name}_{what}" for name in SEVEN for what in ("time", "nedge")]
+    names += [f"{name}_validate" for name in SEVEN]
+    names += [f"{name}_TEPS" for name in (*QUARTILES, "harmonic_mean")]
+    assert all(told[name] > 0 or name.startswith("stddev") for name in names)
+    assert told["harmonic_stddev_TEPS"] >= 0
+    assert told["engine"].startswith("openmp (fast)")
+    assert told["parts"] == 1
+    assert told["TH"] is None
+    assert told["validated"] is True
+    assert {"distbfs", "python", "numpy", "h5py", "mpi"} <= set(told["versions"])
+    assert {"processor", "cores", "memory_bytes", "hosts"} <= set(told["machine"])
+    assert told["search"]["mode"] == "resident"
+    tuples = kronecker(9, 4, seed=3)
+    roots = [search["root"] for search in told["searches"]]
+    assert len(set(roots)) == ROOTS
+    assert all(tuples.degrees[roots] > 0)
+    for search in told["searches"]:
+        assert search["nedge"] == nedge(tuples, search["root"])
+        assert search["TEPS"] == pytest.approx(search["nedge"] / search["time"])
+    times = [search["time"] for search in told["searches"]]
+    rates = [search["nedge"] / search["time"] for search in told["searches"]]
+    assert told["mean_time"] == pytest.approx(np.mean(times))
+    assert told["stddev_time"] == pytest.approx(np.std(times, ddof=1))
+    assert told["harmonic_mean_TEPS"] == pytest.approx(
+        ROOTS / np.sum(1 / np.array(rates))
+    )
+
+
+def test_64_roots_unless_told():
+    told = here("graph500", "--scale", 10, "--json").values
+    assert told["NBFS"] == 64
+    assert len({search["root"] for search in told["searches"]}) == 64
+
+
+@needs_mpi
+def test_the_same_roots_and_edges_for_every_number_of_ranks():
+    words = command(7, "--seed", 5, "--json")
+    runs = [
+        on(ranks, *words, *more)
+        for ranks, more in [(1, ()), (2, ()), (4, ()), (2, ("--parts", 4))]
+    ]
+    pairs = [
+        [(search["root"], search["nedge"]) for search in run.values["searches"]]
+        for run in runs
+    ]
+    assert pairs[1:] == pairs[:1] * 3
+    other = here(*command(7, "--seed", 6, "--json")).values["searches"]
+    assert [search["root"] for search in other] != [root for root, _ in pairs[0]]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_levels_only_is_said(parts):
+    words = command(8, "--no-parents", "--parts", parts)
+    told = fields_of(here(*words).out)
+    assert told["# result:"] == "levels only"
+    assert "# parents:" not in told
+    assert here(*words, "--json").values["result"] == "levels only"
+
+
+def test_skipped_validation_is_said():
+    told = fields_of(here(*command(8, "--skip-validation")).out)
+    assert told["# validation:"] == "skipped: not an official result"
+    assert told["bfs  mean_validate:"] == "-1"
+    values = here(*command(8, "--skip-validation", "--json")).values
+    assert values["validated"] is False
+
+
+@pytest.mark.parametrize("engine", ["reference", "openmp"])
+def test_engines(engine):
+    told = here(*command(8, "--engine", engine, "--json")).values
+    assert told["search"]["engine"] == engine
+
+
+def test_without_a_compiler():
+    done = alone(*command(8, "--json"), DISTBFS_CC="none")
+    assert done.values["search"]["engine"] == "reference"
+    assert done.err.count("DISTBFS_CC") == 1
+    compiled = here(*command(8, "--json")).values
+    assert [(x["root"], x["nedge"]) for x in done.values["searches"]] == [
+        (x["root"], x["nedge"]) for x in compiled["searches"]
+    ]
+
+
+# stored graphs
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_stored_kronecker_graph(tmp_path, parts):
+    words = ("--scale", 8, "--edge-factor", 6, "--seed", 4)
+    made = ("generate", "kronecker", *words, "--parts", parts)
+    assert here(*made, "-o", tmp_path / "graph").code == 0
+    stored = here("graph500", "--graph", tmp_path / "graph", "--seed", 4, "--json")
+    fresh = here("graph500", *words, "--json").values
+    told = stored.values
+    assert (told["SCALE"], told["edgefactor"], told["parts"]) == (8, 6, parts)
+    assert told["graph_generation"] == 0
+    assert told["notes"]["validated by"] == "its tuples"
+    assert [(x["root"], x["nedge"]) for x in told["searches"]] == [
+        (x["root"], x["nedge"]) for x in fresh["searches"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "parts"), [(1, 1), (1, 2), pytest.param(2, 2, marks=needs_mpi)]
+)
+def test_stored_converted_graph(tmp_path, ranks, parts):
+    file = write_edge_list(tmp_path / "graph.txt", GRAPH)
+    store = tmp_path / "graph"
+    assert here("convert", file, "--parts", parts, "-o", store).code == 0
+    told = on(ranks, "graph500", "--graph", store, "--roots", 6, "--json").values
+    assert told["SCALE"] == 8  # 150 vertices
+    assert told["edgefactor"] == round(260 / 150)
+    assert told["notes"]["validated by"] == "its stored edges"
+    for search in told["searches"]:
+        assert GRAPH.degrees[search["root"]] > 0
+        assert search["nedge"] == nedge(GRAPH, search["root"])
+
+
+@needs_mpi
+def test_stored_parts_that_do_not_divide(tmp_path):
+    store = tmp_path / "graph"
+    assert here("generate", "kronecker", "-s", 5, "-o", store).code == 0
+    refusal = on(2, "graph500", "--graph", store).refusal
+    assert "1 parts do not divide by 2 ranks" in refusal
+
+
+def test_fewer_roots_than_asked_for(tmp_path):
+    (tmp_path / "graph.txt").write_text("0 1\n1 2\n4 4\n")
+    store = tmp_path / "graph"
+    assert here("convert", tmp_path / "graph.txt", "-o", store).code == 0
+    told = here("graph500", "--graph", store, "--json").values
+    assert told["NBFS"] == 3
+    assert sorted(search["root"] for search in told["searches"]) == [0, 1, 2]
+
+
+def test_one_root_has_no_deviation():
+    told = here(*command(6, "--json", roots=1)).values
+    assert told["stddev_time"] in (0, None)
+    assert told["min_TEPS"] == told["max_TEPS"]
+    assert here(*command(6, roots=1)).code == 0
+
+
+def test_a_graph_without_roots(tmp_path):
+    (tmp_path / "graph.txt").write_text("1 1\n")
+    store = tmp_path / "graph"
+    assert here("convert", tmp_path / "graph.txt", "-o", store).code == 0
+    done = here("graph500", "--graph", store)
+    assert (done.code, done.out) == (1, "")
+    assert "no vertex has a neighbour besides itself" in done.err
+
+
+# invalid runs
+
+
+def wrong_level(level, parent):
+    level[np.flatnonzero(level == 1)[0]] = 7
+
+
+def wrong_parent(level, parent):
+    far = np.flatnonzero(level == 2)[0]
+    parent[far] = np.flatnonzero(level == 0)[0]
+
+
+def missing_vertex(level, parent):
+    far = np.flatnonzero(level == level.max())[0]
+    level[far] = parent[far] = -1
+
+
+@pytest.mark.parametrize("harm", [wrong_level, wrong_parent, missing_vertex])
+@pytest.mark.parametrize("more", [(), ("--json",), ("--parts", 2)])
+def test_an_invalid_run_prints_no_figures(monkeypatch, harm, more):
+    block = Session.block
+    calls = 0
+
+    def wrong(self, outcome):
+        nonlocal calls
+        calls += 1
+        level, parent = (np.array(values) for values in block(self, outcome))
+        if calls == 3:
+            harm(level, parent)
+        return level, parent
+
+    monkeypatch.setattr(Session, "block", wrong)
+    done = here(*command(8, *more))
+    assert (done.code, done.out) == (1, "")
+    lines = done.err.splitlines()[1:]
+    assert lines[0] == "No results printed for invalid run."
+    assert len(lines) == 2
+    assert lines[1].startswith("search from root ")
+
+
+def test_wrong_edge_counts_are_found(monkeypatch):
+    traversed = Session.traversed
+    monkeypatch.setattr(Session, "traversed", lambda *x: traversed(*x) + 1)
+    done = here(*command(6, roots=2))
+    assert (done.code, done.out) == (1, "")
+    assert "tuples by degrees" in done.err
+
+
+# what stops a run
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_stopped_run_reports_what_is_done(tmp_path, ranks, number):
+    if ranks > 1 and number == signal.SIGTERM and is_open_mpi():
+        pytest.skip("mpirun of Open MPI ends the ranks itself when it gets SIGTERM")
+    log, records = tmp_path / "log", tmp_path / "levels.jsonl"
+    words = [*command(8, "--records", records, roots=64)]
+    env = injected(log, sleep=0.03)
+    process = begin(ranks, [*DISTBFS, *map(str, words)], env)
+    wait_until(lambda: searches_begun(log) > 4, process)
+    process.send_signal(number)
+    done = finish(process)
+    assert done.code == 0, done.err
+    told = fields_of(done.out)
+    count = int(told["NBFS:"])
+    assert 3 <= count < 64
+    assert f"distbfs: stopped on request after {count} of 64 searches\n" in done.err
+    assert records.read_text() == ""  # they would take as long as the searches
+
+
+def test_stopped_at_once(tmp_path):
+    log = tmp_path / "log"
+    process = begin(1, [*DISTBFS, *map(str, command(8))], injected(log, sleep=0.3))
+    wait_until(lambda: searches_begun(log) > 0, process)  # which warms up
+    process.terminate()
+    done = finish(process)
+    assert done.code == 0, done.err
+    count = int(fields_of(done.out)["NBFS:"]) if done.out else 0
+    assert count <= 1
+    assert f"stopped on request after {count} of {ROOTS} searches" in done.err
+
+
+# files and messages
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_level_records(tmp_path, ranks):
+    path = tmp_path / "levels.jsonl"
+    words = command(8, "--records", path, "--parts", 2, "--json")
+    told = on(ranks, *words).values
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    roots = [search["root"] for search in told["searches"]]
+    assert list(dict.fromkeys(record["root"] for record in records)) == roots
+    for root in roots:
+        mine = [record for record in records if record["root"] == root]
+        assert [record["level"] for record in mine] == list(range(1, len(mine) + 1))
+        reached = sum(record["normals"] + record["delegates"] for record in mine)
+        level = kronecker(8).distances(root)
+        assert reached == (level >= 0).sum()
+
+
+def test_level_records_that_cannot_be_written(tmp_path):
+    refusal = here(*command(8, "--records", tmp_path / "no" / "x")).refusal
+    assert "x: No such file or directory" in refusal
+    assert files_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_log_as_json_lines(ranks):
+    done = on(ranks, *command(8, "--log-format", "json"))
+    assert done.code == 0
+    fields_of(done.out)
+    lines = [json.loads(line) for line in done.err.splitlines()]
+    assert [set(line) for line in lines] == [{"time", "level", "message"}]
+    assert lines[0]["message"].startswith("engine openmp (fast)")
+
+
+@needs_mpi
+def test_refused_on_two_ranks():
+    words = ("graph500", "--scale", 5, "--parts", 3)
+    assert "3 parts do not divide by 2 ranks" in on(2, *words).refusal
+    words = ("graph500", "--scale", 5, "--exchange", "solo")
+    assert "exchange 'solo' serves 1 rank, not 2" in on(2, *words).refusal

@@ -1,0 +1,130 @@
+"""The command line itself: help, versions, refusals, ways to start it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from commands import DISTBFS, here, on
+from launching import needs_mpi, run
+
+from distbfs import __version__
+from distbfs.cli.main import COMMANDS
+
+# as pip writes it for [project.scripts]
+CONSOLE_SCRIPT = """\
+import sys
+from distbfs.cli.main import entry
+if __name__ == "__main__":
+    sys.exit(entry())
+"""
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """An environment in which neither mpi4py nor CuPy can be imported."""
+    folder = tmp_path_factory.mktemp("bare")
+    for name in ("mpi4py", "cupy"):
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text("raise ImportError('not here')\n")
+    root = Path(__file__).resolve().parents[2]
+    return {"PYTHONPATH": f"{folder}:{root}", "CUDA_VISIBLE_DEVICES": ""}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_without_mpi_and_cuda(bare, command):
+    done = run([*DISTBFS, command, "--help"], env=bare)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: distbfs {command} ")
+    assert "--json" in done.stdout
+
+
+def test_help_lists_the_commands(bare):
+    long, short = (run([*DISTBFS, word], env=bare) for word in ("--help", "-h"))
+    assert (long.returncode, long.stderr) == (0, "")
+    assert long.stdout == short.stdout
+    for name, told in COMMANDS.items():
+        assert f"  {name} " in long.stdout
+        assert told in long.stdout
+
+
+def test_version():
+    done = here("--version")
+    assert (done.code, done.out) == (0, f"distbfs, version {__version__}\n")
+
+
+def test_module_and_console_script_give_the_same(tmp_path):
+    installed = Path(sys.executable).with_name("distbfs")
+    script = [str(installed)]
+    if not installed.exists():
+        written = tmp_path / "distbfs"
+        written.write_text(CONSOLE_SCRIPT)
+        script = [sys.executable, str(written)]
+    for words, code in [
+        ([], 2),
+        (["--help"], 0),
+        (["--version"], 0),
+        (["graph500", "--scale", "none"], 2),
+        (["bfs", str(tmp_path / "nowhere"), "--source", "1"], 2),
+    ]:
+        module, console = (run([*argv, *words]) for argv in (DISTBFS, script))
+        assert module.returncode == code
+        assert (module.returncode, module.stdout, module.stderr) == (
+            console.returncode,
+            console.stdout,
+            console.stderr,
+        )
+
+
+REFUSED = [
+    ([], "'distbfs --help' lists them"),
+    (["fly"], "no command 'fly'; allowed: generate, convert"),
+    (["--fly"], "--fly"),
+    (["bfs"], "'STORE' (see 'distbfs bfs --help')"),
+    (["bfs", "x", "--fly"], "No such option '--fly'"),
+    (["bfs", "x", "y", "--source", "1"], "(y)"),
+    (["bfs", "x", "--source", "one"], "'one' is not a valid integer"),
+    (["bfs", "x", "-s", "1", "--engine", "warp"], "'auto', 'reference', 'openmp'"),
+    (["bfs", "x", "-s", "1", "--exchange", "pigeon"], "'auto', 'solo', 'host'"),
+    (["bfs", "x", "-s", "1", "--direction", "up"], "'auto', 'push', 'pull'"),
+    (["bfs", "x", "-s", "1", "--mask-reduce", "x"], "'blocking', 'nonblocking'"),
+    (["bfs", "x", "-s", "1", "--threads", "-1"], "0<=x<=4096"),
+    (["bfs", "x", "-s", "1", "--log-format", "xml"], "'text', 'json'"),
+    (["bfs", "x", "-s"], "requires an argument"),
+    (["bfs", "nowhere", "-s", "1"], "nowhere: there is no such folder"),
+    (["graph500"], "give either --scale or --graph"),
+    (["graph500", "--scale", "4", "--graph", "x"], "give either --scale or --graph"),
+    (["graph500", "--graph", "x", "--parts", "2"], "--parts and --threshold"),
+    (["graph500", "--scale", "0"], "1<=x<=48"),
+    (["graph500", "--scale", "49"], "1<=x<=48"),
+    (["graph500", "--scale", "4", "--roots", "0"], "'--roots'"),
+    (["graph500", "--scale", "4", "--edge-factor", "0"], "1<=x<=4096"),
+    (["graph500", "--scale", "4", "--memory", "0"], "'--memory'"),
+    (["generate", "petersen", "--scale", "4", "-o", "x"], "'petersen' is not"),
+    (["generate", "kronecker", "-o", "x"], "'--scale'"),
+    (["generate", "kronecker", "--scale", "4"], "'--output'"),
+    (["convert", "x", "-o", "y", "--format", "docx"], "'matrix-market', 'edge-list'"),
+    (["convert", "x", "-o", "y", "--permute-seed", "-1"], "'--permute-seed'"),
+    (["partition", "x", "-o", "y", "--parts", "0"], "'--parts'"),
+]
+
+
+@pytest.mark.parametrize(("words", "text"), REFUSED)
+def test_refused_in_one_line(tmp_path, monkeypatch, words, text):
+    monkeypatch.chdir(tmp_path)
+    assert text in here(*words).refusal
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_method_of_another_engine_is_refused():
+    words = ("graph500", "--scale", "4", "--method")
+    assert "allowed: fast, push, hybrid" in here(*words, "x").refusal
+    words = (*words, "fast", "--engine", "reference")
+    assert "allowed: numpy" in here(*words).refusal
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("words", "text"), [REFUSED[1], REFUSED[7], REFUSED[14], REFUSED[15]]
+)
+def test_refused_once_on_several_ranks(words, text):
+    assert text in on(2, *words).refusal

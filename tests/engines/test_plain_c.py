@@ -1,0 +1,67 @@
+"""The kernels without instructions of this processor: the plain half of ``bits.h``."""
+
+import pytest
+from graphs import (
+    NAMED,
+    build,
+    check_search,
+    kronecker,
+    random_tuples,
+    some_roots,
+    uniform,
+)
+from variants import make_engine
+
+from distbfs.device import cc
+from distbfs.exchange.world import SoloWorld
+from distbfs.options import SearchOptions
+from distbfs.search.session import Session
+
+GENERIC = """#!/bin/sh
+for given; do
+    shift
+    case $given in -m*=native) ;; *) set -- "$@" "$given" ;; esac
+done
+exec cc "$@"
+"""
+GRAPHS = {
+    "kronecker": kronecker(12),
+    "random": random_tuples(500, 900, seed=7),
+    "uniform": uniform(16_000, 160_000),
+    "two-hubs": NAMED["two-hubs"],
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def generic_compiler(tmp_path_factory):
+    """A compiler that leaves the native flags out, and a cache of its own."""
+    folder = tmp_path_factory.mktemp("generic")
+    script = folder / "cc"
+    script.write_text(GENERIC)
+    script.chmod(0o755)
+    cached = (cc.find_compiler, cc.compiler_version, cc._load)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DISTBFS_CC", str(script))
+        patch.setenv("DISTBFS_CACHE", str(folder))
+        for function in cached:
+            function.cache_clear()
+        yield
+    for function in cached:
+        function.cache_clear()
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+def test_searches(name, parts, direction):
+    source = GRAPHS[name]
+    made, _ = build(source, parts, threshold=None if parts == 1 else 8)
+    session = Session(SoloWorld(), made, SearchOptions(direction=direction, threads=2))
+    for root in some_roots(source, 5):
+        level, parent = session.block(session.search(root))
+        check_search(source, root, level, parent)
+
+
+def test_the_compiler_is_the_generic_one():
+    assert make_engine("openmp").describe()["engine"] == "openmp"
+    assert cc.find_compiler().endswith("generic0/cc")

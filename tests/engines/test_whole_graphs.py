@@ -1,0 +1,273 @@
+"""What every engine does with a whole graph, over the registry."""
+
+from dataclasses import replace
+from functools import cache
+
+import networkx as nx
+import numpy as np
+import pytest
+from graphs import (
+    NAMED,
+    NO_VERTEX,
+    Tuples,
+    build,
+    check_search,
+    kronecker,
+    random_tuples,
+    some_roots,
+    sources,
+    uniform,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from variants import make_engine, variants
+
+from distbfs.device import cc
+from distbfs.errors import ResourceError, UsageError
+from distbfs.graph.csr import CSR, row_offsets
+from distbfs.partition.layout import Layout
+from distbfs.partition.part import Part
+from distbfs.registry import ENGINES, lookup
+
+DIRECTIONS = ["auto", "push", "pull"]
+EACH = pytest.mark.parametrize(("engine", "method"), variants())
+EACH_DIRECTION = pytest.mark.parametrize("direction", DIRECTIONS)
+
+
+def whole(source):
+    return build(source)[0][0]
+
+
+def searcher(part, engine, method, **options):
+    return make_engine(engine, method, **options).whole(part)
+
+
+def check_result(source, root, result, *, records):
+    level = check_search(source, root, result.level, result.parent)
+    assert result.levels == level.max() + 1
+    if not records:
+        assert result.records == []
+        return
+    degrees = source.degrees
+    sizes = np.bincount(level[level >= 0])
+    assert [r.frontier for r in result.records] == sizes.tolist()
+    assert [r.found for r in result.records] == [*sizes[1:].tolist(), 0]
+    for depth, record in enumerate(result.records):
+        assert record.seconds >= 0
+        if record.direction.startswith("push"):
+            assert record.checks == degrees[level == depth].sum()
+        else:
+            unvisited = degrees[(level > depth) | (level < 0)]
+            assert record.found <= record.checks <= unvisited.sum()
+
+
+@EACH
+@EACH_DIRECTION
+@pytest.mark.parametrize("name", NAMED)
+def test_named_graphs(engine, method, direction, name):
+    source = NAMED[name]
+    search = searcher(whole(source), engine, method, direction=direction, threads=2)
+    for root in some_roots(source, 5):
+        for records in (True, False):
+            result = search.search(root, records=records)
+            check_result(source, root, result, records=records)
+
+
+@settings(max_examples=60, deadline=None)
+@given(sources(), st.sampled_from(DIRECTIONS), st.sampled_from([1, 2, 4]), st.data())
+def test_any_graph(source, direction, threads, data):
+    roots = data.draw(st.lists(st.integers(0, source.n - 1), min_size=1, max_size=4))
+    part = whole(source)
+    for case in variants():
+        options = {"direction": direction, "threads": threads}
+        search = searcher(part, *case.values, **options)
+        for root in roots:
+            check_result(source, root, search.search(root, records=True), records=True)
+
+
+@cache
+def large(name):
+    """A graph whose levels are shared by threads, and its part."""
+    if name == "kronecker":
+        source = kronecker(13)
+    else:
+        source = uniform(16_000, 160_000, hub=5000 * (name == "hub"))
+    return source, whole(source)
+
+
+@EACH
+@EACH_DIRECTION
+@pytest.mark.parametrize("name", ["kronecker", "uniform", "hub"])
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_parallel_levels(engine, method, direction, name, threads):
+    source, part = large(name)
+    options = {"direction": direction, "threads": threads}
+    search = searcher(part, engine, method, **options)
+    for root in some_roots(source, 4):
+        check_result(source, root, search.search(root, records=True), records=True)
+
+
+def test_fast_comes_through_every_mode():
+    """The parallel levels above are tests of all of them."""
+    modes = set()
+    for name in ("kronecker", "uniform"):
+        source, part = large(name)
+        for direction in DIRECTIONS:
+            search = searcher(part, "openmp", "fast", direction=direction, threads=2)
+            for root in some_roots(source, 4):
+                records = search.search(root, records=True).records
+                modes |= {record.direction for record in records}
+    assert modes == {"push-serial", "push", "push-marking", "pull"}
+    source, part = large("hub")
+    records = (
+        searcher(part, "openmp", "fast", threads=2).search(0, records=True).records
+    )
+    assert records[0].direction == "push-marking", "a row that is cut among threads"
+
+
+@EACH
+def test_searches_do_not_leak(engine, method):
+    """Hundreds of roots one after the other, vertices without edges among them."""
+    source = random_tuples(300, 260, seed=4)
+    search = searcher(whole(source), engine, method, threads=2)
+    assert (source.degrees == 0).sum() > 20
+    for root in np.random.default_rng(1).permutation(300).tolist():
+        result = search.search(root)
+        np.testing.assert_array_equal(result.level, source.distances(root))
+        assert result.parent[root] == root
+        assert ((result.parent >= 0) == (result.level >= 0)).all()
+    check_result(source, root, result, records=False)
+
+
+@EACH
+def test_levels_only(engine, method):
+    source = NAMED["kronecker"]
+    search = searcher(whole(source), engine, method, parents=False, threads=2)
+    for root in some_roots(source, 6):
+        result = search.search(root)
+        assert result.parent is None
+        check_search(source, root, result.level, None)
+
+
+@EACH
+def test_permuted_blocks(engine, method):
+    """Numbers that are far from ids."""
+    source = random_tuples(200, 500, seed=6)
+    part = build(source, order_block=7)[0][0]
+    assert not np.array_equal(part.vertices, np.arange(200))
+    search = searcher(part, engine, method, threads=2)
+    for root in some_roots(source, 10):
+        check_result(source, root, search.search(root), records=False)
+
+
+@EACH
+@EACH_DIRECTION
+def test_rows_longer_than_a_thread_takes(engine, method, direction):
+    """Hubs with 9000 neighbours are cut among the threads."""
+    leaves = np.arange(2, 9002)
+    u = np.concatenate([np.zeros(9000), np.ones(9000), [0]])
+    v = np.concatenate([leaves, leaves[::-1] + 5000, [1]])
+    source = Tuples(14_002, u, v, size=1 << 20)
+    options = {"direction": direction, "threads": 4}
+    search = searcher(whole(source), engine, method, **options)
+    for root in (0, 1, 2, 14_001):
+        check_result(source, root, search.search(root, records=True), records=True)
+
+
+def bipartite(left, right):
+    """A complete bipartite graph as one part, made directly."""
+    rows = np.concatenate([np.full(left, right), np.full(right, left)])
+    ends = np.tile(np.arange(left, left + right), left), np.tile(np.arange(left), right)
+    columns = np.concatenate(ends).astype(np.uint32)
+    none = CSR.empty(0)
+    no_ids = np.zeros(0, np.int64)
+    n = left + right
+    ids = np.arange(n, dtype=np.uint32)
+    graphs = CSR(row_offsets(rows), columns), CSR.empty(n), none, none
+    layout = Layout(n, 1)
+    return Part(layout, 0, right, no_ids, no_ids, *graphs, ids, rows, rows, n)
+
+
+@EACH
+def test_more_long_rows_than_are_set_aside(engine, method):
+    left, right = 1100, 4100
+    part = bipartite(left, right)
+    part.check()
+    search = searcher(part, engine, method, direction="push", threads=4)
+    level = np.full(left + right, 1)
+    level[left:] = 2
+    level[left + 3], level[:left] = 0, 1
+    result = search.search(left + 3)
+    np.testing.assert_array_equal(result.level, level)
+    assert (result.level[result.parent[level > 0]] == level[level > 0] - 1).all()
+
+
+@pytest.mark.parametrize("method", lookup(ENGINES, "engine", "openmp").methods)
+def test_more_levels_than_are_recorded(method):
+    n = 70_000
+    source = Tuples(n, range(n - 1), range(1, n), size=n)
+    search = searcher(whole(source), "openmp", method, direction="push", threads=1)
+    result = search.search(0, records=True)
+    assert result.levels == n
+    np.testing.assert_array_equal(result.level, np.arange(n))
+    assert [r.frontier for r in result.records] == [1] * len(result.records)
+    assert len(result.records) == 1 << 16
+
+
+@EACH
+@EACH_DIRECTION
+def test_offsets_of_64_bits(engine, method, direction):
+    """As a part with 2^32 edges or more has them."""
+    source = kronecker(11)
+    part = whole(source)
+    nn = CSR(part.nn.offsets.astype(np.uint64), part.nn.columns)
+    options = {"direction": direction, "threads": 2}
+    search = searcher(replace(part, nn=nn), engine, method, **options)
+    for root in some_roots(source, 3):
+        check_result(source, root, search.search(root, records=True), records=True)
+
+
+@EACH
+def test_no_vertex_can_be_prepared(engine, method):
+    assert searcher(whole(NO_VERTEX), engine, method) is not None
+
+
+@EACH
+def test_networkx_agrees(engine, method):
+    source = random_tuples(150, 300, seed=8)
+    graph = nx.Graph(zip(source.u.tolist(), source.v.tolist(), strict=True))
+    search = searcher(whole(source), engine, method, threads=2)
+    for root in (0, 1, 2, 3):
+        found = search.search(root)
+        wanted = nx.single_source_shortest_path_length(graph, root)
+        reached = np.flatnonzero(found.level >= 0).tolist()
+        assert {v: int(found.level[v]) for v in reached} == wanted
+
+
+@pytest.mark.parametrize("method", ["push", "hybrid"])
+def test_no_memory_for_queues(method, monkeypatch):
+    search = searcher(whole(NAMED["star"]), "openmp", method)
+    monkeypatch.setattr(search, "_function", lambda *_: -1)
+    with pytest.raises(ResourceError, match="no memory"):
+        search.search(0)
+
+
+@EACH
+def test_unknown_methods_are_refused(engine, method):
+    with pytest.raises(UsageError, match=f"method is 'none'; allowed: .*{method}"):
+        make_engine(engine, "none")
+
+
+@EACH
+def test_description(engine, method):
+    told = make_engine(engine, method, threads=3).describe()
+    assert (told["engine"], told["method"]) == (engine, method)
+    assert told["threads"] in (1, 3)
+
+
+def test_threads_that_are_used(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7,2")
+    assert make_engine("openmp").describe()["threads"] == 7
+    assert make_engine("openmp", threads=2).describe()["threads"] == 2
+    monkeypatch.setenv("OMP_NUM_THREADS", "many")
+    assert make_engine("openmp").describe()["threads"] == cc.thread_count()

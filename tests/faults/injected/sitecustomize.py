@@ -1,0 +1,85 @@
+"""Faults put into commands from outside; Python imports this file when it starts.
+
+With this folder first on PYTHONPATH, environment variables say what happens:
+
+- ``INJECT_LOG=NAME``: each search appends a line with the time to NAME.RANK
+- ``INJECT_SLEEP=SECONDS``: each search takes that much longer
+- ``INJECT_FAULT=WHAT:RANK:LEVEL``: ``error``, ``exit-3`` or ``exit-0`` on a rank when
+  it is in the middle of its LEVEL-th level, counted over all searches
+- ``INJECT_KILL_SYNC=K``: SIGKILL in place of the K-th fsync
+"""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from distbfs.exchange.launcher import find_launch
+
+launch = find_launch(os.environ)
+rank = launch.rank if launch else 0
+
+
+def log(text):
+    with Path(f"{os.environ['INJECT_LOG']}.{rank}").open("a") as file:
+        file.write(f"{text} {time.time()}\n")
+
+
+def slow_searches(seconds):
+    from distbfs.search.session import Session  # noqa: PLC0415
+
+    search = Session.search
+
+    def slow(self, root, **options):
+        log("search")
+        time.sleep(seconds)
+        return search(self, root, **options)
+
+    Session.search = slow
+
+
+def fail(what):
+    log("fault")
+    if what == "error":
+        raise RuntimeError("injected")
+    sys.exit(int(what.removeprefix("exit-")))
+
+
+def failing_level(what, where, wanted):
+    from distbfs.exchange.host import HostExchange  # noqa: PLC0415
+
+    start_masks = HostExchange.start_masks
+    levels = 0
+
+    def failing(self, masks):
+        nonlocal levels
+        levels += 1
+        if rank == where and levels == wanted:
+            fail(what)
+        start_masks(self, masks)
+
+    HostExchange.start_masks = failing
+
+
+def killing_sync(wanted):
+    fsync = os.fsync
+    calls = 0
+
+    def killing(handle):
+        nonlocal calls
+        calls += 1
+        if calls == wanted:
+            os.kill(os.getpid(), signal.SIGKILL)
+        fsync(handle)
+
+    os.fsync = killing
+
+
+if "INJECT_LOG" in os.environ:
+    slow_searches(float(os.environ.get("INJECT_SLEEP", "0")))
+if "INJECT_FAULT" in os.environ:
+    name, place, count = os.environ["INJECT_FAULT"].split(":")
+    failing_level(name, int(place), int(count))
+if "INJECT_KILL_SYNC" in os.environ:
+    killing_sync(int(os.environ["INJECT_KILL_SYNC"]))

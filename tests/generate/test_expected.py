@@ -1,0 +1,44 @@
+"""The expected degree histogram against graphs that were generated."""
+
+import numpy as np
+import pytest
+from graphs import kronecker
+
+from distbfs.generate.expected import class_means, expected_histogram
+
+
+@pytest.mark.parametrize(
+    ("scale", "edge_factor", "seed"), [(12, 16, 1), (13, 8, 5), (14, 16, 2), (14, 4, 3)]
+)
+def test_histogram_fits_a_graph(scale, edge_factor, seed):
+    degrees = kronecker(scale, edge_factor, seed).degrees
+    found, vertices = expected_histogram(scale, edge_factor)
+    assert vertices.sum() == pytest.approx(1 << scale, rel=1e-9)
+    assert float(found @ vertices) == pytest.approx(degrees.sum(), rel=0.02)
+    assert vertices[found == 0].sum() == pytest.approx((degrees == 0).sum(), rel=0.03)
+    for threshold in (1, 2, 4, 8, 16, 32, 64, 128):
+        wanted = int((degrees > threshold).sum())
+        tolerance = max(0.03 * wanted, 5 * np.sqrt(wanted))
+        assert abs(vertices[found > threshold].sum() - wanted) < tolerance, threshold
+
+
+def test_histogram_is_sorted_without_repeats():
+    found, vertices = expected_histogram(20)
+    assert found.dtype == np.int64
+    assert (np.diff(found) > 0).all()
+    assert (vertices >= 0).all()
+
+
+@pytest.mark.parametrize("scale", [1, 5, 26, 33])
+def test_classes_hold_all_vertices_and_edges(scale):
+    sizes, means = class_means(scale, 16)
+    assert sizes.sum() == 2.0**scale
+    assert (np.diff(means) < 0).all(), "more one-bits, fewer neighbours"
+    assert means[0] < 2.0**scale
+    assert float(sizes @ means) < 32 * 2.0**scale
+
+
+def test_repeats_take_less_of_larger_graphs():
+    kept = [float(np.dot(*expected_histogram(s))) / (32 * 2.0**s) for s in (14, 20, 26)]
+    assert kept == sorted(kept)
+    assert 0.6 < kept[0] < kept[-1] < 1

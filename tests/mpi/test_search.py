@@ -1,0 +1,142 @@
+"""Searches over the ranks that were started: valid there, with the levels of one."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from graphs import NAMED, Tuples, build, random_tuples, some_roots
+
+from distbfs.errors import UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.generate.hashing import Permutation
+from distbfs.graph500.validate import validate
+from distbfs.options import SearchOptions
+from distbfs.search.session import Session
+from distbfs.types import slice_bounds
+
+if TYPE_CHECKING:
+    from distbfs.exchange.world import Ranks
+
+SEED = 5
+GRAPHS = {
+    "kronecker": NAMED["kronecker"],
+    "random": random_tuples(300, 700, seed=8),
+    "two-hubs": NAMED["two-hubs"],
+    "path": Tuples(12, range(11), range(1, 12)),
+    "one-vertex": NAMED["one-vertex"],
+}
+OPTIONS = [
+    {"local_all2all": a, "uniquify": u, "mask_reduce": m}
+    for a, u, m in product([False, True], [False, True], ["blocking", "nonblocking"])
+]
+
+
+def name_of(options: dict[str, Any]) -> str:
+    """L, U, BR and IR as in the paper."""
+    reduction = "BR" if options["mask_reduce"] == "blocking" else "IR"
+    return reduction + "L" * options["local_all2all"] + "U" * options["uniquify"]
+
+
+@cache
+def parts_of(world: Ranks, name: str, per_rank: int, threshold: int | None) -> Any:
+    """The parts of this rank; every rank asks for the same in the same order."""
+    options = {"threshold": threshold, "permute_seed": SEED}
+    return build(GRAPHS[name], per_rank * world.size, world, **options)
+
+
+def check(world: Ranks, name: str, parts: Any, options: SearchOptions) -> None:
+    """Search from a few roots; collective."""
+    source = GRAPHS[name]
+    permutation = Permutation(source.n, SEED) if source.n > 1 else None
+    session = Session(world, parts, options, permutation)
+    low, high = slice_bounds(source.n, world.size, world.rank)
+    for root in some_roots(source, 2):
+        outcome = session.search(root, records=True)
+        level, parent = session.block(outcome)
+        wanted = source.distances(root)
+        np.testing.assert_array_equal(level, wanted[low:high])
+        assert outcome.levels == wanted.max() + 1 == len(outcome.records)
+        assert (parent is None) is not options.parents
+        answer = validate(world, source, root, level, parent, threads=1)
+        assert answer.valid, answer.errors
+        assert answer.nedge == session.traversed(outcome)
+    session.close()
+
+
+@pytest.mark.parametrize("name", ["kronecker", "two-hubs"])
+@pytest.mark.parametrize("per_rank", [1, 2])
+@pytest.mark.parametrize("options", OPTIONS, ids=name_of)
+def test_options_of_the_exchange(
+    world: Ranks, name: str, per_rank: int, options: dict[str, Any]
+) -> None:
+    parts, _ = parts_of(world, name, per_rank, 4)
+    check(world, name, parts, SearchOptions(threads=1, stepwise=True, **options))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("per_rank", [1, 2])
+@pytest.mark.parametrize("threshold", [None, 0, 10**9])
+def test_thresholds(
+    world: Ranks, name: str, per_rank: int, threshold: int | None
+) -> None:
+    parts, _ = parts_of(world, name, per_rank, threshold)
+    check(world, name, parts, SearchOptions(threads=1))
+
+
+@pytest.mark.parametrize("per_rank", [1, 2])
+@pytest.mark.parametrize("parents", [True, False], ids=["parents", "levels"])
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+def test_directions(world: Ranks, per_rank: int, parents: bool, direction: str) -> None:
+    parts, _ = parts_of(world, "kronecker", per_rank, 8)
+    options = SearchOptions(threads=1, parents=parents, direction=direction)
+    check(world, "kronecker", parts, options)
+
+
+@pytest.mark.parametrize("chunk", [1, 7])
+def test_short_messages(world: Ranks, chunk: int) -> None:
+    parts, _ = parts_of(world, "two-hubs", 2, 4)
+    check(world, "two-hubs", parts, SearchOptions(threads=1, chunk_elements=chunk))
+
+
+def test_the_reference_engine(world: Ranks) -> None:
+    parts, _ = parts_of(world, "random", 2, 4)
+    check(world, "random", parts, SearchOptions(engine="reference"))
+
+
+@pytest.mark.parametrize("name", ["kronecker", "random"])
+@pytest.mark.parametrize("per_rank", [1, 2])
+def test_ranks_build_what_one_process_builds(
+    world: Ranks, name: str, per_rank: int
+) -> None:
+    made, summary = parts_of(world, name, per_rank, 4)
+    options = {"threshold": 4, "permute_seed": SEED}
+    alone, wanted = build(GRAPHS[name], per_rank * world.size, SoloWorld(), **options)
+    assert (summary.m, summary.loops, summary.repeats, summary.edges) == (
+        wanted.m,
+        wanted.loops,
+        wanted.repeats,
+        wanted.edges,
+    )
+    assert [part.index for part in made] == list(
+        range(world.rank, per_rank * world.size, world.size)
+    )
+    for part in made:
+        other = alone[part.index]
+        for graph in ("nn", "nd", "dn", "dd"):
+            one, two = getattr(part, graph), getattr(other, graph)
+            np.testing.assert_array_equal(one.offsets, two.offsets)
+            np.testing.assert_array_equal(one.columns, two.columns)
+        for array in ("vertices", "degrees", "tuple_degrees", "delegates"):
+            np.testing.assert_array_equal(getattr(part, array), getattr(other, array))
+
+
+def test_a_source_that_is_no_vertex(world: Ranks) -> None:
+    parts, _ = parts_of(world, "two-hubs", 1, 4)
+    session = Session(world, parts, SearchOptions(threads=1))
+    with pytest.raises(UsageError, match="source 70 is not a vertex"):
+        session.search(70)
+    session.close()

@@ -1,0 +1,124 @@
+"""The direction policy: formulas of the paper, hysteresis, and the edges of both."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distbfs.engines.base import Work
+from distbfs.errors import UsageError
+from distbfs.options import Factors, SearchOptions
+from distbfs.search.direction import CHOOSING, DirectionPolicy, backward_work, decide
+
+COUNT = st.integers(0, 1 << 50)
+
+
+def work(**kinds):
+    return Work(**kinds)
+
+
+@given(st.integers(1, 1 << 40), COUNT, COUNT)
+def test_backward_work_is_the_formula(q, s, u):
+    a = q / (q + s)  # probability that a potential parent is newly visited
+    assert backward_work(q, s, u) == pytest.approx(u / a)
+
+
+def test_backward_work_at_the_edges():
+    assert backward_work(0, 5, 7) == math.inf
+    assert backward_work(0, 0, 0) == math.inf
+    assert backward_work(3, 5, 0) == 0
+    assert backward_work(3, 0, 7) == 7
+
+
+@pytest.mark.parametrize(
+    ("present", "forward", "backward", "wanted"),
+    [
+        ("push", 51, 100, "pull"),
+        ("push", 50, 100, "push"),
+        ("push", 0, 0, "push"),
+        ("push", 1, 0, "pull"),
+        ("push", 10**9, math.inf, "push"),
+        ("pull", 9, 100, "push"),
+        ("pull", 10, 100, "pull"),
+        ("pull", 0, 0, "pull"),
+        ("pull", 0, math.inf, "push"),
+    ],
+)
+def test_decide(present, forward, backward, wanted):
+    assert decide(present, forward, backward, Factors(0.5, 0.1)) == wanted
+
+
+@given(COUNT, COUNT, COUNT, COUNT)
+def test_no_flapping(forward, q, s, u):
+    """With to_push <= to_pull what was chosen stays chosen on the same counts."""
+    backward = backward_work(q, s, u)
+    factors = Factors(0.5, 0.1)
+    for present in ("push", "pull"):
+        chosen = decide(present, forward, backward, factors)
+        assert decide(chosen, forward, backward, factors) == chosen
+
+
+def test_between_the_factors_nothing_changes():
+    for forward in range(11, 50):
+        for present in ("push", "pull"):
+            assert decide(present, forward, 100, Factors(0.5, 0.1)) == present
+
+
+def test_factors_of_zero_never_turn_back():
+    factors = Factors(0, 0)
+    assert decide("push", 1, 100, factors) == "pull"
+    assert decide("pull", 0, 100, factors) == "pull"
+    assert decide("pull", 0, math.inf, factors) == "pull"
+
+
+@pytest.mark.parametrize("name", CHOOSING)
+def test_each_subgraph_decides_by_itself(name):
+    policy = DirectionPolicy(SearchOptions())
+    policy.start()
+    heavy = work(**{name: (10**6, 10, 10, 10)})
+    wanted = {k: "pull" if k == name else "push" for k in CHOOSING}
+    assert policy.choose(heavy) == wanted
+    # a level without such edges in the frontier: q = 0, back to push
+    assert policy.choose(work())[name] == "push"
+
+
+def test_factors_belong_to_their_subgraph():
+    options = SearchOptions(dd=Factors(2, 0), dn=Factors(0.5, 0), nd=Factors(1.1, 0))
+    policy = DirectionPolicy(options)
+    policy.start()
+    same = (100, 10, 0, 100)  # forward work equals backward work
+    found = policy.choose(work(dd=same, dn=same, nd=same))
+    assert found == {"dd": "push", "dn": "pull", "nd": "push"}
+
+
+@pytest.mark.parametrize("forced", ["push", "pull"])
+def test_a_forced_direction_stays(forced):
+    policy = DirectionPolicy(SearchOptions(direction=forced))
+    policy.start()
+    for counts in [(0, 0, 0, 0), (10**9, 1, 1, 1), (1, 10**9, 1, 10**9)]:
+        found = policy.choose(work(dd=counts, dn=counts, nd=counts))
+        assert found == dict.fromkeys(CHOOSING, forced)
+
+
+def test_every_search_begins_with_push():
+    policy = DirectionPolicy(SearchOptions(dd=Factors(0, 0)))
+    policy.start()
+    heavy = work(dd=(10, 1, 1, 1))
+    assert policy.choose(heavy)["dd"] == "pull"
+    policy.start()
+    assert policy.choose(work())["dd"] == "push"
+
+
+def test_choices_are_copies():
+    policy = DirectionPolicy(SearchOptions())
+    policy.start()
+    first = policy.choose(work())
+    policy.choose(work(dd=(10**6, 1, 1, 1)))
+    assert first["dd"] == "push"
+
+
+@pytest.mark.parametrize("values", [(-1, 0), (0, -1e-9), (math.nan, 0)])
+def test_factors_that_are_refused(values):
+    with pytest.raises(UsageError, match="allowed: 0 or more"):
+        Factors(*values)

@@ -1,0 +1,137 @@
+"""Searches over several ranks that are threads; MPI ranks are in ``tests/mpi``."""
+
+import numpy as np
+import pytest
+from graphs import NAMED, NO_VERTEX, Tuples, build, random_tuples, some_roots, sources
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from worlds import on_ranks
+
+from distbfs import registry
+from distbfs.errors import UsageError
+from distbfs.generate.hashing import Permutation
+from distbfs.graph500.validate import validate
+from distbfs.options import Factors, SearchOptions
+from distbfs.search.session import Session
+
+ANY = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@pytest.fixture(autouse=True)
+def threads_exchange(monkeypatch):
+    monkeypatch.setitem(registry.EXCHANGES, "threads", "worlds:ThreadExchange")
+
+
+def search_on_ranks(source, ranks, parts, roots, *, threshold=None, seed=None, **more):
+    """Search on ranks; each result must be valid there and is returned whole."""
+    options = SearchOptions(exchange="threads", threads=1, stepwise=True, **more)
+    permutation = None if seed is None else Permutation(source.n, seed)
+
+    def work(world):
+        made, _ = build(source, parts, world, threshold=threshold, permute_seed=seed)
+        session = Session(world, made, options, permutation)
+        found = []
+        for root in roots:
+            outcome = session.search(root, records=True)
+            level, parent = session.block(outcome)
+            answer = validate(world, source, root, level, parent, threads=1)
+            assert answer.valid, answer.errors
+            assert answer.nedge == session.traversed(outcome)
+            found.append((level.copy(), outcome.levels, outcome.records))
+        session.close()
+        return found
+
+    results = on_ranks(ranks, work)
+    merged = []
+    for k in range(len(roots)):
+        every = [rank[k] for rank in results]
+        assert len({levels for _, levels, _ in every}) == 1
+        for name in ("directions", "normals", "delegates", "checks"):
+            told = [[record[name] for record in records] for _, _, records in every]
+            assert all(x == told[0] for x in told), name
+        merged.append((np.concatenate([level for level, _, _ in every]), *every[0][1:]))
+    return merged
+
+
+def check(source, ranks, parts, roots, **options):
+    found = search_on_ranks(source, ranks, parts, roots, **options)
+    for root, (level, levels, _) in zip(roots, found, strict=True):
+        wanted = source.distances(root)
+        np.testing.assert_array_equal(level, wanted)
+        assert levels == wanted.max() + 1
+
+
+@pytest.mark.parametrize("name", [n for n in NAMED if n not in ("path", "binary-tree")])
+@pytest.mark.parametrize(("ranks", "parts"), [(2, 4), (3, 3), (4, 8)])
+def test_named_graphs(name, ranks, parts):
+    source = NAMED[name]
+    for threshold in (0, 4):
+        check(source, ranks, parts, some_roots(source, 2), threshold=threshold)
+
+
+@ANY
+@given(sources(max_n=30), st.integers(1, 4), st.integers(1, 3), st.data())
+def test_any_graph(source, ranks, per_rank, data):
+    def draw(*values):
+        return data.draw(st.sampled_from(values))
+
+    roots = data.draw(st.lists(st.integers(0, source.n - 1), min_size=1, max_size=3))
+    options = {
+        "threshold": draw(None, 0, 1, 3, 10**9),
+        "seed": draw(None, 7),
+        "engine": draw(*registry.ENGINES),
+        "direction": draw("auto", "push", "pull"),
+        "parents": draw(True, True, False),
+        "dn": draw(Factors(0.05, 1e-7), Factors(0.01, 0.01)),
+    }
+    check(source, ranks, ranks * per_rank, roots, **options)
+
+
+@pytest.mark.parametrize("threshold", [0, 3, 10**9])
+def test_every_part_of_a_rank_answers(threshold):
+    """Parents of vertices that were delivered: the neighbour may be on any part."""
+    source = random_tuples(400, 700, seed=12)
+    check(source, 2, 8, some_roots(source, 6), threshold=threshold)
+
+
+def test_ranks_do_the_work_of_one():
+    """Counts, checks and directions do not change with the number of ranks."""
+    source = NAMED["kronecker"]
+    one = search_on_ranks(source, 1, 4, [5], threshold=8)
+    for ranks in (2, 4):
+        found = search_on_ranks(source, ranks, 4, [5], threshold=8)
+        for record, wanted in zip(found[0][2], one[0][2], strict=True):
+            for name in ("directions", "normals", "delegates", "checks"):
+                assert record[name] == wanted[name]
+
+
+def test_more_ranks_than_vertices():
+    check(Tuples(2, [0], [1]), 4, 4, [0, 1])
+    check(Tuples(1, [], []), 3, 6, [0])
+
+
+def test_a_graph_without_vertices():
+    def work(world):
+        made, _ = build(NO_VERTEX, 4, world)
+        session = Session(world, made, SearchOptions(exchange="threads"))
+        session.search(0)
+
+    with pytest.raises(UsageError, match="the graph has none"):
+        on_ranks(2, work)
+
+
+def test_connected_on_all_ranks():
+    source = random_tuples(60, 30, seed=5)
+
+    def work(world):
+        made, _ = build(source, 4, world, permute_seed=3)
+        options = SearchOptions(exchange="threads")
+        session = Session(world, made, options, Permutation(60, 3))
+        return session.connected(np.arange(60))
+
+    for found in on_ranks(2, work):
+        np.testing.assert_array_equal(found, source.degrees > 0)

@@ -1,0 +1,283 @@
+"""Searches over the parts of one process, from tuples to results in input ids."""
+
+import numpy as np
+import pytest
+from graphs import (
+    NAMED,
+    NO_VERTEX,
+    Tuples,
+    build,
+    check_search,
+    kronecker,
+    random_tuples,
+    some_roots,
+    sources,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from distbfs.device import cc
+from distbfs.errors import CompilerMissing, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.generate.hashing import Permutation
+from distbfs.options import Factors, SearchOptions
+from distbfs.registry import ENGINES
+from distbfs.search.session import Session
+
+PARTS = [1, 2, 3, 8]
+THRESHOLDS = [0, 3, 10**9]
+DIRECTIONS = ["auto", "push", "pull"]
+RESTLESS = {name: Factors(0.01, 0.009) for name in ("dd", "dn", "nd")}
+
+
+def session_of(source, parts=1, *, threshold=None, seed=None, block=1 << 15, **options):
+    """A session over freshly built parts."""
+    made, _ = build(
+        source, parts, threshold=threshold, permute_seed=seed, order_block=block
+    )
+    permutation = None if seed is None else Permutation(source.n, seed)
+    return Session(SoloWorld(), made, SearchOptions(**options), permutation)
+
+
+def check(session, source, root, *, records=False):
+    """Search and hold everything that is told against the tuples."""
+    outcome = session.search(root, records=records)
+    level, parent = session.block(outcome)
+    wanted = check_search(source, root, level, parent)
+    assert outcome.root == root
+    assert outcome.levels == wanted.max() + 1
+    assert outcome.seconds > 0
+    reached = (wanted[source.u] >= 0).sum()
+    assert session.traversed(outcome) == reached
+    if records:
+        assert len(outcome.records) == outcome.levels
+        assert [r["level"] for r in outcome.records] == [*range(1, outcome.levels + 1)]
+    return outcome, wanted
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("parts", [1, 3, 8])
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_named_graphs(name, parts, direction):
+    source = NAMED[name]
+    for threshold in THRESHOLDS:
+        options = {"stepwise": True, "threads": 2, "direction": direction}
+        session = session_of(source, parts, threshold=threshold, **options)
+        for root in some_roots(source, 2):
+            check(session, source, root, records=True)
+        session.close()
+
+
+@settings(max_examples=100, deadline=None)
+@given(sources(), st.data())
+def test_any_graph(source, data):
+    def draw(*values):
+        return data.draw(st.sampled_from(values))
+
+    options = {
+        "engine": draw(*ENGINES),
+        "direction": draw(*DIRECTIONS),
+        "stepwise": draw(True, False),
+        "threads": draw(1, 2),
+        "parents": draw(True, True, False),
+        **draw({}, RESTLESS),
+    }
+    building = {
+        "threshold": draw(None, 0, 1, 2, 5, 10**9),
+        "seed": draw(None, 3),
+        "block": draw(4, 1 << 15),
+    }
+    session = session_of(source, draw(*PARTS), **building, **options)
+    for root in data.draw(
+        st.lists(st.integers(0, source.n - 1), min_size=1, max_size=3)
+    ):
+        check(session, source, root, records=draw(True, False))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_larger_graph(engine, parts, direction):
+    source = kronecker(12)
+    options = {"engine": engine, "direction": direction, "stepwise": True, "threads": 2}
+    session = session_of(source, parts, threshold=16, seed=9, **options)
+    for root in some_roots(source, 4):
+        check(session, source, root, records=True)
+
+
+@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_searches_do_not_leak(parts, engine):
+    source = random_tuples(60, 55, seed=1)
+    session = session_of(source, parts, threshold=3, engine=engine, threads=2)
+    for root in np.random.default_rng(0).permutation(60).tolist():
+        check(session, source, root)
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_levels_only(parts):
+    source = NAMED["kronecker"]
+    session = session_of(source, parts, parents=False)
+    outcome, _ = check(session, source, 1)
+    assert all(parent is None for parent in outcome.parent)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 8])
+@pytest.mark.parametrize("seed", [None, 5])
+def test_fewer_vertices_than_parts(n, seed):
+    """Results of several parts are put together even where they are in order."""
+    source = Tuples(n, range(n - 1), range(1, n))
+    session = session_of(source, 8, threshold=1, seed=seed, stepwise=True)
+    for root in range(n):
+        check(session, source, root)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("stepwise", [True, False])
+def test_results_in_input_ids(parts, stepwise):
+    """Parents too: the permutation is undone in both."""
+    source = random_tuples(250, 600, seed=3)
+    plain = session_of(source, parts, stepwise=stepwise)
+    mixed = session_of(source, parts, seed=11, stepwise=stepwise)
+    for root in some_roots(source, 8):
+        one, _ = plain.block(plain.search(root))
+        one = one.copy()
+        other, parent = mixed.block(mixed.search(root))
+        np.testing.assert_array_equal(one, other)
+        assert parent[root] == root
+        assert parent.dtype == np.int64
+        check(mixed, source, root)
+
+
+def test_records_of_a_stepwise_search():
+    source = kronecker(11)
+    degrees = source.degrees
+    session = session_of(source, 4, threshold=20, **RESTLESS)
+    outcome, level = check(session, source, int(degrees.argmax()), records=True)
+    turned = set()
+    for depth, record in enumerate(outcome.records):
+        here = level == depth
+        assert record["normals"] == (here & (degrees <= 20)).sum()
+        assert record["delegates"] == (here & (degrees > 20)).sum()
+        assert record["directions"]["nn"] == "push"
+        assert record["bytes_sent"] == {"masks": 0, "normals": 0}
+        assert all(seconds >= 0 for seconds in record["seconds"].values())
+        turned |= set(record["directions"].values())
+    assert turned == {"push", "pull"}
+
+
+def test_checks_of_pushes_are_the_edges_of_the_frontier():
+    source = NAMED["kronecker"]
+    degrees = source.degrees
+    session = session_of(source, 3, threshold=8, direction="push")
+    outcome, level = check(session, source, 3, records=True)
+    for depth, record in enumerate(outcome.records):
+        assert sum(record["checks"].values()) == degrees[level == depth].sum()
+
+
+def test_pulls_save_checks():
+    source = kronecker(12)
+    root = int(source.degrees.argmax())
+    checks = {}
+    for direction in ("auto", "push"):
+        session = session_of(source, 2, threshold=16, direction=direction)
+        outcome, _ = check(session, source, root, records=True)
+        checks[direction] = sum(sum(r["checks"].values()) for r in outcome.records)
+    assert checks["auto"] < checks["push"] / 2
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize("root", [-1, 14, 1 << 40])
+def test_sources_that_are_no_vertex(parts, root):
+    source = Tuples(14, [0], [1])
+    session = session_of(source, parts)
+    with pytest.raises(UsageError, match=f"source {root} is .* allowed: 0 to 13"):
+        session.search(root)
+    check(session, source, 13)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("stepwise", [True, False])
+@pytest.mark.parametrize("seed", [None, 1])
+def test_a_graph_without_vertices(engine, parts, stepwise, seed):
+    session = session_of(NO_VERTEX, parts, seed=seed, engine=engine, stepwise=stepwise)
+    with pytest.raises(
+        UsageError, match="source 0 is not a vertex; the graph has none"
+    ):
+        session.search(0)
+    assert session.connected(np.zeros(0, np.int64)).shape == (0,)
+    session.close()
+
+
+@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize("seed", [None, 4])
+def test_connected(parts, seed):
+    source = random_tuples(120, 70, seed=2)
+    session = session_of(source, parts, threshold=2, seed=seed)
+    ids = np.random.default_rng(0).permutation(120)[:90]
+    found = session.connected(ids)
+    assert found.dtype == bool
+    np.testing.assert_array_equal(found, source.degrees[ids] > 0)
+
+
+@pytest.mark.parametrize(
+    ("parts", "threshold", "stepwise", "mode"),
+    [
+        (1, None, False, "resident"),
+        (1, None, True, "stepwise"),
+        (1, 2, False, "stepwise"),
+        (2, None, False, "stepwise"),
+    ],
+)
+def test_modes(parts, threshold, stepwise, mode):
+    session = session_of(NAMED["star"], parts, threshold=threshold, stepwise=stepwise)
+    assert session.mode == mode
+    told = session.describe()
+    assert told["mode"] == mode
+    assert told["exchange"] == ("none" if mode == "resident" else "solo")
+
+
+def test_auto_takes_the_compiled_engine():
+    session = session_of(NAMED["star"], engine="auto")
+    assert session.engine.name == "openmp"
+
+
+def test_auto_without_a_compiler_says_so(monkeypatch):
+    def missing():
+        raise CompilerMissing("no C compiler here")
+
+    monkeypatch.setattr(cc, "find_compiler", missing)
+    made, _ = build(NAMED["star"])
+    said = []
+    options = SearchOptions(engine="auto", method="fast")
+    session = Session(SoloWorld(), made, options, say=said.append)
+    assert session.engine.name == "reference"
+    assert said == ["engine reference: no C compiler here"]
+    check(session, NAMED["star"], 3)
+    with pytest.raises(CompilerMissing):
+        Session(SoloWorld(), made, SearchOptions(engine="openmp"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "gpu"}, "unknown engine 'gpu'; allowed: openmp, reference"),
+        ({"method": "none"}, "method is 'none'; allowed: fast"),
+        ({"exchange": "none"}, "unknown exchange 'none'; allowed: host, solo"),
+        ({"direction": "up"}, "direction is 'up'; allowed: auto, push, pull"),
+        ({"threads": -1}, "threads is -1; allowed: 0 to 4096"),
+        ({"mask_reduce": "no"}, "mask_reduce is 'no'; allowed: blocking"),
+        ({"chunk_elements": 0}, "chunk_elements is 0; allowed: 1 to"),
+    ],
+)
+def test_options_that_are_refused(options, message):
+    with pytest.raises(UsageError, match=message):
+        session_of(NAMED["star"], 2, **options)
+
+
+def test_options_as_json_values():
+    told = SearchOptions(dd=Factors(2, 1)).as_dict()
+    assert told["dd"] == {"to_pull": 2, "to_push": 1}
+    rest = {k: v for k, v in told.items() if k not in ("dd", "dn", "nd")}
+    assert SearchOptions(**rest) == SearchOptions()

@@ -1,0 +1,184 @@
+"""The house over its syntax tree: who imports whom, and that importing does nothing.
+
+Every import counts: at the top, in a function, for type checking.
+"""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import distbfs
+from distbfs import registry
+
+ROOT = Path(distbfs.__file__).parent
+LEAVES = ("errors", "types", "registry", "options", "timing")
+ROOMS = (
+    *("device", "generate", "formats", "graph", "partition", "store", "exchange"),
+    *("engines", "search", "multisearch", "graph500", "report"),
+    *("service", "networkx_backend", "cli"),
+)
+FILES = sorted(ROOT.rglob("*.py"))
+HARDWARE = {"cupy", "cupyx", "cuda", "mpi4py", "numba", "pynvml", "torch"}
+TABLES = {
+    name: table
+    for name, table in vars(registry).items()
+    if name.isupper() and isinstance(table, dict)
+}
+
+
+def name_of(path):
+    """Return the dotted name of a source file."""
+    parts = [ROOT.name, *path.relative_to(ROOT).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in FILES}
+
+
+def imports_of(node, package):
+    """Return the modules that one statement names."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    base = node.module or ""
+    if node.level:
+        kept = package.split(".")[: len(package.split(".")) - node.level + 1]
+        base = ".".join([*kept, base]).rstrip(".")
+    inner = [f"{base}.{alias.name}" for alias in node.names]
+    return [name if name in MODULES else base for name in inner]
+
+
+def every_import(path):
+    """Return (module, line) of all imports of a file."""
+    name = name_of(path)
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [
+        (module, node.lineno)
+        for node in ast.walk(tree)
+        for module in imports_of(node, package)
+    ]
+
+
+def place_of(module):
+    """Return how far down the house a module stands; leaves stand at 0."""
+    _, _, inside = module.partition(".")
+    room = inside.partition(".")[0]
+    if room in ("", *LEAVES):
+        return 0
+    if room == "__main__":
+        return len(ROOMS) + 1
+    assert room in ROOMS, f"{module} is in no room of the house"
+    return 1 + ROOMS.index(room)
+
+
+def runs_on_import(tree):
+    """Yield the statements that run when a module is imported."""
+    waiting = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            waiting.extend(node.orelse)
+            continue
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_room_imports_only_what_stands_above(path):
+    here = place_of(name_of(path))
+    wrong = [
+        f"{path.name}:{line} imports {module}"
+        for module, line in every_import(path)
+        if module.partition(".")[0] == ROOT.name and place_of(module) > here
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_hardware_libraries_wait_for_a_call(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = [name for node in runs_on_import(tree) for name in imports_of(node, "")]
+    assert not HARDWARE & {name.partition(".")[0] for name in found}
+
+
+def test_the_walk_sees_what_it_should():
+    tree = ast.parse(
+        "import a\n"
+        "if TYPE_CHECKING:\n    import b\nelse:\n    import c\n"
+        "class X:\n    import d\n    def f(self):\n        import e\n"
+        "try:\n    import f\nexcept ImportError:\n    from . import g\n"
+    )
+    found = [name for node in runs_on_import(tree) for name in imports_of(node, "p.q")]
+    assert sorted(found) == ["a", "c", "d", "f", "p.q"]
+    relative = ast.parse("from ..graph import csr").body[0]
+    assert imports_of(relative, "distbfs.engines") == ["distbfs.graph.csr"]
+
+
+def test_the_checker_shares_nothing_with_what_it_checks():
+    seen, waiting = set(), ["distbfs.graph500.validate"]
+    while waiting:
+        module = waiting.pop()
+        if module in MODULES and module not in seen:
+            seen.add(module)
+            waiting.extend(name for name, _ in every_import(MODULES[module]))
+    rooms = {module.split(".")[1] for module in seen if "." in module}
+    assert "graph500" in rooms
+    assert not rooms & {"engines", "partition", "store", "search", "exchange", "graph"}
+
+
+@pytest.mark.parametrize(
+    ("table", "name"), [(table, name) for table in TABLES for name in TABLES[table]]
+)
+def test_registered_names_exist(table, name):
+    found = registry.lookup(TABLES[table], table, name)
+    assert callable(found)
+    assert getattr(found, "name", name) == name
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(
+        registry.UsageError, match="unknown engine 'gpu'; allowed: open"
+    ):
+        registry.lookup(registry.ENGINES, "engine", "gpu")
+
+
+IMPORT_ALL = """
+import json, sys, threading
+from importlib import import_module
+before = threading.active_count()
+for name in json.loads(sys.argv[1]):
+    import_module(name)
+roots = sorted({name.partition(".")[0] for name in sys.modules})
+print(json.dumps([roots, threading.active_count() - before]))
+"""
+
+
+def test_nothing_happens_on_import(tmp_path):
+    names = [name for name in MODULES if not name.endswith("__main__")]
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL, json.dumps(names)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={
+            "PYTHONPATH": str(ROOT.parent),
+            "HOME": str(tmp_path),
+            "DISTBFS_CC": "/none",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    loaded, threads = json.loads(done.stdout)
+    assert not HARDWARE & set(loaded)
+    assert threads == 0
+    assert not list(tmp_path.iterdir()), "an import wrote files"

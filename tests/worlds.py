@@ -1,0 +1,131 @@
+"""Ranks that are threads of one process, for tests of collective code."""
+
+import threading
+
+import numpy as np
+
+from distbfs.exchange.base import Traffic
+
+REDUCE = {
+    "sum": np.sum,
+    "max": np.max,
+    "min": np.min,
+    "or": np.bitwise_or.reduce,
+}
+PATIENCE = 30
+
+
+class Meeting:
+    """What the ranks share: a barrier and one slot for each."""
+
+    def __init__(self, size):
+        self.size = size
+        self.barrier = threading.Barrier(size, timeout=PATIENCE)
+        self.slots = [None] * size
+
+
+class ThreadWorld:
+    """One rank of a meeting."""
+
+    def __init__(self, meeting, rank):
+        self.meeting = meeting
+        self.rank = rank
+        self.size = meeting.size
+        self.calls = 0
+
+    def _share(self, name, value):
+        self.calls += 1
+        self.meeting.slots[self.rank] = (name, self.calls, value)
+        self.meeting.barrier.wait()
+        slots = list(self.meeting.slots)
+        self.meeting.barrier.wait()
+        assert len({slot[:2] for slot in slots}) == 1, "ranks call different methods"
+        return [slot[2] for slot in slots]
+
+    def barrier(self):
+        self._share("barrier", None)
+
+    def allreduce(self, values, op="sum"):
+        every = self._share(f"allreduce {op} {values.dtype} {values.shape}", values)
+        return REDUCE[op](np.stack(every), axis=0).astype(values.dtype)
+
+    def allgather(self, values):
+        assert values.ndim == 1
+        return [x.copy() for x in self._share(f"allgather {values.dtype}", values)]
+
+    def alltoall(self, outgoing):
+        assert len(outgoing) == self.size
+        kinds = {str(x.dtype) for x in outgoing}
+        assert len(kinds) == 1
+        every = self._share(f"alltoall {kinds}", list(outgoing))
+        return [sent[self.rank].copy() for sent in every]
+
+    def broadcast(self, value, root=0):
+        return self._share("broadcast", value)[root]
+
+    def abort(self, code):
+        self.meeting.barrier.abort()
+
+
+def on_ranks(size, work):
+    """Run work(world) on each rank; return the results, or raise the first error."""
+    meeting = Meeting(size)
+    results, errors = [None] * size, [None] * size
+
+    def run(rank):
+        try:
+            results[rank] = work(ThreadWorld(meeting, rank))
+        except BaseException as error:  # noqa: BLE001
+            errors[rank] = error
+            if not hasattr(error, "exit_code"):
+                meeting.barrier.abort()
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wrong = [x for x in errors if x is not None]
+    broken = threading.BrokenBarrierError
+    for error in [x for x in wrong if not isinstance(x, broken)] + wrong:
+        raise error
+    return results
+
+
+class ThreadExchange:
+    """An exchange between the ranks of a meeting; see ``exchange.base.Exchange``."""
+
+    name = "threads"
+
+    def __init__(self, world, placement, delegates, options):
+        self.traffic = Traffic()
+        self._world = world
+        self._mine = placement.parts_of(world.rank)
+        self._ranks = [placement.parts_of(rank) for rank in range(world.size)]
+        self._words = (delegates + 63) // 64
+        self._mask = np.zeros(self._words, dtype=np.uint64)
+        self._arrived = []
+
+    def start_masks(self, masks):
+        assert all(len(mask) == self._words for mask in masks)
+        self._mask = self._world.allreduce(np.bitwise_or.reduce(masks), "or")
+
+    def finish_masks(self):
+        return self._mask
+
+    def start_normals(self, bins):
+        """Bins travel one destination device after another."""
+        self._arrived = [[] for _ in self._mine]
+        for device, arrived in enumerate(self._arrived):
+            sent = [
+                np.concatenate([own[parts[device]] for own in bins])
+                for parts in self._ranks
+            ]
+            received = enumerate(self._world.alltoall(sent))
+            arrived.extend((rank, found) for rank, found in received if len(found))
+
+    def finish_normals(self):
+        return self._arrived
+
+    def close(self):
+        pass
