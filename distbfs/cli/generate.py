@@ -13,6 +13,7 @@ from distbfs.cli.common import (
     make_build_options,
     open_terminal,
     output_options,
+    share_of_cores,
 )
 from distbfs.cli.storing import store_graph
 
@@ -49,7 +50,7 @@ def command(
     """Generate a graph of a FAMILY, separate it by degree and store it."""
     terminal = open_terminal(json_output=json_output, log_format=log_format)
     source = registry.lookup(registry.FAMILIES, "family", family)(
-        scale, edge_factor, seed
+        scale, edge_factor, seed, share_of_cores(terminal.world)
     )
     options = make_build_options(
         threshold=threshold, pass_gib=pass_gib, permute_seed=None

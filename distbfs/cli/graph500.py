@@ -40,6 +40,12 @@ from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples
 from distbfs.types import TupleSource
 
+BUILD_OPTIONS = {
+    "edge_factor": "--edge-factor",
+    "parts": "--parts",
+    "threshold": "--threshold",
+    "pass_gib": "--memory",
+}
 Prepared = tuple[Session, TupleSource, bool, dict[str, Any]]
 
 
@@ -102,6 +108,13 @@ def from_store(terminal: Terminal, path: Path, options: SearchOptions) -> Prepar
     return session, source, original, facts
 
 
+def refuse_build_options(context: click.Context) -> None:
+    """Raise UsageError for options of building that were given beside a store."""
+    for name, option in BUILD_OPTIONS.items():
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise UsageError(f"{option} is settled by the store; leave it out")
+
+
 @click.command("graph500")
 @click.option("--scale", "-s", type=click.IntRange(1, 48), help="2^scale vertices.")
 @click.option(
@@ -146,8 +159,8 @@ def command(
     """Run the Graph500 benchmark: kernels 1 and 2, validation, official report."""
     if (scale is None) == (graph is None):
         raise UsageError("give either --scale or --graph")
-    if graph is not None and (parts is not None or threshold is not None):
-        raise UsageError("--parts and --threshold are those of the store with --graph")
+    if graph is not None:
+        refuse_build_options(click.get_current_context())
     terminal = open_terminal(json_output=json_output, log_format=log_format)
     world = terminal.world
     options = make_search_options(world, **choices)

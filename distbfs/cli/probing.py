@@ -158,7 +158,7 @@ def native_flags() -> str:
         source = Path(folder) / "empty.c"
         source.write_text("int distbfs_nothing;\n", encoding="ascii")
         target = str(source.with_suffix(".so"))
-        command = [cc.find_compiler(), *cc.FLAGS, "-march=native", "-o", target]
+        command = [*cc.compiler_command(), *cc.FLAGS, "-march=native", "-o", target]
         try:
             done = subprocess.run(
                 [*command, str(source)],

@@ -17,6 +17,7 @@ import hashlib
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -31,27 +32,36 @@ from distbfs.types import Array
 
 FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fopenmp", "-fno-math-errno")
 COMPILE_SECONDS = 120
+CACHE_LINE = 64
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
 @cache
-def find_compiler() -> str:
-    """Return the path of the C compiler; CompilerMissing where there is none."""
+def compiler_command() -> tuple[str, ...]:
+    """Return how the C compiler is called; CompilerMissing where there is none.
+
+    DISTBFS_CC and CC may hold arguments, as in ``ccache gcc``.
+    """
     wanted = os.environ.get("DISTBFS_CC") or os.environ.get("CC")
     if wanted == "none":
         raise CompilerMissing("no C compiler: DISTBFS_CC is 'none'")
-    for name in [wanted] if wanted else ["cc", "gcc", "clang"]:
-        path = shutil.which(name)
+    for words in [shlex.split(wanted)] if wanted else [["cc"], ["gcc"], ["clang"]]:
+        path = shutil.which(words[0]) if words else None
         if path:
-            return path
+            return path, *words[1:]
     raise CompilerMissing(f"no C compiler: {wanted or 'cc, gcc, clang'} not found")
+
+
+def find_compiler() -> str:
+    """Return the C compiler as a text; CompilerMissing where there is none."""
+    return " ".join(compiler_command())
 
 
 @cache
 def compiler_version() -> str:
     """Return the first line that the compiler prints of its version."""
     done = subprocess.run(
-        [find_compiler(), "--version"], capture_output=True, text=True, check=False
+        [*compiler_command(), "--version"], capture_output=True, text=True, check=False
     )
     return (done.stdout or done.stderr).partition("\n")[0].strip()
 
@@ -126,9 +136,9 @@ def compile_to(
     message = ""
     try:
         for tune in (["-march=native"], ["-mcpu=native"], []):
-            command = [find_compiler(), *FLAGS, *tune, *macros, "-o", name, str(source)]
+            command = [*compiler_command(), *FLAGS, *tune, *macros]
             done = subprocess.run(
-                [*command, "-lm"],
+                [*command, "-o", name, str(source), "-lm"],
                 capture_output=True,
                 text=True,
                 check=False,
@@ -156,10 +166,13 @@ def _load(source: Path, definitions: tuple[tuple[str, str | int], ...]) -> ctype
     folder = cache_folder()
     key = content_key(source, given)
     target = folder / f"{source.stem}-{key}.so"
-    if not target.exists():
-        with exclusive(folder / f"{key}.lock"):
-            if not target.exists():
-                compile_to(source, target, given)
+    if target.exists():
+        with contextlib.suppress(OSError):  # damaged: compile it again
+            return ctypes.CDLL(str(target))
+        target.unlink(missing_ok=True)
+    with exclusive(folder / f"{key}.lock"):
+        if not target.exists():
+            compile_to(source, target, given)
     try:
         return ctypes.CDLL(str(target))
     except OSError as error:
@@ -201,9 +214,24 @@ def thread_count(requested: int = 0) -> int:
     return len(os.sched_getaffinity(0))
 
 
-def aligned_empty(shape: int, dtype: type[np.generic], boundary: int = 64) -> Array:
+def aligned_empty(shape: int, dtype: type[np.generic]) -> Array:
     """Return an uninitialised one-dimensional array on a cache-line boundary."""
-    size = np.dtype(dtype).itemsize
-    raw = np.empty(shape * size + boundary, dtype=np.uint8)
-    start = -raw.ctypes.data % boundary
-    return raw[start : start + shape * size].view(dtype)
+    size = shape * np.dtype(dtype).itemsize
+    raw = np.empty(size + CACHE_LINE, dtype=np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE
+    return raw[start : start + size].view(dtype)
+
+
+def aligned_full(shape: int, value: int, dtype: type[np.generic]) -> Array:
+    """Return an array made by ``aligned_empty`` that holds one value everywhere."""
+    out = aligned_empty(shape, dtype)
+    out[:] = value
+    return out
+
+
+def aligned_copy(values: Array, size: int = 0, fill: int = 0) -> Array:
+    """Return a copy made by ``aligned_empty``, filled up to ``size`` with ``fill``."""
+    out = aligned_empty(max(size, len(values)), values.dtype.type)
+    out[: len(values)] = values
+    out[len(values) :] = fill
+    return out

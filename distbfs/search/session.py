@@ -123,7 +123,8 @@ class Session:
     def describe(self) -> dict[str, Any]:
         """Return what searches run on, for reports."""
         exchange = self.exchange.name if self.exchange else "none"
-        return {**self.engine.describe(), "mode": self.mode, "exchange": exchange}
+        told = {**self.engine.describe(), "mode": self.mode, "exchange": exchange}
+        return told if self._whole else {**told, "method": "parts"}
 
     def search(self, root: int, *, records: bool = False) -> Outcome:
         """Search from an input id; UsageError where it is no vertex (collective)."""

@@ -15,7 +15,7 @@ from distbfs.errors import CompilerMissing
 
 ROOT = Path(cc.__file__).parents[2]
 SOURCE = '#include "number.h"\nint answer(void) { return NUMBER + MORE; }\n'
-CACHED = (cc.find_compiler, cc.compiler_version, cc.processor, cc._load)
+CACHED = (cc.compiler_command, cc.compiler_version, cc.processor, cc._load)
 
 
 def forget():
@@ -229,11 +229,18 @@ def test_a_compiler_that_hangs(source, tmp_path, monkeypatch):
     assert not libraries(tmp_path / "cache")
 
 
-def test_a_library_that_is_damaged_is_named(source, tmp_path):
+def test_a_library_that_is_damaged_is_compiled_again(source, tmp_path):
     key = cc.content_key(source, {"MORE": 2})
-    (cc.cache_folder() / f"kernel-{key}.so").write_bytes(b"nothing")
-    with pytest.raises(CompilerMissing, match=r"cannot load compiled kernel\.c"):
-        cc.load(source, MORE=2)
+    damaged = cc.cache_folder() / f"kernel-{key}.so"
+    damaged.write_bytes(b"nothing")
+    cc.load(source, MORE=2)
+    assert damaged.stat().st_size > 1000
+
+
+def test_a_compiler_with_arguments(source, monkeypatch):
+    monkeypatch.setenv("DISTBFS_CC", "env EMPTY= cc")
+    assert cc.compiler_command()[1:] == ("EMPTY=", "cc")
+    cc.load(source, MORE=3)
 
 
 def test_the_folder_is_private(tmp_path):

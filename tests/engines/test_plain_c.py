@@ -39,7 +39,7 @@ def generic_compiler(tmp_path_factory):
     script = folder / "cc"
     script.write_text(GENERIC)
     script.chmod(0o755)
-    cached = (cc.find_compiler, cc.compiler_version, cc._load)
+    cached = (cc.compiler_command, cc.compiler_version, cc._load)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DISTBFS_CC", str(script))
         patch.setenv("DISTBFS_CACHE", str(folder))

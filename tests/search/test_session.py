@@ -247,7 +247,8 @@ def test_auto_without_a_compiler_says_so(monkeypatch):
     def missing():
         raise CompilerMissing("no C compiler here")
 
-    monkeypatch.setattr(cc, "find_compiler", missing)
+    monkeypatch.setattr(cc, "compiler_command", missing)
+    monkeypatch.setattr(cc, "load", lambda *_, **__: missing())
     made, _ = build(NAMED["star"])
     said = []
     options = SearchOptions(engine="auto", method="fast")
@@ -281,3 +282,23 @@ def test_options_as_json_values():
     assert told["dd"] == {"to_pull": 2, "to_push": 1}
     rest = {k: v for k, v in told.items() if k not in ("dd", "dn", "nd")}
     assert SearchOptions(**rest) == SearchOptions()
+
+
+@pytest.mark.parametrize("choice", [{"stepwise": True}, {"parts": 2, "threshold": 1}])
+def test_a_method_of_whole_graphs_is_refused_for_parts(choice):
+    with pytest.raises(UsageError, match="leave --method out"):
+        session_of(NAMED["star"], engine="openmp", method="push", **choice)
+
+
+def test_auto_with_a_compiler_that_cannot_compile(monkeypatch, tmp_path):
+    monkeypatch.setenv("DISTBFS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DISTBFS_CC", "false")
+    for function in (cc.compiler_command, cc.compiler_version, cc._load):
+        function.cache_clear()
+    made, _ = build(NAMED["star"])
+    said = []
+    session = Session(SoloWorld(), made, SearchOptions(engine="auto"), say=said.append)
+    for function in (cc.compiler_command, cc.compiler_version, cc._load):
+        function.cache_clear()
+    assert session.engine.name == "reference"
+    assert "cannot compile fast.c" in said[0]

@@ -6,7 +6,8 @@ from typing import Any
 
 from distbfs.device import cc
 from distbfs.engines.openmp.part import OpenMPPart
-from distbfs.engines.openmp.whole import SOURCES, OpenMPWhole
+from distbfs.engines.openmp.whole import SOURCES, OpenMPWhole, prepare
+from distbfs.errors import UsageError
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.part import Part
 
@@ -23,7 +24,7 @@ class OpenMPEngine:
         check_choice("method", options.method or DEFAULT_METHOD, self.methods)
         self._options = options
         self._threads = cc.thread_count(options.threads)
-        cc.find_compiler()
+        prepare()  # a compiler that is there may still not be able to compile
 
     def whole(self, part: Part) -> OpenMPWhole:
         """Prepare the search of a graph that is one part without delegates."""
@@ -36,7 +37,15 @@ class OpenMPEngine:
         )
 
     def attach(self, part: Part) -> OpenMPPart:
-        """Prepare the stepwise search of one part."""
+        """Prepare the stepwise search of one part.
+
+        Raises UsageError for a method: parts have one way to be searched.
+        """
+        if self._options.method:
+            raise UsageError(
+                f"method '{self._options.method}' searches a graph in one part alone; "
+                "leave --method out for several parts, delegates or --stepwise"
+            )
         return OpenMPPart(part, self._threads, self._options.parents)
 
     def describe(self) -> dict[str, Any]:

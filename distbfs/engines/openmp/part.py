@@ -40,14 +40,6 @@ class PartState(ctypes.Structure):
     )
 
 
-def padded(values: Array, size: int) -> Array:
-    """Return a copy on a cache line, filled up with zeros."""
-    out = cc.aligned_empty(size, values.dtype.type)
-    out[: len(values)] = values
-    out[len(values) :] = 0
-    return out
-
-
 def first_columns(graph: CSR, words: int) -> Array:
     """Return the first column of each row, uint32 [words * 64]; 0 for an empty row."""
     rows = np.flatnonzero(np.diff(graph.offsets))
@@ -87,17 +79,17 @@ class OpenMPPart:
             "nd_mask": mask_of(part.nd_sources, words * 64),
             "dn_mask": part.dn_sources,
             "dd_mask": part.dd_sources,
-            "vertices": padded(part.vertices, max(n, words * 64)),
+            "vertices": cc.aligned_copy(part.vertices, words * 64),
             "delegate_ids": part.delegates.astype(vertex),
-            "delegate_level": np.empty(d, dtype=np.int32),
-            "delegate_parent": np.empty(d, dtype=vertex),
+            "delegate_level": cc.aligned_empty(d, np.int32),
+            "delegate_parent": cc.aligned_empty(d, vertex),
             "delivered": np.empty(part.active, dtype=np.uint32),
             "nd_first": first_columns(part.nd, words),
             "dn_first": first_columns(part.dn, mask_words(d)),
             "dd_first": first_columns(part.dd, mask_words(d)),
         }
-        self._level = self._arrays["level"] = np.full(n, -1, dtype=np.int32)
-        self._parent = np.full(n, -1, dtype=vertex) if parents else None
+        self._level = self._arrays["level"] = cc.aligned_full(n, -1, np.int32)
+        self._parent = cc.aligned_full(n, -1, vertex) if parents else None
         if self._parent is not None:
             self._arrays["parent"] = self._parent
         for name in ("visited", "fresh", "frontier"):
@@ -125,6 +117,8 @@ class OpenMPPart:
         self._work = Work()
         self._mask = np.zeros(mask_words(d), dtype=np.uint64)
         self._bins: list[Array] = []
+        self._outbox = np.empty(0, dtype=np.uint64)
+        self._sorted = np.empty(0, dtype=np.uint32)
         self._isolated: int | None = None
 
     def start(self, number: int | None, delegate: int | None) -> None:
@@ -156,19 +150,21 @@ class OpenMPPart:
         if not self._work.nn:
             return 0
         counts = np.zeros(self.part.layout.parts, dtype=np.int64)
-        outbox = np.empty(self._work.nn, dtype=np.uint64)
+        if len(self._outbox) < self._work.nn:
+            room = self._work.nn * 5 // 4
+            self._outbox = cc.aligned_empty(room, np.uint64)
+            self._sorted = cc.aligned_empty(room, np.uint32)
         noted = self._library.part_push_nn(
-            self._self, cc.pointer(outbox), cc.pointer(counts)
+            self._self, cc.pointer(self._outbox), cc.pointer(counts)
         )
         ends = np.cumsum(counts) - counts
-        bins = np.empty(noted, dtype=np.uint32)
         self._library.part_fill_bins(
-            cc.pointer(outbox),
+            cc.pointer(self._outbox),
             ctypes.c_int64(noted),
-            cc.pointer(bins),
+            cc.pointer(self._sorted),
             cc.pointer(ends),
         )
-        self._bins = np.split(bins, ends[:-1])
+        self._bins = np.split(self._sorted[:noted], ends[:-1])
         return self._work.nn
 
     def visit_nd(self, direction: DirectionName) -> int:

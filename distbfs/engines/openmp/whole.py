@@ -15,7 +15,6 @@ from distbfs.partition.part import Part, mask_words
 SOURCES = {"fast": "fast.c", "push": "push.c", "hybrid": "hybrid.c"}
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 MODES = ("push-serial", "push", "push-marking", "pull")
-RECORD_LIMIT = 1 << 16
 
 
 class WholeGraph(ctypes.Structure):
@@ -50,6 +49,12 @@ RECORD = np.dtype(
 )
 
 
+def prepare(method: str = "fast", offset_bytes: int = 4) -> ctypes.CDLL:
+    """Return the library of a method, compiled if need be."""
+    offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
+    return cc.load(Path(__file__).with_name(SOURCES[method]), OFFSET=offset)
+
+
 class OpenMPWhole:
     """Searches one part without delegates (a ``WholeSearch``)."""
 
@@ -64,15 +69,12 @@ class OpenMPWhole:
             )
         self._threads = threads
         self._direction = DIRECTIONS[direction]
-        library = cc.load(
-            Path(__file__).with_name(SOURCES[method]),
-            OFFSET="uint32_t" if part.nn.offsets.itemsize == 4 else "uint64_t",
-        )
+        library = prepare(method, part.nn.offsets.itemsize)
         self._function = getattr(library, f"search_{method}")
         self._function.restype = ctypes.c_int64
         self._active = part.active
-        self._level = np.full(n, -1, dtype=np.int32)
-        self._parent = np.full(n, -1, dtype=np.int32) if parents else None
+        self._level = cc.aligned_full(n, -1, np.int32)
+        self._parent = cc.aligned_full(n, -1, np.int32) if parents else None
         self._numbers = np.empty(n, dtype=np.uint32)
         self._numbers[part.vertices] = np.arange(n, dtype=np.uint32)
         self._isolated: int | None = None
@@ -81,25 +83,18 @@ class OpenMPWhole:
     def _prepare(self, part: Part) -> WholeGraph:
         active, words = part.active, mask_words(part.active)
         padded = words * 64
-        first = cc.aligned_empty(padded, np.uint32)
-        first[active:] = 0
-        first[:active] = part.nn.columns[part.nn.offsets[:active]]
-        vertices = cc.aligned_empty(padded, np.uint32)
-        vertices[active:] = 0
-        vertices[:active] = part.vertices[:active]
+        first = part.nn.columns[part.nn.offsets[:active]]
         degrees = part.degrees[:active].astype(np.float64)
-        marks = cc.aligned_empty(padded, np.uint8)
-        marks[:] = 0
         arrays = {
             "offsets": part.nn.offsets,
             "columns": part.nn.columns,
-            "first": first,
-            "vertices": vertices,
+            "first": cc.aligned_copy(first, padded),
+            "vertices": cc.aligned_copy(part.vertices[:active], padded),
             "level": self._level,
             "parent": self._parent,
             "visited": cc.aligned_empty(words, np.uint64),
             "next": cc.aligned_empty(words, np.uint64),
-            "marks": marks,
+            "marks": cc.aligned_full(padded, 0, np.uint8),
             "found_by": cc.aligned_empty(padded, np.uint32),
         }
         queues = [cc.aligned_empty(active, np.uint32) for _ in range(2)]
@@ -126,7 +121,7 @@ class OpenMPWhole:
             self._write(root, 0, root)
             alone = [LevelRecord(MODES[0], 1, 0, 0, 0.0)] if records else []
             return WholeResult(self._level, self._parent, 1, alone)
-        log = np.zeros(RECORD_LIMIT if records else 0, dtype=RECORD)
+        log = np.zeros(self._active + 1 if records else 0, dtype=RECORD)
         levels = self._function(
             ctypes.byref(self._graph),
             ctypes.c_uint32(number),
