@@ -53,6 +53,9 @@ class World(Protocol):
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Give every rank the JSON-like object that ``root`` passes."""
 
+    def finish(self) -> None:
+        """Reach the agreed end: from here on ranks may leave at different times."""
+
     def abort(self, code: int) -> None:
         """End all ranks with an exit code; does not return on several ranks."""
 

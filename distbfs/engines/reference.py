@@ -22,12 +22,8 @@ NOBODY = -1
 
 def neighbours(graph: CSR, rows: Array) -> tuple[Array, Array]:
     """Return (source row, column) of every edge of some rows, in row order."""
-    start = graph.offsets[rows].astype(np.int64)
-    length = graph.offsets[rows + 1].astype(np.int64) - start
-    source = np.repeat(rows, length)
-    before = np.cumsum(length) - length
-    edge = np.repeat(start - before, length) + np.arange(length.sum())
-    return source, graph.columns[edge]
+    index, column = graph.edges_of(rows)
+    return rows[index], column
 
 
 def first_match(graph: CSR, rows: Array, wanted: Array) -> tuple[Array, Array, int]:

@@ -18,30 +18,26 @@ printed by rank 0 alone, which ends the others while they wait.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import faulthandler
 import os
 import sys
 import threading
 import time
 import traceback
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distbfs.errors import DistbfsError, LaunchError, ResourceError
+from distbfs.exchange.abort import abort_ranks, say
 from distbfs.exchange.launcher import Launch, find_launch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-    from typing import NoReturn
 
     from distbfs.exchange.mpi import MpiWorld
-    from distbfs.exchange.world import SoloWorld
+    from distbfs.types import World
 
 GRACE = 5.0
-FORWARD_SECONDS = 0.2  # hydra can lose what is printed just before MPI_Abort
-STUCK_SECONDS = 3.0
 INTERRUPTED = 130
 
 
@@ -74,33 +70,10 @@ def describe_error(error: BaseException, rank: int | None = None) -> str:
     return ("" if rank is None else f"{who}\n") + "".join(lines)
 
 
-def say(text: str) -> None:
-    """Write to stderr in one piece, after what was printed before."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            stream.flush()
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(text)
-        sys.stderr.flush()
-
-
 def wait_turn(rank: int) -> None:
     """Let lower ranks speak first: 0.3 s for rank 1, at most 2 s."""
     if rank:
         time.sleep(min(0.1 + 0.2 * rank, 2.0))
-
-
-def abort_ranks(comm: Any, code: int) -> NoReturn:
-    """End all ranks of an MPI communicator with a code (0 counts as 1)."""
-    code = min(max(code, 1), 255)
-    say("")
-    time.sleep(FORWARD_SECONDS)
-    with Path(os.devnull).open("w") as nowhere:
-        # should MPI_Abort hang, this thread without Python ends the process
-        faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True, file=nowhere)
-        os.dup2(nowhere.fileno(), 2)  # our line is out, MPI need not add its own
-        comm.Abort(code)
-    os._exit(code)
 
 
 class AbortHook:
@@ -207,7 +180,7 @@ def _join_others(launch: Launch | None) -> Any:
     return comm if comm.Get_size() > 1 else None
 
 
-def _end_failed(world: SoloWorld | MpiWorld | None, error: BaseException) -> int:
+def _end_failed(world: World | None, error: BaseException) -> int:
     """Print an error once and return its code; on several ranks end them all."""
     launch = find_launch(os.environ)
     hook = AbortHook.installed()
@@ -226,9 +199,7 @@ def _end_failed(world: SoloWorld | MpiWorld | None, error: BaseException) -> int
     return exit_code(error)
 
 
-def run_guarded(
-    world: SoloWorld | MpiWorld | None, function: Callable[[], int | None]
-) -> int:
+def run_guarded(world: World | None, function: Callable[[], int | None]) -> int:
     """Call a function and return its exit code; collective when it returns normally.
 
     ``world``: the ranks, or None where ``function`` starts them if it needs them.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.errors import LaunchError
-from distbfs.exchange.guard import abort_ranks
+from distbfs.exchange.abort import abort_ranks
 from distbfs.exchange.launcher import Launch, foreign
 from distbfs.exchange.reduction import check_reduction, json_bytes
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
-from distbfs.formats.lines import LARGEST_ID, LineRules, read_pairs
+from distbfs.formats.lines import read_pairs
+from distbfs.formats.rules import LARGEST_ID, LineRules
 from distbfs.formats.text import TextFile
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.formats.rules import LARGEST_ID, LineRules
 from distbfs.formats.tokens import PIECE_BYTES, parse_regular
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from distbfs.types import Ids
 
 SOURCE = Path(__file__).with_name("parse.c")
-LARGEST_ID = (1 << 63) - 1
 SHORTEST_LINE = 4
 SHOWN = 40
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -33,32 +33,6 @@ NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 class LineFault(ValueError):  # noqa: N818
     """A line is no pair of ids; the message says why."""
-
-
-@dataclass(frozen=True)
-class LineRules:
-    """What a line may hold.
-
-    comments: one or two bytes that begin a comment line
-    comma: whether one comma may separate columns, beside spaces and tabs
-    fields: columns that each line has; 0: two, and any more that are not looked at
-    base: the lowest id as written, 0 or 1
-    most_u, most_v: the largest id as written, in the first and second column
-    """
-
-    comments: bytes = b"#%"
-    comma: bool = True
-    fields: int = 0
-    base: int = 0
-    most_u: int = LARGEST_ID
-    most_v: int = LARGEST_ID
-
-    def packed(self) -> Ids:
-        """Return the rules as the kernel takes them, int64 [7]."""
-        separator = b", "[not self.comma]
-        comments = (self.comments[0], self.comments[-1])
-        limits = (self.base, self.most_u, self.most_v, self.fields)
-        return np.array([*limits, separator, *comments], dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from distbfs.formats.lines import LineRules
+    from distbfs.formats.rules import LineRules
     from distbfs.types import Array, Ids
 
 PIECE_BYTES = 1 << 20

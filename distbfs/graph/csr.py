@@ -108,15 +108,17 @@ class CSR:
             columns[start : start + SLICE] = low if names is None else names[low]
         return cls(row_offsets(counts), columns)
 
+    def edges_of(self, rows: Array) -> tuple[Array, Array]:
+        """Return (index into ``rows``, column) of every edge of some rows, in order."""
+        start = self.offsets[rows].astype(np.int64)
+        length = self.offsets[rows + 1].astype(np.int64) - start
+        index = np.repeat(np.arange(len(rows)), length)
+        edge = np.repeat(start - (np.cumsum(length) - length), length)
+        return index, self.columns[edge + np.arange(len(edge))]
+
     def permute_rows(self, order: Array) -> CSR:
         """Return the rows in another order: row k is the present row ``order[k]``."""
-        lengths = self.degrees()[order]
-        offsets = row_offsets(lengths)
-        shift = self.offsets[:-1].astype(np.int64)[order] - offsets[:-1].astype(
-            np.int64
-        )
-        place = np.repeat(shift, lengths) + np.arange(len(self.columns))
-        return CSR(offsets, self.columns[place])
+        return CSR(row_offsets(self.degrees()[order]), self.edges_of(order)[1])
 
     @classmethod
     def empty(cls, rows: int, dtype: type[np.unsignedinteger] = np.uint32) -> CSR:

@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from distbfs.generate.hashing import GOLDEN, mix64
 from distbfs.options import check_range
-from distbfs.types import Array, Ids, TupleSource, Words, World, slice_bounds
+from distbfs.types import Array, Ids, TupleSource, World, slice_bounds
 
 Connected: TypeAlias = Callable[[Ids], Array]
 
@@ -23,28 +24,19 @@ NROOTS = 64
 FIRST_BATCH = 256
 LARGEST_BATCH = 1 << 20
 MOST_DRAWS = 1 << 22
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-def mix(values: Words) -> Words:
-    """Return the splitmix64 finaliser of uint64 values (Steele, Lea, Flood 2014)."""
-    mixed: Words = values ^ (values >> np.uint64(30))
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    mixed ^= mixed >> np.uint64(27)
-    mixed *= np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    return mixed
 
 
 def candidates(n: int, seed: int, start: int, stop: int) -> Ids:
     """Return candidates start … stop-1 of a seed: int64 ids in 0 … n-1.
 
-    Candidate i is mix(mix(seed) + (i + 1) · golden) mod n, all modulo 2^64: the
+    Candidate i is mix64(mix64(seed) + (i + 1) · golden) mod n, all modulo 2^64: the
     splitmix64 sequence from a mixed seed.
     """
-    begin = mix(np.array([seed % (1 << 64)], dtype=np.uint64))
+    begin = mix64(np.array([seed % (1 << 64)], dtype=np.uint64))
     counter = np.arange(start + 1, stop + 1, dtype=np.uint64)
-    ids: Ids = (mix(begin + counter * GOLDEN) % np.uint64(n)).astype(np.int64)
+    ids: Ids = (mix64(begin + counter * np.uint64(GOLDEN)) % np.uint64(n)).astype(
+        np.int64
+    )
     return ids
 
 

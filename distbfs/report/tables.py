@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import click
 from rich.console import Console
 from rich.table import Table
 
@@ -24,12 +25,15 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def make_console() -> Console:
-    """Return a console that never cuts or wraps a line in a file or pipe."""
+def print_lines(table: Table) -> None:
+    """Print a table without blanks at line ends; never cut in a file or pipe."""
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=10_000, soft_wrap=True)
-    return console
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
 
 
 def print_fields(values: Mapping[str, Any]) -> None:
@@ -39,7 +43,7 @@ def print_fields(values: Mapping[str, Any]) -> None:
     table.add_column(overflow="fold")
     for name, value in values.items():
         table.add_row(name.replace("_", " "), shown(value))
-    make_console().print(table)
+    print_lines(table)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -50,4 +54,4 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(shown(value) for value in row))
-    make_console().print(table)
+    print_lines(table)

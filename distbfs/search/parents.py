@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from distbfs.engines.base import PartSearch
-from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
 from distbfs.types import Array, Ids, World
@@ -31,15 +30,6 @@ class ParentCost:
 
     asked: int = 0
     bytes_sent: int = 0
-
-
-def row_edges(graph: CSR, rows: Array) -> tuple[Array, Array]:
-    """Return (index into ``rows``, column) of every edge of some rows."""
-    start = graph.offsets[rows].astype(np.int64)
-    length = graph.offsets[rows + 1].astype(np.int64) - start
-    index = np.repeat(np.arange(len(rows)), length)
-    edge = np.repeat(start - (np.cumsum(length) - length), length)
-    return index, graph.columns[edge + np.arange(length.sum())].astype(np.uint64)
 
 
 def by_rank(values: Array, ranks: Array, size: int) -> tuple[list[Array], Array]:
@@ -76,7 +66,8 @@ class ParentFinder:
         for search in self._searches:
             search.adopt_delegates()
             numbers, ranks = search.unresolved()
-            index, column = row_edges(search.part.nn, numbers)
+            index, columns = search.part.nn.edges_of(numbers)
+            column = columns.astype(np.uint64)
             part = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
             there = self._placement.rank_of(part) == ranks[index]
             level = search.level_of(numbers)[index[there]].astype(np.uint64)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.errors import StoreError
+from distbfs.generate.hashing import GOLDEN, mix64
 from distbfs.partition.part import PART_SHIFT
 from distbfs.types import SUBGRAPHS
 
@@ -245,13 +246,5 @@ def row_slices(graph: CSR) -> Iterator[tuple[Array, Array]]:
 
 def hash_sum(first: Words, second: Words) -> int:
     """Return the sum modulo 2^64 of a hash of each pair; the order of a pair counts."""
-    mixed = mix(first * np.uint64(0x9E3779B97F4A7C15) + mix(second))
+    mixed = mix64(first * np.uint64(GOLDEN) + mix64(second))
     return int(mixed.sum(dtype=np.uint64))
-
-
-def mix(values: Words) -> Words:
-    """Return the SplitMix64 finaliser of each value (Steele, Lea, Flood 2014)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    values ^= values >> np.uint64(31)
-    return values

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from distbfs.exchange.guard import abort_ranks
+from distbfs.exchange.abort import abort_ranks
 from distbfs.exchange.launcher import find_launch
 from distbfs.exchange.mpi import load_mpi
 from distbfs.exchange.world import MpiWorld, Ranks, SoloWorld
