@@ -1,7 +1,8 @@
 """The engine to read: every step in NumPy, one array operation a line.
 
-Whole graphs push level by level.  Parts follow Pan, Pearce, Owens 2018, Section IV,
-with boolean arrays instead of bitmasks; other engines are tested against this one.
+Whole graphs push level by level, or pull where that is asked for.  Parts follow Pan,
+Pearce, Owens 2018, Section IV, with boolean arrays instead of bitmasks; other engines
+are tested against this one.
 """
 
 from __future__ import annotations
@@ -51,10 +52,11 @@ class ReferenceEngine:
     def __init__(self, options: SearchOptions) -> None:
         check_choice("method", options.method or "numpy", self.methods)
         self._parents = options.parents
+        self._direction = options.direction
 
     def whole(self, part: Part) -> ReferenceWhole:
         """Prepare the search of a graph that is one part without delegates."""
-        return ReferenceWhole(part, self._parents)
+        return ReferenceWhole(part, self._direction, self._parents)
 
     def attach(self, part: Part) -> ReferencePart:
         """Prepare the stepwise search of one part."""
@@ -68,9 +70,16 @@ class ReferenceEngine:
 class ReferenceWhole:
     """Searches one part without delegates (a ``WholeSearch``)."""
 
-    def __init__(self, part: Part, parents: bool) -> None:
+    def __init__(self, part: Part, direction: str, parents: bool) -> None:
         self._part = part
+        self._direction: DirectionName = "pull" if direction == "pull" else "push"
         self._parents = parents
+
+    def _push(self, level: Array, frontier: Array) -> tuple[Array, Array, int]:
+        source, column = neighbours(self._part.nn, frontier)
+        unvisited = level[column] < 0
+        found, place = np.unique(column[unvisited], return_index=True)
+        return found, source[unvisited][place], len(column)
 
     def search(self, root: int, *, records: bool = False) -> WholeResult:
         """Search from a vertex id."""
@@ -84,15 +93,16 @@ class ReferenceWhole:
         depth = 0
         while len(frontier):
             began = time.perf_counter()
-            source, column = neighbours(self._part.nn, frontier)
             depth += 1
-            unvisited = level[column] < 0
-            found, place = np.unique(column[unvisited], return_index=True)
-            level[found] = depth
-            parent[found] = source[unvisited][place]
+            if self._direction == "pull":
+                rows = np.flatnonzero(level < 0)
+                found, by, checks = first_match(self._part.nn, rows, level >= 0)
+            else:
+                found, by, checks = self._push(level, frontier)
+            level[found], parent[found] = depth, by
             seconds = time.perf_counter() - began
             log.append(
-                LevelRecord("push", len(frontier), len(column), len(found), seconds)
+                LevelRecord(self._direction, len(frontier), checks, len(found), seconds)
             )
             frontier = found.astype(np.int64)
         by_id = np.empty_like(level)

@@ -20,7 +20,7 @@ from graphs import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from variants import make_engine, variants
+from variants import make_engine, variants, ways
 
 from distbfs.device import cc
 from distbfs.errors import ResourceError, UsageError
@@ -31,7 +31,7 @@ from distbfs.registry import ENGINES, lookup
 
 DIRECTIONS = ["auto", "push", "pull"]
 EACH = pytest.mark.parametrize(("engine", "method"), variants())
-EACH_DIRECTION = pytest.mark.parametrize("direction", DIRECTIONS)
+EACH_WAY = pytest.mark.parametrize(("engine", "method", "direction"), ways(DIRECTIONS))
 
 
 def whole(source):
@@ -61,8 +61,7 @@ def check_result(source, root, result, *, records):
             assert record.found <= record.checks <= unvisited.sum()
 
 
-@EACH
-@EACH_DIRECTION
+@EACH_WAY
 @pytest.mark.parametrize("name", NAMED)
 def test_named_graphs(engine, method, direction, name):
     source = NAMED[name]
@@ -78,9 +77,10 @@ def test_named_graphs(engine, method, direction, name):
 def test_any_graph(source, direction, threads, data):
     roots = data.draw(st.lists(st.integers(0, source.n - 1), min_size=1, max_size=4))
     part = whole(source)
-    for case in variants():
+    for case in ways([direction]):
+        engine, method, _ = case.values
         options = {"direction": direction, "threads": threads}
-        search = searcher(part, *case.values, **options)
+        search = searcher(part, engine, method, **options)
         for root in roots:
             check_result(source, root, search.search(root, records=True), records=True)
 
@@ -95,8 +95,7 @@ def large(name):
     return source, whole(source)
 
 
-@EACH
-@EACH_DIRECTION
+@EACH_WAY
 @pytest.mark.parametrize("name", ["kronecker", "uniform", "hub"])
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_parallel_levels(engine, method, direction, name, threads):
@@ -160,8 +159,7 @@ def test_permuted_blocks(engine, method):
         check_result(source, root, search.search(root), records=False)
 
 
-@EACH
-@EACH_DIRECTION
+@EACH_WAY
 def test_rows_longer_than_a_thread_takes(engine, method, direction):
     """Hubs with 9000 neighbours are cut among the threads."""
     leaves = np.arange(2, 9002)
@@ -214,8 +212,7 @@ def test_every_level_is_recorded(method):
     assert len(result.records) == n
 
 
-@EACH
-@EACH_DIRECTION
+@EACH_WAY
 def test_offsets_of_64_bits(engine, method, direction):
     """As a part with 2^32 edges or more has them."""
     source = kronecker(11)
@@ -271,3 +268,8 @@ def test_threads_that_are_used(monkeypatch):
     assert make_engine("openmp", threads=2).describe()["threads"] == 2
     monkeypatch.setenv("OMP_NUM_THREADS", "many")
     assert make_engine("openmp").describe()["threads"] == cc.thread_count()
+
+
+def test_a_method_that_cannot_pull_says_so():
+    with pytest.raises(UsageError, match="'push' cannot pull"):
+        make_engine("openmp", "push", direction="pull")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from distbfs.errors import ResourceError
+from distbfs.errors import ResourceError, UsageError
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
 
@@ -14,6 +14,23 @@ def variants():
         for name in ENGINES
         for method in lookup(ENGINES, "engine", name).methods
     ]
+
+
+def ways(directions):
+    """(engine, method, direction) triples, without those that an engine refuses."""
+    found = []
+    for variant in variants():
+        for direction in directions:
+            name, method = variant.values
+            options = SearchOptions(engine=name, method=method, direction=direction)
+            try:
+                lookup(ENGINES, "engine", name)(options)
+            except UsageError:
+                continue
+            except ResourceError:
+                pass  # the test says why it is skipped
+            found.append(pytest.param(name, method, direction))
+    return found
 
 
 def make_engine(name, method="", **options):

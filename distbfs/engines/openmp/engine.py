@@ -22,6 +22,8 @@ class OpenMPEngine:
 
     def __init__(self, options: SearchOptions) -> None:
         check_choice("method", options.method or DEFAULT_METHOD, self.methods)
+        if options.method == "push" and options.direction == "pull":
+            raise UsageError("method 'push' cannot pull; allowed: auto, push")
         self._options = options
         self._threads = cc.thread_count(options.threads)
         prepare()  # a compiler that is there may still not be able to compile
