@@ -23,7 +23,7 @@ from distbfs.device.cc import thread_count
 from distbfs.errors import InputError
 from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
-from distbfs.options import BuildOptions, SearchOptions
+from distbfs.options import BuildOptions, Factors, SearchOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 LOG = logging.getLogger("distbfs")
@@ -203,6 +203,16 @@ search_options = with_options(
         default="auto",
         help="Force one direction where there is a choice.  [auto]",
     ),
+    *(
+        click.option(
+            f"--{name}-factors",
+            nargs=2,
+            type=click.FloatRange(0),
+            metavar="PULL PUSH",
+            help=f"{name} turns to pull when FV > PULL * BV, back when FV < PUSH * BV.",
+        )
+        for name in ("dd", "dn", "nd")
+    ),
     click.option(
         "--stepwise", is_flag=True, help="Run the host level loop on one part too."
     ),
@@ -233,6 +243,10 @@ def make_search_options(
     world: Ranks, *, no_parents: bool, threads: int, **values: Any
 ) -> SearchOptions:
     """Return search options from those of the command line (collective)."""
+    for name in ("dd", "dn", "nd"):
+        given = values.pop(f"{name}_factors")
+        if given:
+            values[name] = Factors(*given)
     return SearchOptions(
         parents=not no_parents, threads=threads or share_of_cores(world), **values
     )

@@ -293,6 +293,23 @@ def test_pushing_checks_every_edge_of_the_component(stores, tmp_path):
     assert checks == GRAPH.degrees[GRAPH.distances(3) >= 0].sum()
 
 
+@pytest.mark.parametrize("name", ["dd", "dn", "nd"])
+def test_factors_turn_one_subgraph(stores, tmp_path, name):
+    """The smallest factors pull as soon as a frontier has such edges."""
+    path = tmp_path / "levels.jsonl"
+    never = [x for n in ("dd", "dn", "nd") for x in (f"--{n}-factors", 1e300, 0)]
+    always = [f"--{name}-factors", 0, 0]
+    words = ("bfs", stores[2], *ONE, "--records", path, *never, *always)
+    assert here(*words).code == 0
+    pulling = {
+        kind
+        for record in read_records(path)[:2]
+        for kind, direction in record["directions"].items()
+        if direction == "pull"
+    }
+    assert pulling == {name}
+
+
 # stopped, killed, resumed
 
 
