@@ -65,11 +65,6 @@ class Terminal:
         else:
             text()
 
-    def echo(self, text: str) -> None:
-        """Print a text as it is."""
-        if self.world.rank == 0:
-            click.echo(text, nl=not text.endswith("\n"))
-
     @contextmanager
     def progress(self, label: str, total: int) -> Iterator[Callable[[int], None]]:
         """Show a bar while a terminal looks on; yields what is called when done."""

@@ -155,12 +155,8 @@ class Distributor:
     def _resolve(self, vertices: Ids) -> Array:
         """Return the columns of nn for normal vertices anywhere (collective)."""
         parts = self.layout.part_of(vertices)
-        local = self.layout.local_of(vertices)
-        columns = np.zeros(len(vertices), dtype=np.uint64)
+        columns = self._numbers_of(vertices).astype(np.uint64)
         rank = self.placement.rank_of(parts)
-        for part, numbering in self.numbering.items():
-            here = parts == part
-            columns[here] = numbering.numbers[local[here]]
         remote = np.flatnonzero(rank != self.world.rank)
         wanted = np.unique(vertices[remote])
         owner = self.placement.rank_of(self.layout.part_of(wanted))
@@ -177,7 +173,7 @@ class Distributor:
         return columns | parts.astype(np.uint64) << SHIFT
 
     def _numbers_of(self, ids: Ids) -> Array:
-        """Return the numbers of vertices that this rank serves, uint32."""
+        """Return the uint32 numbers of vertices that this rank serves, 0 for others."""
         parts, local = self.layout.part_of(ids), self.layout.local_of(ids)
         out = np.zeros(len(ids), dtype=np.uint32)
         for part, numbering in self.numbering.items():

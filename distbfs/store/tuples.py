@@ -9,7 +9,7 @@ import numpy as np
 
 from distbfs.generate.hashing import Permutation
 from distbfs.graph.csr import CSR
-from distbfs.partition.layout import Placement
+from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part
 from distbfs.store.hdf5 import Store
 from distbfs.types import Array, Ids, World
@@ -114,9 +114,9 @@ def tuple_degrees_for(
     n = manifest.n
     before = permutation_of(store)
     after = None if permute_seed is None or n <= 1 else Permutation(n, permute_seed)
-    placement = Placement(parts, world.size)
+    layout, placement = Layout(n, parts), Placement(parts, world.size)
     out = {
-        part: np.zeros((n - part + parts - 1) // parts if part < n else 0, np.int64)
+        part: np.zeros(layout.local_count(part), dtype=np.int64)
         for part in placement.parts_of(world.rank)
     }
     for first in range(0, manifest.parts, world.size):
