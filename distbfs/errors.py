@@ -47,3 +47,7 @@ class ResourceError(DistbfsError):
 
 class CompilerMissing(ResourceError):  # noqa: N818
     """No C compiler was found, or it cannot compile the kernels."""
+
+
+class DeviceMissing(ResourceError):  # noqa: N818
+    """No CUDA device was found, or it cannot be used or compiled for."""

@@ -24,7 +24,7 @@ import numpy as np
 
 import distbfs
 from distbfs import registry
-from distbfs.device import cc
+from distbfs.device import cache, cc
 from distbfs.errors import CompilerMissing, DistbfsError
 from distbfs.exchange.launcher import find_launch
 from distbfs.exchange.mpi import MpiWorld, library_name
@@ -179,7 +179,7 @@ def compiler_facts() -> dict[str, Any]:
     try:
         facts["compiler"] = cc.find_compiler()
         facts["compiler_version"] = cc.compiler_version()
-        facts["cache"] = str(cc.cache_folder())
+        facts["cache"] = str(cache.cache_folder())
         facts["march_native"] = native_flags()
     except CompilerMissing as error:
         problem = f"{error}; the engine is reference, which is slow: {GET_COMPILER}"

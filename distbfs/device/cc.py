@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import hashlib
 import os
 import platform
@@ -21,19 +20,19 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
+from distbfs.device.cache import cache_folder, exclusive, source_closure
 from distbfs.errors import CompilerMissing
 from distbfs.types import Array
 
 FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fopenmp", "-fno-math-errno")
 COMPILE_SECONDS = 120
 CACHE_LINE = 64
-INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
 @cache
@@ -76,37 +75,6 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def cache_folder() -> Path:
-    """Return a private folder for compiled kernels, made if need be."""
-    given = os.environ.get("DISTBFS_CACHE")
-    base = os.environ.get("XDG_CACHE_HOME")
-    home = Path(base) if base else Path.home() / ".cache"
-    candidates = [Path(given)] if given else [home / "distbfs"]
-    candidates.append(Path(tempfile.gettempdir()) / f"distbfs-{os.getuid()}")
-    for folder in candidates:
-        with contextlib.suppress(OSError):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            usable = os.access(folder, os.W_OK | os.X_OK)
-            if usable and folder.stat().st_uid == os.getuid():
-                return folder
-    raise CompilerMissing("no folder for compiled kernels; set DISTBFS_CACHE")
-
-
-def source_closure(source: Path) -> list[Path]:
-    """Return a source and the headers that it includes by ``"name"``, in order."""
-    found: list[Path] = []
-    waiting = [source]
-    while waiting:
-        path = waiting.pop()
-        if path in found:
-            continue
-        found.append(path)
-        names = INCLUDE.findall(path.read_text(encoding="utf-8"))
-        headers = [(path.parent / name).resolve() for name in names]
-        waiting += [header for header in headers if header.is_file()]
-    return found
-
-
 def content_key(source: Path, definitions: Mapping[str, str | int]) -> str:
     """Return the cache key of a kernel on this machine with this compiler."""
     digest = hashlib.blake2b(digest_size=16)
@@ -115,15 +83,6 @@ def content_key(source: Path, definitions: Mapping[str, str | int]) -> str:
     for part in (sorted(definitions.items()), FLAGS, compiler_version(), processor()):
         digest.update(repr(part).encode() + b"\0")
     return digest.hexdigest()
-
-
-@contextlib.contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Hold a file lock where the file system has locks."""
-    with path.open("w") as handle:
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
 
 
 def compile_to(

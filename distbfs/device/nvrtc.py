@@ -1,0 +1,102 @@
+"""Compile CUDA C++ kernels with NVRTC at first use and cache them by content.
+
+The key holds the source, every header that it includes, the options and the NVRTC
+version; the result is machine code of one architecture, so no device is needed to
+compile.  Kernels use no header of the CUDA toolkit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from distbfs.device.cache import cache_folder, exclusive, source_closure
+from distbfs.errors import DeviceMissing
+
+OPTIONS = ("-std=c++17", "-default-device", "--fmad=true", "-lineinfo")
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+
+
+def bindings() -> Any:
+    """Return CuPy's NVRTC bindings; DeviceMissing where they are not there."""
+    try:
+        from cupy.cuda import nvrtc  # noqa: PLC0415
+
+        nvrtc.getVersion()
+    except Exception as error:
+        why = " ".join(str(error).split())
+        raise DeviceMissing(
+            f"no NVRTC: {why}; pip install 'distbfs[cuda13]' or 'distbfs[cuda12]'"
+        ) from error
+    return nvrtc
+
+
+def options_for(arch: str, definitions: Mapping[str, str | int]) -> list[str]:
+    """Return the options of a compilation."""
+    macros = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
+    return [f"--gpu-architecture={arch}", *OPTIONS, *macros]
+
+
+def content_key(source: Path, arch: str, definitions: Mapping[str, str | int]) -> str:
+    """Return the cache key of a kernel file."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in source_closure(source.resolve()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    told = (options_for(arch, definitions), bindings().getVersion())
+    digest.update(repr(told).encode())
+    return digest.hexdigest()
+
+
+def compile_source(
+    source: Path, arch: str, definitions: Mapping[str, str | int] | None = None
+) -> bytes:
+    """Return the machine code (cubin) of a kernel file.
+
+    arch: as "sm_90".  Raises DeviceMissing with NVRTC's first error.
+    """
+    nvrtc = bindings()
+    headers = source_closure(source.resolve())[1:]
+    names = sorted({os.path.relpath(path, source.parent) for path in headers})
+    texts = [(source.parent / name).read_text(encoding="utf-8") for name in names]
+    program = nvrtc.createProgram(
+        source.read_text(encoding="utf-8"), source.name, texts, names
+    )
+    try:
+        nvrtc.compileProgram(program, options_for(arch, definitions or {}))
+        code: bytes = nvrtc.getCUBIN(program)
+    except nvrtc.NVRTCError as error:
+        log = nvrtc.getProgramLog(program)
+        lines = [line for line in log.splitlines() if line.strip()] or [str(error)]
+        first = next((line for line in lines if "error" in line), lines[0])
+        raise DeviceMissing(
+            f"NVRTC cannot compile {source.name} for {arch}: {first}"
+        ) from error
+    finally:
+        nvrtc.destroyProgram(program)
+    return code
+
+
+def cubin(
+    source: Path, arch: str, definitions: Mapping[str, str | int] | None = None
+) -> bytes:
+    """Return the machine code of a kernel file, from the cache where it is there."""
+    given = definitions or {}
+    folder = cache_folder()
+    key = content_key(source, arch, given)
+    target = folder / f"{source.stem}-{arch}-{key}.cubin"
+    with contextlib.suppress(OSError):
+        return target.read_bytes()
+    with exclusive(folder / f"{key}.lock"):
+        with contextlib.suppress(OSError):
+            return target.read_bytes()
+        code = compile_source(source, arch, given)
+        handle, name = tempfile.mkstemp(suffix=".cubin", dir=folder)
+        with os.fdopen(handle, "wb") as file:
+            file.write(code)
+        Path(name).replace(target)
+    return code

@@ -1,0 +1,75 @@
+"""A whole graph in the memory of one CUDA device.
+
+Numbers.  Vertices with edges are numbered by falling degree class and, inside a class,
+by rising id: a stable sort of the ids.  So hubs come first and share cache lines, each
+row lists its neighbours of high degree first, and vertices that are near each other in
+their ids stay near inside their class, which makes results in ids cheap to write.
+Vertices without edges have no number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from distbfs.types import Array
+
+ISOLATED = (1 << 32) - 1  # in ``numbers``: no number
+MAX_VERTICES = 1 << 31
+COLUMN_PAD = 256  # columns that may be read past the end
+EXACT_DEGREES = 16  # each its own class; above, four classes an octave
+
+
+def degree_class(degrees: Array) -> Array:
+    """Return the class of each degree, int64; it never falls with the degree.
+
+    Degrees up to EXACT_DEGREES are their own class, 0 among them; each octave above has
+    four classes.
+    """
+    d = np.maximum(degrees.astype(np.int64), 1)
+    octave = np.frexp(d.astype(np.float64))[1] - 1  # exact: d < 2^53
+    quarter = (d >> np.maximum(octave - 2, 0)) & 3
+    wide = EXACT_DEGREES + 4 * (octave - 4) + quarter
+    return np.where(degrees <= EXACT_DEGREES, degrees.astype(np.int64), wide)
+
+
+@dataclass
+class DeviceGraph:
+    """Rows of neighbours by number, without loops and repeats.
+
+    n: vertices by id; active: vertices that have a number; m: stored directed edges
+    tuples: input tuples; loops: how many of them were loops
+    at_least: int64 [18], at_least[k]: every vertex of degree k or more has a number
+        below it (k = 1 … 17)
+    offsets: uint32 (uint64 from 2^32 edges on) [active + 1], by number
+    columns: uint32 [m + COLUMN_PAD], numbers, rising in each row
+    vertices: uint32 [active], number -> id
+    numbers: uint32 [n], id -> number, or ISOLATED
+    tuple_degrees: uint32 [n], by id: ends of input tuples at the vertex; a loop is two
+    source: what recreates the tuples
+    seconds: what the build took, by phase
+
+    The arrays are CuPy's.
+    """
+
+    n: int
+    active: int
+    m: int
+    tuples: int
+    loops: int
+    at_least: Array
+    offsets: Any
+    columns: Any
+    vertices: Any
+    numbers: Any
+    tuple_degrees: Any
+    source: dict[str, Any]
+    seconds: dict[str, float]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of device memory that the arrays take."""
+        arrays = (self.offsets, self.columns, self.vertices, self.numbers)
+        return sum(int(a.nbytes) for a in (*arrays, self.tuple_degrees))
