@@ -17,6 +17,8 @@ EXCHANGES = {
 }
 FAMILIES = {
     "kronecker": "distbfs.generate.kronecker:Kronecker",
+    "uniform": "distbfs.generate.uniform:Uniform",
+    "road": "distbfs.generate.road:Road",
 }
 READERS = {
     "matrix-market": "distbfs.formats.matrix_market:MatrixMarketReader",

@@ -28,6 +28,7 @@ from distbfs.cli.common import (
 from distbfs.cli.loading import engine_line, load_session
 from distbfs.errors import UsageError, ValidationError
 from distbfs.exchange.signals import StopFlag
+from distbfs.generate.families import from_description
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph500 import report as reports
 from distbfs.graph500.benchmark import ParentShare, machine, run_searches, versions
@@ -87,13 +88,10 @@ def from_store(terminal: Terminal, path: Path, options: SearchOptions) -> Prepar
     began = time.perf_counter()
     session = load_session(terminal, store, options)
     seconds = slowest(terminal, time.perf_counter() - began)
-    told = manifest.source
-    original = told["family"] == "kronecker"
-    source: TupleSource = StoreTuples(store)
-    if original:
-        source = Kronecker(
-            told["scale"], told["edge_factor"], told["seed"], options.threads
-        )
+    tuples = from_description(manifest.source, options.threads)
+    size = (manifest.n, manifest.tuples)
+    original = tuples is not None and (tuples.n, tuples.tuples) == size
+    source = tuples if tuples is not None and original else StoreTuples(store)
     facts: dict[str, Any] = {
         "scale": max(manifest.n - 1, 1).bit_length(),
         "edgefactor": round(manifest.tuples / max(manifest.n, 1)),

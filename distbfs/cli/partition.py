@@ -15,10 +15,10 @@ from distbfs.cli.common import (
 )
 from distbfs.cli.storing import check_target, store_graph
 from distbfs.errors import UsageError
+from distbfs.registry import FAMILIES
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples, tuple_degrees_for
 
-PERMUTED_ALREADY = ("kronecker",)
 DEFAULT_SEED = 1
 
 
@@ -49,7 +49,8 @@ def command(
     manifest = opened.manifest
     count = parts or world.size
     check_target(terminal, output, count, force=force)
-    spread = count > 1 and manifest.source["family"] not in PERMUTED_ALREADY
+    generated = manifest.source["family"] in FAMILIES  # ids are spread as they are
+    spread = count > 1 and not generated
     seed = int(manifest.relabel.get("seed", DEFAULT_SEED)) if spread else None
     options = make_build_options(
         threshold=threshold, pass_gib=pass_gib, permute_seed=seed

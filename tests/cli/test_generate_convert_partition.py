@@ -17,6 +17,8 @@ from commands import (
 from graphs import Tuples, kronecker, random_tuples
 from launching import needs_mpi
 
+from distbfs.generate.road import Road
+from distbfs.generate.uniform import Uniform
 from distbfs.store.hdf5 import open_store
 
 RANDOM = random_tuples(150, 260, seed=5)
@@ -120,6 +122,56 @@ def test_seeds_differ(make):
         make(f"seed{k}", "generate", "kronecker", "-s", 7, "--seed", k) for k in (1, 2)
     )
     assert digests(first) != digests(second)
+
+
+OTHERS = [
+    (("uniform", "-s", 7, "--edge-factor", 5, "--seed", 3), Uniform(128, 640, 3)),
+    (("uniform", "-s", 6), Uniform(64, 1024)),
+    (("uniform", "-n", 101, "--degree", 2.5), Uniform(101, 126)),
+    (("uniform", "-n", 101, "--edge-factor", 2), Uniform(101, 202)),
+    (("road", "--vertices", 500, "--seed", 3), Road(500, 3)),
+    (("road", "-s", 8), Road(256)),
+]
+
+
+def all_tuples(source):
+    """The tuples of a source in memory."""
+    return Tuples(source.n, *source.tuples_at(np.arange(source.tuples)))
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize(("words", "source"), OTHERS)
+def test_other_families(make, tmp_path, words, source, parts):
+    store = make("graph", "generate", *words, "--parts", parts)
+    tuples = all_tuples(source)
+    assert counts_of(store) == counts(tuples)
+    assert manifest(store).source == source.describe()
+    assert manifest(store).relabel == {"method": "none"}
+    sources = (0, 7, source.n - 1)
+    found = search(store, tmp_path / "out.h5", sources)
+    check_results(tuples, tmp_path / "out.h5", sources)
+    assert [one["nedge"] for one in found] == [nedge(tuples, s) for s in sources]
+
+
+@needs_mpi
+@pytest.mark.parametrize("words", [("uniform", "-n", 999), ("road", "-n", 2000)])
+def test_other_families_are_the_same_for_every_number_of_ranks(make, words):
+    one, two = (
+        make(f"on-{k}", "generate", *words, "--parts", 4, ranks=k) for k in (1, 2)
+    )
+    assert manifest(one) == manifest(two)
+
+
+@pytest.mark.parametrize("words", [("uniform", "-n", 300), ("road", "-n", 900)])
+def test_other_families_partitioned_and_validated_by_their_tuples(make, words):
+    first = make("first", "generate", *words, "--parts", 2)
+    second = make("second", "partition", first, "--parts", 3)
+    third = make("third", "partition", second, "--parts", 2)
+    assert digests(third) == digests(first)
+    for store in (first, second):
+        told = here("graph500", "--graph", store, "--roots", 3, "--json").values
+        assert told["notes"]["validated by"] == "its tuples"
+        assert len(told["searches"]) == 3
 
 
 # convert
@@ -257,6 +309,8 @@ def folder(tmp_path_factory):
 
 
 GENERATE = ("generate", "kronecker", "-s", 5, "-o")
+ROAD = ("generate", "road", "-o", "new", "-n", 99)
+UNIFORM = ("generate", "uniform", "-o", "new", "-n", 99)
 REFUSED = [
     ((*GENERATE, "store"), "store exists; give --force to replace it"),
     (("convert", "good.txt", "-o", "store"), "store exists; give --force"),
@@ -268,6 +322,20 @@ REFUSED = [
     ((*GENERATE, "papers", "--force"), "is no graph store; it is not replaced"),
     (("convert", "good.txt", "-o", "papers", "--force"), "is no graph store"),
     ((*GENERATE, "no/store"), "no does not exist"),
+    (
+        (*GENERATE, "new", "-n", 9),
+        "kronecker has no '--vertices'; allowed: '--scale', ",
+    ),
+    ((*GENERATE, "new", "--degree", 9), "kronecker has no '--degree'; allowed"),
+    (("generate", "kronecker", "-o", "new"), "kronecker needs '--scale'"),
+    (("generate", "uniform", "-o", "new"), "uniform needs '--scale' or '--vertices'"),
+    (("generate", "road", "-o", "new"), "road needs '--scale' or '--vertices'"),
+    ((*ROAD, "--edge-factor", 4), "road has no '--edge-factor'; allowed: '--scale', "),
+    ((*ROAD, "--degree", 4), "road has no '--degree'; allowed: '--scale', '--vertic"),
+    ((*ROAD, "--scale", 4), "give either '--scale' or '--vertices'"),
+    ((*UNIFORM, "--degree", 4, "--edge-factor", 2), "give either '--edge-factor' or"),
+    ((*UNIFORM, "--degree", 0), "0<x<=8192"),
+    (("generate", "road", "-o", "new", "-n", 3), "vertices is 3; allowed: 4 to"),
     (("convert", "good.txt", "-o", "no/store"), "no does not exist"),
     (("partition", "store", "-o", "no/store"), "no does not exist"),
     (("partition", "papers", "-o", "new"), "papers: has no manifest.h5"),
@@ -301,7 +369,8 @@ def test_refused_and_nothing_left_behind(folder, monkeypatch, words, text):
         (("convert", "good.txt", "-o", "new", "--parts", 1), "1 parts do not divide"),
         (("partition", "store", "-o", "new", "--parts", 5), "5 parts do not divide"),
         REFUSED[0],
-        REFUSED[14],
+        ((*ROAD, "--degree", 4), "road has no '--degree'"),
+        (("convert", "bad.txt", "-o", "new"), "bad.txt:4: 'three'"),
     ],
 )
 def test_refused_on_two_ranks(folder, monkeypatch, words, text):

@@ -1,0 +1,211 @@
+"""A road-like graph: a thinned square grid whose edges are chains of vertices.
+
+Crossings stand on a grid of side * side.  Each of the edges between neighbours to the
+right and below is kept with probability 0.9 and has 0, 1, 2 or 3 vertices of degree 2
+on it, equally often; one hash for each crossing decides both for its two edges.  Ids
+run along the rows, each crossing followed by the vertices on its edges, so that numbers
+of neighbours are close as in road files.  Vertices and tuples before every block of
+BLOCK crossings are counted once, so that any slice follows from the seed: O(n / BLOCK)
+memory.  Some vertices are in no large component.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from distbfs.device import cc
+from distbfs.errors import UsageError
+from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.types import Array, Ids, Words
+
+BLOCK = 128  # crossings; also in road.c and road.cu
+KEEP = 966367642  # 0.9 * 2^30; also there
+DRAW = (1 << 30) - 1
+CHUNK = 1 << 20
+COUNTED = 1 << 12  # blocks that NumPy counts at a time
+LOOKED_UP = 1 << 13  # positions that NumPy looks up at a time
+MIN_VERTICES, MAX_VERTICES = 4, 1 << 36
+
+
+class Crossings(NamedTuple):
+    """Edges of crossings: links and vertices on the edge to the right and below.
+
+    int64 of one shape; an edge of k > 0 links has k - 1 vertices, none has 0 links
+    """
+
+    right: Ids
+    below: Ids
+
+    @property
+    def vertices(self) -> Ids:
+        """Return the crossing and the vertices on its edges."""
+        return 1 + np.maximum(self.right - 1, 0) + np.maximum(self.below - 1, 0)
+
+
+def side_of(vertices: int) -> int:
+    """Return the side of the grid whose expected size is nearest to some vertices.
+
+    A grid of side w has w^2 crossings and 2 w (w - 1) edges with 0.9 * 1.5 vertices.
+    """
+    return max((2 * (27 + math.isqrt(729 + 1480 * vertices)) + 74) // 148, 2)
+
+
+class Road:
+    """Edge tuples of a road-like graph (a TupleSource).
+
+    vertices: about how many there shall be, 4 … 2^36; n is how many there are
+    seed: any integer
+    """
+
+    def __init__(self, vertices: int, seed: int = 1, threads: int = 0) -> None:
+        if not MIN_VERTICES <= vertices <= MAX_VERTICES:
+            raise UsageError(
+                f"vertices is {vertices}; allowed: {MIN_VERTICES} to {MAX_VERTICES}"
+            )
+        self.vertices = vertices
+        self.seed = seed
+        self.threads = cc.thread_count(threads)
+        self.side = side_of(vertices)
+        self._key = mix_seed(seed, 5)
+        self._blocks = -(-self.side * self.side // BLOCK)
+        self._vertices, self._tuples = self._count()
+        self.n = int(self._vertices[-1])
+        self.tuples = int(self._tuples[-1])
+
+    def describe(self) -> dict[str, Any]:
+        """Return what recreates the tuples."""
+        return {"family": "road", "vertices": self.vertices, "seed": self.seed}
+
+    def device_arguments(self) -> tuple[np.uint64, np.uint64, Words, Words]:
+        """Return (key, side, vertices, tuples), which ``road_tuples`` takes.
+
+        They come after start and count; the arrays, uint64 [blocks + 1], count what is
+        before each block and are to be copied to the device.
+        """
+        return (
+            np.uint64(self._key),
+            np.uint64(self.side),
+            self._vertices.astype(np.uint64),
+            self._tuples.astype(np.uint64),
+        )
+
+    def _count(self) -> tuple[Ids, Ids]:
+        """Return vertices and tuples before each block, int64 [blocks + 1] each."""
+        vertices = np.zeros(self._blocks + 1, dtype=np.int64)
+        tuples = np.zeros(self._blocks + 1, dtype=np.int64)
+        native = cc.load_or_none(Path(__file__).with_name("road.c"))
+        if native is not None:
+            native.road_count(
+                ctypes.c_uint64(self._key),
+                ctypes.c_int64(self.side),
+                ctypes.c_int64(self._blocks),
+                cc.pointer(vertices),
+                cc.pointer(tuples),
+                ctypes.c_int(self.threads),
+            )
+        else:
+            for first in range(0, self._blocks, COUNTED):
+                last = min(first + COUNTED, self._blocks)
+                found, there = self._crossings(np.arange(first, last))
+                here = slice(first + 1, last + 1)
+                vertices[here] = (found.vertices * there).sum(axis=1)
+                tuples[here] = (found.right + found.below).sum(axis=1)
+        return np.cumsum(vertices, out=vertices), np.cumsum(tuples, out=tuples)
+
+    def _crossings(self, blocks: Ids) -> tuple[Crossings, Array]:
+        """Return the crossings of blocks [k, BLOCK], and which of them there are."""
+        crossing = blocks[:, None] * BLOCK + np.arange(BLOCK)
+        with np.errstate(over="ignore"):
+            counter = crossing.astype(np.uint64) * np.uint64(GOLDEN)
+            x = mix64(np.uint64(self._key) + counter)
+        drawn = [(x >> np.uint64(k) & np.uint64(DRAW)) < KEEP for k in (4, 34)]
+        links = [
+            (x >> np.uint64(k) & np.uint64(3)).astype(np.int64) + 1 for k in (0, 2)
+        ]
+        size = self.side * self.side
+        there = crossing < size
+        right = drawn[0] & there & (crossing % self.side + 1 < self.side)
+        below = drawn[1] & (crossing + self.side < size)
+        return Crossings(links[0] * right, links[1] * below), there
+
+    def _ids(self, crossings: Ids) -> Ids:
+        """Return the vertex ids of crossings."""
+        blocks, row = np.unique(crossings // BLOCK, return_inverse=True)
+        count = self._crossings(blocks)[0].vertices
+        before = np.cumsum(count, axis=1) - count
+        ids = self._vertices[blocks][:, None] + before
+        return ids[row.reshape(crossings.shape), crossings % BLOCK]
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
+        """Yield (u, v) int64 arrays of the tuples start … stop-1, in order.
+
+        The arrays are reused for the next chunk.
+        """
+        native = cc.load_or_none(Path(__file__).with_name("road.c"))
+        size = min(CHUNK, max(stop - start, 0))
+        u, v = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+        for first in range(start, stop, CHUNK):
+            count = min(CHUNK, stop - first)
+            if native is None:
+                yield self.tuples_at(np.arange(first, first + count, dtype=np.int64))
+                continue
+            self._native(native, first, count, u, v)
+            yield u[:count], v[:count]
+
+    def _native(
+        self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids
+    ) -> None:
+        ends = np.array([start, start + count - 1])
+        low, high = (np.searchsorted(self._tuples, ends, side="right") - 1).tolist()
+        native.road(
+            ctypes.c_int64(start),
+            ctypes.c_int64(count),
+            ctypes.c_uint64(self._key),
+            ctypes.c_int64(self.side),
+            ctypes.c_int64(low),
+            ctypes.c_int64(high + 1),
+            cc.pointer(self._vertices),
+            cc.pointer(self._tuples),
+            cc.pointer(u),
+            cc.pointer(v),
+            ctypes.c_int(self.threads),
+        )
+
+    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
+        """Return the tuples at any positions, by NumPy; int64 arrays."""
+        u = np.empty(len(positions), dtype=np.int64)
+        v = np.empty(len(positions), dtype=np.int64)
+        for first in range(0, len(positions), LOOKED_UP):
+            piece = slice(first, first + LOOKED_UP)
+            u[piece], v[piece] = self._looked_up(positions[piece])
+        return u, v
+
+    def _looked_up(self, positions: Ids) -> tuple[Ids, Ids]:
+        block = np.searchsorted(self._tuples, positions, side="right") - 1
+        blocks = np.unique(block)
+        found, _ = self._crossings(blocks)
+        links = (found.right + found.below).ravel()
+        in_block = np.cumsum(links.reshape(-1, BLOCK), axis=1).ravel() - links
+        before = np.repeat(self._tuples[blocks], BLOCK) + in_block
+        place = np.searchsorted(before, positions, side="right") - 1
+        link = positions - before[place]
+        crossing = np.repeat(blocks, BLOCK)[place] * BLOCK + place % BLOCK
+        right, below = found.right.ravel()[place], found.below.ravel()[place]
+        near = self._ids(crossing)
+        down = link >= right
+        after = near + 1 + np.maximum(right - 1, 0)  # the first vertex of the way down
+        end = np.where(down, below, right) - 1  # its last link
+        link = np.where(down, link - right, link)
+        first = np.where(down, after, near + 1)
+        far = after + np.maximum(below - 1, 0)  # the crossing to the right
+        if down.any():
+            far[down] = self._ids(crossing[down] + self.side)
+        u = np.where(link == 0, near, first + link - 1)
+        v = np.where(link == end, far, first + link)
+        return u, v

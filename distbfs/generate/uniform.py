@@ -1,0 +1,110 @@
+"""Uniform random tuples: any slice from a seed alone.
+
+Both ends of every tuple are drawn independently (the Erdős-Rényi multigraph); loops and
+repeats are kept.  An end is the high half of a 64-bit hash times n, which favours no
+vertex by more than n / 2^64.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cc
+from distbfs.errors import UsageError
+from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.types import Array, Ids
+
+CHUNK = 1 << 20
+MAX_VERTICES = 1 << 48
+MAX_TUPLES = 1 << 60
+LOW = (1 << 32) - 1
+
+
+def scaled(x: Array, n: int) -> Array:
+    """Return floor(x * n / 2^64) of uint64 values, for n below 2^63."""
+    half, low = np.uint64(32), np.uint64(LOW)
+    high_n, low_n = np.uint64(n >> 32), np.uint64(n & LOW)
+    high_x, low_x = x >> half, x & low
+    first = high_x * low_n + (low_x * low_n >> half)
+    second = low_x * high_n + (first & low)
+    return high_x * high_n + (first >> half) + (second >> half)
+
+
+class Uniform:
+    """Edge tuples with independent uniform ends (a TupleSource).
+
+    n: vertices, 1 … 2^48; tuples: 1 … 2^60; seed: any integer
+    """
+
+    def __init__(self, n: int, tuples: int, seed: int = 1, threads: int = 0) -> None:
+        if not 1 <= n <= MAX_VERTICES:
+            raise UsageError(f"vertices is {n}; allowed: 1 to {MAX_VERTICES}")
+        if not 1 <= tuples <= MAX_TUPLES:
+            raise UsageError(f"tuples is {tuples}; allowed: 1 to {MAX_TUPLES}")
+        self.n = n
+        self.tuples = tuples
+        self.seed = seed
+        self.threads = cc.thread_count(threads)
+        self._key = mix_seed(seed, 4)
+
+    @classmethod
+    def of_degree(
+        cls, n: int, degree: float, seed: int = 1, threads: int = 0
+    ) -> Uniform:
+        """Return n * degree / 2 tuples: as many ends as n vertices of that degree."""
+        return cls(n, max(round(n * degree / 2), 1), seed, threads)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what recreates the tuples."""
+        return {
+            "family": "uniform",
+            "n": self.n,
+            "tuples": self.tuples,
+            "seed": self.seed,
+        }
+
+    def device_arguments(self) -> tuple[np.uint64, np.uint64]:
+        """Return (key, n), what ``uniform_tuples`` takes after start and count."""
+        return np.uint64(self._key), np.uint64(self.n)
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
+        """Yield (u, v) int64 arrays of the tuples start … stop-1, in order.
+
+        The arrays are reused for the next chunk.
+        """
+        native = cc.load_or_none(Path(__file__).with_name("uniform.c"))
+        size = min(CHUNK, max(stop - start, 0))
+        u, v = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+        for first in range(start, stop, CHUNK):
+            count = min(CHUNK, stop - first)
+            if native is None:
+                yield self.tuples_at(np.arange(first, first + count, dtype=np.int64))
+                continue
+            native.uniform(
+                ctypes.c_int64(first),
+                ctypes.c_int64(count),
+                ctypes.c_uint64(self._key),
+                ctypes.c_uint64(self.n),
+                cc.pointer(u),
+                cc.pointer(v),
+                ctypes.c_int(self.threads),
+            )
+            yield u[:count], v[:count]
+
+    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
+        """Return the tuples at any positions, by NumPy; int64 arrays."""
+        with np.errstate(over="ignore"):
+            counter = positions.astype(np.uint64) * np.uint64(2)
+            u, v = (
+                mix64(
+                    np.uint64(self._key)
+                    + (counter + np.uint64(end)) * np.uint64(GOLDEN)
+                )
+                for end in (0, 1)
+            )
+        return scaled(u, self.n).astype(np.int64), scaled(v, self.n).astype(np.int64)
