@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,23 @@ import click
 import numpy as np
 
 from distbfs.cli.common import Terminal, open_terminal, output_options, share_of_cores
-from distbfs.cli.probing import engine_trials, host_facts, mpi_facts, software
-from distbfs.errors import LaunchError
+from distbfs.cli.probing import (
+    engine_trials,
+    host_facts,
+    kernel_compilations,
+    mpi_facts,
+    nvrtc_version,
+    software,
+)
+from distbfs.device.nvrtc import ARCHITECTURES
+from distbfs.errors import LaunchError, UsageError
 from distbfs.exchange.launcher import find_launch
 from distbfs.exchange.world import SoloWorld
 from distbfs.partition.memory import readable
 from distbfs.report.tables import print_fields, shown
 
 WIDTH = 16
+ARCHITECTURE = re.compile(r"sm_[1-9]\d{1,2}[af]?")
 
 
 def examine(terminal: Terminal, problem: str) -> dict[str, Any]:
@@ -51,11 +61,11 @@ def problems_of(hosts: list[dict[str, Any]], engines: Mapping[str, str]) -> list
         lines = host.pop("problems") + host["cuda"].pop("problems")
         found += [where + line for line in lines]
     compiled = all(host["compiler"] for host in hosts)
-    found += [
-        f"engine {name}: {said}"
-        for name, said in engines.items()
-        if said != "works" and (compiled or name == "reference")
-    ]
+    devices = any(host["cuda"]["devices"] for host in hosts)
+    for name, said in engines.items():
+        expected = not devices and said.startswith("no CUDA")
+        if said != "works" and not expected and (compiled or name == "reference"):
+            found.append(f"engine {name}: {said}")
     return found
 
 
@@ -106,7 +116,41 @@ def host_fields(host: Mapping[str, Any]) -> dict[str, Any]:
         out |= {f"device {index}": text for index, text in enumerate(devices)}
     else:
         out["CUDA"] = cuda["said"]
+    out["NVRTC"] = cuda["nvrtc"] or "none"
     return out
+
+
+def architectures(wanted: Iterable[str]) -> list[str]:
+    """Return the architectures to compile for; UsageError for what is none."""
+    found: list[str] = []
+    for name in wanted:
+        if name != "all" and not ARCHITECTURE.fullmatch(name):
+            raise UsageError(f"--compile is '{name}'; allowed: all, or one as sm_90")
+        found += ARCHITECTURES if name == "all" else [name]
+    return list(dict.fromkeys(found))
+
+
+def compile_kernels(terminal: Terminal, wanted: Iterable[str]) -> int:
+    """Compile every CUDA kernel without a device; returns the exit code (collective).
+
+    Raises DeviceMissing where there is no NVRTC.
+    """
+    version = nvrtc_version()
+    found: dict[str, dict[str, str]] = {}
+    if terminal.world.rank == 0:
+        found = {arch: kernel_compilations(arch) for arch in wanted}
+    found = terminal.world.broadcast(found)
+    values = {"nvrtc": version, "kernels": found}
+    terminal.result(values, lambda: print_compilations(found))
+    return 0 if all(x == "ok" for said in found.values() for x in said.values()) else 1
+
+
+def print_compilations(found: Mapping[str, Mapping[str, str]]) -> None:
+    """Print how many kernels compile for each architecture, and the first error."""
+    for arch, said in found.items():
+        bad = [reason for reason in said.values() if reason != "ok"]
+        line = f"{len(said) - len(bad)} of {len(said)} kernels compile for {arch}"
+        click.echo(f"{line}; the first error: {bad[0]}" if bad else line)
 
 
 def print_findings(values: Mapping[str, Any]) -> None:
@@ -121,13 +165,24 @@ def print_findings(values: Mapping[str, Any]) -> None:
 
 
 @click.command("doctor")
+@click.option(
+    "--compile",
+    "wanted",
+    multiple=True,
+    metavar="ARCH",
+    help="Only compile the CUDA kernels, for ARCH as sm_90, or 'all'; no device is "
+    "needed.  May be repeated.",
+)
 @output_options
-def command(json_output: bool, log_format: str) -> int:
+def command(wanted: tuple[str, ...], json_output: bool, log_format: str) -> int:
     """Show what this installation can use, and what to install for the rest.
 
-    Starts MPI, compiles every kernel and searches a small graph with every engine.
+    Starts MPI, compiles every C kernel and searches a small graph with every engine.
     Exit code 0 where at least the reference engine works.
+
+    With --compile: exit code 0 where every CUDA kernel compiles, 3 without NVRTC.
     """
+    named = architectures(wanted)
     problem = ""
     try:
         terminal = open_terminal(json_output=json_output, log_format=log_format)
@@ -137,6 +192,8 @@ def command(json_output: bool, log_format: str) -> int:
             return 0
         terminal = Terminal(SoloWorld(), json_output, log_format)
         problem = str(error)
+    if named:
+        return compile_kernels(terminal, named)
     values = examine(terminal, problem)
     terminal.result(values, lambda: print_findings(values))
     return 0 if values["engines"]["reference"] == "works" else 1

@@ -24,8 +24,8 @@ import numpy as np
 
 import distbfs
 from distbfs import registry
-from distbfs.device import cache, cc
-from distbfs.errors import CompilerMissing, DistbfsError
+from distbfs.device import cache, cc, nvrtc
+from distbfs.errors import CompilerMissing, DeviceMissing, DistbfsError
 from distbfs.exchange.launcher import find_launch
 from distbfs.exchange.mpi import MpiWorld, library_name
 from distbfs.exchange.world import Ranks, SoloWorld
@@ -209,9 +209,38 @@ def kernel_trials() -> dict[str, str]:
     return found
 
 
+def nvrtc_version() -> str:
+    """Return the version of NVRTC; DeviceMissing where it is not there."""
+    major, minor = nvrtc.bindings().getVersion()
+    return f"{major}.{minor}"
+
+
+def kernel_compilations(arch: str) -> dict[str, str]:
+    """Compile every CUDA source of the package; return "ok" or the reason.
+
+    A source is compiled in each of its variants, which the names hold; what compiles is
+    kept in the cache.
+    """
+    root, found = Path(distbfs.__file__).parent, {}
+    for source in sorted(root.rglob("*.cu")):
+        for variant in nvrtc.variants(source):
+            words = [f"{key}={value}" for key, value in variant.items()]
+            name = " ".join([str(source.relative_to(root)), *words])
+            try:
+                nvrtc.cubin(source, arch, variant)
+                found[name] = "ok"
+            except DeviceMissing as error:
+                found[name] = str(error)
+    return found
+
+
 def cuda_facts() -> dict[str, Any]:
     """Return the CUDA devices that CuPy sees, and what is missing."""
     facts: dict[str, Any] = {"cupy": None, "devices": [], "said": "", "problems": []}
+    try:
+        facts["nvrtc"] = nvrtc_version()
+    except DeviceMissing:
+        facts["nvrtc"] = None
     try:
         import cupy  # noqa: PLC0415
 

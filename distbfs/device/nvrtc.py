@@ -10,16 +10,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from distbfs.device.cache import cache_folder, exclusive, source_closure
+from distbfs.device.cache import INCLUDE, cache_folder, exclusive, source_closure
 from distbfs.errors import DeviceMissing
 
 OPTIONS = ("-std=c++17", "-default-device", "--fmad=true", "-lineinfo")
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+VARIANTS = re.compile(
+    r"^[ \t]*(?://|/?\*)[ \t]*variants:(.*?)(?:\*/[ \t]*)?$", re.MULTILINE
+)
 
 
 def bindings() -> Any:
@@ -34,6 +38,27 @@ def bindings() -> Any:
             f"no NVRTC: {why}; pip install 'distbfs[cuda13]' or 'distbfs[cuda12]'"
         ) from error
     return nvrtc
+
+
+def variants(source: Path) -> list[dict[str, str]]:
+    """Return the definitions of each way that a kernel file is compiled.
+
+    A line ``// variants: A=x B=y | A=z`` of the file, or in a comment with stars, lists
+    them: a space separates macros, | variants.  Without one there is a single variant,
+    without definitions.
+    """
+    found = VARIANTS.search(source.read_text(encoding="utf-8"))
+    if found is None:
+        return [{}]
+    return [variant_of(words, source.name) for words in found.group(1).split("|")]
+
+
+def variant_of(words: str, name: str) -> dict[str, str]:
+    """Return one variant from its text; DeviceMissing where it cannot be read."""
+    pairs = [word.partition("=") for word in words.split()]
+    if not all(key.isidentifier() and value for key, _, value in pairs):
+        raise DeviceMissing(f"{name}: '{words.strip()}' is no variant as A=x B=y")
+    return {key: value for key, _, value in pairs}
 
 
 def options_for(arch: str, definitions: Mapping[str, str | int]) -> list[str]:
@@ -52,6 +77,20 @@ def content_key(source: Path, arch: str, definitions: Mapping[str, str | int]) -
     return digest.hexdigest()
 
 
+def headers_of(source: Path) -> dict[str, Path]:
+    """Return the headers that a kernel file needs, by the names they are included by.
+
+    NVRTC knows headers by these names alone, so that a name stands for one file.
+    """
+    found: dict[str, Path] = {}
+    for path in source_closure(source.resolve()):
+        for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
+            header = (path.parent / name).resolve()
+            if header.is_file() and found.setdefault(name, header) != header:
+                raise DeviceMissing(f"{source.name} includes two files named '{name}'")
+    return found
+
+
 def compile_source(
     source: Path, arch: str, definitions: Mapping[str, str | int] | None = None
 ) -> bytes:
@@ -60,11 +99,12 @@ def compile_source(
     arch: as "sm_90".  Raises DeviceMissing with NVRTC's first error.
     """
     nvrtc = bindings()
-    headers = source_closure(source.resolve())[1:]
-    names = sorted({os.path.relpath(path, source.parent) for path in headers})
-    texts = [(source.parent / name).read_text(encoding="utf-8") for name in names]
+    headers = headers_of(source)
     program = nvrtc.createProgram(
-        source.read_text(encoding="utf-8"), source.name, texts, names
+        source.read_text(encoding="utf-8"),
+        source.name,
+        [path.read_bytes() for path in headers.values()],
+        [name.encode() for name in headers],
     )
     try:
         nvrtc.compileProgram(program, options_for(arch, definitions or {}))

@@ -13,7 +13,9 @@ from launching import clean_environment, needs_mpi, run, run_ranks
 
 import distbfs
 from distbfs.cli import probing
-from distbfs.errors import CompilerMissing
+from distbfs.cli.doctor import problems_of
+from distbfs.device import nvrtc
+from distbfs.errors import CompilerMissing, DeviceMissing
 from distbfs.exchange.world import SoloWorld
 from distbfs.registry import ENGINES
 
@@ -284,6 +286,117 @@ def test_cupy(monkeypatch, count, said, devices):
     assert (facts["cupy"], facts["said"]) == ("99.1", said)
     assert [one["name"] for one in facts["devices"]] == devices
     assert ("Toy 1, 3.0 GiB" if devices else said) in here("doctor").out
+
+
+# CUDA kernels
+
+
+def has_nvrtc():
+    try:
+        nvrtc.bindings()
+    except DeviceMissing:
+        return False
+    return True
+
+
+needs_nvrtc = pytest.mark.skipif(not has_nvrtc(), reason="NVRTC is not installed")
+WITHOUT = {"cupy": "raise ImportError('not here')"}
+
+
+@pytest.fixture
+def kernels(monkeypatch, tmp_path):
+    """A package of one good kernel file with two variants, and a cache of its own."""
+    root = tmp_path / "package"
+    (root / "sub").mkdir(parents=True)
+    (root / "sub" / "good.cu").write_text(
+        "// variants: A=1 B=2 | A=3 B=4\n"
+        'extern "C" __global__ void f(int *x) { *x = A + B; }\n'
+    )
+    monkeypatch.setattr(probing.distbfs, "__file__", str(root / "__init__.py"))
+    monkeypatch.setenv("DISTBFS_CACHE", str(tmp_path / "cache"))
+    return root
+
+
+@needs_nvrtc
+def test_kernels_compile_for_all_architectures(kernels, tmp_path):
+    done = here("doctor", "--compile", "all", "--compile", "sm_90")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        f"2 of 2 kernels compile for {arch}" for arch in nvrtc.ARCHITECTURES
+    ]
+    assert len(list((tmp_path / "cache").glob("*.cubin"))) == 6
+
+
+@needs_nvrtc
+def test_a_kernel_that_does_not_compile(kernels):
+    (kernels / "bad.cu").write_text("int x = nowhere;\nint y = never;\n")
+    done = here("doctor", "--compile", "sm_80")
+    assert (done.code, done.err) == (1, "")
+    [line] = done.out.splitlines()
+    assert line.startswith("2 of 3 kernels compile for sm_80; the first error: NVRTC")
+    assert line.endswith('bad.cu(1): error: identifier "nowhere" is undefined')
+
+
+@needs_nvrtc
+def test_compilations_as_json(kernels):
+    values = here("doctor", "--compile", "sm_90", "--json").values
+    names = ["sub/good.cu A=1 B=2", "sub/good.cu A=3 B=4"]
+    assert values["kernels"] == {"sm_90": dict.fromkeys(names, "ok")}
+    assert values["nvrtc"].count(".") == 1
+
+
+@needs_nvrtc
+@needs_mpi
+def test_two_ranks_print_compilations_once():
+    done = on(2, "doctor", "--compile", "sm_42")
+    assert (done.code, done.err) == (1, "")
+    [line] = done.out.splitlines()
+    assert line.startswith("0 of ")
+    assert "kernels compile for sm_42; the first error: NVRTC cannot" in line
+
+
+def test_compile_without_nvrtc(tmp_path):
+    env = packages(tmp_path, **WITHOUT)
+    done = run([*DISTBFS, "doctor", "--compile", "sm_90"], env=env)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("distbfs: no NVRTC: not here; pip install")
+    assert done.stderr.count("\n") == 1
+
+
+@needs_mpi
+def test_compile_without_nvrtc_on_two_ranks(tmp_path):
+    env = packages(tmp_path, **WITHOUT)
+    done = run_ranks(2, [*DISTBFS, "doctor", "--compile", "all"], env=env)
+    assert done.returncode == 3
+    assert done.said.count("no NVRTC: not here") == 1
+
+
+@pytest.mark.parametrize("arch", ["sm90", "90", "sm_", "sm_90;", "ALL", "banana"])
+def test_architectures_that_are_refused(arch):
+    refusal = here("doctor", "--compile", arch).refusal
+    assert f"--compile is '{arch}'; allowed: all, or one as sm_90" in refusal
+
+
+def test_version_of_nvrtc(monkeypatch):
+    done = here("doctor")
+    version = probing.cuda_facts()["nvrtc"]
+    assert (version is not None) == has_nvrtc()
+    [line] = [x for x in done.out.splitlines() if x.startswith("NVRTC")]
+    assert line.split() == ["NVRTC", version or "none"]
+
+
+def test_an_engine_without_device_is_no_problem():
+    """Where there is no device, nobody misses an engine that needs one."""
+
+    def host(*devices):
+        cuda = {"devices": list(devices), "problems": []}
+        return {"host": "here", "compiler": "cc", "problems": [], "cuda": cuda}
+
+    said = {"reference": "works", "cuda": "no CUDA device: no driver"}
+    assert problems_of([host()], said) == []
+    assert problems_of([host("Toy")], said) == ["engine cuda: " + said["cuda"]]
+    said["cuda"] = "finds other levels than reference"
+    assert problems_of([host()], said) == ["engine cuda: " + said["cuda"]]
 
 
 def test_refused():

@@ -1,0 +1,196 @@
+"""CUDA kernels: every file compiles without a device; the cache goes by content."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import distbfs
+from distbfs.device import nvrtc
+from distbfs.errors import DeviceMissing
+
+ROOT = Path(distbfs.__file__).parent
+SOURCES = sorted(ROOT.rglob("*.cu"))
+KERNEL = """
+#include "number.cuh"
+extern "C" __global__ void answer(int *out) { *out = NUMBER + MORE; }
+"""
+
+
+@pytest.fixture(autouse=True)
+def _compiler(monkeypatch, tmp_path):
+    """Skip without NVRTC, but never where changes are checked."""
+    monkeypatch.setenv("DISTBFS_CACHE", str(tmp_path / "cache"))
+    try:
+        nvrtc.bindings()
+    except DeviceMissing as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A kernel file that includes a header and needs a definition."""
+    (tmp_path / "number.cuh").write_text("#define NUMBER 40\n")
+    path = tmp_path / "kernel.cu"
+    path.write_text(KERNEL)
+    return path
+
+
+def cubins(folder):
+    return sorted(folder.glob("*.cubin"))
+
+
+def test_there_are_kernels():
+    assert len(SOURCES) >= 3
+
+
+@pytest.mark.parametrize("arch", nvrtc.ARCHITECTURES)
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_kernel_compiles(path, arch):
+    for definitions in nvrtc.variants(path):
+        code = nvrtc.compile_source(path, arch, definitions)
+        assert code[:4] == b"\x7fELF", definitions
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", [{}]),
+        ("// kernels and variants: many\n", [{}]),
+        ("int x; // variants: A=1\n", [{}]),
+        ("// variants: A=1\n", [{"A": "1"}]),
+        ("// first\n  //variants:  A=x B=y|A=z \n", [{"A": "x", "B": "y"}, {"A": "z"}]),
+        ("// variants: A=x | \n", [{"A": "x"}, {}]),
+        ("/* kernels\n * variants: A=x\n */\n", [{"A": "x"}]),
+        ("/* variants: A=x | A=y */\n", [{"A": "x"}, {"A": "y"}]),
+        ("// variants: A=uint32_t\n// variants: B=1\n", [{"A": "uint32_t"}]),
+    ],
+)
+def test_variants(tmp_path, text, wanted):
+    path = tmp_path / "kernel.cu"
+    path.write_text(text)
+    assert nvrtc.variants(path) == wanted
+
+
+@pytest.mark.parametrize("words", ["A", "A=1 B", "1A=2", "A= 1", "A=1 | B"])
+def test_variants_that_cannot_be_read(tmp_path, words):
+    path = tmp_path / "kernel.cu"
+    path.write_text(f"// variants: {words}\n")
+    with pytest.raises(DeviceMissing, match=r"kernel\.cu: .* is no variant as A=x B=y"):
+        nvrtc.variants(path)
+
+
+def test_every_input_changes_the_key(source, tmp_path, monkeypatch):
+    keys = [nvrtc.content_key(source, "sm_90", {"MORE": 2})]
+    assert nvrtc.content_key(source, "sm_90", {"MORE": 2}) == keys[0]
+    keys.append(nvrtc.content_key(source, "sm_80", {"MORE": 2}))
+    keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 3}))
+    keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 2, "LESS": 1}))
+    source.write_text(KERNEL + "// more\n")
+    keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 2}))
+    (tmp_path / "number.cuh").write_text("#define NUMBER 41\n")
+    keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 2}))
+    monkeypatch.setattr(nvrtc, "OPTIONS", (*nvrtc.OPTIONS, "--use_fast_math"))
+    keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 2}))
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_changed_header_is_compiled_anew(source, tmp_path):
+    first = nvrtc.cubin(source, "sm_90", {"MORE": 2})
+    (tmp_path / "number.cuh").write_text("#define NUMBER 50\n")
+    assert nvrtc.cubin(source, "sm_90", {"MORE": 2}) != first
+    assert len(cubins(tmp_path / "cache")) == 2
+
+
+def test_what_is_in_the_cache_is_not_compiled(source, tmp_path, monkeypatch):
+    first = nvrtc.cubin(source, "sm_90", {"MORE": 2})
+    monkeypatch.setattr(nvrtc, "compile_source", lambda *_: pytest.fail("again"))
+    assert nvrtc.cubin(source, "sm_90", {"MORE": 2}) == first
+
+
+def test_headers_in_other_folders(tmp_path):
+    """A header finds those beside it, and folders may be reached by links."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "one.cuh").write_text('#include "two.cuh"\n')
+    (tmp_path / "sub" / "two.cuh").write_text("#define TWO 2\n")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    (tmp_path / "real" / "kernel.cu").write_text(
+        '#include "../sub/one.cuh"\n'
+        'extern "C" __global__ void two(int *out) { *out = TWO; }\n'
+    )
+    for folder in ("real", "link"):
+        assert nvrtc.compile_source(tmp_path / folder / "kernel.cu", "sm_90")
+
+
+def test_two_headers_of_one_name(source, tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "number.cuh").write_text("#define OTHER 1\n")
+    (tmp_path / "sub" / "more.cuh").write_text('#include "number.cuh"\n')
+    source.write_text(KERNEL + '#include "sub/more.cuh"\n')
+    with pytest.raises(DeviceMissing, match=r"kernel\.cu includes two .*'number\.cuh'"):
+        nvrtc.compile_source(source, "sm_90", {"MORE": 2})
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        (
+            "kernel.cu",
+            'extern "C" __global__ void f(int *a) { *a = nowhere; *a = never; }\n',
+            r'kernel\.cu\(1\): error: identifier "nowhere" is undefined',
+        ),
+        ("number.cuh", "\n\nint broken = ;\n", r"number\.cuh\(3\): error: expected"),
+        ("kernel.cu", '#include "lost.cuh"\n', r"cannot open .*\"lost\.cuh\""),
+    ],
+)
+def test_errors_name_the_file_and_the_first_error(source, tmp_path, file, text, said):
+    (tmp_path / file).write_text(text)
+    what = rf"NVRTC cannot compile kernel\.cu for sm_90: .*{said}"
+    with pytest.raises(DeviceMissing, match=what) as caught:
+        nvrtc.cubin(source, "sm_90", {"MORE": 2})
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 3
+    assert cubins(tmp_path / "cache") == []
+
+
+def test_an_architecture_that_there_is_not(source):
+    with pytest.raises(
+        DeviceMissing, match=r"for sm_1: .*invalid value for --gpu-arch"
+    ):
+        nvrtc.compile_source(source, "sm_1", {"MORE": 2})
+
+
+COMPILE = """
+import sys
+from pathlib import Path
+from distbfs.device import nvrtc
+real = nvrtc.compile_source
+def noted(*arguments):
+    print("compiled", flush=True)
+    return real(*arguments)
+nvrtc.compile_source = noted
+assert nvrtc.cubin(Path(sys.argv[1]), "sm_90", {"MORE": 2})[:4] == b"\\x7fELF"
+"""
+
+
+def test_processes_that_start_together_leave_one_file(source, tmp_path):
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", COMPILE, str(source)],
+            env={**os.environ, "PYTHONPATH": str(ROOT.parent)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    said = [run.communicate(timeout=120) for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], said
+    assert "".join(out for out, _ in said) == "compiled\n"
+    left = sorted(path.suffix for path in (tmp_path / "cache").iterdir())
+    assert left == [".cubin", ".lock"]
