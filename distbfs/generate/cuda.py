@@ -1,0 +1,151 @@
+"""Edge tuples in the memory of a CUDA device.
+
+A family with a kernel ``FAMILY_tuples(start, count, …, u, v)`` in ``FAMILY.cu`` is
+written where it is wanted; the tuples of any other source are copied from the host.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.errors import InputError, UsageError
+from distbfs.generate.hashing import Permutation
+from distbfs.generate.kronecker import LEVELS_PER_DRAW, SLOTS, THRESHOLD_BITS, Kronecker
+from distbfs.generate.road import Road
+from distbfs.generate.uniform import Uniform
+from distbfs.types import Array, Ids, TupleSource
+
+MAX_VERTICES = 1 << 31
+BLOCK = 256
+BLOCKS_PER_MULTIPROCESSOR = 16
+
+
+class DeviceTuples(ABC):
+    """The tuples of a source, n ≤ 2^31 vertices, in device memory slice by slice.
+
+    generated: a slice costs no work of the host
+    """
+
+    generated = False
+
+    def __init__(self, source: TupleSource) -> None:
+        if source.n > MAX_VERTICES:
+            raise UsageError(
+                f"{source.n} vertices do not fit one device; allowed: {MAX_VERTICES}"
+            )
+        self.source = source
+        self.n = source.n
+        self.tuples = source.tuples
+
+    @abstractmethod
+    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+        """Write the tuples start … stop-1 to the front of CuPy uint32 arrays."""
+
+
+class HostTuples(DeviceTuples):
+    """Tuples that the host makes or holds; copied chunk by chunk."""
+
+    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+        """Copy the tuples start … stop-1."""
+        at = 0
+        for chunk in self.source.chunks(start, stop):
+            for ids, out in zip(chunk, (u, v), strict=True):
+                self._check(ids)
+                out[at : at + len(ids)].set(ids.astype(np.uint32))
+            at += len(chunk[0])
+        if at != stop - start:
+            raise InputError(f"a source gave {at} instead of {stop - start} tuples")
+
+    def _check(self, ids: Ids) -> None:
+        if len(ids) and (ids.min() < 0 or ids.max() >= self.n):
+            raise InputError(f"an edge tuple has an end outside 0 … {self.n - 1}")
+
+
+class FamilyTuples(DeviceTuples):
+    """Tuples that a kernel of their family writes.
+
+    arguments: what the kernel takes between (start, count) and (u, v); arrays are
+    copied to the device
+    """
+
+    generated = True
+
+    def __init__(
+        self, source: TupleSource, family: str, arguments: tuple[Any, ...]
+    ) -> None:
+        super().__init__(source)
+        code = cuda.Module(Path(__file__).with_name(f"{family}.cu"))
+        self._kernel = code.kernel(f"{family}_tuples")
+        self._arguments = [
+            cuda.cupy().asarray(value) if isinstance(value, np.ndarray) else value
+            for value in arguments
+        ]
+        self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
+
+    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+        """Launch the kernel for the tuples start … stop-1; does not wait."""
+        count = stop - start
+        if count <= 0:
+            return
+        slice_of = (np.uint64(start), np.uint64(count))
+        grid = min(-(-count // BLOCK), self._blocks)
+        self._kernel(grid, BLOCK, *slice_of, *self._arguments, u, v)
+
+
+def packed_table(threshold: Array, alias: Array) -> Array:
+    """Return an alias table as threshold · 2^8 + alias, uint64 [256].
+
+    A threshold of 2^56, which is always kept, becomes an alias to the slot itself.
+    """
+    always = threshold >= np.uint64(1 << THRESHOLD_BITS)
+    own = np.arange(SLOTS, dtype=np.uint64)
+    other = np.where(always, own, alias.astype(np.uint64))
+    return np.where(always, np.uint64(0), threshold) << np.uint64(8) | other
+
+
+def permutation_words(permutation: Permutation) -> Array:
+    """Return PermutationStruct as words, uint64 [11]."""
+    return np.frombuffer(bytes(permutation.struct()), dtype=np.uint64)
+
+
+def kronecker_arguments(source: Kronecker) -> tuple[Any, ...]:
+    """Return what ``kronecker_tuples`` takes between (start, count) and (u, v)."""
+    tables = [
+        packed_table(
+            source._threshold[d * SLOTS :][:SLOTS], source._alias[d * SLOTS :][:SLOTS]
+        )
+        for d in (0, len(source._bits) - 1)
+    ]
+    if any(bits != LEVELS_PER_DRAW for bits in source._bits[:-1]):
+        raise UsageError("only the last draw of a Kronecker graph may be shorter")
+    return (
+        np.uint64(source._key),
+        np.uint32(len(source._bits)),
+        np.uint32(source._bits[-1]),
+        np.stack([permutation_words(p) for p in (source._edges, source._vertices)]),
+        np.stack(tables),
+    )
+
+
+# Families that have a kernel: what makes its arguments, by class and name.
+ARGUMENTS: dict[str, tuple[type, Callable[[Any], tuple[Any, ...]]]] = {
+    "kronecker": (Kronecker, kronecker_arguments),
+    "uniform": (Uniform, Uniform.device_arguments),
+    "road": (Road, Road.device_arguments),
+}
+
+
+def device_tuples(source: TupleSource) -> DeviceTuples:
+    """Return a source's tuples for the current device."""
+    family = str(source.describe().get("family"))
+    if family in ARGUMENTS:
+        kind, arguments = ARGUMENTS[family]
+        if type(source) is kind and source.n <= MAX_VERTICES:
+            return FamilyTuples(source, family, arguments(source))
+    return HostTuples(source)

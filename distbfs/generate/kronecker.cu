@@ -1,0 +1,50 @@
+/* Kronecker edge tuples by position (Graph500 specification 2.0, Section 3).
+ *
+ * The twin of kronecker.c: four levels of the recursion at once by the alias method over
+ * 4^4 outcomes (Walker 1977), with one 64-bit number of stream position * 16 + draw; the
+ * last draw takes what is left of the levels.  An outcome holds the bits of u above
+ * those of v.  Then both ends go through the vertex permutation.
+ *
+ * A slot of a table is one word: threshold (56 bits) above the alias (8 bits).
+ */
+#include "hashing.cuh"
+
+#define SLOTS 256
+#define BLOCK 256
+
+/* Writes the tuples start ... start + count - 1, for any grid of blocks of BLOCK.
+ *
+ * draws: 1 ... 8; last_bits: levels of the last draw, all others have four
+ * permutations: [2][PERMUTATION_WORDS], of the positions and of the vertices
+ * tables: [2][SLOTS], of all draws but the last and of the last
+ * u, v: [count], the ends
+ */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+kronecker_tuples(u64 start, u64 count, u64 key, u32 draws, u32 last_bits,
+                 const u64 *__restrict__ permutations, const u64 *__restrict__ tables,
+                 u32 *__restrict__ u, u32 *__restrict__ v)
+{
+    __shared__ u64 table[2 * SLOTS];
+    for (u32 k = threadIdx.x; k < 2 * SLOTS; k += BLOCK) table[k] = tables[k];
+    __syncthreads();
+    const Permutation<u64> edges(permutations);
+    const Permutation<u32> vertices(permutations + PERMUTATION_WORDS);
+    u64 stride = (u64)gridDim.x * BLOCK;
+    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+        u64 counter = key + edges(start + k) * 16 * GOLDEN;
+        u32 x = 0, y = 0;
+        for (u32 d = 0; d < draws; d++, counter += GOLDEN) {
+            bool last = d + 1 == draws;
+            u32 bits = last ? last_bits : 4;
+            u64 drawn = mix64(counter);
+            u32 slot = (u32)(drawn >> 56);
+            u64 entry = table[slot + (last ? SLOTS : 0)];
+            bool below = (drawn & (~0ull >> 8)) < entry >> 8;
+            u32 outcome = below ? slot : (u32)entry & 255;
+            x = x << bits | outcome >> bits;
+            y = y << bits | (outcome & ((1u << bits) - 1));
+        }
+        u[k] = vertices(x);
+        v[k] = vertices(y);
+    }
+}

@@ -1,0 +1,494 @@
+"""Build a whole graph on one CUDA device, in passes of bounded memory.
+
+One pass over the tuples counts the ends at each vertex and fixes the numbers.  Then the
+rows are made range by range: a pass collects the keys (row, column) of a range, which
+are sorted and written as columns.  Where all keys fit, one range is enough and the
+tuples of the first pass are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.errors import InputError, UsageError
+from distbfs.generate.cuda import device_tuples
+from distbfs.graph.device_graph import (
+    COLUMN_PAD,
+    EXACT_DEGREES,
+    MAX_VERTICES,
+    DeviceGraph,
+    degree_class,
+)
+from distbfs.timing import Stopwatch
+from distbfs.types import Array, TupleSource
+
+BLOCK = 256
+BLOCKS_PER_MULTIPROCESSOR = 16
+SCAN_BLOCK = 1024
+CLASSES = 128
+CLASS_TILES = 1 << 14  # tiles of ids in the counting sort, at most
+ROWS_TILE = 1024  # numbers whose degrees are summed together
+KEYS_TILE = 2048  # keys or tuples of a block at a time
+CHUNK = 1 << 25  # tuples at a time
+KEY_BYTES = 16  # a key and its place in the sort
+PAIR_BYTES = 8
+BUFFER_BYTES = 96 << 30  # for keys, at most, where nothing else is said
+RESERVE = 1 << 30
+VERTEX_BYTES = 28  # of all arrays by vertex at once, at most
+WASTE = 10  # columns may take 1 / WASTE more than they need
+WIDE = 1 << 32
+
+Say = Callable[[str], None]
+
+
+def silent(_: str) -> None:
+    """Say nothing."""
+
+
+class Pairs(Protocol):
+    """Pairs of ids that can be read any number of times."""
+
+    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+        """Write the pairs start … stop-1 to the front of CuPy uint32 arrays."""
+
+
+class Chunks:
+    """All pairs, chunk by chunk in device memory.
+
+    count: pairs; hold: keep them after the first pass
+    """
+
+    def __init__(self, pairs: Pairs, count: int, *, hold: bool) -> None:
+        self.pairs, self.count, self.hold = pairs, count, hold
+        self._complete = False
+        size = count if hold else min(count, CHUNK)
+        self._u, self._v = (cuda.cupy().empty(size, np.uint32) for _ in range(2))
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for start in range(0, self.count, CHUNK):
+            stop = min(start + CHUNK, self.count)
+            at = slice(start, stop) if self.hold else slice(0, stop - start)
+            u, v = self._u[at], self._v[at]
+            if not self._complete:
+                self.pairs.fill(start, stop, u, v)
+            yield u, v
+        self._complete = self.hold
+
+    def drop(self) -> None:
+        """Let go of the memory; there is no pass after this."""
+        self._u = self._v = None
+
+
+class Kernels:
+    """The kernels of device_build.cu, the clock, and launches by number of items."""
+
+    def __init__(self, clock: Stopwatch) -> None:
+        self.clock = clock
+        self._code = cuda.Module(Path(__file__).with_suffix(".cu"))
+        self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the time of a ``with`` block, and of what it launched, for a phase."""
+        with self.clock(name):
+            yield
+            cuda.cupy().cuda.Device().synchronize()
+
+    def launch(self, name: str, items: int, per_block: int, *arguments: Any) -> None:
+        """Launch a kernel; a block takes ``per_block`` of the ``items`` at a time."""
+        if items:
+            grid = min(-(-items // per_block), self._blocks)
+            self._code.kernel(name)(grid, BLOCK, *arguments)
+
+    def scan(self, values: Any) -> Any:
+        """Return the sums before each value and of all, uint64 [values + 1]."""
+        starts = cuda.cupy().empty(len(values) + 1, np.uint64)
+        count = np.uint64(len(values))
+        self._code.kernel("scan")(1, SCAN_BLOCK, count, values, starts)
+        return starts
+
+    def each(
+        self, chunks: Chunks, phase: str, work: Callable[[Any, Any], None]
+    ) -> None:
+        """Do ``work(u, v)`` for all chunks, timed apart from making them."""
+        waiting = iter(chunks)
+        while True:
+            with self.phase("generation"):
+                pair = next(waiting, None)
+            if pair is None:
+                return
+            with self.phase(phase):
+                work(*pair)
+
+
+class Numbering:
+    """Numbers by falling degree class, then rising id; see device_graph.py.
+
+    degrees: uint32 [n], edges at each vertex, repeats counted, loops not
+    active, vertices, numbers, at_least: as in DeviceGraph
+    sorted: uint32 [active], degrees by number
+    """
+
+    def __init__(self, kernels: Kernels, degrees: Any) -> None:
+        cupy = cuda.cupy()
+        n = len(degrees)
+        tile = max(-(-n // CLASS_TILES) + 31 & ~31, BLOCK)
+        tiles = -(-n // tile)
+        form = [np.uint64(n), np.uint64(tile), np.uint64(tiles), degrees]
+        warps = BLOCK // 32
+        counts = cupy.empty(CLASSES * tiles, np.uint32)
+        kernels.launch("count_classes", tiles, warps, *form, counts)
+        starts = kernels.scan(counts)
+        isolated = (CLASSES - 1) * tiles  # class 0, the last
+        self.active = int(starts[isolated : isolated + 1].get()[0])
+        self.vertices = cupy.empty(self.active, np.uint32)
+        self.sorted = cupy.empty(self.active, np.uint32)
+        self.numbers = cupy.empty(n, np.uint32)
+        class_starts = cupy.zeros(CLASSES + 1, np.uint64)
+        out = (class_starts, self.vertices, self.numbers, self.sorted)
+        kernels.launch("assign_numbers", tiles, warps, *form, starts, *out)
+        classes = degree_class(np.arange(EXACT_DEGREES + 2))
+        self.at_least = class_starts.get().astype(np.int64)[CLASSES - classes]
+        self.at_least[0] = self.active
+
+
+class Ranges:
+    """Ranges of numbers whose keys fit a buffer.
+
+    total: keys of all rows; longest: keys of the longest row
+    """
+
+    def __init__(self, kernels: Kernels, degrees: Any) -> None:
+        cupy = cuda.cupy()
+        self._degrees = degrees
+        tiles = -(-len(degrees) // ROWS_TILE)
+        sums, longest = cupy.empty(tiles, np.uint64), cupy.zeros(1, np.uint32)
+        rows = np.uint64(len(degrees))
+        kernels.launch("sum_rows", tiles, 1, rows, degrees, sums, longest)
+        self._before = np.zeros(tiles + 1, dtype=np.int64)
+        np.cumsum(sums.get().astype(np.int64), out=self._before[1:])
+        self.longest = int(longest.get()[0])
+        self.total = int(self._before[-1])
+
+    def cut(self, capacity: int) -> list[tuple[int, int, int]]:
+        """Return (first row, last + 1, keys) of ranges of ``capacity`` keys or less.
+
+        capacity: the longest row fits it
+        """
+        out: list[tuple[int, int, int]] = []
+        row = done = 0
+        while row < len(self._degrees):
+            last = self._row_after(done + capacity)
+            upto = self._keys_before(last)
+            out.append((row, last, upto - done))
+            row, done = last, upto
+        return out
+
+    def _row_after(self, keys: int) -> int:
+        """Return how many rows together have at most so many keys."""
+        tile = int(np.searchsorted(self._before, keys, side="right")) - 1
+        first = tile * ROWS_TILE
+        ends = self._before[tile] + np.cumsum(self._tile(tile))
+        return first + int(np.searchsorted(ends, keys, side="right"))
+
+    def _keys_before(self, row: int) -> int:
+        tile, inside = divmod(row, ROWS_TILE)
+        return int(self._before[tile] + self._tile(tile)[:inside].sum())
+
+    def _tile(self, tile: int) -> Array:
+        first = tile * ROWS_TILE
+        return self._degrees[first : first + ROWS_TILE].get().astype(np.int64)
+
+
+class Rows:
+    """Columns and offsets, written range by range.
+
+    active: rows; total: keys, repeats counted; wide: offsets of 64 bits
+    """
+
+    def __init__(
+        self, kernels: Kernels, numbers: Any, active: int, total: int, *, wide: bool
+    ) -> None:
+        cupy = cuda.cupy()
+        self._kernels, self._numbers = kernels, numbers
+        self._active, self._total, self._wide = active, total, wide
+        self._large = wide or total >= WIDE
+        self._offsets = cupy.empty(active + 1, np.uint64 if self._large else np.uint32)
+        self._columns = cupy.empty(total + COLUMN_PAD, np.uint32)
+        self.m = 0
+
+    def add(
+        self, chunks: Chunks, keys: Any, rows: tuple[int, int, int], *, both: bool
+    ) -> Any:
+        """Collect the keys of a range of rows in ``keys``; return those, unsorted."""
+        low, high, expected = rows
+        size = cuda.cupy().zeros(1, np.uint64)
+        form = (np.uint32(low), np.uint32(high), np.uint32(both))
+
+        def append(u: Any, v: Any) -> None:
+            count = np.uint64(len(u))
+            room = np.uint64(len(keys))
+            given = (count, u, v, self._numbers, *form, room, keys, size)
+            self._kernels.launch("append_keys", len(u), KEYS_TILE, *given)
+
+        self._kernels.each(chunks, "keys", append)
+        found = int(size.get()[0])
+        if found != expected:
+            raise InputError(
+                "the edge tuples changed while the graph was built: "
+                f"{found} instead of {expected} keys"
+            )
+        return keys[:found]
+
+    def write(self, keys: Any, low: int) -> None:
+        """Append sorted keys of the rows from ``low`` on."""
+        count = np.uint64(len(keys))
+        tiles = cuda.cupy().empty(-(-len(keys) // KEYS_TILE), np.uint32)
+        launch = self._kernels.launch
+        launch("count_fresh", len(keys), KEYS_TILE, count, keys, tiles)
+        starts = self._kernels.scan(tiles)
+        name = "write_rows_64" if self._large else "write_rows_32"
+        out = (self._columns[self.m :], self._offsets[low:])
+        base = np.uint64(self.m)
+        launch(name, len(keys), KEYS_TILE, count, keys, starts, base, *out)
+        self.m += int(starts[-1:].get()[0])
+
+    def finish(self) -> tuple[Any, Any]:
+        """Return (offsets, columns) of the rows that were written."""
+        last = self._offsets.dtype.type(self.m)
+        self._offsets[self._active :].set(np.array([last]))
+        if self._large and not self._wide and self.m < WIDE:
+            self._offsets = self._offsets.astype(np.uint32)
+        columns = self._columns[: self.m + COLUMN_PAD]
+        columns[self.m :].set(np.zeros(COLUMN_PAD, dtype=np.uint32))
+        wasteful = (self._total - self.m) * WASTE > self._total
+        if wasteful and columns.nbytes + RESERVE < cuda.free_bytes():
+            columns = columns.copy()
+        return self._offsets, columns
+
+
+class Budget:
+    """Bytes for keys, and whether the pairs can be kept.
+
+    n: vertices; count: pairs; keys: at most; buffer_bytes: what keys may take
+    """
+
+    def __init__(
+        self, n: int, keys: int, count: int, buffer_bytes: int | None, *, cheap: bool
+    ) -> None:
+        final = VERTEX_BYTES * n + 4 * keys
+        spare = cuda.free_bytes() - final - PAIR_BYTES * min(count, CHUNK) - RESERVE
+        spare = max(spare, 0)
+        wanted = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
+        self.buffer = min(wanted, spare)
+        single = KEY_BYTES * keys <= self.buffer
+        self.hold = single or (not cheap and PAIR_BYTES * count <= spare - self.buffer)
+
+
+def _assemble(
+    kernels: Kernels,
+    chunks: Chunks,
+    degrees: list[Any],
+    budget: Budget,
+    say: Say,
+    *,
+    both: bool,
+    wide: bool,
+) -> dict[str, Any]:
+    """Return the arrays of a graph from degrees, uint32 [n], and pairs of ids.
+
+    degrees: one array in a list, which is emptied; both: a pair is two directed edges
+    """
+    with kernels.phase("numbering"):
+        found = Numbering(kernels, degrees.pop())
+        ranges = Ranges(kernels, found.sorted)
+        capacity = min(max(budget.buffer // KEY_BYTES, ranges.longest), ranges.total)
+        bounds = ranges.cut(capacity)
+        active = found.active
+        del found.sorted, ranges._degrees
+    with kernels.phase("memory"):
+        cuda.release()
+        need = 4 * ranges.total + 8 * active + KEY_BYTES * capacity + RESERVE // 4
+        cuda.require(need, f"building a graph of {ranges.total} directed edges")
+        rows = Rows(kernels, found.numbers, active, ranges.total, wide=wide)
+        buffer = cuda.cupy().empty(capacity, np.uint64)
+    say(f"{ranges.total} keys in {len(bounds)} ranges of rows, at most {capacity} each")
+    for index, bound in enumerate(bounds):
+        keys = rows.add(chunks, buffer, bound, both=both)
+        if index == len(bounds) - 1:
+            chunks.drop()
+        with kernels.phase("sort"):
+            keys.sort()
+        with kernels.phase("rows"):
+            rows.write(keys, bound[0])
+        del keys
+    chunks.drop()
+    del buffer
+    with kernels.phase("memory"):
+        cuda.release()
+        offsets, columns = rows.finish()
+    return {
+        "active": active,
+        "m": rows.m,
+        "at_least": found.at_least,
+        "offsets": offsets,
+        "columns": columns,
+        "vertices": found.vertices,
+        "numbers": found.numbers,
+    }
+
+
+def _check_size(n: int) -> None:
+    if n > MAX_VERTICES:
+        raise UsageError(
+            f"{n} vertices do not fit one device's graph; allowed: {MAX_VERTICES}"
+        )
+
+
+def build(
+    source: TupleSource,
+    *,
+    buffer_bytes: int | None = None,
+    wide: bool = False,
+    say: Say = silent,
+) -> DeviceGraph:
+    """Return the graph of a source's tuples.
+
+    buffer_bytes: device memory for keys and their sort (default: what is free, up to
+    BUFFER_BYTES; the keys of the longest row fit in any case)
+    wide: offsets of 64 bits for any number of edges
+    """
+    _check_size(source.n)
+    cupy = cuda.cupy()
+    clock = Stopwatch()
+    n, count = source.n, source.tuples
+    with cuda.memory_of(f"building a graph of {n} vertices and {count} tuples"):
+        with clock("compile"):
+            kernels = Kernels(clock)
+            tuples = device_tuples(source)
+        with kernels.phase("memory"):
+            cuda.release()
+            cheap = tuples.generated
+            budget = Budget(n, 2 * count, count, buffer_bytes, cheap=cheap)
+            cuda.require(
+                VERTEX_BYTES * n + PAIR_BYTES * min(count, CHUNK),
+                f"building a graph of {n} vertices",
+            )
+            chunks = Chunks(tuples, count, hold=budget.hold)
+            degrees = [cupy.zeros(n, np.uint32)]
+            ends = cupy.zeros(n, np.uint32)
+            sums = cupy.zeros(2, np.uint64)  # loops, ends
+
+        def add(u: Any, v: Any) -> None:
+            given = (np.uint64(len(u)), u, v, degrees[0], ends, sums)
+            kernels.launch("count_ends", len(u), BLOCK, *given)
+
+        kernels.each(chunks, "degrees", add)
+        with kernels.phase("degrees"):
+            given = (np.uint64(n), degrees[0], ends, sums[1:])
+            kernels.launch("add_degrees", n, BLOCK, *given)
+            loops, total = (int(x) for x in sums.get())
+        if total != 2 * count:
+            raise InputError("a vertex has 2^32 ends of edge tuples or more")
+        made = _assemble(kernels, chunks, degrees, budget, say, both=True, wide=wide)
+    return DeviceGraph(
+        n=n,
+        tuples=count,
+        loops=loops,
+        tuple_degrees=ends,
+        source=source.describe(),
+        seconds=clock.seconds,
+        **made,
+    )
+
+
+class HostRows:
+    """Pairs of ids, one for each entry of rows on the host.
+
+    offsets: [rows + 1], columns: uint32 [m], numbers; vertices: device uint32 [rows],
+    number -> id
+    """
+
+    def __init__(
+        self, kernels: Kernels, offsets: Array, columns: Array, vertices: Any
+    ) -> None:
+        self._kernels, self._offsets = kernels, offsets
+        self._columns, self._vertices = columns, vertices
+
+    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+        """Write the pairs of the entries start … stop-1."""
+        cupy = cuda.cupy()
+        bounds = np.array([start, stop - 1], dtype=self._offsets.dtype)
+        first, last = np.searchsorted(self._offsets, bounds, side="right") - 1
+        local = self._offsets[first : last + 2].astype(np.uint64)
+        base = int(local[0])
+        given = (
+            np.uint64(stop - start),
+            np.uint64(last + 1 - first),
+            np.uint64(start - base),
+            cupy.asarray(local - np.uint64(base)),
+            cupy.asarray(self._columns[start:stop].astype(np.uint32, copy=False)),
+            self._vertices[int(first) :],
+            self._vertices,
+        )
+        self._kernels.launch("expand_rows", stop - start, BLOCK, *given, u, v)
+
+
+def from_rows(
+    n: int,
+    offsets: Array,
+    columns: Array,
+    vertices: Array,
+    tuple_degrees: Array,
+    tuples: int,
+    loops: int,
+    source: dict[str, Any],
+    *,
+    buffer_bytes: int | None = None,
+    wide: bool = False,
+    say: Say = silent,
+) -> DeviceGraph:
+    """Return the graph of rows on the host that are numbered in another way.
+
+    offsets: integers [n + 1]; columns: integers [m], numbers of the rows, both
+    directions of each edge and no loops; vertices: integers [n], number -> id
+    tuple_degrees: integers [n], by number; the rest: as in DeviceGraph and ``build``
+    """
+    _check_size(n)
+    if len(offsets) != n + 1 or len(vertices) != n or len(tuple_degrees) != n:
+        raise InputError(f"rows, vertices and degrees do not fit {n} vertices")
+    cupy = cuda.cupy()
+    clock = Stopwatch()
+    count = len(columns)
+    with cuda.memory_of(f"building a graph of {n} vertices and {count} edges"):
+        with clock("compile"):
+            kernels = Kernels(clock)
+        with kernels.phase("memory"):
+            cuda.release()
+            budget = Budget(n, count, count, buffer_bytes, cheap=False)
+        with kernels.phase("degrees"):
+            ids = cupy.asarray(vertices.astype(np.uint32, copy=False))
+            degrees, ends = [cupy.zeros(n, np.uint32)], cupy.zeros(n, np.uint32)
+            lengths = np.diff(offsets)
+            for values, out in ((lengths, degrees[0]), (tuple_degrees, ends)):
+                given = cupy.asarray(values.astype(np.uint32, copy=False))
+                kernels.launch("scatter", n, BLOCK, np.uint64(n), given, ids, out)
+            del given, lengths, values, out
+        pairs = HostRows(kernels, offsets, columns, ids)
+        chunks = Chunks(pairs, count, hold=budget.hold)
+        made = _assemble(kernels, chunks, degrees, budget, say, both=False, wide=wide)
+    return DeviceGraph(
+        n=n,
+        tuples=tuples,
+        loops=loops,
+        tuple_degrees=ends,
+        source=source,
+        seconds=clock.seconds,
+        **made,
+    )

@@ -1,0 +1,219 @@
+"""Graphs built on the device against the same rules in NumPy."""
+
+import numpy as np
+import pytest
+from test_device_tuples import Tuples
+
+from distbfs.device import cuda
+from distbfs.errors import InputError, ResourceError, UsageError
+from distbfs.generate.kronecker import Kronecker
+from distbfs.graph import device_build
+from distbfs.graph.device_build import build, from_rows
+from distbfs.graph.device_graph import COLUMN_PAD, ISOLATED, degree_class
+
+
+def held(source):
+    u, v = source.tuples_at(np.arange(source.tuples))
+    return Tuples(source.n, u, v)
+
+
+def random_tuples(n, count, seed, hubs=3):
+    rng = np.random.default_rng(seed)
+    u, v = rng.integers(0, n, (2, count))
+    v[: count // 3] = rng.integers(0, hubs, count // 3)
+    u[::11] = v[::11]
+    return Tuples(n, u, v)
+
+
+none = np.zeros(0, np.int64)
+GRAPHS = {
+    "nothing": Tuples(0, none, none),
+    "one-vertex": Tuples(1, none, none),
+    "no-edges": Tuples(3000, none, none),
+    "loops": Tuples(5, [0, 3, 3], [0, 3, 3]),
+    "one-edge-repeated": Tuples(4, [1, 3, 1, 1, 2], [3, 1, 3, 1, 2]),
+    "star": Tuples(5000, [1234] * 4999, np.delete(np.arange(5000), 1234)),
+    "path": Tuples(130, range(129), range(1, 130)),
+    "complete": Tuples(60, *np.triu_indices(60, 1)),
+    "sparse": random_tuples(100_000, 9000, 1),
+    "dense": random_tuples(300, 20_000, 2),
+    "middle": random_tuples(20_000, 50_000, 3),
+    "kronecker-9": held(Kronecker(9, 16)),
+    "kronecker-13": held(Kronecker(13, 16, 7)),
+}
+
+
+def expected(source):
+    """The arrays of the graph, by NumPy."""
+    n, u, v = source.n, source.u, source.v
+    other = u != v
+    rows, columns = np.r_[u[other], v[other]], np.r_[v[other], u[other]]
+    degrees = np.bincount(rows, minlength=n)
+    classes = degree_class(degrees)
+    order = np.argsort(-classes, kind="stable")
+    vertices = order[: np.count_nonzero(degrees)]
+    active = len(vertices)
+    numbers = np.full(n, ISOLATED, dtype=np.uint32)
+    numbers[vertices] = np.arange(active)
+    keys = np.unique(numbers[rows].astype(np.int64) << 32 | numbers[columns])
+    lengths = np.bincount(keys >> 32, minlength=active)
+    bounds = degree_class(np.arange(18))
+    return {
+        "n": n,
+        "active": active,
+        "m": len(keys),
+        "tuples": source.tuples,
+        "loops": int((~other).sum()),
+        "at_least": [active, *((classes >= c).sum() for c in bounds[1:])],
+        "offsets": np.concatenate([[0], np.cumsum(lengths)]),
+        "columns": np.r_[keys & (1 << 32) - 1, np.zeros(COLUMN_PAD)].astype(np.uint32),
+        "vertices": vertices,
+        "numbers": numbers,
+        "tuple_degrees": np.bincount(np.r_[u, v].astype(np.int64), minlength=n),
+        "source": source.describe(),
+    }
+
+
+def check(graph, wanted, wide=False):
+    for name, value in wanted.items():
+        found = getattr(graph, name)
+        if name in ("offsets", "columns", "vertices", "numbers", "tuple_degrees"):
+            kind = np.uint64 if wide and name == "offsets" else np.uint32
+            assert found.dtype == kind, name
+            found = found.get()
+        np.testing.assert_array_equal(found, value, err_msg=name)
+    assert graph.at_least.dtype == np.int64
+    arrays = (graph.offsets, graph.columns, graph.vertices, graph.numbers)
+    assert graph.nbytes == sum(a.nbytes for a in (*arrays, graph.tuple_degrees))
+
+
+def rows_of(source, seed=5):
+    """The same graph as rows in a random numbering."""
+    n = source.n
+    vertices = np.random.default_rng(seed).permutation(n)
+    numbers = np.argsort(vertices)
+    other = source.u != source.v
+    u, v = numbers[source.u[other]], numbers[source.v[other]]
+    keys = np.unique(np.r_[u << 32 | v, v << 32 | u].astype(np.int64))
+    lengths = np.bincount(keys >> 32, minlength=n)
+    ends = np.bincount(np.r_[source.u, source.v].astype(np.int64), minlength=n)
+    return {
+        "n": n,
+        "offsets": np.concatenate([[0], np.cumsum(lengths)]),
+        "columns": keys & (1 << 32) - 1,
+        "vertices": vertices,
+        "tuple_degrees": ends[vertices],
+        "tuples": source.tuples,
+        "loops": source.tuples - len(u),
+        "source": source.describe(),
+    }
+
+
+@pytest.mark.parametrize("buffer_bytes", [None, 100_000, 0])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graphs_follow_the_rules(name, buffer_bytes):
+    check(build(GRAPHS[name], buffer_bytes=buffer_bytes), expected(GRAPHS[name]))
+
+
+@pytest.mark.parametrize("name", ["nothing", "loops", "kronecker-13"])
+@pytest.mark.parametrize("buffer_bytes", [None, 0])
+def test_offsets_of_64_bits(name, buffer_bytes):
+    graph = build(GRAPHS[name], buffer_bytes=buffer_bytes, wide=True)
+    check(graph, expected(GRAPHS[name]), wide=True)
+
+
+def test_offsets_are_narrow_where_repeats_made_them_wide(monkeypatch):
+    wanted = expected(GRAPHS["kronecker-13"])
+    monkeypatch.setattr(device_build, "WIDE", wanted["m"] + 1)
+    check(build(GRAPHS["kronecker-13"]), wanted)
+    monkeypatch.setattr(device_build, "WIDE", wanted["m"])
+    check(build(GRAPHS["kronecker-13"], buffer_bytes=0), wanted, wide=True)
+
+
+@pytest.mark.parametrize("buffer_bytes", [None, 0])
+def test_several_chunks(monkeypatch, buffer_bytes):
+    monkeypatch.setattr(device_build, "CHUNK", 1000)
+    source = Kronecker(10, 13)
+    check(build(source, buffer_bytes=buffer_bytes), expected_of(source))
+
+
+def expected_of(source):
+    return expected(held(source)) | {"source": source.describe()}
+
+
+def test_many_ranges_are_said():
+    said = []
+    build(GRAPHS["kronecker-13"], buffer_bytes=1 << 17, say=said.append)
+    (line,) = said
+    assert int(line.split(" keys in ")[1].split()[0]) > 10
+
+
+@pytest.mark.parametrize("buffer_bytes", [None, 50_000])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint32])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_rows_of_another_numbering(name, dtype, buffer_bytes):
+    source = GRAPHS[name]
+    rows = rows_of(source)
+    for key in ("offsets", "columns", "vertices", "tuple_degrees"):
+        rows[key] = rows[key].astype(dtype)
+    wanted = expected(simple(source))
+    for key in ("tuples", "loops", "tuple_degrees"):
+        wanted[key] = expected(source)[key]
+    check(from_rows(**rows, buffer_bytes=buffer_bytes), wanted)
+
+
+def simple(source):
+    """The source with each edge once."""
+    low, high = np.minimum(source.u, source.v), np.maximum(source.u, source.v)
+    keys = np.unique((low << 32 | high)[low != high].astype(np.int64))
+    return Tuples(source.n, keys >> 32, keys & (1 << 32) - 1)
+
+
+def test_rows_give_the_graph_of_their_tuples(monkeypatch):
+    monkeypatch.setattr(device_build, "CHUNK", 777)
+    source = simple(GRAPHS["kronecker-13"])
+    check(from_rows(**rows_of(source), buffer_bytes=1 << 18), expected(source))
+
+
+def test_rows_that_do_not_fit():
+    rows = rows_of(GRAPHS["path"])
+    with pytest.raises(InputError, match="do not fit 130 vertices"):
+        from_rows(**rows | {"offsets": rows["offsets"][:-1]})
+
+
+class Changing(Tuples):
+    """Other tuples at each pass."""
+
+    def chunks(self, start, stop):
+        self.v = np.roll(self.v, 1)
+        yield self.u[start:stop], self.v[start:stop]
+
+
+def test_tuples_that_change(monkeypatch):
+    class Forgetful(device_build.Chunks):
+        def __init__(self, pairs, count, *, hold):
+            super().__init__(pairs, count, hold=False)
+
+    monkeypatch.setattr(device_build, "Chunks", Forgetful)
+    source = Changing(6, [0, 0, 1, 2], [0, 1, 2, 5])
+    with pytest.raises(InputError, match="changed while the graph was built"):
+        build(source)
+
+
+def test_more_vertices_than_a_device_numbers():
+    with pytest.raises(UsageError, match="4294967296 vertices do not fit one device"):
+        build(Kronecker(32))
+
+
+@pytest.mark.parametrize("free", [1000, 28 << 16 | 8 << 20])
+def test_graphs_that_do_not_fit(monkeypatch, free):
+    monkeypatch.setattr(cuda, "free_bytes", lambda: free)
+    wanted = rf"needs \d+ bytes of device memory; {free} are free"
+    with pytest.raises(ResourceError, match=wanted):
+        build(Kronecker(16))
+
+
+def test_memory_is_given_back():
+    graph = build(Kronecker(18))
+    pool = cuda.cupy().get_default_memory_pool()
+    assert pool.total_bytes() < 1.5 * graph.nbytes
