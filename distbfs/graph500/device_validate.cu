@@ -1,0 +1,255 @@
+/* Validation of a search on a device, by the rules of validate.py.
+ *
+ * Method: three passes, each with a grid that strides over its input.
+ *   1. vertices: ranges, the root and rules 1, 2 and 4; packs the states
+ *   2. tuples, chunk by chunk: rules 3 and 4; marks each vertex that a tuple joins to
+ *      its parent, or for levels only to a vertex one level nearer to the root
+ *   3. vertices: rule 5, or the nearer neighbour
+ * Faults are counted per block, with the lowest position of each kind.
+ * Rules: Graph500 specification 2.0, Section "Validation".
+ *
+ * Pass 2 reads the ends of tuples at random.  It reads the packed states: half a byte
+ * holds nearly every level and the mark, so a parent is read only where the tuple can
+ * be the tree edge of a vertex that has no mark yet.
+ *
+ * Data encoding: states: [ceil(n / 8)] words, vertex x at bits 4 (x mod 8) … + 3 of
+ * word x / 8: three bits of level code (0 … 5 the level, DEEP look it up, NONE
+ * unreached) and MARK.  level: unsigned types hold their largest value where unreached,
+ * int32_t a negative one; parent likewise.
+ * report: [2 · KINDS + 3] 64-bit words: counts of faults, position of the first of each
+ * (all ones: none), then reached vertices, tuples with a reached end, depth + 1.
+ */
+// variants: LEVEL=uint8_t PARENT=uint32_t | LEVEL=uint8_t PARENT=int32_t | LEVEL=uint8_t PARENT=int64_t | LEVEL=uint16_t PARENT=uint32_t | LEVEL=uint16_t PARENT=int32_t | LEVEL=uint16_t PARENT=int64_t | LEVEL=int32_t PARENT=uint32_t | LEVEL=int32_t PARENT=int32_t | LEVEL=int32_t PARENT=int64_t
+
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long u64;
+typedef int int32_t;
+typedef long long int64_t;
+
+// Kinds of faults, in the order of faults.TEXTS.
+enum Kind {
+    OUTSIDE, LEVEL_RANGE, PARENT_RANGE, ROOT_LEVEL, ROOT_PARENT, STEP, NEARER, SPAN,
+    HALF, SET, EDGE, KINDS
+};
+enum Sum { REACHED = 2 * KINDS, NEDGE, DEPTH };
+enum State { DEEP = 6, NONE = 7, LEVEL_BITS = 7, MARK = 8, PER_WORD = 8 };
+
+#define ALL 0xffffffffu
+
+// What one block found; in shared memory.
+struct Tally {
+    uint32_t counts[KINDS];
+    u64 first[KINDS];
+};
+
+static __device__ void clear(Tally &tally)
+{
+    for (int k = threadIdx.x; k < KINDS; k += blockDim.x) {
+        tally.counts[k] = 0;
+        tally.first[k] = ~0ull;
+    }
+    __syncthreads();
+}
+
+static __device__ void fault(Tally &tally, Kind kind, u64 position)
+{
+    atomicAdd(&tally.counts[kind], 1u);
+    if (position < *(volatile u64 *)&tally.first[kind])
+        atomicMin(&tally.first[kind], position);
+}
+
+static __device__ void tell(const Tally &tally, u64 *report)
+{
+    __syncthreads();
+    for (int k = threadIdx.x; k < KINDS; k += blockDim.x) {
+        if (tally.counts[k]) {
+            atomicAdd(&report[k], (u64)tally.counts[k]);
+            atomicMin(&report[KINDS + k], tally.first[k]);
+        }
+    }
+}
+
+static __device__ bool first_lane() { return threadIdx.x % 32 == 0; }
+
+static __device__ int level_value(LEVEL stored)
+{
+    return sizeof(LEVEL) < sizeof(int) && stored == (LEVEL)-1 ? -1 : (int)stored;
+}
+
+static __device__ int64_t parent_value(PARENT stored)
+{
+    return stored == (PARENT)-1 ? -1 : (int64_t)stored;
+}
+
+static __device__ uint32_t state_of(int level)
+{
+    return level < 0 ? NONE : level < DEEP ? level : DEEP;
+}
+
+static __device__ uint32_t state_at(const uint32_t *states, uint32_t x)
+{
+    return states[x / PER_WORD] >> (4 * (x % PER_WORD)) & 15;
+}
+
+// Level by a state; any negative level is -1.
+static __device__ int level_at(uint32_t state, const LEVEL *level, uint32_t x)
+{
+    const int code = state & LEVEL_BITS;
+    return code == NONE ? -1 : code == DEEP ? level_value(level[x]) : code;
+}
+
+static __device__ void mark(uint32_t *states, uint32_t x)
+{
+    atomicOr(&states[x / PER_WORD], (uint32_t)MARK << (4 * (x % PER_WORD)));
+}
+
+static __device__ void check_vertex(Tally &tally, uint32_t x, uint32_t n, uint32_t root,
+                                    int found, const LEVEL *level, const PARENT *parent)
+{
+    if (found < -1 || found >= (int64_t)n)
+        fault(tally, LEVEL_RANGE, x);
+    if ((found == 0) != (x == root))
+        fault(tally, ROOT_LEVEL, x);
+    if (!parent)
+        return;
+    const int64_t of = parent_value(parent[x]);
+    const bool allowed = of >= 0 && of < (int64_t)n, own = of == (int64_t)x;
+    if (!allowed && of != -1)
+        fault(tally, PARENT_RANGE, x);
+    if (own != (x == root))
+        fault(tally, ROOT_PARENT, x);
+    if ((found >= 0) != (of != -1))
+        fault(tally, SET, x);
+    if (found >= 1 && allowed && !own && x != root &&
+        level_value(level[of]) != found - 1)
+        fault(tally, STEP, x);
+}
+
+/* Pass 1.  level: [n]; parent: [n] or null for levels only; states: [ceil(n / 8)],
+ * written; report: see above.  A thread takes the eight vertices of a word. */
+extern "C" __global__ void __launch_bounds__(256)
+    check_vertices(uint32_t n, const LEVEL *level, const PARENT *parent,
+                   uint32_t *states, u64 *report, uint32_t root)
+{
+    __shared__ Tally tally;
+    clear(tally);
+    const uint32_t words = (n + PER_WORD - 1) / PER_WORD;
+    const uint32_t step = gridDim.x * blockDim.x;
+    uint32_t reached = 0;
+    int deepest = -1;
+    for (uint32_t w = blockIdx.x * blockDim.x + threadIdx.x; w < words; w += step) {
+        uint32_t packed = 0;
+#pragma unroll
+        for (uint32_t k = 0; k < PER_WORD; k++) {
+            const uint32_t x = w * PER_WORD + k;
+            if (x < n) {
+                const int found = level_value(level[x]);
+                packed |= state_of(found) << (4 * k);
+                reached += found >= 0;
+                deepest = max(deepest, found);
+                check_vertex(tally, x, n, root, found, level, parent);
+            }
+        }
+        states[w] = packed;
+    }
+    reached = __reduce_add_sync(ALL, reached);
+    deepest = __reduce_max_sync(ALL, deepest);
+    if (first_lane()) {
+        atomicAdd(&report[REACHED], (u64)reached);
+        atomicMax(&report[DEPTH], (u64)(deepest + 1ll));
+    }
+    tell(tally, report);
+}
+
+/* Judge the tuple (u, v) whose ends are in the states a, b; return if one is reached. */
+static __device__ bool check_tuple(Tally &tally, u64 position, uint32_t u, uint32_t v,
+                                   uint32_t a, uint32_t b, const LEVEL *level,
+                                   const PARENT *parent, uint32_t *states, bool thorough)
+{
+    const int la = level_at(a, level, u), lb = level_at(b, level, v);
+    const bool both = la >= 0 && lb >= 0;
+    if ((la >= 0) != (lb >= 0))
+        fault(tally, HALF, position);
+    if (both && (la - lb > 1 || lb - la > 1))
+        fault(tally, SPAN, position);
+    const bool down = both && la - lb == 1, up = both && lb - la == 1;
+    if (!(a & MARK) && (down || thorough))
+        if (parent ? parent_value(parent[u]) == (int64_t)v : down)
+            mark(states, u);
+    if (!(b & MARK) && (up || thorough))
+        if (parent ? parent_value(parent[v]) == (int64_t)u : up)
+            mark(states, v);
+    return la >= 0 || lb >= 0;
+}
+
+/* Pass 2, one chunk.  level, parent, states, report: as in pass 1
+ * start: position of the first tuple; count: tuples
+ * u, v: [count, rounded up to a multiple of four] ends, aligned to 16 bytes
+ * thorough: look for tree edges between any levels, not only those that differ by one;
+ *   of use only where pass 1 found faults. */
+extern "C" __global__ void __launch_bounds__(256)
+    check_tuples(uint32_t n, const LEVEL *level, const PARENT *parent, uint32_t *states,
+                 u64 *report, u64 start, u64 count, const uint4 *u, const uint4 *v,
+                 uint32_t thorough)
+{
+    __shared__ Tally tally;
+    clear(tally);
+    const u64 step = (u64)gridDim.x * blockDim.x;
+    uint32_t reached = 0;
+    for (u64 g = (u64)blockIdx.x * blockDim.x + threadIdx.x; 4 * g < count; g += step) {
+        const uint4 from = __ldcs(&u[g]), to = __ldcs(&v[g]);
+        const uint32_t us[4] = {from.x, from.y, from.z, from.w};
+        const uint32_t vs[4] = {to.x, to.y, to.z, to.w};
+        uint32_t a[4], b[4];
+        bool inside[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            inside[k] = 4 * g + k < count && us[k] < n && vs[k] < n;
+            a[k] = inside[k] ? state_at(states, us[k]) : NONE;
+            b[k] = inside[k] ? state_at(states, vs[k]) : NONE;
+        }
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            const u64 position = start + 4 * g + k;
+            if (inside[k])
+                reached += check_tuple(tally, position, us[k], vs[k], a[k], b[k], level,
+                                       parent, states, thorough);
+            else if (4 * g + k < count)
+                fault(tally, OUTSIDE, position);
+        }
+    }
+    reached = __reduce_add_sync(ALL, reached);
+    if (first_lane())
+        atomicAdd(&report[NEDGE], (u64)reached);
+    tell(tally, report);
+}
+
+/* Pass 3.  Arguments as in pass 1; the states hold the marks of pass 2. */
+extern "C" __global__ void __launch_bounds__(256)
+    check_marks(uint32_t n, const LEVEL *level, const PARENT *parent,
+                const uint32_t *states, u64 *report, uint32_t root)
+{
+    __shared__ Tally tally;
+    clear(tally);
+    const uint32_t words = (n + PER_WORD - 1) / PER_WORD;
+    const uint32_t step = gridDim.x * blockDim.x;
+    for (uint32_t w = blockIdx.x * blockDim.x + threadIdx.x; w < words; w += step) {
+        const uint32_t packed = states[w];
+        for (uint32_t k = 0; k < PER_WORD; k++) {
+            const uint32_t x = w * PER_WORD + k, state = packed >> (4 * k) & 15;
+            if (x >= n || x == root || state & MARK || state == NONE)
+                continue;
+            if (!parent) {
+                if (level_value(level[x]) >= 1)
+                    fault(tally, NEARER, x);
+                continue;
+            }
+            const int64_t of = parent_value(parent[x]);
+            if (of >= 0 && of < (int64_t)n && of != (int64_t)x)
+                fault(tally, EDGE, x);
+        }
+    }
+    tell(tally, report);
+}

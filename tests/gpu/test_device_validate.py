@@ -1,0 +1,192 @@
+"""Validation on a device against validation on the host, fault by fault."""
+
+import time
+
+import numpy as np
+import pytest
+from graph500.test_device_validate_host import (
+    CASES,
+    TYPES,
+    ArrayTuples,
+    compare,
+    planted,
+)
+from graph500.test_validate import mutations, search
+from graphs import Tuples, kronecker, random_tuples
+from hypothesis import given, settings
+
+from distbfs.device import cuda
+from distbfs.errors import ResourceError
+from distbfs.generate.cuda import device_tuples
+from distbfs.generate.kronecker import Kronecker
+from distbfs.graph500.device_validate import validate_on_device
+
+LARGE = {
+    "random": random_tuples(40_000, 120_000, seed=7),
+    "sparse": random_tuples(60_000, 50_000, seed=8),
+    "kronecker": kronecker(15),
+}
+for _source in LARGE.values():
+    _source.size = 1 << 20  # chunks of the host
+
+
+@pytest.fixture(scope="module")
+def cp():
+    return cuda.cupy()
+
+
+def on_device(cp, source, root):
+    """Return levels uint8 and parents uint32 of a right search, on the device."""
+    level, parent = search(source.n, source.u, source.v, root)
+    return cp.asarray(level.astype(np.uint8)), cp.asarray(parent.astype(np.uint32))
+
+
+@pytest.mark.parametrize("graph", CASES)
+def test_planted_faults_are_told_as_the_host_tells_them(cp, graph):
+    source, root = CASES[graph]
+    level, parent = search(source.n, source.u, source.v, root)
+    cases = planted(source, root, level, parent, seed=13)
+    for number, (name, *case) in enumerate(cases):
+        types = TYPES[-1], TYPES[number % (len(TYPES) - 1)]
+        found = compare(cp, *case, types=types, chunk=1000)
+        levels = compare(cp, *case[:-1], None, types=types, chunk=99)
+        if name == "none":
+            assert found.valid
+            assert levels.valid
+
+
+@pytest.mark.parametrize("graph", LARGE)
+def test_planted_faults_in_large_graphs(cp, graph):
+    source = LARGE[graph]
+    root = int(source.u[0])
+    level, parent = search(source.n, source.u, source.v, root)
+    cases = planted(source, root, level, parent, seed=17)
+    for number, (name, *case) in enumerate(cases):
+        types = TYPES if name == "none" else (TYPES[-1], TYPES[number % 8])
+        found = compare(cp, *case, types=types)
+        compare(cp, *case[:-1], None, types=types, chunk=30_001)
+        assert found.valid == (name == "none"), name
+
+
+@settings(max_examples=100, deadline=None)
+@given(mutations())
+def test_answers_are_those_of_the_host(cp, case):
+    n, u, v, root, level, parent, with_parents = case
+    given_parent = parent if with_parents else None
+    compare(cp, Tuples(n, u, v), root, level, given_parent, chunk=5)
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 64, 1 << 20, 1 << 40])
+def test_the_answer_does_not_hang_on_the_chunk(cp, chunk):
+    source = random_tuples(80, 150, seed=3)
+    level, parent = search(source.n, source.u, source.v, 4)
+    level[7] = 2
+    compare(cp, source, 4, level, parent, chunk=chunk)
+
+
+class Repeated:
+    """Edge (0, 1) many times; one tuple is another."""
+
+    def __init__(self, tuples, odd_at, odd):
+        self.n, self.tuples, self.odd_at, self.odd = 4, tuples, odd_at, odd
+
+    def fill(self, start, stop, u, v):
+        u[: stop - start].fill(0)
+        v[: stop - start].fill(1)
+        if start <= self.odd_at < stop:
+            u[self.odd_at - start], v[self.odd_at - start] = self.odd
+
+
+def test_positions_and_counts_above_32_bits(cp):
+    total = (1 << 33) + 7
+    level = cp.asarray(np.array([0, 1, 2, 255], np.uint8))
+    parent = cp.asarray(np.array([0, 0, 1, -1], np.int32))
+    source = Repeated(total, total - 2, (2, 1))
+    found = validate_on_device(source, 0, level, parent, chunk=1 << 28)
+    assert found.errors == []
+    assert found.nedge == total
+    parent[2] = 0
+    source = Repeated(total, total - 2, (3, 2))
+    found = validate_on_device(source, 0, level, parent, chunk=1 << 28)
+    assert [error.partition(":")[0] for error in found.errors] == [
+        "rule 2",
+        "rules 3 and 4",
+        "rule 5",
+    ]
+    assert "e.g. (3, 2) at levels -1 and 2" in found.errors[1]
+
+
+def test_the_largest_number_of_vertices(cp):
+    n = 1 << 31
+    if cuda.free_bytes() < 12 * n // 2 + (1 << 30):
+        pytest.skip("needs 13 GB of device memory")
+    far = np.array([n - 1, n - 2, 1 << 30, n - 1])
+    source = Tuples(n, far[:3], far[1:])
+    level = cp.full(n, 255, dtype=np.uint8)
+    parent = cp.full(n, 0xFFFFFFFF, dtype=np.uint32)
+    for x, depth, of in ((n - 1, 0, n - 1), (n - 2, 1, n - 1), (1 << 30, 1, n - 1)):
+        level[x], parent[x] = depth, of
+    tuples = ArrayTuples(source, cp)
+    found = validate_on_device(tuples, n - 1, level, parent)
+    assert (found.errors, found.nedge, found.reached, found.depth) == ([], 3, 3, 1)
+    parent[n - 2] = n - 2
+    level[n - 3] = 4
+    found = validate_on_device(tuples, n - 1, level, parent)
+    assert [error.rpartition("e.g. ")[2] for error in found.errors] == [
+        f"vertex {n - 2} with parent {n - 2}",
+        f"vertex {n - 3} at level 4 with parent -1",
+    ]
+    del level, parent
+    cuda.release()
+
+
+def test_short_memory_is_a_resource_error(cp):
+    source = LARGE["kronecker"]
+    root = int(source.u[0])
+    level, parent = on_device(cp, source, root)
+    pool = cp.get_default_memory_pool()
+    cuda.release()
+    before = pool.get_limit()
+    pool.set_limit(size=pool.total_bytes() + 1)
+    try:
+        with pytest.raises(ResourceError, match="validation"):
+            validate_on_device(ArrayTuples(source, np), root, level, parent)
+    finally:
+        pool.set_limit(size=before)
+
+
+def test_nothing_stays_in_device_memory(cp):
+    source = LARGE["kronecker"]
+    root = int(source.u[0])
+    level, parent = on_device(cp, source, root)
+    tuples = device_tuples(Kronecker(15, 16, 1))
+    validate_on_device(tuples, root, level, parent)
+    used = cp.get_default_memory_pool().used_bytes()
+    started = time.perf_counter()
+    found = validate_on_device(tuples, root, level, parent)
+    seconds = time.perf_counter() - started
+    print(f"{tuples.tuples} tuples validated in {found.seconds:.6f} s")
+    assert found.valid
+    assert found.nedge == np.count_nonzero(source.distances(root)[source.u] >= 0)
+    assert 0 < found.seconds <= seconds
+    assert cp.get_default_memory_pool().used_bytes() == used
+
+
+def test_a_stream_of_the_caller_is_used(cp):
+    source = LARGE["random"]
+    root = int(source.u[0])
+    level, parent = search(source.n, source.u, source.v, root)
+    with cp.cuda.Stream(non_blocking=True):
+        compare(cp, source, root, level, parent, chunk=5000)
+
+
+def test_tuples_of_the_host_are_taken(cp):
+    source = LARGE["sparse"]
+    root = int(source.u[0])
+    level, parent = on_device(cp, source, root)
+    tuples = device_tuples(source)
+    assert not tuples.generated
+    for chunk in (777, 1 << 25):
+        found = validate_on_device(tuples, root, level, parent, chunk=chunk)
+        assert found.valid, found.errors
+        assert found.reached == np.count_nonzero(source.distances(root) >= 0)
