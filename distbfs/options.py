@@ -69,6 +69,9 @@ class SearchOptions:
     direction: "auto", or "push" / "pull" to force one where there is a choice
     dd, dn, nd: factors of the subgraphs that may pull
     stepwise: use the host level loop even where the engine can run alone
+    frontier, balance, asynchronous: strategies of engine xbfs, method paper (Gaihre et
+        al. 2019, Sections 4.1, 5.1, 5.2)
+    internal_ids: leave results of engine xbfs in the numbers of the device's graph
     """
 
     engine: str = "openmp"
@@ -80,6 +83,10 @@ class SearchOptions:
     dn: Factors = field(default_factory=lambda: Factors(0.05, 1e-7))
     nd: Factors = field(default_factory=lambda: Factors(1e-7, 1e-7))
     stepwise: bool = False
+    frontier: str = "auto"
+    balance: str = "warp"
+    asynchronous: bool = True
+    internal_ids: bool = False
     exchange: str = "auto"
     mask_reduce: str = "blocking"
     local_all2all: bool = False

@@ -10,6 +10,7 @@ from distbfs.errors import UsageError
 ENGINES = {
     "reference": "distbfs.engines.reference:ReferenceEngine",
     "openmp": "distbfs.engines.openmp.engine:OpenMPEngine",
+    "xbfs": "distbfs.engines.cuda.xbfs:XbfsEngine",
 }
 EXCHANGES = {
     "solo": "distbfs.exchange.solo:SoloExchange",

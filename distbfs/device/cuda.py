@@ -7,7 +7,7 @@ a search costs three calls: event, launch, event.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -261,9 +261,20 @@ class Launch:
         """Launch on the legacy default stream."""
         check(self._launch(*self._call), f"launch of {self.kernel.name}")
 
-    def timed(self) -> float:
-        """Launch, wait, and return the seconds between events around the kernel."""
+    def timed(self, before: Sequence[tuple[Any, int]] = ()) -> float:
+        """Launch, wait, and return the seconds between events around the kernel.
+
+        before: arrays of 4-byte items that are first filled with a value, in that time
+        """
         self._record(*self._begin)
+        for array, value in before:
+            code = driver().cuMemsetD32Async(
+                ctypes.c_uint64(array.data.ptr),
+                ctypes.c_uint32(value & 0xFFFFFFFF),
+                ctypes.c_size_t(array.size),
+                None,
+            )
+            check(code, "filling memory")
         code = self._launch(*self._call)
         self._record(*self._end)
         check(code, f"launch of {self.kernel.name}")

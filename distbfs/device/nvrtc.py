@@ -19,7 +19,7 @@ from typing import Any
 from distbfs.device.cache import INCLUDE, cache_folder, exclusive, source_closure
 from distbfs.errors import DeviceMissing
 
-OPTIONS = ("-std=c++17", "-default-device", "--fmad=true", "-lineinfo")
+OPTIONS = ("-std=c++17", "-default-device", "--fmad=true")
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 VARIANTS = re.compile(
     r"^[ \t]*(?://|/?\*)[ \t]*variants:(.*?)(?:\*/[ \t]*)?$", re.MULTILINE

@@ -1,0 +1,86 @@
+/* Intra-warp donation for a pull: warp-centric, and when one lane alone is left the
+ * whole warp takes the rest of its row.
+ *
+ * After every five neighbours the lanes that are not done are counted by
+ * popc(ballot).  The rest of the last row is looked at 32 neighbours at a time, so up
+ * to 31 more may be checked than by one thread.
+ * XBFS (Gaihre et al., HPDC 2019), Section 5.1.2. */
+#ifndef DISTBFS_BALANCE_DONATION_CUH
+#define DISTBFS_BALANCE_DONATION_CUH
+#include "balance_warp.cuh"
+
+constexpr uint32_t CHECKS_BEFORE_COUNT = 5;
+
+/* The warp looks at neighbours start ... stop-1 of a row for one lane; returns a
+ * neighbour of level - 1, or NONE, and raises `start` to the first not looked at.
+ * row: [stop] */
+template <class Rule>
+DEVICE uint32_t share_row(const Params &p, const uint32_t *row, uint32_t &start,
+                          uint32_t stop, int level, Rule &rule) {
+    uint32_t found = NONE;
+    while (start < stop && found == NONE) {
+        const bool edge = start + lane_id() < stop;
+        const uint32_t neighbour = edge ? __ldg(row + start + lane_id()) : 0;
+        const int status = edge ? Rule::load(p.status + neighbour) : UNVISITED;
+        const uint32_t hits = __ballot_sync(FULL, edge && status == level - 1);
+        if (hits) found = __shfl_sync(FULL, neighbour, __ffs(hits) - 1);
+        if (Rule::ASYNCHRONOUS) {
+            const uint32_t same = __ballot_sync(FULL, edge && status == level);
+            const int lane = same ? __ffs(same) - 1 : 0;
+            const uint32_t current = __shfl_sync(FULL, neighbour, lane);
+            if (same) rule.note(level, current, level);
+        }
+        start = stop - start < 32 ? stop : start + 32;
+    }
+    return found;
+}
+
+/* queue: [size] */
+template <class Rule>
+DEVICE void pull_donation(const Params &p, const uint32_t *queue, uint32_t size,
+                          Slot *slot, int level, Tally &tally) {
+    uint32_t first = thread_id() - lane_id();
+    for (; first < size; first = next_bulk(slot)) {
+        const uint32_t at = first + lane_id();
+        const uint32_t v = at < size ? queue[at] : NONE;
+        const bool wanted = v != NONE;
+        const uint32_t degree = wanted ? degree_of(p, v) : 0;
+        const uint64_t begin = wanted ? __ldg(p.offsets + v) : 0;
+        Rule rule;
+        uint32_t found = NONE, k = 0;
+        while (true) {
+            const uint32_t pause = k + CHECKS_BEFORE_COUNT;
+            while (k < pause && k < degree && found == NONE) {
+                const uint32_t neighbour = __ldg(p.columns + begin + k++);
+                const int status = Rule::load(p.status + neighbour);
+                if (status == level - 1)
+                    found = neighbour;
+                else
+                    rule.note(status, neighbour, level);
+            }
+            __syncwarp();
+            const uint32_t open = __ballot_sync(FULL, k < degree && found == NONE);
+            if (!open) break;
+            if (__popc(open) > 1) continue;
+            const int owner = __ffs(open) - 1;
+            const uint64_t row = __shfl_sync(FULL, begin, owner);
+            uint32_t start = __shfl_sync(FULL, k, owner);
+            const uint32_t stop = __shfl_sync(FULL, degree, owner);
+            Rule shared;
+            const uint32_t hit =
+                share_row(p, p.columns + row, start, stop, level, shared);
+            if (lane_id() == owner) {
+                found = hit;
+                k = start;
+                if (shared.same_level() != NONE)
+                    rule.note(level, shared.same_level(), level);
+            }
+            break;
+        }
+        if (wanted) {
+            tally.pulled(degree, k);
+            settle(p, v, degree, found, rule, level, tally);
+        }
+    }
+}
+#endif

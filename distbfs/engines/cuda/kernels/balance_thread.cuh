@@ -1,0 +1,18 @@
+/* Thread-centric dynamic balancing of a pull: the first T entries of the queue go to
+ * the T threads; after that each thread that is done takes the next entry from a
+ * counter.  XBFS (Gaihre et al., HPDC 2019), Section 5.1.2, Algorithm 1. */
+#ifndef DISTBFS_BALANCE_THREAD_CUH
+#define DISTBFS_BALANCE_THREAD_CUH
+#include "pull_sync.cuh"
+
+/* queue: [size] */
+template <class Rule>
+DEVICE void pull_thread(const Params &p, const uint32_t *queue, uint32_t size, Slot *slot,
+                        int level, Tally &tally) {
+    uint32_t at = thread_id();
+    while (at < size) {
+        traverse<Rule>(p, queue[at], level, tally);
+        at = all_threads() + atomicAdd(&slot->ticket, 1u);
+    }
+}
+#endif

@@ -1,0 +1,87 @@
+/* What every search kernel uses: types, loads, warp scans and the grid barrier. */
+#ifndef DISTBFS_BASE_CUH
+#define DISTBFS_BASE_CUH
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define ALL 0xffffffffu
+#define NONE 0xffffffffu /* no vertex, no parent */
+#define INLINE static __device__ __forceinline__
+
+/* Loads of arrays that no kernel of a search writes; they pass L1 by. */
+INLINE u32 load_once(const u32 *p) {
+    u32 r;
+    asm volatile("ld.global.nc.L1::no_allocate.u32 %0,[%1];" : "=r"(r) : "l"(p));
+    return r;
+}
+INLINE uint4 load_once4(const u32 *p) {
+    uint4 r;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3},[%4];"
+                 : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+                 : "l"(p));
+    return r;
+}
+
+INLINE u64 nanoseconds() {
+    u64 t;
+    asm volatile("mov.u64 %0,%%globaltimer;" : "=l"(t));
+    return t;
+}
+
+INLINE u32 lanes_below(u32 lane) { return (1u << lane) - 1; }
+
+/* Sum over the lanes up to this one. */
+INLINE u32 warp_scan(u32 x, u32 lane) {
+#pragma unroll
+    for (int s = 1; s < 32; s <<= 1) {
+        u32 y = __shfl_up_sync(ALL, x, s);
+        if (lane >= s) x += y;
+    }
+    return x;
+}
+
+INLINE void red_or(u32 *p, u32 bits) {
+    asm volatile("red.relaxed.gpu.global.or.b32 [%0],%1;" ::"l"(p), "r"(bits) : "memory");
+}
+
+/* Sums of 47 bits above counts of arrivals; four in turn, 128 bytes apart.  The one
+ * after next is cleared by the block that leaves, so all are zero for the next launch
+ * but the last; a launch therefore begins with `clear_barrier` of the set it will not
+ * use. */
+struct Barrier {
+    u64 slot[4 * 16];
+};
+
+/* All blocks meet; returns the sum of `value` over all threads of the grid.  `turn`
+ * counts the meetings of this launch.  All threads of a block must call it. */
+INLINE u64 grid_sum(Barrier *b, u32 &turn, u32 value) {
+    __shared__ u32 part[32];
+    __shared__ u64 total;
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    u32 sum = __reduce_add_sync(ALL, value);
+    if (lane == 0) part[warp] = sum;
+    __syncthreads();
+    if (warp == 0) {
+        u32 mine = __reduce_add_sync(ALL, lane < (blockDim.x >> 5) ? part[lane] : 0u);
+        if (lane == 0) {
+            u64 *slot = &b->slot[(turn & 3) * 16], add = (u64)mine << 16 | 1, seen;
+            asm volatile("red.release.gpu.global.add.u64 [%0],%1;" ::"l"(slot), "l"(add)
+                         : "memory");
+            do asm volatile("ld.relaxed.gpu.global.u64 %0,[%1];"
+                            : "=l"(seen)
+                            : "l"(slot)
+                            : "memory");
+            while ((seen & 0xffff) != gridDim.x);
+            asm volatile("fence.acq_rel.gpu;" ::: "memory");
+            total = seen >> 16;
+            if (blockIdx.x == 0) b->slot[((turn + 3) & 3) * 16] = 0;
+        }
+    }
+    turn++;
+    __syncthreads();
+    return total;
+}
+#endif

@@ -1,0 +1,114 @@
+/* The data of a search by method `fast`.
+ *
+ * Vertices are numbers (graph/device_graph.py): hubs first.  `snapshot[0]` is the bitmap
+ * of visited vertices while levels push; a marking push or a pull reads snapshot k and
+ * writes snapshot k + 1, so that levels can be told at the end from the snapshots alone.
+ * Level of a vertex: `direct` if its bit is in snapshot 0, else `base` + the number of
+ * the first snapshot that has its bit.
+ */
+#ifndef DISTBFS_FAST_CUH
+#define DISTBFS_FAST_CUH
+#include "base.cuh"
+
+#define THREADS 1024
+#define WARPS 32
+#define SNAPSHOTS 20  /* bitmaps; when they are used up, levels are written out */
+#define COLUMNS 7      /* second to eighth neighbours kept in arrays of their own */
+#define TILE_WORDS 8  /* at most: bitmap words that a warp pulls at a time */
+#define WAIT 160      /* vertices of a warp that wait for their rows */
+#define HALF 64       /* vertices of a warp whose rows are not read to the end */
+#define TAIL_ROOM 64  /* vertices of a warp that are kept for the tail */
+#define CLASSES 160   /* degree classes, at most */
+#define SMALL 2048    /* edges of a frontier that one block pushes alone */
+
+/* Words of shared memory of a warp in a pull. */
+#define HALF_AT (WAIT + WAIT / 4)
+#define STAGE_AT (HALF_AT + 2 * HALF)
+#define SPARSE_AT (STAGE_AT + 2 * TILE_WORDS * 32)
+#define WARP_WORDS (SPARSE_AT + TILE_WORDS * 16 + 16)
+
+#define NARROW 254    /* the largest level of one byte */
+#define LATE 1        /* results have been written: later ones go there too */
+#define WIDE 2        /* as int */
+
+enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, TAIL, GATHER, FLUSH, RESULTS,
+            WIDEN };
+enum Phase { PUSHING, PULLING, TAILING, GATHERING, FINISHING, DONE };
+
+/* What one launch leaves for the next when a search goes level by level. */
+struct State {
+    u32 phase, depth;
+    u32 count, hubs; /* of the queue */
+    u64 edges;       /* of the queue */
+    u32 base, k;     /* level of snapshot 0 when pulls began; the snapshot in use */
+    u32 left, late;  /* unvisited vertices before the last pull; LATE, WIDE */
+    u32 dirty;       /* the bitmaps are not as a search begins with them */
+    u32 step;        /* what the last level was found by */
+};
+
+struct Control {
+    Barrier barrier;
+    u64 queue[3 * 16]; /* edges << 32 | vertices of the queue that is made */
+    u64 hubs[3 * 16];
+    u64 edges[3 * 16];
+    u32 overflow[32]; /* by snapshot: whether a list for the tail was too short */
+    u64 block[16];    /* what one block found alone */
+};
+
+struct Params {
+    const OFFSET *row;        /* [active + 1] */
+    const u32 *adj;           /* [m + pad], rising in each row */
+    const u32 *first;         /* [active + pad], first neighbour */
+    const u32 *column[COLUMNS]; /* [listed[k] + pad], neighbour k + 2, or the first */
+    const u32 *numbers;       /* [n], id -> number */
+    const u32 *vertices;      /* [active], number -> id */
+    const u32 *first_id;      /* [active + pad], id of the first neighbour */
+    const u16 *place;         /* [active], id modulo block_ids */
+    const u32 *segment;       /* [blocks][classes + 1], see results.cuh */
+    const u32 *split;         /* [hubs][ranges + 1], hub rows cut by destination */
+    const u32 *range;         /* [ranges + 1], in words */
+    u32 *snapshot;            /* [SNAPSHOTS][stride] */
+    u32 *by_first;            /* [words]: the parent is the first neighbour */
+    u32 *parent;              /* [active], as name_of; by id not set where by_first */
+    u32 *direct;              /* [active], level where pushed */
+    uint4 *queue[2];          /* [active + 1]: vertex, edges before it, row, degree */
+    u32 *hub_queue[2];        /* [hubs] */
+    u32 *tail;                /* [warps of the grid][TAIL_ROOM] */
+    u32 *tail_parent;         /* [warps of the grid][TAIL_ROOM], of found ones */
+    u32 *queue_parent;        /* [warps of the grid][TAIL_ROOM], of the tail's queue */
+    u32 *tail_count;          /* [warps of the grid]: listed, not yet found */
+    u32 *tail_found;          /* [warps of the grid]: found by the last pass */
+    u32 *late_bits;           /* [words]: found from the lists */
+    u8 *level_out;            /* [n or active], 255: unreached */
+    int *level_wide;          /* [n or active], instead where levels pass 254 */
+    u32 *parent_out;          /* [n or active] */
+    Control *control, *other; /* the other is cleared for the next launch */
+    State *state;
+    u64 *trace;               /* [rows][4] or null: time, what << 32 | depth, vertices, edges */
+    u64 *counts;              /* [rows], by level, with COUNT: edge checks */
+    u64 m, stride;
+    u64 mark_edges;           /* a push of so many edges is followed by a pull */
+    u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
+    u32 n, active, words, several; /* several: vertices of degree 2 or more */
+    u32 root;                 /* id */
+    u32 hubs, ranges, pieces, hub_words, tile, classes, blocks, block_ids;
+    u32 listed[COLUMNS + 1];  /* listed[k]: vertices of degree k + 2 or more come first */
+    u32 parents, budget, rows, push_only, pull_only;
+};
+
+/* What a vertex is called in results. */
+INLINE u32 name_of(const Params &p, u32 v) { return IN_IDS ? p.vertices[v] : v; }
+
+INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31) & 1; }
+
+/* Visited bits: the first words, hubs, from shared memory. */
+struct Visited {
+    const u32 *hub, *all;
+    u32 hub_words;
+    __device__ __forceinline__ bool operator()(u32 v) const {
+        u32 w = v >> 5, bits = hub[w < hub_words ? w : 0u];
+        if (w >= hub_words) bits = all[w];
+        return bits >> (v & 31) & 1;
+    }
+};
+#endif

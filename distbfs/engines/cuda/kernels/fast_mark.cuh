@@ -1,0 +1,151 @@
+/* Marking push: a level that is followed by a pull makes no queue, only bits.
+ *
+ * It reads one snapshot and sets bits of the next, which begins as zeros.  Rows of hubs
+ * are cut by destination range; a block takes a range, marks it in shared memory, so
+ * that repeats end there, and merges it at the end.  Other rows are shared out to warps
+ * in pieces.
+ */
+#ifndef DISTBFS_FAST_MARK_CUH
+#define DISTBFS_FAST_MARK_CUH
+#include "fast.cuh"
+
+#define PIECE 128 /* edges of a row that one warp takes when rows are few */
+
+/* One piece of row a lane, `length` edges from `begin`: flattened, 4 x 32 at a time. */
+INLINE void mark_rows(const Params &p, u32 u, u64 begin, u32 length, const u32 *old,
+                      u32 *fresh, u32 lane) {
+    const u32 upto = warp_scan(length, lane), total = __shfl_sync(ALL, upto, 31);
+    const u32 before = upto - length;
+    if (length && p.parents) u = name_of(p, u);
+    for (u32 e = 0; e < total; e += 128) {
+        u32 v[4], from[4], seen[4];
+        bool ok[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const u32 me = e + i * 32 + lane;
+            u32 k = 0;
+            ok[i] = me < total;
+#pragma unroll
+            for (int s = 16; s; s >>= 1)
+                if (__shfl_sync(ALL, before, k + s) <= me) k += s;
+            from[i] = __shfl_sync(ALL, u, k);
+            const u64 row = __shfl_sync(ALL, begin, k);
+            const u32 start = __shfl_sync(ALL, before, k);
+            v[i] = ok[i] ? load_once(p.adj + (row + (me - start))) : 0u;
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++) seen[i] = ok[i] ? old[v[i] >> 5] : ALL;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const u32 bit = 1u << (v[i] & 31);
+            ok[i] = ok[i] && !(seen[i] & bit);
+            seen[i] = ALL;
+            if (ok[i]) seen[i] = atomicOr(fresh + (v[i] >> 5), bit);
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (ok[i] && !(seen[i] >> (v[i] & 31) & 1) && p.parents) p.parent[v[i]] = from[i];
+    }
+}
+
+/* Rows of the hubs in the queue, one destination range; `seen`: shared, the range's
+ * words followed by tables for 1,024 hubs (before [1028], shift [1024 x 2], hub [1024],
+ * sums [32]). */
+INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, const u32 *old,
+                       u32 *fresh, u32 *seen, u32 lane, u32 warp) {
+    const u32 w0 = p.range[range], w1 = p.range[range + 1];
+    u32 *before = seen + ((w1 - w0 + 3) & ~3u);
+    u64 *shift = (u64 *)(before + 1028);
+    u32 *who = (u32 *)(shift + 1024), *sums = who + 1024;
+    for (u32 i = threadIdx.x; i < w1 - w0; i += THREADS) seen[i] = old[w0 + i];
+    __syncthreads();
+    for (u32 h0 = 0; h0 < hubs; h0 += 1024) {
+        u32 u = 0, length = 0;
+        u64 begin = 0;
+        if (h0 + threadIdx.x < hubs) {
+            u = hub[h0 + threadIdx.x];
+            const u32 *cut = p.split + ((u64)u * (p.ranges + 1) + range);
+            begin = (u64)p.row[u] + cut[0];
+            length = cut[1] - cut[0];
+        }
+        const u32 upto = warp_scan(length, lane);
+        if (lane == 31) sums[warp] = upto;
+        __syncthreads();
+        const u32 sum = sums[lane], scanned = warp_scan(sum, lane);
+        const u32 total = __shfl_sync(ALL, scanned, 31);
+        const u32 start = __shfl_sync(ALL, scanned - sum, warp) + upto - length;
+        before[threadIdx.x] = start;
+        shift[threadIdx.x] = begin - start;
+        who[threadIdx.x] = length ? name_of(p, u) : 0;
+        if (threadIdx.x == 0) before[1024] = ALL;
+        __syncthreads();
+        const u32 count = hubs - h0 < 1024 ? hubs - h0 : 1024;
+        u32 top = 1;
+        while (top < count) top <<= 1;
+        top >>= 1;
+        const u32 span = (((total + 31) >> 5) + 127) & ~127u, from = warp * span;
+        const u32 to = from + span < total ? from + span : total;
+        if (from < total) {
+            u32 k = 0;
+            for (u32 s = top; s; s >>= 1)
+                if (k + s < count && before[k + s] <= from + lane) k += s;
+            for (u32 e = from + lane; e < to + lane; e += 128) {
+                u32 v[4], at[4];
+                bool ok[4];
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    const u32 me = e + j * 32;
+                    ok[j] = me < to;
+                    if (ok[j])
+                        while (before[k + 1] <= me) k++;
+                    at[j] = k;
+                    v[j] = ok[j] ? load_once(p.adj + (shift[k] + me)) : 0u;
+                }
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    if (!ok[j]) continue;
+                    const u32 bit = 1u << (v[j] & 31);
+                    u32 *word = seen + ((v[j] >> 5) - w0);
+                    if (*(volatile u32 *)word & bit) continue;
+                    if (!(atomicOr(word, bit) & bit) && p.parents) p.parent[v[j]] = who[at[j]];
+                }
+            }
+        }
+        __syncthreads();
+    }
+    for (u32 i = threadIdx.x; i < w1 - w0; i += THREADS)
+        if (seen[i]) red_or(fresh + w0 + i, seen[i]);
+    __syncthreads();
+}
+
+/* The whole level; the caller meets all blocks afterwards. */
+INLINE void mark(const Params &p, const uint4 *queue, u32 count, const u32 *hub, u32 hubs,
+                 const u32 *old, u32 *fresh, u32 *room, u32 warp, u32 warps, u32 lane) {
+    for (u32 r = blockIdx.x; r < p.ranges; r += gridDim.x)
+        mark_range(p, hub, hubs, r, old, fresh, room, lane, threadIdx.x >> 5);
+    if (count == hubs) return;
+    if ((u64)count * p.pieces <= 16ull * warps) {
+        for (u32 i = warp; i < count * p.pieces; i += warps) {
+            const uint4 e = queue[i / p.pieces];
+            const u32 skip = i % p.pieces * PIECE;
+            if (e.x < p.hubs || e.w <= skip) continue;
+            const u32 length = e.w - skip < PIECE ? e.w - skip : PIECE;
+            mark_rows(p, e.x, (u64)p.row[e.x] + skip, lane ? 0 : length, old, fresh, lane);
+        }
+        return;
+    }
+    u32 rounds = (count + warps * 32 - 1) / (warps * 32);
+    const u32 each = (count + rounds * warps - 1) / (rounds * warps);
+    for (u32 from = warp * each; from < count; from += warps * each) {
+        u32 u = 0, length = 0;
+        u64 begin = 0;
+        if (lane < each && from + lane < count) {
+            const uint4 e = queue[from + lane];
+            u = e.x;
+            begin = p.row[u];
+            length = u < p.hubs ? 0 : e.w;
+        }
+        mark_rows(p, u, begin, length, old, fresh, lane);
+    }
+}
+#endif

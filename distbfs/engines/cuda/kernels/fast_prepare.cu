@@ -1,0 +1,96 @@
+/* Arrays that method `fast` derives from a graph before it searches (fast.cuh).
+ *
+ * variants: OFFSET=u32 | OFFSET=u64
+ */
+#include "base.cuh"
+
+/* first [active + pad], first_id [active + pad] */
+extern "C" __global__ void firsts(const OFFSET *row, const u32 *adj, const u32 *vertices,
+                                  u32 active, u32 *first, u32 *first_id) {
+    for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
+         v += (u64)gridDim.x * blockDim.x) {
+        const u32 u = adj[row[v]];
+        first[v] = u;
+        first_id[v] = vertices[u];
+    }
+}
+
+/* place [active]: id within its block */
+extern "C" __global__ void places(const u32 *vertices, u32 active, u32 block, u16 *place) {
+    for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
+         v += (u64)gridDim.x * blockDim.x)
+        place[v] = vertices[v] % block;
+}
+
+/* column [size]: neighbour `which` (0 is the first), or the first where a row is shorter */
+extern "C" __global__ void columns(const OFFSET *row, const u32 *adj, u32 active, u32 which,
+                                   u32 size, u32 *column) {
+    for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < size;
+         v += (u64)gridDim.x * blockDim.x) {
+        if (v >= active) {
+            column[v] = 0;
+            continue;
+        }
+        const OFFSET at = row[v] + which;
+        column[v] = adj[at < row[v + 1] ? at : row[v]];
+    }
+}
+
+/* The first position of [low, high) in rising values that is not below x. */
+INLINE u64 lower_bound(const u32 *values, u64 low, u64 high, u64 x) {
+    while (low < high) {
+        const u64 mid = low + (high - low) / 2;
+        if (values[mid] < x) low = mid + 1;
+        else high = mid;
+    }
+    return low;
+}
+
+/* segment [(blocks + 1)][runs + 1]; run [runs + 1]: where rising runs of ids begin */
+extern "C" __global__ void segments(const u32 *vertices, const u32 *run, u32 runs, u32 blocks,
+                                    u32 block, u32 *segment) {
+    const u64 all = (u64)(blocks + 1) * (runs + 1);
+    for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < all;
+         i += (u64)gridDim.x * blockDim.x) {
+        const u32 b = i / (runs + 1), c = i % (runs + 1);
+        segment[i] = c == runs ? run[c]
+                               : (u32)lower_bound(vertices, run[c], run[c + 1], (u64)b * block);
+    }
+}
+
+/* weight [words]: edges from hubs to the vertices of each word */
+extern "C" __global__ void weights(const OFFSET *row, const u32 *adj, u32 active, u32 hubs,
+                                   u32 words, u32 *weight) {
+    const u32 lane = threadIdx.x & 31;
+    for (u64 w = (blockIdx.x * (u64)blockDim.x + threadIdx.x) >> 5; w < words;
+         w += ((u64)gridDim.x * blockDim.x) >> 5) {
+        const u64 v = w * 32 + lane;
+        u32 mine = 0;
+        if (v < active) mine = lower_bound(adj, row[v], row[v + 1], hubs) - row[v];
+        const u32 sum = __reduce_add_sync(ALL, mine);
+        if (lane == 0) weight[w] = sum;
+    }
+}
+
+/* split [hubs][ranges + 1]: where each range [ranges + 1] (words) begins in a hub's row */
+extern "C" __global__ void splits(const OFFSET *row, const u32 *adj, u32 hubs, u32 ranges,
+                                  const u32 *range, u32 *split) {
+    const u64 all = (u64)hubs * (ranges + 1);
+    for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < all;
+         i += (u64)gridDim.x * blockDim.x) {
+        const u32 h = i / (ranges + 1), r = i % (ranges + 1);
+        split[i] = lower_bound(adj, row[h], row[h + 1], (u64)range[r] * 32) - row[h];
+    }
+}
+
+/* Pad of columns and of firsts, and sum [0]: squared degrees */
+extern "C" __global__ void squares(const OFFSET *row, u32 active, double *sum) {
+    double mine = 0;
+    for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
+         v += (u64)gridDim.x * blockDim.x) {
+        const double d = (double)(row[v + 1] - row[v]);
+        mine += d * d;
+    }
+    for (int s = 16; s; s >>= 1) mine += __shfl_down_sync(ALL, mine, s);
+    if ((threadIdx.x & 31) == 0) atomicAdd(sum, mine);
+}

@@ -1,0 +1,106 @@
+/* Push by queue: the frontier's edges are shared out evenly (merge path over the edge
+ * counts of the queue), found vertices are claimed by atomicOr and queued with one
+ * atomic add a warp (scan-free frontier, XBFS Section 4.1). */
+#ifndef DISTBFS_FAST_PUSH_CUH
+#define DISTBFS_FAST_PUSH_CUH
+#include "fast.cuh"
+
+/* Where the queue of the next level is made. */
+struct Queue {
+    uint4 *entry;
+    u32 *hub;
+    u64 *size;  /* edges << 32 | vertices */
+    u64 *edges; /* not wrapped */
+    u32 *hubs;
+};
+
+INLINE u64 row_of(const Params &p, const uint4 &e) {
+    return sizeof(OFFSET) == 4 ? (u64)(u32)(e.y + e.z) : (u64)p.row[e.x];
+}
+
+/* Level and parent of a vertex that is pushed; late: 0, or LATE and perhaps WIDE, where
+ * results have been written. */
+INLINE void settle(const Params &p, u32 v, u32 parent, u32 level, u32 late) {
+    p.direct[v] = level;
+    const u32 name = p.parents ? name_of(p, parent) : 0;
+    if (p.parents) p.parent[v] = name;
+    if (!late) return;
+    const u32 at = name_of(p, v);
+    if (late & WIDE) p.level_wide[at] = level;
+    else p.level_out[at] = level;
+    if (p.parents) p.parent_out[at] = name;
+}
+
+/* Each lane claims v for the parent u where `ok`; a whole warp calls it. */
+INLINE void claim(const Params &p, bool ok, u32 v, u32 u, u32 *visited, u32 level,
+                  u32 late, const Queue &q, u32 lane) {
+    const u32 bit = 1u << (v & 31);
+    bool mine = false;
+    OFFSET begin = 0;
+    u32 degree = 0;
+    if (ok && !(visited[v >> 5] & bit)) {
+        begin = p.row[v];
+        degree = (u32)(p.row[v + 1] - begin);
+        mine = !(atomicOr(visited + (v >> 5), bit) & bit);
+    }
+    const u32 who = __ballot_sync(ALL, mine);
+    if (!who) return;
+    const u32 hubs = __ballot_sync(ALL, mine && v < p.hubs);
+    if (!mine) degree = 0;
+    const u32 upto = warp_scan(degree, lane), total = __shfl_sync(ALL, upto, 31);
+    u64 at = 0;
+    u32 hub_at = 0;
+    if (lane == 0) at = atomicAdd(q.size, (u64)total << 32 | __popc(who));
+    if (lane == 1 && hubs) hub_at = atomicAdd(q.hubs, __popc(hubs));
+    if (sizeof(OFFSET) == 8 && lane == 2) atomicAdd(q.edges, (u64)total);
+    at = __shfl_sync(ALL, at, 0);
+    hub_at = __shfl_sync(ALL, hub_at, 1);
+    if (!mine) return;
+    settle(p, v, u, level, late);
+    const u32 before = (u32)(at >> 32) + upto - degree;
+    q.entry[(u32)at + __popc(who & lanes_below(lane))] =
+        make_uint4(v, before, (u32)begin - before, degree);
+    if (v < p.hubs) q.hub[hub_at + __popc(hubs & lanes_below(lane))] = v;
+}
+
+/* One level by `warps` warps of which this is `warp`; edges < 2^32. */
+INLINE void push(const Params &p, const uint4 *queue, u32 count, u32 edges, u32 *visited,
+                 u32 level, u32 late, const Queue &next, u32 warp, u32 warps, u32 lane) {
+    u32 share = ((edges + warps - 1) / warps + 31) & ~31u;
+    if (share > 1024) share = 1024;
+    for (u64 from = (u64)warp * share; from < edges; from += (u64)warps * share) {
+        u32 e = (u32)from;
+        const u32 end = from + share < edges ? e + share : edges;
+        u32 low = 0, high = count; /* the last entry that begins at e or before */
+        while (high - low > 1) {
+            u32 step = (high - low + 31) >> 5, at = low + lane * step;
+            bool before = at < high && queue[at].y <= e;
+            u32 passed = __popc(__ballot_sync(ALL, before));
+            low += (passed - 1) * step;
+            high = low + step < high ? low + step : high;
+        }
+        uint4 entry = make_uint4(0, ALL, 0, 0);
+        if (low + lane < count) entry = queue[low + lane];
+        for (; e < end; e += 32) {
+            u32 passed;
+            while ((passed = __popc(__ballot_sync(ALL, entry.y <= e))) > 1) {
+                low += passed - 1;
+                entry = make_uint4(0, ALL, 0, 0);
+                if (low + lane < count) entry = queue[low + lane];
+            }
+            const u32 me = e + lane;
+            u32 k = 0;
+#pragma unroll
+            for (int s = 16; s; s >>= 1)
+                if (__shfl_sync(ALL, entry.y, k + s) <= me) k += s;
+            uint4 mine;
+            mine.x = __shfl_sync(ALL, entry.x, k);
+            mine.y = __shfl_sync(ALL, entry.y, k);
+            mine.z = __shfl_sync(ALL, entry.z, k);
+            const bool ok = me < end;
+            u32 v = ok ? load_once(p.adj + (row_of(p, mine) + (me - mine.y))) : 0u;
+            claim(p, ok, v, mine.x, visited, level, late, next, lane);
+        }
+    }
+}
+#endif

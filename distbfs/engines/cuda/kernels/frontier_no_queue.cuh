@@ -1,0 +1,40 @@
+/* No frontier queue generation: the push after a pull reads the queue of that pull.
+ *
+ * The queue holds, in order, all vertices that were unvisited before the pull, so those
+ * that it found are among them and the others are passed over.  Vertices of the level
+ * that an asynchronous pull had found a level early are not in the queue and need no
+ * push: the pull of their level saw them from every neighbour still unvisited, which is
+ * therefore visited.
+ * XBFS (Gaihre et al., HPDC 2019), Section 4.1, Observation 2. */
+#ifndef DISTBFS_FRONTIER_NO_QUEUE_CUH
+#define DISTBFS_FRONTIER_NO_QUEUE_CUH
+#include "frontier_scan_free.cuh"
+
+/* Which entries of the input queue a push expands. */
+struct Every {
+    __device__ __forceinline__ bool operator()(uint32_t) const { return true; }
+};
+struct JustFound {
+    const int *status; /* [vertices] */
+    int level;         /* the level before the one that is being found */
+
+    __device__ __forceinline__ bool operator()(uint32_t v) const {
+        return load_status(status + v) == level;
+    }
+};
+
+/* Vertices of this level that the asynchronous pull found a level early are not met as
+ * unvisited by the push: put them into the next queue before it. */
+DEVICE void adopt_early(const Params &p, const State &s) {
+    Slot *slot = &p.control->slots[s.level & 3];
+    const uint32_t *queue = queue_in(p, s);
+    uint32_t *next = queue_out(p, s);
+    const uint32_t first = thread_id() - lane_id();
+    for (uint32_t base = first; base < s.size; base += all_threads()) {
+        const uint32_t at = base + lane_id();
+        const uint32_t v = at < s.size ? queue[at] : NONE;
+        const bool mine = v != NONE && load_status(p.status + v) == s.level;
+        enqueue(mine, v, next, &slot->tail);
+    }
+}
+#endif

@@ -1,0 +1,41 @@
+/* Scan-free frontier queue: one pass, two kinds of atomics.
+ *
+ * A neighbour's status is set by compare-and-swap; who wins puts it into the next
+ * queue at once.  The places of a warp's winners are taken by one atomic addition.
+ * XBFS (Gaihre et al., HPDC 2019), Section 4.1. */
+#ifndef DISTBFS_FRONTIER_SCAN_FREE_CUH
+#define DISTBFS_FRONTIER_SCAN_FREE_CUH
+#include "paper_tally.cuh"
+#include "status.cuh"
+
+/* All lanes of a warp call it; those with `mine` append v.
+ * queue: [>= tail after it]; tail: [1] */
+DEVICE void enqueue(bool mine, uint32_t v, uint32_t *queue, uint32_t *tail) {
+    const uint32_t lanes = __ballot_sync(FULL, mine);
+    if (!lanes) return;
+    uint32_t at = 0;
+    if (lane_id() == 0) at = atomicAdd(tail, (uint32_t)__popc(lanes));
+    at = __shfl_sync(FULL, at, 0);
+    if (mine) queue[at + __popc(lanes & lanes_below())] = v;
+}
+
+/* What a push does with the edge from -> to; all lanes of a warp call it. */
+struct ScanFree {
+    const Params &p;
+    uint32_t *next; /* [vertices] */
+    Slot *slot;
+    int level;
+    Tally &tally;
+
+    __device__ __forceinline__ void operator()(bool edge, uint32_t from, uint32_t to) {
+        const bool won = edge && load_status(p.status + to) == UNVISITED &&
+                         atomicCAS(p.status + to, UNVISITED, level) == UNVISITED;
+        if (won) {
+            if (p.parent) p.parent[to] = from;
+            tally.found++;
+            tally.edges += degree_of(p, to);
+        }
+        enqueue(won, to, next, &slot->tail);
+    }
+};
+#endif

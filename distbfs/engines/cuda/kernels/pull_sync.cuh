@@ -1,0 +1,54 @@
+/* What a pull does with one unvisited vertex, level by level, and how one thread goes
+ * through a row.  XBFS (Gaihre et al., HPDC 2019), Section 2.2. */
+#ifndef DISTBFS_PULL_SYNC_CUH
+#define DISTBFS_PULL_SYNC_CUH
+#include "paper_tally.cuh"
+#include "status.cuh"
+
+struct Synchronous {
+    static constexpr bool ASYNCHRONOUS = false;
+
+    static __device__ __forceinline__ int load(const int *at) { return load_status(at); }
+    /* Look at a neighbour that is not of level - 1. */
+    __device__ __forceinline__ void note(int, uint32_t, int) {}
+    /* A neighbour of `level`, or NONE. */
+    __device__ __forceinline__ uint32_t same_level() const { return NONE; }
+};
+
+/* Write what was learnt of v: `found` is a neighbour of level - 1, or NONE. */
+template <class Rule>
+DEVICE void settle(const Params &p, uint32_t v, uint32_t degree, uint32_t found,
+                   const Rule &rule, int level, Tally &tally) {
+    const bool late = found == NONE;
+    const uint32_t parent = late ? rule.same_level() : found;
+    if (parent == NONE) return;
+    store_status(p.status + v, late ? level + 1 : level);
+    if (p.parent) p.parent[v] = parent;
+    if (late) {
+        tally.early++;
+        tally.early_edges += degree;
+    } else {
+        tally.found++;
+        tally.edges += degree;
+    }
+}
+
+/* One thread looks for a parent of v, up to the first of level - 1. */
+template <class Rule>
+DEVICE void traverse(const Params &p, uint32_t v, int level, Tally &tally) {
+    Rule rule;
+    const uint32_t degree = degree_of(p, v);
+    const uint32_t *row = p.columns + __ldg(p.offsets + v);
+    uint32_t found = NONE, k = 0;
+    while (k < degree && found == NONE) {
+        const uint32_t neighbour = __ldg(row + k++);
+        const int status = Rule::load(p.status + neighbour);
+        if (status == level - 1)
+            found = neighbour;
+        else
+            rule.note(status, neighbour, level);
+    }
+    tally.pulled(degree, k);
+    settle(p, v, degree, found, rule, level, tally);
+}
+#endif

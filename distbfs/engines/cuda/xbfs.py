@@ -1,0 +1,186 @@
+"""The engine for one CUDA device: XBFS as published, and what goes beyond it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.base import LevelRecord, PartSearch, WholeResult
+from distbfs.engines.cuda.fast import FastSearch
+from distbfs.engines.cuda.paper import PaperSearch
+from distbfs.engines.cuda.results import (
+    DeviceResult,
+    DeviceSearch,
+    host_levels,
+    host_parents,
+)
+from distbfs.errors import UsageError
+from distbfs.graph.device_build import from_rows
+from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
+from distbfs.options import SearchOptions, check_choice
+from distbfs.partition.part import Part
+
+METHODS = ("fast", "paper")
+PAPER_ONLY = {"frontier": "auto", "balance": "warp", "asynchronous": True}
+
+
+class XbfsEngine:
+    """Methods: fast (default) and paper (Gaihre et al. 2019)."""
+
+    name = "xbfs"
+    methods = METHODS
+    on_device = True
+
+    def __init__(self, options: SearchOptions) -> None:
+        check_choice("method", options.method or METHODS[0], METHODS)
+        self.method = options.method or METHODS[0]
+        if self.method != "paper":
+            for name, usual in PAPER_ONLY.items():
+                if getattr(options, name) != usual:
+                    raise UsageError(f"{name} is chosen with method 'paper' only")
+        cuda.cupy()
+        self.options = options
+
+    def graph_of(self, part: Part, source: dict[str, Any] | None = None) -> DeviceGraph:
+        """Return a part that is a whole graph as a graph in device memory."""
+        if part.layout.parts != 1 or part.delegate_count:
+            raise UsageError(
+                "engine xbfs searches a graph that is one part without delegates"
+            )
+        return from_rows(
+            part.layout.n,
+            part.nn.offsets,
+            part.nn.columns,
+            part.vertices,
+            part.tuple_degrees,
+            int(part.tuple_degrees.sum()) // 2,
+            0,
+            source or {},
+        )
+
+    def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
+        """Prepare the searches of a graph in device memory."""
+        if graph.n > MAX_VERTICES:
+            raise UsageError(
+                f"engine xbfs searches up to 2^31 vertices, not {graph.n}; use another "
+                "engine"
+            )
+        if self.method == "paper":
+            return PaperDevice(graph, self.options)
+        o = self.options
+        return FastSearch(
+            graph,
+            parents=o.parents,
+            in_ids=not o.internal_ids,
+            direction=o.direction,
+            stepwise=o.stepwise,
+        )
+
+    def whole(self, part: Part) -> XbfsWhole:
+        """Prepare the search of a graph that is one part without delegates."""
+        return XbfsWhole(self.on_graph(self.graph_of(part)))
+
+    def attach(self, part: Part) -> PartSearch:
+        """Refuse: parts of a graph are searched by other engines."""
+        raise UsageError(
+            f"engine xbfs searches whole graphs, not part {part.index} of "
+            f"{part.layout.parts}; use engine openmp for several parts or delegates"
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the engine runs on, for reports."""
+        return {
+            "engine": self.name,
+            "method": self.method,
+            "threads": 1,
+            "strategies": {name: getattr(self.options, name) for name in PAPER_ONLY},
+            **cuda.describe(),
+        }
+
+
+class PaperDevice:
+    """Method ``paper``; results by id are gathered after the search, in its time."""
+
+    def __init__(self, graph: DeviceGraph, options: SearchOptions) -> None:
+        cp = cuda.cupy()
+        self.graph, self.in_ids = graph, not options.internal_ids
+        self._search = PaperSearch(
+            graph,
+            frontier=options.frontier,
+            balance=options.balance,
+            asynchronous=options.asynchronous,
+            direction=options.direction,
+            parents=options.parents,
+            stepwise=options.stepwise,
+        )
+        self._level = self._parent = None
+        with cuda.memory_of("results"):
+            if self.in_ids:
+                self._level = cp.empty(graph.n, dtype=cp.int32)
+            if self.in_ids and options.parents:
+                self._parent = cp.empty(graph.n, dtype=cp.uint32)
+        module = cuda.Module(Path(__file__).parent / "kernels" / "ids.cu", ANY=1)
+        self._to_ids, self._alone = module.kernel("to_ids"), module.kernel("alone")
+        self._events = cp.cuda.Event(), cp.cuda.Event()
+        self._blocks = 8 * cuda.multiprocessors()
+
+    def search(self, root: int, *, records: bool = False) -> DeviceResult:
+        """Search from a vertex id."""
+        n = np.uint32(self.graph.n)
+        none = np.uint64(0)
+        parent_out = none if self._parent is None else self._parent
+        number = int(self.graph.numbers[root])
+        if number == ISOLATED:
+            if self._level is None:
+                raise UsageError(f"vertex {root} has no edges and no internal id")
+            self._alone(self._blocks, 256, n, np.uint32(root), self._level, parent_out)
+            return DeviceResult(self._level, self._parent, 1, 0.0, 1)
+        found = self._search.search(number, records=records)
+        log = [
+            LevelRecord(
+                r["direction"], r["frontier"], r["checks"], r["found"], r["seconds"]
+            )
+            for r in found.records
+        ]
+        if self._level is None:
+            return DeviceResult(
+                found.level, found.parent, found.levels, found.seconds, 1, log
+            )
+        begin, end = self._events
+        begin.record()
+        self._to_ids(
+            self._blocks,
+            256,
+            self.graph.numbers,
+            self.graph.vertices,
+            found.level,
+            none if found.parent is None else found.parent,
+            n,
+            self._level,
+            parent_out,
+        )
+        end.record()
+        end.synchronize()
+        extra = cuda.cupy().cuda.get_elapsed_time(begin, end) * 1e-3
+        return DeviceResult(
+            self._level, self._parent, found.levels, found.seconds + extra, 2, log
+        )
+
+
+class XbfsWhole:
+    """Searches a part that was copied to the device (a ``WholeSearch``)."""
+
+    def __init__(self, search: DeviceSearch) -> None:
+        self._search = search
+
+    def search(self, root: int, *, records: bool = False) -> WholeResult:
+        """Search from a vertex id; results are copied to the host."""
+        found = self._search.search(root, records=records)
+        parent = None
+        if found.parent is not None:
+            parent = host_parents(found.parent).astype(np.int32)
+        level = host_levels(found.level)
+        return WholeResult(level, parent, found.levels, list(found.records))

@@ -1,0 +1,126 @@
+"""Small graphs on the device, built in NumPy by the rules of ``device_graph.py``.
+
+Also what tests and measurements of searches by vertex number have in common.
+"""
+
+import numpy as np
+from graphs import Tuples, grid, kronecker, random_tuples
+
+from distbfs.device import cuda
+from distbfs.graph.device_graph import (
+    COLUMN_PAD,
+    ISOLATED,
+    DeviceGraph,
+    degree_class,
+)
+
+
+class HostGraph:
+    """The rows of a source by number, and its DeviceGraph."""
+
+    def __init__(self, source, wide=False):
+        self.source = source
+        degrees = source.degrees
+        order = np.argsort(-degree_class(degrees), kind="stable")
+        self.active = int((degrees > 0).sum())
+        self.vertices = order[: self.active]
+        numbers = np.full(source.n, ISOLATED, np.uint32)
+        numbers[self.vertices] = np.arange(self.active, dtype=np.uint32)
+        self.numbers = numbers
+        rows, columns = source.matrix.nonzero()
+        rows, columns = (numbers[x].astype(np.int64) for x in (rows, columns))
+        self.keys = np.sort(rows * self.active + columns)
+        self.m = len(self.keys)
+        if self.m:
+            self.columns = self.keys % self.active
+            self.rows = self.keys // self.active
+        else:
+            self.columns = self.rows = np.zeros(0, np.int64)
+        self.degrees = degrees[self.vertices]
+        self.offsets = np.concatenate([[0], np.cumsum(self.degrees)])
+        self.graph = self._upload(wide)
+        self._levels = {}
+
+    def _upload(self, wide):
+        cp = cuda.cupy()
+        columns = np.zeros(self.m + COLUMN_PAD, np.uint32)
+        columns[: self.m] = self.columns
+        at_least = [self.active, *((self.degrees >= k).sum() for k in range(1, 18))]
+        source = self.source
+        return DeviceGraph(
+            n=source.n,
+            active=self.active,
+            m=self.m,
+            tuples=source.tuples,
+            loops=int((source.u == source.v).sum()),
+            at_least=np.array(at_least, dtype=np.int64),
+            offsets=cp.asarray(self.offsets.astype(np.uint64 if wide else np.uint32)),
+            columns=cp.asarray(columns),
+            vertices=cp.asarray(self.vertices.astype(np.uint32)),
+            numbers=cp.asarray(self.numbers),
+            tuple_degrees=cp.asarray(source.ends.astype(np.uint32)),
+            source=source.describe(),
+            seconds={},
+        )
+
+    def levels(self, root):
+        """Levels from a number, by number, from scipy; kept."""
+        if root not in self._levels:
+            distances = self.source.distances(int(self.vertices[root]))
+            self._levels[root] = distances[self.vertices]
+        return self._levels[root]
+
+    def check(self, root, found):
+        """Assert that the levels are right and that the parents make a tree."""
+        wanted = self.levels(root)
+        level = found.level.get()
+        assert level.dtype == np.int32
+        np.testing.assert_array_equal(level, wanted)
+        assert found.levels == wanted.max() + 1
+        assert found.seconds > 0
+        if found.parent is None:
+            return
+        parent = found.parent.get()
+        assert parent.dtype == np.uint32
+        assert parent[root] == root
+        assert (parent[wanted < 0] == ISOLATED).all()
+        child = np.flatnonzero(wanted > 0)
+        above = parent[child].astype(np.int64)
+        assert (above < self.active).all()
+        np.testing.assert_array_equal(wanted[above], wanted[child] - 1)
+        wanted_keys = above * self.active + child
+        at = np.searchsorted(self.keys, wanted_keys)
+        assert (self.keys[np.minimum(at, self.m - 1)] == wanted_keys).all()
+
+
+def hubs(count, leaves, seed=5):
+    """A root, hubs beside it that share most of their leaves, and a tail."""
+    rng = np.random.default_rng(seed)
+    first = 1 + count
+    most = first + leaves + leaves // 2
+    n = most + 20
+    u = [np.zeros(count, np.int64)]
+    v = [np.arange(1, first)]
+    for hub in range(1, first):
+        u.append(np.full(leaves, hub))
+        v.append(first + rng.permutation(leaves + leaves // 2)[:leaves])
+    last = np.arange(most - 1, n - 1)
+    return Tuples(n, np.concatenate([*u, last]), np.concatenate([*v, last + 1]))
+
+
+def small():
+    """Return small sources by name: each shape that a strategy may trip over."""
+    tree = Tuples(127, [(k - 1) // 2 for k in range(1, 127)], range(1, 127))
+    halves = [*range(40), *range(50, 149)], [*range(1, 41), *range(51, 150)]
+    return {
+        "one-edge": Tuples(4, [1, 1], [3, 3]),
+        "path": Tuples(97, range(96), range(1, 97)),
+        "star": Tuples(400, [0] * 399, range(1, 400)),
+        "wide-star": Tuples(5003, [7] * 5003, range(5003)),
+        "grid": grid(17),
+        "tree": tree,
+        "random": random_tuples(1500, 4000, 11),
+        "disconnected": Tuples(160, *halves),
+        "hubs": hubs(3, 2500),
+        "kronecker": kronecker(11),
+    }
