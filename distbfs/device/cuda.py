@@ -243,45 +243,117 @@ class Launch:
             count,
         )
         self._parameters = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
-        self._events = [ctypes.c_void_p(), ctypes.c_void_p()]
-        for event in self._events:
-            check(driver().cuEventCreate(ctypes.byref(event), 0), "an event")
-        self._launch = driver().cuLaunchKernelEx
-        self._record = driver().cuEventRecord
-        self._call = (
+        self._graph: TimedGraph | None = None
+
+    def __call__(self, stream: int = 0) -> None:
+        """Launch on a stream, by default the legacy one."""
+        self._config.stream = stream or None
+        code = driver().cuLaunchKernelEx(
             ctypes.byref(self._config),
-            ctypes.c_void_p(kernel.function.ptr),
+            ctypes.c_void_p(self.kernel.function.ptr),
             self._parameters,
             None,
         )
-        self._begin = (self._events[0], None)
-        self._end = (self._events[1], None)
-
-    def __call__(self) -> None:
-        """Launch on the legacy default stream."""
-        check(self._launch(*self._call), f"launch of {self.kernel.name}")
+        check(code, f"launch of {self.kernel.name}")
 
     def timed(self, before: Sequence[tuple[Any, int]] = ()) -> float:
         """Launch, wait, and return the seconds between events around the kernel.
 
-        before: arrays of 4-byte items that are first filled with a value, in that time
+        before: arrays of 4-byte items that are first filled with a value, in that
+            time; the same ones at every call
+
+        Events and kernel are one graph, so that no gap of the host lies between them.
         """
-        self._record(*self._begin)
+        if self._graph is None:
+            self._graph = TimedGraph(self, before)
+        return self._graph.run(self._parameters)
+
+
+class NodeParameters(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS."""
+
+    _fields_ = (
+        ("function", ctypes.c_void_p),
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("parameters", ctypes.c_void_p),
+        ("extra", ctypes.c_void_p),
+        ("kernel", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+    )
+
+
+class TimedGraph:
+    """An event, fills, a kernel and an event as one CUDA graph."""
+
+    def __init__(self, launch: Launch, before: Sequence[tuple[Any, int]]) -> None:
+        self._held = [array for array, _ in before]
+        self._name = launch.kernel.name
+        self._events = [ctypes.c_void_p(), ctypes.c_void_p()]
+        stream, graph = ctypes.c_void_p(), ctypes.c_void_p()
+        self._exec, self._node = ctypes.c_void_p(), ctypes.c_void_p()
+        for event in self._events:
+            self._call("cuEventCreate", ctypes.byref(event), 0)
+        self._call("cuStreamCreate", ctypes.byref(stream), 1)
+        self._call("cuStreamBeginCapture_v2", stream, 1)
+        self._call("cuEventRecordWithFlags", self._events[0], stream, 1)
         for array, value in before:
-            code = driver().cuMemsetD32Async(
+            self._call(
+                "cuMemsetD32Async",
                 ctypes.c_uint64(array.data.ptr),
                 ctypes.c_uint32(value & 0xFFFFFFFF),
                 ctypes.c_size_t(array.size),
-                None,
+                stream,
             )
-            check(code, "filling memory")
-        code = self._launch(*self._call)
-        self._record(*self._end)
-        check(code, f"launch of {self.kernel.name}")
-        check(driver().cuEventSynchronize(self._events[1]), self.kernel.name)
-        milliseconds = ctypes.c_float()
-        code = driver().cuEventElapsedTime(
-            ctypes.byref(milliseconds), self._events[0], self._events[1]
+        launch(stream.value or 0)
+        self._call("cuEventRecordWithFlags", self._events[1], stream, 1)
+        self._call("cuStreamEndCapture", stream, ctypes.byref(graph))
+        self._call(
+            "cuGraphInstantiateWithFlags",
+            ctypes.byref(self._exec),
+            graph,
+            ctypes.c_uint64(0),
         )
-        check(code, f"time of {self.kernel.name}")
-        return milliseconds.value * 1e-3
+        self._node = self._kernel_node(graph)
+        self._params = NodeParameters()
+        self._call(
+            "cuGraphKernelNodeGetParams_v2", self._node, ctypes.byref(self._params)
+        )
+        self._call("cuStreamDestroy_v2", stream)
+        self._graph = graph
+        self._milliseconds = ctypes.c_float()
+        library = driver()
+        self._set = library.cuGraphExecKernelNodeSetParams_v2
+        self._launch = library.cuGraphLaunch
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        check(getattr(driver(), name)(*arguments), f"{name} for {self._name}")
+
+    def _kernel_node(self, graph: ctypes.c_void_p) -> ctypes.c_void_p:
+        count = ctypes.c_size_t()
+        self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
+        nodes = (ctypes.c_void_p * count.value)()
+        self._call("cuGraphGetNodes", graph, nodes, ctypes.byref(count))
+        for node in nodes:
+            kind = ctypes.c_int()
+            found = ctypes.c_void_p(node)
+            self._call("cuGraphNodeGetType", found, ctypes.byref(kind))
+            if kind.value == 0:
+                return found
+        raise ResourceError(f"CUDA: the graph of {self._name} has no kernel")
+
+    def run(self, parameters: Any) -> float:
+        """Run with the arguments as they are now; return seconds between the events."""
+        self._params.parameters = ctypes.addressof(parameters)
+        code = self._set(self._exec, self._node, ctypes.byref(self._params))
+        check(code, f"arguments of {self._name}")
+        check(self._launch(self._exec, None), f"launch of {self._name}")
+        self._call("cuEventSynchronize", self._events[1])
+        self._call(
+            "cuEventElapsedTime",
+            ctypes.byref(self._milliseconds),
+            self._events[0],
+            self._events[1],
+        )
+        return float(self._milliseconds.value) * 1e-3

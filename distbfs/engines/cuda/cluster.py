@@ -1,4 +1,4 @@
-"""Searches of graphs whose frontiers stay small, by one cluster (kernels/cluster.cu)."""
+"""Searches by one cluster, for graphs whose frontiers stay small (cluster.cu)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ClusterSearch:
         inbox = 2 * members * ROOM * MESSAGE_BYTES
         words = graph.active // members // 32 + 2
         inside = inbox + 4 * words <= cuda.shared_limit() - STATIC_BYTES
-        self._visited = None
+        self._visited: Any = None
         if not inside:
             self._visited = cp.zeros(graph.active // 32 + 1, dtype=cp.uint32)
         self.params = ClusterParams(
@@ -93,13 +93,15 @@ class ClusterSearch:
         )
 
     def search(self, root: int) -> tuple[int, float, bool]:
-        """Search from an id; returns (largest level, seconds, whether it came to an end).
+        """Search from an id; returns (largest level, seconds, whether it has ended).
 
         It does not where a frontier was too large.
         """
         self.params.root = root
         cleared = [self._level, self._parent, self._visited]
-        fills = [(a, v) for a, v in zip(cleared, (-1, -1, 0), strict=True) if a is not None]
+        fills = [
+            (a, v) for a, v in zip(cleared, (-1, -1, 0), strict=True) if a is not None
+        ]
         seconds = self._launch.timed(before=fills)
         levels, full, *_ = self._state.get().tolist()
         return levels, seconds, not full

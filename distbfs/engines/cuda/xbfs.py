@@ -10,7 +10,8 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.engines.base import LevelRecord, PartSearch, WholeResult
 from distbfs.engines.cuda.fast import FastSearch
-from distbfs.engines.cuda.paper import PaperSearch
+from distbfs.engines.cuda.memory import LISTS, search_bytes
+from distbfs.engines.cuda.paper import ALLOWED, BALANCES, FRONTIERS, PaperSearch
 from distbfs.engines.cuda.results import (
     DeviceResult,
     DeviceSearch,
@@ -18,13 +19,40 @@ from distbfs.engines.cuda.results import (
     host_parents,
 )
 from distbfs.errors import UsageError
+from distbfs.generate.hashing import Permutation
 from distbfs.graph.device_build import from_rows
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.part import Part
 
 METHODS = ("fast", "paper")
-PAPER_ONLY = {"frontier": "auto", "balance": "warp", "asynchronous": True}
+PAPER_ONLY = ("frontier", "balance", "asynchronous")
+PARTS_ONLY = ("exchange", "mask_reduce", "local_all2all", "uniquify", "dd", "dn", "nd")
+
+
+def check_options(options: SearchOptions, method: str) -> None:
+    """Raise UsageError for options that contradict each other or the engine."""
+    usual = SearchOptions()
+
+    def given(names: tuple[str, ...]) -> str:
+        changed = (x for x in names if getattr(options, x) != getattr(usual, x))
+        return next(changed, "")
+
+    check_choice("method", method, METHODS)
+    if name := given(PARTS_ONLY):
+        raise UsageError(f"{name} is for searches of parts; engine xbfs has none")
+    if method != "paper":
+        if name := given(PAPER_ONLY):
+            raise UsageError(f"{name} is chosen with method 'paper' only")
+        return
+    check_choice("frontier", options.frontier, FRONTIERS)
+    check_choice("balance", options.balance, BALANCES)
+    allowed = ALLOWED[options.direction]
+    if options.frontier not in allowed:
+        raise UsageError(
+            f"frontier is '{options.frontier}' with direction '{options.direction}'; "
+            f"allowed: {', '.join(allowed)}"
+        )
 
 
 class XbfsEngine:
@@ -35,26 +63,33 @@ class XbfsEngine:
     on_device = True
 
     def __init__(self, options: SearchOptions) -> None:
-        check_choice("method", options.method or METHODS[0], METHODS)
         self.method = options.method or METHODS[0]
-        if self.method != "paper":
-            for name, usual in PAPER_ONLY.items():
-                if getattr(options, name) != usual:
-                    raise UsageError(f"{name} is chosen with method 'paper' only")
+        check_options(options, self.method)
         cuda.cupy()
         self.options = options
 
-    def graph_of(self, part: Part, source: dict[str, Any] | None = None) -> DeviceGraph:
-        """Return a part that is a whole graph as a graph in device memory."""
+    def graph_of(
+        self,
+        part: Part,
+        source: dict[str, Any] | None = None,
+        permutation: Permutation | None = None,
+    ) -> DeviceGraph:
+        """Return a part that is a whole graph as a graph in device memory.
+
+        permutation: what took input ids to the part's; ids of the graph are the input's
+        """
         if part.layout.parts != 1 or part.delegate_count:
             raise UsageError(
                 "engine xbfs searches a graph that is one part without delegates"
             )
+        vertices = part.vertices
+        if permutation is not None:
+            vertices = permutation.inverse(vertices.astype(np.int64))
         return from_rows(
             part.layout.n,
             part.nn.offsets,
             part.nn.columns,
-            part.vertices,
+            vertices,
             part.tuple_degrees,
             int(part.tuple_degrees.sum()) // 2,
             0,
@@ -68,9 +103,20 @@ class XbfsEngine:
                 f"engine xbfs searches up to 2^31 vertices, not {graph.n}; use another "
                 "engine"
             )
+        o = self.options
+        need = search_bytes(
+            graph.n,
+            graph.active,
+            graph.m,
+            method=self.method,
+            parents=o.parents,
+            in_ids=not o.internal_ids,
+            listed=int(graph.at_least[2 : 2 + LISTS].sum()),
+            multiprocessors=cuda.multiprocessors(),
+        )
+        cuda.require(need, f"a search by method {self.method} of {graph.n} vertices")
         if self.method == "paper":
             return PaperDevice(graph, self.options)
-        o = self.options
         return FastSearch(
             graph,
             parents=o.parents,
@@ -81,6 +127,8 @@ class XbfsEngine:
 
     def whole(self, part: Part) -> XbfsWhole:
         """Prepare the search of a graph that is one part without delegates."""
+        if self.options.internal_ids:
+            raise UsageError("internal_ids is for searches of a graph on the device")
         return XbfsWhole(self.on_graph(self.graph_of(part)))
 
     def attach(self, part: Part) -> PartSearch:
@@ -129,45 +177,42 @@ class PaperDevice:
 
     def search(self, root: int, *, records: bool = False) -> DeviceResult:
         """Search from a vertex id."""
-        n = np.uint32(self.graph.n)
-        none = np.uint64(0)
-        parent_out = none if self._parent is None else self._parent
+        n, null = np.uint32(self.graph.n), np.uint64(0)
+        out = [null if x is None else x for x in (self._level, self._parent)]
         number = int(self.graph.numbers[root])
         if number == ISOLATED:
             if self._level is None:
-                raise UsageError(f"vertex {root} has no edges and no internal id")
-            self._alone(self._blocks, 256, n, np.uint32(root), self._level, parent_out)
-            return DeviceResult(self._level, self._parent, 1, 0.0, 1)
+                raise UsageError(f"vertex {root} has no edges and no number")
+            seconds = self._timed(self._alone, n, np.uint32(root), *out)
+            alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
+            return DeviceResult(self._level, self._parent, 1, seconds, 1, alone)
         found = self._search.search(number, records=records)
         log = [
             LevelRecord(
-                r["direction"], r["frontier"], r["checks"], r["found"], r["seconds"]
+                r["direction"],
+                r["frontier"],
+                r["checks"],
+                r["found"] + r["found_early"],
+                r["seconds"],
             )
             for r in found.records
         ]
+        level, parent, levels = found.level, found.parent, found.levels
         if self._level is None:
-            return DeviceResult(
-                found.level, found.parent, found.levels, found.seconds, 1, log
-            )
+            return DeviceResult(level, parent, levels, found.seconds, 1, log)
+        maps = (self.graph.numbers, self.graph.vertices)
+        given = (level, null if parent is None else parent)
+        seconds = found.seconds + self._timed(self._to_ids, *maps, *given, n, *out)
+        return DeviceResult(self._level, self._parent, levels, seconds, 2, log)
+
+    def _timed(self, kernel: cuda.Kernel, *arguments: Any) -> float:
+        """Launch a kernel on all of the device; return its seconds."""
         begin, end = self._events
         begin.record()
-        self._to_ids(
-            self._blocks,
-            256,
-            self.graph.numbers,
-            self.graph.vertices,
-            found.level,
-            none if found.parent is None else found.parent,
-            n,
-            self._level,
-            parent_out,
-        )
+        kernel(self._blocks, 256, *arguments)
         end.record()
         end.synchronize()
-        extra = cuda.cupy().cuda.get_elapsed_time(begin, end) * 1e-3
-        return DeviceResult(
-            self._level, self._parent, found.levels, found.seconds + extra, 2, log
-        )
+        return float(cuda.cupy().cuda.get_elapsed_time(begin, end)) * 1e-3
 
 
 class XbfsWhole:

@@ -56,8 +56,11 @@ struct Barrier {
 };
 
 /* All blocks meet; returns the sum of `value` over all threads of the grid.  `turn`
- * counts the meetings of this launch.  All threads of a block must call it. */
-INLINE u64 grid_sum(Barrier *b, u32 &turn, u32 value) {
+ * counts the meetings of this launch.  All threads of a block must call it.
+ * Then `words` (at most 32) of `news` are in the shared `into`: one warp of a block reads
+ * them, as 4,000 warps that ask L2 for one line would wait for each other. */
+INLINE u64 grid_sum(Barrier *b, u32 &turn, u32 value, const u64 *news = 0, u32 words = 0,
+                    u64 *into = 0) {
     __shared__ u32 part[32];
     __shared__ u64 total;
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -79,6 +82,8 @@ INLINE u64 grid_sum(Barrier *b, u32 &turn, u32 value) {
             total = seen >> 16;
             if (blockIdx.x == 0) b->slot[((turn + 3) & 3) * 16] = 0;
         }
+        __syncwarp();
+        if (lane < words) into[lane] = __ldcg(news + lane);
     }
     turn++;
     __syncthreads();

@@ -17,8 +17,9 @@
 #define TILE_WORDS 8  /* at most: bitmap words that a warp pulls at a time */
 #define WAIT 160      /* vertices of a warp that wait for their rows */
 #define HALF 64       /* vertices of a warp whose rows are not read to the end */
-#define TAIL_ROOM 64  /* vertices of a warp that are kept for the tail */
 #define CLASSES 160   /* degree classes, at most */
+#define FEW 128       /* one in so many is left: pulls go by words */
+#define MOST_TAILS 6  /* such pulls before pushes are tried again */
 #define SMALL 2048    /* edges of a frontier that one block pushes alone */
 
 /* Words of shared memory of a warp in a pull. */
@@ -31,9 +32,9 @@
 #define LATE 1        /* results have been written: later ones go there too */
 #define WIDE 2        /* as int */
 
-enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, TAIL, GATHER, FLUSH, RESULTS,
+enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, PULL_WORDS, GATHER, FLUSH, RESULTS,
             WIDEN };
-enum Phase { PUSHING, PULLING, TAILING, GATHERING, FINISHING, DONE };
+enum Phase { PUSHING, PULLING, GATHERING, FINISHING, DONE };
 
 /* What one launch leaves for the next when a search goes level by level. */
 struct State {
@@ -44,15 +45,28 @@ struct State {
     u32 left, late;  /* unvisited vertices before the last pull; LATE, WIDE */
     u32 dirty;       /* the bitmaps are not as a search begins with them */
     u32 step;        /* what the last level was found by */
+    u32 tails, pad;  /* pulls by words so far */
+};
+
+/* What a launch knows between two steps.  It waits in shared memory while a step runs,
+ * so that the step has the registers. */
+struct Run {
+    State s;
+    u32 turn, used, traced, budget, alone; /* alone: the other blocks have gone */
+};
+
+/* A queue that is made by all blocks. */
+struct Mail {
+    u64 size;  /* edges << 32 | vertices */
+    u64 edges; /* not wrapped */
+    u64 hubs;
+    u64 pad[13];
 };
 
 struct Control {
     Barrier barrier;
-    u64 queue[3 * 16]; /* edges << 32 | vertices of the queue that is made */
-    u64 hubs[3 * 16];
-    u64 edges[3 * 16];
-    u32 overflow[32]; /* by snapshot: whether a list for the tail was too short */
-    u64 block[16];    /* what one block found alone */
+    Mail mail[3]; /* in turn; each use clears the next */
+    Run run;          /* what block 0 came to alone */
 };
 
 struct Params {
@@ -69,16 +83,11 @@ struct Params {
     const u32 *range;         /* [ranges + 1], in words */
     u32 *snapshot;            /* [SNAPSHOTS][stride] */
     u32 *by_first;            /* [words]: the parent is the first neighbour */
-    u32 *parent;              /* [active], as name_of; by id not set where by_first */
+    u32 *next_snapshot, *next_by_first; /* of the next search: left clean */
+    u32 *parent;              /* [active], number; by id not set where by_first */
     u32 *direct;              /* [active], level where pushed */
     uint4 *queue[2];          /* [active + 1]: vertex, edges before it, row, degree */
     u32 *hub_queue[2];        /* [hubs] */
-    u32 *tail;                /* [warps of the grid][TAIL_ROOM] */
-    u32 *tail_parent;         /* [warps of the grid][TAIL_ROOM], of found ones */
-    u32 *queue_parent;        /* [warps of the grid][TAIL_ROOM], of the tail's queue */
-    u32 *tail_count;          /* [warps of the grid]: listed, not yet found */
-    u32 *tail_found;          /* [warps of the grid]: found by the last pass */
-    u32 *late_bits;           /* [words]: found from the lists */
     u8 *level_out;            /* [n or active], 255: unreached */
     int *level_wide;          /* [n or active], instead where levels pass 254 */
     u32 *parent_out;          /* [n or active] */

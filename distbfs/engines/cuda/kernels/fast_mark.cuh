@@ -16,7 +16,6 @@ INLINE void mark_rows(const Params &p, u32 u, u64 begin, u32 length, const u32 *
                       u32 *fresh, u32 lane) {
     const u32 upto = warp_scan(length, lane), total = __shfl_sync(ALL, upto, 31);
     const u32 before = upto - length;
-    if (length && p.parents) u = name_of(p, u);
     for (u32 e = 0; e < total; e += 128) {
         u32 v[4], from[4], seen[4];
         bool ok[4];
@@ -76,7 +75,7 @@ INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, con
         const u32 start = __shfl_sync(ALL, scanned - sum, warp) + upto - length;
         before[threadIdx.x] = start;
         shift[threadIdx.x] = begin - start;
-        who[threadIdx.x] = length ? name_of(p, u) : 0;
+        who[threadIdx.x] = u;
         if (threadIdx.x == 0) before[1024] = ALL;
         __syncthreads();
         const u32 count = hubs - h0 < 1024 ? hubs - h0 : 1024;
@@ -124,28 +123,23 @@ INLINE void mark(const Params &p, const uint4 *queue, u32 count, const u32 *hub,
     for (u32 r = blockIdx.x; r < p.ranges; r += gridDim.x)
         mark_range(p, hub, hubs, r, old, fresh, room, lane, threadIdx.x >> 5);
     if (count == hubs) return;
-    if ((u64)count * p.pieces <= 16ull * warps) {
-        for (u32 i = warp; i < count * p.pieces; i += warps) {
-            const uint4 e = queue[i / p.pieces];
-            const u32 skip = i % p.pieces * PIECE;
-            if (e.x < p.hubs || e.w <= skip) continue;
-            const u32 length = e.w - skip < PIECE ? e.w - skip : PIECE;
-            mark_rows(p, e.x, (u64)p.row[e.x] + skip, lane ? 0 : length, old, fresh, lane);
-        }
-        return;
-    }
-    u32 rounds = (count + warps * 32 - 1) / (warps * 32);
-    const u32 each = (count + rounds * warps - 1) / (rounds * warps);
-    for (u32 from = warp * each; from < count; from += warps * each) {
+    /* few rows are taken in pieces, many by the lane */
+    const bool pieces = (u64)count * p.pieces <= 16ull * warps;
+    const u32 all = pieces ? count * p.pieces : count;
+    const u32 rounds = (count + warps * 32 - 1) / (warps * 32);
+    const u32 each = pieces ? 1 : (count + rounds * warps - 1) / (rounds * warps);
+    for (u32 from = warp * each; from < all; from += warps * each) {
         u32 u = 0, length = 0;
         u64 begin = 0;
-        if (lane < each && from + lane < count) {
-            const uint4 e = queue[from + lane];
+        if (lane < each && from + lane < all) {
+            const u32 i = from + lane, skip = pieces ? i % p.pieces * PIECE : 0;
+            const uint4 e = queue[pieces ? i / p.pieces : i];
             u = e.x;
-            begin = p.row[u];
-            length = u < p.hubs ? 0 : e.w;
+            begin = (u64)p.row[u] + skip;
+            length = u < p.hubs || e.w <= skip ? 0 : e.w - skip;
+            if (pieces && length > PIECE) length = PIECE;
         }
-        mark_rows(p, u, begin, length, old, fresh, lane);
+        if (__any_sync(ALL, length)) mark_rows(p, u, begin, length, old, fresh, lane);
     }
 }
 #endif

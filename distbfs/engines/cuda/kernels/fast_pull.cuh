@@ -6,8 +6,7 @@
  * worked on), then second to eighth neighbours from columns while many are left; else
  * the unvisited ones are first gathered.  Vertices that need their row wait in a queue
  * of the warp until 32 are together, so that all lanes work; rows are read 16 bytes at
- * a time, long rests by the whole warp.  Vertices whose rows are exhausted are listed
- * for the tail.
+ * a time, long rests by the whole warp.
  */
 #ifndef DISTBFS_FAST_PULL_CUH
 #define DISTBFS_FAST_PULL_CUH
@@ -32,24 +31,13 @@ struct Puller {
     u32 *wait;    /* [WAIT] vertices */
     u8 *skip;     /* [WAIT] how many of their neighbours have been tested */
     u32 *half;    /* [HALF][2] vertex, edges that are left */
-    u32 *listed;  /* [TAIL_ROOM] of this warp, in global memory */
-    u32 waiting, halves, kept, lane, checks;
+    u32 waiting, halves, lane, checks;
 };
 
 /* Found vertices set their bit; the word is this warp's, but written already. */
 INLINE void found(const Puller &w, u32 v, u32 parent) {
-    if (w.p.parents) w.p.parent[v] = name_of(w.p, parent);
+    if (w.p.parents) w.p.parent[v] = parent;
     red_or(w.fresh + (v >> 5), 1u << (v & 31));
-}
-
-/* Vertices that no visited vertex is next to; all lanes call it.  One list too long is
- * enough to have none: counting stops there. */
-INLINE void keep(Puller &w, bool mine, u32 v) {
-    if (w.kept > TAIL_ROOM) return;
-    const u32 who = __ballot_sync(ALL, mine);
-    const u32 at = w.kept + __popc(who & lanes_below(w.lane));
-    if (mine && at < TAIL_ROOM) w.listed[at] = v;
-    w.kept += __popc(who);
 }
 
 /* A step for 32 waiting vertices: FRESH ones have not read their row yet. */
@@ -94,7 +82,6 @@ template <bool FRESH, int VECTORS> INLINE u32 step(Puller &w) {
             found(w, v, parent);
             hits = 1;
             at = end;
-            v = NONE;
         }
     }
     const bool more = at < end;
@@ -106,7 +93,6 @@ template <bool FRESH, int VECTORS> INLINE u32 step(Puller &w) {
         h[1] = (u32)(end - at);
     }
     w.halves += __popc(again);
-    bool exhausted = mine && !more && v != NONE;
     for (u32 todo = __ballot_sync(ALL, longer); todo; todo &= todo - 1) {
         const u32 one = __ffs(todo) - 1, who = __shfl_sync(ALL, v, one);
         OFFSET r = __shfl_sync(ALL, at, one);
@@ -121,22 +107,20 @@ template <bool FRESH, int VECTORS> INLINE u32 step(Puller &w) {
             winner = __ballot_sync(ALL, hx || hy);
             if (winner && w.lane == __ffs(winner) - 1) found(w, who, hx ? x : y), hits++;
         }
-        if (!winner && w.lane == one) exhausted = true;
     }
-    keep(w, exhausted, v);
     __syncwarp();
     return hits;
 }
 
-/* Work off the queues until fewer than a warp's worth waits. */
+/* Work off the queues until fewer than a warp's worth waits, or nothing. */
 INLINE u32 drain(Puller &w, bool all) {
     u32 hits = 0;
-    while (w.waiting >= 32 || (all && w.waiting)) {
-        hits += step<true, 1>(w);
-        while (w.halves >= 32) hits += step<false, 2>(w);
+#pragma unroll 1
+    while (true) {
+        if (w.halves >= 32 || (all && w.halves && !w.waiting)) hits += step<false, 2>(w);
+        else if (w.waiting >= 32 || (all && w.waiting)) hits += step<true, 1>(w);
+        else return hits;
     }
-    while (all && w.halves) hits += step<false, 2>(w);
-    return hits;
 }
 
 /* Lanes with `mask` queue up to four vertices v … v + 3 that have tested `skip`
@@ -157,91 +141,78 @@ INLINE u32 below(u32 v, u32 limit) {
     return v + 4 <= limit ? 15u : v >= limit ? 0u : (1u << (limit - v)) - 1;
 }
 
-/* A tile where many are unvisited.  old: the word of each lane; first: staged. */
-INLINE u32 dense_tile(Puller &w, u32 word0, u32 words, u32 old, const u32 *first) {
+/* 128 vertices of a tile where many are unvisited: words i … i + 3 of the tile at word0.
+ * old: the word of each lane; first: staged. */
+INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
     const Params &p = w.p;
-    const u32 part = (w.lane & 7) * 4;
-    u32 left = 0;
+    const u32 part = (w.lane & 7) * 4, word = word0 + i + (w.lane >> 3), v = word * 32 + part;
+    const u32 seen = __shfl_sync(ALL, old, i + (w.lane >> 3)), open = ~seen >> part & 15;
+    if (!__any_sync(ALL, open)) {
+        if (part == 0) w.fresh[word] = seen;
+        return 0;
+    }
+    const uint4 f4 = *(const uint4 *)(first + i * 32 + w.lane * 4);
+    u32 f[4] = {f4.x, f4.y, f4.z, f4.w}, hit = 0;
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        if (open >> j & 1) hit |= (u32)w.visited(f[j]) << j;
+    if (COUNT) w.checks += __popc(open);
+    const u32 by_first = hit;
+    u32 miss = open & ~hit & below(v, p.several), skip = 1;
+    u32 count = __reduce_add_sync(ALL, __popc(miss));
 #pragma unroll 1
-    for (u32 i = 0; i < words; i += 4) {
-        const u32 word = word0 + i + (w.lane >> 3), v = word * 32 + part;
-        const u32 seen = __shfl_sync(ALL, old, i + (w.lane >> 3));
-        const u32 open = ~seen >> part & 15;
-        if (!__any_sync(ALL, open)) {
-            if (part == 0) w.fresh[word] = seen;
-            continue;
-        }
-        const uint4 f4 = *(const uint4 *)(first + i * 32 + w.lane * 4);
-        u32 f[4] = {f4.x, f4.y, f4.z, f4.w}, hit = 0;
+    while (skip <= COLUMNS && count >= 32) {
+        if (miss) {
+            const uint4 g4 = load_once4(p.column[skip - 1] + v);
+            const u32 g[4] = {g4.x, g4.y, g4.z, g4.w};
 #pragma unroll
-        for (int j = 0; j < 4; j++)
-            if (open >> j & 1) hit |= (u32)w.visited(f[j]) << j;
-        if (COUNT) w.checks += __popc(open);
-        const u32 by_first = hit;
-        u32 miss = open & ~hit & below(v, p.several), skip = 1;
-        u32 count = __reduce_add_sync(ALL, __popc(miss));
-#pragma unroll 1
-        while (skip <= COLUMNS && count >= 32) {
-            if (miss) {
-                const uint4 g4 = load_once4(p.column[skip - 1] + v);
-                const u32 g[4] = {g4.x, g4.y, g4.z, g4.w};
+            for (int j = 0; j < 4; j++)
+                if (miss >> j & 1 && w.visited(g[j])) hit |= 1u << j, f[j] = g[j];
+            if (COUNT) w.checks += __popc(miss);
+        }
+        miss &= ~hit & below(v, p.listed[skip]);
+        skip++;
+        count = __reduce_add_sync(ALL, __popc(miss));
+    }
+    if (p.parents) {
+        const u32 stored = IN_IDS ? hit & ~by_first : hit;
+        if (!IN_IDS && open == 15) {
+            *(uint4 *)(p.parent + v) =
+                make_uint4(hit & 1 ? f[0] : NONE, hit & 2 ? f[1] : NONE, hit & 4 ? f[2] : NONE,
+                           hit & 8 ? f[3] : NONE);
+        } else {
 #pragma unroll
-                for (int j = 0; j < 4; j++)
-                    if (miss >> j & 1 && w.visited(g[j])) hit |= 1u << j, f[j] = g[j];
-                if (COUNT) w.checks += __popc(miss);
-            }
-            miss &= ~hit & below(v, p.listed[skip]);
-            skip++;
-            count = __reduce_add_sync(ALL, __popc(miss));
-        }
-        if (p.parents) {
-            const u32 stored = IN_IDS ? hit & ~by_first : hit;
-            if (!IN_IDS && open == 15) {
-                *(uint4 *)(p.parent + v) =
-                    make_uint4(hit & 1 ? f[0] : NONE, hit & 2 ? f[1] : NONE,
-                               hit & 4 ? f[2] : NONE, hit & 8 ? f[3] : NONE);
-            } else {
-#pragma unroll
-                for (int j = 0; j < 4; j++)
-                    if (stored >> j & 1) p.parent[v + j] = name_of(p, f[j]);
-            }
-        }
-        u32 bits = hit << part;
-        bits |= __shfl_xor_sync(ALL, bits, 1);
-        bits |= __shfl_xor_sync(ALL, bits, 2);
-        bits |= __shfl_xor_sync(ALL, bits, 4);
-        if (IN_IDS) {
-            u32 firsts = by_first << part;
-            firsts |= __shfl_xor_sync(ALL, firsts, 1);
-            firsts |= __shfl_xor_sync(ALL, firsts, 2);
-            firsts |= __shfl_xor_sync(ALL, firsts, 4);
-            if (part == 0 && firsts) red_or(p.by_first + word, firsts);
-        }
-        if (part == 0) {
-            w.fresh[word] = seen | bits;
-            left += __popc(~(seen | bits));
-        }
-        const u32 gone = open & ~hit & ~miss;
-        if (w.kept <= TAIL_ROOM && __any_sync(ALL, gone)) {
-#pragma unroll
-            for (int j = 0; j < 4; j++) keep(w, gone >> j & 1, v + j);
-        }
-        __syncwarp();
-        if (count) {
-            enqueue4(w, miss, v, skip);
-            __syncwarp();
-            left -= drain(w, false);
+            for (int j = 0; j < 4; j++)
+                if (stored >> j & 1) p.parent[v + j] = f[j];
         }
     }
+    u32 bits = hit << part;
+    bits |= __shfl_xor_sync(ALL, bits, 1);
+    bits |= __shfl_xor_sync(ALL, bits, 2);
+    bits |= __shfl_xor_sync(ALL, bits, 4);
+    if (IN_IDS) {
+        u32 firsts = by_first << part;
+        firsts |= __shfl_xor_sync(ALL, firsts, 1);
+        firsts |= __shfl_xor_sync(ALL, firsts, 2);
+        firsts |= __shfl_xor_sync(ALL, firsts, 4);
+        if (part == 0 && firsts) red_or(p.by_first + word, firsts);
+    }
+    u32 left = 0;
+    if (part == 0) {
+        w.fresh[word] = seen | bits;
+        left = __popc(~(seen | bits));
+    }
+    __syncwarp();
+    if (count) enqueue4(w, miss, v, skip);
+    __syncwarp();
     return left;
 }
 
-/* A tile where few are unvisited: they are gathered first.  `list`: shared,
- * positions in the tile; `mark`: shared [TILE_WORDS]. */
-INLINE u32 sparse_tile(Puller &w, u32 word0, u32 words, u32 old, u16 *list, u32 *mark) {
-    const Params &p = w.p;
-    /* each lane lists `words` bits of the tile */
-    const u32 first_bit = w.lane * words, shift = first_bit & 31;
+/* A tile where few are unvisited: they are listed first.  list: shared, positions in the
+ * tile; mark: shared [TILE_WORDS], bits that are found by first neighbours.  Returns how
+ * many are listed. */
+INLINE u32 list_tile(Puller &w, u32 word0, u32 words, u32 old, u16 *list, u32 *mark) {
+    const u32 first_bit = w.lane * words, shift = first_bit & 31; /* a lane lists `words` bits */
     const u32 word = __shfl_sync(ALL, old, first_bit >> 5);
     u32 open = ~word >> shift & ((1u << words) - 1);
     const u32 upto = warp_scan(__popc(open), w.lane), total = __shfl_sync(ALL, upto, 31);
@@ -249,40 +220,32 @@ INLINE u32 sparse_tile(Puller &w, u32 word0, u32 words, u32 old, u16 *list, u32 
     for (; open; open &= open - 1) list[at++] = first_bit + __ffs(open) - 1;
     if (w.lane < words) w.fresh[word0 + w.lane] = old, mark[w.lane] = 0;
     __syncwarp();
-    u32 hits = 0;
-    for (u32 from = 0; from < total; from += 32) {
-        const bool mine = from + w.lane < total;
-        u32 v = word0 * 32, f = 0;
-        bool hit = false;
-        if (mine) {
-            v += list[from + w.lane];
-            f = load_once(p.first + v);
-            hit = w.visited(f);
-            if (COUNT) w.checks++;
-        }
+    return total;
+}
+
+/* 32 vertices of such a list; returns this lane's share of what is not found. */
+INLINE u32 sparse_step(Puller &w, u32 word0, const u16 *list, u32 from, u32 total, u32 *mark,
+                       const u32 *first) {
+    const Params &p = w.p;
+    const bool mine = from + w.lane < total;
+    u32 v = word0 * 32;
+    bool hit = false;
+    if (mine) {
+        const u32 at = list[from + w.lane], f = first[at];
+        v += at;
+        hit = w.visited(f);
+        if (COUNT) w.checks++;
         if (hit) {
             if (p.parents && !IN_IDS) p.parent[v] = f;
             atomicOr(mark + ((v >> 5) - word0), 1u << (v & 31));
-            hits++;
         }
-        const bool alone = mine && !hit && v >= p.several;
-        if (__any_sync(ALL, alone)) keep(w, alone, v);
-        const u32 miss = __ballot_sync(ALL, mine && !hit && !alone);
-        if (mine && !hit && !alone) {
-            const u32 place = w.waiting + __popc(miss & lanes_below(w.lane));
-            w.wait[place] = v;
-            w.skip[place] = 1;
-        }
-        w.waiting += __popc(miss);
-        __syncwarp();
-        hits += drain(w, false);
     }
-    if (w.lane < words && mark[w.lane]) {
-        red_or(w.fresh + word0 + w.lane, mark[w.lane]);
-        if (IN_IDS) red_or(p.by_first + word0 + w.lane, mark[w.lane]);
-    }
+    const bool waits = mine && !hit && v < p.several;
+    const u32 miss = __ballot_sync(ALL, waits), at = w.waiting + __popc(miss & lanes_below(w.lane));
+    if (waits) w.wait[at] = v, w.skip[at] = 1;
+    w.waiting += __popc(miss);
     __syncwarp();
-    return (w.lane ? 0 : total) - hits;
+    return mine && !hit;
 }
 
 /* Stage the first neighbours of a tile: 16 bytes where one of four is unvisited. */
@@ -302,7 +265,7 @@ INLINE bool is_dense(u32 open, u32 words) {
 /* The whole level; returns this thread's share of the vertices still unvisited.
  * room: dynamic shared memory, WARP_WORDS a warp and then the bits of hubs. */
 INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, u32 *room, u32 hub_words,
-                u32 warp, u32 warps, u32 lane, u32 *overflow, u64 *checks) {
+                u32 warp, u32 warps, u32 lane, u64 *checks) {
     u32 *own = room + (threadIdx.x >> 5) * WARP_WORDS, *hub = room + WARPS * WARP_WORDS;
     u32 *staged = own + STAGE_AT;
     u16 *list = (u16 *)(own + SPARSE_AT);
@@ -314,42 +277,102 @@ INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, u32 *room, u32 hub_
     if (tile < tiles && lane < words) now = old[tile * words + lane];
     if (tile + warps < tiles && lane < words) next = old[(tile + warps) * words + lane];
     dense = is_dense(~now, words);
-    if (tile < tiles && dense) stage(p, staged, tile * words, words, ~now, lane);
+    if (tile < tiles) stage(p, staged, tile * words, words, ~now, lane);
     else commit_copies();
     for (u32 i = threadIdx.x; i < hub_words >> 2; i += THREADS)
         ((uint4 *)hub)[i] = ((const uint4 *)old)[i];
     __syncthreads();
-    Puller w = {p,    {hub, old, hub_words}, fresh, own, (u8 *)(own + WAIT), own + HALF_AT,
-                p.tail + (u64)warp * TAIL_ROOM, 0, 0, 0, lane, 0};
+    Puller w = {p,    {hub, old, hub_words}, fresh, own, (u8 *)(own + WAIT), own + HALF_AT, 0, 0, lane, 0};
     u32 left = 0, turn = 0;
-    for (; tile < tiles; tile += warps) {
-        const u32 after = tile + warps, later = after + warps;
+#pragma unroll 1
+    for (;; tile += warps) {
+        const bool over = tile >= tiles; /* then only the queues are worked off */
+        const u32 after = tile + warps, later = after + warps, word0 = tile * words;
         const bool next_dense = is_dense(~next, words);
-        u32 then = ALL;
-        if (after < tiles && next_dense)
-            stage(p, staged + (turn ^ 1) * TILE_WORDS * 32, after * words, words, ~next, lane);
-        else commit_copies();
-        if (later < tiles && lane < words) then = old[later * words + lane];
-        wait_copies<1>();
-        __syncwarp();
-        if (dense) left += dense_tile(w, tile * words, words, now, staged + turn * TILE_WORDS * 32);
-        else if (__any_sync(ALL, ~now)) left += sparse_tile(w, tile * words, words, now, list, mark);
-        else if (lane < words) fresh[tile * words + lane] = now;
+        const u32 *first = staged + turn * TILE_WORDS * 32;
+        u32 then = ALL, steps = 1, total = 0;
+        if (!over) {
+            if (after < tiles)
+                stage(p, staged + (turn ^ 1) * TILE_WORDS * 32, after * words, words, ~next, lane);
+            else commit_copies();
+            if (later < tiles && lane < words) then = old[later * words + lane];
+            wait_copies<1>();
+            __syncwarp();
+            if (dense) steps = words / 4;
+            else if (__any_sync(ALL, ~now)) {
+                total = list_tile(w, word0, words, now, list, mark);
+                steps = (total + 31) / 32;
+            } else {
+                if (lane < words) fresh[word0 + lane] = now;
+                steps = 0;
+            }
+        }
+#pragma unroll 1
+        for (u32 i = 0; i < steps; i++) {
+            if (!over) {
+                if (dense) left += dense_step(w, word0, i * 4, now, first);
+                else left += sparse_step(w, word0, list, i * 32, total, mark, first);
+            }
+            left -= drain(w, over);
+        }
+        if (over) break;
+        if (!dense && total && lane < words && mark[lane]) {
+            red_or(fresh + word0 + lane, mark[lane]);
+            if (IN_IDS) red_or(p.by_first + word0 + lane, mark[lane]);
+        }
         __syncwarp();
         now = next;
         next = then;
         dense = next_dense;
         turn ^= 1;
     }
-    left -= drain(w, true);
     wait_copies<0>();
-    if (lane == 0) {
-        p.tail_count[warp] = w.kept;
-        p.tail_found[warp] = 0;
-        if (w.kept > TAIL_ROOM) red_or(overflow, 1);
-    }
     if (COUNT && checks) {
         const u32 sum = __reduce_add_sync(ALL, w.checks);
+        if (lane == 0) atomicAdd(checks, (u64)sum);
+    }
+    return left;
+}
+
+/* A pull where few vertices are left: a thread takes a word. */
+INLINE u32 pull_words(const Params &p, const u32 *old, u32 *fresh, u32 lane, u64 *checks) {
+    const u32 threads = gridDim.x * THREADS;
+    u32 left = 0, seen = 0;
+    for (u32 w0 = blockIdx.x * THREADS + threadIdx.x; w0 < p.words; w0 += 4 * threads) {
+        u32 x[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) x[i] = w0 + i * threads < p.words ? old[w0 + i * threads] : ALL;
+#pragma unroll 1
+        for (int i = 0; i < 4; i++) {
+            const u32 w = w0 + i * threads;
+            if (w >= p.words) break;
+            u32 now = x[0], add = 0;
+            x[0] = x[1], x[1] = x[2], x[2] = x[3];
+            for (u32 open = ~now; open; open &= open - 1) {
+                const u32 bit = __ffs(open) - 1, v = w * 32 + bit;
+                OFFSET e = p.row[v];
+                const OFFSET end = p.row[v + 1];
+                bool hit = false;
+                u32 parent = 0;
+                for (; e < end && !hit; e += 4) {
+                    u32 u[4];
+#pragma unroll
+                    for (int j = 0; j < 4; j++) u[j] = load_once(p.adj + (e + j < end ? e + j : e));
+#pragma unroll
+                    for (int j = 3; j >= 0; j--)
+                        if (bit_of(old, u[j])) hit = true, parent = u[j];
+                    if (COUNT) seen += end - e < 4 ? (u32)(end - e) : 4;
+                }
+                if (!hit) continue;
+                add |= 1u << bit;
+                if (p.parents) p.parent[v] = parent;
+            }
+            fresh[w] = now | add;
+            left += __popc(~(now | add));
+        }
+    }
+    if (COUNT && checks) {
+        const u32 sum = __reduce_add_sync(ALL, seen);
         if (lane == 0) atomicAdd(checks, (u64)sum);
     }
     return left;

@@ -9,9 +9,7 @@
 struct Queue {
     uint4 *entry;
     u32 *hub;
-    u64 *size;  /* edges << 32 | vertices */
-    u64 *edges; /* not wrapped */
-    u32 *hubs;
+    Mail *mail;
 };
 
 INLINE u64 row_of(const Params &p, const uint4 &e) {
@@ -22,13 +20,12 @@ INLINE u64 row_of(const Params &p, const uint4 &e) {
  * results have been written. */
 INLINE void settle(const Params &p, u32 v, u32 parent, u32 level, u32 late) {
     p.direct[v] = level;
-    const u32 name = p.parents ? name_of(p, parent) : 0;
-    if (p.parents) p.parent[v] = name;
+    if (p.parents) p.parent[v] = parent;
     if (!late) return;
     const u32 at = name_of(p, v);
     if (late & WIDE) p.level_wide[at] = level;
     else p.level_out[at] = level;
-    if (p.parents) p.parent_out[at] = name;
+    if (p.parents) p.parent_out[at] = name_of(p, parent);
 }
 
 /* Each lane claims v for the parent u where `ok`; a whole warp calls it. */
@@ -50,9 +47,9 @@ INLINE void claim(const Params &p, bool ok, u32 v, u32 u, u32 *visited, u32 leve
     const u32 upto = warp_scan(degree, lane), total = __shfl_sync(ALL, upto, 31);
     u64 at = 0;
     u32 hub_at = 0;
-    if (lane == 0) at = atomicAdd(q.size, (u64)total << 32 | __popc(who));
-    if (lane == 1 && hubs) hub_at = atomicAdd(q.hubs, __popc(hubs));
-    if (sizeof(OFFSET) == 8 && lane == 2) atomicAdd(q.edges, (u64)total);
+    if (lane == 0) at = atomicAdd(&q.mail->size, (u64)total << 32 | __popc(who));
+    if (lane == 1 && hubs) hub_at = (u32)atomicAdd(&q.mail->hubs, (u64)__popc(hubs));
+    if (sizeof(OFFSET) == 8 && lane == 2) atomicAdd(&q.mail->edges, (u64)total);
     at = __shfl_sync(ALL, at, 0);
     hub_at = __shfl_sync(ALL, hub_at, 1);
     if (!mine) return;

@@ -1,0 +1,50 @@
+/* Rates that the limit of a search is made from: random bit tests and 32-bit reads.
+ *
+ * Every thread draws pseudo-random places (a linear congruential generator, its high
+ * half scaled to the range) and has UNROLL loads under way at once.  What it reads is
+ * added up, so that nothing is left out by the compiler.  Loads go through L1. */
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+constexpr int UNROLL = 8;
+
+__device__ __forceinline__ u32 draw(u32 &state) {
+    state = state * 1664525u + 1013904223u;
+    return state;
+}
+
+__device__ __forceinline__ u32 first_state(u32 seed) {
+    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
+    return (thread + 1) * 2654435761u ^ seed * 40503u;
+}
+
+/* words: [ceil(bits / 32)], nowhere written; rounds: of UNROLL tests in each thread;
+ * sum: [1] */
+extern "C" __global__ void __launch_bounds__(1024)
+    bit_tests(const u32 *__restrict__ words, u32 bits, u32 rounds, u32 seed, u64 *sum) {
+    u32 state = first_state(seed), found = 0;
+    for (u32 round = 0; round < rounds; round++) {
+        u32 at[UNROLL], word[UNROLL];
+#pragma unroll
+        for (int k = 0; k < UNROLL; k++) at[k] = __umulhi(draw(state), bits);
+#pragma unroll
+        for (int k = 0; k < UNROLL; k++) word[k] = words[at[k] >> 5];
+#pragma unroll
+        for (int k = 0; k < UNROLL; k++) found += word[k] >> (at[k] & 31) & 1;
+    }
+    if (found == 0xffffffffu) atomicAdd(sum, 1ull);
+}
+
+/* values: [count], nowhere written; the rest as above */
+extern "C" __global__ void __launch_bounds__(1024)
+    reads(const u32 *__restrict__ values, u32 count, u32 rounds, u32 seed, u64 *sum) {
+    u32 state = first_state(seed), found = 0;
+    for (u32 round = 0; round < rounds; round++) {
+        u32 value[UNROLL];
+#pragma unroll
+        for (int k = 0; k < UNROLL; k++) value[k] = values[__umulhi(draw(state), count)];
+#pragma unroll
+        for (int k = 0; k < UNROLL; k++) found ^= value[k];
+    }
+    if (found == 0xffffffffu) atomicAdd(sum, 1ull);
+}

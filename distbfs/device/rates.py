@@ -1,0 +1,148 @@
+"""How fast memory is, measured: copying, random bit tests, random 32-bit reads.
+
+What a search must do at least, over these rates, is the limit of its time
+(``search.limit``); they are measured in the run that they are compared with.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cc, cuda
+
+COPY_BYTES = 1 << 30  # read, and as many written; less where memory is short
+HOST_COPY_BYTES = 1 << 28
+BLOCK, UNROLL = 1024, 8  # UNROLL as in rates.cu
+ROUNDS = 160  # of each thread
+HOST_TESTS = 1 << 21  # of each thread
+REPEATS = 5
+MOST_BITS = (1 << 32) - 1
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Measured rates of one device, the best of some repeats.
+
+    where: "cuda" or "cpu"; copy: bytes a second, read and written ones added
+    tests: random bit tests a second in a bitmap of ``bits`` bits
+    reads: random 32-bit reads a second in an array of ``bits`` elements, or None
+    """
+
+    where: str
+    copy: float
+    bits: int
+    tests: float
+    reads: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the rates as JSON values."""
+        return asdict(self)
+
+
+def best(run: Callable[[], float]) -> float:
+    """Return the shortest time of some repeats, after one that is not counted."""
+    run()
+    return min(run() for _ in range(REPEATS))
+
+
+def device_rates(bits: int, *, reads: bool = False) -> Rates:
+    """Return the rates of the current CUDA device.
+
+    bits: size of the bitmap; reads: measure 32-bit reads too, in as many elements
+    """
+    bits = min(max(bits, 32), MOST_BITS)
+    words = cuda.cupy().zeros((bits + 31) // 32, np.uint32)
+    tests = random_rate("bit_tests", words, bits)
+    del words
+    found = None
+    if reads:
+        values = cuda.cupy().zeros(bits, np.uint32)
+        found = random_rate("reads", values, bits)
+    return Rates("cuda", copy_rate(), bits, tests, found)
+
+
+def copy_rate() -> float:
+    """Return the bytes a second, read and written, of a copy in device memory."""
+    cp = cuda.cupy()
+    size = COPY_BYTES
+    while size > 1 << 20 and 4 * size > cuda.free_bytes():
+        size //= 2
+    with cuda.memory_of("measuring the copy rate"):
+        source, target = (cp.zeros(size, np.uint8) for _ in range(2))
+
+    def run() -> float:
+        return timed(lambda: cp.cuda.runtime.memcpyAsync(*arguments))
+
+    arguments = (target.data.ptr, source.data.ptr, size, 3, 0)  # device to device
+    return 2 * size / best(run)
+
+
+def random_rate(kernel: str, array: Any, size: int) -> float:
+    """Return the random accesses a second of a kernel of rates.cu.
+
+    array: CuPy uint32; size: bits or elements of it that are drawn from
+    """
+    cp = cuda.cupy()
+    launch = cuda.Module(Path(__file__).with_suffix(".cu")).kernel(kernel)
+    grid = 2 * cuda.multiprocessors()
+    total = cp.zeros(1, np.uint64)
+    seed = 0
+
+    def run() -> float:
+        nonlocal seed
+        seed += 1
+        given = (np.uint32(size), np.uint32(ROUNDS), np.uint32(seed))
+        return timed(lambda: launch(grid, BLOCK, array, *given, total))
+
+    return grid * BLOCK * ROUNDS * UNROLL / best(run)
+
+
+def timed(launch: Callable[[], None]) -> float:
+    """Return the seconds between events around a launch."""
+    cp = cuda.cupy()
+    begin, end = cp.cuda.Event(), cp.cuda.Event()
+    begin.record()
+    launch()
+    end.record()
+    end.synchronize()
+    return float(cp.cuda.get_elapsed_time(begin, end)) * 1e-3
+
+
+def host_rates(bits: int, threads: int = 0) -> Rates:
+    """Return the rates of the CPU, from C or, where that cannot be compiled, NumPy.
+
+    NumPy's are those of one thread.
+    """
+    bits = min(max(bits, 32), MOST_BITS)
+    threads = cc.thread_count(threads)
+    source = np.ones(HOST_COPY_BYTES // 8, np.uint64)
+    target = np.zeros_like(source)
+    words = np.zeros((bits + 31) // 32, np.uint32)
+    code = cc.load_or_none(Path(__file__).with_suffix(".c"))
+    if code is None:
+        copying = best(lambda: clock(lambda: np.copyto(target, source)))
+        at = np.random.default_rng(1).integers(0, bits, 1 << 20, dtype=np.uint32)
+        testing = best(lambda: clock(lambda: words[at >> 5] >> (at & 31) & 1))
+        return Rates("cpu", 2 * source.nbytes / copying, bits, len(at) / testing)
+    code.rates_bit_tests.restype = ctypes.c_int64
+    size, count = ctypes.c_int64(source.nbytes), ctypes.c_int(threads)
+    ends = (cc.pointer(target), cc.pointer(source))
+    given = (cc.pointer(words), ctypes.c_uint32(bits), ctypes.c_int64(HOST_TESTS))
+    copying = best(lambda: clock(lambda: code.rates_copy(*ends, size, count)))
+    testing = best(lambda: clock(lambda: code.rates_bit_tests(*given, count)))
+    tests = threads * HOST_TESTS / testing
+    return Rates("cpu", 2 * source.nbytes / copying, bits, tests)
+
+
+def clock(work: Callable[[], object]) -> float:
+    """Return the wall seconds of a call."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began

@@ -1,0 +1,254 @@
+"""The arrays and arguments of method ``fast`` (kernels/fast.cuh, fast_prepare.cu)."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.graph.device_graph import DeviceGraph
+
+KERNELS = Path(__file__).with_name("kernels")
+THREADS, WARPS = 1024, 32
+SNAPSHOTS, COLUMNS, TILE_WORDS = 20, 7, 8
+WAIT, HALF = 160, 64
+WARP_WORDS = WAIT + WAIT // 4 + 2 * HALF + 2 * TILE_WORDS * 32 + TILE_WORDS * 16 + 16
+GROUPS = 2  # of warps that write results together, in a block
+LEAST_BLOCK_IDS, MOST_BLOCK_IDS = 1024, 16384  # ids whose results they write
+RESULT_BYTES = GROUPS * MOST_BLOCK_IDS * 5
+TABLE_BYTES = 4 * (1028 + 2 * 1024 + 1024 + 32) + 64
+MOST_SHARED = 210 << 10  # the rest is L1
+PIECE = 128
+HUB_DEGREE, MOST_HUBS = 512, 1 << 17
+HUB_WORDS = 16000  # bits of hubs in shared memory
+PAD = 1024
+PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``Thresholds``
+ROWS = 1 << 16  # of counters, by level, and of traces
+
+POINTERS = (
+    ["row", "adj", "first"],
+    [f"column{k}" for k in range(COLUMNS)],
+    ["numbers", "vertices", "first_id", "place", "segment", "split", "range"],
+    ["snapshot", "by_first", "next_snapshot", "next_by_first", "parent", "direct"],
+    ["queue0", "queue1", "hub_queue0", "hub_queue1", "level_out", "level_wide"],
+    ["parent_out", "control", "other", "state", "trace", "counts"],
+)
+LONGS = ("m", "stride", "mark_edges", "pull_edges")
+WORDS = (
+    ["n", "active", "words", "several", "root", "hubs", "ranges", "pieces"],
+    ["hub_words", "tile", "classes", "blocks", "block_ids"],
+    [f"listed{k}" for k in range(COLUMNS + 1)],
+    ["parents", "budget", "rows", "push_only", "pull_only"],
+)
+
+
+class Params(ctypes.Structure):
+    """``Params`` in fast.cuh."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for group in POINTERS for name in group),
+        *((name, ctypes.c_uint64) for name in LONGS),
+        *((name, ctypes.c_uint32) for group in WORDS for name in group),
+    )
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """When a frontier is pushed and when it is not; from the graph alone.
+
+    mark_edges: a frontier of so many edges is expected to reach 1/16 of all edges in
+    the next level (its edges times the mean degree of a neighbour, Σd²/Σd), so its
+    push is followed by a pull; pull_edges: a frontier with 1/20 of all edges is pulled
+    at once.
+    """
+
+    mark_edges: int
+    pull_edges: int
+
+    @classmethod
+    def of(cls, m: int, mean_next: float) -> Thresholds:
+        """Return the thresholds of a graph with m stored edges."""
+        mark = max(1, int(m / (MARK_SHARE * max(mean_next, 1.0))))
+        return cls(mark, max(1, m // PULL_SHARE))
+
+
+def padded(count: int, unit: int = PAD) -> int:
+    """Return a count rounded up, one unit more than it needs."""
+    return (count // unit + 2) * unit
+
+
+class Arrays:
+    """The arguments of a search and the arrays that they point to.
+
+    mean_next: mean degree of a neighbour, Σd²/Σd
+    longest_range: words of the longest destination range
+    level: CuPy uint8, wide: int32, parent: uint32 (or None), as the search writes them
+    """
+
+    def __init__(self, graph: DeviceGraph, *, in_ids: bool, parents: bool) -> None:
+        self.graph = g = graph
+        self.grid = cuda.multiprocessors()
+        self.held: dict[str, Any] = {}
+        self.offset = "u32" if g.offsets.dtype.itemsize == 4 else "u64"
+        self._module = cuda.Module(KERNELS / "fast_prepare.cu", OFFSET=self.offset)
+        hubs, self.mean_next, pieces = self._degrees()
+        words = -(-g.active // 256) * 8
+        shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
+        hub_room = (shared - WARPS * WARP_WORDS * 4) // 4
+        block_ids = MOST_BLOCK_IDS
+        while block_ids > LEAST_BLOCK_IDS and g.n // block_ids < GROUPS * self.grid:
+            block_ids //= 2
+        self.params = Params(
+            row=g.offsets.data.ptr,
+            adj=g.columns.data.ptr,
+            numbers=g.numbers.data.ptr,
+            vertices=g.vertices.data.ptr,
+            n=g.n,
+            active=g.active,
+            m=g.m,
+            words=words,
+            stride=words + 64,
+            several=int(g.at_least[2]),
+            hubs=hubs,
+            pieces=pieces,
+            hub_words=min(HUB_WORDS, hub_room, words) // 4 * 4,
+            tile=TILE_WORDS if words // TILE_WORDS >= self.grid * WARPS else 4,
+            blocks=max(-(-g.n // block_ids), 1),
+            block_ids=block_ids,
+            parents=parents,
+            rows=ROWS,
+        )
+        limits = Thresholds.of(g.m, self.mean_next)
+        self.params.mark_edges = limits.mark_edges
+        self.params.pull_edges = limits.pull_edges
+        self._neighbours()
+        self._places()
+        self.longest_range = self._ranges(shared - TABLE_BYTES)
+        self._state(in_ids=in_ids, parents=parents)
+
+    def _full(self, name: str, size: int, dtype: Any = np.uint32) -> Any:
+        self.held[name] = cuda.cupy().zeros(max(size, 1), dtype=dtype)
+        return self.held[name]
+
+    def _point(self, name: str, size: int) -> Any:
+        """Make an array of zeros and set the argument of its name."""
+        array = self._full(name, size)
+        setattr(self.params, name, array.data.ptr)
+        return array
+
+    def _run(self, name: str, *arguments: Any) -> None:
+        given = [np.uint32(a) if isinstance(a, int) else a for a in arguments]
+        self._module.kernel(name)(self.grid * 8, 256, *given)
+
+    def _degrees(self) -> tuple[int, float, int]:
+        """Return (hubs, mean degree of a neighbour, pieces of other rows)."""
+        cp, g = cuda.cupy(), self.graph
+        if not g.active:
+            return 0, 1.0, 1
+        total = cp.zeros(1, dtype=cp.float64)
+        self._run("squares", g.offsets, g.active, total)
+        top = min(g.active, MOST_HUBS + 1)
+        degrees = cp.diff(g.offsets[: top + 1].astype(cp.int64)).get()
+        short = np.flatnonzero(degrees < HUB_DEGREE)
+        hubs = min(int(short[0]) if len(short) else top, MOST_HUBS)
+        longest, step = 0, 1 << 26
+        for low in range(hubs, g.active, step):
+            high = min(low + step, g.active)
+            longest = max(longest, int(cp.diff(g.offsets[low : high + 1]).max()))
+        return hubs, float(total[0]) / max(g.m, 1), max(-(-longest // PIECE), 1)
+
+    def _neighbours(self) -> None:
+        """Copy first to eighth neighbours to arrays of their own."""
+        g = self.graph
+        first = self._point("first", padded(g.active))
+        first_id = self._point("first_id", padded(g.active))
+        rows = (g.offsets, g.columns)
+        self._run("firsts", *rows, g.vertices, g.active, first, first_id)
+        for k in range(COLUMNS):
+            listed = int(g.at_least[k + 2])
+            size = padded(listed, 128)
+            column = self._point(f"column{k}", size)
+            self._run("columns", *rows, g.active, k + 1, size, column)
+            setattr(self.params, f"listed{k}", listed)
+        setattr(self.params, f"listed{COLUMNS}", int(g.at_least[COLUMNS + 2]))
+
+    def _places(self) -> None:
+        """Find where results go by id: see ``results_by_id`` in fast_results.cuh."""
+        cp, g, p = cuda.cupy(), self.graph, self.params
+        ids = g.vertices[: g.active]
+        falls = np.zeros(0)
+        if g.active:
+            falls = (cp.flatnonzero(ids[1:] < ids[:-1]) + 1).get()
+        runs = np.concatenate([[0], falls, [g.active]]).astype(np.uint32)
+        p.classes = len(runs) - 1
+        place = self._full("place", padded(g.active), np.uint16)
+        p.place = place.data.ptr
+        segment = self._point("segment", (p.blocks + 1) * (p.classes + 1))
+        self._run("places", ids, g.active, p.block_ids, place)
+        run = cp.asarray(runs)
+        self._run("segments", ids, run, p.classes, p.blocks, p.block_ids, segment)
+
+    def _ranges(self, room: int) -> int:
+        """Cut the words in ranges of about as many edges from hubs; return the longest.
+
+        room: bytes of shared memory for a range
+        """
+        cp, g, p = cuda.cupy(), self.graph, self.params
+        words = p.words
+        weight = self._full("weight", words)
+        rows = (g.offsets, g.columns)
+        self._run("weights", *rows, g.active, p.hubs, words, weight)
+        load = weight.astype(cp.float64)
+        load += 0.3 * max(float(load.sum()), 1.0) / max(words, 1)
+        upto = cp.cumsum(load)
+        del self.held["weight"]
+        rounds = 1
+        while True:
+            ranges = self.grid * rounds
+            cuts = np.zeros(ranges - 1)
+            if words:
+                share = float(upto[-1]) / ranges
+                cuts = cp.searchsorted(upto, cp.arange(1, ranges) * share).get()
+            bounds = np.concatenate([[0], cuts, [words]]).astype(np.uint32)
+            longest = int(np.diff(bounds.astype(np.int64)).max())
+            if longest <= room // 4 - 8:
+                break
+            rounds *= 2
+        p.ranges = ranges
+        held = self.held["range"] = cp.asarray(bounds)
+        p.range = held.data.ptr
+        split = self._point("split", p.hubs * (ranges + 1))
+        if p.hubs:
+            self._run("splits", *rows, p.hubs, ranges, held, split)
+        return longest
+
+    def _state(self, *, in_ids: bool, parents: bool) -> None:
+        """Make what a search writes."""
+        cp, p, active = cuda.cupy(), self.params, self.graph.active
+        sizes = {
+            "queue0": 4 * (active + 64),
+            "queue1": 4 * (active + 64),
+            "hub_queue0": p.hubs + 1,
+            "hub_queue1": p.hubs + 1,
+            "snapshot": SNAPSHOTS * p.stride,
+            "next_snapshot": SNAPSHOTS * p.stride,
+            "by_first": p.stride,
+            "next_by_first": p.stride,
+            "parent": p.words * 32 + PAD,
+            "direct": p.words * 32 + PAD,
+        }
+        for name, size in sizes.items():
+            self._point(name, size)
+        out = max(p.blocks * p.block_ids if in_ids else p.words * 32, 64)
+        self.level = cp.empty(out, dtype=cp.uint8)
+        self.wide = cp.empty(out, dtype=cp.int32)
+        self.parent: Any = None
+        if parents:
+            by_id = in_ids
+            self.parent = cp.empty(out, np.uint32) if by_id else self.held["parent"]
+            p.parent_out = self.parent.data.ptr
+        p.level_out, p.level_wide = self.level.data.ptr, self.wide.data.ptr

@@ -1,0 +1,66 @@
+"""What a search of this folder takes in device memory, before there is one.
+
+Counted array by array as ``DeviceGraph``, ``FastSearch`` and ``PaperSearch`` allocate;
+upper bounds where a count follows from more than n, active and m.
+"""
+
+from __future__ import annotations
+
+from distbfs.graph.device_graph import COLUMN_PAD
+
+WIDE = 1 << 32  # edges from which offsets have 64 bits
+MULTIPROCESSORS = 132  # of an H200, where nothing else is said
+WARPS_BYTES = 32 * 64 * 4  # a list of every warp of a block (fast.py: TAIL_ROOM)
+WARP_LISTS = 3
+FAST_VERTEX = 8 + 2 + 32 + 8 + 3  # first, place, queues, parent and direct, bitmaps
+LIST_PADS = 1 << 18  # ends of arrays that are rounded up
+LISTS = 7  # columns of the k-th neighbour, k = 1 … 7
+HUB_DEGREE, MOST_HUBS = 512, 1 << 17
+RANGE_WORDS = 1 << 15  # a range of words fits shared memory
+BLOCK_IDS, CLASSES = 1 << 14, 128
+SPARSE_DEGREE, SPARSE_VERTEX = 4, 17  # mean degree; records of ClusterSearch
+FIXED = 16 << 20  # counters, control, code
+
+
+def graph_bytes(n: int, active: int, m: int) -> int:
+    """Return the bytes of a ``DeviceGraph``."""
+    offset = 4 if m < WIDE else 8
+    return offset * (active + 1) + 4 * (m + COLUMN_PAD) + 4 * active + 8 * n
+
+
+def search_bytes(
+    n: int,
+    active: int,
+    m: int,
+    *,
+    method: str = "fast",
+    parents: bool = True,
+    in_ids: bool = True,
+    listed: int | None = None,
+    multiprocessors: int = MULTIPROCESSORS,
+) -> int:
+    """Return the bytes of a search besides the graph, kept from search to search.
+
+    n, active, m: as in DeviceGraph; in_ids: results by id, else by number
+    listed: vertices of degree 2 or more, and 3 or more, … 8 or more, added up (method
+        fast); without it, the most there can be
+    """
+    if method == "paper":
+        by_number = (4 + 4 * parents + 8) * active + m // 128
+        by_id = (4 + 4 * parents) * n if in_ids else 0
+        return by_number + by_id + FIXED
+    if listed is None:
+        listed = min(LISTS * active, max(m - active, 0))
+    results = (5 + 4 * parents) * n if in_ids else 5 * active
+    words = active // 32
+    rounds = 1
+    while words > RANGE_WORDS * multiprocessors * rounds:
+        rounds *= 2
+    hubs = min(MOST_HUBS, m // HUB_DEGREE, active)
+    splits = 4 * hubs * (multiprocessors * rounds + 1)
+    blocks = max(n // BLOCK_IDS, min(n >> 10, 2 * multiprocessors)) + 1
+    segments = 4 * blocks * CLASSES
+    warps = WARP_LISTS * WARPS_BYTES * multiprocessors
+    sparse = SPARSE_VERTEX * active if m <= SPARSE_DEGREE * active else 0
+    fixed = FIXED + LIST_PADS + warps + segments + splits
+    return FAST_VERTEX * active + 4 * listed + results + sparse + fixed
