@@ -17,10 +17,12 @@ from typing import Any
 from distbfs.device import nvrtc
 from distbfs.errors import DeviceMissing, ResourceError
 
+PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 REGISTERS, LOCAL_BYTES, STATIC_SHARED = 4, 3, 1
 COOPERATIVE, CLUSTER = 2, 4  # CUlaunchAttributeID
+KERNEL_NODE = 0  # CUgraphNodeType
 DRIVER = "libcuda.so.1"
 
 
@@ -256,17 +258,25 @@ class Launch:
         )
         check(code, f"launch of {self.kernel.name}")
 
-    def timed(self, before: Sequence[tuple[Any, int]] = ()) -> float:
+    def timed(
+        self, before: Sequence[tuple[Any, int]] = (), then: Launch | None = None
+    ) -> float:
         """Launch, wait, and return the seconds between events around the kernel.
 
-        before: arrays of 4-byte items that are first filled with a value, in that
-            time; the same ones at every call
+        before: arrays of 4-byte items that are first filled with a value, in that time
+        then: a launch that follows, in that time; both the same at every call
 
-        Events and kernel are one graph, so that no gap of the host lies between them.
+        Events and kernels are one graph, so that no gap of the host lies between them.
         """
         if self._graph is None:
-            self._graph = TimedGraph(self, before)
-        return self._graph.run(self._parameters)
+            launches = [self] if then is None else [self, then]
+            self._graph = TimedGraph(launches, before)
+        return self._graph.run()
+
+    @property
+    def parameters(self) -> ctypes.Array[ctypes.c_void_p]:
+        """The addresses of the arguments."""
+        return self._parameters
 
 
 class NodeParameters(ctypes.Structure):
@@ -285,14 +295,17 @@ class NodeParameters(ctypes.Structure):
 
 
 class TimedGraph:
-    """An event, fills, a kernel and an event as one CUDA graph."""
+    """An event, fills, kernels one after the other and an event as one CUDA graph."""
 
-    def __init__(self, launch: Launch, before: Sequence[tuple[Any, int]]) -> None:
+    def __init__(
+        self, launches: Sequence[Launch], before: Sequence[tuple[Any, int]]
+    ) -> None:
         self._held = [array for array, _ in before]
-        self._name = launch.kernel.name
+        self._launches = list(launches)
+        self._name = launches[0].kernel.name
         self._events = [ctypes.c_void_p(), ctypes.c_void_p()]
         stream, graph = ctypes.c_void_p(), ctypes.c_void_p()
-        self._exec, self._node = ctypes.c_void_p(), ctypes.c_void_p()
+        self._exec = ctypes.c_void_p()
         for event in self._events:
             self._call("cuEventCreate", ctypes.byref(event), 0)
         self._call("cuStreamCreate", ctypes.byref(stream), 1)
@@ -306,7 +319,8 @@ class TimedGraph:
                 ctypes.c_size_t(array.size),
                 stream,
             )
-        launch(stream.value or 0)
+        for launch in launches:
+            launch(stream.value or 0)
         self._call("cuEventRecordWithFlags", self._events[1], stream, 1)
         self._call("cuStreamEndCapture", stream, ctypes.byref(graph))
         self._call(
@@ -315,40 +329,46 @@ class TimedGraph:
             graph,
             ctypes.c_uint64(0),
         )
-        self._node = self._kernel_node(graph)
-        self._params = NodeParameters()
-        self._call(
-            "cuGraphKernelNodeGetParams_v2", self._node, ctypes.byref(self._params)
-        )
+        self._nodes = self._kernel_nodes(graph)
         self._call("cuStreamDestroy_v2", stream)
         self._graph = graph
         self._milliseconds = ctypes.c_float()
-        library = driver()
-        self._set = library.cuGraphExecKernelNodeSetParams_v2
-        self._launch = library.cuGraphLaunch
 
     def _call(self, name: str, *arguments: Any) -> None:
         check(getattr(driver(), name)(*arguments), f"{name} for {self._name}")
 
-    def _kernel_node(self, graph: ctypes.c_void_p) -> ctypes.c_void_p:
+    def _kernel_nodes(
+        self, graph: ctypes.c_void_p
+    ) -> list[tuple[ctypes.c_void_p, NodeParameters]]:
+        """Return the nodes of the launches, in their order."""
         count = ctypes.c_size_t()
         self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
         nodes = (ctypes.c_void_p * count.value)()
         self._call("cuGraphGetNodes", graph, nodes, ctypes.byref(count))
+        found: dict[int, tuple[ctypes.c_void_p, NodeParameters]] = {}
         for node in nodes:
-            kind = ctypes.c_int()
-            found = ctypes.c_void_p(node)
-            self._call("cuGraphNodeGetType", found, ctypes.byref(kind))
-            if kind.value == 0:
-                return found
-        raise ResourceError(f"CUDA: the graph of {self._name} has no kernel")
+            kind, handle = ctypes.c_int(), ctypes.c_void_p(node)
+            self._call("cuGraphNodeGetType", handle, ctypes.byref(kind))
+            if kind.value == KERNEL_NODE:
+                told = NodeParameters()
+                read = "cuGraphKernelNodeGetParams_v2"
+                self._call(read, handle, ctypes.byref(told))
+                found[int(told.function or 0)] = handle, told
+        wanted = [int(launch.kernel.function.ptr) for launch in self._launches]
+        if any(function not in found for function in wanted):
+            raise ResourceError(f"CUDA: the graph of {self._name} lacks a kernel")
+        return [found[function] for function in wanted]
 
-    def run(self, parameters: Any) -> float:
+    def run(self) -> float:
         """Run with the arguments as they are now; return seconds between the events."""
-        self._params.parameters = ctypes.addressof(parameters)
-        code = self._set(self._exec, self._node, ctypes.byref(self._params))
-        check(code, f"arguments of {self._name}")
-        check(self._launch(self._exec, None), f"launch of {self._name}")
+        library = driver()
+        for launch, (node, told) in zip(self._launches, self._nodes, strict=True):
+            told.parameters = ctypes.addressof(launch.parameters)
+            code = library.cuGraphExecKernelNodeSetParams_v2(
+                self._exec, node, ctypes.byref(told)
+            )
+            check(code, f"arguments of {launch.kernel.name}")
+        check(library.cuGraphLaunch(self._exec, None), f"launch of {self._name}")
         self._call("cuEventSynchronize", self._events[1])
         self._call(
             "cuEventElapsedTime",

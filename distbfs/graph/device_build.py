@@ -19,8 +19,8 @@ from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import device_tuples
 from distbfs.graph.device_graph import (
+    AT_LEAST,
     COLUMN_PAD,
-    EXACT_DEGREES,
     MAX_VERTICES,
     DeviceGraph,
     degree_class,
@@ -153,7 +153,7 @@ class Numbering:
         class_starts = cupy.zeros(CLASSES + 1, np.uint64)
         out = (class_starts, self.vertices, self.numbers, self.sorted)
         kernels.launch("assign_numbers", tiles, warps, *form, starts, *out)
-        classes = degree_class(np.arange(EXACT_DEGREES + 2))
+        classes = degree_class(np.arange(AT_LEAST))
         self.at_least = class_starts.get().astype(np.int64)[CLASSES - classes]
         self.at_least[0] = self.active
 

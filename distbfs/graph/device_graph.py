@@ -20,6 +20,7 @@ ISOLATED = (1 << 32) - 1  # in ``numbers``: no number
 MAX_VERTICES = 1 << 31
 COLUMN_PAD = 256  # columns that may be read past the end
 EXACT_DEGREES = 16  # each its own class; above, four classes an octave
+AT_LEAST = 18  # entries of ``at_least``
 
 
 def degree_class(degrees: Array) -> Array:
@@ -41,8 +42,8 @@ class DeviceGraph:
 
     n: vertices by id; active: vertices that have a number; m: stored directed edges
     tuples: input tuples; loops: how many of them were loops
-    at_least: int64 [18], at_least[k]: every vertex of degree k or more has a number
-        below it (k = 1 … 17)
+    at_least: int64 [AT_LEAST], at_least[k]: every vertex of degree k or more has a
+        number below it (k = 1 … 17)
     offsets: uint32 (uint64 from 2^32 edges on) [active + 1], by number
     columns: uint32 [m + COLUMN_PAD], numbers, rising in each row
     vertices: uint32 [active], number -> id

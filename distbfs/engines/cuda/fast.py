@@ -13,7 +13,7 @@ from distbfs.engines.base import LevelRecord
 from distbfs.engines.cuda.cluster import ClusterSearch, suits
 from distbfs.engines.cuda.fast_arrays import (
     KERNELS,
-    RESULT_BYTES,
+    RESULT_THREADS,
     ROWS,
     TABLE_BYTES,
     THREADS,
@@ -25,7 +25,8 @@ from distbfs.engines.cuda.results import BYTE_UNREACHED, DeviceResult
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 
-CONTROL_BYTES = 8 * (4 * 16 + 3 * 16 + 16)
+CONTROL_BYTES = 8 * (4 * 16 + 3 * 16 + 16)  # with room at the end
+HIGHEST_AT = 8 * (4 * 16 + 3 * 16)  # ``highest`` in ``Control``
 NO_LIMIT = 0xFFFFFFFF  # levels of a launch
 STEPS = (
     "start",
@@ -37,9 +38,8 @@ STEPS = (
     "gather",
     "flush",
     "results",
-    "widen",
 )
-DONE, WIDE = 4, 2  # Phase and results in fast.cuh
+DONE, NARROW = 4, 254  # a Phase, and the largest level of one byte, in fast.cuh
 
 
 class State(ctypes.Structure):
@@ -48,8 +48,8 @@ class State(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_uint32) for name in ("phase", "depth", "count", "hubs")),
         ("edges", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in ("base", "k", "left", "late")),
-        *((name, ctypes.c_uint32) for name in ("dirty", "step", "tails", "pad")),
+        *((name, ctypes.c_uint32) for name in ("base", "k", "left", "tails")),
+        *((name, ctypes.c_uint32) for name in ("dirty", "step")),
     )
 
 
@@ -101,8 +101,19 @@ class FastSearch:
         self._launches: dict[int, cuda.Launch] = {}
         self._counts: Any = None
         self._trace: Any = None
+        self._results = self._results_launch() if in_ids else None
         self._launch(0)
         self._reset()
+
+    def _results_launch(self) -> cuda.Launch:
+        """Return the kernel that writes results by id."""
+        p = self.params
+        module = cuda.Module(
+            KERNELS / "fast_results.cu", OFFSET=self._arrays.offset, IN_IDS=1
+        )
+        kernel = module.kernel("results")
+        kernel.set_attribute(cuda.PREFERRED_CARVEOUT, 100)  # per cent: shared, not L1
+        return kernel.prepare(p, p.blocks, RESULT_THREADS, shared=5 * p.block_ids)
 
     def _launch(self, count: int) -> cuda.Launch:
         """Return the search without (0) or with (1) counters."""
@@ -110,7 +121,7 @@ class FastSearch:
             a = self._arrays
             room = max(
                 WARPS * WARP_WORDS * 4 + self.params.hub_words * 4,
-                RESULT_BYTES,
+                RESULT_THREADS,
                 4 * (a.longest_range + 4) + TABLE_BYTES,
             )
             module = cuda.Module(
@@ -233,12 +244,15 @@ class FastSearch:
         self._turn ^= 1
         self.params.control = base + self._turn * CONTROL_BYTES
         self.params.other = base + (self._turn ^ 1) * CONTROL_BYTES
-        return launch.timed()
+        return launch.timed(then=self._results)
 
     def _result(self, state: State, seconds: float, launches: int) -> DeviceResult:
         count = self.graph.n if self.in_ids else self.graph.active
-        level = self._arrays.wide if state.late & WIDE else self._arrays.level
+        level = self._arrays.wide if state.depth > NARROW else self._arrays.level
         parent = self._arrays.parent
         parent = None if parent is None else parent[:count]
-        levels = int(state.depth) + 1
+        at = self._turn * CONTROL_BYTES + HIGHEST_AT
+        highest = int(self._controls[at : at + 8].view(np.uint64)[0])
+        # the last level of a search may have found nothing
+        levels = state.base + highest + 1 if state.k else max(state.depth, 1)
         return DeviceResult(level[:count], parent, levels, seconds, launches)

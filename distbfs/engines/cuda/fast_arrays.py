@@ -17,9 +17,8 @@ THREADS, WARPS = 1024, 32
 SNAPSHOTS, COLUMNS, TILE_WORDS = 20, 7, 8
 WAIT, HALF = 160, 64
 WARP_WORDS = WAIT + WAIT // 4 + 2 * HALF + 2 * TILE_WORDS * 32 + TILE_WORDS * 16 + 16
-GROUPS = 2  # of warps that write results together, in a block
-LEAST_BLOCK_IDS, MOST_BLOCK_IDS = 1024, 16384  # ids whose results they write
-RESULT_BYTES = GROUPS * MOST_BLOCK_IDS * 5
+LEAST_BLOCK_IDS, MOST_BLOCK_IDS = 2048, 16384  # ids whose results a block writes
+RESULT_THREADS, RESULT_BLOCKS = 512, 2  # threads of such a block; on a multiprocessor
 TABLE_BYTES = 4 * (1028 + 2 * 1024 + 1024 + 32) + 64
 MOST_SHARED = 210 << 10  # the rest is L1
 PIECE = 128
@@ -100,7 +99,9 @@ class Arrays:
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
         hub_room = (shared - WARPS * WARP_WORDS * 4) // 4
         block_ids = MOST_BLOCK_IDS
-        while block_ids > LEAST_BLOCK_IDS and g.n // block_ids < GROUPS * self.grid:
+        while (
+            block_ids > LEAST_BLOCK_IDS and g.n // block_ids < RESULT_BLOCKS * self.grid
+        ):
             block_ids //= 2
         self.params = Params(
             row=g.offsets.data.ptr,

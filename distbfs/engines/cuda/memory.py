@@ -10,9 +10,7 @@ from distbfs.graph.device_graph import COLUMN_PAD
 
 WIDE = 1 << 32  # edges from which offsets have 64 bits
 MULTIPROCESSORS = 132  # of an H200, where nothing else is said
-WARPS_BYTES = 32 * 64 * 4  # a list of every warp of a block (fast.py: TAIL_ROOM)
-WARP_LISTS = 3
-FAST_VERTEX = 8 + 2 + 32 + 8 + 3  # first, place, queues, parent and direct, bitmaps
+FAST_VERTEX = 8 + 2 + 32 + 8 + 6  # first, place, queues, parent and direct, bitmaps
 LIST_PADS = 1 << 18  # ends of arrays that are rounded up
 LISTS = 7  # columns of the k-th neighbour, k = 1 … 7
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
@@ -58,9 +56,8 @@ def search_bytes(
         rounds *= 2
     hubs = min(MOST_HUBS, m // HUB_DEGREE, active)
     splits = 4 * hubs * (multiprocessors * rounds + 1)
-    blocks = max(n // BLOCK_IDS, min(n >> 10, 2 * multiprocessors)) + 1
+    blocks = max(n // BLOCK_IDS, min(n >> 11, 4 * multiprocessors)) + 1
     segments = 4 * blocks * CLASSES
-    warps = WARP_LISTS * WARPS_BYTES * multiprocessors
     sparse = SPARSE_VERTEX * active if m <= SPARSE_DEGREE * active else 0
-    fixed = FIXED + LIST_PADS + warps + segments + splits
+    fixed = FIXED + LIST_PADS + segments + splits
     return FAST_VERTEX * active + 4 * listed + results + sparse + fixed

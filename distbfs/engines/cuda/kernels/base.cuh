@@ -1,35 +1,11 @@
-/* What every search kernel uses: types, loads, warp scans and the grid barrier. */
+/* What every search kernel uses: warp scans and the grid barrier. */
 #ifndef DISTBFS_BASE_CUH
 #define DISTBFS_BASE_CUH
 
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
+#include "ptx.cuh"
 
 #define ALL 0xffffffffu
 #define NONE 0xffffffffu /* no vertex, no parent */
-#define INLINE static __device__ __forceinline__
-
-/* Loads of arrays that no kernel of a search writes; they pass L1 by. */
-INLINE u32 load_once(const u32 *p) {
-    u32 r;
-    asm volatile("ld.global.nc.L1::no_allocate.u32 %0,[%1];" : "=r"(r) : "l"(p));
-    return r;
-}
-INLINE uint4 load_once4(const u32 *p) {
-    uint4 r;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3},[%4];"
-                 : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
-                 : "l"(p));
-    return r;
-}
-
-INLINE u64 nanoseconds() {
-    u64 t;
-    asm volatile("mov.u64 %0,%%globaltimer;" : "=l"(t));
-    return t;
-}
 
 INLINE u32 lanes_below(u32 lane) { return (1u << lane) - 1; }
 
@@ -41,10 +17,6 @@ INLINE u32 warp_scan(u32 x, u32 lane) {
         if (lane >= s) x += y;
     }
     return x;
-}
-
-INLINE void red_or(u32 *p, u32 bits) {
-    asm volatile("red.relaxed.gpu.global.or.b32 [%0],%1;" ::"l"(p), "r"(bits) : "memory");
 }
 
 /* Sums of 47 bits above counts of arrivals; four in turn, 128 bytes apart.  The one
@@ -71,14 +43,10 @@ INLINE u64 grid_sum(Barrier *b, u32 &turn, u32 value, const u64 *news = 0, u32 w
         u32 mine = __reduce_add_sync(ALL, lane < (blockDim.x >> 5) ? part[lane] : 0u);
         if (lane == 0) {
             u64 *slot = &b->slot[(turn & 3) * 16], add = (u64)mine << 16 | 1, seen;
-            asm volatile("red.release.gpu.global.add.u64 [%0],%1;" ::"l"(slot), "l"(add)
-                         : "memory");
-            do asm volatile("ld.relaxed.gpu.global.u64 %0,[%1];"
-                            : "=l"(seen)
-                            : "l"(slot)
-                            : "memory");
+            add_release(slot, add);
+            do seen = look(slot);
             while ((seen & 0xffff) != gridDim.x);
-            asm volatile("fence.acq_rel.gpu;" ::: "memory");
+            acquire();
             total = seen >> 16;
             if (blockIdx.x == 0) b->slot[((turn + 3) & 3) * 16] = 0;
         }

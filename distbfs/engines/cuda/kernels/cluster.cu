@@ -30,42 +30,6 @@ struct ClusterParams {
     u32 root, active, words, in_ids;
 };
 
-#if __CUDA_ARCH__ >= 900
-INLINE u32 cluster_rank() {
-    u32 r;
-    asm volatile("mov.u32 %0,%%cluster_ctarank;" : "=r"(r));
-    return r;
-}
-INLINE u32 cluster_size() {
-    u32 r;
-    asm volatile("mov.u32 %0,%%cluster_nctarank;" : "=r"(r));
-    return r;
-}
-INLINE void arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
-INLINE void wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
-/* A message into the shared memory of a block of the cluster. */
-INLINE u32 there(const void *local, u32 to) {
-    u32 at = (u32)__cvta_generic_to_shared(local), far;
-    asm volatile("mapa.shared::cluster.u32 %0,%1,%2;" : "=r"(far) : "r"(at), "r"(to));
-    return far;
-}
-INLINE void send(uint4 *local, u32 to, u32 x, u32 y, u32 z) {
-    asm volatile("st.shared::cluster.v4.u32 [%0],{%1,%2,%3,%4};" ::"r"(there(local, to)), "r"(x),
-                 "r"(y), "r"(z), "r"(0)
-                 : "memory");
-}
-INLINE void tell(u32 *local, u32 to, u32 x) {
-    asm volatile("st.shared::cluster.u32 [%0],%1;" ::"r"(there(local, to)), "r"(x) : "memory");
-}
-#else
-INLINE u32 cluster_rank() { return 0; }
-INLINE u32 cluster_size() { return 1; }
-INLINE void arrive() {}
-INLINE void wait() { __syncthreads(); }
-INLINE void send(uint4 *local, u32, u32 x, u32 y, u32 z) { *local = make_uint4(x, y, z, 0); }
-INLINE void tell(u32 *local, u32, u32 x) { *local = x; }
-#endif
-
 struct Sender {
     uint4 *inbox;  /* of this block, in the memory of each: [ROOM] */
     u32 *sent;     /* [members] messages of this level */
@@ -75,8 +39,8 @@ struct Sender {
 
 INLINE void pass_on(const ClusterParams &p, const Sender &s, u32 u, u32 from, u32 name) {
     const u32 to = u & (s.members - 1), place = atomicAdd(s.sent + to, 1u);
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(p.record + u));
-    if (p.in_ids) asm volatile("prefetch.global.L2 [%0];" ::"l"(p.vertices + u));
+    prefetch(p.record + u);
+    if (p.in_ids) prefetch(p.vertices + u);
     if (place < ROOM) send(s.inbox + place, to, u, from, name);
     else *s.broken = 1;
 }

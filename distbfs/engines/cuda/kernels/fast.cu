@@ -19,20 +19,6 @@
 
 INLINE bool few(const Params &p, u32 left) { return left <= p.active / FEW; }
 
-/* Levels of all snapshots become direct ones; snapshot k becomes snapshot 0. */
-INLINE void flush(const Params &p, u32 k, u32 base) {
-    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < p.words; w += gridDim.x * THREADS) {
-        u32 seen = p.snapshot[w];
-        for (u32 j = 1; j <= k; j++) {
-            const u32 now = p.snapshot[j * p.stride + w];
-            for (u32 fresh = now & ~seen; fresh; fresh &= fresh - 1)
-                p.direct[w * 32 + __ffs(fresh) - 1] = base + j;
-            seen |= now;
-        }
-        p.snapshot[w] = seen;
-    }
-}
-
 INLINE void take(State &s, u64 size, u64 edges, u64 hubs) {
     s.count = (u32)size, s.hubs = (u32)hubs;
     s.edges = sizeof(OFFSET) == 8 ? edges : size >> 32;
@@ -45,7 +31,7 @@ INLINE void park(Run *parked, const Run &r) {
 }
 
 INLINE Run unpark(const Run *parked) {
-    asm volatile("" ::: "memory");
+    reload();
     return *parked;
 }
 
@@ -59,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     __shared__ Run parked;
     __shared__ Mail own;     /* of block 0's queue */
     __shared__ u64 news[16]; /* what all have learnt at the last meeting */
-    Run r = {*p.state, 0, 0, 0, p.budget, 0};
+    Run r = {*p.state, 0, 0, 0, p.budget};
     State &s = r.s;
     u32 &turn = r.turn, &used = r.used, &traced = r.traced, &budget = r.budget;
     const u32 root = p.numbers[p.root];
@@ -78,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             grid_sum(&c->barrier, turn, 0);
         }
         const bool some = root != NONE;
-        s.depth = s.base = s.k = s.late = s.tails = 0, s.dirty = 1;
+        s.depth = s.base = s.k = s.tails = 0, s.dirty = 1;
         s.phase = some ? PUSHING : FINISHING;
         s.count = some, s.hubs = root < p.hubs, s.left = p.active;
         s.edges = some ? (u64)(p.row[root + 1] - p.row[root]) : 0;
@@ -99,18 +85,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         u32 *visited = p.snapshot + s.k * p.stride;
         const u32 now = s.depth & 1;
         Mail *mail = &c->mail[used % 3], *later = &c->mail[(used + 1) % 3];
-        const bool may_pull = !s.late && !p.push_only;
+        const bool may_pull = !p.push_only;
         switch (s.phase) {
         case PUSHING:
             if (!s.count) {
-                s.phase = s.late ? DONE : FINISHING;
-            } else if (r.alone && (s.edges > SMALL || (s.late == LATE && s.depth == NARROW))) {
-                budget = 0; /* the host launches again */
-            } else if (s.late == LATE && s.depth == NARROW) {
-                widen(p, IN_IDS ? p.n : p.active);
-                grid_sum(&c->barrier, turn, 0);
-                s.late |= WIDE;
-                NOTE(WIDEN, 0, 0)
+                s.phase = FINISHING;
             } else if (may_pull && (s.edges >= p.pull_edges || p.pull_only)) {
                 s.phase = PULLING, s.base = s.depth;
             } else if (may_pull && s.edges >= p.mark_edges) {
@@ -139,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                         const Queue next = {p.queue[to], p.hub_queue[to], small ? &own : mail};
                         park(&parked, r);
                         push(p, p.queue[s.depth & 1], s.count, (u32)s.edges, visited, s.depth + 1,
-                             s.late, next, by, of, lane);
+                             next, by, of, lane);
                         __syncthreads();
                         r = unpark(&parked);
                         s.depth++, budget--;
@@ -148,17 +127,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                         if (!small) break;
                         take(s, own.size, own.edges, own.hubs);
                         __syncthreads();
-                        const bool ends = !budget || !s.count || s.edges > SMALL;
-                        if (ends || (s.late == LATE && s.depth == NARROW)) break;
+                        if (!budget || !s.count || s.edges > SMALL) break;
                         if (may_pull && (s.edges >= p.mark_edges || s.edges >= p.pull_edges)) break;
                     }
                     if (small && threadIdx.x == 0) c->run = r;
-                }
-                if (r.alone) {
-                    if (!s.count) s.phase = DONE;
-                    NOTE(BLOCK_PUSH, s.count, s.edges)
-                    budget = 0; /* should the frontier have grown, the host launches again */
-                    break;
                 }
                 grid_sum(&c->barrier, turn, 0, small ? (const u64 *)&c->run : &mail->size,
                          small ? sizeof(Run) / 8 : 3, news);
@@ -197,39 +169,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             NOTE(s.step, found, left)
             break;
         }
-        default: { /* GATHERING, FINISHING */
-            const bool ends = s.phase == FINISHING, wide = s.depth > NARROW;
+        case GATHERING:
             if (lead) later->size = later->edges = later->hubs = 0;
             used++;
-            park(&parked, r);
-            if (!ends)
-                gather(p, visited - p.stride, visited,
-                       Queue{p.queue[now], p.hub_queue[now], mail}, warp, warps, lane);
-            results(p, s.k, s.base, wide, room);
-            r = unpark(&parked);
-            s.late = wide ? LATE | WIDE : LATE, s.dirty = 0;
-            if (ends) {
-                s.phase = DONE;
-                if (IN_IDS && root == NONE) {
-                    grid_sum(&c->barrier, turn, 0);
-                    if (lead) {
-                        p.level_out[p.root] = 0;
-                        if (p.parents) p.parent_out[p.root] = p.root;
-                    }
-                }
-                NOTE(RESULTS, 0, 0)
-                break;
-            }
+            gather(p, visited - p.stride, visited, Queue{p.queue[now], p.hub_queue[now], mail},
+                   warp, warps, lane);
             grid_sum(&c->barrier, turn, 0, &mail->size, 3, news);
             take(s, news[0], news[1], news[2]);
-            s.phase = PUSHING;
+            flush(p, s.k, s.base);
+            grid_sum(&c->barrier, turn, 0);
+            s.base = s.k = s.tails = 0, s.phase = PUSHING;
             NOTE(GATHER, s.count, s.edges)
-            if (s.edges > SMALL) break;
-            /* block 0 goes on alone */
-            if (blockIdx.x) return;
-            r.alone = 1;
             break;
-        }
+        default: /* FINISHING; results by id are written by another kernel */
+            if (!IN_IDS) {
+                park(&parked, r);
+                clean(p, p.next_snapshot, p.next_by_first);
+                results_by_number(p, s.k, s.base, s.depth > NARROW);
+                r = unpark(&parked);
+                NOTE(RESULTS, 0, 0)
+            }
+            s.phase = DONE, s.dirty = 0;
         }
     }
     if (lead) *p.state = s;

@@ -2,7 +2,8 @@
  *
  * Vertices are numbers (graph/device_graph.py): hubs first.  `snapshot[0]` is the bitmap
  * of visited vertices while levels push; a marking push or a pull reads snapshot k and
- * writes snapshot k + 1, so that levels can be told at the end from the snapshots alone.
+ * writes snapshot k + 1, so that levels can be told at the end from the snapshots alone;
+ * results by id are written by a kernel of their own (fast_results.cu).
  * Level of a vertex: `direct` if its bit is in snapshot 0, else `base` + the number of
  * the first snapshot that has its bit.
  */
@@ -29,11 +30,8 @@
 #define WARP_WORDS (SPARSE_AT + TILE_WORDS * 16 + 16)
 
 #define NARROW 254    /* the largest level of one byte */
-#define LATE 1        /* results have been written: later ones go there too */
-#define WIDE 2        /* as int */
 
-enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, PULL_WORDS, GATHER, FLUSH, RESULTS,
-            WIDEN };
+enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, PULL_WORDS, GATHER, FLUSH, RESULTS };
 enum Phase { PUSHING, PULLING, GATHERING, FINISHING, DONE };
 
 /* What one launch leaves for the next when a search goes level by level. */
@@ -42,17 +40,17 @@ struct State {
     u32 count, hubs; /* of the queue */
     u64 edges;       /* of the queue */
     u32 base, k;     /* level of snapshot 0 when pulls began; the snapshot in use */
-    u32 left, late;  /* unvisited vertices before the last pull; LATE, WIDE */
+    u32 left;        /* unvisited vertices before the next pull */
+    u32 tails;       /* pulls by words so far */
     u32 dirty;       /* the bitmaps are not as a search begins with them */
     u32 step;        /* what the last level was found by */
-    u32 tails, pad;  /* pulls by words so far */
 };
 
 /* What a launch knows between two steps.  It waits in shared memory while a step runs,
  * so that the step has the registers. */
 struct Run {
     State s;
-    u32 turn, used, traced, budget, alone; /* alone: the other blocks have gone */
+    u32 turn, used, traced, budget;
 };
 
 /* A queue that is made by all blocks. */
@@ -66,6 +64,7 @@ struct Mail {
 struct Control {
     Barrier barrier;
     Mail mail[3]; /* in turn; each use clears the next */
+    u64 highest;  /* the last snapshot that has a vertex which those before have not */
     Run run;          /* what block 0 came to alone */
 };
 
@@ -104,9 +103,6 @@ struct Params {
     u32 listed[COLUMNS + 1];  /* listed[k]: vertices of degree k + 2 or more come first */
     u32 parents, budget, rows, push_only, pull_only;
 };
-
-/* What a vertex is called in results. */
-INLINE u32 name_of(const Params &p, u32 v) { return IN_IDS ? p.vertices[v] : v; }
 
 INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31) & 1; }
 

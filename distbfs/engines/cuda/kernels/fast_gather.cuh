@@ -1,6 +1,6 @@
 /* Changing back to push after pulls: the last level becomes a queue (single scan, XBFS
- * Section 4.1) while results are written; what later pushes find is added to the results
- * one by one (settle). */
+ * Section 4.1), and the levels that the snapshots tell are written down, so that pushes
+ * go on in snapshot 0. */
 #ifndef DISTBFS_FAST_GATHER_CUH
 #define DISTBFS_FAST_GATHER_CUH
 #include "fast.cuh"
@@ -41,9 +41,19 @@ INLINE void gather(const Params &p, const u32 *before, const u32 *now, const Que
     }
 }
 
-/* Levels of one byte become ints. */
-INLINE void widen(const Params &p, u32 count) {
-    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS)
-        p.level_wide[i] = p.level_out[i] == 255 ? -1 : p.level_out[i];
+/* Levels of all snapshots become direct ones; snapshot k becomes snapshot 0, and
+ * snapshot 1 is clean again. */
+INLINE void flush(const Params &p, u32 k, u32 base) {
+    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < p.words; w += gridDim.x * THREADS) {
+        u32 seen = p.snapshot[w];
+        for (u32 j = 1; j <= k; j++) {
+            const u32 now = p.snapshot[j * p.stride + w];
+            for (u32 fresh = now & ~seen; fresh; fresh &= fresh - 1)
+                p.direct[w * 32 + __ffs(fresh) - 1] = base + j;
+            seen |= now;
+        }
+        p.snapshot[w] = seen;
+        p.snapshot[p.stride + w] = 0;
+    }
 }
 #endif

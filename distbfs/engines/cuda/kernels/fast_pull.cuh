@@ -14,15 +14,6 @@
 
 #define LONG_REST 64 /* edges that the whole warp reads */
 
-INLINE void copy_async(u32 *to, const u32 *from) {
-    u32 at = (u32)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.cg.shared.global [%0],[%1],16;" ::"r"(at), "l"(from) : "memory");
-}
-INLINE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int N> INLINE void wait_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-}
-
 /* One warp's work of a pull. */
 struct Puller {
     const Params &p;

@@ -16,21 +16,9 @@ INLINE u64 row_of(const Params &p, const uint4 &e) {
     return sizeof(OFFSET) == 4 ? (u64)(u32)(e.y + e.z) : (u64)p.row[e.x];
 }
 
-/* Level and parent of a vertex that is pushed; late: 0, or LATE and perhaps WIDE, where
- * results have been written. */
-INLINE void settle(const Params &p, u32 v, u32 parent, u32 level, u32 late) {
-    p.direct[v] = level;
-    if (p.parents) p.parent[v] = parent;
-    if (!late) return;
-    const u32 at = name_of(p, v);
-    if (late & WIDE) p.level_wide[at] = level;
-    else p.level_out[at] = level;
-    if (p.parents) p.parent_out[at] = name_of(p, parent);
-}
-
 /* Each lane claims v for the parent u where `ok`; a whole warp calls it. */
 INLINE void claim(const Params &p, bool ok, u32 v, u32 u, u32 *visited, u32 level,
-                  u32 late, const Queue &q, u32 lane) {
+                  const Queue &q, u32 lane) {
     const u32 bit = 1u << (v & 31);
     bool mine = false;
     OFFSET begin = 0;
@@ -53,7 +41,8 @@ INLINE void claim(const Params &p, bool ok, u32 v, u32 u, u32 *visited, u32 leve
     at = __shfl_sync(ALL, at, 0);
     hub_at = __shfl_sync(ALL, hub_at, 1);
     if (!mine) return;
-    settle(p, v, u, level, late);
+    p.direct[v] = level;
+    if (p.parents) p.parent[v] = u;
     const u32 before = (u32)(at >> 32) + upto - degree;
     q.entry[(u32)at + __popc(who & lanes_below(lane))] =
         make_uint4(v, before, (u32)begin - before, degree);
@@ -62,7 +51,7 @@ INLINE void claim(const Params &p, bool ok, u32 v, u32 u, u32 *visited, u32 leve
 
 /* One level by `warps` warps of which this is `warp`; edges < 2^32. */
 INLINE void push(const Params &p, const uint4 *queue, u32 count, u32 edges, u32 *visited,
-                 u32 level, u32 late, const Queue &next, u32 warp, u32 warps, u32 lane) {
+                 u32 level, const Queue &next, u32 warp, u32 warps, u32 lane) {
     u32 share = ((edges + warps - 1) / warps + 31) & ~31u;
     if (share > 1024) share = 1024;
     for (u64 from = (u64)warp * share; from < edges; from += (u64)warps * share) {
@@ -96,7 +85,7 @@ INLINE void push(const Params &p, const uint4 *queue, u32 count, u32 edges, u32 
             mine.z = __shfl_sync(ALL, entry.z, k);
             const bool ok = me < end;
             u32 v = ok ? load_once(p.adj + (row_of(p, mine) + (me - mine.y))) : 0u;
-            claim(p, ok, v, mine.x, visited, level, late, next, lane);
+            claim(p, ok, v, mine.x, visited, level, next, lane);
         }
     }
 }

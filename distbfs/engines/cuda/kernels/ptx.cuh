@@ -1,0 +1,97 @@
+/* Types, and every instruction that is not C++: nothing else in the kernels of methods
+ * `fast` and `cluster` is PTX. */
+#ifndef DISTBFS_PTX_CUH
+#define DISTBFS_PTX_CUH
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define INLINE static __device__ __forceinline__
+
+/* Loads of arrays that no kernel of a search writes; they pass L1 by. */
+INLINE u32 load_once(const u32 *p) {
+    u32 r;
+    asm volatile("ld.global.nc.L1::no_allocate.u32 %0,[%1];" : "=r"(r) : "l"(p));
+    return r;
+}
+INLINE uint4 load_once4(const u32 *p) {
+    uint4 r;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3},[%4];"
+                 : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+                 : "l"(p));
+    return r;
+}
+INLINE void prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
+INLINE u64 nanoseconds() {
+    u64 t;
+    asm volatile("mov.u64 %0,%%globaltimer;" : "=l"(t));
+    return t;
+}
+
+/* The compiler may not keep what is in memory in registers beyond this. */
+INLINE void reload() { asm volatile("" ::: "memory"); }
+
+/* Between blocks of the grid. */
+INLINE void red_or(u32 *p, u32 bits) {
+    asm volatile("red.relaxed.gpu.global.or.b32 [%0],%1;" ::"l"(p), "r"(bits) : "memory");
+}
+INLINE void add_release(u64 *p, u64 x) {
+    asm volatile("red.release.gpu.global.add.u64 [%0],%1;" ::"l"(p), "l"(x) : "memory");
+}
+INLINE u64 look(const u64 *p) {
+    u64 x;
+    asm volatile("ld.relaxed.gpu.global.u64 %0,[%1];" : "=l"(x) : "l"(p) : "memory");
+    return x;
+}
+INLINE void acquire() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
+/* Copies from global to shared memory that a warp waits for later. */
+INLINE void copy_async(u32 *to, const u32 *from) {
+    u32 at = (u32)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0],[%1],16;" ::"r"(at), "l"(from) : "memory");
+}
+INLINE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> INLINE void wait_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+/* Clusters of blocks; a cluster of one where there are none. */
+#if __CUDA_ARCH__ >= 900
+INLINE u32 cluster_rank() {
+    u32 r;
+    asm volatile("mov.u32 %0,%%cluster_ctarank;" : "=r"(r));
+    return r;
+}
+INLINE u32 cluster_size() {
+    u32 r;
+    asm volatile("mov.u32 %0,%%cluster_nctarank;" : "=r"(r));
+    return r;
+}
+INLINE void arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+INLINE void wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+INLINE u32 there(const void *local, u32 to) {
+    u32 at = (u32)__cvta_generic_to_shared(local), far;
+    asm volatile("mapa.shared::cluster.u32 %0,%1,%2;" : "=r"(far) : "r"(at), "r"(to));
+    return far;
+}
+/* Words into the shared memory of block `to`, where this block has `local`. */
+INLINE void send(uint4 *local, u32 to, u32 x, u32 y, u32 z) {
+    asm volatile("st.shared::cluster.v4.u32 [%0],{%1,%2,%3,%4};" ::"r"(there(local, to)), "r"(x),
+                 "r"(y), "r"(z), "r"(0)
+                 : "memory");
+}
+INLINE void tell(u32 *local, u32 to, u32 x) {
+    asm volatile("st.shared::cluster.u32 [%0],%1;" ::"r"(there(local, to)), "r"(x) : "memory");
+}
+#else
+INLINE u32 cluster_rank() { return 0; }
+INLINE u32 cluster_size() { return 1; }
+INLINE void arrive() {}
+INLINE void wait() { __syncthreads(); }
+INLINE void send(uint4 *local, u32, u32 x, u32 y, u32 z) { *local = make_uint4(x, y, z, 0); }
+INLINE void tell(u32 *local, u32, u32 x) { *local = x; }
+#endif
+#endif
