@@ -22,11 +22,12 @@ from distbfs.cli.common import (
     search_options,
     stop_requests,
 )
-from distbfs.cli.loading import engine_line, load_session
+from distbfs.cli.loading import choose, engine_line, load_session
 from distbfs.errors import InputError, UsageError
+from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
 from distbfs.search.output import ResultFile
-from distbfs.search.session import Outcome, Session
+from distbfs.search.session import AnySession, Outcome
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.types import Array, Ids
 
@@ -64,7 +65,7 @@ def read_sources(given: Sequence[int], path: Path | None, n: int) -> Ids:
     return np.array(sources, dtype=np.int64)
 
 
-def gather(session: Session, values: Array | None) -> Array | None:
+def gather(session: AnySession, values: Array | None) -> Array | None:
     """Return the whole of an array of blocks on rank 0 (collective)."""
     if values is None:
         return None
@@ -74,18 +75,18 @@ def gather(session: Session, values: Array | None) -> Array | None:
     return np.concatenate(blocks)
 
 
-def figures(session: Session, outcome: Outcome) -> dict[str, Any]:
+def figures(session: AnySession, outcome: Outcome) -> dict[str, Any]:
     """Return what is reported of a search (collective)."""
-    reached = sum(int((level >= 0).sum()) for level in outcome.level)
-    deepest = max((int(level.max(initial=-1)) for level in outcome.level), default=-1)
-    world = session.world
+    reached, depth = session.reached(outcome)
     nedge = session.traversed(outcome)
+    wall = {} if outcome.wall is None else {"wall_seconds": outcome.wall}
     return {
         "source": outcome.root,
-        "reached": int(world.allreduce(np.array([reached]))[0]),
-        "depth": int(world.allreduce(np.array([deepest]), "max")[0]),
+        "reached": reached,
+        "depth": depth,
         "nedge": nedge,
         "seconds": outcome.seconds,
+        **wall,
         "TEPS": nedge / outcome.seconds,
     }
 
@@ -105,7 +106,7 @@ def open_result(
     output: Path | None,
     store: Store,
     sources: Ids,
-    parents: bool,
+    options: SearchOptions,
     force: bool,
 ) -> tuple[ResultFile | None, Array]:
     """Return rank 0's result file and which searches are done (collective)."""
@@ -119,7 +120,15 @@ def open_result(
         identity = json.dumps(
             [manifest.n, digests["vertices"], digests["nn/columns"], manifest.source]
         )
-        result = ResultFile(output, sources, manifest.n, identity, parents=parents)
+        numbered = sum(record.active for record in manifest.records)
+        result = ResultFile(
+            output,
+            sources,
+            numbered + manifest.delegates if options.internal_ids else manifest.n,
+            identity,
+            parents=options.parents,
+            internal=options.internal_ids,
+        )
         stack.enter_context(result)
         done = result.open(force=force)
     done = np.array(terminal.world.broadcast(done.tolist()), dtype=bool)
@@ -182,14 +191,19 @@ def command(
     manifest = opened.manifest
     sources = read_sources(given, sources_file, manifest.n)
     options = make_search_options(world, **choices)
+    choice = choose(world, options, manifest.n)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
         result, done = open_result(
-            terminal, stack, output, opened, sources, options.parents, force
+            terminal, stack, output, opened, sources, options, force
         )
         log = open_records(terminal, stack, records, append=bool(done.any()))
-        session = load_session(terminal, opened, options)
-        terminal.say(engine_line(session))
+        session = load_session(terminal, opened, choice)
+        terminal.say(engine_line(session, choice.why))
+        session.check(sources)
+        vertices = session.vertices()
+        if result is not None and vertices is not None:
+            result.name_columns(vertices)
         rows: list[dict[str, Any]] = []
         with terminal.progress("searching", len(sources)) as tick:
             for row in np.flatnonzero(~done).tolist():

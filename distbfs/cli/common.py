@@ -20,6 +20,7 @@ import numpy as np
 
 from distbfs import registry
 from distbfs.device.cc import thread_count
+from distbfs.engines.cuda.paper import BALANCES, FRONTIERS
 from distbfs.errors import InputError
 from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
@@ -182,7 +183,8 @@ search_options = with_options(
         "--engine",
         type=click.Choice(["auto", *registry.ENGINES]),
         default="auto",
-        help="Per-device engine; auto takes the fastest.  [auto]",
+        help="Per-device engine; auto takes xbfs on one rank with a CUDA device, else "
+        "openmp.  [auto]",
     ),
     click.option("--method", default="", help="Variant of the engine, as 'fast'."),
     click.option(
@@ -212,6 +214,28 @@ search_options = with_options(
         "--stepwise", is_flag=True, help="Run the host level loop on one part too."
     ),
     click.option(
+        "--frontier",
+        type=click.Choice(FRONTIERS),
+        default="auto",
+        help="How method paper of engine xbfs makes queues.  [auto]",
+    ),
+    click.option(
+        "--balance",
+        type=click.Choice(BALANCES),
+        default="warp",
+        help="How pulls of method paper share their work.  [warp]",
+    ),
+    click.option(
+        "--no-async",
+        is_flag=True,
+        help="Let pulls of method paper find one level only.",
+    ),
+    click.option(
+        "--internal-ids",
+        is_flag=True,
+        help="Leave results of engine xbfs in the ids of the device's graph.",
+    ),
+    click.option(
         "--exchange",
         type=click.Choice(["auto", *registry.EXCHANGES]),
         default="auto",
@@ -235,7 +259,7 @@ search_options = with_options(
 
 
 def make_search_options(
-    world: Ranks, *, no_parents: bool, threads: int, **values: Any
+    world: Ranks, *, no_parents: bool, no_async: bool, threads: int, **values: Any
 ) -> SearchOptions:
     """Return search options from those of the command line (collective)."""
     for name in ("dd", "dn", "nd"):
@@ -243,7 +267,10 @@ def make_search_options(
         if given:
             values[name] = Factors(*given)
     return SearchOptions(
-        parents=not no_parents, threads=threads or share_of_cores(world), **values
+        parents=not no_parents,
+        asynchronous=not no_async,
+        threads=threads or share_of_cores(world),
+        **values,
     )
 
 

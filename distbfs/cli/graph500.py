@@ -25,7 +25,13 @@ from distbfs.cli.common import (
     search_options,
     stop_requests,
 )
-from distbfs.cli.loading import engine_line, load_session
+from distbfs.cli.loading import (
+    Choice,
+    build_session,
+    choose,
+    engine_line,
+    load_session,
+)
 from distbfs.errors import UsageError, ValidationError
 from distbfs.exchange.signals import StopFlag
 from distbfs.generate.families import from_description
@@ -33,11 +39,9 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.graph500 import report as reports
 from distbfs.graph500.benchmark import ParentShare, machine, run_searches, versions
 from distbfs.graph500.roots import choose_roots
-from distbfs.options import BuildOptions, SearchOptions
-from distbfs.partition.construct import construct
-from distbfs.partition.part import Part
-from distbfs.search.session import Outcome, Session
-from distbfs.store.hdf5 import open_store
+from distbfs.options import BuildOptions
+from distbfs.search.session import AnySession, Outcome
+from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
 from distbfs.types import TupleSource
 
@@ -47,7 +51,7 @@ BUILD_OPTIONS = {
     "threshold": "--threshold",
     "pass_gib": "--memory",
 }
-Prepared = tuple[Session, TupleSource, bool, dict[str, Any]]
+Prepared = tuple[AnySession, TupleSource, bool, dict[str, Any]]
 
 
 def slowest(terminal: Terminal, seconds: float) -> float:
@@ -60,35 +64,29 @@ def from_tuples(
     source: Kronecker,
     parts: int,
     build: BuildOptions,
-    options: SearchOptions,
+    choice: Choice,
+    buffer_bytes: int | None,
 ) -> Prepared:
     """Generate and build a graph in memory (collective)."""
-    made: list[Part] = []
-    summary = construct(source, terminal.world, parts, build, made.append)
-    began = time.perf_counter()
-    session = Session(terminal.world, made, options, None, terminal.say)
-    prepared = time.perf_counter() - began
+    made = build_session(terminal, source, parts, build, choice, buffer_bytes)
     facts: dict[str, Any] = {
         "scale": source.scale,
         "edgefactor": source.edge_factor,
-        "generation_seconds": slowest(terminal, summary.generation_seconds),
-        "construction_seconds": slowest(
-            terminal, summary.construction_seconds + prepared
-        ),
-        "threshold": summary.threshold if summary.delegates else None,
+        "generation_seconds": slowest(terminal, made.generation_seconds),
+        "construction_seconds": slowest(terminal, made.construction_seconds),
+        "threshold": made.threshold,
         "notes": {},
     }
-    return session, source, True, facts
+    return made.session, source, True, facts
 
 
-def from_store(terminal: Terminal, path: Path, options: SearchOptions) -> Prepared:
+def from_store(terminal: Terminal, store: Store, choice: Choice) -> Prepared:
     """Load a stored graph (collective)."""
-    store = open_store(path)
     manifest = store.manifest
     began = time.perf_counter()
-    session = load_session(terminal, store, options)
+    session = load_session(terminal, store, choice)
     seconds = slowest(terminal, time.perf_counter() - began)
-    tuples = from_description(manifest.source, options.threads)
+    tuples = from_description(manifest.source, choice.options.threads)
     size = (manifest.n, manifest.tuples)
     original = tuples is not None and (tuples.n, tuples.tuples) == size
     source = tuples if tuples is not None and original else StoreTuples(store)
@@ -99,17 +97,23 @@ def from_store(terminal: Terminal, path: Path, options: SearchOptions) -> Prepar
         "construction_seconds": seconds,
         "threshold": manifest.threshold if manifest.delegates else None,
         "notes": {
-            "graph": f"loaded from {path}; construction_time is the time to load",
+            "graph": f"loaded from {store.folder}; construction_time is the time to "
+            "load",
             "validated by": "its tuples" if original else "its stored edges",
         },
     }
     return session, source, original, facts
 
 
+def given(context: click.Context, name: str) -> bool:
+    """Return whether an option was given on the command line."""
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
 def refuse_build_options(context: click.Context) -> None:
     """Raise UsageError for options of building that were given beside a store."""
     for name, option in BUILD_OPTIONS.items():
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+        if given(context, name):
             raise UsageError(f"{option} is settled by the store; leave it out")
 
 
@@ -157,25 +161,31 @@ def command(
     """Run the Graph500 benchmark: kernels 1 and 2, validation, official report."""
     if (scale is None) == (graph is None):
         raise UsageError("give either --scale or --graph")
+    context = click.get_current_context()
     if graph is not None:
-        refuse_build_options(click.get_current_context())
+        refuse_build_options(context)
     terminal = open_terminal(json_output=json_output, log_format=log_format)
     world = terminal.world
     options = make_search_options(world, **choices)
+    store = None if graph is None else open_store(graph)
+    n = 1 << int(scale or 0) if store is None else store.manifest.n
+    asked = ["--parts"] * ((parts or 1) > 1) + ["--threshold"] * (threshold is not None)
+    choice = choose(world, options, n, asked)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
         log = open_records(terminal, stack, records)
-        if graph is not None:
-            session, source, exact, facts = from_store(terminal, graph, options)
+        if store is not None:
+            session, source, exact, facts = from_store(terminal, store, choice)
         else:
             build = make_build_options(
                 threshold=threshold, pass_gib=pass_gib, permute_seed=None
             )
+            buffer = build.pass_bytes if given(context, "pass_gib") else None
             tuples = Kronecker(int(scale or 0), edge_factor, seed, options.threads)
             session, source, exact, facts = from_tuples(
-                terminal, tuples, parts or world.size, build, options
+                terminal, tuples, parts or world.size, build, choice, buffer
             )
-        terminal.say(engine_line(session))
+        terminal.say(engine_line(session, choice.why))
         chosen = choose_roots(session.layout.n, roots, seed, session.connected)
         if not len(chosen):
             raise ValidationError("no vertex has a neighbour besides itself: no search")
@@ -199,7 +209,7 @@ def command(
         session.close()
         if not searches:
             return 0
-        notes = facts.pop("notes")
+        notes = {**facts.pop("notes"), **session.notes()}
         if cost.text():
             notes["parents"] = cost.text()
         figures = reports.BenchmarkFigures(
@@ -209,6 +219,7 @@ def command(
             engine=engine_line(session).removeprefix("engine "),
             parts=session.layout.parts,
             parents=options.parents,
+            internal_ids=options.internal_ids,
             versions={**versions(), "mpi": str(world.describe()["library"])},
             machine={**machine(), "hosts": world.describe()["hosts"]},
             notes=notes,
@@ -232,7 +243,7 @@ def counter(
 
 
 def write_level_records(
-    session: Session, roots: list[int], file: TextIO | None, stop: StopFlag
+    session: AnySession, roots: list[int], file: TextIO | None, stop: StopFlag
 ) -> None:
     """Search from each root once more and write its levels as JSON lines.
 
@@ -247,7 +258,7 @@ def write_level_records(
 
 
 def print_report(
-    terminal: Terminal, figures: reports.BenchmarkFigures, session: Session
+    terminal: Terminal, figures: reports.BenchmarkFigures, session: AnySession
 ) -> int:
     """Print the report, or the errors of an invalid run; returns the exit code."""
     if reports.failures(figures):

@@ -1,33 +1,124 @@
-"""What the commands that search a store have in common."""
+"""What the commands that search have in common: which engine, and what it searches.
+
+The one place that decides whether a graph is searched on the host or on a device.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from distbfs import registry
 from distbfs.cli.common import Terminal
-from distbfs.errors import ResourceError
-from distbfs.options import SearchOptions
+from distbfs.engines.base import DeviceEngine, on_device
+from distbfs.errors import DeviceMissing, ResourceError, UsageError
+from distbfs.graph.device_build import build
+from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.partition.construct import construct
 from distbfs.partition.layout import Placement
-from distbfs.search.session import Session
+from distbfs.partition.part import Part
+from distbfs.search.device_session import DeviceSession, with_tuples
+from distbfs.search.session import DEVICE_OPTIONS, AnySession, Session
 from distbfs.store.hdf5 import Store
-from distbfs.store.tuples import permutation_of
+from distbfs.store.tuples import StoreTuples, permutation_of, tuple_degrees_for
+from distbfs.types import TupleSource, World
+
+FIRST = "xbfs"  # what auto takes where it can
 
 
-def load_session(terminal: Terminal, store: Store, options: SearchOptions) -> Session:
-    """Load this rank's parts of a store and make them ready to search (collective).
+@dataclass(frozen=True)
+class Choice:
+    """The engine of a command.
 
-    Raises LaunchError where the parts do not divide by the ranks, ResourceError where
-    memory does not last.
+    device: the engine where it searches on a device; why: what ``auto`` chose it for
     """
-    world = terminal.world
-    mine = Placement(store.manifest.parts, world.size).parts_of(world.rank)
+
+    options: SearchOptions
+    device: DeviceEngine | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A graph that was generated and built, and this rank's seconds for it."""
+
+    session: AnySession
+    generation_seconds: float
+    construction_seconds: float
+    threshold: int | None
+
+
+def choose(
+    world: World, options: SearchOptions, n: int, asked: Sequence[str] = ()
+) -> Choice:
+    """Return the engine for a graph of n vertices; the same on all ranks.
+
+    asked: options of the command line that only searches of parts know.  Raises
+    UsageError for what cannot go together, DeviceMissing where there is no device.
+    """
+    if options.engine == "auto":
+        return _choose_auto(world, options, n, asked)
+    kind = registry.lookup(registry.ENGINES, "engine", options.engine)
+    if not on_device(kind):
+        return Choice(options)
+    name = options.engine
+    if world.size > 1:
+        raise UsageError(
+            f"engine {name} runs in one process on one device, not on {world.size} "
+            "ranks; use openmp"
+        )
+    if asked:
+        raise UsageError(f"{asked[0]} is for parts; leave it out with engine {name}")
+    if n > MAX_VERTICES:
+        raise UsageError(
+            f"engine {name} searches up to 2^31 vertices, not {n}; use openmp"
+        )
+    return Choice(options, kind(options))
+
+
+def _choose_auto(
+    world: World, options: SearchOptions, n: int, asked: Sequence[str]
+) -> Choice:
+    """Return a device's engine where there is one process and a device, else none."""
+    if world.size > 1:
+        return Choice(options, why=f"{world.size} ranks")
+    if asked:
+        return Choice(options, why=f"{asked[0]} is for parts")
+    if n > MAX_VERTICES:
+        return Choice(options, why="more than 2^31 vertices")
+    kind = registry.lookup(registry.ENGINES, "engine", FIRST)
+    usual, named = SearchOptions(), replace(options, engine=FIRST)
+    wanted = any(getattr(options, x) != getattr(usual, x) for x in DEVICE_OPTIONS)
     try:
-        parts = []
-        with terminal.progress("loading", len(mine)) as done:
-            for index in mine:
-                parts.append(store.load_part(index))
-                done(len(parts))
-        return Session(world, parts, options, permutation_of(store), terminal.say)
+        return Choice(named, kind(named), "there is a CUDA device")
+    except (DeviceMissing, UsageError) as error:
+        if wanted:
+            raise
+        return Choice(options, why=str(error).partition(";")[0])
+
+
+def load_session(
+    terminal: Terminal, store: Store, wanted: Choice | SearchOptions
+) -> AnySession:
+    """Load a store and make it ready to search (collective).
+
+    wanted: what ``choose`` returned, or options to choose by.  Raises LaunchError where
+    the parts do not divide by the ranks, ResourceError where memory does not last.
+    """
+    world, manifest, choice = terminal.world, store.manifest, wanted
+    if isinstance(choice, SearchOptions):
+        choice = choose(world, choice, manifest.n)
+    mine = Placement(manifest.parts, world.size).parts_of(world.rank)
+    try:
+        if choice.device is not None:
+            graph = graph_of_store(terminal, store, choice.device)
+            return DeviceSession(world, choice.device, graph, choice.options)
+        parts = load_parts(terminal, store, mine)
+        permutation = permutation_of(store)
+        return Session(world, parts, choice.options, permutation, terminal.say)
     except MemoryError as error:
         need = sum(store.part_bytes(index) for index in mine)
         raise ResourceError(
@@ -36,11 +127,69 @@ def load_session(terminal: Terminal, store: Store, options: SearchOptions) -> Se
         ) from error
 
 
-def engine_line(session: Session) -> str:
-    """Return one line that says what searches run on."""
+def load_parts(terminal: Terminal, store: Store, indices: Sequence[int]) -> list[Part]:
+    """Return parts of a store."""
+    parts = []
+    with terminal.progress("loading", len(indices)) as done:
+        for index in indices:
+            parts.append(store.load_part(index))
+            done(len(parts))
+    return parts
+
+
+def graph_of_store(
+    terminal: Terminal, store: Store, engine: DeviceEngine
+) -> DeviceGraph:
+    """Return the graph of a store in device memory, in input ids.
+
+    One part without delegates goes up as it is; others are put together from their
+    edges on the device.
+    """
+    manifest = store.manifest
+    if manifest.parts == 1 and not manifest.delegates:
+        [part] = load_parts(terminal, store, [0])
+        return engine.graph_of(part, manifest.source, permutation_of(store))
+    graph = build(StoreTuples(store))
+    ends = tuple_degrees_for(terminal.world, store, 1, None)[0]
+    return with_tuples(graph, manifest.tuples, ends)
+
+
+def build_session(
+    terminal: Terminal,
+    source: TupleSource,
+    parts: int,
+    options: BuildOptions,
+    choice: Choice,
+    buffer_bytes: int | None = None,
+) -> Built:
+    """Generate and build a graph and make it ready to search (collective).
+
+    buffer_bytes: of device memory for keys while building, None: what is free
+    """
+    world = terminal.world
+    if choice.device is not None:
+        graph = build(source, buffer_bytes=buffer_bytes)
+        began = time.perf_counter()
+        on_it = DeviceSession(world, choice.device, graph, choice.options)
+        prepared = time.perf_counter() - began
+        generation = graph.seconds.get("generation", 0.0)
+        construction = sum(graph.seconds.values()) - generation + prepared
+        return Built(on_it, generation, construction, None)
+    made: list[Part] = []
+    summary = construct(source, world, parts, options, made.append)
+    began = time.perf_counter()
+    session = Session(world, made, choice.options, None, terminal.say)
+    construction = summary.construction_seconds + time.perf_counter() - began
+    threshold = summary.threshold if summary.delegates else None
+    return Built(session, summary.generation_seconds, construction, threshold)
+
+
+def engine_line(session: AnySession, why: str = "") -> str:
+    """Return one line that says what searches run on, and why if that is known."""
     told: dict[str, Any] = session.describe()
-    threads = told.get("threads", 1)
-    return (
-        f"engine {told['engine']} ({told['method']}), {threads} threads a rank, "
-        f"{told['mode']}, exchange {told['exchange']}"
+    where = told.get("device") or f"{told.get('threads', 1)} threads a rank"
+    line = (
+        f"engine {told['engine']} ({told['method']}), {where}, {told['mode']}, "
+        f"exchange {told['exchange']}"
     )
+    return f"{line}; auto: {why}" if why else line

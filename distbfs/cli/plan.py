@@ -11,9 +11,11 @@ import click
 from distbfs.cli.common import STORE, open_terminal, output_options
 from distbfs.cli.info import print_right
 from distbfs.cli.planning import Graph, of_kronecker, of_store
+from distbfs.engines.cuda.memory import graph_bytes, search_bytes
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import UsageError
 from distbfs.graph.build import KeyFormat
+from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.partition import memory
 from distbfs.partition.degree import DELEGATES_PER_PART, NN_SHARE
 from distbfs.partition.memory import PartShape, readable
@@ -72,6 +74,27 @@ def device_bytes(graph: Graph, index: int) -> dict[str, int]:
     return rows
 
 
+def gpu_search(graph: Graph) -> dict[str, int] | None:
+    """Return what engine xbfs takes on one GPU; None where it cannot search that."""
+    if graph.n > MAX_VERTICES:
+        return None
+    counts = (graph.n, graph.active, graph.m)
+    stored, search = graph_bytes(*counts), search_bytes(*counts)
+    return {"graph": stored, "search": search, "total": stored + search}
+
+
+def gpu_line(found: Mapping[str, int] | None) -> str:
+    """Return the line about engine xbfs."""
+    what = "device memory of one GPU search"
+    if found is None:
+        return f"{what}: none, as engine xbfs searches up to 2^31 vertices"
+    shown = {name: readable(size) for name, size in found.items()}
+    return (
+        f"{what}: at most {shown['total']} (graph {shown['graph']}, search by xbfs "
+        f"{shown['search']})"
+    )
+
+
 def notes_of(graph: Graph) -> list[str]:
     """Return what cannot be done with this number of devices."""
     found = []
@@ -126,6 +149,7 @@ def weigh(graph: Graph, per_host: int | None) -> dict[str, Any]:
         "mode": "whole" if graph.shapes[0].whole else "part by part",
         "device": largest,
         "total": every,
+        "gpu_search": gpu_search(graph),
         "building_basis": memory.build_basis(),
         "host": host,
         "notes": notes_of(graph),
@@ -172,6 +196,7 @@ def print_plan(plan: Mapping[str, Any]) -> None:
     for name in ("searching", "building"):
         fits = "fits" if host[f"{name}_fits"] else "does not fit"
         click.echo(f"  {name} needs {readable(host[name])}: {fits}")
+    click.echo(gpu_line(plan["gpu_search"]))
     click.echo(f"building is the {plan['building_basis']}")
     for note in plan["notes"]:
         click.echo(f"note: {note}")

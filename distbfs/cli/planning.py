@@ -25,6 +25,7 @@ class Graph:
     """A graph to be planned for.
 
     title: what it is; basis: what the counts come from; origin: of the threshold
+    active: vertices with edges
     shapes: of every part where ``exact``, else the mean part alone
     files: bytes on disk of every part, or empty where there is no such store
     """
@@ -34,6 +35,7 @@ class Graph:
     origin: str
     n: int
     m: int
+    active: int
     tuples: int
     parts: int
     threshold: int
@@ -53,6 +55,7 @@ def stored(store: Store) -> Graph:
         origin="that of the store",
         n=manifest.n,
         m=manifest.m,
+        active=sum(record.active for record in manifest.records) + manifest.delegates,
         tuples=manifest.tuples,
         parts=manifest.parts,
         threshold=manifest.threshold,
@@ -88,6 +91,7 @@ def expected(
         origin=origin,
         n=histogram.n,
         m=histogram.m,
+        active=histogram.above(0),
         parts=parts,
         threshold=threshold,
         delegates=separation.delegates,

@@ -2,18 +2,27 @@
 
 A *vertex number* is the row of a normal vertex in its part (see ``partition.part``).
 Results belong to local ids.
+
+An engine with a true ``on_device`` is a ``DeviceEngine``: it searches a whole graph
+that lies in device memory, leaves the results there and runs in one process.  Engines
+without that attribute search the parts of any number of ranks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from distbfs.generate.hashing import Permutation
+from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
 from distbfs.types import Array, DirectionName, Ids, Words
+
+if TYPE_CHECKING:
+    from distbfs.engines.cuda.results import DeviceSearch
 
 
 @dataclass(frozen=True)
@@ -190,3 +199,36 @@ class Engine(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports (JSON values)."""
+
+
+class DeviceEngine(Engine, Protocol):
+    """Searches graphs in the memory of one device (see the top of this file).
+
+    ``__init__`` raises DeviceMissing where there is no device.
+    """
+
+    on_device: bool
+
+    def graph_of(
+        self,
+        part: Part,
+        source: dict[str, Any] | None = None,
+        permutation: Permutation | None = None,
+    ) -> DeviceGraph:
+        """Return a part that is a whole graph as a graph in device memory.
+
+        source: what recreates the tuples; permutation: what took input ids to the ids
+        of the part, to be undone: ids of the graph are the input's
+        """
+
+    def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
+        """Prepare the searches of a graph in device memory.
+
+        Raises ResourceError, with what is needed and what there is, where the device
+        has not the memory.
+        """
+
+
+def on_device(engine: object) -> bool:
+    """Return whether an engine, or its class, is a ``DeviceEngine``."""
+    return bool(getattr(engine, "on_device", False))

@@ -9,17 +9,22 @@ import os
 import platform
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import h5py
 import numpy as np
 
 from distbfs import __version__
+from distbfs.generate.cuda import device_tuples
+from distbfs.graph500.device_validate import validate_on_device
 from distbfs.graph500.report import SKIPPED, SearchFigures
-from distbfs.graph500.validate import validate
-from distbfs.search.session import Outcome, Session
-from distbfs.types import Array, Ids, TupleSource
+from distbfs.graph500.validate import Validation, validate
+from distbfs.search.device_session import DeviceSession
+from distbfs.search.session import AnySession, Outcome
+from distbfs.types import Ids, TupleSource
+
+Check: TypeAlias = Callable[[Outcome], Validation]
 
 RESULT_BYTES = 1 << 30  # of one rank, kept until they are validated
 
@@ -50,7 +55,7 @@ class ParentShare:
 
 
 def run_searches(
-    session: Session,
+    session: AnySession,
     source: TupleSource,
     roots: Ids,
     *,
@@ -69,52 +74,57 @@ def run_searches(
     is validated before the next.  One search before the first is not counted.
     """
     figures: list[SearchFigures] = []
+    validation = validation_of(session, source) if check else None
     if len(roots):
-        size = sum(x.nbytes for x in results_of(session.search(int(roots[0]))))
+        size = result_bytes(session.search(int(roots[0])))
         size = int(session.world.allreduce(np.array([max(size, 1)]), "max")[0])
-        batch = max(1, min(RESULT_BYTES // size, len(roots)))
+        batch = max(1, min(session.room(RESULT_BYTES) // size, len(roots)))
     waiting = roots.tolist()
     stopped = False
     while waiting and not stopped:
         kept: list[Outcome] = []
         while waiting and len(kept) < batch and not stopped:
-            kept.append(copied(session.search(waiting.pop(0))))
+            found = session.search(waiting.pop(0))
+            kept.append(session.keep(found) if batch > 1 else found)
             stopped = stop()
         for outcome in kept:
-            found = judge(session, source, outcome, exact=exact, check=check)
-            figures.append(found)
-            report(outcome, found)
+            judged = judge(session, outcome, validation, exact=exact)
+            figures.append(judged)
+            report(outcome, judged)
     return figures
 
 
-def results_of(outcome: Outcome) -> list[Array]:
-    """Return the result arrays of a search."""
-    return [x for x in (*outcome.level, *outcome.parent) if x is not None]
+def result_bytes(outcome: Outcome) -> int:
+    """Return the bytes of the result arrays of a search on this rank."""
+    every = (*outcome.level, *outcome.parent)
+    return sum(int(x.nbytes) for x in every if x is not None)
 
 
-def copied(outcome: Outcome) -> Outcome:
-    """Return a search whose results outlast the next one."""
-    return replace(
-        outcome,
-        level=[level.copy() for level in outcome.level],
-        parent=[None if p is None else p.copy() for p in outcome.parent],
-    )
+def validation_of(session: AnySession, source: TupleSource) -> Check:
+    """Return what validates a search where its results are (collective calls)."""
+    if isinstance(session, DeviceSession):
+        tuples = device_tuples(source)
+
+        def on_device(outcome: Outcome) -> Validation:
+            return validate_on_device(tuples, outcome.root, *session.in_ids(outcome))
+
+        return on_device
+
+    def on_host(outcome: Outcome) -> Validation:
+        level, parent = session.block(outcome)
+        return validate(session.world, source, outcome.root, level, parent)
+
+    return on_host
 
 
 def judge(
-    session: Session,
-    source: TupleSource,
-    outcome: Outcome,
-    *,
-    exact: bool,
-    check: bool,
+    session: AnySession, outcome: Outcome, validation: Check | None, *, exact: bool
 ) -> SearchFigures:
     """Count the edges of one search and validate it (collective)."""
     nedge = session.traversed(outcome)
     seconds, errors = SKIPPED, list[str]()
-    if check:
-        level, parent = session.block(outcome)
-        result = validate(session.world, source, outcome.root, level, parent)
+    if validation is not None:
+        result = validation(outcome)
         seconds, errors = result.seconds, list(result.errors)
         if exact and result.valid and result.nedge != nedge:
             errors.append(f"{nedge} tuples by degrees, {result.nedge} by tuples")
@@ -125,6 +135,7 @@ def judge(
         seconds,
         valid=not errors,
         error="; ".join(errors),
+        wall_seconds=outcome.wall,
     )
 
 

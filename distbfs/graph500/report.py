@@ -36,6 +36,7 @@ class SearchFigures:
     seconds: the official time; validate_seconds: -1 where validation was skipped
     nedge: input tuples in the reached component
     levels_seconds: time of a search for levels only from the same root, if measured
+    wall_seconds: the host's wall time, where ``seconds`` is a device's
     """
 
     root: int
@@ -45,12 +46,14 @@ class SearchFigures:
     valid: bool = True
     error: str = ""
     levels_seconds: float | None = None
+    wall_seconds: float | None = None
 
 
 @dataclass(frozen=True)
 class BenchmarkFigures:
     """All that a report is made of.  Times in seconds; ``threshold`` is TH.
 
+    internal_ids: results are not in the input's ids
     notes: further lines of the report, name -> text
     """
 
@@ -64,6 +67,7 @@ class BenchmarkFigures:
     parts: int = 1
     threshold: int | None = None
     parents: bool = True
+    internal_ids: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -131,6 +135,8 @@ def as_json(figures: BenchmarkFigures) -> dict[str, Any]:
         "parts": figures.parts,
         "TH": figures.threshold,
         "result": _result(figures),
+        "ids": "internal" if figures.internal_ids else "input",
+        "harmonic_mean_TEPS_by_wall": wall_rate(figures),
         "parents_cost": parents_cost(figures),
         "validated": _validated(figures),
         "versions": dict(figures.versions),
@@ -144,6 +150,7 @@ def as_json(figures: BenchmarkFigures) -> dict[str, Any]:
                 "TEPS": x.nedge / x.seconds,
                 "validate": x.validate_seconds,
                 "levels_time": x.levels_seconds,
+                "wall_time": x.wall_seconds,
             }
             for x in figures.searches
         ],
@@ -157,6 +164,15 @@ def parents_cost(figures: BenchmarkFigures) -> float | None:
     if not figures.parents or not levels or len(levels) < len(both):
         return None
     return statistics([full for full, _ in both]).median / statistics(levels).median
+
+
+def wall_rate(figures: BenchmarkFigures) -> float | None:
+    """Return the harmonic mean TEPS by the host's wall time, where that is another."""
+    both = [(float(x.nedge), x.wall_seconds) for x in figures.searches]
+    walls = [wall for _, wall in both if wall is not None]
+    if len(walls) < len(both):
+        return None
+    return rate_statistics([edges for edges, _ in both], walls).harmonic_mean
 
 
 def _quantities(
@@ -214,6 +230,11 @@ def _additional(figures: BenchmarkFigures) -> Iterator[tuple[str, str]]:
     yield "parts", f"{figures.parts:d}"
     yield "TH", "none" if figures.threshold is None else f"{figures.threshold:d}"
     yield "result", _result(figures)
+    if figures.internal_ids:
+        yield "ids", "results in internal ids, not those of the input"
+    wall = wall_rate(figures)
+    if wall is not None:
+        yield "harmonic_mean_TEPS by wall", f"{wall:g}, by the host's clock"
     cost = parents_cost(figures)
     if cost is not None:
         yield "parents_cost", f"{cost:.3g} times the median time for levels only"

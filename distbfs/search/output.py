@@ -1,7 +1,10 @@
 """The result file of many searches, which an interrupted run can be resumed into.
 
 ``OUT.h5`` holds ``sources`` int64 [k], ``level`` int32 [k, n] and, unless levels only
-were asked for, ``parent`` int64 [k, n], in input ids.  While searches run it is called
+were asked for, ``parent`` int64 [k, n], in input ids; its attribute ``ids`` is then
+"input".  Where ``ids`` is "internal", rows of results are by number, parents too, and
+``vertices`` int64 [columns] are the input ids of the numbers; all other vertices have
+no edges.  While searches run it is called
 ``OUT.h5.partial``.  All space is laid out at the start and no metadata changes later:
 a row is written and synced, then its flag in ``done``; a run that was killed leaves a
 file that opens and whose flagged rows are complete.
@@ -25,23 +28,33 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 IDENTITY = "graph"
+IDS = "ids"
 
 
 class ResultFile:
     """One writer on one rank; a context manager.
 
+    columns: vertices, or numbers where results are ``internal``
     identity: a text that tells the graph and the kind of result apart from others
     """
 
     def __init__(
-        self, path: Path, sources: Ids, n: int, identity: str, *, parents: bool
+        self,
+        path: Path,
+        sources: Ids,
+        columns: int,
+        identity: str,
+        *,
+        parents: bool,
+        internal: bool = False,
     ) -> None:
         self.path = path
         self._partial = path.parent / (path.name + ".partial")
         self._sources = sources
-        self._shape = (len(sources), n)
+        self._shape = (len(sources), columns)
         self._identity = identity
         self._parents = parents
+        self._ids = "internal" if internal else "input"
         self._file: h5py.File | None = None
 
     def open(self, *, force: bool) -> Array:
@@ -91,7 +104,9 @@ class ResultFile:
 
     def _create(self) -> None:
         rows, n = self._shape
+        internal = self._ids == "internal"
         need = rows * n * (12 if self._parents else 4) + rows * 9 + (1 << 16)
+        need += 8 * n if internal else 0
         free = shutil.disk_usage(self.path.parent).free
         if need > free:
             raise ResourceError(
@@ -100,6 +115,7 @@ class ResultFile:
         making = self._partial.with_name(self._partial.name + ".new")
         with h5py.File(making, "w", libver="earliest") as file:
             file.attrs[IDENTITY] = self._identity
+            file.attrs[IDS] = self._ids
             early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
             early.set_layout(h5py.h5d.CONTIGUOUS)
             early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
@@ -108,6 +124,8 @@ class ResultFile:
             wanted = [("sources", (rows,), "<i8"), ("level", (rows, n), "<i4")]
             if self._parents:
                 wanted.append(("parent", (rows, n), "<i8"))
+            if internal:
+                wanted.append(("vertices", (n,), "<i8"))
             for name, shape, kind in [*wanted, ("done", (rows,), "u1")]:
                 space = h5py.h5s.create_simple(shape)
                 dtype = h5py.h5t.py_create(np.dtype(kind))
@@ -121,18 +139,42 @@ class ResultFile:
     def _fits(self, file: h5py.File) -> bool:
         """Return whether a partial file is of the same graph, sources and options."""
         names = {"sources", "level", "done"} | ({"parent"} if self._parents else set())
+        names |= {"vertices"} if self._ids == "internal" else set()
         return (
             set(file) == names
             and file.attrs.get(IDENTITY) == self._identity
+            and file.attrs.get(IDS) == self._ids
             and file["level"].shape == self._shape
             and np.array_equal(file["sources"][:], self._sources)
         )
 
+    def name_columns(self, vertices: Ids) -> None:
+        """Write the input ids of internal ids, int64 [columns], before any search.
+
+        Raises InputError where an interrupted run had other ones.
+        """
+        file = self._opened()
+        if file["done"][:].any():
+            if not np.array_equal(file["vertices"][:], vertices):
+                raise InputError(
+                    f"{self._partial} has other internal ids; give --force to begin "
+                    "anew"
+                )
+            return
+        try:
+            file["vertices"][:] = vertices
+            self._sync()
+        except OSError as error:
+            raise ResourceError(f"{self._partial}: {error}") from error
+
+    def _opened(self) -> h5py.File:
+        if self._file is None:
+            raise ValueError("the file is not open")
+        return self._file
+
     def write(self, row: int, level: Array, parent: Array | None) -> None:
         """Write one search; it counts as done once all of it is on the disk."""
-        file = self._file
-        if file is None:
-            raise ValueError("the file is not open")
+        file = self._opened()
         try:
             file["level"][row] = level
             if parent is not None:

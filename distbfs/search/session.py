@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from distbfs import registry
-from distbfs.engines.base import Engine, WholeSearch
+from distbfs.engines.base import Engine, LevelRecord, WholeSearch, on_device
 from distbfs.errors import CompilerMissing, UsageError
 from distbfs.exchange.base import Exchange
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
-from distbfs.partition.layout import Placement
+from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import Part
 from distbfs.search.driver import Driver
 from distbfs.search.parents import ParentCost
 from distbfs.types import Array, Ids, World, slice_bounds
+
+DEVICE_OPTIONS = ("frontier", "balance", "asynchronous", "internal_ids")
 
 
 @dataclass
@@ -29,16 +31,111 @@ class Outcome:
     level[i]: int32, of the i-th part of this rank by local id
     parent[i]: int32 or int64, ids inside, or None when not asked for
     seconds: the slowest rank's wall time; phases: this rank's seconds
+    wall: the host's wall time, where ``seconds`` is that of a device
+
+    Of a DeviceSession the arrays are CuPy's; see there.
     """
 
     root: int
-    level: list[Array]
-    parent: list[Array | None]
+    level: list[Any]
+    parent: list[Any]
     levels: int
     seconds: float
     records: list[dict[str, Any]] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)
     parent_cost: ParentCost = field(default_factory=ParentCost)
+    wall: float | None = None
+
+
+class AnySession(Protocol):
+    """What commands use of a graph that is searched, wherever it is.
+
+    world: the ranks; layout: vertices and parts; extent: rows of all blocks together
+
+    All methods but ``keep`` and ``close`` are collective.
+    """
+
+    world: World
+    options: SearchOptions
+    layout: Layout
+
+    @property
+    def extent(self) -> int:
+        """Rows of all blocks together."""
+
+    @property
+    def mode(self) -> str:
+        """How searches run: resident (the engine alone) or stepwise."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return what searches run on, for reports (JSON values)."""
+
+    def notes(self) -> dict[str, str]:
+        """Return what the text of a report adds: name -> text."""
+
+    def check(self, roots: Ids) -> None:
+        """Raise UsageError for input ids, int64 [k], that cannot be searched from."""
+
+    def search(self, root: int, *, records: bool = False) -> Outcome:
+        """Search from an input id."""
+
+    def keep(self, outcome: Outcome) -> Outcome:
+        """Return a search whose results outlast the next one."""
+
+    def room(self, most: int) -> int:
+        """Return how many bytes kept results may take, up to ``most``."""
+
+    def block(self, outcome: Outcome) -> tuple[Array, Array | None]:
+        """Return this rank's block of the results on the host.
+
+        Level int32, parent int64 or None; by input id, or by number where there are
+        ``vertices``.
+        """
+
+    def vertices(self) -> Ids | None:
+        """Return the input ids of the rows of blocks, None where rows are input ids."""
+
+    def reached(self, outcome: Outcome) -> tuple[int, int]:
+        """Return (vertices reached, largest level)."""
+
+    def traversed(self, outcome: Outcome) -> int:
+        """Return the input tuples with an end in the reached component."""
+
+    def connected(self, ids: Ids) -> Array:
+        """Return which input ids have a neighbour besides themselves, bool [k]."""
+
+    def close(self) -> None:
+        """Free what searches hold."""
+
+
+def check_roots(roots: Ids, n: int) -> None:
+    """Raise UsageError unless all roots, int64 [k], are vertices."""
+    outside = roots[(roots < 0) | (roots >= n)]
+    if len(outside):
+        allowed = f"allowed: 0 to {n - 1}" if n else "the graph has none"
+        raise UsageError(f"source {outside[0]} is not a vertex; {allowed}")
+
+
+def records_of(records: Iterable[LevelRecord]) -> list[dict[str, Any]]:
+    """Return the records of an engine that ran alone as JSON values."""
+    return [{"level": k, **vars(record)} for k, record in enumerate(records, 1)]
+
+
+def outcome_copied(outcome: Outcome) -> Outcome:
+    """Return a search with copies of its arrays."""
+    return replace(
+        outcome,
+        level=[level.copy() for level in outcome.level],
+        parent=[None if p is None else p.copy() for p in outcome.parent],
+    )
+
+
+def refuse_device_options(options: SearchOptions, engine: str) -> None:
+    """Raise UsageError for options that only engines on a device have."""
+    usual = SearchOptions()
+    for name in DEVICE_OPTIONS:
+        if getattr(options, name) != getattr(usual, name):
+            raise UsageError(f"{name} is for engine xbfs; the engine is {engine}")
 
 
 def make_engine(
@@ -50,13 +147,15 @@ def make_engine(
     told so.
     """
     if options.engine != "auto":
-        engine: Engine = registry.lookup(registry.ENGINES, "engine", options.engine)(
-            options
-        )
-        return engine
+        kind = registry.lookup(registry.ENGINES, "engine", options.engine)
+        if not on_device(kind):
+            refuse_device_options(options, options.engine)
+        named: Engine = kind(options)
+        return named
+    refuse_device_options(options, "openmp")
     reason = ""
     try:
-        engine = registry.lookup(registry.ENGINES, "engine", "openmp")(options)
+        engine: Engine = registry.lookup(registry.ENGINES, "engine", "openmp")(options)
     except CompilerMissing as error:
         reason = str(error)
     missing = world.allreduce(np.array([1 if reason else 0]), "max")
@@ -120,18 +219,28 @@ class Session:
         """How searches run: resident (the engine alone) or stepwise."""
         return "resident" if self._whole else "stepwise"
 
+    @property
+    def extent(self) -> int:
+        """Rows of all blocks together: vertices."""
+        return self.layout.n
+
     def describe(self) -> dict[str, Any]:
         """Return what searches run on, for reports."""
         exchange = self.exchange.name if self.exchange else "none"
         told = {**self.engine.describe(), "mode": self.mode, "exchange": exchange}
         return told if self._whole else {**told, "method": "parts"}
 
+    def notes(self) -> dict[str, str]:
+        """Return what the text of a report adds: nothing."""
+        return {}
+
+    def check(self, roots: Ids) -> None:
+        """Raise UsageError for what is no vertex."""
+        check_roots(roots, self.layout.n)
+
     def search(self, root: int, *, records: bool = False) -> Outcome:
         """Search from an input id; UsageError where it is no vertex (collective)."""
-        n = self.layout.n
-        if not 0 <= root < n:
-            allowed = f"allowed: 0 to {n - 1}" if n else "the graph has none"
-            raise UsageError(f"source {root} is not a vertex; {allowed}")
+        self.check(np.array([root]))
         inside = root
         if self.permutation is not None:
             inside = int(self.permutation.forward(np.array([root]))[0])
@@ -146,10 +255,7 @@ class Session:
     def _run(self, root: int, inside: int, *, records: bool) -> Outcome:
         if self._whole is not None:
             whole = self._whole.search(inside, records=records)
-            log = [
-                {"level": k + 1, **vars(record)}
-                for k, record in enumerate(whole.records)
-            ]
+            log = records_of(whole.records)
             return Outcome(root, [whole.level], [whole.parent], whole.levels, 0.0, log)
         result = self._driver.search(inside, records=records)
         return Outcome(
@@ -162,6 +268,17 @@ class Session:
             result.seconds,
             result.parent_cost,
         )
+
+    def keep(self, outcome: Outcome) -> Outcome:
+        """Return a search whose results outlast the next one."""
+        return outcome_copied(outcome)
+
+    def room(self, most: int) -> int:
+        """Return the bytes that kept results may take."""
+        return most
+
+    def vertices(self) -> None:
+        """Return None: rows of blocks are input ids."""
 
     def block(self, outcome: Outcome) -> tuple[Array, Array | None]:
         """Return this rank's block of the results in input ids (collective).
@@ -184,6 +301,14 @@ class Session:
         out = np.full(len(ids), -1, dtype=np.int64)
         out[ids >= 0] = self.permutation.inverse(ids[ids >= 0])
         return out
+
+    def reached(self, outcome: Outcome) -> tuple[int, int]:
+        """Return (vertices reached, largest level) (collective)."""
+        count = sum(int((level >= 0).sum()) for level in outcome.level)
+        deepest = [int(level.max(initial=-1)) for level in outcome.level]
+        total = self.world.allreduce(np.array([count]))
+        most = self.world.allreduce(np.array([max(deepest, default=-1)]), "max")
+        return int(total[0]), int(most[0])
 
     def traversed(self, outcome: Outcome) -> int:
         """Return the input tuples with an end in the reached component (collective).

@@ -16,15 +16,17 @@ from graphs import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from variants import make_engine
+from variants import make_engine, on_a_device
 
 from distbfs.engines.base import Work
+from distbfs.errors import UsageError
 from distbfs.graph.csr import CSR
 from distbfs.partition.part import mask_words
 from distbfs.registry import ENGINES
 from distbfs.types import SUBGRAPHS
 
-OTHERS = [name for name in ENGINES if name != "reference"]
+PART_ENGINES = [name for name in ENGINES if not on_a_device(name)]
+OTHERS = [name for name in PART_ENGINES if name != "reference"]
 CHOICES = list(product(["push", "pull"], repeat=3))
 VISITS = ["nn", "nd", "dd", "dn"]
 TARGETS = {"nn": "n", "dn": "n", "nd": "d", "dd": "d"}
@@ -256,7 +258,7 @@ def test_offsets_of_64_bits(other, wide, parts):
         lockstep(source, pairs, root, drawn(root), parts)
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", PART_ENGINES)
 def test_levels_only(name):
     part = build(NAMED["kronecker"], 2, threshold=8)[0][0]
     search = make_engine(name, parents=False).attach(part)
@@ -264,6 +266,16 @@ def test_levels_only(name):
     level, parent = search.result()
     assert parent is None
     assert (level >= 0).sum() == 1
+
+
+@pytest.mark.parametrize("name", [name for name in ENGINES if on_a_device(name)])
+def test_engines_of_whole_graphs_refuse_parts(name):
+    engine = make_engine(name)
+    for part in build(NAMED["kronecker"], 2, threshold=8)[0]:
+        with pytest.raises(UsageError, match=f"engine {name} searches whole graphs"):
+            engine.attach(part)
+        with pytest.raises(UsageError, match="one part without delegates"):
+            engine.whole(part)
 
 
 def test_work_there_and_back():

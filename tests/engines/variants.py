@@ -2,6 +2,7 @@
 
 import pytest
 
+from distbfs.engines.base import on_device
 from distbfs.errors import ResourceError, UsageError
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
@@ -31,6 +32,11 @@ def ways(directions):
                 pass  # the test says why it is skipped
             found.append(pytest.param(name, method, direction))
     return found
+
+
+def on_a_device(name):
+    """Whether an engine searches whole graphs in the memory of a device."""
+    return on_device(lookup(ENGINES, "engine", name))
 
 
 def make_engine(name, method="", **options):

@@ -45,7 +45,8 @@ class HostGraph:
         cp = cuda.cupy()
         columns = np.zeros(self.m + COLUMN_PAD, np.uint32)
         columns[: self.m] = self.columns
-        at_least = [self.active, *((self.degrees >= k).sum() for k in range(1, 18))]
+        classes, bounds = degree_class(self.degrees), degree_class(np.arange(18))
+        at_least = [self.active, *((classes >= c).sum() for c in bounds[1:])]
         source = self.source
         return DeviceGraph(
             n=source.n,

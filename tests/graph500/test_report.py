@@ -132,6 +132,25 @@ def test_levels_only_and_skipped_validation_are_said():
     assert as_json(figures)["parents_cost"] is None
 
 
+def test_wall_time_beside_that_of_a_device():
+    walls = (0.002, 0.003, 0.005)
+    pairs = zip(FIGURES.searches, walls, strict=True)
+    searches = [replace(x, wall_seconds=wall) for x, wall in pairs]
+    figures = replace(FIGURES, searches=searches, internal_ids=True)
+    lines = as_text(figures).splitlines()
+    assert lines[:33] == GOLDEN.splitlines()[:33]
+    rate = 3 * 16384 / sum(walls)
+    told = f"# harmonic_mean_TEPS by wall:   {rate:g}, by the host's clock"
+    assert told in lines
+    [ids] = [line for line in lines if line.startswith("# ids: ")]
+    assert ids[32:] == "results in internal ids, not those of the input"
+    values = as_json(figures)
+    assert values["harmonic_mean_TEPS_by_wall"] == pytest.approx(rate)
+    assert [x["wall_time"] for x in values["searches"]] == list(walls)
+    assert (values["ids"], as_json(FIGURES)["ids"]) == ("internal", "input")
+    assert as_json(FIGURES)["harmonic_mean_TEPS_by_wall"] is None
+
+
 def test_an_invalid_run_has_no_figures():
     wrong = replace(FIGURES.searches[1], valid=False, error="rule 3: 1 tuples")
     figures = replace(FIGURES, searches=[FIGURES.searches[0], wrong])

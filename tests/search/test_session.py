@@ -17,16 +17,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distbfs.device import cc
+from distbfs.engines.base import on_device
 from distbfs.errors import CompilerMissing, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.options import Factors, SearchOptions
-from distbfs.registry import ENGINES
+from distbfs.registry import ENGINES, lookup
 from distbfs.search.session import Session
 
 PARTS = [1, 2, 3, 8]
 THRESHOLDS = [0, 3, 10**9]
 DIRECTIONS = ["auto", "push", "pull"]
+HOSTED = [x for x in ENGINES if not on_device(lookup(ENGINES, "engine", x))]
 RESTLESS = {name: Factors(0.01, 0.009) for name in ("dd", "dn", "nd")}
 
 
@@ -75,7 +77,7 @@ def test_any_graph(source, data):
         return data.draw(st.sampled_from(values))
 
     options = {
-        "engine": draw(*ENGINES),
+        "engine": draw(*HOSTED),
         "direction": draw(*DIRECTIONS),
         "stepwise": draw(True, False),
         "threads": draw(1, 2),
@@ -94,7 +96,7 @@ def test_any_graph(source, data):
         check(session, source, root, records=draw(True, False))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", HOSTED)
 @pytest.mark.parametrize("parts", [1, 4])
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_larger_graph(engine, parts, direction):
@@ -106,7 +108,7 @@ def test_larger_graph(engine, parts, direction):
 
 
 @pytest.mark.parametrize("parts", PARTS)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", HOSTED)
 def test_searches_do_not_leak(parts, engine):
     source = random_tuples(60, 55, seed=1)
     session = session_of(source, parts, threshold=3, engine=engine, threads=2)
@@ -196,7 +198,7 @@ def test_sources_that_are_no_vertex(parts, root):
     check(session, source, 13)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", HOSTED)
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("stepwise", [True, False])
 @pytest.mark.parametrize("seed", [None, 1])
@@ -275,6 +277,42 @@ def test_auto_without_a_compiler_says_so(monkeypatch):
 def test_options_that_are_refused(options, message):
     with pytest.raises(UsageError, match=message):
         session_of(NAMED["star"], 2, **options)
+
+
+@pytest.mark.parametrize("engine", [*HOSTED, "auto"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("frontier", "no-queue"),
+        ("balance", "static"),
+        ("asynchronous", False),
+        ("internal_ids", True),
+    ],
+)
+def test_options_of_a_device_are_refused_on_the_host(engine, name, value):
+    with pytest.raises(UsageError, match=f"{name} is for engine xbfs"):
+        session_of(NAMED["star"], engine=engine, **{name: value})
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_what_was_reached(parts):
+    source = NAMED["two-components"]
+    session = session_of(source, parts)
+    outcome, level = check(session, source, 12)
+    assert session.reached(outcome) == ((level >= 0).sum(), level.max())
+    assert session.extent == source.n
+    assert session.vertices() is None
+    assert (outcome.wall, session.notes()) == (None, {})
+
+
+def test_kept_results_outlast_the_next_search():
+    source = NAMED["path"]
+    session = session_of(source)
+    kept = session.keep(session.search(3))
+    level = session.block(kept)[0].copy()
+    session.search(90)
+    np.testing.assert_array_equal(session.block(kept)[0], level)
+    assert session.room(1000) == 1000
 
 
 def test_options_as_json_values():

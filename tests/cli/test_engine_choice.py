@@ -1,0 +1,251 @@
+"""Which engine a command takes, and what is said of it, where there is no device."""
+
+import h5py
+import numpy as np
+import pytest
+from commands import DISTBFS, files_in, here, on, write_edge_list
+from graphs import random_tuples
+from launching import needs_mpi, run
+
+from distbfs.cli.loading import choose
+from distbfs.device import cuda
+from distbfs.engines.base import on_device
+from distbfs.engines.cuda.memory import graph_bytes, search_bytes
+from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.errors import DeviceMissing, InputError, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.options import Factors, SearchOptions
+from distbfs.registry import ENGINES, lookup
+from distbfs.search.output import ResultFile
+
+GRAPH = random_tuples(60, 120, seed=5)
+DEVICE_WORDS = [
+    ("--frontier", "scan-free"),
+    ("--balance", "static"),
+    ("--no-async",),
+    ("--internal-ids",),
+]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stores")
+    file = write_edge_list(folder / "graph.txt", GRAPH)
+    assert here("convert", file, "-o", folder / "graph").code == 0
+    return folder / "graph"
+
+
+@pytest.fixture
+def a_device(monkeypatch):
+    """Let the engine think that there is a device."""
+    monkeypatch.setattr(cuda, "cupy", lambda: None)
+
+
+def commands(store):
+    yield ("bfs", store, "--source", 3)
+    yield ("graph500", "--graph", store, "--roots", 2)
+    yield ("graph500", "--scale", 5, "--roots", 2)
+
+
+def test_the_line_says_why(store):
+    for words in commands(store):
+        done = here(*words)
+        assert done.code == 0
+        assert done.err.endswith("; auto: no CUDA device: hidden by a test\n")
+        assert "auto" not in here(*words, "--engine", "openmp").err
+
+
+@needs_mpi
+def test_the_line_says_why_on_ranks():
+    words = ("graph500", "--scale", 5, "--roots", 2)
+    assert on(2, *words).err.endswith("; auto: 2 ranks\n")
+
+
+def test_no_device_is_code_3(store, tmp_path):
+    for words in commands(store):
+        done = here(*words, "--engine", "xbfs")
+        assert (done.code, done.out) == (3, "")
+        assert done.err.startswith("distbfs: no CUDA device")
+        assert done.err.count("\n") == 1
+    output = tmp_path / "out.h5"
+    words = ("bfs", store, "--source", 3, "-o", output, "--engine", "xbfs")
+    assert here(*words).code == 3
+    assert files_in(tmp_path) == []
+
+
+def test_no_device_in_a_process_of_its_own(store):
+    words = ("bfs", store, "--source", 3, "--engine", "xbfs")
+    done = run([*DISTBFS, *map(str, words)], env={"CUDA_VISIBLE_DEVICES": "-1"})
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("distbfs: no CUDA")
+    assert done.stderr.count("\n") == 1
+
+
+@needs_mpi
+def test_several_ranks_are_refused():
+    words = ("graph500", "--scale", 5, "--engine", "xbfs")
+    refusal = on(2, *words).refusal
+    assert "engine xbfs runs in one process on one device, not on 2 ranks" in refusal
+    assert refusal.endswith("use openmp")
+
+
+@pytest.mark.parametrize("more", DEVICE_WORDS)
+def test_options_of_the_device(store, more):
+    """Refused by the engines of the host; without a device there is no other."""
+    for words in commands(store):
+        assert (
+            " is for engine xbfs" in here(*words, *more, "--engine", "openmp").refusal
+        )
+        done = here(*words, *more, "--method", "paper")
+        assert (done.code, done.out) == (3, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "push"}, "method is 'push'; allowed: fast, paper"),
+        ({"frontier": "no-queue"}, "frontier is chosen with method 'paper' only"),
+        ({"balance": "static"}, "balance is chosen with method 'paper' only"),
+        ({"asynchronous": False}, "asynchronous is chosen with method 'paper' only"),
+        (
+            {"method": "paper", "frontier": "x"},
+            "frontier is 'x'; allowed: auto, scan-f",
+        ),
+        ({"method": "paper", "balance": "x"}, "balance is 'x'; allowed: static, "),
+        (
+            {"method": "paper", "frontier": "no-queue", "direction": "push"},
+            "frontier is 'no-queue' with direction 'push'; allowed: auto, scan-free, ",
+        ),
+        ({"exchange": "host"}, "exchange is for searches of parts"),
+        ({"uniquify": True}, "uniquify is for searches of parts"),
+        ({"dn": Factors(1, 0)}, "dn is for searches of parts"),
+    ],
+)
+def test_contradictions(options, message):
+    """Before anything of a device is asked for."""
+    with pytest.raises(UsageError, match=message):
+        XbfsEngine(SearchOptions(engine="xbfs", **options))
+    with pytest.raises(UsageError, match=message):
+        choose(SoloWorld(), SearchOptions(engine="xbfs", **options), 9)
+
+
+def test_what_is_asked_for_with_parts(a_device):
+    def chosen(engine="auto", n=9, asked=(), **options):
+        options = SearchOptions(engine=engine, **options)
+        return choose(SoloWorld(), options, n, asked)
+
+    found = chosen()
+    assert (found.device.name, found.options.engine) == ("xbfs", "xbfs")
+    assert found.why == "there is a CUDA device"
+    assert chosen("xbfs").device.name == "xbfs"
+    assert chosen("openmp").device is None
+    told = chosen(asked=["--parts"])
+    assert (told.device, told.why) == (None, "--parts is for parts")
+    assert chosen(n=(1 << 31) + 1).why == "more than 2^31 vertices"
+    assert chosen(method="push").why == "method is 'push'"
+    assert chosen(uniquify=True).device is None
+    assert chosen(method="paper", frontier="no-queue").device.method == "paper"
+    with pytest.raises(UsageError, match="frontier is chosen with method 'paper'"):
+        chosen(frontier="no-queue")
+    with pytest.raises(UsageError, match="--parts is for parts; leave it out"):
+        chosen("xbfs", asked=["--parts"])
+    with pytest.raises(UsageError, match=r"up to 2\^31 vertices, not 2147483649"):
+        chosen("xbfs", n=(1 << 31) + 1)
+
+
+@pytest.mark.parametrize("more", [("--parts", 2), ("--threshold", 4)])
+def test_parts_of_a_new_graph(a_device, more):
+    words = ("graph500", "--scale", 6, "--roots", 2, *more)
+    assert f"; auto: {more[0]} is for parts" in here(*words).err
+    refusal = here(*words, "--engine", "xbfs").refusal
+    assert f"{more[0]} is for parts; leave it out with engine xbfs" in refusal
+
+
+def test_wrong_words():
+    words = ("graph500", "--scale", 5)
+    assert "'x' is not one of 'auto'" in here(*words, "--frontier", "x").refusal
+    assert "'x' is not one of 'static'" in here(*words, "--balance", "x").refusal
+
+
+def test_engines_say_where_they_search():
+    found = {name: on_device(lookup(ENGINES, "engine", name)) for name in ENGINES}
+    assert found == {"reference": False, "openmp": False, "xbfs": True}
+    with pytest.raises(DeviceMissing):
+        XbfsEngine(SearchOptions(engine="xbfs"))
+
+
+# the plan
+
+
+def test_memory_of_a_gpu_search_is_planned(store):
+    plan = here("plan", "--scale", 20, "--json").values
+    told = plan["gpu_search"]
+    assert told["total"] == told["graph"] + told["search"]
+    assert told["graph"] > 4 * plan["m"]
+    out = here("plan", "--scale", 20).out
+    assert "device memory of one GPU search: at most " in out
+    assert "none, as engine xbfs" in here("plan", "--scale", 32).out
+    assert here("plan", "--scale", 32, "--json").values["gpu_search"] is None
+    n, m, active = 60, len(GRAPH.edges), int((GRAPH.degrees > 0).sum())
+    told = here("plan", store, "--json").values["gpu_search"]
+    assert told["graph"] == graph_bytes(n, active, m)
+    assert told["search"] == search_bytes(n, active, m)
+    for devices in (1, 3):
+        again = here("plan", store, "--devices", devices, "--json").values
+        assert again["gpu_search"] == told
+
+
+def test_less_is_asked_for_takes_less():
+    counts = (1 << 24, 1 << 23, 1 << 28)
+    full = search_bytes(*counts)
+    assert search_bytes(*counts, parents=False) == full - 4 * counts[0]
+    assert search_bytes(*counts, in_ids=False) < full
+    assert search_bytes(*counts, method="paper") < full
+    assert search_bytes(*counts, listed=1000) < full
+
+
+# results by number
+
+
+VERTICES = np.array([7, 2, 5])
+
+
+def result_file(path, **options):
+    sources = np.array([2, 7])
+    options = {"parents": True, "internal": True, **options}
+    return ResultFile(path / "out.h5", sources, 3, "a graph", **options)
+
+
+def test_result_by_number(tmp_path):
+    with result_file(tmp_path) as file:
+        file.open(force=False)
+        file.name_columns(VERTICES)
+        file.write(0, np.array([1, 0, -1]), np.array([1, 1, -1]))
+    with result_file(tmp_path) as file:
+        assert file.open(force=False).tolist() == [True, False]
+        with pytest.raises(InputError, match="other internal ids; give --force"):
+            file.name_columns(VERTICES + 1)
+        file.name_columns(VERTICES)
+        file.write(1, np.array([0, 1, -1]), np.array([0, 0, -1]))
+        file.finish()
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file.attrs["ids"] == "internal"
+        assert file["vertices"][:].tolist() == [7, 2, 5]
+        assert file["level"][:].tolist() == [[1, 0, -1], [0, 1, -1]]
+
+
+def test_kinds_of_results_do_not_mix(tmp_path):
+    with result_file(tmp_path) as file:
+        file.open(force=False)
+    with (
+        result_file(tmp_path, internal=False) as file,
+        pytest.raises(InputError, match="is of another run"),
+    ):
+        file.open(force=False)
+
+
+def test_results_say_their_ids(store, tmp_path):
+    assert here("bfs", store, "-s", 1, "-o", tmp_path / "out.h5").code == 0
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file.attrs["ids"] == "input"
+        assert "vertices" not in file
