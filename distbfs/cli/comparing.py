@@ -1,0 +1,280 @@
+"""How ``distbfs compare`` runs: sessions, sources, searches in turns, limits."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from distbfs.cli.common import Terminal
+from distbfs.cli.loading import Choice, build_session, choose, load_session
+from distbfs.device.rates import Rates, device_rates, host_rates
+from distbfs.errors import UsageError, ValidationError
+from distbfs.graph500.roots import choose_roots
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.report.compare import add_limits, add_speedups, engine_figures
+from distbfs.search.device_session import DeviceSession
+from distbfs.search.limit import need_of
+from distbfs.search.session import AnySession, Session, make_engine
+from distbfs.store.hdf5 import Store
+from distbfs.types import Array, Ids, TupleSource, slice_bounds
+
+COUNTED = 4  # sources that are searched once more, with records, to count edge checks
+TRIED = 8  # candidates whose component may be the largest
+
+
+@dataclass
+class Entry:
+    """One engine of a comparison, and what its searches took.
+
+    label: as the command line names it; seconds: [sources][repeats]; checks and
+    result_bytes: of the counted sources
+    """
+
+    label: str
+    options: SearchOptions
+    session: AnySession | None = None
+    seconds: list[list[float]] = field(default_factory=list)
+    checks: list[int] = field(default_factory=list)
+    result_bytes: int = 0
+
+    @property
+    def open(self) -> AnySession:
+        """The session, once it is there."""
+        if self.session is None:
+            raise UsageError(f"{self.label} is not loaded")
+        return self.session
+
+
+class Sessions:
+    """Opens the engines on one graph, which is held once on the host and the device."""
+
+    def __init__(
+        self, terminal: Terminal, store: Store | None, source: TupleSource | None
+    ) -> None:
+        self._terminal, self._store, self._source = terminal, store, source
+        self._host: Session | None = None
+        self._device: DeviceSession | None = None
+        self._n = store.manifest.n if store is not None else source.n if source else 0
+
+    def check(self, options: SearchOptions) -> None:
+        """Refuse before a graph is loaded what would be refused after (collective)."""
+        choice = choose(self._terminal.world, options, self._n)
+        if choice.device is None:
+            make_engine(self._terminal.world, options, lambda _: None)
+
+    def open(self, options: SearchOptions) -> AnySession:
+        """Return a session that is ready to search (collective)."""
+        world, say = self._terminal.world, self._terminal.say
+        choice = choose(world, options, self._n)
+        if choice.device is not None and self._device is not None:
+            graph = self._device.graph
+            return DeviceSession(world, choice.device, graph, options)
+        if choice.device is None and self._host is not None:
+            before = self._host
+            return Session(world, before.parts, options, before.permutation, say)
+        session = self._first(choice)
+        if isinstance(session, DeviceSession):
+            self._device = session
+        elif isinstance(session, Session):
+            self._host = session
+        return session
+
+    def _first(self, choice: Choice) -> AnySession:
+        if self._store is not None:
+            return load_session(self._terminal, self._store, choice)
+        if self._source is None:
+            raise UsageError("there is no graph to search")
+        parts = self._terminal.world.size
+        source, options = self._source, BuildOptions()
+        return build_session(self._terminal, source, parts, options, choice).session
+
+
+def choose_sources(session: AnySession, count: int, seed: int) -> Ids:
+    """Return up to ``count`` vertices of the largest component, int64 (collective).
+
+    Candidates are the roots that Graph500 would draw; the largest component is that of
+    the first candidate that reaches more than half of all vertices, else the largest of
+    TRIED.
+    """
+    world, n = session.world, session.layout.n
+    drawn = choose_roots(n, 2 * count + TRIED, seed, session.connected)
+    first, stop = slice_bounds(n, world.size, world.rank)
+    here = (drawn >= first) & (drawn < stop)
+    largest, inside = 0, np.zeros(len(drawn), dtype=np.uint8)
+    for root in drawn[:TRIED].tolist():
+        outcome = session.search(root)
+        reached, _ = session.reached(outcome)
+        if reached > largest:
+            level, _ = session.block(outcome)
+            largest, inside = reached, np.zeros(len(drawn), dtype=np.uint8)
+            inside[here] = level[drawn[here] - first] >= 0
+        if 2 * largest > n:
+            break
+    sources: Ids = drawn[world.allreduce(inside, "max").astype(np.bool_)][:count]
+    if not len(sources):
+        raise ValidationError("no vertex has a neighbour besides itself: no search")
+    return sources
+
+
+def check_levels(
+    expected: Array, level: Array, entries: Sequence[Entry], entry: Entry, source: int
+) -> None:
+    """Raise ValidationError unless the levels are those of the first engine.
+
+    Collective; expected, level: this rank's blocks, int32.
+    """
+    world = entry.open.world
+    first, _ = slice_bounds(entry.open.layout.n, world.size, world.rank)
+    wrong = np.flatnonzero(expected != level)
+    n = np.array([entry.open.layout.n], dtype=np.int64)
+    at = n if not len(wrong) else wrong[:1] + first
+    vertex = int(world.allreduce(at.astype(np.int64), "min")[0])
+    if vertex == n[0]:
+        return
+    values = np.zeros(2, dtype=np.int64)
+    if len(wrong) and wrong[0] + first == vertex:
+        values[:] = expected[wrong[0]], level[wrong[0]]
+    a, b = world.allreduce(values).tolist()
+    raise ValidationError(
+        f"levels from source {source} differ: vertex {vertex} has {a} by "
+        f"{entries[0].label}, {b} by {entry.label}"
+    )
+
+
+def run(
+    terminal: Terminal, entries: Sequence[Entry], sources: Ids, repeats: int
+) -> list[int]:
+    """Search, engines taking turns; return the tuples traversed from each source.
+
+    The engine that begins changes with every source.  Levels of all searches are
+    compared.  Collective.
+    """
+    nedge: list[int] = []
+    for entry in entries:
+        entry.open.search(int(sources[0]))
+    with terminal.progress("comparing", len(sources)) as tick:
+        for index, source in enumerate(sources.tolist()):
+            taken: dict[str, list[float]] = {entry.label: [] for entry in entries}
+            turn = index % len(entries)
+            for _ in range(repeats):
+                found: dict[str, Array] = {}
+                for entry in [*entries[turn:], *entries[:turn]]:
+                    outcome = entry.open.search(source)
+                    taken[entry.label].append(outcome.seconds)
+                    found[entry.label] = entry.open.block(outcome)[0]
+                    if entry is entries[0]:
+                        reached = entry.open.traversed(outcome)
+                expected = found[entries[0].label]
+                for entry in entries[1:]:
+                    check_levels(expected, found[entry.label], entries, entry, source)
+            nedge.append(reached)
+            for entry in entries:
+                entry.seconds.append(taken[entry.label])
+            tick(index + 1)
+    return nedge
+
+
+def checks_of(record: dict[str, Any]) -> int:
+    """Return the edge checks of a level."""
+    checks = record["checks"]
+    return sum(checks.values()) if isinstance(checks, dict) else int(checks)
+
+
+def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
+    """Search some sources with records; return how many vertices each reaches."""
+    reached = []
+    for source in sources[:COUNTED].tolist():
+        for entry in entries:
+            outcome = entry.open.search(source, records=True)
+            entry.checks.append(sum(map(checks_of, outcome.records)))
+            arrays = [x for x in (*outcome.level, *outcome.parent) if x is not None]
+            entry.result_bytes = sum(int(x.nbytes) for x in arrays)
+            if entry is entries[0]:
+                reached.append(entry.open.reached(outcome)[0])
+    return reached
+
+
+def measure_rates(entries: Sequence[Entry], bits: int) -> dict[str, Rates]:
+    """Return the rates of each device that an engine runs on, by "cuda" and "cpu"."""
+    rates: dict[str, Rates] = {}
+    for entry in entries:
+        if uses_device(entry) and "cuda" not in rates:
+            rates["cuda"] = device_rates(bits)
+        elif not uses_device(entry) and "cpu" not in rates:
+            rates["cpu"] = host_rates(bits, entry.options.threads)
+    return rates
+
+
+def limits_of(
+    entries: Sequence[Entry], rates: dict[str, Rates], m: int, reached: Sequence[int]
+) -> dict[str, list[float]]:
+    """Return the least seconds from each counted source, by engine.
+
+    Edge checks are those of the engine that made the fewest.
+    """
+    found: dict[str, list[float]] = {}
+    fewest = [min(x) for x in zip(*(entry.checks for entry in entries), strict=True)]
+    for entry in entries:
+        where = "cuda" if uses_device(entry) else "cpu"
+        found[entry.label] = [
+            need_of(
+                m=m, checks=checks, reached=count, result_bytes=entry.result_bytes
+            ).seconds(rates[where])
+            for checks, count in zip(fewest, reached, strict=True)
+        ]
+    return found
+
+
+def compare(
+    terminal: Terminal,
+    entries: Sequence[Entry],
+    sources: Ids,
+    repeats: int,
+    baseline: str,
+) -> dict[str, Any]:
+    """Run a comparison; return its figures (collective)."""
+    nedge = run(terminal, entries, sources, repeats)
+    reached = count_checks(entries, sources)
+    told = []
+    for entry in entries:
+        figures = engine_figures(entry.seconds, nedge)
+        figures["checks"] = statistics.mean(entry.checks)
+        figures["result_bytes"] = entry.result_bytes
+        about = {"engine": entry.label, "search": entry.open.describe()}
+        told.append({**about, **figures})
+    add_speedups(told, baseline)
+    rates: dict[str, Rates] = {}
+    limits: dict[str, list[float]] = {}
+    if terminal.world.size == 1:
+        rates = measure_rates(entries, max(reached))
+        limits = limits_of(entries, rates, edges_of(entries), reached)
+    add_limits(told, limits)
+    return {
+        "sources": sources.tolist(),
+        "nedge": nedge,
+        "repeats": repeats,
+        "baseline": baseline,
+        "counted_sources": len(reached),
+        "reached": reached,
+        "rates": {name: rate.as_dict() for name, rate in rates.items()},
+        "engines": told,
+    }
+
+
+def uses_device(entry: Entry) -> bool:
+    """Return whether an engine searches on a CUDA device."""
+    return isinstance(entry.open, DeviceSession)
+
+
+def edges_of(entries: Sequence[Entry]) -> int:
+    """Return the stored directed edges of the graph (collective)."""
+    session = entries[0].open
+    if isinstance(session, DeviceSession):
+        return session.graph.m
+    parts = session.parts if isinstance(session, Session) else []
+    mine = np.array([sum(part.edges for part in parts)], dtype=np.int64)
+    return int(session.world.allreduce(mine)[0])

@@ -1,0 +1,74 @@
+"""Where figures come from: device, driver, versions, commit and command."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import distbfs
+from distbfs.device import cuda
+from distbfs.graph500.benchmark import machine, versions
+
+DRIVER = Path("/proc/driver/nvidia/version")
+
+
+def commit() -> str | None:
+    """Return the git commit of this source, "-changed" after it; None outside git.
+
+    DISTBFS_COMMIT goes first, for copies without their history.
+    """
+    given = os.environ.get("DISTBFS_COMMIT")
+    if given:
+        return given
+    root = Path(distbfs.__file__).resolve().parents[1]
+
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(root), *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+        return done.stdout.strip()
+
+    try:
+        if Path(git("rev-parse", "--show-toplevel")).resolve() != root:
+            return None
+        found = git("rev-parse", "--short=12", "HEAD")
+        return found + ("-changed" if git("status", "--porcelain") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def driver_version() -> str | None:
+    """Return the version of the NVIDIA driver, None where it does not tell."""
+    try:
+        text = DRIVER.read_text(encoding="utf-8")
+    except OSError:
+        return None
+    found = re.search(r"\b\d+\.\d+(?:\.\d+)?\b", text)
+    return found.group() if found else None
+
+
+def provenance(command: Sequence[str], *, device: bool) -> dict[str, Any]:
+    """Return what makes figures repeatable (JSON values).
+
+    device: whether a CUDA device was used, to be described too
+    """
+    told: dict[str, Any] = {
+        "command": shlex.join(command),
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "commit": commit(),
+        "versions": versions(),
+        "machine": machine(),
+    }
+    if device:
+        told["device"] = cuda.describe() | {"driver_version": driver_version()}
+    return told

@@ -1,0 +1,237 @@
+"""``distbfs compare`` on CPUs: figures, turns, refusals, and engines that disagree."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from commands import alone, here, on
+
+from distbfs.cli import compare, comparing
+from distbfs.device import cuda
+from distbfs.errors import DeviceMissing, UsageError
+from distbfs.report import plots
+
+ENGINES = "openmp,openmp/push,reference"
+KRONECKER = ("--kronecker", 8, "--sources", 3, "--repeats", 2)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("compare") / "graph"
+    assert here("generate", "kronecker", "-s", 9, "-o", path).code == 0
+    return path
+
+
+def has_device():
+    try:
+        cuda.cupy()
+    except DeviceMissing:
+        return False
+    return True
+
+
+def test_figures_of_a_store(store):
+    words = ("compare", store, "--engines", ENGINES, "--sources", 4, "--repeats", 3)
+    values = here(*words, "--baseline", "reference", "--json").values
+    assert values["graph"]["n"] == 512
+    assert values["graph"]["source"]["family"] == "kronecker"
+    assert values["baseline"] == "reference"
+    assert len(set(values["sources"])) == len(values["nedge"]) == 4
+    assert len(set(values["nedge"])) == 1, "all sources are in one component"
+    assert values["rates"]["cpu"]["copy"] > 0
+    assert values["command"].startswith("distbfs")
+    assert values["versions"]["distbfs"]
+    by_name = {engine["engine"]: engine for engine in values["engines"]}
+    assert list(by_name) == ENGINES.split(",")
+    assert by_name["reference"]["speedup"] == 1
+    for engine in by_name.values():
+        seconds = np.array(engine["seconds"])
+        assert seconds.shape == (4, 3)
+        assert engine["median_seconds"] == np.median(seconds)
+        low, high = engine["quartile_seconds"]
+        assert seconds.min() <= low <= engine["median_seconds"] <= high
+        rates = np.array(values["nedge"]) / np.median(seconds, axis=1)
+        mean = len(rates) / (1 / rates).sum() / 1e9
+        assert engine["harmonic_mean_GTEPS"] == pytest.approx(mean)
+        assert engine["over_limit"] > 0
+        assert engine["result_bytes"] == 512 * 8
+    push = by_name["openmp/push"]
+    assert push["checks"] == values["graph"]["m"], "a push looks at every edge once"
+    assert by_name["openmp"]["checks"] <= push["checks"]
+    least = min(engine["checks"] for engine in by_name.values())
+    moved = 4 * least + 512 * 8
+    limit = moved / values["rates"]["cpu"]["copy"]
+    assert limit < push["limit_seconds"] < 100 * limit
+
+
+def test_the_table(store):
+    done = here("compare", store, "--engines", ENGINES, "--sources", 2)
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert [line.split()[0] for line in lines] == ["engine", *ENGINES.split(",")]
+    assert "speed-up" in lines[0]
+    assert "over limit" in lines[0]
+
+
+@pytest.mark.parametrize(
+    "graph", [("--kronecker", 7), ("--uniform", 7), ("--road", 300)]
+)
+def test_graphs_built_in_memory(graph):
+    words = ("compare", *graph, "--engines", "openmp,reference", "--sources", 2)
+    values = here(*words, "--json").values
+    assert values["graph"]["source"]["family"] == graph[0][2:]
+    assert values["graph"]["title"].startswith(graph[0][2:])
+
+
+def test_options_of_an_engine():
+    words = "openmp:threads=1,direction=push,parents=no,reference,openmp:stepwise=yes"
+    values = here("compare", *KRONECKER, "--engines", words, "--json").values
+    first, second, third = values["engines"]
+    assert first["engine"] == "openmp:threads=1,direction=push,parents=no"
+    assert first["search"]["threads"] == 1
+    assert first["result_bytes"] == 4 * 256
+    assert first["checks"] == values["graph"]["m"]
+    assert second["engine"] == "reference"
+    assert third["search"]["mode"] == "stepwise"
+
+
+@pytest.mark.parametrize(
+    ("text", "split"),
+    [
+        ("openmp", ["openmp"]),
+        ("a/b:x=1,y=2,c", ["a/b:x=1,y=2", "c"]),
+        ("a:x=1,b:y=2,z=3", ["a:x=1", "b:y=2,z=3"]),
+        ("a,x=1", ["a", "x=1"]),
+    ],
+)
+def test_the_list_of_engines(text, split):
+    assert compare.split_entries(text) == split
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--engines", "gpu"), "unknown engine 'gpu'; allowed: "),
+        (("--engines", "openmp/slow"), "method is 'slow'; allowed: fast"),
+        (("--engines", "openmp:speed=9"), "'speed=9' of engine .*; allowed: frontier"),
+        (("--engines", "openmp:async"), "'async' of engine 'openmp:async'; allowed: "),
+        (("--engines", "openmp:parents=maybe"), "'parents=maybe' .*allowed: yes, no"),
+        (("--engines", "openmp:threads=many"), "'threads=many' .* is no number"),
+        (("--engines", "openmp:frontier=auto,balance=static"), "for engine xbfs"),
+        (("--engines", "openmp,openmp"), "engine 'openmp' is given twice"),
+        (("--baseline", "fast"), "baseline 'fast' is no engine; allowed: openmp, ref"),
+        (("--road", 9), "give one of STORE, --kronecker, --uniform and --road"),
+        (("--plot", "x.txt"), "a plot ends in '.txt'; allowed: .png"),
+        (("--plot", "/none/x.png"), "the folder /none does not exist"),
+    ],
+)
+def test_refusals(words, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refusal = here("compare", *KRONECKER, *words).refusal
+    with pytest.raises(UsageError, match=said):
+        raise UsageError(refusal)
+
+
+def test_no_graph_and_no_store(tmp_path):
+    assert "give one of STORE" in here("compare").refusal
+    assert str(tmp_path) in here("compare", tmp_path / "none").refusal
+
+
+def test_one_line_where_matplotlib_is_missing(store, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    refusal = here("compare", store, "--plot", tmp_path / "x.png").refusal
+    assert refusal == ("distbfs: a plot needs matplotlib; pip install 'distbfs[plot]'")
+
+
+@pytest.mark.skipif(has_device(), reason="there is a CUDA device")
+def test_no_device():
+    done = here("compare", *KRONECKER, "--engines", "openmp,xbfs")
+    assert (done.code, done.out) == (3, "")
+    assert done.err.startswith("distbfs: no CUDA")
+    assert done.err.count("\n") == 1
+
+
+def test_a_plot(store, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "bars.png"
+    done = here("compare", store, "--sources", 1, "--plot", path)
+    assert done.code == 0, done.err
+    assert path.read_bytes()[:4] == b"\x89PNG"
+    assert f"wrote {path}" in done.err
+
+
+def test_engines_that_disagree(monkeypatch):
+    real = comparing.Session.block
+
+    def wrong(session, outcome):
+        level, parent = real(session, outcome)
+        if session.options.engine == "reference":
+            level = level.copy()
+            level[outcome.root] += 1
+        return level, parent
+
+    monkeypatch.setattr(comparing.Session, "block", wrong)
+    done = here("compare", *KRONECKER)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.count("\n") == 1
+    assert "levels from source" in done.err
+    assert "has 0 by openmp, 1 by reference" in done.err
+
+
+def test_engines_take_turns(monkeypatch):
+    order = []
+    real = comparing.Session.search
+
+    def noted(session, root, *, records=False):
+        order.append((session.options.engine, root, records))
+        return real(session, root, records=records)
+
+    monkeypatch.setattr(comparing.Session, "search", noted)
+    values = here("compare", *KRONECKER, "--json").values
+    a, b = values["sources"][:2]
+    timed = [(name, root) for name, root, records in order if not records]
+    timed = timed[len(timed) - 12 :]
+    pair = ["openmp", "reference"]
+    assert timed[:4] == [(name, a) for name in [*pair, *pair]]
+    assert timed[4:8] == [(name, b) for name in [*pair[::-1], *pair[::-1]]]
+    counted = [root for _, root, records in order if records]
+    assert counted == [x for x in values["sources"] for _ in pair]
+
+
+def test_a_graph_without_edges(tmp_path):
+    (tmp_path / "loops.txt").write_text("0 0\n1 1\n")
+    done = here("convert", tmp_path / "loops.txt", "-o", tmp_path / "graph")
+    assert done.code == 0, done.err
+    done = here("compare", tmp_path / "graph")
+    assert done.code == 1
+    assert "no vertex has a neighbour" in done.err
+
+
+def test_sources_are_in_the_largest_component(tmp_path):
+    pairs = [f"{k} {k + 1}" for k in range(0, 40, 2)]
+    pairs += [f"{k} {k + 1}" for k in range(100, 160)]
+    (tmp_path / "edges.txt").write_text("\n".join(pairs) + "\n")
+    assert here("convert", tmp_path / "edges.txt", "-o", tmp_path / "graph").code == 0
+    words = ("compare", tmp_path / "graph", "--sources", 20, "--json")
+    values = here(*words).values
+    assert set(values["nedge"]) == {60}
+
+
+def test_ranks(store, tmp_path):
+    values = on(2, "compare", *KRONECKER, "--json").values
+    assert values["ranks"] == 2
+    assert values["rates"] == {}
+    assert values["engines"][0]["over_limit"] is None
+    alone_values = here("compare", *KRONECKER, "--json").values
+    for name in ("sources", "nedge", "reached"):
+        assert values[name] == alone_values[name]
+    assert values["graph"]["m"] == alone_values["graph"]["m"]
+    assert alone("compare", "--help").code == 0
+
+
+def test_a_plot_is_checked_before_the_run(monkeypatch, tmp_path):
+    monkeypatch.setattr(plots, "new_figure", lambda *_: SimpleNamespace())
+    plots.check_target(tmp_path / "x.svg")
+    with pytest.raises(UsageError, match="ends in ''"):
+        plots.check_target(tmp_path / "x")

@@ -1,0 +1,91 @@
+"""``distbfs compare`` with engines of a device, measured rates, and the scripts."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from distbfs.cli import main
+from distbfs.device.rates import device_rates
+from distbfs.exchange.world import run_guarded
+
+ROOT = Path(__file__).resolve().parents[2]
+ENGINES = (
+    "xbfs,xbfs/paper,xbfs/paper:frontier=scan-free,balance=static,async=no,"
+    "openmp,reference"
+)
+SCRIPTS = [
+    *sorted((ROOT / "scripts").glob("xbfs_*.py")),
+    ROOT / "scripts" / "bench_gpu.py",
+]
+
+
+def distbfs(capsys, *words):
+    """Run a command in this process; return what it printed."""
+    code = run_guarded(None, lambda: main.run([str(word) for word in words]))
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    return out
+
+
+@pytest.mark.parametrize(
+    "graph", [("--kronecker", 12), ("--uniform", 11), ("--road", 3000)]
+)
+def test_graphs_built_in_memory(capsys, graph):
+    words = ("compare", *graph, "--engines", ENGINES, "--sources", 5, "--json")
+    values = json.loads(distbfs(capsys, *words))
+    engines = values["engines"]
+    assert len(engines) == 5
+    assert values["device"]["driver"]
+    assert set(values["rates"]) == {"cuda", "cpu"}
+    for engine in engines:
+        assert engine["checks"] > 0
+        assert engine["over_limit"] > 1
+    assert engines[0]["search"]["method"] == "fast"
+    assert engines[2]["search"]["strategies"] == {
+        "frontier": "scan-free",
+        "balance": "static",
+        "asynchronous": False,
+    }
+
+
+def test_a_store_of_several_parts(capsys, tmp_path):
+    store = tmp_path / "store"
+    words = ("generate", "kronecker", "-s", 11, "--parts", 2, "-t", 20, "-o", store)
+    distbfs(capsys, *words)
+    words = ("compare", store, "--engines", "openmp,xbfs,xbfs/paper", "--baseline")
+    table = distbfs(capsys, *words, "xbfs/paper", "--sources", 4)
+    assert [line.split()[0] for line in table.splitlines()[1:]] == [
+        "openmp",
+        "xbfs",
+        "xbfs/paper",
+    ]
+
+
+def test_rates():
+    small, large = device_rates(1 << 16), device_rates(1 << 31, reads=True)
+    assert small.tests > large.tests > 1e9
+    assert 1e11 < large.copy < 1e14
+    assert large.tests > large.reads > 1e8
+    assert small.reads is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_scripts(script, tmp_path):
+    done = subprocess.run(
+        [sys.executable, script, "--small", "--roots", "3", "--out", tmp_path],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    [path] = tmp_path.glob("*.json")
+    values = json.loads(path.read_text())
+    assert values["rows"]
+    assert values["device"]["device"]
+    assert values["command"]
