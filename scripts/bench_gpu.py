@@ -1,0 +1,311 @@
+"""Measure what one CUDA device reaches: searches of many graphs, every one validated.
+
+For each graph 64 searches by methods fast and paper, in input ids and in the numbers
+of the device's graph; harmonic mean of GTEPS (Graph500 counting) and median times by
+events.  Methods take turns, pass by pass.  Results in numbers are turned into ids
+before they are validated.  The table comes last; a JSON file holds the rest.
+
+    python scripts/bench_gpu.py --rows kron22 road --repeats 3
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import figures
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.device.rates import Rates, device_rates
+from distbfs.engines.cuda.results import DeviceSearch
+from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.errors import ValidationError
+from distbfs.generate.cuda import DeviceTuples, device_tuples
+from distbfs.generate.kronecker import Kronecker
+from distbfs.generate.road import Road
+from distbfs.generate.uniform import Uniform
+from distbfs.graph.device_graph import DeviceGraph
+from distbfs.graph500.device_validate import validate_on_device
+from distbfs.graph500.statistics import rate_statistics
+from distbfs.options import SearchOptions
+from distbfs.report.tables import print_table
+from distbfs.search.limit import need_of
+from distbfs.types import TupleSource
+
+KEPT_BYTES = 16 << 30  # results that wait for validation, at most
+COUNTED_ROOTS = 4  # searches with counters, for the limit
+FAST, PAPER = "fast", "paper"
+IDS, NUMBERS = "ids", "numbers"
+ALL = [(FAST, IDS), (FAST, NUMBERS), (PAPER, IDS), (PAPER, NUMBERS)]
+INTERNAL = [(FAST, NUMBERS), (PAPER, NUMBERS)]
+ROWS: dict[str, tuple[Callable[[], TupleSource], list[tuple[str, str]]]] = {
+    "kron16": (lambda: Kronecker(16), ALL),
+    "kron20": (lambda: Kronecker(20), ALL),
+    "kron22": (lambda: Kronecker(22), ALL),
+    "kron25": (lambda: Kronecker(25), ALL),
+    "kron26": (lambda: Kronecker(26), INTERNAL),
+    "uniform23": (lambda: Uniform.of_degree(1 << 23, 32), ALL),
+    "road22": (lambda: Road(1 << 22), ALL),
+    "kron28": (lambda: Kronecker(28), [*ALL[:2], *INTERNAL[1:]]),
+    "kron29": (lambda: Kronecker(29), INTERNAL[:1]),
+    "kron12": (lambda: Kronecker(12), ALL),
+    "road12": (lambda: Road(1 << 12), ALL),
+}
+USUAL = list(ROWS)[:8]
+SMALL = ["kron12", "road12"]
+LARGE = ["kron28", "kron29"]  # most of the time is their validation
+
+
+@dataclass
+class Variant:
+    """A way to search, what its searches took, and what was found.
+
+    prepare: seconds to make it ready, the second time (nothing to compile any more)
+    """
+
+    method: str
+    result: str
+    search: DeviceSearch
+    prepare: float
+    passes: list[list[float]] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+    valid: int = 0
+    checks: list[int] = field(default_factory=list)
+
+
+def prepared(graph: DeviceGraph, method: str, result: str) -> Variant:
+    """Make a search ready, twice, for the time of the second."""
+    options = SearchOptions(
+        engine="xbfs", method=method, internal_ids=result == NUMBERS
+    )
+
+    def make() -> DeviceSearch:
+        cuda.release()
+        return XbfsEngine(options).on_graph(graph)
+
+    make()
+    began = time.perf_counter()
+    search = make()
+    cuda.cupy().cuda.Device().synchronize()
+    return Variant(method, result, search, time.perf_counter() - began)
+
+
+class Row:
+    """The searches of one graph."""
+
+    def __init__(
+        self, name: str, source: TupleSource, kinds: list[tuple[str, str]], args: Any
+    ) -> None:
+        self.name, self.began = name, time.perf_counter()
+        self.graph = figures.built(source)
+        self.tuples: DeviceTuples = device_tuples(source)
+        self.rates: Rates = device_rates(self.graph.active, reads=True)
+        self.roots, self.passed_over = figures.roots_of(
+            self.graph, args.roots, args.seed
+        )
+        self.variants = [prepared(self.graph, *kind) for kind in kinds]
+        self.reached: dict[int, int] = {}
+        self.nedge: dict[int, int] = {}
+        for _ in range(args.repeats or (1 if name in LARGE else 2)):
+            for variant in self.variants:
+                self.run(variant)
+        self.count()
+        self.seconds = time.perf_counter() - self.began
+
+    def run(self, variant: Variant) -> None:
+        """Search from every root; validate batch by batch."""
+        for root in self.roots[:3]:
+            variant.search.search(root)
+        size = 9 * self.graph.n
+        room = min(KEPT_BYTES, cuda.free_bytes() // 3)
+        batch = min(max(room // size, 1), len(self.roots))
+        taken: list[float] = []
+        for first in range(0, len(self.roots), batch):
+            kept = []
+            for root in self.roots[first : first + batch]:
+                began = time.perf_counter()
+                found = variant.search.search(root)
+                variant.wall.append(time.perf_counter() - began)
+                taken.append(found.seconds)
+                if variant.result == NUMBERS:
+                    kept.append((root, *figures.by_id(self.graph, found)))
+                else:
+                    kept.append((root, found.level.copy(), found.parent.copy()))
+            for result in kept:
+                self.check(variant, *result)
+        variant.passes.append(taken)
+
+    def check(self, variant: Variant, root: int, level: Any, parent: Any) -> None:
+        """Validate one search; ValidationError where it is wrong."""
+        said = validate_on_device(self.tuples, root, level, parent)
+        if not said.valid:
+            raise ValidationError(
+                f"{self.name}, {variant.method}, {variant.result}, root {root}: "
+                + "; ".join(said.errors)
+            )
+        variant.valid += 1
+        self.reached[root], self.nedge[root] = said.reached, said.nedge
+
+    def count(self) -> None:
+        """Count edge checks of each method on some roots."""
+        for variant in self.variants:
+            for root in self.roots[:COUNTED_ROOTS]:
+                log = variant.search.search(root, records=True).records
+                variant.checks.append(sum(record.checks for record in log))
+
+    def limit(self, variant: Variant) -> dict[str, Any]:
+        """Return what a search must do, by the fewest checks of any method, means."""
+        graph = self.graph
+        counted = list(zip(*(v.checks for v in self.variants), strict=True))
+        by_id = variant.result == IDS
+        found = variant.search.search(self.roots[0])
+        width = found.level.dtype.itemsize + 4
+        needs = [
+            need_of(
+                m=graph.m,
+                checks=min(checks),
+                reached=self.reached[root],
+                result_bytes=width * (graph.n if by_id else graph.active),
+            )
+            for root, checks in zip(self.roots, counted, strict=False)
+        ]
+        return {
+            "bytes": statistics.mean(need.bytes for need in needs),
+            "tests": statistics.mean(need.tests for need in needs),
+            "copy_seconds": statistics.mean(n.copy_seconds(self.rates) for n in needs),
+            "seconds": statistics.mean(need.seconds(self.rates) for need in needs),
+        }
+
+    def figures_of(self, variant: Variant) -> dict[str, Any]:
+        """Return what is told of one variant."""
+        edges = [self.nedge[root] for root in self.roots]
+        rates = [rate_statistics(edges, taken) for taken in variant.passes]
+        times = [x for taken in variant.passes for x in taken]
+        limit = self.limit(variant)
+        low, median, high = np.quantile(times, [0.25, 0.5, 0.75]).tolist()
+        return {
+            "row": self.name,
+            "method": variant.method,
+            "result": variant.result,
+            "searches": len(times),
+            "valid": variant.valid,
+            "harmonic_mean_GTEPS": statistics.median(
+                rate.harmonic_mean / 1e9 for rate in rates
+            ),
+            "passes_GTEPS": [rate.harmonic_mean / 1e9 for rate in rates],
+            "median_us": median * 1e6,
+            "quartiles_us": [low * 1e6, high * 1e6],
+            "min_us": min(times) * 1e6,
+            "wall_median_us": statistics.median(variant.wall) * 1e6,
+            "checks": statistics.mean(variant.checks),
+            "limit": limit,
+            "over_limit": median / limit["seconds"],
+            "prepare_seconds": variant.prepare,
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as JSON values."""
+        graph = self.graph
+        phases = dict(graph.seconds)
+        generation = phases.get("generation", 0.0)
+        compiling = phases.get("compile", 0.0)
+        construction = sum(phases.values()) - generation - compiling
+        fast = next(v for v in self.variants if v.method == FAST)
+        return {
+            "row": self.name,
+            "source": graph.source,
+            "n": graph.n,
+            "active": graph.active,
+            "m": graph.m,
+            "tuples": graph.tuples,
+            "roots": len(self.roots),
+            "roots_outside": self.passed_over,
+            "generation_seconds": generation,
+            "construction_seconds": construction + fast.prepare,
+            "phases": phases,
+            "rates": self.rates.as_dict(),
+            "variants": [self.figures_of(variant) for variant in self.variants],
+            "seconds": self.seconds,
+        }
+
+
+def searches_table(rows: list[dict[str, Any]]) -> None:
+    names = ("graph", "result", "fast GTEPS", "µs", "wall µs", "x limit")
+    lines = []
+    for row in rows:
+        by_kind = {(v["result"], v["method"]): v for v in row["variants"]}
+        for result in (IDS, NUMBERS):
+            cells: list[Any] = [row["row"], result]
+            for method, keys in (
+                (FAST, ("median_us", "wall_median_us", "over_limit")),
+                (PAPER, ("median_us", "over_limit")),
+            ):
+                told = by_kind.get((result, method))
+                wanted = ("harmonic_mean_GTEPS", *keys)
+                cells += [told[key] if told else float("nan") for key in wanted]
+            if any((result, method) in by_kind for method in (FAST, PAPER)):
+                these = [v for v in row["variants"] if v["result"] == result]
+                cells.append(these[0]["limit"]["seconds"] * 1e6)
+                cells.append(sum(v["valid"] for v in these))
+                lines.append(cells)
+    more = ("paper GTEPS", "µs", "x limit", "limit µs", "valid")
+    print_table((*names, *more), lines)
+
+
+def build_table(rows: list[dict[str, Any]]) -> None:
+    names = ("graph", "n", "m", "generation s", "kernel 1 s", "tuples M/s")
+    more = ("copy TB/s", "bit tests G/s", "reads G/s", "row s")
+    lines = [
+        (
+            row["row"],
+            row["n"],
+            row["m"],
+            row["generation_seconds"],
+            row["construction_seconds"],
+            row["tuples"] / row["construction_seconds"] / 1e6,
+            row["rates"]["copy"] / 1e12,
+            row["rates"]["tests"] / 1e9,
+            row["rates"]["reads"] / 1e9,
+            row["seconds"],
+        )
+        for row in rows
+    ]
+    print_table((*names, *more), lines)
+
+
+def main() -> None:
+    parser = figures.arguments(__doc__, roots=64)
+    parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=USUAL)
+    parser.add_argument(
+        "--repeats", type=int, help="passes over all roots; else 2, 1 for kron28 and 29"
+    )
+    args = parser.parse_args()
+    told: list[dict[str, Any]] = []
+    failure: Exception | None = None
+    for name in SMALL if args.small else args.rows:
+        make, kinds = ROWS[name]
+        try:
+            row = Row(name, make(), kinds, args)
+        except ValidationError as error:
+            failure = failure or error
+            print(f"{name}: {error}", file=sys.stderr)
+            continue
+        told.append(row.as_dict())
+        del row
+        cuda.release()
+        print(f"{name}: {told[-1]['seconds']:.1f} s", flush=True)
+        figures.save(args.out, "bench_gpu", {"rows": told})
+    if told:
+        build_table(told)
+        searches_table(told)
+    if failure is not None:
+        raise failure
+
+
+if __name__ == "__main__":
+    figures.main(main)

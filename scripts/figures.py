@@ -1,0 +1,305 @@
+"""What the scripts of figures and tables share: graphs, roots, timing, results.
+
+Times come from searches without counters, counts from searches with records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.cli.common import Terminal
+from distbfs.cli.loading import graph_of_store
+from distbfs.device import cuda
+from distbfs.engines.cuda.paper import PaperSearch
+from distbfs.engines.cuda.results import NO_PARENT, DeviceResult, host_levels
+from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.errors import DistbfsError
+from distbfs.exchange.world import SoloWorld
+from distbfs.generate.kronecker import Kronecker
+from distbfs.generate.uniform import Uniform
+from distbfs.graph.device_build import build
+from distbfs.graph.device_graph import ISOLATED, DeviceGraph
+from distbfs.graph500.roots import choose_roots
+from distbfs.options import SearchOptions
+from distbfs.report.provenance import provenance
+from distbfs.store.hdf5 import open_store
+from distbfs.types import TupleSource
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def arguments(
+    description: str | None, *, roots: int = 16, stores: bool = False
+) -> argparse.ArgumentParser:
+    """Return a parser with the options that every script has.
+
+    stores: the script may be given stores instead of its own graphs
+    """
+    parser = argparse.ArgumentParser(
+        description=(description or "").partition("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--out", type=Path, default=RESULTS, help="output folder")
+    parser.add_argument("--small", action="store_true", help="a quick check")
+    parser.add_argument("--roots", type=int, default=roots, help="searches a graph")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the roots")
+    if stores:
+        parser.add_argument(
+            "stores", type=Path, nargs="*", help="search these, not the stand-ins"
+        )
+    return parser
+
+
+def main(work: Callable[[], None]) -> None:
+    """Run a script; an error of the package is one line and its exit code."""
+    try:
+        if not {"-h", "--help"} & set(sys.argv):
+            cuda.cupy()
+        work()
+    except DistbfsError as error:
+        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+def save(
+    folder: Path,
+    name: str,
+    values: dict[str, Any],
+    draw: Callable[[Any], None] | None = None,
+) -> None:
+    """Write NAME.json and, where ``draw(figure)`` is given, NAME.png beside it.
+
+    The usual folder, beside the source, is for numbers alone.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    told = provenance(sys.argv, device=True) | values
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    print(f"wrote {path}")
+    if draw is None:
+        return
+    if folder == RESULTS:
+        print(f"no {name}.png: give --out a folder to have it drawn")
+        return
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415
+    except ImportError:
+        print(f"no {name}.png: matplotlib is not installed", file=sys.stderr)
+        return
+    figure = Figure(figsize=(7, 4), dpi=150, layout="constrained")
+    draw(figure)
+    figure.savefig(path.with_suffix(".png"))
+    print(f"wrote {path.with_suffix('.png')}")
+
+
+def stand_in(scale: int, factor: int) -> Callable[[int], TupleSource]:
+    """Return what makes a Kronecker graph, of a scale that is lower by some."""
+    return lambda less: Kronecker(scale - less, factor)
+
+
+def scattered(n: int, tuples: int) -> Callable[[int], TupleSource]:
+    """Return what makes a uniform graph, 2^less times smaller."""
+    return lambda less: Uniform(n >> less, tuples >> less)
+
+
+# Graphs as large as those of Table 1 of the XBFS paper, by its abbreviations: Kronecker
+# of the nearest scale and edge factor for the skewed ones, uniform for the two whose
+# degrees are even.
+STAND_INS: dict[str, Callable[[int], TupleSource]] = {
+    "DB": stand_in(22, 3),
+    "DP": scattered(4_000_150, 8_649_016),
+    "EW": stand_in(24, 16),
+    "FR": stand_in(26, 11),
+    "LJ": stand_in(22, 8),
+    "OR": stand_in(22, 28),
+    "TR": stand_in(25, 4),
+    "US": scattered(3_774_768, 16_518_947),
+    "WK": stand_in(24, 10),
+    "WL": stand_in(24, 23),
+}
+SMALLER = 8  # --small: 2^SMALLER times smaller
+
+
+def graphs(args: argparse.Namespace) -> Iterator[tuple[str, DeviceGraph]]:
+    """Yield the graphs of a figure one after another: stand-ins, or given stores."""
+    for path in args.stores:
+        cuda.release()
+        yield path.name, stored(path)
+    if args.stores:
+        return
+    for name, make in STAND_INS.items():
+        yield name, built(make(SMALLER if args.small else 0))
+
+
+def stored(path: Path) -> DeviceGraph:
+    """Return the graph of a store."""
+    engine: Any = XbfsEngine(SearchOptions(engine="xbfs"))
+    terminal = Terminal(SoloWorld(), as_json=False, log_format="text")
+    return graph_of_store(terminal, open_store(path), engine)
+
+
+def over_graphs(
+    args: argparse.Namespace,
+    measure: Callable[[DeviceGraph, list[int]], dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Measure every graph; return one dict each.
+
+    measure: takes a graph and the roots by vertex number
+    """
+    rows = []
+    for name, graph in graphs(args):
+        roots, _ = roots_of(graph, args.roots, args.seed)
+        told = {
+            "graph": name,
+            "source": graph.source,
+            "n": graph.n,
+            "active": graph.active,
+            "m": graph.m,
+            "roots": len(roots),
+        }
+        rows.append(told | measure(graph, numbers_of(graph, roots)))
+        print(f"{name}: n {graph.n}, m {graph.m}", flush=True)
+        del graph
+    return rows
+
+
+def bars(
+    axes: Any, names: Sequence[str], series: dict[str, list[float]], label: str
+) -> None:
+    """Draw groups of bars, one group a name."""
+    axes.set_axisbelow(True)
+    axes.grid(axis="y", alpha=0.3)
+    width = 0.8 / len(series)
+    for k, (title, values) in enumerate(series.items()):
+        at = [x + (k - (len(series) - 1) / 2) * width for x in range(len(names))]
+        axes.bar(at, values, width, label=title)
+    finish(axes, names, label)
+
+
+def stacked(
+    axes: Any, names: Sequence[str], series: dict[str, list[float]], label: str
+) -> None:
+    """Draw stacks of bars, one stack a name."""
+    base = np.zeros(len(names))
+    for title, values in series.items():
+        axes.bar(range(len(names)), values, 0.7, bottom=base, label=title)
+        base += values
+    finish(axes, names, label)
+
+
+def finish(axes: Any, names: Sequence[str], label: str) -> None:
+    """Name the groups of bars and the axis; show what the colours mean."""
+    axes.set_xticks(range(len(names)), names)
+    axes.set_ylabel(label)
+    legend_above(axes, 4)
+
+
+def legend_above(axes: Any, columns: int) -> None:
+    """Show what the colours mean, above the axes."""
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+    axes.legend(fontsize=8, ncols=columns, frameon=False, **place)
+
+
+def column(rows: Sequence[dict[str, Any]], *keys: str) -> list[Any]:
+    """Return one value of each row, keys one inside the other."""
+    found = []
+    for row in rows:
+        value: Any = row
+        for key in keys:
+            value = value[key]
+        found.append(value)
+    return found
+
+
+def roots_of(graph: DeviceGraph, count: int, seed: int) -> tuple[list[int], int]:
+    """Return roots in the largest component, and how many others were passed over.
+
+    The candidates are those of Graph500; the largest component is the one that a
+    candidate is found in that has more than half of the vertices with edges, or the
+    largest of 16 candidates.
+    """
+    numbers = graph.numbers
+
+    def connected(ids: Any) -> Any:
+        return (numbers[cuda.cupy().asarray(ids)] != ISOLATED).get()
+
+    options = SearchOptions(engine="xbfs", method="paper", parents=False)
+    search = XbfsEngine(options).on_graph(graph)
+    candidates = choose_roots(graph.n, 2 * count + 16, seed, connected)
+    largest, inside = 0, None
+    for root in candidates[:16].tolist():
+        reached = host_levels(search.search(root).level) >= 0
+        size = int(reached.sum())
+        if size > largest:
+            largest, inside = size, reached
+        if 2 * size > graph.active:
+            break
+    if inside is None:
+        return [], 0
+    there = inside[candidates]
+    roots = candidates[there][:count].tolist()
+    upto = int(np.flatnonzero(there)[len(roots) - 1]) + 1
+    return roots, upto - len(roots)
+
+
+def by_id(graph: DeviceGraph, found: DeviceResult) -> tuple[Any, Any]:
+    """Return (level, parent) by id, new CuPy arrays, from a result by number."""
+    cp = cuda.cupy()
+    unreached = 255 if found.level.dtype == np.uint8 else -1
+    level = cp.full(graph.n, unreached, found.level.dtype)
+    level[graph.vertices] = found.level
+    parent = cp.full(graph.n, NO_PARENT, np.uint32)
+    ids = graph.vertices[cp.minimum(found.parent, graph.active - 1)]
+    parent[graph.vertices] = cp.where(found.parent == NO_PARENT, found.parent, ids)
+    return level, parent
+
+
+def paper_seconds(
+    searches: Mapping[str, PaperSearch], numbers: Sequence[int], repeats: int = 3
+) -> dict[str, float]:
+    """Return the median seconds of each search, which alternate, over all roots.
+
+    numbers: roots by vertex number; a root counts by its shortest repeat
+    """
+    times: dict[str, list[float]] = {name: [] for name in searches}
+    for number in [numbers[0], *numbers]:
+        taken: dict[str, list[float]] = {name: [] for name in searches}
+        for _ in range(repeats):
+            for name, search in searches.items():
+                taken[name].append(search.search(number).seconds)
+        for name, seconds in taken.items():
+            times[name].append(min(seconds))
+    return {name: statistics.median(x[1:]) for name, x in times.items()}
+
+
+def shares(search: PaperSearch, numbers: Sequence[int]) -> dict[str, float]:
+    """Return the share of time of each kind of level, over all roots.
+
+    Of searches with counters, by the device's clock.
+    """
+    spent: dict[str, float] = {}
+    for number in numbers:
+        for record in search.search(number, records=True).records:
+            kind = record["direction"]
+            spent[kind] = spent.get(kind, 0.0) + record["seconds"]
+    total = sum(spent.values())
+    return {kind: seconds / total for kind, seconds in spent.items()}
+
+
+def numbers_of(graph: DeviceGraph, roots: Iterable[int]) -> list[int]:
+    """Return the vertex numbers of ids."""
+    return [int(graph.numbers[root]) for root in roots]
+
+
+def built(source: TupleSource) -> DeviceGraph:
+    """Return the graph of a source, with what was free given back before."""
+    cuda.release()
+    return build(source)
