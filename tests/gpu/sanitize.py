@@ -1,0 +1,157 @@
+"""One search of each kind on small graphs, for compute-sanitizer.
+
+Usage: sanitize.py [KIND ...]; without kinds, all but ``sweep``.  Each array has an
+allocation of its own, so that the first byte beyond it is found.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
+from device_graphs import HostGraph  # noqa: E402
+from fast_graphs import (  # noqa: E402
+    HUGE,
+    beside,
+    chained,
+    fault,
+    graphs,
+    host,
+    path,
+    roots_of,
+    shuffled,
+    star,
+)
+from graphs import complete, grid, kronecker, uniform  # noqa: E402
+
+from distbfs.device import cuda  # noqa: E402
+from distbfs.engines.cuda.cluster import ClusterSearch  # noqa: E402
+from distbfs.engines.cuda.fast import FastSearch  # noqa: E402
+from distbfs.engines.cuda.paper import PaperSearch  # noqa: E402
+from distbfs.engines.cuda.results import DeviceResult  # noqa: E402
+from distbfs.generate.cuda import device_tuples  # noqa: E402
+from distbfs.generate.kronecker import Kronecker  # noqa: E402
+from distbfs.generate.road import Road  # noqa: E402
+from distbfs.graph.device_build import build  # noqa: E402
+from distbfs.graph500.device_validate import validate_on_device  # noqa: E402
+
+GRAPHS = {
+    "kronecker": lambda: kronecker(9),
+    "hub": lambda: shuffled(beside(star(1200), uniform(500, 1500))),
+    "late": lambda: chained(complete(60), path(9), complete(90), path(5)),
+    "grid": lambda: beside(grid(12), complete(40)),
+}
+
+
+def right(what, said):
+    if said is not None:
+        sys.exit(f"{what}: {said}")
+
+
+def fast(name, **options):
+    in_ids = options.get("in_ids", True)
+    for graph, make in GRAPHS.items():
+        made = HostGraph(make())
+        search = FastSearch(made.graph, **options)
+        for root, records in ((0, False), (int(made.vertices[-1]), True)):
+            found = search.search(root, records=records)
+            right(f"{name}, {graph}", fault(made, root, found, in_ids=in_ids))
+
+
+def pulls(name):
+    for overrides in (
+        {"pull_edges": 20, "tile": 8, "hub_words": 0},
+        {"mark_edges": 20, "pull_edges": HUGE, "hub_words": 4},
+    ):
+        fast(name, overrides=overrides)
+        fast(name, overrides=overrides, in_ids=False)
+
+
+def cluster(name):
+    cp = cuda.cupy()
+    for source in (grid(14), shuffled(path(150)), shuffled(grid(9))):
+        made = HostGraph(source)
+        level = cp.zeros(source.n, cp.int32)
+        parent = cp.zeros(source.n, cp.uint32)
+        search = ClusterSearch(made.graph, level, parent, in_ids=True)
+        for root in (0, source.n - 1):
+            depth, seconds, complete_ = search.search(root)
+            right(name, None if complete_ else "gave up")
+            found = DeviceResult(level, parent, depth + 1, seconds, 1)
+            right(name, fault(made, root, found))
+
+
+def paper(name):
+    for graph in ("kronecker", "hub"):
+        made = HostGraph(GRAPHS[graph]())
+        for stepwise in (False, True):
+            search = PaperSearch(made.graph, blocks=1, stepwise=stepwise)
+            for root in (0, made.active - 1):
+                made.check(root, search.search(root))
+
+
+def builds(name):
+    for source in (Kronecker(8, 8, 1), Road(600), host("random").source):
+        build(source)
+        build(source, wide=True)
+
+
+def validation(name):
+    for source in (Kronecker(8, 8, 1), Road(600)):
+        graph = build(source)
+        search = FastSearch(graph)
+        for root in (0, source.n // 2):
+            found = search.search(root)
+            tuples = device_tuples(source)
+            told = validate_on_device(tuples, root, found.level, found.parent)
+            right(name, None if told.valid else told.errors)
+
+
+def sweep(name):
+    """Every graph of the tests, each direction and some thresholds."""
+    options = [{"direction": way} for way in ("auto", "push", "pull")]
+    options += [{"overrides": {"pull_edges": 20}}, {"overrides": {"mark_edges": 20}}]
+    wrong = 0
+    for graph in graphs():
+        made = host(graph)
+        for in_ids in (True, False):
+            for given in options:
+                search = FastSearch(made.graph, in_ids=in_ids, **given)
+                for root in roots_of(made, 2):
+                    for records in (False, True):
+                        found = search.search(root, records=records)
+                        said = fault(made, root, found, in_ids=in_ids)
+                        if said is not None:
+                            wrong += 1
+                            print(f"{graph}, {root=}, {in_ids=}, {given}: {said}")
+        print(f"{name}, {graph}: done", flush=True)
+    right(name, f"{wrong} wrong" if wrong else None)
+
+
+KINDS = {
+    "fast-ids": fast,
+    "fast-numbers": lambda name: fast(name, in_ids=False),
+    "fast-stepwise": lambda name: fast(name, stepwise=True),
+    "fast-push": lambda name: fast(name, direction="push"),
+    "fast-pull": lambda name: fast(name, direction="pull"),
+    "fast-forced": pulls,
+    "cluster": cluster,
+    "paper": paper,
+    "build": builds,
+    "validate": validation,
+    "sweep": sweep,
+}
+
+
+def main(names):
+    unknown = [name for name in names if name not in KINDS]
+    if unknown:
+        sys.exit(f"unknown kind {unknown[0]}; allowed: {', '.join(KINDS)}")
+    cuda.cupy().cuda.set_allocator(None)
+    for name in names or [name for name in KINDS if name != "sweep"]:
+        KINDS[name](name)
+        print(f"{name}: right", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
