@@ -7,7 +7,6 @@ Source: Graph500 specification 2.0, Section 3.  Initiator A, B, C, D = .57, .19,
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,13 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, Permutation, mix64, mix_seed
+from distbfs.generate.positions import ByPosition
 from distbfs.types import Array, Ids
 
 INITIATOR = (0.57, 0.19, 0.19, 0.05)
 LEVELS_PER_DRAW = 4
 SLOTS = 256
 THRESHOLD_BITS = 56
-CHUNK = 1 << 20
 MAX_SCALE = 48
 
 
@@ -62,11 +61,13 @@ def alias_table(weights: Array) -> tuple[Array, Array]:
     return threshold.astype(np.uint64), alias
 
 
-class Kronecker:
+class Kronecker(ByPosition):
     """Edge tuples of a Kronecker graph with 2^scale vertices (a TupleSource).
 
     scale: 1 … 48; edge_factor: tuples per vertex; seed: any integer
     """
+
+    source = Path(__file__).with_name("kronecker.c")
 
     def __init__(
         self, scale: int, edge_factor: int = 16, seed: int = 1, threads: int = 0
@@ -98,22 +99,6 @@ class Kronecker:
             "edge_factor": self.edge_factor,
             "seed": self.seed,
         }
-
-    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
-        """Yield (u, v) int64 arrays of the tuples start … stop-1, in order.
-
-        The arrays are reused for the next chunk.
-        """
-        native = cc.load_or_none(Path(__file__).with_name("kronecker.c"))
-        size = min(CHUNK, max(stop - start, 0))
-        u, v = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-        for first in range(start, stop, CHUNK):
-            count = min(CHUNK, stop - first)
-            if native is None:
-                yield self.tuples_at(np.arange(first, first + count, dtype=np.int64))
-                continue
-            self._native(native, first, count, u, v)
-            yield u[:count], v[:count]
 
     def _native(
         self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids

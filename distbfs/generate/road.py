@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,12 +21,12 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.generate.positions import ByPosition
 from distbfs.types import Array, Ids, Words
 
 BLOCK = 128  # crossings; also in road.c and road.cu
 KEEP = 966367642  # 0.9 * 2^30; also there
 DRAW = (1 << 30) - 1
-CHUNK = 1 << 20
 COUNTED = 1 << 12  # blocks that NumPy counts at a time
 LOOKED_UP = 1 << 13  # positions that NumPy looks up at a time
 MIN_VERTICES, MAX_VERTICES = 4, 1 << 36
@@ -56,12 +55,14 @@ def side_of(vertices: int) -> int:
     return max((2 * (27 + math.isqrt(729 + 1480 * vertices)) + 74) // 148, 2)
 
 
-class Road:
+class Road(ByPosition):
     """Edge tuples of a road-like graph (a TupleSource).
 
     vertices: about how many there shall be, 4 … 2^36; n is how many there are
     seed: any integer
     """
+
+    source = Path(__file__).with_name("road.c")
 
     def __init__(self, vertices: int, seed: int = 1, threads: int = 0) -> None:
         if not MIN_VERTICES <= vertices <= MAX_VERTICES:
@@ -141,22 +142,6 @@ class Road:
         before = np.cumsum(count, axis=1) - count
         ids = self._vertices[blocks][:, None] + before
         return ids[row.reshape(crossings.shape), crossings % BLOCK]
-
-    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
-        """Yield (u, v) int64 arrays of the tuples start … stop-1, in order.
-
-        The arrays are reused for the next chunk.
-        """
-        native = cc.load_or_none(Path(__file__).with_name("road.c"))
-        size = min(CHUNK, max(stop - start, 0))
-        u, v = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-        for first in range(start, stop, CHUNK):
-            count = min(CHUNK, stop - first)
-            if native is None:
-                yield self.tuples_at(np.arange(first, first + count, dtype=np.int64))
-                continue
-            self._native(native, first, count, u, v)
-            yield u[:count], v[:count]
 
     def _native(
         self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids

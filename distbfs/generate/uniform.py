@@ -8,7 +8,6 @@ vertex by more than n / 2^64.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.generate.positions import ByPosition
 from distbfs.types import Array, Ids
 
-CHUNK = 1 << 20
 MAX_VERTICES = 1 << 48
 MAX_TUPLES = 1 << 60
 LOW = (1 << 32) - 1
@@ -35,11 +34,13 @@ def scaled(x: Array, n: int) -> Array:
     return high_x * high_n + (first >> half) + (second >> half)
 
 
-class Uniform:
+class Uniform(ByPosition):
     """Edge tuples with independent uniform ends (a TupleSource).
 
     n: vertices, 1 … 2^48; tuples: 1 … 2^60; seed: any integer
     """
+
+    source = Path(__file__).with_name("uniform.c")
 
     def __init__(self, n: int, tuples: int, seed: int = 1, threads: int = 0) -> None:
         if not 1 <= n <= MAX_VERTICES:
@@ -72,29 +73,18 @@ class Uniform:
         """Return (key, n), what ``uniform_tuples`` takes after start and count."""
         return np.uint64(self._key), np.uint64(self.n)
 
-    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
-        """Yield (u, v) int64 arrays of the tuples start … stop-1, in order.
-
-        The arrays are reused for the next chunk.
-        """
-        native = cc.load_or_none(Path(__file__).with_name("uniform.c"))
-        size = min(CHUNK, max(stop - start, 0))
-        u, v = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-        for first in range(start, stop, CHUNK):
-            count = min(CHUNK, stop - first)
-            if native is None:
-                yield self.tuples_at(np.arange(first, first + count, dtype=np.int64))
-                continue
-            native.uniform(
-                ctypes.c_int64(first),
-                ctypes.c_int64(count),
-                ctypes.c_uint64(self._key),
-                ctypes.c_uint64(self.n),
-                cc.pointer(u),
-                cc.pointer(v),
-                ctypes.c_int(self.threads),
-            )
-            yield u[:count], v[:count]
+    def _native(
+        self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids
+    ) -> None:
+        native.uniform(
+            ctypes.c_int64(start),
+            ctypes.c_int64(count),
+            ctypes.c_uint64(self._key),
+            ctypes.c_uint64(self.n),
+            cc.pointer(u),
+            cc.pointer(v),
+            ctypes.c_int(self.threads),
+        )
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions, by NumPy; int64 arrays."""

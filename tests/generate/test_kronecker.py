@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from distbfs.device import cc
 from distbfs.errors import UsageError
-from distbfs.generate import kronecker as module
+from distbfs.generate import positions
 from distbfs.generate.kronecker import (
     INITIATOR,
     SLOTS,
@@ -71,7 +71,7 @@ def test_any_slicing_gives_the_same(scale, cuts, data):
 
 
 def test_slices_longer_than_a_chunk(monkeypatch):
-    monkeypatch.setattr(module, "CHUNK", 1000)
+    monkeypatch.setattr(positions, "CHUNK", 1000)
     source = Kronecker(10, 16)
     same(taken(source, 5, 12_345), source.tuples_at(np.arange(5, 12_345)))
     assert taken(source, 7, 7)[0].size == 0

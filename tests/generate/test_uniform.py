@@ -10,7 +10,7 @@ from slices import same, taken
 
 from distbfs.device import cc
 from distbfs.errors import UsageError
-from distbfs.generate import uniform as module
+from distbfs.generate import positions
 from distbfs.generate.hashing import mix64
 from distbfs.generate.uniform import MAX_VERTICES, Uniform, scaled
 
@@ -47,7 +47,7 @@ def test_any_slicing_gives_the_same(n, cuts):
 
 
 def test_slices_longer_than_a_chunk(monkeypatch):
-    monkeypatch.setattr(module, "CHUNK", 1000)
+    monkeypatch.setattr(positions, "CHUNK", 1000)
     source = Uniform(333, 20_000)
     same(taken(source, 5, 12_345), source.tuples_at(np.arange(5, 12_345)))
     assert taken(source, 7, 7)[0].size == 0
