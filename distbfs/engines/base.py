@@ -11,7 +11,7 @@ without that attribute search the parts of any number of ranks.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
 from distbfs.types import Array, DirectionName, Ids, Words
-
-if TYPE_CHECKING:
-    from distbfs.engines.cuda.results import DeviceSearch
 
 
 @dataclass(frozen=True)
@@ -180,6 +177,35 @@ class PartSearch(Protocol):
         By local id; parents are vertex ids, int32 or int64; valid until the next
         search.
         """
+
+
+@dataclass
+class DeviceResult:
+    """One search; arrays stay in device memory, valid until the next search.
+
+    level: CuPy uint8 (255 = unreached) or int32 (-1 = unreached)
+    parent: CuPy uint32 (2^32 - 1 = unreached) or None
+    Both by id [n]; by number [active] where internal ids were asked for.
+    levels: the largest level and one
+    seconds: device time between events; launches: kernels that it took
+    """
+
+    level: Any
+    parent: Any
+    levels: int
+    seconds: float
+    launches: int
+    records: list[LevelRecord] = field(default_factory=list)
+
+
+class DeviceSearch(Protocol):
+    """Searches a graph that is on the device."""
+
+    graph: DeviceGraph
+    in_ids: bool
+
+    def search(self, root: int, *, records: bool = False) -> DeviceResult:
+        """Search from a vertex id."""
 
 
 class Engine(Protocol):

@@ -25,10 +25,10 @@ from fast_graphs import (  # noqa: E402
 from graphs import complete, grid, kronecker, uniform  # noqa: E402
 
 from distbfs.device import cuda  # noqa: E402
+from distbfs.engines.base import DeviceResult  # noqa: E402
 from distbfs.engines.cuda.cluster import ClusterSearch  # noqa: E402
 from distbfs.engines.cuda.fast import FastSearch  # noqa: E402
 from distbfs.engines.cuda.paper import PaperSearch  # noqa: E402
-from distbfs.engines.cuda.results import DeviceResult  # noqa: E402
 from distbfs.generate.cuda import device_tuples  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
 from distbfs.generate.road import Road  # noqa: E402

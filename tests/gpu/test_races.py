@@ -9,9 +9,9 @@ from fast_graphs import Proof, chained, fault, shuffled
 from graphs import Tuples, complete, grid, kronecker
 
 from distbfs.device import cuda
+from distbfs.engines.base import DeviceResult
 from distbfs.engines.cuda.cluster import ClusterSearch
 from distbfs.engines.cuda.fast import FastSearch
-from distbfs.engines.cuda.results import DeviceResult
 from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.generate.road import Road
 from distbfs.options import SearchOptions

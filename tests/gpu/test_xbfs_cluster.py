@@ -18,10 +18,10 @@ from fast_graphs import (
 from graphs import Tuples, grid, kronecker, uniform
 
 from distbfs.device import cuda
+from distbfs.engines.base import DeviceResult
 from distbfs.engines.cuda import cluster
 from distbfs.engines.cuda.cluster import ClusterSearch
 from distbfs.engines.cuda.fast import FastSearch
-from distbfs.engines.cuda.results import DeviceResult
 
 BOTH = [True, False]
 IN_IDS = pytest.mark.parametrize("in_ids", BOTH, ids=["ids", "numbers"])

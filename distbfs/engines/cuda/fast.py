@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.base import LevelRecord
+from distbfs.engines.base import DeviceResult, LevelRecord
 from distbfs.engines.cuda.cluster import ClusterSearch, suits
 from distbfs.engines.cuda.fast_arrays import (
     KERNELS,
@@ -21,7 +21,7 @@ from distbfs.engines.cuda.fast_arrays import (
     WARPS,
     Arrays,
 )
-from distbfs.engines.cuda.results import BYTE_UNREACHED, DeviceResult
+from distbfs.engines.cuda.results import BYTE_UNREACHED
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.base import LevelRecord, PartSearch, WholeResult
+from distbfs.engines.base import (
+    DeviceResult,
+    DeviceSearch,
+    LevelRecord,
+    PartSearch,
+    WholeResult,
+)
 from distbfs.engines.cuda.fast import FastSearch
 from distbfs.engines.cuda.memory import LISTS, search_bytes
 from distbfs.engines.cuda.paper import ALLOWED, BALANCES, FRONTIERS, PaperSearch
-from distbfs.engines.cuda.results import (
-    DeviceResult,
-    DeviceSearch,
-    host_levels,
-    host_parents,
-)
+from distbfs.engines.cuda.results import host_levels, host_parents
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.graph.device_build import from_rows
