@@ -22,7 +22,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.rates import Rates, device_rates
-from distbfs.engines.cuda.results import DeviceSearch
+from distbfs.engines.base import DeviceSearch
 from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import ValidationError
 from distbfs.generate.cuda import DeviceTuples, device_tuples

@@ -18,8 +18,9 @@ import numpy as np
 from distbfs.cli.common import Terminal
 from distbfs.cli.loading import graph_of_store
 from distbfs.device import cuda
+from distbfs.engines.base import DeviceResult
 from distbfs.engines.cuda.paper import PaperSearch
-from distbfs.engines.cuda.results import NO_PARENT, DeviceResult, host_levels
+from distbfs.engines.cuda.results import NO_PARENT, host_levels
 from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import DistbfsError
 from distbfs.exchange.world import SoloWorld
