@@ -176,6 +176,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                    warp, warps, lane);
             grid_sum(&c->barrier, turn, 0, &mail->size, 3, news);
             take(s, news[0], news[1], news[2]);
+            if (!s.count) { /* the first pull counts what was visited before as found */
+                s.phase = FINISHING;
+                break;
+            }
             flush(p, s.k, s.base);
             grid_sum(&c->barrier, turn, 0);
             s.base = s.k = s.tails = 0, s.phase = PUSHING;
@@ -192,5 +196,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             s.phase = DONE, s.dirty = 0;
         }
     }
+    /* a launch without a meeting: all must have read the state */
+    if (!turn) grid_sum(&c->barrier, turn, 0);
     if (lead) *p.state = s;
 }

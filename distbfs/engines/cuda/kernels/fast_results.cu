@@ -84,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(GROUP, 2) results(const Params p) {
                 found |= now;
             }
 #pragma unroll 1
-            for (u32 j = 6; j <= k; j++) {
+            for (u32 j = 6; mine && j <= k; j++) {
                 const u32 now = snapshot[j * p.stride] >> part & 15, fresh = now & ~found;
                 levels |= spread(fresh, 0) * j;
                 if (fresh && top < j) top = j;

@@ -1,0 +1,248 @@
+"""A device that is the CPU: NumPy for CuPy, and kernels that are run by the emulator.
+
+Arrays lie between guard bytes that are looked at after each launch; memory that is not
+asked for as zeros holds garbage.
+"""
+
+import ctypes
+import re
+import shutil
+import subprocess
+import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.device.cache import source_closure
+
+HERE = Path(__file__).parent
+GUARD, ALIGNED, GUARDED, GARBAGE = 4096, 512, 0xC5, 0xA5
+SECONDS = 60  # that a launch may take
+FLAGS = (
+    *("-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-pthread"),
+    *("-fno-strict-aliasing", "-Wl,-Bsymbolic"),
+)
+DYNAMIC = re.compile(r"extern __shared__ uint4 dynamic\[\];")
+KERNEL = re.compile(r"__global__ void(?: __launch_bounds__\([^)]*\))? (\w+)\(")
+
+
+def compiler():
+    return shutil.which("g++") or shutil.which("c++")
+
+
+class Kernels:
+    """Libraries of kernel files, compiled when they are first asked for."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.found = {}
+
+    def library(self, source, definitions):
+        key = (source.name, *sorted(definitions.items()))
+        if key not in self.found:
+            self.found[key] = self.compile(source, definitions)
+        return self.found[key]
+
+    def compile(self, source, definitions):
+        words = [f"{name}-{value}" for name, value in sorted(definitions.items())]
+        folder = self.folder / "-".join([source.stem, *words])
+        folder.mkdir()
+        for path in source_closure(source.resolve()):
+            text = path.read_text(encoding="utf-8")
+            text = DYNAMIC.sub("uint4 *dynamic = EMULATED_DYNAMIC;", text)
+            (folder / path.name).write_text(text)
+        for name in ("cuda_on_cpu.hpp", "ptx_on_cpu.hpp"):
+            shutil.copy(HERE / name, folder)
+        (folder / "ptx.cuh").write_text('#include "ptx_on_cpu.hpp"\n')
+        names = KERNEL.findall(source.read_text(encoding="utf-8"))
+        code = [f'#include "{source.name}"', *(f"EMULATED_KERNEL({x})" for x in names)]
+        (folder / "all.cpp").write_text("\n".join(code) + "\n")
+        macros = [f"-D{name}={value}" for name, value in definitions.items()]
+        command = [compiler(), *FLAGS, *macros, "-o", folder / "all.so"]
+        subprocess.run([*command, folder / "all.cpp"], check=True)
+        return ctypes.CDLL(str(folder / "all.so"))
+
+    def prepare(self, wanted):
+        """Compile (source, definitions) at once, as far as they are not there."""
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda one: self.library(*one), wanted))
+
+
+class DeviceArray(np.ndarray):
+    """Looks like CuPy's where the package depends on it."""
+
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=self.__array_interface__["data"][0])
+
+    def get(self):
+        return np.array(self)
+
+    def set(self, values):
+        self[...] = values
+
+
+class EmulatedDevice:
+    """What ``distbfs.device.cuda`` is for tests.
+
+    multiprocessors, shared, capability: of the device
+    """
+
+    def __init__(self, kernels):
+        self.kernels = kernels
+        self.multiprocessors, self.shared, self.capability = 2, 227 << 10, "90"
+        self.arrays = {}
+        self.launches = 0
+
+    def install(self, monkeypatch):
+        arrays = ArrayModule(self)
+        device = self
+
+        class Module:
+            def __init__(self, source, **definitions):
+                self.library = device.kernels.library(source, definitions)
+
+            def kernel(self, name):
+                return Kernel(device, self.library, name)
+
+        for name, value in {
+            "cupy": lambda: arrays,
+            "multiprocessors": lambda: self.multiprocessors,
+            "shared_limit": lambda: self.shared,
+            "free_bytes": lambda: 1 << 40,
+            "architecture": lambda: f"sm_{self.capability}",
+            "Module": Module,
+        }.items():
+            monkeypatch.setattr(cuda, name, value)
+
+    def allocate(self, shape, dtype, fill=GARBAGE):
+        """Return an array between guards, its bytes set."""
+        dtype = np.dtype(dtype)
+        size = int(np.prod(shape)) * dtype.itemsize
+        raw = np.full(size + 2 * GUARD + ALIGNED, GUARDED, np.uint8)
+        start = GUARD + -(raw.ctypes.data + GUARD) % ALIGNED
+        raw[start : start + size] = fill
+        self.arrays[id(raw)] = weakref.ref(raw), start, size
+        return raw[start : start + size].view(dtype).reshape(shape).view(DeviceArray)
+
+    def check(self, when):
+        """Look for writes outside of arrays."""
+        for key, (held, start, size) in list(self.arrays.items()):
+            raw = held()
+            if raw is None:
+                del self.arrays[key]
+                continue
+            for where, at in (("before", raw[:start]), ("past", raw[start + size :])):
+                bad = np.flatnonzero(at != GUARDED)
+                assert not len(bad), (
+                    f"{when} wrote {where} an array of {size} bytes: {len(bad)} bytes, "
+                    f"first {bad[0]}, of {len(at)}"
+                )
+
+
+class ArrayModule:
+    """NumPy in the place of CuPy."""
+
+    def __init__(self, device):
+        self._device = device
+        self.cuda = SimpleNamespace(
+            Device=lambda: SimpleNamespace(
+                compute_capability=device.capability, synchronize=lambda: None
+            ),
+            memory=SimpleNamespace(OutOfMemoryError=MemoryError),
+        )
+
+    def __getattr__(self, name):
+        found = getattr(np, name)
+        if not callable(found) or isinstance(found, type):
+            return found
+
+        def call(*arguments, **options):
+            result = found(*arguments, **options)
+            if isinstance(result, np.ndarray):
+                return self.asarray(result)
+            return result
+
+        return call
+
+    def empty(self, shape, dtype=np.float64):
+        return self._device.allocate(shape, dtype)
+
+    def zeros(self, shape, dtype=np.float64):
+        return self._device.allocate(shape, dtype, fill=0)
+
+    def full(self, shape, value, dtype):
+        found = self.empty(shape, dtype)
+        found[...] = value
+        return found
+
+    def asarray(self, values, dtype=None):
+        values = np.asarray(values, dtype=dtype)
+        found = self.empty(values.shape, values.dtype)
+        found[...] = values
+        return found
+
+
+class Kernel:
+    """A kernel by name, as ``cuda.Kernel``."""
+
+    def __init__(self, device, library, name):
+        self.device, self.name = device, name
+        self.function = getattr(library, f"launch_{name}")
+
+    def set_attribute(self, number, value):
+        pass
+
+    def run(self, pointers, grid, block, shared, together, cluster):
+        device = self.device
+        assert shared <= device.shared
+        message = ctypes.create_string_buffer(256)
+        seed = device.launches
+        device.launches += 1
+        failed = self.function(
+            (ctypes.c_void_p * len(pointers))(*pointers),
+            *(grid, block, shared, together, max(cluster, 1), seed, SECONDS),
+            message,
+        )
+        if failed:
+            raise RuntimeError(f"{self.name}: {message.value.decode()}")
+        device.check(self.name)
+
+    def __call__(self, grid, block, *arguments, shared=0):
+        held = [
+            np.array([x.data.ptr if isinstance(x, DeviceArray) else x], dtype)
+            for x in arguments
+            for dtype in [np.uint64 if isinstance(x, DeviceArray) else x.dtype]
+        ]
+        pointers = [x.ctypes.data for x in held]
+        self.run(pointers, grid, block, shared, 0, 0)
+
+    def prepare(
+        self, arguments, grid, block, *, shared=0, cooperative=False, cluster=0
+    ):
+        return Launch(self, arguments, grid, block, shared, cooperative, cluster)
+
+
+class Launch:
+    """As ``cuda.Launch``."""
+
+    def __init__(self, kernel, arguments, grid, block, shared, cooperative, cluster):
+        self.kernel, self.arguments = kernel, arguments
+        together = int(cooperative or cluster > 1)
+        self.form = grid, block, shared, together, cluster
+
+    def __call__(self, stream=0):
+        self.kernel.run([ctypes.addressof(self.arguments)], *self.form)
+
+    def timed(self, before=(), then=None):
+        begin = time.perf_counter()
+        for array, value in before:
+            array.view(np.uint32)[...] = value & 0xFFFFFFFF
+        self()
+        if then is not None:
+            then()
+        return max(time.perf_counter() - begin, 1e-9)

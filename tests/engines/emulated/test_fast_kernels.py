@@ -1,0 +1,290 @@
+"""Method ``fast`` with its kernels run on the CPU: levels against scipy, and parents.
+
+FastSearch is the real one; cuda_on_cpu.hpp runs what it launches.
+"""
+
+import numpy as np
+import pytest
+from device_graphs import HostGraph, hubs
+from fast_faults import Faults
+from fast_graphs import (
+    HUGE,
+    beside,
+    binary_tree,
+    bipartite,
+    chained,
+    circulant,
+    fault,
+    lone,
+    long_rows,
+    pairs,
+    path,
+    roots_of,
+    shuffled,
+    star,
+    wanted_levels,
+)
+from graphs import Tuples, complete, grid, kronecker, random_tuples, uniform
+
+from distbfs.engines.cuda.fast import FastSearch
+
+BOTH = [True, False]
+IN_IDS = pytest.mark.parametrize("in_ids", BOTH, ids=["ids", "numbers"])
+WIDE = pytest.mark.parametrize("wide", BOTH, ids=["u64", "u32"])
+DIRECTION = pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+BLOB = complete(40)
+
+# those with a clique that is not reached are kept from the cluster by it
+SHAPES = {
+    "one-edge": lambda: Tuples(4, [1, 1], [3, 3]),
+    "random": lambda: random_tuples(1500, 4000, 11),
+    "kronecker": lambda: kronecker(10),
+    "star": lambda: star(700),
+    "grid": lambda: beside(grid(14), BLOB),
+    "tree": lambda: beside(shuffled(binary_tree(1023)), BLOB),
+    "complete": lambda: complete(24),
+    "two-blobs": lambda: shuffled(chained(complete(60), path(70), complete(90))),
+    "two-big": lambda: shuffled(
+        beside(random_tuples(1500, 5000, 3), uniform(1200, 6000))
+    ),
+    "tiny": lambda: shuffled(beside(uniform(500, 2500), pairs(700), lone(200))),
+    "hubs": lambda: hubs(3, 1200),
+    "long-rows": lambda: shuffled(long_rows()),
+    "bipartite": lambda: shuffled(bipartite(70, 190)),
+}
+OVERRIDES = {
+    "always-mark": {"mark_edges": 0, "pull_edges": HUGE},
+    "mark-early": {"mark_edges": 50, "pull_edges": HUGE, "tile": 8},
+    "pull-at-once": {"pull_edges": 0},
+    "pull-early": {"mark_edges": HUGE, "pull_edges": 50, "tile": 8},
+    "mark-then-pull": {"mark_edges": 20, "pull_edges": 400},
+    "never-pull": {"mark_edges": HUGE, "pull_edges": HUGE},
+    "no-hub-bits": {"hub_words": 0, "pull_edges": 30, "tile": 4},
+    "few-hub-bits": {"hub_words": 4, "mark_edges": 30, "tile": 8},
+}
+MADE = {}
+
+
+def host(name, wide=False):
+    """Return a graph of SHAPES; kept, as are its levels."""
+    if (name, wide) not in MADE:
+        MADE[name, wide] = HostGraph(SHAPES[name](), wide)
+    return MADE[name, wide]
+
+
+def look_at_levels(faults, made, root, found, name):
+    """Also check the number of levels."""
+    wanted = wanted_levels(made, root).max() + 1
+    if found.levels != wanted:
+        faults.lines.append(f"{name}, root {root}: {found.levels} levels, not {wanted}")
+
+
+@DIRECTION
+@IN_IDS
+def test_shapes_in_every_form(device, in_ids, direction):
+    faults = Faults()
+    for parents, stepwise, wide in ((True, False, True), (False, True, False)):
+        told = {"parents": parents, "stepwise": stepwise, "direction": direction}
+        for name in SHAPES:
+            made = host(name, wide)
+            search = FastSearch(made.graph, in_ids=in_ids, **told)
+            for root in roots_of(made, 2):
+                found = faults.look(made, search, root, name, **told)
+                look_at_levels(faults, made, root, found, f"{name}, {told}")
+    faults.tell()
+
+
+@pytest.mark.parametrize("named", OVERRIDES)
+@IN_IDS
+def test_thresholds_that_force_each_way(device, in_ids, named):
+    device.multiprocessors = 3
+    faults = Faults()
+    for name in SHAPES:
+        made = host(name)
+        search = FastSearch(made.graph, in_ids=in_ids, overrides=OVERRIDES[named])
+        for root in roots_of(made, 2):
+            found = faults.look(made, search, root, name, overrides=named)
+            look_at_levels(faults, made, root, found, f"{name}, {named}")
+    faults.tell()
+
+
+@DIRECTION
+def test_records_are_the_histogram_of_levels(device, direction):
+    faults = Faults()
+    for k, name in enumerate(SHAPES):
+        made = host(name, wide=k % 3 == 2)
+        for in_ids in BOTH:
+            search = FastSearch(made.graph, in_ids=in_ids, direction=direction)
+            for root in roots_of(made, 1):
+                for records in BOTH:  # between others
+                    faults.look(made, search, root, name, records=records)
+    faults.tell()
+
+
+@IN_IDS
+@DIRECTION
+def test_sizes_at_the_borders_of_words_and_tiles(device, direction, in_ids):
+    faults = Faults()
+    for n in (1, 2, 31, 32, 33, 255, 256, 257, 1025):
+        shapes = {
+            "path": path(min(n, 33)),
+            "random": random_tuples(n, 3 * n + 5, seed=n),
+            "star": star(n - 1),
+            "complete": complete(min(n, 70)),
+            "tail": chained(star(31), path(min(n - 31, 70))) if n > 32 else lone(n),
+        }
+        for shape, source in shapes.items():
+            made = HostGraph(source)
+            tile = 4 if n % 2 else 8
+            search = FastSearch(
+                made.graph,
+                in_ids=in_ids,
+                direction=direction,
+                overrides={"tile": tile},
+            )
+            for root in {0, source.n - 1, min(31, source.n - 1)}:
+                found = faults.look(made, search, root, f"{shape} {n}", tile=tile)
+                look_at_levels(faults, made, root, found, f"{shape} {n}")
+    faults.tell()
+
+
+def steps_of(made, root, **options):
+    """Return the names of the steps of a search, which must be right."""
+    search = FastSearch(made.graph, **options)
+    found = search.search(root)
+    in_ids = options.get("in_ids", True)
+    assert fault(made, root, found, in_ids=in_ids) is None
+    assert found.levels == wanted_levels(made, root).max() + 1
+    steps = [name for name, *_ in search.trace(root)]
+    assert fault(made, root, search.search(root), in_ids=in_ids) is None
+    return steps
+
+
+@IN_IDS
+def test_pulls_that_find_little_become_pushes(device, in_ids):
+    """Half of the graph is never reached, or a path follows."""
+    outside = beside(uniform(1500, 9000), uniform(2500, 20_000, seed=8))
+    tail = chained(complete(120), path(50), complete(200), path(20))
+    for source in (outside, shuffled(outside), tail, shuffled(beside(tail, BLOB))):
+        made = HostGraph(source)
+        steps = steps_of(made, 0, in_ids=in_ids)
+        hub = int(source.degrees.argmax())
+        steps += steps_of(made, hub, in_ids=in_ids)
+        steps += steps_of(made, hub, in_ids=in_ids, overrides={"pull_edges": 1})
+        assert "gather" in steps
+        assert {"pull", "push-block"} <= set(steps)
+
+
+@IN_IDS
+def test_levels_beyond_the_snapshots_are_flushed(device, in_ids):
+    for n in (19, 20, 21, 22, 40, 75):
+        made = HostGraph(shuffled(beside(path(n), complete(12))))
+        end = int(np.flatnonzero(made.source.degrees == 1)[0])
+        steps = steps_of(made, end, in_ids=in_ids, direction="pull")
+        assert steps.count("flush") == max(n - 1, 0) // 19
+
+
+@IN_IDS
+def test_the_last_few_are_pulled_by_words(device, in_ids):
+    core = uniform(6000, 90_000)
+    for source in (beside(chained(core, path(30)), pairs(4)), chained(core, path(4))):
+        steps = steps_of(HostGraph(shuffled(source)), 0, in_ids=in_ids)
+        assert "pull-words" in steps
+
+
+def test_pulls_are_counted_from_what_was_not_visited(device):
+    """No level is told for a marking push or a pull that has found nothing."""
+    made = host("tree")
+    for root in (1023, 1062):  # in a clique beside what is not reached
+        for overrides in OVERRIDES.values():
+            for in_ids in BOTH:
+                steps_of(made, root, in_ids=in_ids, overrides=overrides)
+
+
+def test_every_step_is_seen(device):
+    seen = set()
+    for name in ("kronecker", "two-big", "hubs"):
+        made = host(name)
+        for overrides in ({}, {"mark_edges": HUGE, "pull_edges": HUGE}):
+            for root in roots_of(made, 2):
+                seen |= set(steps_of(made, root, overrides=overrides))
+    assert seen >= {"push-block", "push", "push-marking", "pull"}
+    assert "results" not in seen  # by id they are another kernel's
+    assert "results" in steps_of(host("kronecker"), 0, in_ids=False)
+
+
+@IN_IDS
+def test_levels_pass_one_byte(device, in_ids):
+    """By pushes, or by what pulls and what follows them find."""
+    faults = Faults()
+    for length in (252, 253, 254, 255, 256):
+        source = chained(path(length), complete(60), path(4))
+        made = HostGraph(shuffled(beside(source, BLOB)))
+        end = int(np.flatnonzero(made.source.degrees == 1)[0])
+        for overrides in ({}, {"pull_edges": 50, "mark_edges": HUGE}):
+            search = FastSearch(made.graph, in_ids=in_ids, overrides=overrides)
+            found = faults.look(made, search, end, f"length {length}", **overrides)
+            look_at_levels(faults, made, end, found, f"length {length}")
+            faults.look(made, search, int(made.vertices[0]), "hub", **overrides)
+    faults.tell()
+
+
+@IN_IDS
+def test_many_searches_leave_clean_bitmaps(device, in_ids):
+    """Also after roots without edges, traces and searches a level at a time."""
+    faults, rng = Faults(), np.random.default_rng(3)
+    for name in ("tiny", "two-big", "kronecker"):
+        made = host(name)
+        for options in ({}, {"overrides": {"pull_edges": 40}}, {"stepwise": True}):
+            search = FastSearch(made.graph, in_ids=in_ids, **options)
+            lonely = np.flatnonzero(made.source.degrees == 0)[:3].tolist()
+            roots = [*rng.integers(0, made.source.n, 12).tolist(), *lonely]
+            for k, root in enumerate(rng.permutation(roots * 2).tolist()):
+                if k == 9:
+                    search.trace(root)
+                told = {**options, "records": k % 8 == 5}
+                faults.look(made, search, root, f"{name}, search {k}", **told)
+    faults.tell()
+
+
+@IN_IDS
+def test_a_launch_that_meets_nowhere_ends(device, in_ids):
+    """Blocks that begin late must not see the state that the others leave behind."""
+    made = host("kronecker")
+    options = {"in_ids": in_ids, "stepwise": True, "direction": "push"}
+    search = FastSearch(made.graph, **options)
+    lonely = int(np.flatnonzero(made.source.degrees == 0)[0])
+    for root in [*made.vertices[:24].tolist(), lonely] * 2:
+        assert fault(made, root, search.search(root), in_ids=in_ids) is None
+
+
+@IN_IDS
+@WIDE
+def test_rows_at_the_border_of_the_hubs(device, wide, in_ids):
+    """Degrees around those from which rows are cut by destination."""
+    faults = Faults()
+    for degree in (511, 512, 900):
+        source = beside(star(degree), star(degree + 1), complete(degree // 8))
+        u, v = np.append(source.u, 0), np.append(source.v, degree + 1)
+        made = HostGraph(shuffled(Tuples(source.n, u, v, size=1 << 20)), wide)
+        for ways in ("always-mark", "mark-early", "pull-early"):
+            overrides = OVERRIDES[ways]
+            search = FastSearch(made.graph, in_ids=in_ids, overrides=overrides)
+            for root in roots_of(made, 2):
+                faults.look(made, search, root, f"degree {degree}", overrides=ways)
+    faults.tell()
+
+
+def test_results_of_several_blocks_of_ids(device):
+    """Ids fill more blocks than there are multiprocessors, the last in part."""
+    faults = Faults()
+    for n in (2048, 2049, 6000, 9000):
+        made = HostGraph(uniform(n, 4 * n))
+        lonely = np.flatnonzero(made.source.degrees == 0)[-1:].tolist()
+        search = FastSearch(made.graph)
+        for root in [0, n - 1, *lonely]:
+            faults.look(made, search, root, f"n {n}")
+    ring = HostGraph(shuffled(circulant(5000, 8)))
+    search = FastSearch(ring.graph)
+    assert fault(ring, 3, search.search(3)) is None
+    faults.tell()
