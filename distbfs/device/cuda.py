@@ -23,6 +23,8 @@ NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 REGISTERS, LOCAL_BYTES, STATIC_SHARED = 4, 3, 1
 COOPERATIVE, CLUSTER = 2, 4  # CUlaunchAttributeID
 KERNEL_NODE = 0  # CUgraphNodeType
+RELAXED = 2  # CUstreamCaptureMode: a module may be unloaded meanwhile
+KEPT_SHARED = 1 << 10  # bytes of shared memory that a block has besides its own
 DRIVER = "libcuda.so.1"
 
 
@@ -188,6 +190,13 @@ class Kernel:
         code = driver().cuFuncSetAttribute(handle, number, value)
         check(code, f"attributes of {self.name}")
 
+    def share_memory(self, blocks: int, shared: int) -> None:
+        """Let so many blocks have ``shared`` bytes each; leave the rest to L1."""
+        whole = cupy().cuda.Device().attributes["MaxSharedMemoryPerMultiprocessor"]
+        need = blocks * (shared + self.attribute(STATIC_SHARED) + KEPT_SHARED)
+        percent = min(-(-100 * need // int(whole)), 100)
+        self.set_attribute(PREFERRED_CARVEOUT, percent)
+
     def __call__(self, grid: int, block: int, *arguments: Any, shared: int = 0) -> None:
         """Launch on the current stream; arguments are CuPy arrays or NumPy scalars."""
         if shared > 48 << 10:
@@ -309,7 +318,7 @@ class TimedGraph:
         for event in self._events:
             self._call("cuEventCreate", ctypes.byref(event), 0)
         self._call("cuStreamCreate", ctypes.byref(stream), 1)
-        self._call("cuStreamBeginCapture_v2", stream, 1)
+        self._call("cuStreamBeginCapture_v2", stream, RELAXED)
         self._call("cuEventRecordWithFlags", self._events[0], stream, 1)
         for array, value in before:
             self._call(

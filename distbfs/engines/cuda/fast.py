@@ -13,6 +13,7 @@ from distbfs.engines.base import DeviceResult, LevelRecord
 from distbfs.engines.cuda.cluster import ClusterSearch, suits
 from distbfs.engines.cuda.fast_arrays import (
     KERNELS,
+    RESULT_BLOCKS,
     RESULT_THREADS,
     ROWS,
     TABLE_BYTES,
@@ -34,7 +35,7 @@ STEPS = (
     "push",
     "push-marking",
     "pull",
-    "pull-words",
+    "pull-last",
     "gather",
     "flush",
     "results",
@@ -112,15 +113,17 @@ class FastSearch:
             KERNELS / "fast_results.cu", OFFSET=self._arrays.offset, IN_IDS=1
         )
         kernel = module.kernel("results")
-        kernel.set_attribute(cuda.PREFERRED_CARVEOUT, 100)  # per cent: shared, not L1
-        return kernel.prepare(p, p.blocks, RESULT_THREADS, shared=5 * p.block_ids)
+        shared = 5 * p.block_ids
+        # the rest is L1: a load that waits for memory holds a line there
+        kernel.share_memory(RESULT_BLOCKS, shared)
+        return kernel.prepare(p, p.blocks, RESULT_THREADS, shared=shared)
 
     def _launch(self, count: int) -> cuda.Launch:
         """Return the search without (0) or with (1) counters."""
         if count not in self._launches:
             a = self._arrays
             room = max(
-                WARPS * WARP_WORDS * 4 + self.params.hub_words * 4,
+                WARPS * WARP_WORDS * 4 + max(self.params.hub_words, 4) * 4,
                 RESULT_THREADS,
                 4 * (a.longest_range + 4) + TABLE_BYTES,
             )

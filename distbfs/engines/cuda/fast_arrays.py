@@ -17,8 +17,8 @@ THREADS, WARPS = 1024, 32
 SNAPSHOTS, COLUMNS, TILE_WORDS = 20, 7, 8
 WAIT, HALF = 160, 64
 WARP_WORDS = WAIT + WAIT // 4 + 2 * HALF + 2 * TILE_WORDS * 32 + TILE_WORDS * 16 + 16
-LEAST_BLOCK_IDS, MOST_BLOCK_IDS = 2048, 16384  # ids whose results a block writes
-RESULT_THREADS, RESULT_BLOCKS = 512, 2  # threads of such a block; on a multiprocessor
+LEAST_BLOCK_IDS, MOST_BLOCK_IDS = 64, 12288  # ids whose results a block writes
+RESULT_THREADS, RESULT_BLOCKS = 512, 3  # threads of such a block; on a multiprocessor
 TABLE_BYTES = 4 * (1028 + 2 * 1024 + 1024 + 32) + 64
 MOST_SHARED = 210 << 10  # the rest is L1
 PIECE = 128
@@ -31,7 +31,8 @@ ROWS = 1 << 16  # of counters, by level, and of traces
 POINTERS = (
     ["row", "adj", "first"],
     [f"column{k}" for k in range(COLUMNS)],
-    ["numbers", "vertices", "first_id", "place", "segment", "split", "range"],
+    ["numbers", "vertices", "first_id", "place", "piece", "piece_at"],
+    ["split", "range"],
     ["snapshot", "by_first", "next_snapshot", "next_by_first", "parent", "direct"],
     ["queue0", "queue1", "hub_queue0", "hub_queue1", "level_out", "level_wide"],
     ["parent_out", "control", "other", "state", "trace", "counts"],
@@ -39,7 +40,7 @@ POINTERS = (
 LONGS = ("m", "stride", "mark_edges", "pull_edges")
 WORDS = (
     ["n", "active", "words", "several", "root", "hubs", "ranges", "pieces"],
-    ["hub_words", "tile", "classes", "blocks", "block_ids"],
+    ["hub_words", "tile", "blocks", "block_ids"],
     [f"listed{k}" for k in range(COLUMNS + 1)],
     ["parents", "budget", "rows", "push_only", "pull_only"],
 )
@@ -80,6 +81,16 @@ def padded(count: int, unit: int = PAD) -> int:
     return (count // unit + 2) * unit
 
 
+def ids_of_a_block(n: int, together: int) -> int:
+    """Return the ids whose results a block of threads writes.
+
+    together: blocks that run at the same time; all of them come as full rounds
+    """
+    rounds = max(-(-n // (together * MOST_BLOCK_IDS)), 1)
+    units = -(-n // (together * rounds * LEAST_BLOCK_IDS))
+    return max(units, 1) * LEAST_BLOCK_IDS
+
+
 class Arrays:
     """The arguments of a search and the arrays that they point to.
 
@@ -98,11 +109,7 @@ class Arrays:
         words = -(-g.active // 256) * 8
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
         hub_room = (shared - WARPS * WARP_WORDS * 4) // 4
-        block_ids = MOST_BLOCK_IDS
-        while (
-            block_ids > LEAST_BLOCK_IDS and g.n // block_ids < RESULT_BLOCKS * self.grid
-        ):
-            block_ids //= 2
+        block_ids = ids_of_a_block(g.n, RESULT_BLOCKS * self.grid)
         self.params = Params(
             row=g.offsets.data.ptr,
             adj=g.columns.data.ptr,
@@ -178,20 +185,25 @@ class Arrays:
         setattr(self.params, f"listed{COLUMNS}", int(g.at_least[COLUMNS + 2]))
 
     def _places(self) -> None:
-        """Find where results go by id: see ``results_by_id`` in fast_results.cuh."""
+        """Find where results go by id: see fast_results.cu."""
         cp, g, p = cuda.cupy(), self.graph, self.params
-        ids = g.vertices[: g.active]
-        falls = np.zeros(0)
-        if g.active:
-            falls = (cp.flatnonzero(ids[1:] < ids[:-1]) + 1).get()
-        runs = np.concatenate([[0], falls, [g.active]]).astype(np.uint32)
-        p.classes = len(runs) - 1
         place = self._full("place", padded(g.active), np.uint16)
         p.place = place.data.ptr
-        segment = self._point("segment", (p.blocks + 1) * (p.classes + 1))
-        self._run("places", ids, g.active, p.block_ids, place)
-        run = cp.asarray(runs)
-        self._run("segments", ids, run, p.classes, p.blocks, p.block_ids, segment)
+        self._run("places", g.vertices, g.active, p.block_ids, place)
+        cut = (g.vertices, g.active, p.words, p.block_ids)
+        count = cp.zeros(max(p.words, 1), np.uint32)
+        self._run("count_pieces", *cut, count)
+        upto = cp.cumsum(count, dtype=np.uint32)
+        pieces = int(upto[-1])
+        made = cp.zeros((pieces, 2), np.uint32)
+        key = cp.zeros(pieces, np.uint64)
+        self._run("make_pieces", *cut, upto, made, key)
+        key.sort()
+        bounds = cp.arange(p.blocks + 1, dtype=np.uint64) << np.uint64(32)
+        at = cp.searchsorted(key, bounds).astype(np.uint32)
+        piece = made[key.astype(np.uint32)]
+        self.held.update(piece=piece, piece_at=at)
+        p.piece, p.piece_at = piece.data.ptr, at.data.ptr
 
     def _ranges(self, room: int) -> int:
         """Cut the words in ranges of about as many edges from hubs; return the longest.

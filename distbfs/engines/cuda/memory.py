@@ -15,7 +15,8 @@ LIST_PADS = 1 << 18  # ends of arrays that are rounded up
 LISTS = 7  # columns of the k-th neighbour, k = 1 … 7
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 RANGE_WORDS = 1 << 15  # a range of words fits shared memory
-BLOCK_IDS, CLASSES = 1 << 14, 128
+BLOCK_IDS, CLASSES = 1 << 12, 128  # at least, at most
+PIECE = 8 + 8 + 8  # bytes, and while they are sorted
 SPARSE_DEGREE, SPARSE_VERTEX = 4, 17  # mean degree; records of ClusterSearch
 FIXED = 16 << 20  # counters, control, code
 
@@ -56,8 +57,8 @@ def search_bytes(
         rounds *= 2
     hubs = min(MOST_HUBS, m // HUB_DEGREE, active)
     splits = 4 * hubs * (multiprocessors * rounds + 1)
-    blocks = max(n // BLOCK_IDS, min(n >> 11, 4 * multiprocessors)) + 1
-    segments = 4 * blocks * CLASSES
+    blocks = max(n // BLOCK_IDS, 3 * multiprocessors)
+    pieces = PIECE * min(words + blocks * CLASSES, active)
     sparse = SPARSE_VERTEX * active if m <= SPARSE_DEGREE * active else 0
-    fixed = FIXED + LIST_PADS + segments + splits
+    fixed = FIXED + LIST_PADS + pieces + splits
     return FAST_VERTEX * active + 4 * listed + results + sparse + fixed

@@ -197,6 +197,9 @@ class Kernel:
     def set_attribute(self, number, value):
         pass
 
+    def share_memory(self, blocks, shared):
+        pass
+
     def run(self, pointers, grid, block, shared, together, cluster):
         device = self.device
         assert shared <= device.shared

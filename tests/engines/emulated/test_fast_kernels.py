@@ -185,11 +185,11 @@ def test_levels_beyond_the_snapshots_are_flushed(device, in_ids):
 
 
 @IN_IDS
-def test_the_last_few_are_pulled_by_words(device, in_ids):
+def test_the_last_few_are_listed(device, in_ids):
     core = uniform(6000, 90_000)
     for source in (beside(chained(core, path(30)), pairs(4)), chained(core, path(4))):
         steps = steps_of(HostGraph(shuffled(source)), 0, in_ids=in_ids)
-        assert "pull-words" in steps
+        assert "pull-last" in steps
 
 
 def test_pulls_are_counted_from_what_was_not_visited(device):

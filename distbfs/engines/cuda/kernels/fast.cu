@@ -12,6 +12,7 @@
  */
 #include "fast.cuh"
 #include "fast_gather.cuh"
+#include "fast_last.cuh"
 #include "fast_mark.cuh"
 #include "fast_pull.cuh"
 #include "fast_push.cuh"
@@ -22,6 +23,17 @@ INLINE bool few(const Params &p, u32 left) { return left <= p.active / FEW; }
 INLINE void take(State &s, u64 size, u64 edges, u64 hubs) {
     s.count = (u32)size, s.hubs = (u32)hubs;
     s.edges = sizeof(OFFSET) == 8 ? edges : size >> 32;
+}
+
+/* A pull is done and leaves `left` vertices. */
+INLINE void pulled(const Params &p, State &s, u32 left, bool last) {
+    const u32 found = s.left - left;
+    s.depth++, s.k++, s.step = last ? PULL_LAST : PULL;
+    s.left = left, s.tails += last;
+    if (!left || !found) s.phase = FINISHING;
+    else if (p.pull_only) s.phase = PULLING;
+    else if (last ? s.tails >= MOST_TAILS && found <= SMALL : (u64)found * 8 < left && !few(p, left))
+        s.phase = GATHERING;
 }
 
 INLINE void park(Run *parked, const Run &r) {
@@ -152,21 +164,34 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             }
             /* few unvisited vertices do not pay for the copying of hub bits */
             const u32 hub_words = s.left >= p.active / 8 ? p.hub_words : 0;
+            const bool last = few(p, s.left);
             u64 *checks = COUNT && s.depth + 1 < p.rows ? p.counts + s.depth + 1 : 0;
             park(&parked, r);
-            const bool by_words = few(p, s.left);
-            const u32 open = by_words ? pull_words(p, visited, visited + p.stride, lane, checks)
-                                      : pull(p, visited, visited + p.stride, room, hub_words, warp,
-                                             warps, lane, checks);
-            r = unpark(&parked);
-            const u32 left = (u32)grid_sum(&c->barrier, turn, open), found = s.left - left;
-            s.depth++, s.k++, s.step = by_words ? PULL_WORDS : PULL, budget--;
-            s.left = left, s.tails += by_words;
-            if (!left || !found) s.phase = FINISHING;
-            else if (p.pull_only) s.phase = PULLING;
-            else if (by_words ? s.tails >= MOST_TAILS && found <= SMALL : (u64)found * 8 < left && !few(p, left))
-                s.phase = GATHERING;
-            NOTE(s.step, found, left)
+            if (!last) {
+                const u32 open = pull(p, visited, visited + p.stride, room, hub_words, warp, warps,
+                                      lane, checks);
+                r = unpark(&parked);
+                const u32 left = (u32)grid_sum(&c->barrier, turn, open), found = s.left - left;
+                pulled(p, s, left, false);
+                budget--;
+                NOTE(s.step, found, left)
+                break;
+            }
+            Last one;
+            bool kept = false;
+            while (true) {
+                const u32 open = pull_last(p, visited, visited + p.stride, room, one, kept, warp,
+                                           warps, lane, checks);
+                r = unpark(&parked);
+                const u32 left = (u32)grid_sum(&c->barrier, turn, open), found = s.left - left;
+                pulled(p, s, left, true);
+                budget--;
+                NOTE(s.step, found, left)
+                if (s.phase != PULLING || !budget || s.k + 2 > SNAPSHOTS) break;
+                visited += p.stride;
+                if (COUNT && checks) checks = s.depth + 1 < p.rows ? checks + 1 : 0;
+                park(&parked, r);
+            }
             break;
         }
         case GATHERING:

@@ -18,8 +18,7 @@
 #define TILE_WORDS 8  /* at most: bitmap words that a warp pulls at a time */
 #define WAIT 160      /* vertices of a warp that wait for their rows */
 #define HALF 64       /* vertices of a warp whose rows are not read to the end */
-#define CLASSES 160   /* degree classes, at most */
-#define FEW 128       /* one in so many is left: pulls go by words */
+#define FEW 128       /* one in so many is left: fast_last.cuh */
 #define MOST_TAILS 6  /* such pulls before pushes are tried again */
 #define SMALL 2048    /* edges of a frontier that one block pushes alone */
 
@@ -31,7 +30,7 @@
 
 #define NARROW 254    /* the largest level of one byte */
 
-enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, PULL_WORDS, GATHER, FLUSH, RESULTS };
+enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, PULL_LAST, GATHER, FLUSH, RESULTS };
 enum Phase { PUSHING, PULLING, GATHERING, FINISHING, DONE };
 
 /* What one launch leaves for the next when a search goes level by level. */
@@ -77,7 +76,8 @@ struct Params {
     const u32 *vertices;      /* [active], number -> id */
     const u32 *first_id;      /* [active + pad], id of the first neighbour */
     const u16 *place;         /* [active], id modulo block_ids */
-    const u32 *segment;       /* [blocks][classes + 1], see results.cuh */
+    const uint2 *piece;       /* [all pieces]: word, bits; see fast_results.cu */
+    const u32 *piece_at;      /* [blocks + 1], where those of a block of ids begin */
     const u32 *split;         /* [hubs][ranges + 1], hub rows cut by destination */
     const u32 *range;         /* [ranges + 1], in words */
     u32 *snapshot;            /* [SNAPSHOTS][stride] */
@@ -99,7 +99,7 @@ struct Params {
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
     u32 n, active, words, several; /* several: vertices of degree 2 or more */
     u32 root;                 /* id */
-    u32 hubs, ranges, pieces, hub_words, tile, classes, blocks, block_ids;
+    u32 hubs, ranges, pieces, hub_words, tile, blocks, block_ids;
     u32 listed[COLUMNS + 1];  /* listed[k]: vertices of degree k + 2 or more come first */
     u32 parents, budget, rows, push_only, pull_only;
 };

@@ -46,15 +46,41 @@ INLINE u64 lower_bound(const u32 *values, u64 low, u64 high, u64 x) {
     return low;
 }
 
-/* segment [(blocks + 1)][runs + 1]; run [runs + 1]: where rising runs of ids begin */
-extern "C" __global__ void segments(const u32 *vertices, const u32 *run, u32 runs, u32 blocks,
-                                    u32 block, u32 *segment) {
-    const u64 all = (u64)(blocks + 1) * (runs + 1);
-    for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < all;
-         i += (u64)gridDim.x * blockDim.x) {
-        const u32 b = i / (runs + 1), c = i % (runs + 1);
-        segment[i] = c == runs ? run[c]
-                               : (u32)lower_bound(vertices, run[c], run[c + 1], (u64)b * block);
+/* Calls take(block of ids, bits) for each piece of a word, in the order of numbers. */
+template <class Take> INLINE void cut(const u32 *vertices, u32 active, u32 block, u64 word, Take take) {
+    const u64 end = word * 32 + 32 < active ? word * 32 + 32 : active;
+    u32 bits = 0, last = 0;
+    for (u64 v = word * 32; v < end; v++) {
+        const u32 b = vertices[v] / block;
+        if (bits && b != last) take(last, bits), bits = 0;
+        bits |= 1u << (v & 31), last = b;
+    }
+    if (bits) take(last, bits);
+}
+
+/* count [words]: pieces of each word */
+extern "C" __global__ void count_pieces(const u32 *vertices, u32 active, u32 words, u32 block,
+                                        u32 *count) {
+    for (u64 w = blockIdx.x * (u64)blockDim.x + threadIdx.x; w < words;
+         w += (u64)gridDim.x * blockDim.x) {
+        u32 pieces = 0;
+        cut(vertices, active, block, w, [&](u32, u32) { pieces++; });
+        count[w] = pieces;
+    }
+}
+
+/* upto [words]: pieces of this word and those before; piece [all]: word, bits; key [all]:
+ * block << 32 | piece */
+extern "C" __global__ void make_pieces(const u32 *vertices, u32 active, u32 words, u32 block,
+                                       const u32 *upto, uint2 *piece, u64 *key) {
+    for (u64 w = blockIdx.x * (u64)blockDim.x + threadIdx.x; w < words;
+         w += (u64)gridDim.x * blockDim.x) {
+        u32 at = w ? upto[w - 1] : 0;
+        cut(vertices, active, block, w, [&](u32 b, u32 bits) {
+            piece[at] = make_uint2(w, bits);
+            key[at] = (u64)b << 32 | at;
+            at++;
+        });
     }
 }
 

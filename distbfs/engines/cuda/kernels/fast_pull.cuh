@@ -6,7 +6,7 @@
  * worked on), then second to eighth neighbours from columns while many are left; else
  * the unvisited ones are first gathered.  Vertices that need their row wait in a queue
  * of the warp until 32 are together, so that all lanes work; rows are read 16 bytes at
- * a time, long rests by the whole warp.
+ * a time, long rests by the whole warp.  Where few vertices are left: fast_last.cuh.
  */
 #ifndef DISTBFS_FAST_PULL_CUH
 #define DISTBFS_FAST_PULL_CUH
@@ -320,50 +320,6 @@ INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, u32 *room, u32 hub_
     wait_copies<0>();
     if (COUNT && checks) {
         const u32 sum = __reduce_add_sync(ALL, w.checks);
-        if (lane == 0) atomicAdd(checks, (u64)sum);
-    }
-    return left;
-}
-
-/* A pull where few vertices are left: a thread takes a word. */
-INLINE u32 pull_words(const Params &p, const u32 *old, u32 *fresh, u32 lane, u64 *checks) {
-    const u32 threads = gridDim.x * THREADS;
-    u32 left = 0, seen = 0;
-    for (u32 w0 = blockIdx.x * THREADS + threadIdx.x; w0 < p.words; w0 += 4 * threads) {
-        u32 x[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) x[i] = w0 + i * threads < p.words ? old[w0 + i * threads] : ALL;
-#pragma unroll 1
-        for (int i = 0; i < 4; i++) {
-            const u32 w = w0 + i * threads;
-            if (w >= p.words) break;
-            u32 now = x[0], add = 0;
-            x[0] = x[1], x[1] = x[2], x[2] = x[3];
-            for (u32 open = ~now; open; open &= open - 1) {
-                const u32 bit = __ffs(open) - 1, v = w * 32 + bit;
-                OFFSET e = p.row[v];
-                const OFFSET end = p.row[v + 1];
-                bool hit = false;
-                u32 parent = 0;
-                for (; e < end && !hit; e += 4) {
-                    u32 u[4];
-#pragma unroll
-                    for (int j = 0; j < 4; j++) u[j] = load_once(p.adj + (e + j < end ? e + j : e));
-#pragma unroll
-                    for (int j = 3; j >= 0; j--)
-                        if (bit_of(old, u[j])) hit = true, parent = u[j];
-                    if (COUNT) seen += end - e < 4 ? (u32)(end - e) : 4;
-                }
-                if (!hit) continue;
-                add |= 1u << bit;
-                if (p.parents) p.parent[v] = parent;
-            }
-            fresh[w] = now | add;
-            left += __popc(~(now | add));
-        }
-    }
-    if (COUNT && checks) {
-        const u32 sum = __reduce_add_sync(ALL, seen);
         if (lane == 0) atomicAdd(checks, (u64)sum);
     }
     return left;

@@ -16,18 +16,9 @@ INLINE u64 row_of(const Params &p, const uint4 &e) {
     return sizeof(OFFSET) == 4 ? (u64)(u32)(e.y + e.z) : (u64)p.row[e.x];
 }
 
-/* Each lane claims v for the parent u where `ok`; a whole warp calls it. */
-INLINE void claim(const Params &p, bool ok, u32 v, u32 u, u32 *visited, u32 level,
-                  const Queue &q, u32 lane) {
-    const u32 bit = 1u << (v & 31);
-    bool mine = false;
-    OFFSET begin = 0;
-    u32 degree = 0;
-    if (ok && !(visited[v >> 5] & bit)) {
-        begin = p.row[v];
-        degree = (u32)(p.row[v + 1] - begin);
-        mine = !(atomicOr(visited + (v >> 5), bit) & bit);
-    }
+/* Append vertices with their rows, one a lane where `mine`; a whole warp calls it. */
+INLINE void append(const Params &p, bool mine, u32 v, OFFSET begin, u32 degree, const Queue &q,
+                   u32 lane) {
     const u32 who = __ballot_sync(ALL, mine);
     if (!who) return;
     const u32 hubs = __ballot_sync(ALL, mine && v < p.hubs);
@@ -41,12 +32,28 @@ INLINE void claim(const Params &p, bool ok, u32 v, u32 u, u32 *visited, u32 leve
     at = __shfl_sync(ALL, at, 0);
     hub_at = __shfl_sync(ALL, hub_at, 1);
     if (!mine) return;
-    p.direct[v] = level;
-    if (p.parents) p.parent[v] = u;
     const u32 before = (u32)(at >> 32) + upto - degree;
     q.entry[(u32)at + __popc(who & lanes_below(lane))] =
         make_uint4(v, before, (u32)begin - before, degree);
     if (v < p.hubs) q.hub[hub_at + __popc(hubs & lanes_below(lane))] = v;
+}
+
+/* Each lane claims v for the parent u where `ok`; a whole warp calls it. */
+INLINE void claim(const Params &p, bool ok, u32 v, u32 u, u32 *visited, u32 level,
+                  const Queue &q, u32 lane) {
+    const u32 bit = 1u << (v & 31);
+    bool mine = false;
+    OFFSET begin = 0;
+    u32 degree = 0;
+    if (ok && !(visited[v >> 5] & bit)) {
+        begin = p.row[v];
+        degree = (u32)(p.row[v + 1] - begin);
+        mine = !(atomicOr(visited + (v >> 5), bit) & bit);
+    }
+    append(p, mine, v, begin, degree, q, lane);
+    if (!mine) return;
+    p.direct[v] = level;
+    if (p.parents) p.parent[v] = u;
 }
 
 /* One level by `warps` warps of which this is `warp`; edges < 2^32. */

@@ -1,127 +1,134 @@
 /* Results by id of a search by method `fast`, after its kernel; see fast.cuh.
  *
+ * Ids are cut into blocks; inside a degree class numbers rise with ids, so the vertices of
+ * a block of ids are one run of numbers in each class.  A piece is what such runs have of
+ * one word of a bitmap.  A block of threads gathers the pieces of one block of ids in shared
+ * memory and writes it out in full lines.
+ *
  * variants: OFFSET=u32 IN_IDS=1 | OFFSET=u64 IN_IDS=1
  */
 #include "fast_results.cuh"
 
-#define GROUP 512  /* threads of a block */
-#define STRIPS 384 /* runs of 128 numbers of a block of ids: ids / 128 + 2 classes, at most */
+#define GROUP 512 /* threads of a block */
+#define AHEAD 6   /* snapshots that are asked for at once */
 
-/* Results by id.  Ids are cut into blocks; inside a class numbers rise with ids, so the
- * vertices of a block are one run of numbers in each class.
- * segment[b][c]: the first number of class c whose id is in block b or after.
- * A block of threads gathers one in shared memory and writes it out in full lines; a lane takes
- * four numbers, whose bits lie in one word. */
-extern "C" __global__ void __launch_bounds__(GROUP, 2) results(const Params p) {
+/* Bytes of 255 where a nibble has its bits. */
+INLINE u32 bytes_of(u32 nibble) { return spread(nibble, 0) * 255; }
+
+/* Four numbers of a piece a lane: levels, one byte each, and parents by id to where their
+ * ids are in shared memory.  Returns the last snapshot that has a vertex of its own. */
+INLINE u32 put(const Params &p, const uint2 piece, const u32 (&at_snapshot)[AHEAD], u32 k, u32 base,
+               u8 *level, u32 *parent, u32 lane) {
+    const u32 word = piece.x, part = lane * 4 & 31, v = word * 32 + part;
+    u32 seen[AHEAD], firsts = 0, top = 0;
+    /* all that may be needed is asked for at once */
+#pragma unroll
+    for (int j = 0; j < AHEAD; j++) seen[j] = p.snapshot[word + at_snapshot[j]];
+    uint4 f4 = make_uint4(0, 0, 0, 0), g4 = f4;
+    if (p.parents) {
+        firsts = p.by_first[word];
+        f4 = load_once4(p.first_id + v);
+        g4 = *(const uint4 *)(p.parent + v);
+    }
+    const uint2 at2 = *(const uint2 *)(p.place + v);
+    const u32 pushed = seen[0] >> part & 15;
+    u32 found = pushed, levels = 0;
+#pragma unroll
+    for (u32 j = 1; j < AHEAD; j++) {
+        const u32 fresh = seen[j] >> part & ~found & 15;
+        levels += spread(fresh, 0) * j;
+        if (fresh) top = j;
+        found |= fresh;
+    }
+#pragma unroll 1
+    for (u32 j = AHEAD; j <= k; j++) {
+        const u32 fresh = p.snapshot[j * p.stride + word] >> part & ~found & 15;
+        levels += spread(fresh, 0) * j;
+        if (fresh) top = j;
+        found |= fresh;
+    }
+    levels += base * 0x01010101u;
+    if (pushed) {
+        const uint4 d = *(const uint4 *)(p.direct + v);
+        const u32 direct = d.x & 255 | (d.y & 255) << 8 | (d.z & 255) << 16 | d.w << 24;
+        const u32 bytes = bytes_of(pushed);
+        levels = levels & ~bytes | direct & bytes;
+    }
+    found &= piece.y >> part;
+    u32 who[4] = {f4.x, f4.y, f4.z, f4.w};
+    const u32 other[4] = {g4.x, g4.y, g4.z, g4.w}, stored = found & ~(firsts >> part);
+    if (p.parents) {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (stored >> i & 1) who[i] = p.vertices[other[i]];
+    }
+    const u32 at[4] = {at2.x & 0xffff, at2.x >> 16, at2.y & 0xffff, at2.y >> 16};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        if (!(found >> i & 1)) continue;
+        level[at[i]] = levels >> 8 * i;
+        parent[at[i]] = who[i];
+    }
+    return top;
+}
+
+/* The same where levels need more than a byte; out: [ids] of this block. */
+INLINE u32 put_wide(const Params &p, const uint2 piece, u32 k, u32 base, int *out, u32 *parent,
+                    u32 lane) {
+    u32 top = 0;
+    for (u32 i = 0; i < 4; i++) {
+        const u32 bit = (lane * 4 & 31) + i, v = piece.x * 32 + bit;
+        if (!(piece.y >> bit & 1)) continue;
+        const int level = level_of(p, v, k, base);
+        if (level < 0) continue;
+        if (level > (int)(base + top)) top = level - base;
+        const u32 at = p.place[v];
+        out[at] = level;
+        if (!p.parents) continue;
+        const bool first = p.by_first[piece.x] >> bit & 1;
+        parent[at] = first ? p.first_id[v] : p.vertices[p.parent[v]];
+    }
+    return top;
+}
+
+extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
     extern __shared__ uint4 dynamic[];
-    __shared__ u32 before[CLASSES + 1], begin[CLASSES], end[CLASSES];
-    __shared__ u8 class_of[STRIPS];
     if (p.state->phase != DONE) return;
     const u32 k = p.state->k, base = p.state->base, thread = threadIdx.x, ids = p.block_ids;
     const bool wide = p.state->depth > NARROW;
-    const u32 warp = thread >> 5, lane = thread & 31;
-    u32 *parent = (u32 *)dynamic;
+    const u32 lane = thread & 31; /* a block of threads for each block of ids */
+    const uint4 none = make_uint4(ALL, ALL, ALL, ALL);
+    const u64 first = (u64)blockIdx.x * ids;
+    const u32 end = p.piece_at[blockIdx.x + 1];
+    u32 q = p.piece_at[blockIdx.x] + thread / 8, top = 0;
+    uint2 next = q < end ? p.piece[q] : make_uint2(0, 0);
+    u32 *parent = (u32 *)dynamic, at_snapshot[AHEAD];
     u8 *level = (u8 *)(parent + ids);
-    u32 top = 0;
     clean(p, p.next_snapshot, p.next_by_first);
-    for (u32 i = thread; i < (ids + ids / 4) / 4; i += GROUP)
-        ((uint4 *)parent)[i] = make_uint4(ALL, ALL, ALL, ALL);
-    for (u32 b = blockIdx.x; b < p.blocks; b += gridDim.x) {
-        const u32 *segment = p.segment + (u64)b * (p.classes + 1);
-        if (wide)
-            for (u32 i = thread; i < ids; i += GROUP) p.level_wide[(u64)b * ids + i] = -1;
-        if (warp == 0) {
-            u32 sum = 0, from[CLASSES / 32], to[CLASSES / 32];
-#pragma unroll
-            for (u32 i = 0; i < CLASSES / 32; i++) {
-                const bool in = i * 32 + lane < p.classes;
-                from[i] = in ? segment[i * 32 + lane] : 0;
-                to[i] = in ? segment[p.classes + 1 + i * 32 + lane] : 0;
-            }
-#pragma unroll
-            for (u32 i = 0; i < CLASSES / 32; i++) {
-                const u32 c = i * 32 + lane;
-                const u32 size = from[i] < to[i] ? (to[i] - (from[i] & ~127u) + 127) / 128 : 0;
-                const u32 upto = warp_scan(size, lane), start = sum + upto - size;
-                if (c < p.classes) begin[c] = from[i], end[c] = to[i], before[c] = start;
-                for (u32 q = 0; q < size; q++) class_of[start + q] = c;
-                sum += __shfl_sync(ALL, upto, 31);
-            }
-            if (lane == 0) before[p.classes] = sum;
-        }
-        __syncthreads();
-        const u32 total = before[p.classes];
-        for (u32 q = warp; q < total; q += GROUP / 32) {
-            const u32 c = class_of[q], from = begin[c], to = end[c];
-            const u32 v = (from & ~127u) + (q - before[c]) * 128 + lane * 4;
-            u32 mine = 15;
-            if (v < from) mine &= v + 4 <= from ? 0u : 15u << (from - v);
-            if (v + 4 > to) mine &= v >= to ? 0u : (1u << (to - v)) - 1;
-            const u32 word = v >> 5, part = v & 31;
-            /* all that may be needed is asked for at once */
-            const u32 *snapshot = p.snapshot + word;
-            u32 seen[6];
-#pragma unroll
-            for (int j = 0; j < 6; j++) seen[j] = mine && j <= (int)k ? snapshot[j * p.stride] : 0u;
-            u32 firsts = 0;
-            uint4 f4 = make_uint4(0, 0, 0, 0), g4 = f4;
-            if (p.parents && mine) {
-                firsts = p.by_first[word] >> part & 15;
-                f4 = load_once4(p.first_id + v);
-                g4 = *(const uint4 *)(p.parent + v);
-            }
-            const uint2 at2 = mine ? *(const uint2 *)(p.place + v) : make_uint2(0, 0);
-            const u32 at[4] = {at2.x & 0xffff, at2.x >> 16, at2.y & 0xffff, at2.y >> 16};
-            const u32 first4[4] = {f4.x, f4.y, f4.z, f4.w};
-            u32 parent4[4] = {g4.x, g4.y, g4.z, g4.w};
-            const u32 pushed = seen[0] >> part & 15;
-            u32 found = pushed, levels = 0; /* one byte each */
-#pragma unroll
-            for (u32 j = 1; j < 6; j++) {
-                const u32 now = seen[j] >> part & 15, fresh = now & ~found;
-                levels |= spread(fresh, 0) * j;
-                if (fresh && top < j) top = j;
-                found |= now;
-            }
-#pragma unroll 1
-            for (u32 j = 6; mine && j <= k; j++) {
-                const u32 now = snapshot[j * p.stride] >> part & 15, fresh = now & ~found;
-                levels |= spread(fresh, 0) * j;
-                if (fresh && top < j) top = j;
-                found |= now;
-            }
-            found &= mine;
-            const u32 stored = p.parents ? found & ~firsts : 0u;
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                parent4[i] = stored >> i & 1 ? p.vertices[parent4[i]] : first4[i];
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                if (!(found >> i & 1)) continue;
-                const u32 l = pushed >> i & 1 ? p.direct[v + i] : base + (levels >> 8 * i & 255);
-                if (wide) p.level_wide[(u64)b * ids + at[i]] = l;
-                else level[at[i]] = l;
-                parent[at[i]] = parent4[i];
-            }
-        }
-        __syncthreads();
-        if (!wide)
-            for (u32 i = thread; i < ids / 16; i += GROUP) {
-                ((uint4 *)(p.level_out + (u64)b * ids))[i] = ((uint4 *)level)[i];
-                ((uint4 *)level)[i] = make_uint4(ALL, ALL, ALL, ALL);
-            }
-        if (p.parents)
-            for (u32 i = thread; i < ids / 4; i += GROUP) {
-                ((uint4 *)(p.parent_out + (u64)b * ids))[i] = ((uint4 *)parent)[i];
-                ((uint4 *)parent)[i] = make_uint4(ALL, ALL, ALL, ALL);
-            }
-        __syncthreads();
+    for (u32 j = 0; j < AHEAD; j++) at_snapshot[j] = (j < k ? j : k) * (u32)p.stride;
+    for (u32 i = thread; i < (ids + ids / 4) / 4; i += GROUP) ((uint4 *)parent)[i] = none;
+    if (wide)
+        for (u32 i = thread; i < ids; i += GROUP) p.level_wide[first + i] = -1;
+    __syncthreads();
+    for (; q < end; q += GROUP / 8) {
+        const uint2 piece = next;
+        if (q + GROUP / 8 < end) next = p.piece[q + GROUP / 8];
+        const u32 last = wide ? put_wide(p, piece, k, base, p.level_wide + first, parent, lane)
+                              : put(p, piece, at_snapshot, k, base, level, parent, lane);
+        if (last > top) top = last;
     }
-    tell_highest(p, top, lane);
-    if (p.numbers[p.root] == NONE && blockIdx.x == p.root / ids % gridDim.x && thread == 0) {
-        /* a root without edges: its block has been written by these threads */
+    if (thread == 0 && blockIdx.x == p.root / ids && p.numbers[p.root] == NONE) {
+        /* a root without edges */
+        const u32 at = p.root % ids;
         if (wide) p.level_wide[p.root] = 0;
-        else p.level_out[p.root] = 0;
-        if (p.parents) p.parent_out[p.root] = p.root;
+        level[at] = 0, parent[at] = p.root;
     }
+    __syncthreads();
+    if (!wide)
+        for (u32 i = thread; i < ids / 16; i += GROUP)
+            ((uint4 *)(p.level_out + first))[i] = ((const uint4 *)level)[i];
+    if (p.parents)
+        for (u32 i = thread; i < ids / 4; i += GROUP)
+            ((uint4 *)(p.parent_out + first))[i] = ((const uint4 *)parent)[i];
+    tell_highest(p, top, lane);
 }
