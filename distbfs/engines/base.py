@@ -26,8 +26,9 @@ from distbfs.types import Array, DirectionName, Ids, Words
 class LevelRecord:
     """One level of a search that an engine ran alone.
 
-    direction: the engine's name for what it did; frontier: vertices that the level
-    started from; checks: edge checks; found: vertices found; seconds: wall time
+    direction: the engine's name for what it did; frontier: vertices whose neighbours
+    it looked at, the frontier in a push, the unvisited ones in a pull; checks: edge
+    checks; found: vertices found; seconds: wall time
     """
 
     direction: str
