@@ -10,13 +10,24 @@ import click
 
 from distbfs.cli.common import STORE, open_terminal, output_options
 from distbfs.cli.info import print_right
-from distbfs.cli.planning import Graph, of_kronecker, of_store
+from distbfs.cli.planning import (
+    Graph,
+    gpu_part_bytes,
+    memory_fits,
+    model_of,
+    of_kronecker,
+    of_store,
+    parse_size,
+    ranks_of,
+    runs_of,
+)
 from distbfs.engines.cuda.memory import graph_bytes, search_bytes
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import UsageError
 from distbfs.graph.build import KeyFormat
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.partition import memory
+from distbfs.partition.cost_model import BANDWIDTH, CONSTANTS, LATENCY, RATE, Prediction
 from distbfs.partition.degree import DELEGATES_PER_PART, NN_SHARE
 from distbfs.partition.memory import PartShape, readable
 from distbfs.report.tables import print_fields, shown
@@ -95,6 +106,55 @@ def gpu_line(found: Mapping[str, int] | None) -> str:
     )
 
 
+def part_line(found: Mapping[str, Any]) -> str:
+    """Return the line about one part on a GPU."""
+    names = ("graph", "numbering", "search", "messages")
+    items = ", ".join(f"{name} {readable(found[name])}" for name in names)
+    line = f"device memory of a part on a GPU: about {readable(found['total'])} "
+    line += f"({items})"
+    if found["fits"] is not None:
+        fits = "fits" if found["fits"] else "does not fit"
+        line += f"; {fits} in {readable(found['have'])}"
+    return line
+
+
+def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
+    """Return what the largest part takes on a GPU, and whether a device has that."""
+    found = max((gpu_part_bytes(x) for x in graph.shapes), key=lambda x: x["total"])
+    return found | {"have": have, "fits": memory_fits(found, have)}
+
+
+def print_model(model: Prediction) -> None:
+    """Print what the cost model says, level by level."""
+    constants = model.constants
+    values = {
+        "rate": f"{constants.rate:.3g} visits/s a device",
+        "bandwidth": f"{constants.bandwidth / 1e9:.4g} GB/s between ranks",
+        "latency": f"{constants.latency * 1e6:.3g} us a level",
+        "finish": f"{constants.finish * 1e12:.3g} ps a vertex of a device at the end",
+    }
+    click.echo()
+    click.echo(
+        f"cost model (Pan et al. 2018, Section V), p_rank {shown(model.counts.ranks)}: "
+        f"about {model.seconds * 1e3:.4g} ms a search, {model.teps / 1e9:.4g} GTEPS"
+    )
+    told = [f"{values[name]} ({constants.origin[name]})" for name in CONSTANTS]
+    click.echo(f"with {', '.join(told)}")
+    times = ("work", "masks", "normals", "latency", "seconds")
+    rows = []
+    for x in model.levels:
+        sent = (readable(x.mask_bytes), readable(x.normal_bytes))
+        spent = [f"{getattr(x, name) * 1e3:.3f}" for name in times]
+        rows.append([str(x.level), f"{x.visits:.3g}", *sent, *spent])
+    rows.append(["end", *[""] * 7, f"{model.finish * 1e3:.3f}"])
+    sent = (readable(model.total("mask_bytes")), readable(model.total("normal_bytes")))
+    spent = [f"{model.total(name) * 1e3:.3f}" for name in times[:-1]]
+    spent.append(f"{model.seconds * 1e3:.3f}")
+    rows.append(["all", f"{model.total('visits'):.3g}", *sent, *spent])
+    heads = ("level", "visits a device", "mask bytes", "normal bytes")
+    print_right((*heads, "work", "masks", "normals", "latency", "all, ms"), rows)
+
+
 def notes_of(graph: Graph) -> list[str]:
     """Return what cannot be done with this number of devices."""
     found = []
@@ -111,7 +171,12 @@ def notes_of(graph: Graph) -> list[str]:
     return found
 
 
-def weigh(graph: Graph, per_host: int | None) -> dict[str, Any]:
+def weigh(
+    graph: Graph,
+    per_host: int | None,
+    model: Prediction,
+    device_memory: float | None,
+) -> dict[str, Any]:
     """Return the plan (JSON values)."""
     devices = [device_bytes(graph, index) for index in range(len(graph.shapes))]
     largest = max(devices, key=lambda rows: rows["searching"])
@@ -150,13 +215,15 @@ def weigh(graph: Graph, per_host: int | None) -> dict[str, Any]:
         "device": largest,
         "total": every,
         "gpu_search": gpu_search(graph),
+        "gpu_part": part_memory(graph, device_memory),
         "building_basis": memory.build_basis(),
         "host": host,
         "notes": notes_of(graph),
+        "model": model.as_dict(),
     }
 
 
-def print_plan(plan: Mapping[str, Any]) -> None:
+def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
     """Print a plan for people."""
     about = "" if plan["exact"] else "about "
     nn = f"{about}{shown(plan['nn'])}, {plan['nn'] / max(plan['m'], 1):.1%} of m"
@@ -197,9 +264,11 @@ def print_plan(plan: Mapping[str, Any]) -> None:
         fits = "fits" if host[f"{name}_fits"] else "does not fit"
         click.echo(f"  {name} needs {readable(host[name])}: {fits}")
     click.echo(gpu_line(plan["gpu_search"]))
+    click.echo(part_line(plan["gpu_part"]))
     click.echo(f"building is the {plan['building_basis']}")
     for note in plan["notes"]:
         click.echo(f"note: {note}")
+    print_model(model)
 
 
 @click.command("plan")
@@ -227,6 +296,52 @@ def print_plan(plan: Mapping[str, Any]) -> None:
 @click.option(
     "--devices-per-host", type=click.IntRange(1), help="Devices a host.  [all]"
 )
+@click.option(
+    "--devices-per-rank",
+    type=click.IntRange(1),
+    default=1,
+    help="Devices a rank, p_gpu; masks are reduced between ranks.  [1]",
+)
+@click.option(
+    "--device-memory",
+    callback=parse_size,
+    metavar="BYTES",
+    help="Memory of a device, as 141GB.",
+)
+@click.option(
+    "--device-rate",
+    callback=parse_size,
+    metavar="NUMBER",
+    help=f"Visits a second of a device: edge checks, and vertices of a frontier.  "
+    f"[fitted, or {RATE:.0e}, assumed]",
+)
+@click.option(
+    "--network-bandwidth",
+    callback=parse_size,
+    metavar="BYTES/S",
+    help=f"Bytes a second between ranks, a device.  [fitted, or {BANDWIDTH:.2g}, "
+    "assumed]",
+)
+@click.option(
+    "--latency",
+    type=click.FloatRange(0),
+    help=f"Seconds a level takes besides.  [fitted, or {LATENCY:.0e}, assumed]",
+)
+@click.option(
+    "--records",
+    type=STORE,
+    multiple=True,
+    help="Level records of a search over parts (graph500 --records), which the cost "
+    "model is fitted to; may be repeated.",
+)
+@click.option(
+    "--report",
+    "reports",
+    type=STORE,
+    multiple=True,
+    help="What graph500 --json printed in the run of the --records before it; without "
+    "reports the records are of the planned graph and devices.",
+)
 @output_options
 def command(
     store: Path | None,
@@ -235,15 +350,25 @@ def command(
     devices: int | None,
     threshold: int | None,
     devices_per_host: int | None,
+    devices_per_rank: int,
+    device_memory: float | None,
+    device_rate: float | None,
+    network_bandwidth: float | None,
+    latency: float | None,
+    records: tuple[Path, ...],
+    reports: tuple[Path, ...],
     json_output: bool,
     log_format: str,
 ) -> None:
-    """Show the memory per device before anything is loaded.
+    """Show the memory per device, and the time of a search, before anything is loaded.
 
-    Of STORE, exactly, or of a Kronecker graph that is not there yet, as expected.
+    Of STORE, exactly, or of a Kronecker graph that is not there yet, as expected.  The
+    time is that of the paper's cost model.
     """
     if (store is None) == (scale is None):
         raise UsageError("give either a STORE or --scale")
+    if reports and not records:
+        raise UsageError("--report goes with --records")
     if store is not None and edge_factor is not None:
         raise UsageError("--edge-factor goes with --scale; a STORE has its edges")
     terminal = open_terminal(json_output=json_output, log_format=log_format)
@@ -254,5 +379,14 @@ def command(
     else:
         parts = devices or terminal.world.size
         graph = of_kronecker(int(scale or 0), edge_factor or 16, parts, threshold)
-    plan = weigh(graph, devices_per_host)
-    terminal.result(plan, lambda: print_plan(plan))
+    planned = graph.counts(ranks_of(graph.parts, devices_per_rank))
+    model = model_of(
+        graph,
+        devices_per_rank,
+        runs_of(records, reports, planned),
+        rate=device_rate,
+        bandwidth=network_bandwidth,
+        latency=latency,
+    )
+    plan = weigh(graph, devices_per_host, model, device_memory)
+    terminal.result(plan, lambda: print_plan(plan, model))

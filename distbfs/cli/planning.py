@@ -2,22 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
 from distbfs.cli.common import Terminal
 from distbfs.cli.info import shape_of
+from distbfs.engines.openmp.memory import widened_bytes
+from distbfs.errors import InputError, UsageError
+from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import MAX_SCALE
 from distbfs.graph.degrees import DegreeHistogram, merge
 from distbfs.partition import memory
+from distbfs.partition.cost_model import (
+    Constants,
+    Counts,
+    Habit,
+    Prediction,
+    Record,
+    Run,
+    fit,
+    predict,
+)
 from distbfs.partition.degree import expect, suggest_threshold
 from distbfs.partition.memory import PartShape
+from distbfs.partition.part import mask_words
 from distbfs.store import safety, schema
 from distbfs.store.hdf5 import Store, open_store, read_array
+from distbfs.types import SUBGRAPHS
+
+UNITS = {"": 1, **{u: 1000**k for k, u in enumerate("kMGTP", 1)}}
+UNITS |= {f"{u}i": 1024**k for k, u in enumerate("KMGTP", 1)}
+SIZE = re.compile(r"([\d.]+(?:e\d+)?) ?([kMGTP]|[KMGTP]i|)B?(?:/s)?")
+
+# bytes of a search on a GPU besides the four subgraphs, about; see gpu_part_bytes
+NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees
+NARROW_VERTICES = 1 << 31  # ids of a larger graph have 64 bits
+LEVEL = 4
+QUEUED_VERTEX, QUEUED_DELEGATE = 2 * 4, 5 * 4  # queues of nn and nd; of dn and dd
+MASKS = 5  # visited, fresh, frontier, and two of rows with edges
+OWNED_DELEGATE = 2 * 4
+ITEM = 8  # a normal vertex that is sent, with where its parent is
+
+
+def parse_size(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> float | None:
+    """Return what an option means by 25e9, 141GB or 80GiB; "/s" may follow."""
+    if value is None:
+        return None
+    found = SIZE.fullmatch(value.strip())
+    try:
+        size = float(found[1]) * UNITS[found[2]] if found else 0.0
+    except ValueError:
+        size = 0.0
+    if not 0 < size < float("inf"):
+        text = f"{value!r} is not a size above 0; write 25e9, 141GB or 80GiB"
+        raise click.BadParameter(text, ctx, param)
+    return size
 
 
 @dataclass(frozen=True)
@@ -44,6 +92,25 @@ class Graph:
     exact: bool
     shapes: Sequence[PartShape]
     files: Sequence[int] = ()
+
+    @property
+    def edges(self) -> dict[str, int]:
+        """Stored directed edges of the whole graph, by subgraph."""
+        times = 1 if self.exact else self.parts
+        found = {k: times * sum(s.edges[k] for s in self.shapes) for k in SUBGRAPHS}
+        return found if self.exact else found | {"nn": self.nn}
+
+    def counts(self, ranks: int) -> Counts:
+        """Return what the cost model takes."""
+        return Counts(
+            n=self.n,
+            tuples=self.tuples,
+            active=self.active - self.delegates,
+            delegates=self.delegates,
+            edges=self.edges,
+            devices=self.parts,
+            ranks=ranks,
+        )
 
 
 def stored(store: Store) -> Graph:
@@ -84,7 +151,8 @@ def expected(
     separation = expect(histogram, parts, threshold)
     nn = separation.nn_edges
     if kronecker is not None:
-        nn = memory.expected_nn(*kronecker, threshold)
+        scale, factor = kronecker
+        nn = separate(scale, [threshold], factor)[0].nn
     if not separation.delegates:
         nn = histogram.m
     return Graph(
@@ -165,3 +233,138 @@ def of_store(
         basis="expected from the degrees of the store",
         tuples=manifest.tuples,
     )
+
+
+def gpu_part_bytes(shape: PartShape) -> dict[str, int]:
+    """Estimate the device memory of one part that is searched on a GPU.
+
+    graph: Table I (Pan et al. 2018); numbering: of the vertices; search: levels,
+    parents, queues and masks, as ``CudaPart`` allocates; messages: what each part is
+    sent once a search, on its way out and in, and who was sent already
+    """
+    local, d, parts = shape.local, shape.delegates, shape.parts
+    sizes = memory.array_bytes(shape)
+    graph = sum(sizes[f"{k}/{x}"] for k in SUBGRAPHS for x in ("offsets", "columns"))
+    vertex = 4 if shape.n < NARROW_VERTICES else 8
+    search = (LEVEL + vertex) * local + QUEUED_VERTEX * shape.active
+    search += (2 * vertex + LEVEL + QUEUED_DELEGATE) * d + OWNED_DELEGATE * shape.owned
+    search += 8 * MASKS * (mask_words(shape.active) + mask_words(d))
+    search += widened_bytes(shape)
+    boxes = min(-(-shape.edges["nn"] // parts), local) * (parts - 1)
+    sent = 4 * -(-local // 32) * parts if parts > 1 else 0
+    found = {
+        "graph": graph,
+        "numbering": NUMBERED_VERTEX * local,
+        "search": search,
+        "messages": 2 * ITEM * boxes + sent,
+    }
+    return found | {"total": sum(found.values())}
+
+
+def ranks_of(devices: int, per_rank: int) -> int:
+    """Return the number of ranks; UsageError where the devices do not divide."""
+    if devices % per_rank:
+        raise UsageError(
+            f"{devices} devices do not divide by {per_rank} devices a rank"
+        )
+    return devices // per_rank
+
+
+def read_records(path: Path) -> list[Record]:
+    """Return the level records of a file of ``--records``; InputError for others."""
+    found: list[Record] = []
+    try:
+        with path.open(encoding="utf-8") as file:
+            found.extend(Record.parse(json.loads(line)) for line in file)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}, line {len(found) + 1}: not a level record of parts, as "
+            "'distbfs graph500 --stepwise --records' writes them"
+        ) from error
+    if not found:
+        raise InputError(f"{path}: no level records")
+    return found
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """Return what ``graph500 --json`` printed; InputError where it did not."""
+    keys = ("SCALE", "edgefactor", "parts", "num_mpi_processes")
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        numbers = {key: int(values[key]) for key in keys}
+        threshold = values["TH"]
+        rate, seconds = (float(values[k]) for k in ("harmonic_mean_TEPS", "mean_time"))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(
+            f"{path}: not a report, as 'distbfs graph500 --json' prints it"
+        ) from error
+    known = threshold is None or isinstance(threshold, int)
+    fits = 1 <= numbers["SCALE"] <= MAX_SCALE and min(numbers.values()) >= 1
+    if not fits or not known or numbers["parts"] % numbers["num_mpi_processes"]:
+        raise InputError(f"{path}: scale, parts, ranks or TH of the report are wrong")
+    return numbers | {"TH": threshold, "GTEPS": rate / 1e9, "seconds": seconds}
+
+
+def reported_run(path: Path, records: Path) -> Run:
+    """Return a run on the Kronecker graph that a report is about."""
+    told = read_report(path)
+    where = (told["SCALE"], told["edgefactor"], told["parts"], told["TH"])
+    counts = of_kronecker(*where).counts(told["num_mpi_processes"])
+    return Run(counts, read_records(records), told["seconds"])
+
+
+def runs_of(
+    records: Sequence[Path], reports: Sequence[Path], planned: Counts
+) -> list[Run]:
+    """Return the recorded searches and what they searched.
+
+    reports: one for each file of records, or none where they are of what is planned
+    """
+    if reports and len(reports) != len(records):
+        raise UsageError(
+            f"{len(records)} --records and {len(reports)} --report; give one report "
+            "for each file of records, or none where they are of the planned graph"
+        )
+    if reports:
+        pairs = zip(reports, records, strict=True)
+        return [reported_run(report, file) for report, file in pairs]
+    return [Run(planned, read_records(file)) for file in records]
+
+
+def habits_near(runs: Sequence[Run], planned: Counts) -> tuple[Habit, ...]:
+    """Return the habits of the run whose devices are the nearest in number.
+
+    None fit where a graph is in one part without delegates and the other is not.
+    """
+
+    def distance(run: Run) -> tuple[float, float]:
+        ratio = run.counts.devices / planned.devices
+        return max(ratio, 1 / ratio), -run.counts.n
+
+    alike = [run for run in runs if run.counts.whole == planned.whole]
+    return min(alike, key=distance).habits() if alike else ()
+
+
+def model_of(
+    graph: Graph,
+    per_rank: int,
+    runs: Sequence[Run] = (),
+    **given: float | None,
+) -> Prediction:
+    """Return what the cost model says about a graph.
+
+    given: constants of ``Constants`` by name, which go before fitted ones
+    """
+    counts = graph.counts(ranks_of(graph.parts, per_rank))
+    constants = fit(runs) if runs else Constants()
+    constants = constants.with_values("given", **given)
+    return predict(counts, constants, habits_near(runs, counts))
+
+
+def memory_fits(found: Mapping[str, int], have: float | None) -> bool | None:
+    """Return whether a part fits a device; None where its memory is not known."""
+    return None if have is None else found["total"] <= have

@@ -1,0 +1,122 @@
+"""Degree-separated edges of a Kronecker graph over thresholds, without generating it.
+
+Vertices whose scrambled ids have the same number of one-bits make a class.  The
+expected distinct edges between two classes follow from ``INITIATOR`` alone, repeats
+and loops left out, and a class of mean degree x is taken as Poisson of mean x.  An
+edge from a class is normal at that end with the chance of one neighbour more than the
+Poisson number of the others.  So d, |Enn|, |End| and |Edd| (Pan, Pearce, Owens 2018,
+Section III) are sums over at most 49 x 49 pairs of classes, at any scale.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from distbfs.generate.kronecker import INITIATOR
+from distbfs.types import Array
+
+BROAD = 1024.0  # classes with a larger mean are taken as normal, not as Poisson
+
+
+@dataclass(frozen=True)
+class Separated:
+    """What a threshold is expected to give; counts of vertices and directed edges.
+
+    delegates: d; nn, nd, dn, dd: edges of the four subgraphs, nd and dn are equal
+    """
+
+    threshold: int
+    n: float
+    delegates: float
+    nn: float
+    nd: float
+    dn: float
+    dd: float
+
+    @property
+    def m(self) -> float:
+        """All stored directed edges."""
+        return self.nn + self.nd + self.dn + self.dd
+
+    def shares(self) -> dict[str, float]:
+        """Return delegates over n, and nn, nd+dn and dd over m."""
+        m = max(self.m, 1e-300)
+        return {
+            "delegates": self.delegates / self.n,
+            "nn": self.nn / m,
+            "nd_dn": (self.nd + self.dn) / m,
+            "dd": self.dd / m,
+        }
+
+
+@lru_cache(maxsize=64)
+def class_edges(scale: int, edge_factor: int) -> tuple[Array, Array]:
+    """Return (vertices float64 [scale+1], edges float64 [scale+1, scale+1]).
+
+    Class k holds the vertices with k one-bits.  edges[k, j]: expected distinct directed
+    edges from class k to class j.
+    """
+    a, b, c, d = INITIATOR
+    tuples = float(edge_factor) * 2.0**scale
+    sizes = np.array([float(math.comb(scale, k)) for k in range(scale + 1)])
+    edges = np.zeros((scale + 1, scale + 1))
+    for k in range(scale + 1):
+        zeros = np.arange(scale - k + 1)
+        ways = np.array([float(math.comb(scale - k, z)) for z in zeros.tolist()])
+        for ones in range(k + 1):
+            chance = d**ones * c ** (k - ones) * b**zeros * a ** (scale - k - zeros)
+            found = ways * math.comb(k, ones) * -np.expm1(-2 * tuples * chance)
+            edges[k, ones + zeros] += sizes[k] * found
+        loop = d**k * a ** (scale - k)  # counted above as a neighbour of itself
+        edges[k, k] -= sizes[k] * -math.expm1(-2 * tuples * loop)
+    return sizes, edges
+
+
+def poisson_below(mean: float, thresholds: Array) -> Array:
+    """Return the chance that a Poisson number is at most each threshold, float64.
+
+    thresholds: int64, ascending; -1 and less give 0
+    """
+    if mean > BROAD:
+        deviation = math.sqrt(mean)
+        places = (thresholds + 0.5 - mean) / (deviation * math.sqrt(2))
+        return np.array([0.5 * math.erfc(-x) for x in places.tolist()])
+    reach = round(mean + 10 * math.sqrt(mean) + 30)
+    k = np.arange(reach + 1)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(k[1:], 1)))])
+    mass = np.exp(k * math.log(max(mean, 1e-300)) - mean - logs)
+    below = np.concatenate([[0.0], np.minimum(np.cumsum(mass[:-1]), 1.0), [1.0]])
+    return below[np.clip(thresholds + 1, 0, reach + 1)]
+
+
+def separate(
+    scale: int, thresholds: Sequence[int], edge_factor: int = 16
+) -> list[Separated]:
+    """Return what each threshold of a Kronecker graph is expected to give."""
+    sizes, edges = class_edges(scale, edge_factor)
+    means = edges.sum(axis=1) / sizes
+    at = np.asarray(thresholds, dtype=np.int64)
+    # [threshold, class]: share of vertices, and of ends of edges, that are normal
+    vertex = np.stack([poisson_below(x, at) for x in means.tolist()], axis=1)
+    end = np.stack([poisson_below(x, at - 1) for x in means.tolist()], axis=1)
+    nn = np.einsum("ti,ij,tj->t", end, edges, end)
+    normal = np.einsum("ti,ij->t", end, edges)
+    delegates = (1 - vertex) @ sizes
+    m = float(edges.sum())
+    return [
+        Separated(
+            threshold,
+            2.0**scale,
+            float(delegates[t]),
+            float(nn[t]),
+            float(normal[t] - nn[t]),
+            float(normal[t] - nn[t]),
+            float(m - 2 * normal[t] + nn[t]),
+        )
+        for t, threshold in enumerate(at.tolist())
+    ]

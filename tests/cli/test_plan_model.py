@@ -1,0 +1,194 @@
+"""The cost model of ``distbfs plan``: what it prints, takes and refuses."""
+
+import json
+import re
+import time
+
+import pytest
+from commands import here
+from graphs import build, kronecker
+
+from distbfs.cli.planning import gpu_part_bytes, habits_near, of_kronecker, runs_of
+from distbfs.generate.kronecker import Kronecker
+from distbfs.partition.memory import PartShape
+from distbfs.types import SUBGRAPHS
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Level records and the report of searches over four parts."""
+    folder = tmp_path_factory.mktemp("run")
+    words = ("--scale", 12, "--parts", 4, "--roots", 4, "--threads", 1)
+    records = folder / "levels.jsonl"
+    done = here("graph500", *words, "--records", records, "--json")
+    report = folder / "report.json"
+    report.write_text(json.dumps(done.values))
+    return records, report
+
+
+def model(*words):
+    return here("plan", *words, "--json").values["model"]
+
+
+def test_counts_are_those_of_built_parts():
+    parts, summary = build(kronecker(14), 4)
+    counts = of_kronecker(14, 16, 4, summary.threshold).counts(4)
+    assert counts.delegates == pytest.approx(summary.delegates, rel=0.02)
+    for name in SUBGRAPHS:
+        assert counts.edges[name] == pytest.approx(summary.edges[name], rel=0.03)
+    active = sum(part.active for part in parts)
+    assert counts.active == pytest.approx(active, rel=0.02)
+    shape = of_kronecker(14, 16, 4, summary.threshold).shapes[0]
+    found = gpu_part_bytes(shape)
+    assert found["graph"] == pytest.approx(parts[0].graph_bytes, rel=0.03)
+    assert found["total"] == sum(found.values()) - found["total"]
+
+
+def test_a_store_has_its_own_counts(tmp_path):
+    here("generate", "kronecker", "--scale", 12, "--parts", 3, "-o", tmp_path / "g")
+    plan = here("plan", tmp_path / "g", "--json").values
+    edges = plan["model"]["edges"]
+    assert sum(edges.values()) == plan["m"]
+    assert edges["nn"] == plan["nn"]
+    assert plan["model"]["GTEPS"] > 0
+
+
+def test_bytes_are_those_of_the_paper():
+    plan = here("plan", "--scale", 30, "--devices", 16, "--json").values
+    found = plan["model"]
+    level = found["levels"][0]
+    assert level["mask_bytes"] == 2 * plan["delegates"] * 16 / 8
+    assert found["normal_bytes"] == pytest.approx(4 * plan["nn"] * 15 / 16)
+    parts = found["seconds_by_part"]
+    assert found["seconds"] == pytest.approx(sum(parts.values()))
+    assert found["GTEPS"] == pytest.approx((16 << 30) / found["seconds"] / 1e9)
+
+
+def test_options_change_their_terms():
+    words = ("--scale", 28, "--devices", 16)
+    base = model(*words)["seconds_by_part"]
+    fast = model(*words, "--network-bandwidth", "50GB/s")["seconds_by_part"]
+    assert fast["masks"] == pytest.approx(base["masks"] / 2)
+    assert fast["normals"] == pytest.approx(base["normals"] / 2)
+    assert fast["work"] == base["work"]
+    late = model(*words, "--latency", "1e-3", "--device-rate", "25e9")
+    assert late["seconds_by_part"]["latency"] == pytest.approx(7e-3)
+    assert late["seconds_by_part"]["work"] == pytest.approx(2 * base["work"])
+    assert late["constants"]["latency"] == {"value": 1e-3, "origin": "given"}
+    assert late["constants"]["bandwidth"]["origin"] == "assumed"
+    assert model(*words, "--devices-per-rank", 4)["ranks"] == 4
+
+
+@pytest.mark.parametrize(
+    ("size", "fits"), [("141GB", True), ("141e9", True), ("1GiB", False)]
+)
+def test_device_memory(size, fits):
+    words = ("--scale", 30, "--devices", 16, "--device-memory", size)
+    plan = here("plan", *words, "--json").values
+    assert plan["gpu_part"]["fits"] is fits
+    out = here("plan", *words).out
+    assert ("; fits in" if fits else "; does not fit in") in out
+    assert here("plan", "--scale", 9, "--json").values["gpu_part"]["fits"] is None
+
+
+def test_the_largest_take_no_time():
+    began = time.perf_counter()
+    plan = here("plan", "--scale", 42, "--devices", 8192, "--json").values
+    assert time.perf_counter() - began < 2
+    assert plan["model"]["ranks"] == 8192
+    assert plan["model"]["seconds"] < 60
+    assert here("plan", "--scale", 1, "--devices", 1).code == 0
+
+
+def test_text():
+    out = here("plan", "--scale", 30, "--devices", 16).out
+    assert re.search(r"p_rank 16: about [\d.]+ ms a search, [\d.e+]+ GTEPS", out)
+    assert "25 GB/s between ranks (assumed)" in out
+    assert re.search(r"^ *all +[\d.e+]+ +[\d.]+ MiB", out, re.MULTILINE)
+    assert "device memory of a part on a GPU: about" in out
+
+
+def test_fitted_to_its_own_records(run):
+    records, report = run
+    words = ("--scale", 12, "--devices", 4, "--devices-per-rank", 4)
+    found = model(*words, "--records", records, "--report", report)
+    rows = [json.loads(line) for line in records.read_text().splitlines()]
+    searches = len({row["root"] for row in rows})
+    levels = sum(sum(row["seconds"].values()) for row in rows) / searches
+    after = found["seconds_by_part"]["finish"]
+    assert found["seconds"] - after == pytest.approx(levels, rel=0.5)
+    assert found["constants"]["rate"]["origin"] == "fitted"
+    assert found["constants"]["bandwidth"]["origin"] == "assumed"  # one rank
+    checks = sum(sum(row["checks"].values()) for row in rows) / searches
+    assert 4 * found["visits"] > checks
+    given = model(*words, "--records", records, "--device-rate", "1e9")
+    assert given["constants"]["rate"] == {"value": 1e9, "origin": "given"}
+    assert given["constants"]["finish"]["origin"] == "assumed"  # no report
+
+
+def test_habits_are_those_of_the_nearest_run(run):
+    records, report = run
+    told = json.loads(report.read_text())
+    other = report.with_name("other.json")
+    other.write_text(json.dumps(told | {"parts": 64, "SCALE": 14}))
+    far = of_kronecker(30, 16, 512, None).counts(512)
+    runs = runs_of([records, records], [report, other], far)
+    assert [x.counts.devices for x in runs] == [4, 64]
+    assert habits_near(runs, far) == runs[1].habits()
+    near = of_kronecker(30, 16, 2, None).counts(2)
+    assert habits_near(runs, near) == runs[0].habits()
+    alone = of_kronecker(26, 16, 1, None).counts(1)
+    assert habits_near(runs, alone) == ()  # without delegates, it is searched whole
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--device-memory", "x"], "'x' is not a size above 0"),
+        (["--device-memory", "0"], "'0' is not a size above 0"),
+        (["--device-memory", "1.2.3GB"], "is not a size above 0"),
+        (["--network-bandwidth", "-5"], "'-5' is not a size above 0"),
+        (["--network-bandwidth", "1e999"], "is not a size above 0"),
+        (["--device-rate", "inf"], "is not a size above 0"),
+        (["--latency", "-1"], "x>=0"),
+        (["--latency", "nan"], "latency is nan"),
+        (["--devices-per-rank", "3"], "4 devices do not divide by 3"),
+        (["--devices-per-rank", "0"], "x>=1"),
+        (["--records", "none"], "none: No such file"),
+        (["--records", "."], ".: Is a directory"),
+        (["--report", "x"], "--report goes with --records"),
+        (["--records", "empty"], "empty: no level records"),
+        (["--records", "wrong"], "wrong, line 1: not a level record"),
+        (["--records", "binary"], "binary, line 1: not a level record"),
+        (["--records", "good"], "good, line 3: not a level record"),
+        (["--records", "two"], "2 level records cannot be fitted"),
+        (["--records", "two", "--report", "wrong"], "wrong: not a report"),
+        (["--records", "two", "--report", "deep"], "deep: not a report"),
+        (["--records", "two", "--report", "odd"], "odd: scale, parts, ranks or TH"),
+        (["--records", "two", "--records", "two", "--report", "x"], "2 --records and"),
+    ],
+)
+def test_refused(run, tmp_path, monkeypatch, words, text):
+    records, report = run
+    monkeypatch.chdir(tmp_path)
+    lines = records.read_text().splitlines(keepends=True)
+    told = json.loads(report.read_text())
+    files = {
+        "empty": "",
+        "wrong": '{"a": 1}\n',
+        "good": "".join(lines[:2]) + "[]\n",
+        "two": "".join(lines[:2]),
+        "deep": "[" * 100_000,
+        "odd": json.dumps(told | {"SCALE": 99}),
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    base = ("plan", "--scale", 20, "--devices", 4)
+    assert text in here(*base, *words).refusal
+
+
+def test_shapes_that_hold_little():
+    empty = PartShape(1, 1, 0, 1, 0, 0, dict.fromkeys(SUBGRAPHS, 0), 0)
+    assert gpu_part_bytes(empty)["messages"] == 0
+    assert Kronecker(1).n == 2

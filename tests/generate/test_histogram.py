@@ -1,0 +1,97 @@
+"""Expected edges of the four subgraphs against graphs whose edges are counted."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from graphs import kronecker
+
+from distbfs.generate.expected import class_means
+from distbfs.generate.histogram import class_edges, poisson_below, separate
+
+THRESHOLDS = [0, 4, 16, 32, 64, 128, 256, 1024]
+
+
+@cache
+def counted(scale, edge_factor, seed):
+    """Return the degrees, and the degrees of both ends of every directed edge."""
+    graph = kronecker(scale, edge_factor, seed)
+    degrees, edges = graph.degrees, graph.edges
+    return degrees, degrees[edges[:, 0]], degrees[edges[:, 1]]
+
+
+def close(found, wanted, every):
+    """Within 3 %, or 1.5 % of all; thresholds amid a class are the worst."""
+    return abs(found - wanted) < max(0.03 * wanted, 0.015 * every)
+
+
+@pytest.mark.parametrize(
+    ("scale", "edge_factor", "seed"),
+    [(12, 16, 1), (13, 8, 5), (14, 16, 2), (14, 4, 3), (16, 16, 1)],
+)
+def test_subgraphs_are_those_of_a_graph(scale, edge_factor, seed):
+    degrees, u, v = counted(scale, edge_factor, seed)
+    for found in separate(scale, THRESHOLDS, edge_factor):
+        high_u, high_v = u > found.threshold, v > found.threshold
+        assert found.n == 1 << scale
+        assert found.m == pytest.approx(len(u), rel=0.01)
+        assert close(found.delegates, (degrees > found.threshold).sum(), found.n)
+        assert close(found.nn, (~high_u & ~high_v).sum(), len(u)), found
+        assert close(found.nd, (~high_u & high_v).sum(), len(u)), found
+        assert close(found.dn, (high_u & ~high_v).sum(), len(u)), found
+        assert close(found.dd, (high_u & high_v).sum(), len(u)), found
+
+
+def test_nn_is_much_closer_than_random_ends():
+    """Random ends are 20 to 40 % too high where thresholds are usual."""
+    _, u, v = counted(16, 16, 1)
+    m = len(u)
+    for found in separate(16, [16, 32, 64]):
+        wanted = ((u <= found.threshold) & (v <= found.threshold)).sum()
+        random_ends = (u <= found.threshold).sum() ** 2 / m
+        assert abs(found.nn / wanted - 1) < 0.02
+        assert random_ends / wanted > 1.2
+
+
+@pytest.mark.parametrize("scale", [1, 2, 12, 30, 42, 48])
+def test_every_edge_is_in_one_subgraph(scale):
+    every = separate(scale, [0, 3, 1000, 1 << 62])
+    for found in every:
+        assert min(found.nn, found.nd, found.dn, found.dd) > -1e-9 * found.m
+        assert found.nd == found.dn
+        shares = found.shares()
+        assert shares["nn"] + shares["nd_dn"] + shares["dd"] == pytest.approx(1)
+        assert found.m == pytest.approx(every[0].m)
+    assert (every[0].nn, every[0].dn) == pytest.approx((0, 0), abs=1e-6)
+    assert every[-1].delegates == pytest.approx(0, abs=1e-3)
+    assert every[-1].nn == pytest.approx(every[-1].m)
+
+
+@pytest.mark.parametrize("scale", [5, 20, 33])
+def test_classes_are_those_of_the_degrees_but_for_loops(scale):
+    sizes, edges = class_edges(scale, 16)
+    wanted_sizes, means = class_means(scale, 16)
+    assert np.array_equal(sizes, wanted_sizes)
+    assert np.allclose(edges, edges.T, rtol=1e-9)
+    loops = means - edges.sum(axis=1) / sizes
+    assert (loops >= -1e-6 * means).all()
+    assert (loops < 1.0 + 1e-6 * means).all()
+
+
+def test_figure_5_of_the_paper():
+    """Section VI-B: any TH from 16 to 512 keeps nn edges of scale 30 under 10 %."""
+    low, high = separate(30, [16, 512])
+    assert low.shares()["nn"] < 0.01
+    assert 0.05 < high.shares()["nn"] < 0.1
+    assert high.delegates < low.delegates < 0.25 * low.n  # 4n/p for 16 devices
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.3, 5.0, 300.0, 1023.0, 1025.0, 1e6])
+def test_poisson(mean):
+    at = np.array([-5, -1, 0, 3, 300, 1000, 1100, 1_000_000, 1 << 60])
+    found = poisson_below(mean, at)
+    drawn = np.random.default_rng(1).poisson(mean, 40_000)
+    assert found[:2].tolist() == pytest.approx([0, 0])
+    assert found[-1] == pytest.approx(1)
+    wanted = [(drawn <= x).mean() for x in at.tolist()]
+    assert found.tolist() == pytest.approx(wanted, abs=0.015)
