@@ -15,6 +15,8 @@ ENGINES = {
 EXCHANGES = {
     "solo": "distbfs.exchange.solo:SoloExchange",
     "host": "distbfs.exchange.host:HostExchange",
+    "nccl": "distbfs.exchange.nccl:NcclExchange",
+    "cuda_aware": "distbfs.exchange.cuda_aware:CudaAwareExchange",
 }
 FAMILIES = {
     "kronecker": "distbfs.generate.kronecker:Kronecker",

@@ -97,7 +97,10 @@ class ThreadExchange:
 
     name = "threads"
 
-    def __init__(self, world, placement, delegates, options):
+    on_device = False
+
+    def __init__(self, world, placement, delegates, options, *, item, on_device):
+        assert (item, on_device) == (np.uint32, False)
         self.traffic = Traffic()
         self._world = world
         self._mine = placement.parts_of(world.rank)

@@ -28,9 +28,18 @@ class Exchange(Protocol):
     One instance serves the parts of one rank for many searches.  A ``start`` returns
     as early as it can; the arrays given to it stay unchanged until its ``finish``.
     The two pairs may overlap each other and the visits in between.
+
+    Made by (world, placement, delegates, options, *, item, on_device), collective:
+    item: dtype of what bins hold, uint32 or uint64
+    on_device: arrays, given and returned, are CuPy's, else NumPy's
+
+    On a device, arrays are given and returned in the order of the current stream; the
+    current device is that of the rank's first part.  Bins that arrive lie on the device
+    that the part's own bins came from, all else on the current one.
     """
 
     name: str
+    on_device: bool
     traffic: Traffic
 
     def start_masks(self, masks: Sequence[Words]) -> None:
@@ -46,14 +55,21 @@ class Exchange(Protocol):
     def start_normals(self, bins: Sequence[Sequence[Array]]) -> None:
         """Begin to send normal vertices to their owners.
 
-        ``bins[i][k]``: uint32 [any length] vertex numbers on part k, found by the i-th
-        part of this rank (Section V-B).
+        ``bins[i][k]``: item [any length] for part k, as vertex numbers there, found by
+        the i-th part of this rank (Section V-B).
         """
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return for each part of this rank what arrived: (source rank, uint32 [k]).
+        """Return for each part of this rank what arrived: (source rank, item [k]).
 
         Sources come in ascending rank order; empty arrays are left out.
+        """
+
+    def max_delegates(self, values: Sequence[Array]) -> Array:
+        """Return the element-wise maximum over all parts of all ranks, a new array [d].
+
+        ``values[i]``: [d] of the i-th part of this rank, int32, int64, uint32 or
+        uint64, the same everywhere.  Once a search, for the parents of delegates.
         """
 
     def close(self) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from distbfs.types import Array
@@ -15,32 +17,34 @@ GROWTH = 1.5
 
 
 class Buffer:
-    """Host memory that grows when more is asked for and never shrinks.
+    """Memory that grows when more is asked for and never shrinks.
 
-    In host memory the data face (what kernels read) and the wire face (what MPI
-    writes) are the same array.
+    allocate: returns an array [count] of a dtype; host memory unless said otherwise
     """
 
-    def __init__(self, dtype: npt.DTypeLike) -> None:
-        self._memory = np.empty(0, dtype)
+    def __init__(
+        self, dtype: npt.DTypeLike, allocate: Callable[[int, Any], Array] = np.empty
+    ) -> None:
+        self._allocate = allocate
+        self._dtype = np.dtype(dtype)
+        self._memory: Array | None = None
 
     @property
     def capacity(self) -> int:
         """How many elements fit without growing."""
-        return self._memory.size
+        return 0 if self._memory is None else self._memory.size
 
     def take(self, count: int) -> Array:
         """Return the first ``count`` elements, shape [count], contents undefined.
 
         An array returned before stays alive, but may share memory with this one.
         """
-        if count > self._memory.size:
-            size = max(count, int(self._memory.size * GROWTH))
-            dtype = self._memory.dtype
-            self._memory = np.empty(0, dtype)  # free the old one first
-            self._memory = np.empty(size, dtype)
+        if self._memory is None or count > self.capacity:
+            size = max(count, int(self.capacity * GROWTH))
+            self.free()  # the old one first
+            self._memory = self._allocate(size, self._dtype)
         return self._memory[:count]
 
     def free(self) -> None:
         """Give the memory back; the buffer can be used again."""
-        self._memory = np.empty(0, self._memory.dtype)
+        self._memory = None

@@ -10,6 +10,9 @@ messages run only between equal devices, p²/p_gpu pairs instead of p²; with
 The receiver does not know the lengths.  A bin travels in messages of exactly
 ``chunk_elements`` elements and a shorter last one, maybe empty; messages of a pair do
 not overtake each other, so a matched probe for each tells where the bin ends.
+
+Arrays of a device cross pinned memory (``staging``): one copy to the host and one back
+for all numbers of a level, and the same for the masks.  MPI gets no device pointer.
 """
 
 from __future__ import annotations
@@ -20,11 +23,14 @@ import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.exchange.base import Traffic
-from distbfs.exchange.local import LocalPhase, fill, total_size
+from distbfs.exchange.local import LocalPhase
 from distbfs.exchange.mpi import MpiWorld, pieces
+from distbfs.exchange.staging import HostSlot, PinnedSlot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
 
     from distbfs.options import SearchOptions
     from distbfs.partition.layout import Placement
@@ -54,9 +60,13 @@ class HostExchange:
         placement: Placement,
         delegates: int,
         options: SearchOptions,
+        *,
+        item: npt.DTypeLike = np.uint32,
+        on_device: bool = False,
     ) -> None:
+        self.on_device = on_device
         self.traffic = Traffic()
-        self._local = LocalPhase(world, placement, delegates)
+        self._local = LocalPhase(world, placement, delegates, item, on_device)
         self._rank = world.rank
         self._placement = placement
         self._options = options
@@ -64,14 +74,16 @@ class HostExchange:
         self._level = 0
         self._own: list[list[Array]] = []
         self._mask: Words = np.empty(0, dtype=np.uint64)
+        self._mask_waits = False
         self._mask_requests: list[Any] = []
+        self._leaving: list[Pair] = []
         self._sends: list[Any] = []
         self._sent: list[Array] = []
         self._world: MpiWorld | None = None
         if world.size > 1:
             if not isinstance(world, MpiWorld):
                 raise UsageError(
-                    f"exchange 'host' needs MPI between {world.size} ranks, "
+                    f"exchange '{self.name}' needs MPI between {world.size} ranks, "
                     f"not a {type(world).__name__}"
                 )
             from mpi4py import MPI  # noqa: PLC0415
@@ -79,6 +91,9 @@ class HostExchange:
             self._mpi: Any = MPI
             self._world = world
             self._comm: Any = world.comm.Dup()
+            self._masks, self._sender, self._receiver = self._slots()
+            wide = self._local.item.itemsize == 8
+            self._item_type = MPI.UINT64_T if wide else MPI.UINT32_T
 
     def start_masks(self, masks: Sequence[Words]) -> None:
         """Reduce the masks of this rank, begin to between ranks (IR); collective."""
@@ -86,12 +101,9 @@ class HostExchange:
         if self._world is None:
             return
         self.traffic.mask_bytes += self._mask.nbytes
-        if self._options.mask_reduce == "nonblocking":
-            mpi = self._mpi
-            self._mask_requests = [
-                self._comm.Iallreduce(mpi.IN_PLACE, self._mask[piece], mpi.BOR)
-                for piece in self._mask_pieces()
-            ]
+        self._masks.begin([self._mask])
+        self._mask_waits = self._options.mask_reduce == "nonblocking"
+        self._progress()
 
     def finish_masks(self) -> Words:
         """Return the OR over all parts of all ranks; collective.
@@ -100,48 +112,61 @@ class HostExchange:
         """
         if self._world is None:
             return self._mask
-        mpi = self._mpi
+        self._progress()
+        wire = self._masks.wires()[0]
+        self._start_reduction()
+        self._post()  # before this rank waits for others
         if self._options.mask_reduce == "nonblocking":
-            mpi.Request.Waitall(self._mask_requests)
+            self._mpi.Request.Waitall(self._mask_requests)
             self._mask_requests = []
         else:
-            for piece in self._mask_pieces():
-                self._comm.Allreduce(mpi.IN_PLACE, self._mask[piece], mpi.BOR)
-        return self._mask
+            self._reduce(wire, self._mpi.BOR)
+        return self._masks.back()
 
     def start_normals(self, bins: Sequence[Sequence[Array]]) -> None:
-        """Post the sends to other ranks; collective."""
+        """Post the sends to other ranks, as soon as the host has them; collective."""
         self._level ^= 1
         self._own = self._local.local_bins(bins)
+        messages = []
         for pair in self._pairs:
             part = pair.rank + pair.there * self._placement.ranks
             if self._options.local_all2all:
                 arrays = [own[part] for own in bins]
             else:
                 arrays = [bins[pair.here][part]]
-            self._send(self._packed(arrays), pair)
-        self._progress()
+            messages.append(self._local.packed(arrays, self._options.uniquify))
+        if self._world is not None:
+            self._sender.begin(messages)
+            self._leaving = self._pairs
+            self._progress()
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return for each part what arrived: (source rank, uint32 numbers); collective.
+        """Return for each part what arrived: (source rank, numbers); collective.
 
         Numbers of one source rank are in the order of its devices.
         """
-        self._progress()
+        own, self._own = self._own, []
         self._local.next_level()
-        incoming: list[dict[int, list[tuple[Any, int]]]] = [{} for _ in self._own]
-        for pair in sorted(self._pairs, key=lambda pair: (pair.rank, pair.there)):
-            found = incoming[pair.here].setdefault(pair.rank, [])
-            found.extend(self._probe(pair))
-        receives: list[Any] = []
-        received = [
-            self._receive(device, sources, receives)
-            for device, sources in enumerate(incoming)
-        ]
+        received: list[dict[int, Array]] = [{} for _ in own]
         if self._world is not None:
-            self._mpi.Request.Waitall(receives + self._sends)
-        self._own, self._sends, self._sent = [], [], []
-        return received
+            self._post()
+            self._progress()
+            received = self._receive()
+        for index, arrays in enumerate(own):
+            received[index][self._rank] = self._local.collect(index, arrays)
+        return [
+            [(rank, found[rank]) for rank in sorted(found) if found[rank].size]
+            for found in received
+        ]
+
+    def max_delegates(self, values: Sequence[Array]) -> Array:
+        """Return the maximum over all parts of all ranks, a new array; collective."""
+        result = self._local.reduce_max(values)
+        if self._world is None:
+            return result
+        self._masks.begin([result])
+        self._reduce(self._masks.wires()[0], self._mpi.MAX)
+        return self._masks.back()
 
     def close(self) -> None:
         """Free buffers and communicator; never waits, so that errors get through.
@@ -149,14 +174,27 @@ class HostExchange:
         What was started and not finished stays alive until the program ends.
         """
         if self._world is not None:
-            if self._sends or self._mask_requests:
-                held = (self._sends, self._sent, self._mask_requests, self._mask)
+            slots = (self._masks, self._sender, self._receiver)
+            if self._sends or self._leaving or self._mask_requests or self._mask_waits:
+                held = (self._sends, self._sent, self._mask_requests, self._mask, slots)
                 self._world.hold(held)
             else:
                 self._comm.Free()
+                for slot in slots:
+                    slot.free()
             self._world = None
+        self._leaving, self._mask_waits = [], False
         self._sends, self._sent, self._mask_requests = [], [], []
         self._local.free()
+
+    def _slots(self) -> tuple[HostSlot, HostSlot, HostSlot]:
+        """Return what takes masks, leaving and arriving numbers to MPI and back."""
+        if not self.on_device:
+            return HostSlot(), HostSlot(), HostSlot()
+        # masks shall not wait behind numbers
+        streams = [self._local.xp.cuda.Stream(non_blocking=True) for _ in range(2)]
+        masks, normals = streams
+        return PinnedSlot(masks), PinnedSlot(normals), PinnedSlot(normals)
 
     def _pairs_of(self, rank: int) -> Iterator[Pair]:
         """Yield the pairs of a rank, nearest higher rank first to spread the load."""
@@ -167,20 +205,33 @@ class HostExchange:
                     if here == there or not self._options.local_all2all:
                         yield Pair((rank + step) % ranks, here, there)
 
-    def _mask_pieces(self) -> Iterator[slice]:
-        return pieces(self._mask.size, self._options.chunk_elements)
+    def _reduce(self, wire: Array, operation: Any) -> None:
+        """Reduce an array between ranks, in place."""
+        for piece in pieces(wire.size, self._options.chunk_elements):
+            self._comm.Allreduce(self._mpi.IN_PLACE, wire[piece], operation)
+
+    def _start_reduction(self) -> None:
+        """Start the nonblocking reduction of the masks unless it runs already."""
+        if not self._mask_waits:
+            return
+        self._mask_waits = False
+        wire, mpi = self._masks.wires()[0], self._mpi
+        self._mask_requests = [
+            self._comm.Iallreduce(mpi.IN_PLACE, wire[piece], mpi.BOR)
+            for piece in pieces(wire.size, self._options.chunk_elements)
+        ]
 
     def _tag(self, source: int, destination: int) -> int:
         """Return the tag of a pair of devices; neighbouring levels differ."""
         devices = self._placement.per_rank
         return (self._level * devices + source) * devices + destination
 
-    def _packed(self, arrays: list[Array]) -> Array:
-        """Return what one message holds, contiguous uint32."""
-        array = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-        if self._options.uniquify:
-            array = np.unique(array)
-        return np.ascontiguousarray(array, dtype=np.uint32)
+    def _post(self) -> None:
+        """Start the sends of this level unless they are under way already."""
+        pairs, self._leaving = self._leaving, []
+        if pairs:
+            for pair, array in zip(pairs, self._sender.wires(), strict=True):
+                self._send(array, pair)
 
     def _send(self, array: Array, pair: Pair) -> None:
         chunk, tag = self._options.chunk_elements, self._tag(pair.here, pair.there)
@@ -199,34 +250,41 @@ class HostExchange:
         found: list[tuple[Any, int]] = []
         while not found or found[-1][1] == chunk:
             message = self._comm.Mprobe(pair.rank, tag, status)
-            found.append((message, status.Get_count(self._mpi.UINT32_T)))
+            found.append((message, status.Get_count(self._item_type)))
         return found
 
-    def _receive(
-        self,
-        device: int,
-        sources: dict[int, list[tuple[Any, int]]],
-        receives: list[Any],
-    ) -> list[tuple[int, Array]]:
-        """Begin to receive what goes to one part here; add the requests."""
-        own = self._own[device]
-        counts = {rank: sum(n for _, n in found) for rank, found in sources.items()}
-        counts[self._rank] = total_size(own)
-        space = self._local.space(device, sum(counts.values()))
-        received: list[tuple[int, Array]] = []
-        for rank in sorted(counts):
-            array, space = space[: counts[rank]], space[counts[rank] :]
-            if rank == self._rank:
-                fill(array, own)
-            start = 0
-            for message, count in sources.get(rank, []):
-                receives.append(message.Irecv(array[start : start + count]))
-                start += count
-            if array.size:
-                received.append((rank, array))
+    def _receive(self) -> list[dict[int, Array]]:
+        """Return for each part what other ranks sent, by rank; wait for the sends."""
+        pairs = sorted(self._pairs, key=lambda pair: (pair.here, pair.rank, pair.there))
+        messages: list[tuple[Any, int]] = []
+        counts: dict[tuple[int, int], int] = {}
+        for pair in pairs:
+            found = self._probe(pair)
+            messages.extend(found)
+            place = pair.here, pair.rank
+            counts[place] = counts.get(place, 0) + sum(count for _, count in found)
+        self._receiver.space(self._local.arrivals(sum(counts.values())))
+        (wire,) = self._receiver.wires()
+        requests, start = [], 0
+        for message, count in messages:
+            requests.append(message.Irecv(wire[start : start + count]))
+            start += count
+        self._mpi.Request.Waitall(requests + self._sends)
+        self._sends, self._sent = [], []
+        whole = self._receiver.back()
+        received: list[dict[int, Array]] = [{} for _ in self._local.parts]
+        start = 0
+        for (index, rank), count in counts.items():
+            array = whole[start : start + count]
+            received[index][rank] = self._local.bring(index, array)
+            start += count
         return received
 
     def _progress(self) -> None:
-        """Let MPI work on the masks while the host is here anyway."""
+        """Start what the host has by now; let MPI work on the masks meanwhile."""
+        if self._leaving and self._sender.ready():
+            self._post()
+        if self._mask_waits and self._masks.ready():
+            self._start_reduction()
         if self._mask_requests:
             self._mpi.Request.Testall(self._mask_requests)

@@ -6,36 +6,71 @@ and V-B (bins that stay on the rank).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from distbfs.device import cuda
 from distbfs.errors import LaunchError
 from distbfs.exchange.buffer import Buffer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    import numpy.typing as npt
 
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
+
+
+def array_module(on_device: bool) -> Any:
+    """Return CuPy for arrays on a device, else NumPy."""
+    return cuda.cupy() if on_device else np
+
+
+def device_empty(count: int, dtype: Any) -> Any:
+    """Return a CuPy array [count]; ResourceError where memory is short."""
+    with cuda.memory_of("exchange between parts"):
+        return cuda.cupy().empty(count, dtype)
 
 
 class LocalPhase:
     """OR-reduction and bins of the parts of one rank.
 
     Buffers alternate from level to level: what was returned at one level stays as it
-    is until the level after the next one.
+    is until the level after the next one.  On a device everything runs in the order of
+    the current stream; only what lies on another device is waited for.
+
+    parts: of this rank; xp: NumPy, or CuPy where arrays are on a device
     """
 
-    def __init__(self, world: World, placement: Placement, delegates: int) -> None:
+    def __init__(
+        self,
+        world: World,
+        placement: Placement,
+        delegates: int,
+        item: npt.DTypeLike = np.uint32,
+        on_device: bool = False,
+    ) -> None:
         if placement.ranks != world.size:
             raise LaunchError(
                 f"{placement.parts} parts are placed on {placement.ranks} ranks, "
                 f"but {world.size} were started"
             )
         self.parts = placement.parts_of(world.rank)
-        self._masks = [np.zeros((delegates + 63) // 64, np.uint64) for _ in range(2)]
-        self._received = [[Buffer(np.uint32) for _ in range(2)] for _ in self.parts]
+        self.xp = array_module(on_device)
+        self.item = np.dtype(item)
+        self._on_device = on_device
+        empty = device_empty if on_device else np.empty
+        words = (delegates + 63) // 64
+        self._masks = [empty(words, np.uint64) for _ in range(2)]
+        pairs = len(self.parts) + 1  # the last for what comes from other ranks
+        self._received = [
+            [Buffer(self.item, empty) for _ in range(2)] for _ in range(pairs)
+        ]
+        self._homes: list[AbstractContextManager[Any]] = [nullcontext()] * pairs
         self._mask_turn = 0
         self._turn = 0
 
@@ -43,37 +78,81 @@ class LocalPhase:
         """Return the OR of the masks of this rank's parts, uint64 [ceil(d/64)]."""
         self._mask_turn ^= 1
         result = self._masks[self._mask_turn]
-        np.copyto(result, masks[0])
+        result[...] = self.near(masks[0])
         for mask in masks[1:]:
-            np.bitwise_or(result, mask, out=result)
+            self.xp.bitwise_or(result, self.near(mask), out=result)
         return result
 
-    def local_bins(self, bins: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    def reduce_max(self, values: Sequence[Array]) -> Array:
+        """Return the element-wise maximum of this rank's parts, a new array [d]."""
+        result = values[0].copy()
+        for value in values[1:]:
+            self.xp.maximum(result, self.near(value), out=result)
+        return result
+
+    def local_bins(self, bins: Sequence[Sequence[Any]]) -> list[list[Array]]:
         """Return for each part of this rank what the parts of this rank send to it."""
+        if self._on_device:
+            self._homes[:-1] = [own[0].device for own in bins]
         return [[own[part] for own in bins] for part in self.parts]
+
+    def packed(self, arrays: Sequence[Array], unique: bool) -> Array:
+        """Return arrays as a contiguous one on the current device, item [k].
+
+        unique: sorted, each item once
+        """
+        near = [self.near(array) for array in arrays]
+        with cuda.memory_of("bins") if self._on_device else nullcontext():
+            array = near[0] if len(near) == 1 else self.xp.concatenate(near)
+            if unique and array.size > 1:
+                array = self.xp.unique(array)
+            return self.xp.ascontiguousarray(array, dtype=self.item)
 
     def next_level(self) -> None:
         """Change to the other set of buffers."""
         self._turn ^= 1
 
-    def space(self, device: int, count: int) -> Array:
-        """Return uint32 [count] for what the part on ``device`` receives."""
-        return self._received[device][self._turn].take(count)
+    def collect(self, index: int, arrays: Sequence[Array]) -> Array:
+        """Return arrays joined, item [k], in memory kept for the part ``index``."""
+        with self._homes[index]:
+            space = self._received[index][self._turn].take(total_size(arrays))
+            self.fill(space, arrays)
+        return space
+
+    def arrivals(self, count: int) -> Array:
+        """Return item [count] for what comes from other ranks, contents undefined."""
+        return self._received[-1][self._turn].take(count)
+
+    def bring(self, index: int, array: Array) -> Array:
+        """Return an array of the current device on that of the part ``index``."""
+        with self._homes[index]:
+            return self.near(array)
+
+    def fill(self, space: Array, arrays: Sequence[Array]) -> None:
+        """Copy arrays one after the other into ``space``, which they fill."""
+        start = 0
+        for array in arrays:
+            if array.size:
+                space[start : start + array.size] = self.near(array)
+            start += array.size
+
+    def near(self, array: Any) -> Array:
+        """Return an array on the current device, a copy where it is on another."""
+        if not self._on_device:
+            return array
+        cuda_of, there = self.xp.cuda, array.device
+        if int(there) == int(cuda_of.Device()):
+            return array
+        with there:
+            cuda_of.get_current_stream().synchronize()
+        return array.copy()
 
     def free(self) -> None:
         """Give the memory back."""
-        self._masks = [mask[:0] for mask in self._masks]
+        self._masks = []
         for pair in self._received:
             for buffer in pair:
                 buffer.free()
-
-
-def fill(space: Array, arrays: Sequence[Array]) -> None:
-    """Copy arrays one after the other into ``space``, which they fill."""
-    start = 0
-    for array in arrays:
-        space[start : start + array.size] = array
-        start += array.size
 
 
 def total_size(arrays: Sequence[Array]) -> int:

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from distbfs.errors import UsageError
 from distbfs.exchange.base import Traffic
-from distbfs.exchange.local import LocalPhase, fill, total_size
+from distbfs.exchange.local import LocalPhase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy.typing as npt
 
     from distbfs.options import SearchOptions
     from distbfs.partition.layout import Placement
@@ -33,13 +37,17 @@ class SoloExchange:
         placement: Placement,
         delegates: int,
         options: SearchOptions,  # noqa: ARG002
+        *,
+        item: npt.DTypeLike = np.uint32,
+        on_device: bool = False,
     ) -> None:
         if world.size != 1:
             raise UsageError(
                 f"exchange 'solo' serves 1 rank, not {world.size}; allowed: host"
             )
+        self.on_device = on_device
         self.traffic = Traffic()
-        self._local = LocalPhase(world, placement, delegates)
+        self._local = LocalPhase(world, placement, delegates, item, on_device)
         self._masks: Sequence[Words] = ()
         self._bins: list[list[Array]] = []
 
@@ -57,15 +65,15 @@ class SoloExchange:
         self._bins = self._local.local_bins(bins)
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return for each part what arrived: (0, uint32 numbers); collective."""
+        """Return for each part what arrived: (0, numbers); collective."""
         self._local.next_level()
         bins, self._bins = self._bins, []
-        received: list[list[tuple[int, Array]]] = []
-        for device, arrays in enumerate(bins):
-            space = self._local.space(device, total_size(arrays))
-            fill(space, arrays)
-            received.append([(0, space)] if space.size else [])
-        return received
+        spaces = [self._local.collect(k, arrays) for k, arrays in enumerate(bins)]
+        return [[(0, space)] if space.size else [] for space in spaces]
+
+    def max_delegates(self, values: Sequence[Array]) -> Array:
+        """Return the maximum over all parts, a new array; collective."""
+        return self._local.reduce_max(values)
 
     def close(self) -> None:
         """Free the buffers."""

@@ -1,7 +1,8 @@
 """What every exchange does, over the registry, compared with plain NumPy.
 
 All ranks draw the same random levels from a common seed and so know what each part
-must receive.
+must receive.  Exchanges of device arrays are given CuPy's where there is a device, each
+rank one of its own as far as they go, else those of ``device_stand_in``.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import device_stand_in
 import numpy as np
 import pytest
 
-from distbfs.errors import LaunchError, ResourceError, UsageError
+from distbfs.device import cuda
+from distbfs.errors import DeviceMissing, LaunchError, ResourceError, UsageError
+from distbfs.exchange import nccl
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.registry import EXCHANGES, lookup
@@ -27,26 +31,93 @@ DELEGATES = 200
 Level = tuple[list[np.ndarray], list[list[np.ndarray]]]
 
 
+KINDS = [
+    kind
+    for name in EXCHANGES
+    for kind in (name, f"{name}-device")
+    if kind not in {"nccl", "cuda_aware"}
+]
+
+
+class Given:
+    """An exchange that is given NumPy arrays, put on the device where it needs them."""
+
+    def __init__(self, exchange: Any, put: Any) -> None:
+        self.exchange, self.put = exchange, put
+        self.masks, self.bins = [], []  # as they were given last
+        self.traffic = exchange.traffic
+        self.finish_masks, self.close = exchange.finish_masks, exchange.close
+        self.finish_normals = exchange.finish_normals
+
+    def start_masks(self, masks: Any) -> None:
+        self.masks = [self.put(mask) for mask in masks]
+        self.exchange.start_masks(self.masks)
+
+    def start_normals(self, bins: Any) -> None:
+        self.bins = [[self.put(array) for array in row] for row in bins]
+        self.exchange.start_normals(self.bins)
+
+    def max_delegates(self, values: Any) -> Any:
+        return self.exchange.max_delegates([self.put(array) for array in values])
+
+
+def host(array: Any) -> np.ndarray:
+    """An array of either kind as NumPy's."""
+    return array if isinstance(array, np.ndarray) else array.get()
+
+
+def use_device(world: Ranks, name: str, patch: pytest.MonkeyPatch) -> Any:
+    """Return CuPy, or put the stand-in in its place."""
+    try:
+        cp = cuda.cupy()
+    except DeviceMissing:
+        comm = world.comm.Dup() if world.size > 1 else None
+        cp = device_stand_in.install(patch, comm, uuid=world.rank)
+        if name == "cuda_aware":
+            device_stand_in.trust_mpi(patch)
+    else:
+        cp.cuda.Device(world.local_rank % cp.cuda.runtime.getDeviceCount()).use()
+    return cp
+
+
 @contextmanager
 def exchange_of(
-    name: str, world: Ranks, per_rank: int, delegates: int = DELEGATES, **options: Any
+    kind: str,
+    world: Ranks,
+    per_rank: int,
+    delegates: int = DELEGATES,
+    item: Any = np.uint32,
+    **options: Any,
 ) -> Iterator[Any]:
     """An exchange from the registry; skips where it does not serve this world."""
     placement = Placement(per_rank * world.size, world.size)
+    name, _, on_device = kind.partition("-")
     factory = lookup(EXCHANGES, "exchange", name)
-    try:
-        exchange = factory(world, placement, delegates, SearchOptions(**options))
-    except (UsageError, ResourceError) as error:
-        if name == "host" or (name == "solo" and world.size == 1):
-            raise
-        pytest.skip(str(error))
-    try:
-        yield exchange
-    finally:
-        exchange.close()
+    with pytest.MonkeyPatch.context() as patch:
+        put = use_device(world, name, patch).asarray if on_device else np.asarray
+        try:
+            exchange = factory(
+                world,
+                placement,
+                delegates,
+                SearchOptions(**options),
+                item=item,
+                on_device=bool(on_device),
+            )
+        except (UsageError, ResourceError, LaunchError) as error:
+            if name == "host" or (name == "solo" and world.size == 1):
+                raise
+            pytest.skip(str(error))
+        assert exchange.on_device is bool(on_device)
+        try:
+            yield Given(exchange, put)
+        finally:
+            exchange.close()
 
 
-def random_level(parts: int, seed: int, delegates: int = DELEGATES) -> Level:
+def random_level(
+    parts: int, seed: int, delegates: int = DELEGATES, item: Any = np.uint32
+) -> Level:
     """Masks [parts] and bins [source][destination]; a third of the bins is empty."""
     generator = np.random.default_rng([parts, seed])
     words = (delegates + 63) // 64
@@ -56,7 +127,8 @@ def random_level(parts: int, seed: int, delegates: int = DELEGATES) -> Level:
     bins = []
     for _ in range(parts):
         counts = generator.integers(0, 8, parts) * generator.integers(0, 2, parts)
-        bins.append([generator.integers(0, 40, n, dtype=np.uint32) for n in counts])
+        most = 40 if item == np.uint32 else 1 << 60
+        bins.append([generator.integers(0, most, n, dtype=item) for n in counts])
     return masks, bins
 
 
@@ -83,9 +155,9 @@ def same_normals(found: Any, expected: Any, *, unique: bool = False) -> None:
     for one, other in zip(found, expected, strict=True):
         assert [rank for rank, _ in one] == [rank for rank, _ in other]
         for (_, array), (_, wanted) in zip(one, other, strict=True):
-            assert array.dtype == np.uint32
+            assert array.dtype == wanted.dtype
             prepared = np.unique if unique else np.asarray
-            np.testing.assert_array_equal(prepared(array), prepared(wanted))
+            np.testing.assert_array_equal(prepared(host(array)), prepared(wanted))
 
 
 def mine(world: Ranks, items: list[Any]) -> list[Any]:
@@ -102,7 +174,7 @@ def run_level(exchange: Any, world: Ranks, level: Level) -> tuple[Any, Any]:
     return mask, exchange.finish_normals()
 
 
-@pytest.mark.parametrize("name", EXCHANGES)
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("per_rank", [1, 2, 3])
 @pytest.mark.parametrize("chunk", [1, 3, LONGEST])
 @pytest.mark.parametrize("local_all2all", [False, True], ids=["-", "L"])
@@ -127,12 +199,12 @@ def test_levels_in_a_row(
         for seed in range(4):
             level = random_level(per_rank * world.size, seed)
             mask, received = run_level(exchange, world, level)
-            np.testing.assert_array_equal(mask, np.bitwise_or.reduce(level[0]))
+            np.testing.assert_array_equal(host(mask), np.bitwise_or.reduce(level[0]))
             assert mask.dtype == np.uint64
             same_normals(received, expected_normals(world, level[1]), unique=uniquify)
 
 
-@pytest.mark.parametrize("name", EXCHANGES)
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("reduce", ["blocking", "nonblocking"])
 def test_orders_of_start_and_finish(world: Ranks, name: str, reduce: str) -> None:
     masks, bins = random_level(2 * world.size, 9)
@@ -143,43 +215,45 @@ def test_orders_of_start_and_finish(world: Ranks, name: str, reduce: str) -> Non
             exchange.start_normals(mine(world, bins))
             exchange.start_masks(mine(world, masks))
             same_normals(exchange.finish_normals(), wanted)
-            np.testing.assert_array_equal(exchange.finish_masks(), wanted_mask)
+            np.testing.assert_array_equal(host(exchange.finish_masks()), wanted_mask)
             exchange.start_masks(mine(world, masks))
             exchange.start_normals(mine(world, bins))
             same_normals(exchange.finish_normals(), wanted)
-            np.testing.assert_array_equal(exchange.finish_masks(), wanted_mask)
+            np.testing.assert_array_equal(host(exchange.finish_masks()), wanted_mask)
         # levels without any delegate found send only normals, and the reverse
         exchange.start_normals(mine(world, bins))
         same_normals(exchange.finish_normals(), wanted)
         exchange.start_masks(mine(world, masks))
-        np.testing.assert_array_equal(exchange.finish_masks(), wanted_mask)
+        np.testing.assert_array_equal(host(exchange.finish_masks()), wanted_mask)
 
 
-@pytest.mark.parametrize("name", EXCHANGES)
+@pytest.mark.parametrize("name", KINDS)
 def test_results_outlive_the_next_level(world: Ranks, name: str) -> None:
     levels = [random_level(2 * world.size, seed) for seed in range(3)]
     with exchange_of(name, world, 2) as exchange:
         before = run_level(exchange, world, levels[0])
         for level, last in zip(levels[1:], levels[:-1], strict=True):
             now = run_level(exchange, world, level)
-            np.testing.assert_array_equal(before[0], np.bitwise_or.reduce(last[0]))
+            np.testing.assert_array_equal(
+                host(before[0]), np.bitwise_or.reduce(last[0])
+            )
             same_normals(before[1], expected_normals(world, last[1]))
             before = now
 
 
-@pytest.mark.parametrize("name", EXCHANGES)
+@pytest.mark.parametrize("name", KINDS)
 def test_inputs_are_left_alone(world: Ranks, name: str) -> None:
     masks, bins = random_level(2 * world.size, 5)
-    again, bins_again = random_level(2 * world.size, 5)
     with exchange_of(name, world, 2, local_all2all=True, uniquify=True) as exchange:
         run_level(exchange, world, (masks, bins))
-    np.testing.assert_array_equal(masks, again)
-    for row, wanted in zip(bins, bins_again, strict=True):
-        for array, other in zip(row, wanted, strict=True):
-            np.testing.assert_array_equal(array, other)
+        for given, wanted in zip(exchange.masks, mine(world, masks), strict=True):
+            np.testing.assert_array_equal(host(given), wanted)
+        for row, wanted_row in zip(exchange.bins, mine(world, bins), strict=True):
+            for given, wanted in zip(row, wanted_row, strict=True):
+                np.testing.assert_array_equal(host(given), wanted)
 
 
-@pytest.mark.parametrize("name", EXCHANGES)
+@pytest.mark.parametrize("name", KINDS)
 def test_without_delegates_and_without_normals(world: Ranks, name: str) -> None:
     parts = 2 * world.size
     nothing = [[np.empty(0, np.uint32)] * parts] * parts
@@ -191,7 +265,7 @@ def test_without_delegates_and_without_normals(world: Ranks, name: str) -> None:
         assert exchange.traffic.normals_sent == 0
 
 
-@pytest.mark.parametrize("name", EXCHANGES)
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("reduce", ["blocking", "nonblocking"])
 def test_ranks_at_different_speeds(world: Ranks, name: str, reduce: str) -> None:
     """A rank that is a level ahead must not take messages of the level before."""
@@ -202,11 +276,11 @@ def test_ranks_at_different_speeds(world: Ranks, name: str, reduce: str) -> None
             busy = np.ones(int(generator.integers(1, 20000)))
             assert float(np.sort(busy).sum()) == busy.size
             mask, received = run_level(exchange, world, level)
-            np.testing.assert_array_equal(mask, np.bitwise_or.reduce(level[0]))
+            np.testing.assert_array_equal(host(mask), np.bitwise_or.reduce(level[0]))
             same_normals(received, expected_normals(world, level[1]))
 
 
-@pytest.mark.parametrize("name", EXCHANGES)
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("local_all2all", [False, True], ids=["-", "L"])
 def test_traffic(world: Ranks, name: str, local_all2all: bool) -> None:
     per_rank, size = 3, world.size
@@ -222,10 +296,69 @@ def test_traffic(world: Ranks, name: str, local_all2all: bool) -> None:
     ]
     assert traffic.normals_sent == sum(remote)
     assert traffic.normal_bytes == 4 * sum(remote)
-    if name == "host":
+    if name.partition("-")[0] in {"host", "cuda_aware"}:
         pairs = per_rank * (size - 1) * (1 if local_all2all else per_rank)
         assert traffic.messages == pairs
         assert traffic.mask_bytes == (masks[0].nbytes if size > 1 else 0)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("uniquify", [False, True], ids=["-", "U"])
+@pytest.mark.parametrize("reduce", ["blocking", "nonblocking"])
+def test_wide_items(world: Ranks, name: str, uniquify: bool, reduce: str) -> None:
+    options = {"uniquify": uniquify, "mask_reduce": reduce, "item": np.uint64}
+    with exchange_of(name, world, 2, **options) as exchange:
+        for seed in range(3):
+            level = random_level(2 * world.size, seed, item=np.uint64)
+            mask, received = run_level(exchange, world, level)
+            np.testing.assert_array_equal(host(mask), np.bitwise_or.reduce(level[0]))
+            same_normals(received, expected_normals(world, level[1]), unique=uniquify)
+    sent = exchange.traffic
+    assert sent.normal_bytes == 8 * sent.normals_sent
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
+@pytest.mark.parametrize("count", [0, 1, 200])
+def test_max_delegates(world: Ranks, name: str, dtype: str, count: int) -> None:
+    parts = 2 * world.size
+    limits = np.iinfo(dtype)
+    generator = np.random.default_rng(count)
+    values = generator.integers(limits.min, limits.max, (parts, count), dtype, True)
+    for chunk, reduce in ((LONGEST, "blocking"), (3, "nonblocking")):
+        options = {"mask_reduce": reduce, "chunk_elements": chunk}
+        with exchange_of(name, world, 2, **options) as exchange:
+            for _ in range(2):
+                level = random_level(parts, 1)
+                mask, _ = run_level(exchange, world, level)
+                found = exchange.max_delegates(mine(world, list(values)))
+                assert found.dtype == dtype
+                np.testing.assert_array_equal(host(found), values.max(axis=0))
+                wanted = np.bitwise_or.reduce(level[0])
+                np.testing.assert_array_equal(host(mask), wanted)
+
+
+@pytest.mark.parametrize("delegates", [1, 64, 65, 200, 1000])
+def test_nccl_masks_by_slices(
+    world: Ranks, delegates: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices of any length, also fewer words than ranks."""
+    monkeypatch.setattr(nccl, "sliced", lambda words, ranks: True)
+    with exchange_of("nccl-device", world, 2, delegates=delegates) as exchange:
+        for seed in range(4):
+            level = random_level(2 * world.size, seed, delegates)
+            mask, received = run_level(exchange, world, level)
+            np.testing.assert_array_equal(host(mask), np.bitwise_or.reduce(level[0]))
+            same_normals(received, expected_normals(world, level[1]))
+
+
+def test_nccl_slices_only_what_is_long() -> None:
+    assert not nccl.sliced(1 << 40, 1)
+    assert not nccl.sliced(1 << 40, 2)
+    assert not nccl.sliced(1 << 18, 4)
+    assert nccl.sliced(1 << 19, 4)
+    assert nccl.sliced(1 << 19, 8)
+    assert nccl.sliced(1 << 13, 128)
 
 
 @pytest.mark.mpi(min_size=2)
@@ -260,7 +393,7 @@ def test_placement_for_other_ranks_is_refused(world: Ranks, name: str) -> None:
         factory(world, Placement(other, other), 1, SearchOptions())
 
 
-@pytest.mark.parametrize("name", EXCHANGES)
+@pytest.mark.parametrize("name", KINDS)
 def test_close_with_something_under_way_does_not_wait(world: Ranks, name: str) -> None:
     masks, bins = random_level(world.size, 1)
     with exchange_of(name, world, 1, mask_reduce="nonblocking") as exchange:

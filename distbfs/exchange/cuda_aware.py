@@ -1,0 +1,135 @@
+"""The exchange through an MPI that takes pointers to device memory.
+
+As ``host`` without the pinned memory between; only the nonblocking reduction of masks
+still crosses it, since CUDA-aware libraries need not have nonblocking collectives for
+device memory (Open MPI's documentation, "Running CUDA-aware Open MPI").
+
+A library that is given a device pointer and does not know what it is reads it as a host
+address and ends the process, so the exchange is made only where MPI itself says that it
+takes them: by ``mpi_memory_alloc_kinds`` (MPI 4.1, Section 12.4.3), or by
+``MPIX_Query_cuda_support`` of Open MPI and MPICH.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.errors import LaunchError, UsageError
+from distbfs.exchange.agree import first_reason
+from distbfs.exchange.host import HostExchange
+from distbfs.exchange.mpi import MpiWorld, library_name
+from distbfs.exchange.staging import DeviceSlot, HostSlot, PinnedSlot
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from distbfs.options import SearchOptions
+    from distbfs.partition.layout import Placement
+    from distbfs.types import World
+
+KINDS = "mpi_memory_alloc_kinds"
+QUERY = "MPIX_Query_cuda_support"
+MAPS = Path("/proc/self/maps")
+
+
+class CudaAwareExchange(HostExchange):
+    """Serves ranks of MPI, arrays in device memory; see ``base.Exchange``."""
+
+    name = "cuda_aware"
+
+    def __init__(
+        self,
+        world: World,
+        placement: Placement,
+        delegates: int,
+        options: SearchOptions,
+        *,
+        item: npt.DTypeLike = np.uint32,
+        on_device: bool = True,
+    ) -> None:
+        if not on_device:
+            raise UsageError(
+                "exchange 'cuda_aware' takes arrays in device memory only; "
+                "allowed: solo, host"
+            )
+        if reason := first_reason(world, missing_proof(world)):
+            raise LaunchError(
+                f"exchange 'cuda_aware': {reason}; use --exchange host, or an MPI "
+                "library built for CUDA"
+            )
+        super().__init__(
+            world, placement, delegates, options, item=item, on_device=True
+        )
+
+    def _slots(self) -> tuple[HostSlot, HostSlot, HostSlot]:
+        """Return slots without a copy."""
+        if self._options.mask_reduce == "blocking":
+            return DeviceSlot(), DeviceSlot(), DeviceSlot()
+        stream = self._local.xp.cuda.Stream(non_blocking=True)
+        return PinnedSlot(stream), DeviceSlot(), DeviceSlot()
+
+
+def missing_proof(world: World) -> str:
+    """Return why MPI may not be given device pointers here; "" where it may."""
+    if not isinstance(world, MpiWorld):
+        return "there is no MPI in a single process"
+    from mpi4py import MPI  # noqa: PLC0415
+
+    if kinds_have_cuda(told_kinds(MPI.COMM_WORLD)):
+        return ""
+    found = query_cuda_support()
+    if found:
+        return ""
+    why = f"{QUERY} is not there" if found is None else f"{QUERY} says no"
+    name = library_name(MPI)
+    told = f"{KINDS} has no cuda, {why}"
+    return f"{name} does not say that it takes device pointers: {told}"
+
+
+def told_kinds(comm: Any) -> str:
+    """Return the memory kinds that a communicator supports, "" where it tells none."""
+    info = comm.Get_info()
+    try:
+        return str(info.Get(KINDS) or "")
+    finally:
+        info.Free()
+
+
+def kinds_have_cuda(text: str) -> bool:
+    """Tell whether a list as "system,mpi,cuda:device" has memory from cudaMalloc.
+
+    A kind without restrictors stands for all of its memory.
+    """
+    for item in text.split(","):
+        kind, *restrictors = item.strip().split(":")
+        if kind == "cuda" and (not restrictors or "device" in restrictors):
+            return True
+    return False
+
+
+def query_cuda_support() -> bool | None:
+    """Return what the MPI library answers, None where it cannot be asked."""
+    for path in loaded_libraries():
+        try:
+            ask = getattr(ctypes.CDLL(path), QUERY)
+        except (OSError, AttributeError):
+            continue
+        ask.argtypes, ask.restype = [], ctypes.c_int
+        return bool(ask())
+    return None
+
+
+def loaded_libraries() -> list[str]:
+    """Return the paths of the MPI libraries in this process."""
+    try:
+        lines = MAPS.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    paths = {line.split(maxsplit=5)[-1] for line in lines if "/" in line}
+    return sorted(
+        path for path in paths if Path(path).name.startswith(("libmpi.", "libpmpi."))
+    )

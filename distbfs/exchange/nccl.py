@@ -1,0 +1,276 @@
+"""The exchange through NCCL, arrays in device memory, one device a rank.
+
+Source: Pan, Pearce, Owens 2018, Section V.  NCCL has no OR.  Short masks are gathered
+from all ranks and OR-ed on each device; of long ones, or with many ranks, every rank
+gets one slice from all, ORs it and gives it to all, so that a mask crosses twice and
+not ranks - 1 times (``sliced``).  Vertices: the counts by MPI_Alltoall on the host,
+then grouped sends and receives from the bins straight into place.  Everything runs on
+the stream of the communicator, in the order of the calls.
+
+*local all2all* (L) joins the bins of a rank's parts before *uniquify* (U) looks for
+repeats; messages run between ranks with and without it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.errors import UsageError
+from distbfs.exchange.base import Traffic
+from distbfs.exchange.link import link_of
+from distbfs.exchange.local import LocalPhase, total_size
+from distbfs.exchange.mpi import MpiWorld
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from distbfs.options import SearchOptions
+    from distbfs.partition.layout import Placement
+    from distbfs.types import Array, Ids, Words, World
+
+REDUCE = Path(__file__).with_name("reduce.cu")
+BLOCK = 256
+MOST_BLOCKS = 1024
+SLICE_BYTES = 4 << 20  # what crosses while a further NCCL call starts, about 20 us
+
+
+def sliced(words: int, ranks: int) -> bool:
+    """Tell whether masks of so many words are reduced by slices.
+
+    Gathering receives (ranks - 1) masks, slicing 2 (ranks - 1) / ranks of one, with one
+    call more: it pays where it saves more than SLICE_BYTES.
+    """
+    return 8 * words * (ranks - 1) * (ranks - 2) > SLICE_BYTES * ranks
+
+
+class NcclExchange:
+    """Serves any number of ranks; see ``base.Exchange``.  Making one is collective.
+
+    Arrays that are returned stay as they are until the level after the next one.
+    ``traffic.mask_bytes`` counts each mask once; ``traffic.messages`` counts one for
+    each rank that vertices are sent to.
+    """
+
+    name = "nccl"
+    on_device = True
+
+    def __init__(
+        self,
+        world: World,
+        placement: Placement,
+        delegates: int,
+        options: SearchOptions,
+        *,
+        item: npt.DTypeLike = np.uint32,
+        on_device: bool = True,
+    ) -> None:
+        if not on_device:
+            raise UsageError(
+                "exchange 'nccl' takes arrays in device memory only; allowed: solo, "
+                "host"
+            )
+        if world.size > 1 and not isinstance(world, MpiWorld):
+            raise UsageError(
+                f"exchange 'nccl' needs MPI between {world.size} ranks, "
+                f"not a {type(world).__name__}"
+            )
+        self.traffic = Traffic()
+        self._local = LocalPhase(world, placement, delegates, item, on_device=True)
+        self._world = world
+        self._placement = placement
+        self._options = options
+        self._link = link = link_of(world)
+        cp = self._local.xp
+        self._words = words = (delegates + 63) // 64
+        self._sliced = sliced(words, world.size)
+        self._slice = -(-words // world.size) if self._sliced else words
+        whole = self._slice * world.size
+        with cuda.memory_of("masks of all ranks"):
+            self._gathered: Any = cp.empty(whole, np.uint64)
+            length = whole if self._sliced else words
+            self._results = [cp.empty(length, np.uint64) for _ in range(2)]
+        self._or_rows = cuda.Module(REDUCE).kernel("or_rows")
+        self._mask_given, self._masks_done, self._normals_done, self._max_done = (
+            cp.cuda.Event(disable_timing=True) for _ in range(4)
+        )
+        self._mask: Any = None  # of this rank, until the reduction between ranks ends
+        self._waits = False  # the reduction is not started yet
+        self._under_way: list[Any] = []  # arrays that NCCL reads and writes
+        self._received: list[list[tuple[int, Array]]] = []
+        self._stream = link.stream
+
+    def start_masks(self, masks: Sequence[Words]) -> None:
+        """Reduce the masks of this rank, begin to between ranks (IR); collective."""
+        self._mask = masks[0] if len(masks) == 1 else self._local.reduce_masks(masks)
+        self._mask_given.record(self._local.xp.cuda.get_current_stream())
+        self._waits = True
+        if self._world.size > 1:
+            self.traffic.mask_bytes += self._mask.nbytes
+        if self._options.mask_reduce == "nonblocking":
+            self._reduce()
+
+    def finish_masks(self) -> Words:
+        """Return the OR over all parts of all ranks; collective.
+
+        The blocking reduction runs here, when normal vertices are on their way.
+        """
+        self._reduce()
+        self._link.wait(self._masks_done)
+        self._mask = None
+        return self._results[0][: self._words]
+
+    def start_normals(self, bins: Sequence[Sequence[Array]]) -> None:
+        """Tell the other ranks the counts and start to send; collective."""
+        own = self._local.local_bins(bins)
+        outgoing = [self._outgoing(bins, rank) for rank in range(self._world.size)]
+        copies, receives = self._layout(own, self._counts(outgoing))
+        self._under_way = [outgoing, own, receives]
+        self._link.follow()
+        with self._stream:
+            for place, arrays in copies:
+                self._local.fill(place, arrays)
+        with self._link.group():
+            for rank, arrays in enumerate(outgoing):
+                for array in arrays:
+                    if array.size:
+                        self._link.send(array, rank)
+            for rank, place in receives:
+                self._link.receive(place, rank)
+        self._normals_done.record(self._stream)
+        for arrays in outgoing:
+            total = total_size(arrays)
+            self.traffic.messages += total > 0
+            self.traffic.normals_sent += total
+            self.traffic.normal_bytes += total * self._local.item.itemsize
+
+    def finish_normals(self) -> list[list[tuple[int, Array]]]:
+        """Return for each part what arrived: (source rank, numbers); collective.
+
+        Numbers of one source rank are in the order of its parts.
+        """
+        self._link.wait(self._normals_done)
+        received, self._received, self._under_way = self._received, [], []
+        return received
+
+    def max_delegates(self, values: Sequence[Array]) -> Array:
+        """Return the maximum over all parts of all ranks, a new array; collective."""
+        result = self._local.reduce_max(values)
+        if result.size:
+            self._link.follow()
+            self._link.maximum(result)
+            self._max_done.record(self._stream)
+            self._link.wait(self._max_done)
+        return result
+
+    def close(self) -> None:
+        """Free the buffers; never waits, so that errors get through.
+
+        What was started and not finished stays alive until the program ends.
+        """
+        if self._mask is not None or self._under_way:
+            held = (self._mask, self._under_way, self._gathered, *self._results)
+            self._link.hold(held)
+        self._mask, self._under_way, self._received = None, [], []
+        self._waits = False
+        self._gathered, self._results = None, []
+        self._local.free()
+
+    def _reduce(self) -> None:
+        """Start the reduction between ranks unless it is under way already."""
+        if not self._waits:
+            return
+        self._waits = False
+        self._results.reverse()
+        self._stream.wait_event(self._mask_given)
+        if self._words and self._sliced:
+            self._reduce_slices(self._results[0])
+        elif self._words:
+            self._link.gather(self._mask, self._gathered)
+            self._combine(self._words, self._words, self._results[0])
+        self._masks_done.record(self._stream)
+
+    def _reduce_slices(self, result: Any) -> None:
+        """OR this rank's slice of all masks and give it to all."""
+        step, me, words = self._slice, self._world.rank, self._words
+        bounds = [min(rank * step, words) for rank in range(self._world.size + 1)]
+        mine = bounds[me + 1] - bounds[me]
+        with self._link.group():
+            for rank in range(self._world.size):
+                piece = self._mask[bounds[rank] : bounds[rank + 1]]
+                if rank != me and piece.size:
+                    self._link.send(piece, rank)
+                if rank != me and mine:
+                    place = self._gathered[rank * step : rank * step + mine]
+                    self._link.receive(place, rank)
+        place = result[me * step : (me + 1) * step]
+        if mine:
+            with self._stream:
+                own = self._mask[bounds[me] : bounds[me + 1]]
+                self._gathered[me * step : me * step + mine] = own
+            self._combine(step, mine, place)
+        self._link.gather(place, result)
+
+    def _combine(self, stride: int, words: int, out: Any) -> None:
+        """OR the rows of what was gathered."""
+        grid = min(-(-words // BLOCK), MOST_BLOCKS)
+        numbers = (np.uint64(x) for x in (self._world.size, stride, words))
+        with self._stream:
+            self._or_rows(grid, BLOCK, self._gathered, *numbers, out)
+
+    def _outgoing(self, bins: Sequence[Sequence[Array]], rank: int) -> list[Array]:
+        """Return what goes to a rank, for its parts in turn; nothing to this one."""
+        if rank == self._world.rank:
+            return []
+        together, unique = self._options.local_all2all, self._options.uniquify
+        messages: list[Array] = []
+        for part in self._placement.parts_of(rank):
+            found = [own[part] for own in bins]
+            groups = [found] if together else [[array] for array in found]
+            messages += [self._local.packed(arrays, unique) for arrays in groups]
+        return messages
+
+    def _counts(self, outgoing: Sequence[Sequence[Array]]) -> Ids:
+        """Return how much comes, [ranks, parts of this rank, messages to each]."""
+        parts = len(self._local.parts)
+        each = 1 if self._options.local_all2all else parts
+        sent = np.zeros((self._world.size, parts * each), np.int64)
+        for row, arrays in zip(sent, outgoing, strict=True):
+            if arrays:
+                row[:] = [array.size for array in arrays]
+        counts = np.zeros_like(sent)
+        if isinstance(self._world, MpiWorld):
+            self._world.comm.Alltoall(sent, counts)
+        return counts.reshape(-1, parts, each)
+
+    def _layout(
+        self, own: list[list[Array]], counts: Ids
+    ) -> tuple[list[tuple[Array, list[Array]]], list[tuple[int, Array]]]:
+        """Make room for what arrives, by part and source rank.
+
+        Returns (place, arrays of this rank to put there) and (rank, place to receive).
+        """
+        self._local.next_level()
+        total = int(counts.sum()) + sum(total_size(arrays) for arrays in own)
+        space, start = self._local.arrivals(total), 0
+        copies: list[tuple[Array, list[Array]]] = []
+        receives: list[tuple[int, Array]] = []
+        self._received = [[] for _ in own]
+        for index, arrays in enumerate(own):
+            for rank, row in enumerate(counts[:, index].tolist()):
+                begin = start
+                if rank == self._world.rank:
+                    start += total_size(arrays)
+                    copies.append((space[begin:start], arrays))
+                for count in row:
+                    if count:
+                        receives.append((rank, space[start : start + count]))
+                        start += count
+                if start > begin:
+                    self._received[index].append((rank, space[begin:start]))
+        return copies, receives

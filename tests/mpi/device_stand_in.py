@@ -1,0 +1,322 @@
+"""NumPy in the place of CuPy, and MPI in that of NCCL, for exchanges of device arrays.
+
+Streams are late on purpose: what is given to one runs only when somebody waits for it,
+so that a copy that nobody waits for is seen.  Device arrays are no NumPy arrays:
+neither MPI nor NumPy can take one for a host array.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.exchange import cuda_aware, link
+
+STREAMS = {}
+GARBAGE = 0xA5A5A5A5A5A5A5A5
+
+
+class Stream:
+    """A queue of calls that run when somebody waits; the first is the caller's."""
+
+    def __init__(self, non_blocking=False):
+        self.waiting = []
+        self.ptr = len(STREAMS)
+        STREAMS[self.ptr] = self
+        self.before = []
+
+    def add(self, call):
+        self.waiting.append(call)
+
+    def run(self, count):
+        for _ in range(count):
+            if self.waiting:
+                self.waiting.pop(0)()
+
+    def wait_event(self, event):
+        self.add(event.reach())
+
+    def synchronize(self):
+        self.run(len(self.waiting))
+
+    def record(self, event=None):
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def __enter__(self):
+        self.before.append(CURRENT[0])
+        CURRENT[0] = self
+
+    def __exit__(self, *error):
+        CURRENT[0] = self.before.pop()
+
+
+CURRENT = [Stream()]
+
+
+class Event:
+    """A place in a stream."""
+
+    def __init__(self, block=False, disable_timing=False):
+        self.marks = {}
+
+    def record(self, stream=None):
+        stream = stream or CURRENT[0]
+        mark = SimpleNamespace(there=False)
+        self.marks = {id(mark): (stream, mark)}
+        stream.add(lambda: setattr(mark, "there", True))
+
+    def reach(self):
+        """A call that runs the stream until it is where the event is now."""
+        marks = list(self.marks.values())
+
+        def call():
+            for stream, mark in marks:
+                while not mark.there:
+                    stream.run(1)
+
+        return call
+
+    def synchronize(self):
+        self.reach()()
+
+    @property
+    def done(self):
+        if random.random() < 0.5:
+            self.synchronize()
+        return all(mark.there for _, mark in self.marks.values())
+
+
+class Device:
+    """The only one of a rank."""
+
+    def __init__(self, number=0):
+        self.id = number
+
+    def __int__(self):
+        return self.id
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+
+class DeviceArray:
+    """What exchanges use of ``cupy.ndarray``."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, *arguments, **options):
+        raise TypeError("a device array was taken for a host array")
+
+    size = property(lambda self: self.values.size)
+    nbytes = property(lambda self: self.values.nbytes)
+    dtype = property(lambda self: self.values.dtype)
+    device = property(lambda self: Device())
+    data = property(lambda self: SimpleNamespace(ptr=self.values.ctypes.data))
+
+    def __getitem__(self, where):
+        return DeviceArray(self.values[where])
+
+    def __setitem__(self, where, other):
+        assert isinstance(other, DeviceArray)
+        target = self.values[where]
+        CURRENT[0].add(lambda: np.copyto(target, other.values))
+
+    def copy(self):
+        return Cupy.later(self.values.shape, self.dtype, np.copy, self.values)
+
+    def get(self):
+        CURRENT[0].synchronize()
+        return self.values.copy()
+
+
+def memory(pointer, size):
+    return np.frombuffer((ctypes.c_char * size).from_address(pointer), np.uint8)
+
+
+def copy_bytes(target, source, size, kind, stream):
+    assert kind == 4
+    STREAMS[stream].add(lambda: ctypes.memmove(target, source, size))
+
+
+class Cupy:
+    """The functions of CuPy that exchanges call."""
+
+    def __init__(self):
+        self.cuda = SimpleNamespace(
+            Stream=Stream,
+            Event=Event,
+            Device=Device,
+            get_current_stream=lambda: CURRENT[0],
+            memory=SimpleNamespace(OutOfMemoryError=MemoryError),
+            alloc_pinned_memory=bytearray,
+            runtime=SimpleNamespace(
+                memcpyAsync=copy_bytes,
+                memcpyDefault=4,
+            ),
+        )
+
+    @staticmethod
+    def later(shape, dtype, function, *arguments):
+        """An array of garbage that gets its values in the order of the stream."""
+        found = np.full(shape, GARBAGE, np.uint64).astype(dtype)
+        CURRENT[0].add(lambda: np.copyto(found, function(*arguments)))
+        return DeviceArray(found)
+
+    def empty(self, count, dtype):
+        return DeviceArray(np.full(count, GARBAGE, np.uint64).astype(dtype))
+
+    def zeros(self, count, dtype):
+        return self.later(count, dtype, np.zeros, count, dtype)
+
+    def asarray(self, values):
+        return self.later(values.shape, values.dtype, np.copy, values)
+
+    def concatenate(self, arrays):
+        found = [array.values for array in arrays]
+        size = sum(array.size for array in arrays)
+        return self.later(size, arrays[0].dtype, lambda: np.concatenate(found))
+
+    def unique(self, array):
+        CURRENT[0].synchronize()
+        return DeviceArray(np.unique(array.values))
+
+    def ascontiguousarray(self, array, dtype):
+        assert array.dtype == dtype
+        return array
+
+    def bitwise_or(self, one, other, out):
+        CURRENT[0].add(lambda: np.bitwise_or(one.values, other.values, out=out.values))
+
+    def maximum(self, one, other, out):
+        CURRENT[0].add(lambda: np.maximum(one.values, other.values, out=out.values))
+
+
+class Module:
+    """The kernel of reduce.cu in NumPy."""
+
+    def __init__(self, source):
+        assert source.name == "reduce.cu"
+
+    def kernel(self, name):
+        assert name == "or_rows"
+        return self.or_rows
+
+    @staticmethod
+    def or_rows(grid, block, rows, count, stride, words, out):
+        assert grid * block > 0
+
+        def call():
+            whole = rows.values[: count * stride].reshape(count, stride)
+            out.values[:words] = np.bitwise_or.reduce(whole[:, :words], axis=0)
+
+        CURRENT[0].add(call)
+
+
+class Communicator:
+    """NCCL over a communicator of mpi4py, None for one rank."""
+
+    comm = largest = None  # set by ``install``
+    failing = None
+
+    def __init__(self, size, uid, rank):
+        assert len(uid) == 128
+        self.size, self.rank = size, rank
+
+    def abort(self):
+        self.size = 0
+
+    def check_async_error(self):
+        if self.failing:
+            raise RuntimeError(self.failing)
+
+    def _all(self, name, out, into, out_bytes, into_bytes, *more, view=np.uint8):
+        def call():
+            # NCCL may be given the same memory twice
+            mine, whole = memory(out, out_bytes).copy(), memory(into, into_bytes)
+            if self.comm is None:
+                whole[:] = mine
+            else:
+                getattr(self.comm, name)(mine.view(view), whole.view(view), *more)
+
+        return call
+
+    def allGather(self, out, into, count, kind, stream):
+        size = count * np.dtype(kind).itemsize
+        call = self._all("Allgather", out, into, size, size * self.size)
+        STREAMS[stream].add(call)
+
+    def allReduce(self, out, into, count, kind, op, stream):
+        size = count * np.dtype(kind).itemsize
+        assert op == "max"
+        more = () if self.comm is None else (self.largest,)
+        call = self._all("Allreduce", out, into, size, size, *more, view=kind)
+        STREAMS[stream].add(call)
+
+    def send(self, out, count, kind, peer, stream):
+        assert count
+        assert peer != self.rank
+        size = count * np.dtype(kind).itemsize
+        GROUP.append((stream, lambda: self.comm.Isend(memory(out, size), peer)))
+
+    def recv(self, into, count, kind, peer, stream):
+        assert count
+        assert peer != self.rank
+        size = count * np.dtype(kind).itemsize
+        GROUP.append((stream, lambda: self.comm.Irecv(memory(into, size), peer)))
+
+
+GROUP = []
+
+
+def group_end():
+    calls = [call for _, call in GROUP]
+    streams = {stream for stream, _ in GROUP}
+    GROUP.clear()
+
+    def run():
+        for request in [call() for call in calls]:
+            request.Wait()
+
+    for stream in streams:  # one at most
+        STREAMS[stream].add(run)
+
+
+def install(monkeypatch, comm=None, uuid=0):
+    """Put the stand-ins in place; comm: of mpi4py, for more than one rank."""
+    found = Cupy()
+    monkeypatch.setattr(cuda, "uuid", lambda: f"GPU-{uuid}")
+    monkeypatch.setattr(Communicator, "comm", comm)
+    if comm is not None:
+        monkeypatch.setattr(Communicator, "largest", sys.modules["mpi4py.MPI"].MAX)
+    monkeypatch.setattr(cuda, "cupy", lambda: found)
+    monkeypatch.setattr(cuda, "Module", Module)
+    nccl = SimpleNamespace(
+        NcclCommunicator=Communicator,
+        get_unique_id=lambda: tuple(range(-64, 64)),
+        groupStart=lambda: None,
+        groupEnd=group_end,
+        NCCL_MAX="max",
+        **{f"NCCL_{name.upper()}": np.dtype(name) for name in link.DTYPES},
+    )
+    monkeypatch.setattr(link, "load_nccl", lambda: nccl)
+    monkeypatch.setattr(link, "_links", link.WeakKeyDictionary())
+    return found
+
+
+def trust_mpi(monkeypatch):
+    """Let an MPI that knows nothing of devices be given what is device memory here."""
+    monkeypatch.setattr(cuda_aware, "missing_proof", lambda world: "")
+    shown = property(lambda self: self.values.__array_interface__)
+    name = "__cuda_array_interface__"
+    monkeypatch.setattr(DeviceArray, name, shown, raising=False)

@@ -1,0 +1,154 @@
+"""Which exchange ranks take, and which they refuse with one line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import device_stand_in
+import pytest
+
+from distbfs.errors import DeviceMissing, LaunchError, UsageError
+from distbfs.exchange import cuda_aware, link
+from distbfs.exchange.choose import choose_exchange
+from distbfs.exchange.cuda_aware import (
+    CudaAwareExchange,
+    kinds_have_cuda,
+    missing_proof,
+)
+from distbfs.exchange.mpi import MpiWorld
+from distbfs.exchange.nccl import NcclExchange
+from distbfs.options import SearchOptions
+from distbfs.partition.layout import Placement
+
+if TYPE_CHECKING:
+    from distbfs.exchange.world import Ranks
+
+
+def install(world: Ranks, monkeypatch: pytest.MonkeyPatch, uuid: int) -> None:
+    comm = world.comm.Dup() if world.size > 1 else None
+    device_stand_in.install(monkeypatch, comm, uuid)
+
+
+def no_nccl() -> None:
+    raise DeviceMissing("CuPy finds no NCCL")
+
+
+def make(kind: type, world: Ranks, **options: object) -> None:
+    kind(world, Placement(world.size, world.size), 10, SearchOptions(), **options)
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_auto_without_devices_to_share(
+    world: Ranks, on_device: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(world, monkeypatch, uuid=world.rank)
+    name, why = choose_exchange(world, "auto", on_device)
+    if world.size == 1:
+        assert (name, why) == ("solo", "there is one rank")
+    elif on_device:
+        assert (name, why) == ("nccl", "every rank has a device of its own")
+    else:
+        assert (name, why) == ("host", "arrays are in host memory")
+
+
+def test_a_name_is_taken_as_it_is(world: Ranks) -> None:
+    assert choose_exchange(world, "host", on_device=True)[0] == "host"
+
+
+@pytest.mark.mpi(min_size=2)
+def test_auto_with_a_shared_device(
+    world: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last two ranks have the same one."""
+    install(world, monkeypatch, uuid=min(world.rank, world.size - 2))
+    text = f"ranks {world.size - 2} and {world.size - 1} use the same device"
+    name, why = choose_exchange(world, "auto", on_device=True)
+    assert name == "host"
+    assert why.startswith(f"no nccl: {text}")
+    with pytest.raises(LaunchError, match=text) as caught:
+        make(NcclExchange, world)
+    assert "--exchange host" in str(caught.value)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_one_rank_without_nccl_is_enough(
+    world: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(world, monkeypatch, uuid=world.rank)
+    if world.rank == 1:
+        monkeypatch.setattr(link, "load_nccl", no_nccl)
+    wanted = "no nccl: rank 1: CuPy finds no NCCL"
+    assert choose_exchange(world, "auto", on_device=True) == ("host", wanted)
+    with pytest.raises(LaunchError, match="rank 1: CuPy finds no NCCL"):
+        make(NcclExchange, world)
+
+
+def test_one_communicator_for_all_exchanges(
+    world: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(world, monkeypatch, uuid=world.rank)
+    first = link.link_of(world)
+    assert link.link_of(world) is first
+    first.broken = world.rank == 0  # on one rank only
+    again = link.link_of(world)
+    assert again is not first
+    assert not again.broken
+
+
+def test_only_device_arrays(world: Ranks) -> None:
+    for kind in (NcclExchange, CudaAwareExchange):
+        with pytest.raises(UsageError, match="device memory only; allowed: solo, host"):
+            make(kind, world, on_device=False)
+
+
+def test_cuda_aware_needs_a_proof(
+    world: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(world, monkeypatch, uuid=world.rank)
+    if missing_proof(world):
+        with pytest.raises(LaunchError, match=r"'cuda_aware'.*--exchange host"):
+            make(CudaAwareExchange, world)
+    if not isinstance(world, MpiWorld):
+        assert missing_proof(world) == "there is no MPI in a single process"
+        return
+    # the library of this test run is asked, and answers
+    assert cuda_aware.query_cuda_support() in {None, False, True}
+    for kinds, support, found in (
+        ("mpi,system", None, "MPIX_Query_cuda_support is not there"),
+        ("mpi,system", False, "MPIX_Query_cuda_support says no"),
+        ("mpi,system", True, ""),
+        ("mpi,cuda:device", False, ""),
+    ):
+        monkeypatch.setattr(cuda_aware, "told_kinds", lambda comm, kinds=kinds: kinds)
+        monkeypatch.setattr(cuda_aware, "query_cuda_support", lambda s=support: s)
+        said = missing_proof(world)
+        assert said.endswith(found)
+        assert bool(said) is bool(found)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_cuda_aware_needs_a_proof_on_all_ranks(
+    world: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(world, monkeypatch, uuid=world.rank)
+    said = "not here" if world.rank == 1 else ""
+    monkeypatch.setattr(cuda_aware, "missing_proof", lambda world: said)
+    with pytest.raises(LaunchError, match="rank 1: not here; use --exchange host"):
+        make(CudaAwareExchange, world)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", False),
+        ("mpi,system", False),
+        ("system,mpi,cuda", True),
+        ("cuda:device", True),
+        ("cuda:host:device , mpi", True),
+        ("cuda:host", False),
+        ("cuda:managed,rocm:device", False),
+        ("cuda2", False),
+    ],
+)
+def test_memory_kinds(text: str, expected: bool) -> None:
+    assert kinds_have_cuda(text) is expected
