@@ -11,8 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from distbfs.device import nvrtc
 from distbfs.errors import DeviceMissing, ResourceError
@@ -123,6 +126,18 @@ def describe() -> dict[str, Any]:
     }
 
 
+def uuid() -> str:
+    """Return what tells the current device from all others, as nvidia-smi shows it."""
+    found = (ctypes.c_ubyte * 16)()
+    device = ctypes.c_int()
+    index = int(cupy().cuda.Device().id)
+    check(driver().cuDeviceGet(ctypes.byref(device), index), "uuid")
+    check(driver().cuDeviceGetUuid_v2(ctypes.byref(found), device), "uuid")
+    digits = bytes(found).hex()
+    cuts = (0, 8, 12, 16, 20, 32)
+    return "GPU-" + "-".join(digits[a:b] for a, b in pairwise(cuts))
+
+
 def free_bytes() -> int:
     """Return the device memory that can still be had, the pool's spare included."""
     free, _ = cupy().cuda.runtime.memGetInfo()
@@ -148,6 +163,37 @@ def memory_of(what: str) -> Iterator[None]:
         raise ResourceError(
             f"{what}: {error}; {free_bytes()} bytes are free"
         ) from error
+
+
+def pinned_empty(count: int, dtype: Any) -> Any:
+    """Return a NumPy array [count] in pinned host memory, contents undefined."""
+    size = count * np.dtype(dtype).itemsize
+    memory = cupy().cuda.alloc_pinned_memory(max(size, 1))
+    return np.frombuffer(memory, dtype=dtype, count=count)
+
+
+class HostCopy:
+    """A small array in device memory and what of it has come to the host."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+        self._pinned = pinned_empty(array.size, array.dtype)
+        self._done = cupy().cuda.Event(disable_timing=True)
+
+    def begin(self, stream: Any) -> None:
+        """Begin to copy, after what is on the stream."""
+        self._array.get(stream=stream, out=self._pinned, blocking=False)
+        self._done.record(stream)
+
+    def wait(self) -> Any:
+        """Wait for the copy; return it, a NumPy array that the next one overwrites."""
+        self._done.synchronize()
+        return self._pinned
+
+
+def clear(array: Any, stream: Any) -> None:
+    """Set all bytes of an array to zero, after what is on the stream."""
+    array.data.memset_async(0, array.nbytes, stream)
 
 
 def release() -> None:

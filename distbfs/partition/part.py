@@ -20,6 +20,7 @@ dd     delegates           delegates (uint32)
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -109,6 +110,17 @@ class Part:
     def graph_bytes(self) -> int:
         """Bytes of the four subgraphs as Table I counts them."""
         return sum(s.nbytes for s in (self.nn, self.nd, self.dn, self.dd))
+
+    @cached_property
+    def numbers(self) -> Array:
+        """Local id -> number, uint32 [local count]: the inverse of ``vertices``."""
+        numbers = np.empty_like(self.vertices)
+        numbers[self.vertices] = np.arange(len(self.vertices), dtype=np.uint32)
+        return numbers
+
+    def number_of(self, local: int) -> int:
+        """Return the number of a local id."""
+        return int(self.numbers[local])
 
     def owned_delegates(self) -> tuple[Array, Array]:
         """Return (delegate numbers, local ids) of the delegates that this part owns."""

@@ -27,7 +27,7 @@ FLAGS = (
     *("-fno-strict-aliasing", "-Wl,-Bsymbolic"),
 )
 DYNAMIC = re.compile(r"extern __shared__ uint4 dynamic\[\];")
-KERNEL = re.compile(r"__global__ void(?: __launch_bounds__\([^)]*\))? (\w+)\(")
+KERNEL = re.compile(r"__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(")
 
 
 def compiler():
@@ -72,18 +72,93 @@ class Kernels:
             list(pool.map(lambda one: self.library(*one), wanted))
 
 
+class Device:
+    """The only device."""
+
+    id = 0
+
+    def __init__(self, capability="90"):
+        self.compute_capability = capability
+
+    def __int__(self):
+        return 0
+
+    def __eq__(self, other):
+        return int(self) == int(other)
+
+    def __hash__(self):
+        return 0
+
+    def synchronize(self):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+
 class DeviceArray(np.ndarray):
     """Looks like CuPy's where the package depends on it."""
 
+    device = Device()
+
     @property
     def data(self):
-        return SimpleNamespace(ptr=self.__array_interface__["data"][0])
+        def clear(value, size, stream):
+            self.view(np.uint8)[:size] = value
 
-    def get(self):
-        return np.array(self)
+        at = self.__array_interface__["data"][0]
+        return SimpleNamespace(ptr=at, memset_async=clear)
 
-    def set(self, values):
+    def get(self, stream=None, out=None, blocking=True):
+        if out is None:
+            return np.array(self)
+        out[...] = self
+        return out
+
+    def set(self, values, stream=None):
         self[...] = values
+
+
+class Stream:
+    """Everything runs at once, in the order of the calls."""
+
+    ptr = 0
+
+    def __init__(self, non_blocking=False):
+        pass
+
+    def record(self, event=None):
+        return event or Event()
+
+    def wait_event(self, event):
+        pass
+
+    def synchronize(self):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+
+class Event:
+    """Something that has happened."""
+
+    done = True
+
+    def __init__(self, disable_timing=False):
+        pass
+
+    def record(self, stream=None):
+        pass
+
+    def synchronize(self):
+        pass
 
 
 class EmulatedDevice:
@@ -116,6 +191,7 @@ class EmulatedDevice:
             "free_bytes": lambda: 1 << 40,
             "architecture": lambda: f"sm_{self.capability}",
             "Module": Module,
+            "release": lambda: None,
         }.items():
             monkeypatch.setattr(cuda, name, value)
 
@@ -150,10 +226,13 @@ class ArrayModule:
     def __init__(self, device):
         self._device = device
         self.cuda = SimpleNamespace(
-            Device=lambda: SimpleNamespace(
-                compute_capability=device.capability, synchronize=lambda: None
-            ),
+            Device=lambda *_: Device(device.capability),
             memory=SimpleNamespace(OutOfMemoryError=MemoryError),
+            get_current_stream=Stream,
+            get_elapsed_time=lambda begin, end: 1.0,
+            Stream=Stream,
+            Event=Event,
+            alloc_pinned_memory=bytearray,
         )
 
     def __getattr__(self, name):

@@ -1,0 +1,214 @@
+"""Parts built with the kernels run on the CPU, against those that the host builds."""
+
+import emulated_device
+import numpy as np
+import pytest
+from constructed_parts import LARGE, THRESHOLDS, check, check_construct, on_devices
+from emulated_device import EmulatedDevice
+from graphs import (
+    NAMED,
+    NO_VERTEX,
+    Tuples,
+    complete,
+    kronecker,
+    random_tuples,
+    uniform,
+)
+from worlds import on_ranks
+
+from distbfs.device import cuda
+from distbfs.errors import InputError, ResourceError, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.generate.uniform import Uniform
+from distbfs.graph import device_build
+from distbfs.options import BuildOptions
+from distbfs.partition import device_keys
+from distbfs.partition.device_construct import construct_on_devices
+from distbfs.timing import Stopwatch
+
+
+@pytest.fixture(autouse=True)
+def _plain_kernels(monkeypatch):
+    """These kernels include nothing that the emulator replaces."""
+    header = str(emulated_device.HERE / "cuda_on_cpu.hpp")
+    flags = (*emulated_device.FLAGS, "-include", header)
+    monkeypatch.setattr(emulated_device, "FLAGS", flags)
+
+
+def held(source):
+    u, v = source.tuples_at(np.arange(source.tuples))
+    return Tuples(source.n, u, v, size=1 << 20)
+
+
+GRAPHS = {
+    "kronecker-8": kronecker(8),
+    "kronecker-10": kronecker(10),
+    "uniform": held(Uniform(700, 3000)),
+    "hub": uniform(1000, 500, hub=900),
+    "random": random_tuples(301, 900, 5),
+}
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+@pytest.mark.parametrize("parts", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_parts(device, name, parts, threshold):
+    summary = check_construct(GRAPHS[name], parts, threshold)
+    assert summary.passes == 2 * parts
+
+
+@pytest.mark.parametrize("buffer_bytes", [1, 5000, 60_000])
+@pytest.mark.parametrize("parts", [1, 2, 3, 4])
+def test_ranges(device, monkeypatch, parts, buffer_bytes):
+    monkeypatch.setattr(device_keys, "SLACK", 100)
+    monkeypatch.setattr(device_build, "CHUNK", 1777)
+    for threshold in (0, 12, None, LARGE):
+        source = kronecker(8, 8)
+        summary = check_construct(source, parts, threshold, buffer_bytes=buffer_bytes)
+        if buffer_bytes < 32 * source.tuples // parts:
+            assert summary.passes >= 6 * parts
+        else:
+            assert 2 * parts <= summary.passes <= 6 * parts
+
+
+@pytest.mark.parametrize("parts", [2, 4])
+def test_a_part_with_more_than_its_share(device, monkeypatch, parts):
+    """The one pass that is tried overflows, and the rows are counted after all."""
+    monkeypatch.setattr(device_keys, "SLACK", 0)
+    u = np.arange(900) * parts % 997
+    source = Tuples(1000, u - u % parts, (u * 7) % 1000 // parts * parts, size=100)
+    for threshold in (0, 3, LARGE):
+        summary = check_construct(source, parts, threshold)
+        others = 1 if threshold == LARGE else 2  # where they have no rows at all
+        assert summary.passes == others * (parts - 1) + 6
+
+
+@pytest.mark.parametrize("parts", [1, 2, 5])
+@pytest.mark.parametrize("name", NAMED)
+def test_small_graphs(device, name, parts):
+    for threshold in (0, 2, None):
+        check_construct(NAMED[name], parts, threshold)
+
+
+def test_offsets_of_many_edges(device):
+    """64 bits from 2^32 edges on."""
+    kernels = device_keys.Kernels(Stopwatch())
+    for counted, rows in ((0, 3), (1, 1), (1023, 1024), (1024, 1024), (2050, 5000)):
+        lengths = np.random.default_rng(counted).integers(0, 1 << 28, counted)
+        wanted = np.cumsum(np.pad(lengths, (1, rows - counted)))
+        values = cuda.cupy().asarray(lengths.astype(np.uint32))
+        total = int(wanted[-1])
+        found = kernels.offsets(values, rows, total)
+        wide = total >= 1 << 32
+        assert found.dtype == (np.uint64 if wide else np.uint32)
+        assert wide == (counted > 1000)
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_no_vertices(device):
+    for parts in (1, 2):
+        check_construct(NO_VERTEX, parts, None)
+
+
+@pytest.mark.parametrize("n", [95, 96, 97, 191, 192, 193, 1024, 1025])
+def test_sizes_at_the_borders_of_blocks(device, n):
+    source = random_tuples(n, 3 * n, n)
+    for parts, threshold in ((1, 5), (2, 6), (1, LARGE), (3, 0)):
+        check_construct(source, parts, threshold)
+
+
+def test_rows_with_many_repeats(device):
+    u, v = complete(9).u, complete(9).v
+    source = Tuples(70, np.tile(u, 150), np.tile(v * 7, 150), size=1 << 20)
+    for parts in (1, 2, 3):
+        check_construct(source, parts, 8)
+
+
+@pytest.mark.parametrize(("parts", "ranks"), [(2, 2), (4, 2), (6, 3)])
+def test_ranks(device, monkeypatch, parts, ranks):
+    monkeypatch.setattr(EmulatedDevice, "check", lambda self, when: None)
+    source = GRAPHS["kronecker-8"]
+    for threshold in THRESHOLDS:
+
+        def work(world, threshold=threshold):
+            return on_devices(source, parts, world, threshold=threshold)
+
+        found = on_ranks(ranks, work)
+        for _, summary in found:
+            check(source, [made for made, _ in found], summary, threshold)
+
+
+def test_several_devices_of_a_rank(device, monkeypatch):
+    """Each is made current by what works for it."""
+    monkeypatch.setattr(EmulatedDevice, "check", lambda self, when: None)
+    seen = []
+
+    class Device(type(cuda.cupy().cuda.Device())):
+        def __init__(self, index=0):
+            super().__init__()
+            seen.append(index)
+
+    monkeypatch.setattr(cuda.cupy().cuda, "Device", Device)
+    clock = Stopwatch()
+    check_construct(GRAPHS["kronecker-8"], 4, 9, devices=[3, 1, 3, 2], clock=clock)
+    assert set(seen) >= {1, 2, 3}
+    assert {"generation", "keys", "sort", "rows"} <= set(clock.seconds)
+
+
+def test_devices_that_do_not_fit_the_parts(device):
+    with pytest.raises(UsageError, match="1 devices are named for 2 parts"):
+        on_devices(GRAPHS["hub"], 2, devices=[0])
+
+
+def test_what_cannot_be_built(device):
+    with pytest.raises(UsageError, match="permute_seed"):
+        construct_on_devices(
+            GRAPHS["hub"], SoloWorld(), 1, BuildOptions(permute_seed=1)
+        )
+    for n, parts in ((1 << 33, 4), (1 << 32, 7)):
+        with pytest.raises(UsageError, match=f"{n} vertices cannot be built"):
+            on_devices(Tuples(n, [], []), parts)
+
+
+class Changing(Tuples):
+    """Other tuples at each pass."""
+
+    def chunks(self, start, stop):
+        self.v = np.roll(self.v, 1)
+        yield self.u[start:stop], self.v[start:stop]
+
+
+@pytest.mark.parametrize("buffer_bytes", [1, 1 << 12])
+def test_tuples_that_change(device, monkeypatch, buffer_bytes):
+    monkeypatch.setattr(device_keys, "HOLD_SHARE", 1 << 40)
+    source = Changing(12, [0, 0, 1, 2, 5, 6, 7], [0, 1, 2, 5, 9, 9, 9])
+    with pytest.raises(InputError, match="changed while"):
+        on_devices(source, 2, threshold=2, buffer_bytes=buffer_bytes)
+
+
+@pytest.mark.parametrize(
+    "free", [1000, (1 << 30) // 4 + 20_000, (1 << 30) // 4 + 40_000]
+)
+def test_graphs_that_do_not_fit(device, monkeypatch, free):
+    monkeypatch.setattr(cuda, "free_bytes", lambda: free)
+    wanted = rf"needs \d+ bytes of device memory; {free} are free"
+    with pytest.raises(ResourceError, match=wanted):
+        on_devices(GRAPHS["kronecker-10"], 1)
+
+
+def test_memory_that_runs_out(device, monkeypatch):
+    def fail(*_):
+        raise MemoryError("Out of memory allocating 77 bytes")
+
+    monkeypatch.setattr(device_keys.KeyPasses, "_sort", fail)
+    with pytest.raises(ResourceError, match=r"building part 1: .* 77 bytes; \d+ bytes"):
+        on_ranks_of_two(GRAPHS["hub"])
+
+
+def on_ranks_of_two(source):
+    class Second(SoloWorld):
+        def __init__(self):
+            super().__init__()
+            self.rank, self.size = 1, 2
+
+    on_devices(source, 2, Second())
