@@ -72,6 +72,7 @@ class SearchOptions:
     frontier, balance, asynchronous: strategies of engine xbfs, method paper (Gaihre et
         al. 2019, Sections 4.1, 5.1, 5.2)
     internal_ids: leave results of engine xbfs in the numbers of the device's graph
+    share_device: let ranks of engine xbfs use the same device
     """
 
     engine: str = "openmp"
@@ -87,6 +88,7 @@ class SearchOptions:
     balance: str = "warp"
     asynchronous: bool = True
     internal_ids: bool = False
+    share_device: bool = False
     exchange: str = "auto"
     mask_reduce: str = "blocking"
     local_all2all: bool = False

@@ -236,6 +236,11 @@ search_options = with_options(
         help="Leave results of engine xbfs in the ids of the device's graph.",
     ),
     click.option(
+        "--share-device",
+        is_flag=True,
+        help="Let several ranks of engine xbfs use one device; slow, for trials.",
+    ),
+    click.option(
         "--exchange",
         type=click.Choice(["auto", *registry.EXCHANGES]),
         default="auto",

@@ -13,13 +13,18 @@ from typing import Any
 from distbfs import registry
 from distbfs.cli.common import Terminal
 from distbfs.engines.base import DeviceEngine, on_device
-from distbfs.errors import DeviceMissing, ResourceError, UsageError
+from distbfs.errors import DeviceMissing, LaunchError, ResourceError, UsageError
+from distbfs.exchange.agree import first_reason
+from distbfs.exchange.placing import take_device
 from distbfs.graph.device_build import build
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.construct import construct
+from distbfs.partition.device_construct import construct_on_devices
+from distbfs.partition.device_part import part_to_device
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
+from distbfs.search.device_parts import DevicePartsSession
 from distbfs.search.device_session import DeviceSession, with_tuples
 from distbfs.search.session import DEVICE_OPTIONS, AnySession, Session
 from distbfs.store.hdf5 import Store
@@ -33,12 +38,14 @@ FIRST = "xbfs"  # what auto takes where it can
 class Choice:
     """The engine of a command.
 
-    device: the engine where it searches on a device; why: what ``auto`` chose it for
+    device: the engine where it searches on devices; why: what ``auto`` chose it for
+    parts: whether it searches parts, one rank a device, rather than a whole graph
     """
 
     options: SearchOptions
     device: DeviceEngine | None = None
     why: str = ""
+    parts: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,26 +72,25 @@ def choose(
     if not on_device(kind):
         return Choice(options)
     name = options.engine
-    if world.size > 1:
-        raise UsageError(
-            f"engine {name} runs in one process on one device, not on {world.size} "
-            "ranks; use openmp"
-        )
-    if asked:
-        raise UsageError(f"{asked[0]} is for parts; leave it out with engine {name}")
+    if world.size > 1 or asked:
+        kind.check(options, whole=False)
+        engine: DeviceEngine = kind(options)
+        take_device(world, share=options.share_device)
+        return Choice(options, engine, parts=True)
     if n > MAX_VERTICES:
         raise UsageError(
             f"engine {name} searches up to 2^31 vertices, not {n}; use openmp"
         )
+    kind.check(options, whole=True)
     return Choice(options, kind(options))
 
 
 def _choose_auto(
     world: World, options: SearchOptions, n: int, asked: Sequence[str]
 ) -> Choice:
-    """Return a device's engine where there is one process and a device, else none."""
+    """Return the devices' engine where every rank has one, else none."""
     if world.size > 1:
-        return Choice(options, why=f"{world.size} ranks")
+        return _choose_parts(world, options)
     if asked:
         return Choice(options, why=f"{asked[0]} is for parts")
     if n > MAX_VERTICES:
@@ -93,11 +99,32 @@ def _choose_auto(
     usual, named = SearchOptions(), replace(options, engine=FIRST)
     wanted = any(getattr(options, x) != getattr(usual, x) for x in DEVICE_OPTIONS)
     try:
+        kind.check(named, whole=True)
         return Choice(named, kind(named), "there is a CUDA device")
     except (DeviceMissing, UsageError) as error:
         if wanted:
             raise
         return Choice(options, why=str(error).partition(";")[0])
+
+
+def _choose_parts(world: World, options: SearchOptions) -> Choice:
+    """Return the devices' engine for parts where every rank has a device of its own."""
+    kind = registry.lookup(registry.ENGINES, "engine", FIRST)
+    named, why = replace(options, engine=FIRST), ""
+    try:
+        kind.check(named, whole=False)
+        engine: DeviceEngine = kind(named)
+    except (DeviceMissing, UsageError) as error:
+        why = str(error).partition(";")[0]
+    why = first_reason(world, why)
+    if not why:
+        try:
+            take_device(world, share=options.share_device)
+        except LaunchError as error:
+            why = str(error).partition(";")[0]
+    if why:
+        return Choice(options, why=why)
+    return Choice(named, engine, "every rank has a device of its own", parts=True)
 
 
 def load_session(
@@ -113,11 +140,16 @@ def load_session(
         choice = choose(world, choice, manifest.n)
     mine = Placement(manifest.parts, world.size).parts_of(world.rank)
     try:
-        if choice.device is not None:
+        if choice.device is not None and not choice.parts:
             graph = graph_of_store(terminal, store, choice.device)
             return DeviceSession(world, choice.device, graph, choice.options)
-        parts = load_parts(terminal, store, mine)
         permutation = permutation_of(store)
+        if choice.device is not None:
+            lent = [part_to_device(store.load_part(index)) for index in mine]
+            return DevicePartsSession(
+                world, choice.device, lent, choice.options, permutation
+            )
+        parts = load_parts(terminal, store, mine)
         return Session(world, parts, choice.options, permutation, terminal.say)
     except MemoryError as error:
         need = sum(store.part_bytes(index) for index in mine)
@@ -167,6 +199,16 @@ def build_session(
     buffer_bytes: of device memory for keys while building, None: what is free
     """
     world = terminal.world
+    if choice.device is not None and choice.parts:
+        lent, summary = construct_on_devices(
+            source, world, parts, options, buffer_bytes=buffer_bytes
+        )
+        began = time.perf_counter()
+        of_parts = DevicePartsSession(world, choice.device, lent, choice.options)
+        construction = summary.construction_seconds + time.perf_counter() - began
+        return Built(
+            of_parts, summary.generation_seconds, construction, summary.threshold
+        )
     if choice.device is not None:
         graph = build(source, buffer_bytes=buffer_bytes)
         began = time.perf_counter()

@@ -18,6 +18,8 @@ import numpy as np
 from distbfs.generate.hashing import Permutation
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions
+from distbfs.partition.device_part import DevicePart
+from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 from distbfs.types import Array, DirectionName, Ids, Words
 
@@ -98,24 +100,30 @@ class Work:
         )
 
 
-class PartSearch(Protocol):
+class PartState(Protocol):
     """The state of a search on one part; every call is local.
 
-    A level is: ``previsit``; the four visits in any order; ``new_mask`` and ``bins``
-    read; ``take_mask`` and ``take_normals`` called; ``end_level``.
+    A level is: ``previsit``; ``launch``; the four visits in any order; ``new_mask`` and
+    ``bins`` read; ``take_mask`` and ``take_normals`` called; ``end_level``.
     """
 
-    part: Part
+    part: Part | DevicePart
 
-    def start(self, number: int | None, delegate: int | None) -> None:
+    def start(
+        self, number: int | None, delegate: int | None, *, counting: bool = False
+    ) -> None:
         """Forget the last search; set the root where this part knows it.
 
         number: the root's number if it is a normal vertex of this part;
-        delegate: the root's delegate number if it is one (the same on all parts).
+        delegate: the root's delegate number if it is one (the same on all parts);
+        counting: edge checks are wanted; else a visit may return 0.
         """
 
     def previsit(self) -> Work:
         """Form the queues of the next level and size its work in both directions."""
+
+    def launch(self, directions: dict[str, DirectionName]) -> None:
+        """Begin the visits of a level where they can run in the background."""
 
     def visit_nn(self) -> int:
         """Push the frontier's nn edges; returns edge checks, as all visits do."""
@@ -133,16 +141,32 @@ class PartSearch(Protocol):
         """Return the delegates that this part found, uint64 [ceil(d/64)]."""
 
     def bins(self) -> list[Array]:
-        """Return the numbers found by nn on each other part, uint32, by part."""
+        """Return what nn found on each other part, by part: numbers, uint32.
+
+        A ``DevicePartSearch`` gives numbers and parents together, uint64.
+        """
 
     def take_mask(self, mask: Words) -> None:
         """Accept the delegates found by all parts."""
 
     def take_normals(self, rank: int, numbers: Array) -> None:
-        """Accept vertices of this part that parts of a rank found, uint32."""
+        """Accept vertices of this part that parts of a rank found, as ``bins`` has."""
 
     def end_level(self) -> None:
         """Make what was found the frontier of the next level."""
+
+    def result(self) -> tuple[Array, Array | None]:
+        """Return (level int32 [local count], parent [local count] or None).
+
+        By local id; parents are vertex ids, int32 or int64; valid until the next
+        search.
+        """
+
+
+class PartSearch(PartState, Protocol):
+    """A part in host memory, whose parents are completed by questions and answers."""
+
+    part: Part
 
     def adopt_delegates(self) -> None:
         """Give delivered vertices a delegate parent where a neighbour can be one."""
@@ -172,12 +196,20 @@ class PartSearch(Protocol):
     def set_delegate_parents(self, delegates: Ids, parents: Ids) -> None:
         """Set the parents (vertex ids) of delegates that this part owns."""
 
-    def result(self) -> tuple[Array, Array | None]:
-        """Return (level int32 [local count], parent [local count] or None).
 
-        By local id; parents are vertex ids, int32 or int64; valid until the next
-        search.
+class DevicePartSearch(PartState, Protocol):
+    """A part on a device: arrays are CuPy's, and what is sent carries its parent."""
+
+    part: DevicePart
+
+    def delegate_parents(self) -> Any:
+        """Return the parents (vertex ids) of delegates that this part found, [d].
+
+        -1 for the others; int32 or int64.
         """
+
+    def take_delegate_parents(self, parents: Any) -> None:
+        """Accept the parents of all reached delegates, as above."""
 
 
 @dataclass
@@ -221,7 +253,7 @@ class Engine(Protocol):
     def whole(self, part: Part) -> WholeSearch:
         """Prepare the search of a graph that is one part without delegates."""
 
-    def attach(self, part: Part) -> PartSearch:
+    def attach(self, part: Part, placement: Placement) -> PartState:
         """Prepare the stepwise search of one part."""
 
     def describe(self) -> dict[str, Any]:
@@ -236,6 +268,13 @@ class DeviceEngine(Engine, Protocol):
 
     on_device: bool
 
+    @staticmethod
+    def check(options: SearchOptions, *, whole: bool) -> None:
+        """Raise UsageError for options that do not fit what is searched.
+
+        whole: a graph in one part without delegates, else parts
+        """
+
     def graph_of(
         self,
         part: Part,
@@ -247,6 +286,9 @@ class DeviceEngine(Engine, Protocol):
         source: what recreates the tuples; permutation: what took input ids to the ids
         of the part, to be undone: ids of the graph are the input's
         """
+
+    def on_part(self, part: DevicePart, placement: Placement) -> DevicePartSearch:
+        """Prepare the stepwise search of one part in device memory."""
 
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory.

@@ -15,6 +15,7 @@ import numpy as np
 from distbfs.engines.base import LevelRecord, WholeResult, Work
 from distbfs.graph.csr import CSR
 from distbfs.options import SearchOptions, check_choice
+from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part, bits_of, mask_of
 from distbfs.types import Array, DirectionName, Ids, Words
 
@@ -58,7 +59,11 @@ class ReferenceEngine:
         """Prepare the search of a graph that is one part without delegates."""
         return ReferenceWhole(part, self._direction, self._parents)
 
-    def attach(self, part: Part) -> ReferencePart:
+    def attach(
+        self,
+        part: Part,
+        placement: Placement,  # noqa: ARG002
+    ) -> ReferencePart:
         """Prepare the stepwise search of one part."""
         return ReferencePart(part, self._parents)
 
@@ -134,7 +139,13 @@ class ReferencePart:
         self._shape = (n, d)
         self.start(None, None)
 
-    def start(self, number: int | None, delegate: int | None) -> None:
+    def start(
+        self,
+        number: int | None,
+        delegate: int | None,
+        *,
+        counting: bool = False,  # noqa: ARG002
+    ) -> None:
         """Forget the last search; set the root where this part knows it."""
         n, d = self._shape
         self._depth = 0
@@ -190,6 +201,9 @@ class ReferencePart:
         fresh = ~self._delegates_visited[delegates] & ~self._new_delegates[delegates]
         self._new_delegates[delegates[fresh]] = True
         self._delegate_parent[delegates[fresh]] = parents[fresh]
+
+    def launch(self, directions: dict[str, DirectionName]) -> None:
+        """Do nothing: visits run when they are called."""
 
     def visit_nn(self) -> int:
         """Push the frontier's nn edges."""

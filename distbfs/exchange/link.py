@@ -144,8 +144,8 @@ class Link:
         ]
         # those of another container cannot be seen
         self._others = [process for process in others if process.runs()]
-        chosen = list(self._nccl.get_unique_id()) if world.rank == 0 else None
-        uid = tuple(world.broadcast(chosen))
+        chosen = self._nccl.get_unique_id()  # bytes, or a tuple of CuPy before 14
+        uid = type(chosen)(world.broadcast(list(chosen)))
         try:
             self._comm = self._nccl.NcclCommunicator(world.size, uid, world.rank)
         except RuntimeError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -16,15 +16,16 @@ import h5py
 import numpy as np
 
 from distbfs import __version__
-from distbfs.generate.cuda import device_tuples
+from distbfs.generate.cuda import DeviceTuples, device_tuples
 from distbfs.graph500.device_validate import validate_on_device
 from distbfs.graph500.report import SKIPPED, SearchFigures
 from distbfs.graph500.validate import Validation, validate
+from distbfs.search.device_parts import DevicePartsSession
 from distbfs.search.device_session import DeviceSession
 from distbfs.search.session import AnySession, Outcome
 from distbfs.types import Ids, TupleSource
 
-Check: TypeAlias = Callable[[Outcome], Validation]
+Check: TypeAlias = Callable[[Sequence[Outcome]], list[Validation]]
 
 RESULT_BYTES = 1 << 30  # of one rank, kept until they are validated
 
@@ -87,8 +88,9 @@ def run_searches(
             found = session.search(waiting.pop(0))
             kept.append(session.keep(found) if batch > 1 else found)
             stopped = stop()
-        for outcome in kept:
-            judged = judge(session, outcome, validation, exact=exact)
+        for outcome, judged in zip(
+            kept, judge(session, kept, validation, exact=exact), strict=True
+        ):
             figures.append(judged)
             report(outcome, judged)
     return figures
@@ -101,42 +103,80 @@ def result_bytes(outcome: Outcome) -> int:
 
 
 def validation_of(session: AnySession, source: TupleSource) -> Check:
-    """Return what validates a search where its results are (collective calls)."""
+    """Return what validates searches where their results are (collective calls)."""
     if isinstance(session, DeviceSession):
         tuples = device_tuples(source)
 
-        def on_device(outcome: Outcome) -> Validation:
-            return validate_on_device(tuples, outcome.root, *session.in_ids(outcome))
+        def on_device(outcomes: Sequence[Outcome]) -> list[Validation]:
+            return [
+                validate_on_device(tuples, outcome.root, *session.in_ids(outcome))
+                for outcome in outcomes
+            ]
 
         return on_device
+    if isinstance(session, DevicePartsSession) and session.permutation is None:
+        return on_devices(session, device_tuples(source))
 
-    def on_host(outcome: Outcome) -> Validation:
-        level, parent = session.block(outcome)
-        return validate(session.world, source, outcome.root, level, parent)
+    def on_host(outcomes: Sequence[Outcome]) -> list[Validation]:
+        return [
+            validate(session.world, source, outcome.root, *session.block(outcome))
+            for outcome in outcomes
+        ]
 
     return on_host
 
 
+def on_devices(session: DevicePartsSession, tuples: DeviceTuples) -> Check:
+    """Return what validates as many searches at a time as there are ranks.
+
+    Each rank has one of them whole on its device.
+    """
+    world = session.world
+
+    def check(outcomes: Sequence[Outcome]) -> list[Validation]:
+        found: list[Validation] = []
+        for first in range(0, len(outcomes), world.size):
+            group = outcomes[first : first + world.size]
+            mine = session.gathered(group)
+            told: dict[str, Any] = {}
+            if mine is not None:
+                root = group[world.rank].root
+                told = vars(validate_on_device(tuples, root, *mine))
+            del mine
+            every = [world.broadcast(told, rank) for rank in range(len(group))]
+            found += [Validation(**one) for one in every]
+        return found
+
+    return check
+
+
 def judge(
-    session: AnySession, outcome: Outcome, validation: Check | None, *, exact: bool
-) -> SearchFigures:
-    """Count the edges of one search and validate it (collective)."""
-    nedge = session.traversed(outcome)
-    seconds, errors = SKIPPED, list[str]()
+    session: AnySession,
+    outcomes: Sequence[Outcome],
+    validation: Check | None,
+    *,
+    exact: bool,
+) -> Iterator[SearchFigures]:
+    """Count the edges of searches and validate them (collective)."""
+    results: Sequence[Validation | None] = [None] * len(outcomes)
     if validation is not None:
-        result = validation(outcome)
-        seconds, errors = result.seconds, list(result.errors)
-        if exact and result.valid and result.nedge != nedge:
-            errors.append(f"{nedge} tuples by degrees, {result.nedge} by tuples")
-    return SearchFigures(
-        outcome.root,
-        outcome.seconds,
-        nedge,
-        seconds,
-        valid=not errors,
-        error="; ".join(errors),
-        wall_seconds=outcome.wall,
-    )
+        results = validation(outcomes)
+    for outcome, result in zip(outcomes, results, strict=True):
+        nedge = session.traversed(outcome)
+        seconds, errors = SKIPPED, list[str]()
+        if result is not None:
+            seconds, errors = result.seconds, list(result.errors)
+            if exact and result.valid and result.nedge != nedge:
+                errors.append(f"{nedge} tuples by degrees, {result.nedge} by tuples")
+        yield SearchFigures(
+            outcome.root,
+            outcome.seconds,
+            nedge,
+            seconds,
+            valid=not errors,
+            error="; ".join(errors),
+            wall_seconds=outcome.wall,
+        )
 
 
 def versions() -> dict[str, str]:

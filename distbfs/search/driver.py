@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.engines.base import PartSearch, Work
+from distbfs.engines.base import PartState, Work
 from distbfs.exchange.base import Exchange
 from distbfs.options import SearchOptions
-from distbfs.partition.layout import Layout, Placement
+from distbfs.partition.layout import Layout
 from distbfs.search.direction import DirectionPolicy
-from distbfs.search.parents import ParentCost, ParentFinder
+from distbfs.search.parents import Finder, ParentCost
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, Ids, World
 
@@ -55,22 +55,16 @@ class PartsResult:
     parent_cost: ParentCost = field(default_factory=ParentCost)
 
 
-def inverse(vertices: Array) -> Array:
-    """Return local id -> number, uint32, from number -> local id."""
-    numbers = np.empty_like(vertices)
-    numbers[vertices] = np.arange(len(vertices), dtype=vertices.dtype)
-    return numbers
-
-
 class Driver:
     """Runs searches over the parts of this rank together with the other ranks."""
 
     def __init__(
         self,
         world: World,
-        searches: Sequence[PartSearch],
+        searches: Sequence[PartState],
         exchange: Exchange,
         options: SearchOptions,
+        parents: Finder,
     ) -> None:
         self._world = world
         self._searches = searches
@@ -78,19 +72,17 @@ class Driver:
         self._options = options
         part = searches[0].part
         self._layout: Layout = part.layout
-        self._placement = Placement(self._layout.parts, world.size)
         self._policy = DirectionPolicy(options)
-        self._parents = ParentFinder(world, self._placement, searches)
+        self._parents = parents
         self._delegates = part.delegates
         self._delegate_order = np.argsort(part.delegates)
-        self._numbers = [inverse(s.part.vertices) for s in searches]
 
     def search(self, root: int, *, records: bool = False) -> PartsResult:
         """Search from a vertex id (collective)."""
         clock = Stopwatch()
         log: list[LevelReport] = []
         with clock("start"):
-            self._start(root)
+            self._start(root, counting=records)
         levels = 0
         while True:
             before = dict(clock.seconds)
@@ -103,7 +95,7 @@ class Driver:
                 break
             levels += 1
             directions = self._policy.choose(work)
-            checks = self._level(directions, clock)
+            checks = self._level(work, directions, clock)
             if records:
                 total = self._world.allreduce(checks)
                 log.append(
@@ -138,14 +130,15 @@ class Driver:
         traffic = self._exchange.traffic
         return {"masks": traffic.mask_bytes, "normals": traffic.normal_bytes}
 
-    def _start(self, root: int) -> None:
+    def _start(self, root: int, *, counting: bool) -> None:
         """Tell every part where the search begins; all ranks find it alike."""
         self._policy.start()
         delegate = self._delegate_of(root)
         part, local = self._layout.part_of(root), self._layout.local_of(root)
-        for search, numbers in zip(self._searches, self._numbers, strict=True):
+        for search in self._searches:
             here = delegate is None and search.part.index == part
-            search.start(int(numbers[local]) if here else None, delegate)
+            number = search.part.number_of(local) if here else None
+            search.start(number, delegate, counting=counting)
 
     def _delegate_of(self, vertex: int) -> int | None:
         """Return the delegate number of a vertex, None for a normal one."""
@@ -155,8 +148,10 @@ class Driver:
             return int(order[place])
         return None
 
-    def _level(self, directions: dict[str, Any], clock: Stopwatch) -> Ids:
+    def _level(self, work: Work, directions: dict[str, Any], clock: Stopwatch) -> Ids:
         """Run one level; returns edge checks of nn, nd, dd and dn on this rank.
+
+        work: of all ranks, so that all know alike when there is nothing to exchange.
 
         Vertices leave as soon as nn is done, masks as soon as dd and nd are; dn, which
         stays on its part, runs while both are under way.  dd goes before nd, so that a
@@ -164,25 +159,34 @@ class Driver:
         """
         checks = np.zeros(4, dtype=np.int64)
         exchange, searches = self._exchange, self._searches
+        finds_delegates = bool(work.dd[0] or work.nd[0])
+        for search in searches:
+            search.launch(directions)
         with clock("visit_nn"):
             checks[0] = sum(s.visit_nn() for s in searches)
-        with clock("send_normals"):
-            exchange.start_normals([s.bins() for s in searches])
+        if work.nn:
+            with clock("send_normals"):
+                exchange.start_normals([s.bins() for s in searches])
         with clock("visit_dd_nd"):
             checks[2] = sum(s.visit_dd(directions["dd"]) for s in searches)
             checks[1] = sum(s.visit_nd(directions["nd"]) for s in searches)
-        with clock("start_masks"):
-            exchange.start_masks([s.new_mask() for s in searches])
+        if finds_delegates:
+            with clock("start_masks"):
+                exchange.start_masks([s.new_mask() for s in searches])
         with clock("visit_dn"):
             checks[3] = sum(s.visit_dn(directions["dn"]) for s in searches)
-        with clock("finish_masks"):
-            mask = exchange.finish_masks()
-        with clock("finish_normals"):
-            arrived = exchange.finish_normals()
+        mask = None
+        if finds_delegates:
+            with clock("finish_masks"):
+                mask = exchange.finish_masks()
+        arrived: list[list[tuple[int, Array]]] = [[] for _ in searches]
+        if work.nn:
+            with clock("finish_normals"):
+                arrived = exchange.finish_normals()
         with clock("end_level"):
             for search, messages in zip(searches, arrived, strict=True):
                 for rank, numbers in messages:
                     search.take_normals(rank, numbers)
-                search.take_mask(mask)
+                search.take_mask(search.new_mask() if mask is None else mask)
                 search.end_level()
         return checks

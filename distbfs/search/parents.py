@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from distbfs.engines.base import PartSearch
+from distbfs.engines.base import DevicePartSearch, PartSearch
+from distbfs.exchange.base import Exchange
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
 from distbfs.types import Array, Ids, World
@@ -37,6 +39,35 @@ def by_rank(values: Array, ranks: Array, size: int) -> tuple[list[Array], Array]
     order = np.argsort(ranks, kind="stable")
     bounds = np.searchsorted(ranks[order], np.arange(1, size))
     return np.split(values[order], bounds), order
+
+
+class Finder(Protocol):
+    """Completes the parents of a search on the parts of one rank."""
+
+    def complete(self) -> ParentCost:
+        """Give every reached vertex of this rank its parent (collective)."""
+
+
+class CarriedParents:
+    """Parts that send parents with vertices: those of delegates alone are apart.
+
+    Every part that found a delegate has a parent of it; the largest id serves.
+    """
+
+    def __init__(
+        self, exchange: Exchange, searches: Sequence[DevicePartSearch]
+    ) -> None:
+        self._exchange, self._searches = exchange, searches
+
+    def complete(self) -> ParentCost:
+        """Give every reached delegate its parent (collective)."""
+        if not self._searches[0].part.delegate_count:
+            return ParentCost()
+        found = [search.delegate_parents() for search in self._searches]
+        parents = self._exchange.max_delegates(found)
+        for search in self._searches:
+            search.take_delegate_parents(parents)
+        return ParentCost(bytes_sent=int(parents.nbytes))
 
 
 class ParentFinder:

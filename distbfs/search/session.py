@@ -8,20 +8,27 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from distbfs import registry
 from distbfs.engines.base import Engine, LevelRecord, WholeSearch, on_device
 from distbfs.errors import CompilerMissing, UsageError
 from distbfs.exchange.base import Exchange
+from distbfs.exchange.choose import choose_exchange
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
+from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import Part
 from distbfs.search.driver import Driver
-from distbfs.search.parents import ParentCost
+from distbfs.search.parents import ParentCost, ParentFinder
 from distbfs.types import Array, Ids, World, slice_bounds
 
-DEVICE_OPTIONS = ("frontier", "balance", "asynchronous", "internal_ids")
+DEVICE_EXCHANGES = ("nccl", "cuda_aware")
+DEVICE_OPTIONS = (
+    *("frontier", "balance", "asynchronous", "internal_ids"),
+    "share_device",
+)
 
 
 @dataclass
@@ -168,14 +175,18 @@ def make_engine(
 
 
 def make_exchange(
-    world: World, placement: Placement, delegates: int, options: SearchOptions
+    world: World,
+    placement: Placement,
+    delegates: int,
+    options: SearchOptions,
+    *,
+    item: npt.DTypeLike = np.uint32,
+    on_device: bool = False,
 ) -> Exchange:
-    """Return the exchange that is asked for; ``auto``: solo on one rank, else host."""
-    name = options.exchange
-    if name == "auto":
-        name = "solo" if world.size == 1 else "host"
+    """Return the exchange that is asked for (collective); see ``exchange.base``."""
+    name, _ = choose_exchange(world, options.exchange, on_device)
     made: Exchange = registry.lookup(registry.EXCHANGES, "exchange", name)(
-        world, placement, delegates, options
+        world, placement, delegates, options, item=item, on_device=on_device
     )
     return made
 
@@ -199,6 +210,11 @@ class Session:
         self.options = options
         self.permutation = permutation
         self.layout = parts[0].layout
+        if options.exchange in DEVICE_EXCHANGES:
+            raise UsageError(
+                f"exchange '{options.exchange}' is for parts on devices, with engine "
+                "xbfs; allowed: auto, solo, host"
+            )
         self.engine = make_engine(world, options, say)
         self.exchange: Exchange | None = None
         self._whole: WholeSearch | None = None
@@ -206,13 +222,14 @@ class Session:
         if alone and not options.stepwise:
             self._whole = self.engine.whole(parts[0])
         else:
-            searches = [self.engine.attach(part) for part in parts]
             placement = Placement(self.layout.parts, world.size)
+            searches: list[Any] = [self.engine.attach(p, placement) for p in parts]
             self.exchange = make_exchange(
                 world, placement, parts[0].delegate_count, options
             )
-            self._driver = Driver(world, searches, self.exchange, options)
-        self._block = BlockMap(world, self.parts, permutation)
+            parents = ParentFinder(world, placement, searches)
+            self._driver = Driver(world, searches, self.exchange, options, parents)
+        self._block = BlockMap(world, self.layout, self.parts, permutation)
 
     @property
     def mode(self) -> str:
@@ -349,10 +366,13 @@ class BlockMap:
     """
 
     def __init__(
-        self, world: World, parts: Sequence[Part], permutation: Permutation | None
+        self,
+        world: World,
+        layout: Layout,
+        parts: Sequence[Part] | Sequence[DevicePart],
+        permutation: Permutation | None,
     ) -> None:
         self._world = world
-        layout = parts[0].layout
         n = layout.n
         ids = np.concatenate(
             [

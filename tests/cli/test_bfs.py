@@ -566,7 +566,8 @@ def test_options_of_another_kind(stores):
         (("--method", "warp"), "allowed: fast, push, hybrid"),
         (("--engine", "reference", "--method", "fast"), "allowed: numpy"),
         (("--engine", "cuda"), "'auto', 'reference', 'openmp'"),
-        (("--exchange", "nccl"), "'auto', 'solo', 'host'"),
+        (("--exchange", "gossip"), "'auto', 'solo', 'host'"),
+        (("--exchange", "nccl"), "exchange 'nccl' is for parts on devices"),
     ]:
         assert text in here(*words, *more).refusal
 

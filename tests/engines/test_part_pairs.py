@@ -21,6 +21,7 @@ from variants import make_engine, on_a_device
 from distbfs.engines.base import Work
 from distbfs.errors import UsageError
 from distbfs.graph.csr import CSR
+from distbfs.partition.layout import Placement
 from distbfs.partition.part import mask_words
 from distbfs.registry import ENGINES
 from distbfs.types import SUBGRAPHS
@@ -37,8 +38,8 @@ class Pair:
 
     def __init__(self, part, wanted, found):
         self.part = part
-        self.wanted = wanted.attach(part)
-        self.found = found.attach(part)
+        self.wanted = wanted.attach(part, Placement(part.layout.parts, 1))
+        self.found = found.attach(part, Placement(part.layout.parts, 1))
         self.active = np.arange(part.active)
 
     def both(self, name, *arguments):
@@ -261,7 +262,8 @@ def test_offsets_of_64_bits(other, wide, parts):
 @pytest.mark.parametrize("name", PART_ENGINES)
 def test_levels_only(name):
     part = build(NAMED["kronecker"], 2, threshold=8)[0][0]
-    search = make_engine(name, parents=False).attach(part)
+    placement = Placement(part.layout.parts, 1)
+    search = make_engine(name, parents=False).attach(part, placement)
     search.start(0, None)
     level, parent = search.result()
     assert parent is None
@@ -273,7 +275,7 @@ def test_engines_of_whole_graphs_refuse_parts(name):
     engine = make_engine(name)
     for part in build(NAMED["kronecker"], 2, threshold=8)[0]:
         with pytest.raises(UsageError, match=f"engine {name} searches whole graphs"):
-            engine.attach(part)
+            engine.attach(part, Placement(part.layout.parts, 1))
         with pytest.raises(UsageError, match="one part without delegates"):
             engine.whole(part)
 

@@ -267,7 +267,7 @@ def test_auto_without_a_compiler_says_so(monkeypatch):
     [
         ({"engine": "gpu"}, "unknown engine 'gpu'; allowed: openmp, reference"),
         ({"method": "none"}, "method is 'none'; allowed: fast"),
-        ({"exchange": "none"}, "unknown exchange 'none'; allowed: host, solo"),
+        ({"exchange": "none"}, "unknown exchange 'none'; allowed: cuda_aware, host"),
         ({"direction": "up"}, "direction is 'up'; allowed: auto, push, pull"),
         ({"threads": -1}, "threads is -1; allowed: 0 to 4096"),
         ({"mask_reduce": "no"}, "mask_reduce is 'no'; allowed: blocking"),

@@ -12,38 +12,42 @@ from distbfs.engines.base import (
     DeviceResult,
     DeviceSearch,
     LevelRecord,
-    PartSearch,
     WholeResult,
 )
 from distbfs.engines.cuda.fast import FastSearch
 from distbfs.engines.cuda.memory import LISTS, search_bytes
 from distbfs.engines.cuda.paper import ALLOWED, BALANCES, FRONTIERS, PaperSearch
+from distbfs.engines.cuda.part import CudaPart
 from distbfs.engines.cuda.results import host_levels, host_parents
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.graph.device_build import from_rows
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.options import SearchOptions, check_choice
+from distbfs.partition.device_part import DevicePart, part_to_device
+from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 
 METHODS = ("fast", "paper")
 PAPER_ONLY = ("frontier", "balance", "asynchronous")
-PARTS_ONLY = ("exchange", "mask_reduce", "local_all2all", "uniquify", "dd", "dn", "nd")
+PARTS_ONLY = (
+    *("exchange", "mask_reduce", "share_device"),
+    *("local_all2all", "uniquify", "dd", "dn", "nd"),
+)
+
+
+def changed(options: SearchOptions, names: tuple[str, ...]) -> str:
+    """Return the first of some options that was changed, else an empty text."""
+    usual = SearchOptions()
+    found = (x for x in names if getattr(options, x) != getattr(usual, x))
+    return next(found, "")
 
 
 def check_options(options: SearchOptions, method: str) -> None:
     """Raise UsageError for options that contradict each other or the engine."""
-    usual = SearchOptions()
-
-    def given(names: tuple[str, ...]) -> str:
-        changed = (x for x in names if getattr(options, x) != getattr(usual, x))
-        return next(changed, "")
-
     check_choice("method", method, METHODS)
-    if name := given(PARTS_ONLY):
-        raise UsageError(f"{name} is for searches of parts; engine xbfs has none")
     if method != "paper":
-        if name := given(PAPER_ONLY):
+        if name := changed(options, PAPER_ONLY):
             raise UsageError(f"{name} is chosen with method 'paper' only")
         return
     check_choice("frontier", options.frontier, FRONTIERS)
@@ -68,6 +72,23 @@ class XbfsEngine:
         check_options(options, self.method)
         cuda.cupy()
         self.options = options
+
+    @staticmethod
+    def check(options: SearchOptions, *, whole: bool) -> None:
+        """Raise UsageError for options that do not fit what is searched.
+
+        whole: a graph in one part without delegates, else parts
+        """
+        check_options(options, options.method or METHODS[0])
+        if whole and (name := changed(options, PARTS_ONLY)):
+            raise UsageError(f"{name} is for searches of parts; there is one part")
+        if not whole and (name := changed(options, ("internal_ids", *PAPER_ONLY))):
+            raise UsageError(f"{name} is for a graph in one part alone")
+        if not whole and options.method:
+            raise UsageError(
+                f"method '{options.method}' searches a graph in one part alone; "
+                "leave --method out for several parts or delegates"
+            )
 
     def graph_of(
         self,
@@ -99,6 +120,7 @@ class XbfsEngine:
 
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory."""
+        self.check(self.options, whole=True)
         if graph.n > MAX_VERTICES:
             raise UsageError(
                 f"engine xbfs searches up to 2^31 vertices, not {graph.n}; use another "
@@ -132,12 +154,17 @@ class XbfsEngine:
             raise UsageError("internal_ids is for searches of a graph on the device")
         return XbfsWhole(self.on_graph(self.graph_of(part)))
 
-    def attach(self, part: Part) -> PartSearch:
-        """Refuse: parts of a graph are searched by other engines."""
-        raise UsageError(
-            f"engine xbfs searches whole graphs, not part {part.index} of "
-            f"{part.layout.parts}; use engine openmp for several parts or delegates"
-        )
+    def attach(self, part: Part, placement: Placement) -> CudaPart:
+        """Copy a part to the device and prepare its stepwise search."""
+        return self.on_part(part_to_device(part), placement)
+
+    def on_part(self, part: DevicePart, placement: Placement) -> CudaPart:
+        """Prepare the stepwise search of one part in device memory.
+
+        Raises UsageError for options that parts do not have.
+        """
+        self.check(self.options, whole=False)
+        return CudaPart(part, placement, parents=self.options.parents)
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""

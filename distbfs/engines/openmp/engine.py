@@ -9,6 +9,7 @@ from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.engines.openmp.whole import SOURCES, OpenMPWhole, prepare
 from distbfs.errors import UsageError
 from distbfs.options import SearchOptions, check_choice
+from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 
 DEFAULT_METHOD = "fast"
@@ -38,7 +39,11 @@ class OpenMPEngine:
             self._options.parents,
         )
 
-    def attach(self, part: Part) -> OpenMPPart:
+    def attach(
+        self,
+        part: Part,
+        placement: Placement,  # noqa: ARG002
+    ) -> OpenMPPart:
         """Prepare the stepwise search of one part.
 
         Raises UsageError for a method: parts have one way to be searched.

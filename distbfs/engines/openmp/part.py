@@ -121,7 +121,13 @@ class OpenMPPart:
         self._sorted = np.empty(0, dtype=np.uint32)
         self._isolated: int | None = None
 
-    def start(self, number: int | None, delegate: int | None) -> None:
+    def start(
+        self,
+        number: int | None,
+        delegate: int | None,
+        *,
+        counting: bool = False,  # noqa: ARG002
+    ) -> None:
         """Forget the last search; set the root where this part knows it."""
         if self._isolated is not None:
             self._write(self._isolated, -1, -1)
@@ -143,6 +149,9 @@ class OpenMPPart:
             out[0] += 1  # the root is in no row that the kernels look at
         self._work = Work.from_array(out)
         return self._work
+
+    def launch(self, directions: dict[str, DirectionName]) -> None:
+        """Do nothing: visits run when they are called."""
 
     def visit_nn(self) -> int:
         """Push the frontier's nn edges."""

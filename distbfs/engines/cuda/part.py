@@ -1,0 +1,405 @@
+"""One part of a degree-separated graph on a CUDA device: arrays and calls of part.cu.
+
+Source: Pan, Pearce, Owens 2018, Section IV (Fig. 3): visits of nn and dn on one stream,
+of dd and nd on another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.base import Work
+from distbfs.errors import UsageError
+from distbfs.partition.device_part import DevicePart, DeviceRows
+from distbfs.partition.layout import Placement
+from distbfs.partition.part import PART_SHIFT, mask_words
+from distbfs.types import DirectionName, Ids
+
+SOURCE = Path(__file__).parent / "kernels" / "part.cu"
+THREADS = 256
+BLOCKS = {"push": 8, "pull": 5, "other": 8}  # of a kernel on each multiprocessor
+NONE = 0xFFFFFFFF
+SUBGRAPHS = ("nn", "nd", "dn", "dd")  # as the kernels number them
+VISITS = ("push_nn", "push_nd", "push_dn", "push_dd", "pull_nd", "pull_dn", "pull_dd")
+ENTRIES_BITS = 29  # COUNT_BITS in part.cuh
+MAX_ROWS, MAX_EDGES = 1 << ENTRIES_BITS, 1 << (64 - ENTRIES_BITS)
+COUNT_SLICE = 1 << 26  # columns that are looked at in one piece
+POINTERS = (
+    [f"{name}_{what}" for name in SUBGRAPHS for what in ("offsets", "columns")],
+    ["nn_mask", "nd_mask", "dn_mask", "dd_mask", "vertices", "delegate_ids"],
+    ["visited", "fresh", "frontier", "dvisited", "dfresh", "dfrontier", "mask", "sent"],
+    ["level", "dlevel", "parent", "dparent"],
+    ["queue_nn", "queue_nd", "queue_dn", "queue_dd", "size"],
+    ["outbox", "box", "box_size", "work", "checks", "items", "owned", "places"],
+)
+LONGS = ("sent_words", "item_count")
+WORDS = (
+    ["words", "dwords", "active", "local", "d", "owned_count", "index", "parts"],
+    ["ranks", "devices", "came_from"],
+)
+
+
+class Params(ctypes.Structure):
+    """``Params`` in part.cuh."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for group in POINTERS for name in group),
+        *((name, ctypes.c_uint64) for name in LONGS),
+        *((name, ctypes.c_uint32) for group in WORDS for name in group),
+        ("depth", ctypes.c_int32),
+        ("number", ctypes.c_uint32),
+        ("delegate", ctypes.c_uint32),
+    )
+
+
+class Control:
+    """The counters of a part, in one array, and a copy of them on the host.
+
+    uint64: sizes of queues [4], work [15], edge checks [4], sizes of boxes [parts]
+    """
+
+    def __init__(self, parts: int) -> None:
+        self.array = cuda.cupy().zeros(4 + Work.SIZE + 4 + parts, dtype=np.uint64)
+        self._copy = cuda.HostCopy(self.array)
+        at = self.array.data.ptr
+        self.pointers = {
+            name: at + 8 * start
+            for name, start in (("size", 0), ("work", 4), ("checks", 19))
+        }
+        self.pointers["box_size"] = at + 8 * 23
+
+    def fetch(self, stream: Any) -> None:
+        """Begin to copy the counters to the host."""
+        self._copy.begin(stream)
+
+    def values(self) -> tuple[Ids, Ids, Ids]:
+        """Wait for the copy; return (work [15], checks [4], sizes of boxes [parts])."""
+        found = self._copy.wait().astype(np.int64)
+        return found[4:19], found[19:23], found[23:]
+
+
+class CudaPart:
+    """Searches one part level by level (a ``PartSearch`` whose arrays are CuPy's).
+
+    What it finds for other parts is uint64: the number there, and where its parent is
+    (``item_of`` in part.cuh).
+    """
+
+    carries_parents = True
+
+    def __init__(
+        self, part: DevicePart, placement: Placement, *, parents: bool
+    ) -> None:
+        cp = cuda.cupy()
+        self.part, self._parents = part, parents
+        n, d = part.local_count, part.delegate_count
+        _check_size(part, placement)
+        words, dwords = -(-part.active // 64) * 2, mask_words(d) * 2
+        graphs = {name: getattr(part, name) for name in SUBGRAPHS}
+        if any(g.offsets.dtype.itemsize == 8 for g in graphs.values()):
+            graphs = {name: _widened(g) for name, g in graphs.items()}
+        self._offset = "u64" if graphs["nn"].offsets.dtype.itemsize == 8 else "u32"
+        self._vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
+        self._nn = "u64" if part.nn.columns.dtype.itemsize == 8 else "u32"
+        owned = np.flatnonzero(part.layout.part_of(part.delegates) == part.index)
+        parts = part.layout.parts
+        sent_words = -(-part.layout.local_count(0) // 32)
+        with cuda.memory_of(f"a search of part {part.index}"):
+            boxes = self._boxes(graphs["nn"])
+            self._control = Control(parts)
+            self.level = cp.full(n, -1, dtype=np.int32)
+            self.parent = cp.full(n, -1, dtype=self._vertex) if parents else None
+            held: dict[str, Any] = {
+                "vertices": part.vertices,
+                "delegate_ids": cp.asarray(part.delegates.astype(self._vertex)),
+                "level": self.level,
+                "dlevel": cp.empty(d, dtype=np.int32),
+                "dparent": cp.empty(d, dtype=self._vertex),
+                "sent": cp.zeros(sent_words * parts if parts > 1 else 1, np.uint32),
+                "queue_dd": cp.empty(4 * d, dtype=np.uint32),
+                "outbox": cp.empty(max(int(boxes[-1]), 1), dtype=np.uint64),
+                "box": cp.asarray(boxes[:-1].astype(np.uint64)),
+                "owned": cp.asarray(owned.astype(np.uint32)),
+                "places": cp.asarray(
+                    part.layout.local_of(part.delegates[owned]).astype(np.uint32)
+                ),
+            }
+            if self.parent is not None:
+                held["parent"] = self.parent
+            for name in ("visited", "fresh", "frontier"):
+                held[name] = cp.zeros(words, dtype=np.uint32)
+                held[f"d{name}"] = cp.zeros(dwords, dtype=np.uint32)
+            for name, size in (("nn", part.active), ("nd", part.active), ("dn", d)):
+                held[f"queue_{name}"] = cp.empty(size, dtype=np.uint32)
+            for name, graph in graphs.items():
+                held[f"{name}_offsets"] = graph.offsets
+                held[f"{name}_columns"] = graph.columns
+            self._held = held
+            self._boxes_at = boxes
+            self._own_mask = held["dfresh"].view(np.uint64)
+            self._mask = self._own_mask
+            self.params = Params(
+                **{name: array.data.ptr for name, array in held.items()},
+                **self._control.pointers,
+                words=words,
+                dwords=dwords,
+                active=part.active,
+                local=n,
+                d=d,
+                owned_count=len(owned),
+                index=part.index,
+                parts=parts,
+                sent_words=sent_words,
+                ranks=placement.ranks,
+                devices=placement.per_rank,
+            )
+            self._modules: dict[bool, dict[str, cuda.Launch]] = {}
+            self._row_masks(graphs, words, dwords)
+        self._normal = cp.cuda.Stream(non_blocking=True)
+        self._delegate = cp.cuda.Stream(non_blocking=True)
+        names = ("ready", "nn", "normal", "delegate")
+        self._events = {name: cp.cuda.Event(disable_timing=True) for name in names}
+        self._counting = self._launched = False
+        self._work = Work()
+        self._checks = np.zeros(4, dtype=np.int64)
+        self._isolated: int | None = None
+
+    def _boxes(self, nn: DeviceRows) -> Ids:
+        """Return where the items for each part begin and all end, int64 [parts + 1].
+
+        A vertex is sent to its part once a search, so no more than it has, and not more
+        than edges lead there.
+        """
+        layout = self.part.layout
+        counts = np.zeros(layout.parts, dtype=np.int64)
+        if layout.parts > 1:
+            cp = cuda.cupy()
+            for start in range(0, nn.edges, COUNT_SLICE):
+                columns = nn.columns[start : min(start + COUNT_SLICE, nn.edges)]
+                part = (columns >> np.uint64(PART_SHIFT)).astype(np.int32)
+                found = cp.bincount(part, minlength=layout.parts)
+                counts += found.get()[: layout.parts].astype(np.int64)
+        counts[self.part.index] = 0
+        most = np.array([layout.local_count(k) for k in range(layout.parts)])
+        return np.concatenate([[0], np.cumsum(np.minimum(counts, most))])
+
+    def _row_masks(
+        self, graphs: dict[str, DeviceRows], words: int, dwords: int
+    ) -> None:
+        """Make the masks of rows that have edges."""
+        cp = cuda.cupy()
+        kernel = self._module(False).kernel("row_mask")
+        grid = BLOCKS["other"] * cuda.multiprocessors()
+        for name, graph in graphs.items():
+            size = words if name in ("nn", "nd") else dwords
+            mask = self._held[f"{name}_mask"] = cp.zeros(max(size, 1), dtype=np.uint32)
+            rows = min(self.part.active, graph.rows) if name[0] == "n" else graph.rows
+            sizes = np.uint64(rows), np.uint64(size)
+            kernel(grid, THREADS, graph.offsets, *sizes, mask)
+            setattr(self.params, f"{name}_mask", mask.data.ptr)
+
+    def _module(self, counting: bool) -> cuda.Module:
+        return cuda.Module(
+            SOURCE,
+            OFFSET=self._offset,
+            VERTEX="int" if self._vertex.itemsize == 4 else "i64",
+            NN=self._nn,
+            COUNT=int(counting),
+        )
+
+    def _run(self, name: str, stream: Any) -> None:
+        """Launch a kernel with the arguments as they are now."""
+        launches = self._modules.setdefault(self._counting, {})
+        if name not in launches:
+            module = self._module(self._counting)
+            for kernel in ("start", "take_normals", "advance", "finish", *VISITS):
+                kind = kernel.partition("_")[0]
+                blocks = BLOCKS.get(kind, BLOCKS["other"])
+                grid = blocks * cuda.multiprocessors()
+                made = module.kernel(kernel).prepare(self.params, grid, THREADS)
+                launches[kernel] = made
+        launches[name](stream.ptr)
+
+    def start(
+        self, number: int | None, delegate: int | None, *, counting: bool = False
+    ) -> None:
+        """Forget the last search; set the root where this part knows it."""
+        main = cuda.cupy().cuda.get_current_stream()
+        if self._isolated is not None:
+            self._write(self._isolated, -1, -1)
+            self._isolated = None
+        if number is not None and number >= self.part.active:
+            self._isolated, number = int(self.part.vertices[number]), None
+        self._counting = counting
+        p = self.params
+        p.number = NONE if number is None else number
+        p.delegate = NONE if delegate is None else delegate
+        p.depth = 0
+        self._run("start", main)
+        self._mask = self._own_mask
+        self._advance(main)
+
+    def _advance(self, main: Any) -> None:
+        """Make what was found the frontier; the counters go to the host."""
+        self.params.mask = self._mask.data.ptr
+        cuda.clear(self._control.array, main)
+        self._run("advance", main)
+        self._events["ready"].record(main)
+        self._control.fetch(main)
+        self._launched = False
+
+    def previsit(self) -> Work:
+        """Return what the next level costs; its queues are formed already."""
+        work, _, _ = self._control.values()
+        if self._isolated is not None and not self.params.depth:
+            work[0] += 1  # the root is in no row that the kernels look at
+        self._work = Work.from_array(work)
+        return self._work
+
+    def launch(self, directions: dict[str, DirectionName]) -> None:
+        """Begin the visits of a level; with counters they run one by one instead."""
+        for stream in (self._normal, self._delegate):
+            stream.wait_event(self._events["ready"])
+        if self._counting:
+            return
+        self._visit("nn", "push")
+        self._events["nn"].record(self._normal)
+        for name in ("dd", "nd", "dn"):
+            self._visit(name, directions[name])
+        self._launched = True
+
+    def _visit(self, name: str, direction: DirectionName) -> None:
+        """Launch a visit where there is a frontier for it."""
+        forward = self._work.nn if name == "nn" else getattr(self._work, name)[0]
+        if not forward and direction == "push":
+            return
+        stream = self._normal if name in ("nn", "dn") else self._delegate
+        self._run(f"{direction}_{name}", stream)
+
+    def _visited(self, name: str, direction: DirectionName) -> int:
+        """Return the edge checks of a visit, 0 where they are not counted."""
+        if self._launched:
+            return 0
+        stream = self._normal if name in ("nn", "dn") else self._delegate
+        at = SUBGRAPHS.index(name)
+        self._visit(name, direction)
+        if name == "nn":
+            self._events["nn"].record(stream)
+        self._control.fetch(stream)
+        _, checks, _ = self._control.values()
+        return int(checks[at])
+
+    def visit_nn(self) -> int:
+        """Push the frontier's nn edges."""
+        return self._visited("nn", "push")
+
+    def visit_nd(self, direction: DirectionName) -> int:
+        """Find delegates from normal vertices."""
+        return self._visited("nd", direction)
+
+    def visit_dd(self, direction: DirectionName) -> int:
+        """Find delegates from delegates."""
+        return self._visited("dd", direction)
+
+    def visit_dn(self, direction: DirectionName) -> int:
+        """Find normal vertices from delegates."""
+        return self._visited("dn", direction)
+
+    def new_mask(self) -> Any:
+        """Return the delegates that this part found, uint64 [ceil(d/64)]."""
+        event = self._events["delegate"]
+        event.record(self._delegate)
+        cuda.cupy().cuda.get_current_stream().wait_event(event)
+        return self._own_mask
+
+    def bins(self) -> list[Any]:
+        """Return what nn found on each other part, uint64, by part."""
+        parts = self.part.layout.parts
+        if not self._work.nn or parts == 1:
+            return [self._held["outbox"][:0]] * parts
+        main = cuda.cupy().cuda.get_current_stream()
+        main.wait_event(self._events["nn"])
+        self._control.fetch(main)
+        _, _, sizes = self._control.values()
+        box = self._held["outbox"]
+        ends = self._boxes_at[:-1] + sizes
+        return [
+            box[int(a) : int(b)] for a, b in zip(self._boxes_at[:-1], ends, strict=True)
+        ]
+
+    def take_mask(self, mask: Any) -> None:
+        """Accept the delegates found by all parts."""
+        self._mask = mask
+
+    def take_normals(self, rank: int, numbers: Any) -> None:
+        """Accept vertices of this part that parts of a rank found."""
+        main = cuda.cupy().cuda.get_current_stream()
+        self._join(main)
+        p = self.params
+        p.items, p.item_count, p.came_from = numbers.data.ptr, len(numbers), rank
+        self._run("take_normals", main)
+
+    def _join(self, main: Any) -> None:
+        """Let a stream wait for the visits."""
+        for name, stream in (("normal", self._normal), ("delegate", self._delegate)):
+            self._events[name].record(stream)
+            main.wait_event(self._events[name])
+
+    def end_level(self) -> None:
+        """Make what was found the frontier of the next level."""
+        main = cuda.cupy().cuda.get_current_stream()
+        self._join(main)
+        self.params.depth += 1
+        self._advance(main)
+
+    def delegate_parents(self) -> Any:
+        """Return the parents of delegates that this part found, vertex ids [d].
+
+        -1 for the others.
+        """
+        return self._held["dparent"]
+
+    def take_delegate_parents(self, parents: Any) -> None:
+        """Accept the parents of all reached delegates."""
+        self._held["dparent"][...] = parents
+
+    def result(self) -> tuple[Any, Any]:
+        """Return levels and parents by local id, CuPy arrays."""
+        self._run("finish", cuda.cupy().cuda.get_current_stream())
+        if self._isolated is not None:
+            root = self.part.layout.global_of(self.part.index, self._isolated)
+            self._write(self._isolated, 0, root)
+        return self.level, self.parent
+
+    def _write(self, local: int, level: int, parent: int) -> None:
+        self.level[local] = level
+        if self.parent is not None:
+            self.parent[local] = parent
+
+
+def _check_size(part: DevicePart, placement: Placement) -> None:
+    """Raise UsageError for what the counters of the kernels cannot hold."""
+    rows = max(part.local_count, part.delegate_count)
+    if rows >= MAX_ROWS:
+        raise UsageError(
+            f"part {part.index} has {rows} rows; engine xbfs takes fewer than "
+            f"{MAX_ROWS} on a device: use more parts"
+        )
+    most = max(getattr(part, name).edges for name in SUBGRAPHS)
+    if most >= MAX_EDGES:
+        raise UsageError(
+            f"part {part.index} has {most} edges of one kind; engine xbfs takes fewer "
+            f"than {MAX_EDGES}: use more parts"
+        )
+    if part.local_count * placement.per_rank > 1 << 32:
+        raise UsageError(f"{placement.per_rank} parts a rank are too many; use ranks")
+
+
+def _widened(rows: DeviceRows) -> DeviceRows:
+    """Return rows with 64-bit offsets."""
+    return DeviceRows(rows.offsets.astype(np.uint64), rows.columns)

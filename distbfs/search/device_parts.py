@@ -1,0 +1,245 @@
+"""Parts in the memory of devices, one rank a device; see ``session.AnySession``.
+
+Results stay on the devices; they come to the host in ``block`` and to the device of one
+rank in ``gathered``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.base import DeviceEngine
+from distbfs.generate.hashing import Permutation
+from distbfs.options import SearchOptions
+from distbfs.partition.device_part import DevicePart
+from distbfs.partition.layout import Placement
+from distbfs.partition.memory import readable
+from distbfs.search.driver import Driver
+from distbfs.search.parents import CarriedParents
+from distbfs.search.session import (
+    BlockMap,
+    Outcome,
+    check_roots,
+    make_exchange,
+    outcome_copied,
+)
+from distbfs.types import Array, Ids, World
+
+NARROW = 255  # levels that a byte holds; its largest value is for the unreached
+
+
+class DevicePartsSession:
+    """The parts of this rank on its device; all methods but ``keep`` are collective.
+
+    An outcome has CuPy arrays by local id, as ``DevicePartSearch.result`` says.  Its
+    ``seconds`` are device time, between events, of the slowest rank.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        engine: DeviceEngine,
+        parts: Sequence[DevicePart],
+        options: SearchOptions,
+        permutation: Permutation | None = None,
+    ) -> None:
+        self.world = world
+        self.engine = engine
+        self.parts = list(parts)
+        self.options = options
+        self.permutation = permutation
+        self.layout = parts[0].layout
+        placement = Placement(self.layout.parts, world.size)
+        searches = [engine.on_part(part, placement) for part in parts]
+        self.exchange = make_exchange(
+            world,
+            placement,
+            parts[0].delegate_count,
+            options,
+            item=np.uint64,
+            on_device=True,
+        )
+        finder = CarriedParents(self.exchange, searches)
+        self._driver = Driver(world, searches, self.exchange, options, finder)
+        self._events = [cuda.cupy().cuda.Event() for _ in range(2)]
+
+    @property
+    def mode(self) -> str:
+        """How searches run: level by level, from the host."""
+        return "stepwise"
+
+    @property
+    def extent(self) -> int:
+        """Rows of all blocks together: vertices."""
+        return self.layout.n
+
+    def describe(self) -> dict[str, Any]:
+        """Return what searches run on, for reports."""
+        return {
+            **self.engine.describe(),
+            "method": "parts",
+            "mode": self.mode,
+            "exchange": self.exchange.name,
+            "uuid": cuda.uuid(),
+            "part": {
+                "bytes": sum(part.graph_bytes for part in self.parts),
+                "delegates": self.parts[0].delegate_count,
+                "threshold": self.parts[0].threshold,
+            },
+        }
+
+    def notes(self) -> dict[str, str]:
+        """Return what the text of a report adds: name -> text."""
+        told = cuda.describe()
+        return {
+            "devices": f"{self.world.size} x {told['device']}",
+            "device memory": readable(told["memory_bytes"]),
+            "time": "device events around each search, the slowest rank",
+        }
+
+    def check(self, roots: Ids) -> None:
+        """Raise UsageError for what is no vertex."""
+        check_roots(roots, self.layout.n)
+
+    def search(self, root: int, *, records: bool = False) -> Outcome:
+        """Search from an input id; UsageError where it is no vertex."""
+        self.check(np.array([root]))
+        inside = root
+        if self.permutation is not None:
+            inside = int(self.permutation.forward(np.array([root]))[0])
+        stream = cuda.cupy().cuda.get_current_stream()
+        stream.synchronize()
+        self.world.barrier()
+        began = time.perf_counter()
+        self._events[0].record(stream)
+        with cuda.memory_of("a search"):
+            found = self._driver.search(inside, records=records)
+        self._events[1].record(stream)
+        self._events[1].synchronize()
+        taken = cuda.cupy().cuda.get_elapsed_time(*self._events) * 1e-3
+        seconds = np.array([taken, time.perf_counter() - began])
+        device, wall = self.world.allreduce(seconds, "max").tolist()
+        return Outcome(
+            root,
+            list(found.level),
+            list(found.parent),
+            found.levels,
+            device,
+            [record.as_dict() for record in found.records],
+            found.seconds,
+            found.parent_cost,
+            wall=wall,
+        )
+
+    def keep(self, outcome: Outcome) -> Outcome:
+        """Return a search whose results outlast the next one."""
+        with cuda.memory_of("results that wait for validation"):
+            return outcome_copied(outcome)
+
+    def room(self, most: int) -> int:
+        """Return the bytes that kept results may take, the same on all ranks."""
+        free = np.array([min(most, cuda.free_bytes() // 4)])
+        return int(self.world.allreduce(free, "min")[0])
+
+    def gathered(self, outcomes: Sequence[Outcome]) -> tuple[Any, Any] | None:
+        """Return (level, parent or None) of outcome number ``rank``, [n] by vertex id.
+
+        CuPy arrays; None where there is no outcome for this rank.  Level uint8 (255 =
+        unreached) where that holds it, else int32.
+        """
+        level = self._collect(outcomes, _short_levels)
+        parent = None
+        if self.options.parents:
+            parent = self._collect(outcomes, lambda outcome: outcome.parent)
+        return None if level is None else (level, parent)
+
+    def _collect(
+        self, outcomes: Sequence[Outcome], arrays: Callable[[Outcome], list[Any]]
+    ) -> Any:
+        """Return arrays by vertex id of outcome number ``rank`` from all parts."""
+        cp, layout, size = cuda.cupy(), self.layout, self.world.size
+        kinds = [[a.get() for a in arrays(x)] for x in outcomes]
+        none = np.zeros(0, kinds[0][0].dtype)
+        outgoing = [np.concatenate(kind) for kind in kinds]
+        outgoing += [none] * (size - len(outgoing))
+        arrived = self.world.alltoall(outgoing)
+        if self.world.rank >= len(outcomes):
+            return None
+        with cuda.memory_of("results of all parts"):
+            out = cp.empty(layout.n, dtype=none.dtype)
+            placement = Placement(layout.parts, size)
+            for rank, found in enumerate(arrived):
+                start = 0
+                for part in placement.parts_of(rank):
+                    stop = start + layout.local_count(part)
+                    out[part :: layout.parts] = cp.asarray(found[start:stop])
+                    start = stop
+        return out
+
+    @cached_property
+    def _block(self) -> BlockMap:
+        return BlockMap(self.world, self.layout, self.parts, self.permutation)
+
+    def vertices(self) -> None:
+        """Return None: rows of blocks are input ids."""
+
+    def block(self, outcome: Outcome) -> tuple[Array, Array | None]:
+        """Return this rank's block of the results in input ids, on the host.
+
+        Rank r has the ids ``slice_bounds(n, size, r)``: level int32, parent int64.
+        """
+        level = self._block.gather([x.get() for x in outcome.level])
+        if any(parent is None for parent in outcome.parent):
+            return level, None
+        parents = [parent.get().astype(np.int64) for parent in outcome.parent]
+        return level, self._block.gather([self._outside(x) for x in parents])
+
+    def _outside(self, ids: Ids) -> Ids:
+        """Return the input ids of ids inside; -1 stays."""
+        if self.permutation is None:
+            return ids
+        out = np.full(len(ids), -1, dtype=np.int64)
+        out[ids >= 0] = self.permutation.inverse(ids[ids >= 0])
+        return out
+
+    def reached(self, outcome: Outcome) -> tuple[int, int]:
+        """Return (vertices reached, largest level)."""
+        count = sum(int((level >= 0).sum()) for level in outcome.level)
+        total = self.world.allreduce(np.array([count]))
+        return int(total[0]), outcome.levels - 1
+
+    def traversed(self, outcome: Outcome) -> int:
+        """Return the input tuples with an end in the reached component."""
+        ends = 0
+        for part, level in zip(self.parts, outcome.level, strict=True):
+            by_number = level[part.vertices] >= 0
+            ends += int(part.tuple_degrees[by_number].sum(dtype=np.uint64))
+        return int(self.world.allreduce(np.array([ends]))[0]) // 2
+
+    def connected(self, ids: Ids) -> Array:
+        """Return which input ids have a neighbour besides themselves, bool [k]."""
+        inside = ids if self.permutation is None else self.permutation.forward(ids)
+        found = np.isin(inside, self.parts[0].delegates).astype(np.uint8)
+        for part in self.parts:
+            here = np.flatnonzero(self.layout.part_of(inside) == part.index)
+            local = cuda.cupy().asarray(self.layout.local_of(inside[here]))
+            found[here] |= (part.numbers[local] < part.active).get()
+        seen: Array = self.world.allreduce(found, "max").astype(np.bool_)
+        return seen
+
+    def close(self) -> None:
+        """Free what the exchange holds, and spare device memory."""
+        self.exchange.close()
+        cuda.release()
+
+
+def _short_levels(outcome: Outcome) -> list[Any]:
+    if outcome.levels >= NARROW:
+        return outcome.level
+    return [level.astype(np.uint8) for level in outcome.level]  # -1 becomes 255

@@ -1,0 +1,75 @@
+"""Searches of parts with the kernels run on the CPU."""
+
+import numpy as np
+import pytest
+from device_parts import LARGE, check, device_parts, driver_of
+from fast_graphs import beside, binary_tree, path, shuffled, star
+from graphs import complete, grid, kronecker, random_tuples, some_roots, uniform
+
+from distbfs.engines.cuda import part
+
+GRAPHS = {
+    "kronecker": kronecker(8),
+    "uniform": uniform(300, 900),
+    "hub": shuffled(beside(star(400), uniform(200, 500))),
+    "path": shuffled(path(60)),
+    "grid": grid(11),
+    "tree": binary_tree(200),
+    "complete": complete(70),
+    "random": random_tuples(90, 200, 5),
+    "one-edge": random_tuples(2, 1, 1),
+}
+
+
+@pytest.fixture(autouse=True)
+def small(device, monkeypatch):
+    """Few blocks: each of their threads is switched to by the CPU."""
+    monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_levels_and_parents(device, name, parts):
+    source = GRAPHS[name]
+    for threshold in (0, 4, LARGE):
+        driver = driver_of(device_parts(source, parts, threshold=threshold))
+        for root in some_roots(source, 2):
+            check(driver, source, root)
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_directions(device, direction):
+    for name in ("kronecker", "hub", "random"):
+        source = GRAPHS[name]
+        driver = driver_of(
+            device_parts(source, 2, threshold=5), direction=direction, parents=True
+        )
+        for root in some_roots(source, 3):
+            check(driver, source, root)
+
+
+def test_records_count_every_edge_of_a_push(device):
+    source = GRAPHS["kronecker"]
+    driver = driver_of(device_parts(source, 2, threshold=6), direction="push")
+    root = int(np.argmax(source.degrees))
+    found = check(driver, source, root, records=True)
+    reached = source.distances(root) >= 0
+    checks = sum(sum(record.checks.values()) for record in found.records)
+    assert checks == source.degrees[reached].sum()
+
+
+def test_levels_only(device):
+    source = GRAPHS["kronecker"]
+    driver = driver_of(device_parts(source, 2, threshold=6), parents=False)
+    assert check(driver, source, 1).parent == [None, None]
+
+
+def test_ids_of_64_bits(device):
+    """Offsets of 64 bits give the same."""
+    source = GRAPHS["kronecker"]
+    parts = device_parts(source, 2, threshold=6)
+    for one in parts:
+        one.dd.offsets = one.dd.offsets.astype(np.uint64)
+    driver = driver_of(parts)
+    for root in some_roots(source, 3):
+        check(driver, source, root)

@@ -1,0 +1,56 @@
+"""Searches of degree-separated parts on one device, in one process."""
+
+import numpy as np
+from graphs import build, check_search
+
+from distbfs.engines.cuda.part import CudaPart
+from distbfs.exchange.solo import SoloExchange
+from distbfs.exchange.world import SoloWorld
+from distbfs.options import SearchOptions
+from distbfs.partition.device_part import part_to_device
+from distbfs.partition.layout import Placement
+from distbfs.search.driver import Driver
+from distbfs.search.parents import CarriedParents
+
+LARGE = 1 << 30  # larger than every degree
+
+
+def driver_of(parts, **options):
+    """The driver of searches of parts that lie on the device."""
+    world, options = SoloWorld(), SearchOptions(engine="xbfs", **options)
+    placement = Placement(len(parts), 1)
+    searches = [CudaPart(p, placement, parents=options.parents) for p in parts]
+    d = parts[0].delegate_count
+    exchange = SoloExchange(
+        world, placement, d, options, item=np.uint64, on_device=True
+    )
+    finder = CarriedParents(exchange, searches)
+    return Driver(world, searches, exchange, options, finder)
+
+
+def device_parts(source, parts, **options):
+    """The parts of a graph, built on the host and copied."""
+    return [part_to_device(part) for part in build(source, parts, **options)[0]]
+
+
+def joined(arrays, n):
+    """An array by vertex id from those of the parts by local id."""
+    if arrays[0] is None:
+        return None
+    out = np.empty(n, arrays[0].dtype)
+    for k, array in enumerate(arrays):
+        out[k :: len(arrays)] = array.get()
+    return out
+
+
+def check(driver, source, root, *, records=False):
+    """Search and assert that the result is right; return it."""
+    found = driver.search(root, records=records)
+    level, parent = (joined(x, source.n) for x in (found.level, found.parent))
+    wanted = check_search(source, root, level, parent)
+    assert found.levels == wanted.max() + 1
+    if records:
+        counts = np.bincount(wanted[wanted >= 0])
+        told = [r.normals + r.delegates for r in found.records]
+        assert told == counts.tolist()
+    return found
