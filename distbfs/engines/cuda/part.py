@@ -20,13 +20,17 @@ from distbfs.partition.layout import Placement
 from distbfs.partition.part import PART_SHIFT, mask_words
 from distbfs.types import DirectionName, Ids
 
-SOURCE = Path(__file__).parent / "kernels" / "part.cu"
+KERNELS = Path(__file__).parent / "kernels"
+SOURCE, PREPARE = KERNELS / "part.cu", KERNELS / "fast_prepare.cu"
 THREADS = 256
 BLOCKS = {"push": 8, "pull": 5, "other": 8}  # of a kernel on each multiprocessor
 NONE = 0xFFFFFFFF
 SUBGRAPHS = ("nn", "nd", "dn", "dd")  # as the kernels number them
 VISITS = ("push_nn", "push_nd", "push_dn", "push_dd", "pull_nd", "pull_dn", "pull_dd")
 ENTRIES_BITS = 29  # COUNT_BITS in part.cuh
+MARK_THREADS, MARK_EDGES = 1024, 1 << 20  # edges of a push that is worth a mark
+RANGE_WORDS = 12 << 10  # of shared memory of a block
+HUB_DEGREE, MOST_HUBS = 512, 1 << 16  # on this part
 MAX_ROWS, MAX_EDGES = 1 << ENTRIES_BITS, 1 << (64 - ENTRIES_BITS)
 COUNT_SLICE = 1 << 26  # columns that are looked at in one piece
 POINTERS = (
@@ -35,12 +39,13 @@ POINTERS = (
     ["visited", "fresh", "frontier", "dvisited", "dfresh", "dfrontier", "mask", "sent"],
     ["level", "dlevel", "parent", "dparent"],
     ["queue_nn", "queue_nd", "queue_dn", "queue_dd", "size"],
-    ["outbox", "box", "box_size", "work", "checks", "items", "owned", "places"],
+    ["outbox", "box", "box_size", "work", "checks", "items", "split"],
+    ["owned", "places"],
 )
 LONGS = ("sent_words", "item_count")
 WORDS = (
     ["words", "dwords", "active", "local", "d", "owned_count", "index", "parts"],
-    ["ranks", "devices", "came_from"],
+    ["ranges", "range_words", "marked", "ranks", "devices", "came_from"],
 )
 
 
@@ -160,6 +165,7 @@ class CudaPart:
             )
             self._modules: dict[bool, dict[str, cuda.Launch]] = {}
             self._row_masks(graphs, words, dwords)
+            self._hubs = self._splits(graphs["dn"], words)
         self._normal = cp.cuda.Stream(non_blocking=True)
         self._delegate = cp.cuda.Stream(non_blocking=True)
         names = ("ready", "nn", "normal", "delegate")
@@ -203,6 +209,30 @@ class CudaPart:
             kernel(grid, THREADS, graph.offsets, *sizes, mask)
             setattr(self.params, f"{name}_mask", mask.data.ptr)
 
+    def _splits(self, dn: DeviceRows, words: int) -> int:
+        """Cut the rows of hubs by ranges of normal vertices; return how many hubs."""
+        cp, p = cuda.cupy(), self.params
+        d = min(self.part.delegate_count, MOST_HUBS)
+        if not d or not words:
+            return 0
+        degrees = cp.diff(dn.offsets[: d + 1].astype(cp.int64)).get()
+        long = np.flatnonzero(degrees >= HUB_DEGREE)
+        hubs = int(long[-1]) + 1 if len(long) else 0
+        rounds = max(-(-words // (cuda.multiprocessors() * RANGE_WORDS)), 1)
+        p.range_words = -(-words // (cuda.multiprocessors() * rounds))
+        p.ranges = -(-words // p.range_words)
+        bounds = np.minimum(np.arange(p.ranges + 1) * p.range_words, words)
+        split = cp.zeros(max(hubs * (p.ranges + 1), 1), dtype=np.uint32)
+        if hubs:
+            kernel = cuda.Module(PREPARE, OFFSET=self._offset).kernel("splits")
+            cuts = cp.asarray(bounds.astype(np.uint32))
+            sizes = np.uint32(hubs), np.uint32(p.ranges)
+            grid = BLOCKS["other"] * cuda.multiprocessors()
+            kernel(grid, THREADS, dn.offsets, dn.columns, *sizes, cuts, split)
+        self._held["split"] = split
+        p.split = split.data.ptr
+        return hubs
+
     def _module(self, counting: bool) -> cuda.Module:
         return cuda.Module(
             SOURCE,
@@ -223,6 +253,12 @@ class CudaPart:
                 grid = blocks * cuda.multiprocessors()
                 made = module.kernel(kernel).prepare(self.params, grid, THREADS)
                 launches[kernel] = made
+            launches["mark_dn"] = module.kernel("mark_dn").prepare(
+                self.params,
+                cuda.multiprocessors(),
+                MARK_THREADS,
+                shared=4 * self.params.range_words,
+            )
         launches[name](stream.ptr)
 
     def start(
@@ -279,6 +315,10 @@ class CudaPart:
         if not forward and direction == "push":
             return
         stream = self._normal if name in ("nn", "dn") else self._delegate
+        if name == "dn" and direction == "push":
+            self.params.marked = self._hubs if forward >= MARK_EDGES else 0
+            if self.params.marked:
+                self._run("mark_dn", stream)
         self._run(f"{direction}_{name}", stream)
 
     def _visited(self, name: str, direction: DirectionName) -> int:

@@ -8,6 +8,7 @@
  */
 typedef long long i64;
 #include "part.cuh"
+#include "part_mark.cuh"
 #include "part_pull.cuh"
 #include "part_push.cuh"
 
@@ -39,8 +40,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) start(const Params p) {
 extern "C" __global__ void __launch_bounds__(THREADS) push_nn(const Params p) {
     const Rows &rows = p.rows[NN_ROWS];
     const NN *columns = (const NN *)rows.columns;
+    __shared__ u64 stages[WARPS][STAGED * STAGE];
+    __shared__ u32 holds[WARPS][STAGED];
+    const u32 lane = threadIdx.x & 31, own = threadIdx.x >> 5;
+    Post post = {p, stages[own], holds[own], lane};
+    if (lane < STAGED) holds[own][lane] = 0;
+    __syncwarp();
     u64 checks = 0;
-    by_rows(rows, p.queue[0], (u32)(p.size[NN_ROWS] & ENTRIES), [&](bool valid, u32 u, OFFSET e) {
+    by_rows(rows, p.queue[0], (u32)(p.size[NN_ROWS] & ENTRIES), 0, [&](bool valid, u32 u, OFFSET e) {
         const u64 column = valid ? (u64)columns[e] : 0;
         const u32 part = sizeof(NN) == 8 ? (u32)(column >> 32) : p.index, v = (u32)column;
         if (COUNT) checks += valid;
@@ -51,15 +58,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) push_nn(const Params p) {
             const u32 bit = 1u << (v & 31);
             send = !(*(volatile u32 *)sent & bit) && !(atomicOr(sent, bit) & bit);
         }
-        if (__any_sync(ALL, send)) post(p, send, part, item_of(p, v, u));
+        if (__any_sync(ALL, send)) post.add(send, part, item_of(p, v, u));
     });
+    post.finish();
     tell_checks(p, NN_ROWS, checks);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) push_nd(const Params p) {
     const Rows &rows = p.rows[ND_ROWS];
     u64 checks = 0;
-    by_rows(rows, p.queue[1], (u32)(p.size[ND_ROWS] & ENTRIES), [&](bool valid, u32 u, OFFSET e) {
+    by_rows(rows, p.queue[1], (u32)(p.size[ND_ROWS] & ENTRIES), 0, [&](bool valid, u32 u, OFFSET e) {
         if (!valid) return;
         if (COUNT) checks++;
         discover_delegate(p, load_once((const u32 *)rows.columns + e), id_of(p, u));
@@ -70,11 +78,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) push_nd(const Params p) {
 extern "C" __global__ void __launch_bounds__(THREADS) push_dn(const Params p) {
     const Rows &rows = p.rows[DN_ROWS];
     u64 checks = 0;
-    by_rows(rows, p.queue[2], (u32)(p.size[DN_ROWS] & ENTRIES), [&](bool valid, u32 c, OFFSET e) {
+    const u32 count = (u32)(p.size[DN_ROWS] & ENTRIES);
+    by_rows(rows, p.queue[2], count, p.marked, [&](bool valid, u32 c, OFFSET e) {
         if (!valid) return;
         if (COUNT) checks++;
         discover(p, load_once((const u32 *)rows.columns + e), p.delegate_ids[c]);
     });
+    tell_checks(p, DN_ROWS, checks);
+}
+
+/* The rows of hubs, cut by ranges of targets: a block marks a range in shared memory. */
+extern "C" __global__ void __launch_bounds__(MARK_THREADS) mark_dn(const Params p) {
+    extern __shared__ uint4 dynamic[];
+    u32 *seen = (u32 *)dynamic;
+    u64 checks = 0;
+    for (u32 r = blockIdx.x; r < p.ranges; r += gridDim.x)
+        checks += mark_range(p, r, seen);
     tell_checks(p, DN_ROWS, checks);
 }
 
@@ -122,28 +141,55 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_normals(const Params 
         discover(p, (u32)(p.items[i] >> 32), parent_of(p, p.items[i]));
 }
 
-/* A word's vertices that have rows are added to a queue, with their edges; a whole warp
- * works on the word.  Returns the edges of this lane's vertex. */
-INLINE u64 enqueue(const Params &p, Graph graph, u32 word, u32 bits, u32 lane) {
-    if (!bits) return 0;
-    const u32 v = word * 32 + lane;
-    const bool mine = bits >> lane & 1;
-    const OFFSET *offsets = p.rows[graph].offsets;
-    const u32 degree = mine ? (u32)(offsets[v + 1] - offsets[v]) : 0;
-    const u32 place = __popc(bits & lanes_below(lane));
+/* The vertices of 32 words, a word a lane, are added to a queue; returns where those of
+ * this lane's word begin in it. */
+INLINE u32 reserve(const Params &p, Graph graph, u32 bits, u32 lane) {
+    const u32 upto = warp_scan(__popc(bits), lane), total = __shfl_sync(ALL, upto, 31);
     u64 at = 0;
-    if (graph != DD_ROWS) {
-        if (lane == 0) at = atomicAdd(p.size + graph, (u64)__popc(bits));
-        at = __shfl_sync(ALL, at, 0);
-        if (mine) p.queue[graph][(at & ENTRIES) + place] = v;
-        return degree;
+    if (lane == 0 && total) at = atomicAdd(p.size + graph, (u64)total);
+    return (u32)__shfl_sync(ALL, at, 0) + upto - __popc(bits);
+}
+
+/* One of those words, by a whole warp; returns the edges of this lane's vertex. */
+INLINE u64 enqueue(const Params &p, Graph graph, u32 word, u32 bits, u32 at, u32 lane) {
+    if (!(bits >> lane & 1)) return 0;
+    const u32 v = word * 32 + lane;
+    const OFFSET *offsets = p.rows[graph].offsets;
+    p.queue[graph][at + __popc(bits & lanes_below(lane))] = v;
+    return offsets[v + 1] - offsets[v];
+}
+
+/* The delegates of 32 words with the edges before each; returns a share of their edges. */
+INLINE u64 enqueue_dd(const Params &p, u32 w0, u32 bits, u32 lane) {
+    const OFFSET *offsets = p.rows[DD_ROWS].offsets;
+    const u32 upto = warp_scan(__popc(bits), lane), total = __shfl_sync(ALL, upto, 31);
+    if (!total) return 0;
+    u64 mine = 0, at = 0;
+    for (u32 todo = __ballot_sync(ALL, bits); todo; todo &= todo - 1) {
+        const u32 one = __ffs(todo) - 1, word = __shfl_sync(ALL, bits, one);
+        const u32 c = (w0 + one) * 32 + lane;
+        if (word >> lane & 1) mine += offsets[c + 1] - offsets[c];
     }
-    const u32 upto = warp_scan(degree, lane), total = __shfl_sync(ALL, upto, 31);
-    if (lane == 0) at = atomicAdd(p.size + graph, (u64)total << COUNT_BITS | __popc(bits));
+    u64 edges = mine;
+#pragma unroll
+    for (int s = 16; s; s >>= 1) edges += __shfl_xor_sync(ALL, edges, s);
+    if (lane == 0) at = atomicAdd(p.size + DD_ROWS, edges << COUNT_BITS | total);
     at = __shfl_sync(ALL, at, 0);
-    const u64 before = (at >> COUNT_BITS) + upto - degree;
-    if (mine) p.dd_queue[(at & ENTRIES) + place] = make_uint4(v, (u32)before, before >> 32, degree);
-    return degree;
+    u64 before = at >> COUNT_BITS;
+    u32 place = (u32)(at & ENTRIES);
+    for (u32 todo = __ballot_sync(ALL, bits); todo; todo &= todo - 1) {
+        const u32 one = __ffs(todo) - 1, word = __shfl_sync(ALL, bits, one);
+        const u32 c = (w0 + one) * 32 + lane;
+        const bool here = word >> lane & 1;
+        const u32 degree = here ? (u32)(offsets[c + 1] - offsets[c]) : 0;
+        const u32 sum = warp_scan(degree, lane);
+        const u64 first = before + sum - degree;
+        if (here)
+            p.dd_queue[place + __popc(word & lanes_below(lane))] =
+                make_uint4(c, (u32)first, (u32)(first >> 32), degree);
+        before += __shfl_sync(ALL, sum, 31), place += __popc(word);
+    }
+    return mine;
 }
 
 /* What was found becomes the frontier, with its level; queues and work of the level that
@@ -167,12 +213,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) advance(const Params p) {
             count[ND_Q] += __popc(nd);
             count[ND_S] += __popc(p.nd_mask[word] & ~(seen | now));
         }
+        if (!__any_sync(ALL, now)) continue;
+        const u32 nn_at = reserve(p, NN_ROWS, nn, lane), nd_at = reserve(p, ND_ROWS, nd, lane);
         for (u32 todo = __ballot_sync(ALL, now); todo; todo &= todo - 1) {
             const u32 one = __ffs(todo) - 1, at = w0 + one;
             const u32 bits = __shfl_sync(ALL, now, one);
             if (bits >> lane & 1) p.level[p.vertices[at * 32 + lane]] = p.depth;
-            count[NN_EDGES] += enqueue(p, NN_ROWS, at, __shfl_sync(ALL, nn, one), lane);
-            count[ND_FORWARD] += enqueue(p, ND_ROWS, at, __shfl_sync(ALL, nd, one), lane);
+            const u32 in_nn = __shfl_sync(ALL, nn, one), in_nd = __shfl_sync(ALL, nd, one);
+            const u32 to_nn = __shfl_sync(ALL, nn_at, one), to_nd = __shfl_sync(ALL, nd_at, one);
+            count[NN_EDGES] += enqueue(p, NN_ROWS, at, in_nn, to_nn, lane);
+            count[ND_FORWARD] += enqueue(p, ND_ROWS, at, in_nd, to_nd, lane);
         }
     }
     for (u32 w0 = warp * 32; w0 < p.dwords; w0 += warps * 32) {
@@ -191,13 +241,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) advance(const Params p) {
             count[DN_S] += __popc(p.dn_mask[word] & ~(seen | now));
             count[DD_S] += __popc(p.dd_mask[word] & ~(seen | now));
         }
+        if (!__any_sync(ALL, now)) continue;
+        const u32 dn_at = reserve(p, DN_ROWS, dn, lane);
         for (u32 todo = __ballot_sync(ALL, now); todo; todo &= todo - 1) {
             const u32 one = __ffs(todo) - 1, at = w0 + one;
             const u32 bits = __shfl_sync(ALL, now, one);
             if (bits >> lane & 1) p.dlevel[at * 32 + lane] = p.depth;
-            count[DN_FORWARD] += enqueue(p, DN_ROWS, at, __shfl_sync(ALL, dn, one), lane);
-            count[DD_FORWARD] += enqueue(p, DD_ROWS, at, __shfl_sync(ALL, dd, one), lane);
+            const u32 in_dn = __shfl_sync(ALL, dn, one), to_dn = __shfl_sync(ALL, dn_at, one);
+            count[DN_FORWARD] += enqueue(p, DN_ROWS, at, in_dn, to_dn, lane);
         }
+        count[DD_FORWARD] += enqueue_dd(p, w0, dd, lane);
     }
     count[DD_U] = count[DD_S], count[DN_U] = count[ND_S], count[ND_U] = count[DN_S];
 #pragma unroll

@@ -53,9 +53,12 @@ struct Params {
     u64 *work;                     /* [COUNTS] */
     u64 *checks;                   /* [4] edge checks of nn, nd, dn, dd, with COUNT */
     const u64 *items;              /* [item_count] that arrived from parts of rank `came_from` */
+    const u32 *split;              /* [hubs][ranges + 1]: where ranges begin in rows of dn */
     const u32 *owned, *places;     /* [owned_count] delegates of this part, their local ids */
     u64 sent_words, item_count;
     u32 words, dwords, active, local, d, owned_count, index, parts;
+    u32 ranges, range_words; /* of normal vertices */
+    u32 marked;              /* delegates below it are hubs, and mark_dn has pushed them */
     u32 ranks, devices, came_from; /* part = rank + device * ranks */
     int depth;                /* of what is found */
     u32 number, delegate;     /* of the root, NONE where it is no such vertex here */

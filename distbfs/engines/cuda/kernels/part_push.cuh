@@ -13,17 +13,23 @@
 #define WARP_ROW 16    /* edges from which a warp walks a row */
 #define BLOCK_ROW 2048 /* edges from which a block does */
 
-/* take(valid, source row, position of the column): a whole warp calls it. */
+/* take(valid, source row, position of the column): a whole warp calls it.  Rows below
+ * `skip` are left out. */
 template <class Take>
-INLINE void by_rows(const Rows &rows, const u32 *queue, u32 count, Take take) {
+INLINE void by_rows(const Rows &rows, const u32 *queue, u32 count, u32 skip, Take take) {
     __shared__ u32 long_rows[THREADS];
     __shared__ u32 longs;
     const u32 lane = threadIdx.x & 31;
-    for (u32 from = blockIdx.x * THREADS; from < count; from += gridDim.x * THREADS) {
+    u32 each = (count + gridDim.x - 1) / gridDim.x; /* rows of a block */
+    if (each > THREADS) each = THREADS;
+    /* few rows are spread over the warps */
+    const u32 place = each == THREADS ? threadIdx.x : lane * WARPS + (threadIdx.x >> 5);
+    for (u32 from = blockIdx.x * each; from < count; from += gridDim.x * each) {
         if (threadIdx.x == 0) longs = 0;
         __syncthreads();
-        const bool mine = from + threadIdx.x < count;
-        const u32 u = mine ? queue[from + threadIdx.x] : 0;
+        u32 u = place < each && from + place < count ? queue[from + place] : NONE;
+        const bool mine = u != NONE && u >= skip;
+        if (!mine) u = 0;
         const OFFSET at = mine ? rows.offsets[u] : 0;
         const OFFSET size = mine ? rows.offsets[u + 1] - at : 0;
         if (size >= BLOCK_ROW) long_rows[atomicAdd(&longs, 1u)] = u;
@@ -77,18 +83,55 @@ INLINE void by_edges(const Rows &rows, const uint4 *queue, u32 count, u64 edges,
     }
 }
 
-/* Items for other parts, one a lane where `some`; a whole warp calls it. */
-INLINE void post(const Params &p, bool some, u32 part, u64 item) {
-    const u32 lane = threadIdx.x & 31;
-    for (u32 todo = __ballot_sync(ALL, some); todo;) {
-        const u32 to = __shfl_sync(ALL, part, __ffs(todo) - 1);
-        const u32 group = __ballot_sync(ALL, some && part == to);
+/* Items for other parts.  A warp keeps those for the first STAGED parts back in shared
+ * memory until a warp's worth is together, so that few atomic adds meet. */
+#define STAGED 8
+#define STAGE 64
+
+struct Post {
+    const Params &p;
+    u64 *stage; /* shared, [STAGED][STAGE] of this warp */
+    u32 *held;  /* shared, [STAGED] how many */
+    u32 lane;
+
+    /* `count` items of a stage, from its end, go out. */
+    __device__ __forceinline__ void flush(u32 part, u32 count) {
         u64 at = 0;
-        if (lane == __ffs(group) - 1) at = atomicAdd(p.box_size + to, (u64)__popc(group));
-        at = __shfl_sync(ALL, at, __ffs(group) - 1);
-        if (some && part == to)
-            p.outbox[p.box[to] + at + __popc(group & lanes_below(lane))] = item;
-        todo &= ~group;
+        const u32 first = held[part] - count;
+        __syncwarp();
+        if (lane == 0) at = atomicAdd(p.box_size + part, (u64)count), held[part] = first;
+        at = __shfl_sync(ALL, at, 0);
+        if (lane < count) p.outbox[p.box[part] + at + lane] = stage[part * STAGE + first + lane];
+        __syncwarp();
     }
-}
+
+    /* One item a lane where `some`; a whole warp calls it. */
+    __device__ __forceinline__ void add(bool some, u32 part, u64 item) {
+        for (u32 todo = __ballot_sync(ALL, some); todo;) {
+            const u32 to = __shfl_sync(ALL, part, __ffs(todo) - 1);
+            const u32 group = __ballot_sync(ALL, some && part == to), count = __popc(group);
+            const u32 mine = __popc(group & lanes_below(lane));
+            todo &= ~group;
+            if (to >= STAGED) {
+                u64 at = 0;
+                if (lane == 0) at = atomicAdd(p.box_size + to, (u64)count);
+                at = __shfl_sync(ALL, at, 0);
+                if (some && part == to) p.outbox[p.box[to] + at + mine] = item;
+                continue;
+            }
+            const u32 before = held[to];
+            if (some && part == to) stage[to * STAGE + before + mine] = item;
+            __syncwarp();
+            if (lane == 0) held[to] = before + count;
+            __syncwarp();
+            if (before + count >= 32) flush(to, 32);
+        }
+    }
+
+    __device__ __forceinline__ void finish() {
+        __syncwarp();
+        for (u32 part = 0; part < STAGED; part++)
+            if (held[part]) flush(part, held[part]);
+    }
+};
 #endif
