@@ -85,12 +85,22 @@ class Chunks:
         self._u = self._v = None
 
 
-class Kernels:
-    """The kernels of device_build.cu, the clock, and launches by number of items."""
+class Code(Protocol):
+    """Kernels by name."""
 
-    def __init__(self, clock: Stopwatch) -> None:
+    def kernel(self, name: str) -> cuda.Kernel:
+        """Return a kernel."""
+
+
+class Kernels:
+    """Kernels, by default those of device_build.cu, launched by number of items.
+
+    clock: what the phases are counted by
+    """
+
+    def __init__(self, clock: Stopwatch, code: Code | None = None) -> None:
         self.clock = clock
-        self._code = cuda.Module(Path(__file__).with_suffix(".cu"))
+        self._code = code or cuda.Module(Path(__file__).with_suffix(".cu"))
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
     @contextmanager

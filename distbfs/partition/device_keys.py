@@ -54,11 +54,8 @@ class Code:
 class Kernels(device_build.Kernels):
     """The kernels that build parts, with launches by number of items and the clock."""
 
-    _code: Any
-
     def __init__(self, clock: Stopwatch) -> None:
-        self.clock, self._code = clock, Code()
-        self._blocks = cuda.multiprocessors() * device_build.BLOCKS_PER_MULTIPROCESSOR
+        super().__init__(clock, Code())
 
     def scan(self, values: Any) -> Any:
         """Return the sums before each value and of all, uint64 [values + 1].

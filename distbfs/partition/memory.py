@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from distbfs.generate.expected import WIDE, class_means, expected_histogram
-from distbfs.generate.kronecker import INITIATOR
+from distbfs.generate.expected import expected_histogram
 from distbfs.graph.csr import index_dtype
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.partition.layout import Layout
@@ -174,40 +173,6 @@ def expected_degrees(scale: int, edge_factor: int) -> DegreeHistogram:
     counts = np.diff(below, prepend=0)
     some = counts > 0
     return DegreeHistogram(degrees[some], counts[some])
-
-
-def expected_nn(scale: int, edge_factor: int, threshold: int) -> float:
-    """Return the expected nn edges of a Kronecker graph.
-
-    Over pairs of vertex classes (see ``generate.expected``): the expected distinct
-    edges between them times the chance that both ends are normal.
-    """
-    a, b, c, d = INITIATOR
-    tuples = float(edge_factor) * 2.0**scale
-    sizes, means = class_means(scale, edge_factor)
-    normal = np.array([normal_share(mean, threshold) for mean in means.tolist()])
-    total = 0.0
-    for k in range(scale + 1):
-        zeros = np.arange(scale - k + 1)
-        ways = np.array([float(math.comb(scale - k, z)) for z in zeros.tolist()])
-        for ones in range(k + 1):
-            chance = d**ones * c ** (k - ones) * b**zeros * a ** (scale - k - zeros)
-            edges = ways * math.comb(k, ones) * -np.expm1(-2 * tuples * chance)
-            total += float(sizes[k] * normal[k] * (edges * normal[ones + zeros]).sum())
-    return total
-
-
-def normal_share(mean: float, threshold: int) -> float:
-    """Return the chance that an end of an edge is normal, its class has this mean.
-
-    It has one neighbour more than the Poisson number of the others.
-    """
-    if mean > WIDE or mean == 0:
-        return float(round(mean) <= threshold)
-    reach = min(threshold, round(mean + 8 * math.sqrt(mean) + 20))
-    k = np.arange(reach)
-    logs = np.cumsum(np.log(np.maximum(k, 1)))
-    return min(float(np.exp(k * math.log(mean) - mean - logs).sum()), 1.0)
 
 
 def expected_shape(

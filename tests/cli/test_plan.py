@@ -15,6 +15,7 @@ from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.engines.openmp.whole import OpenMPWhole
 from distbfs.exchange.world import SoloWorld
+from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
 from distbfs.partition import memory
@@ -113,7 +114,7 @@ def test_expected_graphs_are_close_to_built_ones(scale, parts):
     histogram = memory.expected_degrees(scale, 16)
     assert histogram.n == 1 << scale
     threshold = suggest_threshold(histogram, parts).threshold
-    nn = memory.expected_nn(scale, 16, threshold)
+    nn = separate(scale, [threshold])[0].nn
     shape = memory.expected_shape(histogram, parts, threshold, nn)
     sizes = memory.array_bytes(shape)
     total = sum(sum(one.values()) for one in real) / parts

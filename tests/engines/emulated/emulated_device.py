@@ -59,7 +59,8 @@ class Kernels:
             shutil.copy(HERE / name, folder)
         (folder / "ptx.cuh").write_text('#include "ptx_on_cpu.hpp"\n')
         names = KERNEL.findall(source.read_text(encoding="utf-8"))
-        code = [f'#include "{source.name}"', *(f"EMULATED_KERNEL({x})" for x in names)]
+        code = ['#include "cuda_on_cpu.hpp"', f'#include "{source.name}"']
+        code += [f"EMULATED_KERNEL({x})" for x in names]
         (folder / "all.cpp").write_text("\n".join(code) + "\n")
         macros = [f"-D{name}={value}" for name, value in definitions.items()]
         command = [compiler(), *FLAGS, *macros, "-o", folder / "all.so"]

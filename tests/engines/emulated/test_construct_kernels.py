@@ -1,6 +1,5 @@
 """Parts built with the kernels run on the CPU, against those that the host builds."""
 
-import emulated_device
 import numpy as np
 import pytest
 from constructed_parts import LARGE, THRESHOLDS, check, check_construct, on_devices
@@ -25,14 +24,6 @@ from distbfs.options import BuildOptions
 from distbfs.partition import device_keys
 from distbfs.partition.device_construct import construct_on_devices
 from distbfs.timing import Stopwatch
-
-
-@pytest.fixture(autouse=True)
-def _plain_kernels(monkeypatch):
-    """These kernels include nothing that the emulator replaces."""
-    header = str(emulated_device.HERE / "cuda_on_cpu.hpp")
-    flags = (*emulated_device.FLAGS, "-include", header)
-    monkeypatch.setattr(emulated_device, "FLAGS", flags)
 
 
 def held(source):
