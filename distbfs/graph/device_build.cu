@@ -12,38 +12,10 @@
  * All kernels take one-dimensional grids of any size and blocks of BLOCK threads, if not
  * said otherwise.
  */
-typedef unsigned int u32;
-typedef unsigned long long u64;
+#include "keys.cuh"
 
-#define BLOCK 256
-#define WARPS (BLOCK / 32)
-#define ALL 0xffffffffu
 #define ISOLATED 0xffffffffu
 #define CLASSES 128
-#define PER_THREAD 8 /* tuples or keys of a thread at a time */
-#define ROWS_TILE 1024
-
-static __device__ __forceinline__ u32 lanes_below()
-{
-    return (1u << (threadIdx.x % 32)) - 1;
-}
-
-/* The sum over the lanes of a warp, in every lane. */
-static __device__ __forceinline__ u64 warp_sum(u64 value)
-{
-    for (int step = 16; step; step /= 2) value += __shfl_xor_sync(ALL, value, step);
-    return value;
-}
-
-/* The sum over the lanes up to this one. */
-static __device__ __forceinline__ u64 warp_scan(u64 value)
-{
-    for (int step = 1; step < 32; step *= 2) {
-        u64 other = __shfl_up_sync(ALL, value, step);
-        if (threadIdx.x % 32 >= step) value += other;
-    }
-    return value;
-}
 
 /* Counts the ends of a chunk of tuples.
  *
@@ -122,34 +94,11 @@ count_classes(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
     }
 }
 
-/* Sums before each value; a single block of 1024 threads.
- *
- * values: [count]; starts: [count + 1], the last is the sum of all
- */
+/* values: [count]; starts: [count + 1], the sums before each value and of all */
 extern "C" __global__ void __launch_bounds__(1024)
-scan(u64 count, const u32 *__restrict__ values, u64 *__restrict__ starts)
+scan(u64 count, const u32 *values, u64 *starts)
 {
-    __shared__ u64 sums[32];
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    u64 before = 0;
-    for (u64 base = 0; base < count; base += 4096) {
-        u64 first = base + threadIdx.x * 4, own[4], sum = 0;
-        for (int k = 0; k < 4; k++) {
-            own[k] = sum;
-            sum += first + k < count ? values[first + k] : 0;
-        }
-        u64 upto = warp_scan(sum);
-        if (lane == 31) sums[warp] = upto;
-        __syncthreads();
-        if (warp == 0) sums[lane] = warp_scan(sums[lane]);
-        __syncthreads();
-        u64 start = before + upto - sum + (warp ? sums[warp - 1] : 0);
-        for (int k = 0; k < 4; k++)
-            if (first + k < count) starts[first + k] = start + own[k];
-        before += sums[31];
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) starts[count] = before;
+    sums_before(count, values, starts);
 }
 
 /* Numbers the vertices; tiles as in count_classes.
@@ -194,36 +143,11 @@ assign_numbers(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
     }
 }
 
-/* Sums the degrees of each tile of ROWS_TILE numbers; one block a tile.
- *
- * sorted: [rows]; sums: [ceil(rows / ROWS_TILE)]; longest: [1], the highest degree
- */
+/* values: [rows]; sums: [ceil(rows / ROWS_TILE)], of each tile; longest: [1] */
 extern "C" __global__ void __launch_bounds__(BLOCK)
-sum_rows(u64 rows, const u32 *__restrict__ sorted, u64 *__restrict__ sums, u32 *longest)
+sum_rows(u64 rows, const u32 *values, u64 *sums, u32 *longest)
 {
-    __shared__ u64 part[WARPS];
-    u64 tiles = (rows + ROWS_TILE - 1) / ROWS_TILE;
-    u32 highest = 0;
-    for (u64 t = blockIdx.x; t < tiles; t += gridDim.x) {
-        u64 sum = 0;
-        for (u32 k = threadIdx.x; k < ROWS_TILE; k += BLOCK) {
-            u64 row = t * ROWS_TILE + k;
-            u32 degree = row < rows ? sorted[row] : 0;
-            sum += degree;
-            highest = max(highest, degree);
-        }
-        sum = warp_sum(sum);
-        if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            sum = 0;
-            for (int w = 0; w < WARPS; w++) sum += part[w];
-            sums[t] = sum;
-        }
-        __syncthreads();
-    }
-    highest = __reduce_max_sync(ALL, highest);
-    if (threadIdx.x % 32 == 0 && highest) atomicMax(longest, highest);
+    sum_tiles(rows, values, sums, longest);
 }
 
 /* Appends the keys of a chunk of tuples whose rows are low ... high - 1.
@@ -283,11 +207,6 @@ append_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
         }
         __syncthreads();
     }
-}
-
-static __device__ __forceinline__ bool is_fresh(const u64 *keys, u64 i, u64 key)
-{
-    return i == 0 || keys[i - 1] != key;
 }
 
 /* Counts the keys that differ from the one before them, in tiles of BLOCK * PER_THREAD.

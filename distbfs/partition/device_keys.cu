@@ -10,85 +10,28 @@
  */
 #include "device_sets.cuh"
 
-#define ROWS_TILE 1024
 #define ROWS_PER_THREAD (ROWS_TILE / BLOCK)
 #define LOW_BINS 1024
-
-/* Sums before each value; a single block of 1024 threads.
- *
- * values: [count]; starts: [count + 1], the last is the sum of all
- */
-template <typename Value>
-static __device__ void scan(u64 count, const Value *__restrict__ values,
-                            u64 *__restrict__ starts)
-{
-    __shared__ u64 sums[32];
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    u64 before = 0;
-    for (u64 base = 0; base < count; base += 4096) {
-        u64 first = base + threadIdx.x * 4, own[4], sum = 0;
-        for (int k = 0; k < 4; k++) {
-            own[k] = sum;
-            sum += first + k < count ? values[first + k] : 0;
-        }
-        u64 upto = warp_scan(sum);
-        if (lane == 31) sums[warp] = upto;
-        __syncthreads();
-        if (warp == 0) sums[lane] = warp_scan(sums[lane]);
-        __syncthreads();
-        u64 start = before + upto - sum + (warp ? sums[warp - 1] : 0);
-        for (int k = 0; k < 4; k++)
-            if (first + k < count) starts[first + k] = start + own[k];
-        before += sums[31];
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) starts[count] = before;
-}
 
 /* scan of 32-bit values: [count]; starts: [count + 1] */
 extern "C" __global__ void __launch_bounds__(1024) scan_32(u64 count, const u32 *values,
                                                            u64 *starts)
 {
-    scan(count, values, starts);
+    sums_before(count, values, starts);
 }
 
 /* scan of 64-bit values: [count]; starts: [count + 1] */
 extern "C" __global__ void __launch_bounds__(1024) scan_64(u64 count, const u64 *values,
                                                            u64 *starts)
 {
-    scan(count, values, starts);
+    sums_before(count, values, starts);
 }
 
-/* Sums each tile of ROWS_TILE values; one block a tile.
- *
- * values: [rows]; sums: [ceil(rows / ROWS_TILE)]; longest: [1], the highest value
- */
-extern "C" __global__ void __launch_bounds__(BLOCK) sum_rows(
-    u64 rows, const u32 *__restrict__ values, u64 *__restrict__ sums, u32 *longest)
+/* values: [rows]; sums: [ceil(rows / ROWS_TILE)], of each tile; longest: [1] */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+sum_rows(u64 rows, const u32 *values, u64 *sums, u32 *longest)
 {
-    __shared__ u64 part[WARPS];
-    u64 tiles = (rows + ROWS_TILE - 1) / ROWS_TILE;
-    u32 highest = 0;
-    for (u64 t = blockIdx.x; t < tiles; t += gridDim.x) {
-        u64 sum = 0;
-        for (u32 k = threadIdx.x; k < ROWS_TILE; k += BLOCK) {
-            u64 row = t * ROWS_TILE + k;
-            u32 value = row < rows ? values[row] : 0;
-            sum += value;
-            if (value > highest) highest = value;
-        }
-        sum = warp_sum(sum);
-        if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            sum = 0;
-            for (int w = 0; w < WARPS; w++) sum += part[w];
-            sums[t] = sum;
-        }
-        __syncthreads();
-    }
-    highest = __reduce_max_sync(ALL, highest);
-    if (threadIdx.x % 32 == 0 && highest) atomicMax(longest, highest);
+    sum_tiles(rows, values, sums, longest);
 }
 
 /* Turns lengths of rows into offsets; one block a tile of ROWS_TILE.
@@ -173,11 +116,6 @@ extern "C" __global__ void __launch_bounds__(32) keys_below(
         }
         found[k] = low;
     }
-}
-
-static __device__ __forceinline__ bool is_fresh(const u64 *keys, u64 i, u64 key)
-{
-    return i == 0 || keys[i - 1] != key;
 }
 
 /* Counts the keys that differ from the one before them, in tiles of TILE.

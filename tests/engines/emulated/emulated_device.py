@@ -26,6 +26,7 @@ FLAGS = (
     *("-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-pthread"),
     *("-fno-strict-aliasing", "-Wl,-Bsymbolic"),
 )
+ELSEWHERE = re.compile(r'#include "\.\./(?:\w+/)*')
 DYNAMIC = re.compile(r"extern __shared__ uint4 dynamic\[\];")
 KERNEL = re.compile(r"__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(")
 
@@ -52,7 +53,7 @@ class Kernels:
         folder = self.folder / "-".join([source.stem, *words])
         folder.mkdir()
         for path in source_closure(source.resolve()):
-            text = path.read_text(encoding="utf-8")
+            text = ELSEWHERE.sub('#include "', path.read_text(encoding="utf-8"))
             text = DYNAMIC.sub("uint4 *dynamic = EMULATED_DYNAMIC;", text)
             (folder / path.name).write_text(text)
         for name in ("cuda_on_cpu.hpp", "ptx_on_cpu.hpp"):
