@@ -26,6 +26,7 @@ from distbfs.search.session import (
     BlockMap,
     Outcome,
     check_roots,
+    input_ids,
     make_exchange,
     outcome_copied,
 )
@@ -198,15 +199,8 @@ class DevicePartsSession:
         if any(parent is None for parent in outcome.parent):
             return level, None
         parents = [parent.get().astype(np.int64) for parent in outcome.parent]
-        return level, self._block.gather([self._outside(x) for x in parents])
-
-    def _outside(self, ids: Ids) -> Ids:
-        """Return the input ids of ids inside; -1 stays."""
-        if self.permutation is None:
-            return ids
-        out = np.full(len(ids), -1, dtype=np.int64)
-        out[ids >= 0] = self.permutation.inverse(ids[ids >= 0])
-        return out
+        outside = [input_ids(parent, self.permutation) for parent in parents]
+        return level, self._block.gather(outside)
 
     def reached(self, outcome: Outcome) -> tuple[int, int]:
         """Return (vertices reached, largest level)."""

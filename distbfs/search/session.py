@@ -128,6 +128,15 @@ def records_of(records: Iterable[LevelRecord]) -> list[dict[str, Any]]:
     return [{"level": k, **vars(record)} for k, record in enumerate(records, 1)]
 
 
+def input_ids(ids: Ids, permutation: Permutation | None) -> Ids:
+    """Return the input ids of ids inside, int64; -1 stays."""
+    if permutation is None:
+        return ids
+    out = np.full(len(ids), -1, dtype=np.int64)
+    out[ids >= 0] = permutation.inverse(ids[ids >= 0])
+    return out
+
+
 def outcome_copied(outcome: Outcome) -> Outcome:
     """Return a search with copies of its arrays."""
     return replace(
@@ -306,18 +315,10 @@ class Session:
         if any(parent is None for parent in outcome.parent):
             return level, None
         parents = [
-            self._outside(np.asarray(parent, dtype=np.int64))
+            input_ids(np.asarray(parent, dtype=np.int64), self.permutation)
             for parent in outcome.parent
         ]
         return level, self._block.gather(parents)
-
-    def _outside(self, ids: Ids) -> Ids:
-        """Return the input ids of ids inside; -1 stays."""
-        if self.permutation is None:
-            return ids
-        out = np.full(len(ids), -1, dtype=np.int64)
-        out[ids >= 0] = self.permutation.inverse(ids[ids >= 0])
-        return out
 
     def reached(self, outcome: Outcome) -> tuple[int, int]:
         """Return (vertices reached, largest level) (collective)."""
