@@ -1,0 +1,90 @@
+"""The session of parts on devices, with the kernels run on the CPU."""
+
+import numpy as np
+import pytest
+from device_parts import device_parts, joined
+from graphs import Tuples, check_search, kronecker, some_roots
+
+from distbfs.engines.cuda import part
+from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.errors import UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.generate.hashing import Permutation
+from distbfs.options import SearchOptions
+from distbfs.search.device_parts import DevicePartsSession
+
+SOURCE = kronecker(7)
+
+
+@pytest.fixture(autouse=True)
+def small(device, monkeypatch):
+    monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
+
+
+def session_of(source, parts=2, permutation=None, **options):
+    options = SearchOptions(engine="xbfs", **options)
+    lent = device_parts(source, parts, threshold=4)
+    engine = XbfsEngine(options)
+    return DevicePartsSession(SoloWorld(), engine, lent, options, permutation)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_results(parts):
+    session = session_of(SOURCE, parts)
+    for root in some_roots(SOURCE, 3):
+        found = session.keep(session.search(root))
+        session.search(0)
+        level, parent = session.block(found)
+        wanted = check_search(SOURCE, root, level, parent)
+        assert session.reached(found) == ((wanted >= 0).sum(), wanted.max())
+        assert session.traversed(found) == SOURCE.ends[wanted >= 0].sum() // 2
+        whole, of = session.gathered([found])
+        assert whole.dtype == np.uint8
+        np.testing.assert_array_equal(whole.astype(np.int8), wanted)
+        np.testing.assert_array_equal(of, parent)
+    session.close()
+
+
+def test_ids_inside_are_turned_back():
+    permutation = Permutation(SOURCE.n, 5)
+    inside = Tuples(SOURCE.n, *(permutation.forward(x) for x in (SOURCE.u, SOURCE.v)))
+    session = session_of(inside, 2, permutation)
+    for root in some_roots(SOURCE, 2):
+        found = session.search(root)
+        check_search(SOURCE, root, *session.block(found))
+        assert joined(found.level, SOURCE.n)[permutation.forward(np.array([root]))] == 0
+
+
+def test_connected():
+    session = session_of(SOURCE, 3)
+    ids = np.arange(SOURCE.n)
+    np.testing.assert_array_equal(session.connected(ids), SOURCE.degrees > 0)
+
+
+def test_records_and_levels_only():
+    session = session_of(SOURCE, 2, parents=False)
+    found = session.search(1, records=True)
+    assert session.block(found)[1] is None
+    assert session.gathered([found])[1] is None
+    assert [record["level"] for record in found.records] == [
+        *range(1, found.levels + 1)
+    ]
+    assert sum(sum(x["checks"].values()) for x in found.records) > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"internal_ids": True}, "internal_ids is for a graph in one part alone"),
+        ({"method": "fast"}, "searches a graph in one part alone"),
+        ({"exchange": "none"}, "unknown exchange 'none'"),
+    ],
+)
+def test_what_parts_do_not_have(options, text):
+    with pytest.raises(UsageError, match=text):
+        session_of(SOURCE, 2, **options)
+
+
+def test_what_is_no_vertex():
+    with pytest.raises(UsageError, match="source 128 is not a vertex"):
+        session_of(SOURCE).search(128)
