@@ -1,0 +1,482 @@
+"""Measure the search of parts over many ranks: every variant on a graph built once.
+
+    mpirun -n 4 python scripts/bench_parts.py --engine xbfs --scales 22 28 --out results
+
+For each graph and threshold the parts are built once, as ``distbfs graph500`` does, and
+searched with each variant of the options; results are validated.  A few searches run
+once more with a look at every part of the work: each is waited for, and with counters,
+so that they add up and take longer than a search as it runs.  A table comes last; rows
+are written to a JSON file as they are found.
+
+A variant is made of names joined by "+": default, push (no direction optimisation), IR
+and BR (nonblocking and blocking reduction of masks), L (local all2all), U (uniquify),
+levels (no parents), an exchange, or a direction factor as dd=0.5.
+Source: Pan, Pearce, Owens 2018, Section VI.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pan_runs as runs
+
+from distbfs import registry
+from distbfs.cli.common import Terminal, open_terminal, share_of_cores
+from distbfs.cli.loading import Choice, build_session, choose
+from distbfs.device import cuda
+from distbfs.errors import UsageError, ValidationError
+from distbfs.exchange.world import Ranks, run_guarded
+from distbfs.generate.families import from_description
+from distbfs.generate.kronecker import Kronecker
+from distbfs.graph500.benchmark import run_searches
+from distbfs.graph500.report import SearchFigures
+from distbfs.graph500.roots import choose_roots
+from distbfs.graph500.statistics import rate_statistics
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.report.provenance import provenance
+from distbfs.report.tables import print_table
+from distbfs.search.device_parts import DevicePartsSession
+from distbfs.search.session import Outcome, Session
+from distbfs.store.hdf5 import open_store
+from distbfs.store.tuples import StoreTuples
+from distbfs.types import SUBGRAPHS, Ids, TupleSource
+
+AnyParts = Session | DevicePartsSession
+SUGGESTED = "auto"
+OUTSIDE = "outside"  # what a session does around a search
+VARIANTS = ["default", "host", "IR", "L", "U", "L+U", "push"]
+SEARCH_CALLS = {
+    **{f"visit_{name}": name for name in ("nn", "dd", "nd", "dn")},
+    **dict.fromkeys(("previsit", "launch", "new_mask", "bins"), "queues"),
+    **dict.fromkeys(("take_mask", "take_normals", "end_level"), "queues"),
+}
+EXCHANGE_CALLS = {
+    **dict.fromkeys(("start_masks", "finish_masks"), "masks"),
+    **dict.fromkeys(("start_normals", "finish_normals"), "normals"),
+}
+LOCAL_CALLS = ("reduce_masks", "local_bins", "packed", "collect", "bring")
+
+
+class Ledger:
+    """Tells what a search spends its time with, level by level.
+
+    rows: seconds by part of the work (pan_runs.PARTS): the start, each level, the end.
+    What calls another watched one does not count for both.
+    """
+
+    def __init__(self, session: AnyParts) -> None:
+        driver: Any = session._driver
+        self.rows: list[dict[str, float]] = []
+        self._parts = [OUTSIDE]
+        self._last = 0.0
+        self._device = isinstance(session, DevicePartsSession)
+        self._watched: list[tuple[Any, str]] = []
+        for k, search in enumerate(driver._searches):
+            for name, part in SEARCH_CALLS.items():
+                self._watch(search, name, part, begins=not k and name == "previsit")
+        for name, part in EXCHANGE_CALLS.items():
+            self._watch(session.exchange, name, part)
+        for name in LOCAL_CALLS:
+            self._watch(getattr(session.exchange, "_local", None), name, "local")
+        self._watch(driver._parents, "complete", "parents")
+        self._watch(driver, "search", "rest")
+
+    def begin(self) -> None:
+        """Forget what was seen; a search starts."""
+        self.rows, self._parts = [], [OUTSIDE]
+        self._new_row()
+        self._last = time.perf_counter()
+
+    def seconds(self) -> list[list[float]]:
+        """Return seconds by row and part, in the order of pan_runs.PARTS."""
+        return [[row[name] for name in runs.PARTS] for row in self.rows]
+
+    def close(self) -> None:
+        """Let go of what is watched."""
+        for owner, name in self._watched:
+            delattr(owner, name)
+
+    def _new_row(self) -> None:
+        self.rows.append(dict.fromkeys((*runs.PARTS, OUTSIDE), 0.0))
+
+    def _turn(self) -> None:
+        """Count the time since the last turn towards what is under way."""
+        now = time.perf_counter()
+        self.rows[-1][self._parts[-1]] += now - self._last
+        self._last = now
+
+    def _watch(self, owner: Any, name: str, part: str, *, begins: bool = False) -> None:
+        inner = getattr(owner, name, None)
+        if inner is None:
+            return
+
+        def timed(*args: Any, **more: Any) -> Any:
+            self._turn()
+            if begins:
+                self._new_row()
+            self._parts.append(part)
+            found = inner(*args, **more)
+            if self._device:
+                cuda.cupy().cuda.Device().synchronize()
+            self._turn()
+            self._parts.pop()
+            return found
+
+        setattr(owner, name, timed)
+        self._watched.append((owner, name))
+
+
+def looked_at(session: AnyParts, roots: list[int]) -> list[dict[str, Any]]:
+    """Return the levels of searches and their seconds, means over ranks (collective).
+
+    One search before the first is not counted.
+    """
+    found = []
+    ledger, world = Ledger(session), session.world
+    for root in [*roots[:1], *roots]:
+        ledger.begin()
+        outcome = session.search(root, records=True)
+        mine = np.array(ledger.seconds())
+        mean = world.allreduce(mine) / world.size
+        most = world.allreduce(mine.sum(axis=0), "max")
+        found.append(
+            {
+                "root": root,
+                "records": outcome.records,
+                "seconds": [
+                    dict(zip(runs.PARTS, row, strict=True)) for row in mean.tolist()
+                ],
+                "slowest": dict(zip(runs.PARTS, most.tolist(), strict=True)),
+            }
+        )
+    ledger.close()
+    return found[1:]
+
+
+def breakdown_ms(searches: list[dict[str, Any]]) -> dict[str, float]:
+    """Return milliseconds a search by part of the work, means."""
+    rows = [row for search in searches for row in search["seconds"]]
+    return {
+        name: 1e3 * sum(row[name] for row in rows) / len(searches)
+        for name in runs.PARTS
+        if searches
+    }
+
+
+class Graph:
+    """A graph in parts, which stay while sessions come and go."""
+
+    def __init__(
+        self,
+        terminal: Terminal,
+        source: TupleSource,
+        choice: Choice,
+        args: argparse.Namespace,
+        threshold: int | None,
+    ) -> None:
+        world: Ranks = terminal.world
+        self.source, self.world, self.choice = source, world, choice
+        count = args.per_rank * world.size
+        build = BuildOptions(threshold=threshold)
+        made = build_session(terminal, source, count, build, choice)
+        session: Any = made.session
+        self.parts = session.parts
+        self.roots: Ids = choose_roots(
+            session.layout.n, args.roots, args.seed, session.connected
+        )
+        if not len(self.roots):
+            raise ValidationError("no vertex has a neighbour besides itself: no search")
+        session.close()
+        part = self.parts[0]
+        sizes = [[getattr(x, name).edges for name in SUBGRAPHS] for x in self.parts]
+        edges = world.allreduce(np.array(sizes, dtype=np.int64).sum(axis=0))
+        stored = np.array([sum(x.graph_bytes for x in self.parts)], dtype=np.int64)
+        taken = np.array([made.generation_seconds, made.construction_seconds])
+        generation, construction = world.allreduce(taken, "max").tolist()
+        m = int(edges.sum())
+        self.facts: dict[str, Any] = {
+            "n": session.layout.n,
+            "m": m,
+            "tuples": source.tuples,
+            "edges": dict(zip(SUBGRAPHS, edges.tolist(), strict=True)),
+            "delegates": part.delegate_count,
+            "threshold": part.threshold,
+            "suggested": threshold is None,
+            "bytes_per_edge": int(world.allreduce(stored)[0]) / max(m, 1),
+            "generation_seconds": generation,
+            "construction_seconds": construction,
+        }
+        # of a store, nn and dd edges are there in both directions
+        once = isinstance(source, StoreTuples)
+        self.weight = m / 2 / source.tuples if once else 1.0
+
+    def session(self, options: SearchOptions) -> AnyParts:
+        """Return a session over the parts (collective)."""
+        if self.choice.device is None:
+            return Session(self.world, self.parts, options)
+        kind = registry.lookup(registry.ENGINES, "engine", options.engine)
+        kind.check(options, whole=False)
+        return DevicePartsSession(self.world, kind(options), self.parts, options)
+
+
+class Variant:
+    """The searches of one graph with some options (collective)."""
+
+    def __init__(
+        self, graph: Graph, name: str, options: SearchOptions, args: argparse.Namespace
+    ) -> None:
+        self.graph, self.name, self.options = graph, name, options
+        began = time.perf_counter()
+        session = graph.session(options)
+        self.prepare = time.perf_counter() - began
+        self.phases: list[dict[str, float]] = []
+        self.levels: list[int] = []
+        checked = len(graph.roots) if args.validate is None else args.validate
+        self.searches: list[SearchFigures] = []
+        for check in (True, False):
+            roots = graph.roots[:checked] if check else graph.roots[checked:]
+            self.searches += run_searches(
+                session,
+                graph.source,
+                roots,
+                exact=True,
+                check=check,
+                stop=lambda: False,
+                report=self._note,
+            )
+        self.validated = min(checked, len(self.searches))
+        self.looked = looked_at(session, graph.roots[: args.records].tolist())
+        self.told = session.describe()
+        session.close()
+
+    def _note(self, outcome: Outcome, _: SearchFigures) -> None:
+        self.phases.append(outcome.phases)
+        self.levels.append(outcome.levels)
+
+    def errors(self) -> list[str]:
+        """Return what validation found."""
+        return [f"root {x.root}: {x.error}" for x in self.searches if not x.valid]
+
+    def row(self) -> dict[str, Any]:
+        """Return the figures as JSON values."""
+        seconds = [x.seconds for x in self.searches]
+        edges = [x.nedge * self.graph.weight for x in self.searches]
+        walls = [x.wall_seconds for x in self.searches if x.wall_seconds]
+        rates = rate_statistics(edges, seconds)
+        logs = [math.log(e / s) for e, s in zip(edges, seconds, strict=True)]
+        low, median, high = np.quantile(seconds, [0.25, 0.5, 0.75]).tolist()
+        names = dict.fromkeys(name for phases in self.phases for name in phases)
+        return {
+            "variant": self.name,
+            "engine": self.told["engine"],
+            "exchange": self.told["exchange"],
+            "where": self.told.get("device"),
+            "options": self.options.as_dict(),
+            "searches": len(seconds),
+            "validated": self.validated,
+            "valid": sum(x.valid for x in self.searches[: self.validated]),
+            "GTEPS": rates.harmonic_mean / 1e9,
+            "GTEPS_quartiles": [rates.firstquartile / 1e9, rates.thirdquartile / 1e9],
+            "geometric_mean_GTEPS": math.exp(statistics.mean(logs)) / 1e9,
+            "median_ms": 1e3 * median,
+            "quartiles_ms": [1e3 * low, 1e3 * high],
+            "wall_median_ms": 1e3 * statistics.median(walls) if walls else None,
+            "depth": statistics.median(self.levels),
+            "prepare_seconds": self.prepare,
+            "host_phases_ms": {
+                name: 1e3 * statistics.mean(x.get(name, 0.0) for x in self.phases)
+                for name in names
+            },
+            "breakdown_ms": breakdown_ms(self.looked),
+            "seconds": seconds,
+            "levels": self.looked,
+        }
+
+
+def options() -> argparse.Namespace:
+    """Return what the command line says, checked."""
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").partition("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--scales", type=int, nargs="+", default=[], help="of Kronecker graphs")
+    add("--graph", type=Path, help="a store whose edges are built anew")
+    add("--thresholds", nargs="+", default=[SUGGESTED], help="TH, or auto")
+    add("--variants", nargs="*", help="ways to search")
+    add("--factors", nargs="+", help="values of each direction factor, or sweep")
+    add("--engine", choices=list(registry.ENGINES), default="xbfs")
+    exchanges = ["auto", *registry.EXCHANGES]
+    add("--exchange", choices=exchanges, default="auto", help="where none is named")
+    add("--per-rank", type=int, default=1, help="parts of a rank")
+    add("--roots", type=int, default=64, help="searches a variant")
+    add("--seed", type=int, default=1, help="of graphs and roots")
+    add("--validate", type=int, help="roots that are validated; else all")
+    add("--records", type=int, default=2, help="roots that are looked at by level")
+    add("--share-device", action="store_true", help="ranks may share a device")
+    add("--seconds", type=float, default=math.inf, help="begin nothing after so long")
+    add("--out", type=Path, required=True, help="output folder")
+    add("--name", help="of the JSON file; else parts_ENGINE_RANKS")
+    args = parser.parse_args()
+    if bool(args.scales) == (args.graph is not None):
+        raise UsageError("give either --scales or --graph")
+    if not all(1 <= scale <= 48 for scale in args.scales):
+        raise UsageError("scales go from 1 to 48")
+    low = min(args.per_rank, args.roots, 1 + args.records, 1 + (args.validate or 0))
+    if low < 1:
+        raise UsageError("--per-rank and --roots are 1 or more, the others 0 or more")
+    if args.variants is None:
+        args.variants = ["default"] if args.factors else VARIANTS
+    if args.factors:
+        args.variants += runs.sweep(numbers(args.factors))
+    args.thresholds = [
+        None if word == SUGGESTED else number(word, int) for word in args.thresholds
+    ]
+    return args
+
+
+def numbers(words: list[str]) -> list[float]:
+    """Return direction factors."""
+    if words == ["sweep"]:
+        return list(runs.DECADES)
+    return [number(word, float) for word in words]
+
+
+def number(word: str, kind: type) -> Any:
+    """Return a word of the command line as a number."""
+    try:
+        return kind(word)
+    except ValueError as error:
+        raise UsageError(f"'{word}' is no number") from error
+
+
+def sources(args: argparse.Namespace, threads: int) -> Iterator[tuple[Any, ...]]:
+    """Yield (what a row says of the graph, its tuples)."""
+    for scale in args.scales:
+        yield {"scale": scale, "graph": None}, Kronecker(scale, 16, args.seed, threads)
+    if args.graph is not None:
+        store = open_store(args.graph)
+        manifest = store.manifest
+        tuples = from_description(manifest.source, threads)
+        size = (manifest.n, manifest.tuples)
+        if tuples is None or (tuples.n, tuples.tuples) != size:
+            tuples = StoreTuples(store)
+        yield {"scale": None, "graph": store.folder.name}, tuples
+
+
+def base_options(args: argparse.Namespace, world: Ranks) -> SearchOptions:
+    """Return the options that variants change."""
+    return SearchOptions(
+        engine=args.engine,
+        exchange=args.exchange,
+        threads=share_of_cores(world),
+        stepwise=True,
+        share_device=args.share_device,
+    )
+
+
+def table(rows: list[dict[str, Any]]) -> None:
+    names = ("graph", "TH", "variant", "exchange", "GTEPS", "median ms", "wall ms")
+    more = ("construction s", "delegates", "bytes/edge", "valid", "searches")
+    lines = [
+        (
+            row["graph"] or f"kron{row['scale']}",
+            row["threshold"],
+            row["variant"],
+            row["exchange"],
+            row["GTEPS"],
+            row["median_ms"],
+            row["wall_median_ms"] or float("nan"),
+            row["construction_seconds"],
+            row["delegates"],
+            row["bytes_per_edge"],
+            row["valid"],
+            row["searches"],
+        )
+        for row in rows
+    ]
+    print_table((*names, *more), lines)
+
+
+class Output:
+    """Writes rows as they come; rank 0 alone."""
+
+    def __init__(self, args: argparse.Namespace, world: Ranks) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self._first = world.rank == 0
+        name = args.name or f"parts_{args.engine}_{world.size}"
+        self._path = args.out / f"{name}.json"
+        if self._first:
+            args.out.mkdir(parents=True, exist_ok=True)
+            self._head = provenance(sys.argv, device=args.engine == "xbfs")
+            self._head |= {"world": world.describe()}
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Add a row and write all."""
+        self.rows.append(row)
+        if self._first:
+            text = json.dumps({**self._head, "rows": self.rows}, indent=1)
+            self._path.write_text(text + "\n", encoding="utf-8")
+            print(
+                f"{row['graph'] or row['scale']}, TH {row['threshold']}, "
+                f"{row['variant']}: {row['GTEPS']:.4g} GTEPS",
+                flush=True,
+            )
+
+    def end(self) -> None:
+        """Print the table."""
+        if self._first and self.rows:
+            table(self.rows)
+            print(f"wrote {self._path}")
+
+
+def work() -> int:
+    args = options()
+    terminal = open_terminal(json_output=False, log_format="text")
+    world, began = terminal.world, time.perf_counter()
+    base = base_options(args, world)
+    wanted = {name: replace(base, **runs.changes_of(name)) for name in args.variants}
+    output, errors = Output(args, world), list[str]()
+
+    def late() -> bool:
+        spent = np.array([time.perf_counter() - began])
+        return float(world.allreduce(spent, "max")[0]) > args.seconds
+
+    for about, source in sources(args, base.threads):
+        choice = choose(world, base, source.n, ["--threshold"])
+        for threshold in args.thresholds:
+            if late():
+                break
+            graph = Graph(terminal, source, choice, args, threshold)
+            shape = {"devices": world.size, "parts": world.size * args.per_rank}
+            for name, chosen in wanted.items():
+                if late():
+                    break
+                found = Variant(graph, name, chosen, args)
+                output.add({**about, **shape, **graph.facts, **found.row()})
+                errors += [f"{name}: {line}" for line in found.errors()]
+                del found
+                gc.collect()
+            del graph
+            gc.collect()
+            if choice.device is not None:
+                cuda.release()
+    output.end()
+    if errors:
+        raise ValidationError("; ".join(errors[:3]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_guarded(None, work))
