@@ -26,6 +26,12 @@ FAMILIES = {
 READERS = {
     "matrix-market": "distbfs.formats.matrix_market:MatrixMarketReader",
     "edge-list": "distbfs.formats.edge_list:EdgeListReader",
+    "dimacs": "distbfs.formats.dimacs:DimacsReader",
+    "gap-sg": "distbfs.formats.gap_sg:GapReader",
+    "graph500-int64": "distbfs.formats.packed:Int64Reader",
+    "graph500-packed": "distbfs.formats.packed:PackedReader",
+    "metis": "distbfs.formats.metis:MetisReader",
+    "numpy": "distbfs.formats.numpy_pairs:NumpyReader",
 }
 
 

@@ -32,13 +32,14 @@ from distbfs.formats.tuples import open_tuples
 @click.option(
     "--one-based",
     is_flag=True,
-    help="Ids of an edge list begin at 1; Matrix Market's always do.",
+    help="Ids of an edge list or of NumPy pairs begin at 1; other formats say.",
 )
 @click.option(
     "--vertices",
     "-n",
     type=click.IntRange(1),
-    help="Number of vertices of an edge list; default: largest id + 1.",
+    help="Vertices of edge lists, NumPy pairs and Graph500 edges; default: largest "
+    "id + 1.",
 )
 @click.option(
     "--permute-seed",

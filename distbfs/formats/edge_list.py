@@ -21,7 +21,7 @@ class EdgeListReader:
     """Reads edge lists; ids start at 0, or at 1 as the options say."""
 
     name = "edge-list"
-    suffixes = (".el", ".txt", ".tsv", ".csv", ".edges")
+    suffixes = (".el", ".wel", ".txt", ".tsv", ".csv", ".edges")
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
         self.options = options or ReaderOptions()

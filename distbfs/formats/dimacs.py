@@ -1,0 +1,139 @@
+"""DIMACS graphs of the shortest-path challenge: ``.gr`` text, each arc a tuple.
+
+Lines: ``c`` and any text, ``p sp NODES ARCS`` once before all arcs, ``a U V WEIGHT``;
+nodes start at 1, weights are not looked at.  Source: 9th DIMACS Implementation
+Challenge, file formats (2006).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.errors import UsageError
+from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.lines import SHOWN, read_pairs
+from distbfs.formats.rules import LARGEST_ID, LineRules
+from distbfs.formats.text import TextFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from distbfs.types import Array
+
+MARK = re.compile(rb"(?:c[^\n]*\n|[ \t\r]*\n)*p[ \t]+sp[ \t]")
+ARC = re.compile(rb"a[ \t]+[^ \t\r\nc]")
+EMPTY = re.compile(rb"[ \t]*\r?\n")
+A, C, NEWLINE, SPACE, TAB, RETURN = (ord(x) for x in "ac\n \t\r")
+
+
+class ArcFile(TextFile):
+    """A file past its problem line, whose arcs are given as lines of three columns."""
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield blocks as they are, but for a blank in the place of each ``a``.
+
+        Raises InputError for a line that is neither an arc nor a comment nor blank.
+        """
+        for text in super().blocks():
+            data = np.frombuffer(text, dtype=np.uint8).copy()
+            starts = np.flatnonzero(data == NEWLINE)
+            starts = np.concatenate(([0], starts[:-1] + 1))
+            bad = _first_bad(text, data, starts)
+            stop = len(text) if bad < 0 else bad
+            data[starts[data[starts] == A]] = SPACE
+            if stop:
+                yield data[:stop].tobytes()
+            if bad >= 0:
+                line = text[bad : text.index(b"\n", bad)]
+                raise self.refuse(_what(line.rstrip(b"\r")))
+
+
+def _first_bad(text: bytes, data: Array, starts: Array) -> int:
+    """Return where the first line begins that has no place after the problem line.
+
+    data: the text, uint8; starts: where its lines begin.  -1: all are good.
+    """
+    first = data[starts]
+    last = len(data) - 1
+    second = data[np.minimum(starts + 1, last)]
+    third = data[np.minimum(starts + 2, last)]
+    usual = (second == SPACE) & (third >= ord("0")) & (third <= ord("9"))
+    good = (first == C) | (first == NEWLINE) | ((first == A) & usual)
+    for start in starts[~good].tolist():
+        if not (ARC.match(text, start) or EMPTY.match(text, start)):
+            return int(start)
+    return -1
+
+
+def _what(line: bytes) -> str:
+    """Return what is wrong with a line that is no arc."""
+    if line.split()[:1] == [b"p"]:
+        return "a second problem line"
+    shown = ascii(line[:SHOWN].decode("ascii", "backslashreplace"))
+    return f"{shown} is neither an arc 'a U V WEIGHT' nor a comment 'c'"
+
+
+class DimacsReader:
+    """Reads DIMACS shortest-path graphs."""
+
+    name = "dimacs"
+    suffixes = (".gr",)
+
+    def __init__(self, options: ReaderOptions | None = None) -> None:
+        self.options = options or ReaderOptions()
+        if self.options.one_based or self.options.n is not None:
+            raise UsageError(
+                "a DIMACS file states its size, and its ids start at 1; give neither"
+            )
+
+    @staticmethod
+    def recognises(head: bytes) -> bool:
+        """Return whether the first line that is no comment states the problem sp."""
+        return bool(MARK.match(head))
+
+    def read(self, path: Path, take: Take) -> EdgeFile:
+        """Read a file; InputError for any departure from the format."""
+        tuples = 0
+        with ArcFile(path) as file:
+            nodes, arcs = _problem(file)
+            rules = LineRules(
+                comments=b"c",
+                comma=False,
+                fields=3,
+                base=1,
+                most_u=nodes,
+                most_v=nodes,
+            )
+            for pairs in read_pairs(file, rules, arcs, self.options.compiled):
+                take(pairs)
+                tuples += len(pairs)
+            return EdgeFile(self.name, nodes, tuples, file.digest)
+
+
+def _problem(file: TextFile) -> tuple[int, int]:
+    """Read comments and the problem line; return nodes and arcs."""
+    line = file.header_line()
+    if not line:
+        raise file.refuse("the file is empty")
+    while line and (line.startswith(b"c") or not line.strip()):
+        line = file.header_line()
+    at = max(file.line - 1, 1)
+    words = line.split()
+    if words[:1] != [b"p"]:
+        raise file.refuse("no problem line 'p sp NODES ARCS'", at)
+    kind = b"".join(words[1:2])[:SHOWN].decode("ascii", "backslashreplace")
+    if kind != "sp":
+        raise file.refuse(f"problem {kind!a}; allowed: sp", at)
+    sizes = words[2:]
+    if len(sizes) != 2 or not all(re.fullmatch(rb"[0-9]{1,19}", x) for x in sizes):
+        raise file.refuse("the problem line needs nodes and arcs", at)
+    nodes, arcs = (int(word) for word in sizes)
+    if max(nodes, arcs) > LARGEST_ID:
+        raise file.refuse("a size is above 2^63-1", at)
+    if not nodes:
+        raise file.refuse("no vertices", at)
+    return nodes, arcs

@@ -1,0 +1,223 @@
+"""GAP serialized graphs: ``.sg``, and ``.wsg`` with weights, which are not looked at.
+
+Encoding, little-endian, nothing aligned: bool directed, int64 entries, int64 nodes,
+int64 [nodes + 1] offsets, int32 [entries] neighbours (int32 node, int32 weight in
+``.wsg``); where directed, offsets and neighbours again for the edges that come in.  An
+undirected edge is listed from both ends and handed over once.  Source: Beamer,
+Asanović, Patterson, The GAP Benchmark Suite (2015), reference code (writer.h).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.errors import InputError, UsageError
+from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from distbfs.types import Array, Ids, Words
+
+HEADER_BYTES = 17
+MOST_NODES = 1 << 31
+NODE_BYTES, WEIGHTED_BYTES, OFFSET_BYTES = 4, 8, 8
+MASK = (1 << 64) - 1
+
+# odd constants of SplitMix64 (Steele, Lea, Flood, 2014)
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+MIX_A = np.uint64(0xBF58476D1CE4E5B9)
+MIX_B = np.uint64(0x94D049BB133111EB)
+
+
+def pair_hash(u: Ids, v: Ids) -> Words:
+    """Return a hash of each pair, uint64 [k]; equal sums tell equal sets of pairs."""
+    x = (u.astype(np.uint64) * SPREAD + v.astype(np.uint64)) * MIX_A
+    x ^= x >> np.uint64(31)
+    x *= MIX_B
+    return x ^ (x >> np.uint64(29))
+
+
+class Mirror:
+    """Tells whether the edges listed forth are those listed back, by sums of hashes.
+
+    A difference goes unseen with a chance of about 2^-64.
+    """
+
+    def __init__(self) -> None:
+        self._sum = 0
+        self._count = 0
+
+    def forth(self, u: Ids, v: Ids) -> None:
+        """Count pairs that are listed forth."""
+        self._sum += int(pair_hash(u, v).sum(dtype=np.uint64))
+        self._count += len(u)
+
+    def back(self, u: Ids, v: Ids) -> None:
+        """Count pairs that are listed back, given the way they go forth."""
+        self._sum -= int(pair_hash(u, v).sum(dtype=np.uint64))
+        self._count -= len(u)
+
+    def once(self, u: Ids, v: Ids) -> Ids:
+        """Return the pairs, int64 [k, 2], that stand for their edges: u <= v."""
+        later = u > v
+        self.back(v[later], u[later])
+        kept: Ids = np.stack((u, v), axis=1)[~later]
+        loop = kept[:, 0] == kept[:, 1]
+        proper = kept[~loop] if loop.any() else kept
+        self.forth(proper[:, 0], proper[:, 1])
+        return kept
+
+    def even(self) -> bool:
+        """Return whether both lists are the same so far."""
+        return not self._sum & MASK and not self._count
+
+
+def csr_rows(
+    blocks: Iterable[Array],
+    entries: int,
+    refuse: Callable[[int, str], InputError],
+) -> Iterator[Ids]:
+    """Yield the row of each entry of a sparse matrix by rows, in order, int64 [k].
+
+    blocks: the offsets, [rows + 1] in pieces that are not empty; entries: their number;
+    refuse: makes the error for the offset of that index.  k is at most CHUNK.
+    """
+    begin, last = 0, np.zeros(1, dtype=np.int64)
+    index = 0
+    for block in blocks:
+        offsets = np.concatenate((last, block.astype(np.int64)))
+        if not index and offsets[1]:
+            raise refuse(0, f"the first offset is {offsets[1]}, not 0")
+        bad = (offsets[1:] < offsets[:-1]) | (offsets[1:] > entries)
+        if bad.any():
+            at = int(np.argmax(bad))
+            what = f"offset {offsets[at + 1]} after {offsets[at]}, of {entries} entries"
+            raise refuse(index + at, what)
+        if not index:
+            offsets = offsets[1:]
+        yield from _rows_between(offsets, begin)
+        begin += len(offsets) - 1
+        index += len(block)
+        last = offsets[-1:]
+    if last[0] != entries:
+        raise refuse(index - 1, f"the last offset is {last[0]}, not {entries}")
+
+
+def _rows_between(offsets: Ids, begin: int) -> Iterator[Ids]:
+    """Yield the rows of the entries offsets[0] … offsets[-1] - 1; begin: first row."""
+    total = int(offsets[-1])
+    for start in range(int(offsets[0]), total, CHUNK):
+        stop = min(start + CHUNK, total)
+        low = int(np.searchsorted(offsets, start, "right")) - 1
+        high = int(np.searchsorted(offsets, stop, "left"))
+        cuts = np.clip(offsets[low : high + 1], start, stop)
+        counts = cuts[1:] - cuts[:-1]
+        yield np.repeat(np.arange(begin + low, begin + high, dtype=np.int64), counts)
+
+
+class GapReader:
+    """Reads GAP serialized graphs; the size of a file tells whether it has weights."""
+
+    name = "gap-sg"
+    suffixes = (".sg", ".wsg")
+
+    def __init__(self, options: ReaderOptions | None = None) -> None:
+        self.options = options or ReaderOptions()
+        if self.options.one_based or self.options.n is not None:
+            raise UsageError(
+                "a GAP serialized graph states its size, and its ids start at 0; "
+                "give neither"
+            )
+
+    @staticmethod
+    def recognises(head: bytes) -> bool:  # noqa: ARG004
+        """Return False: the header bears no mark."""
+        return False
+
+    def read(self, path: Path, take: Take) -> EdgeFile:
+        """Read a file; InputError where sizes, offsets or neighbours do not fit."""
+        tuples = 0
+        mirror = Mirror()
+        with BinaryFile(path) as file:
+            directed, entries, nodes, width = _header(file)
+            for u, v in _lists(file, nodes, entries, width):
+                if directed:
+                    mirror.forth(u, v)
+                    pairs: Ids = np.stack((u, v), axis=1)
+                else:
+                    pairs = mirror.once(u, v)
+                if len(pairs):
+                    take(pairs)
+                tuples += len(pairs)
+            if directed:
+                for v, u in _lists(file, nodes, entries, width):
+                    mirror.back(u, v)
+            if not mirror.even():
+                raise InputError(
+                    f"{path}: the edges that come in are not those that go out"
+                    if directed
+                    else f"{path}: undirected, but an edge is not listed from both ends"
+                )
+            return EdgeFile(self.name, nodes, tuples, file.digest)
+
+
+def _header(file: BinaryFile) -> tuple[bool, int, int, int]:
+    """Read and check the header; return directed, entries, nodes, bytes an entry."""
+    if not file.size:
+        raise file.refuse("the file is empty")
+    if file.size < HEADER_BYTES:
+        what = f"the file ends, where a header takes {HEADER_BYTES} bytes"
+        raise file.refuse(what, file.size)
+    data = file.read(HEADER_BYTES)
+    entries, nodes = np.frombuffer(data, dtype="<i8", offset=1).tolist()
+    if data[0] > 1:
+        raise file.refuse(f"directed is {data[0]}; allowed: 0, 1", 0)
+    if entries < 0:
+        raise file.refuse(f"{entries} entries", 1)
+    if not 1 <= nodes <= MOST_NODES:
+        raise file.refuse(f"{nodes} nodes; allowed: 1 to {MOST_NODES}", 9)
+    sizes = {}
+    for width in (NODE_BYTES, WEIGHTED_BYTES):
+        lists = OFFSET_BYTES * (nodes + 1) + width * entries
+        sizes[HEADER_BYTES + lists * (1 + data[0])] = width
+    if file.size not in sizes:
+        takes = " or ".join(str(size) for size in sizes)
+        what = (
+            f"the file ends, where {nodes} nodes and {entries} entries take "
+            f"{takes} bytes"
+        )
+        raise file.refuse(what, file.size)
+    return bool(data[0]), entries, nodes, sizes[file.size]
+
+
+def _lists(
+    file: BinaryFile, nodes: int, entries: int, width: int
+) -> Iterator[tuple[Ids, Ids]]:
+    """Yield node and neighbour of the entries from the position on, int64 [k]."""
+    start = file.position
+
+    def refuse(index: int, what: str) -> InputError:
+        return file.refuse(what, start + index * OFFSET_BYTES)
+
+    with BinaryFile(file.path, start) as offsets:
+        file.pass_over((nodes + 1) * OFFSET_BYTES)
+        for rows in csr_rows(_offsets(offsets, nodes + 1), entries, refuse):
+            begin = file.position
+            data = np.frombuffer(file.read(len(rows) * width), dtype="<i4")
+            near = data[:: width // NODE_BYTES]
+            fault = id_fault(near, nodes - 1)
+            if fault:
+                raise file.refuse(fault[1], begin + fault[0] * width)
+            yield rows, near.astype(np.int64)
+
+
+def _offsets(file: BinaryFile, count: int) -> Iterator[Array]:
+    """Yield ``count`` offsets from the position on, in pieces."""
+    for done in range(0, count, CHUNK):
+        data = file.read(min(CHUNK, count - done) * OFFSET_BYTES)
+        yield np.frombuffer(data, dtype="<i8")

@@ -1,0 +1,338 @@
+"""NumPy files: ``.npy`` pairs, ``.npz`` with ``src`` and ``dst`` or a SciPy matrix.
+
+A ``.npy`` file holds integers [k, 2] or [2, k] ([2, 2] is taken by rows).  In a matrix
+(csr, csc or coo, as ``scipy.sparse.save_npz`` writes them) a stored entry (i, j) is an
+edge, values do not count.  Source: NumPy manual, numpy.lib.format.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import tokenize
+import warnings
+import zipfile
+import zlib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from distbfs.errors import InputError, UsageError
+from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.gap_sg import csr_rows
+from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
+from distbfs.formats.rules import LARGEST_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from distbfs.types import Array, Ids
+
+MAGIC = b"\x93NUMPY"
+ZIP_MAGIC = b"PK\x03\x04"
+ZIP_NAME = 30
+LONGEST_HEADER = 10_000
+LONGEST_WORD = 64
+LENGTHS = {1: "<H", 2: "<I"}
+SPARSE = ("csr", "csc", "coo")
+
+# what zipfile, zlib and numpy.lib.format raise for bytes that are not theirs
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    tokenize.TokenError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+
+
+@contextmanager
+def sound(where: str) -> Iterator[None]:
+    """Turn the errors of libraries about a broken file into InputError."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except BROKEN as error:
+        what = (str(error).splitlines() or [""])[0] or type(error).__name__
+        raise InputError(f"{where}: not a sound NumPy file: {what}") from error
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the header of an array says; ``size`` is its own length in bytes."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+    size: int
+
+
+def read_layout(stream: IO[bytes], where: str) -> Layout:
+    """Read the header of a ``.npy`` array; InputError if it is none."""
+    with sound(where):
+        head = stream.read(8)
+        if len(head) < 8 or not head.startswith(MAGIC):
+            raise ValueError("no NumPy array begins there")
+        if head[6] not in LENGTHS:
+            raise ValueError(f"version {head[6]} of the format; allowed: 1, 2")
+        form = LENGTHS[head[6]]
+        size = stream.read(struct.calcsize(form))
+        (length,) = struct.unpack(form, size)
+        if length > LONGEST_HEADER:
+            raise ValueError(f"a header of {length} bytes; allowed: {LONGEST_HEADER}")
+        rest = io.BytesIO(size + stream.read(length))
+        if head[6] == 1:
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(rest)
+        else:
+            shape, fortran, dtype = np.lib.format.read_array_header_2_0(rest)
+        if min(shape, default=0) < 0:
+            raise ValueError(f"shape {shape}")
+    return Layout(shape, fortran, dtype, 8 + len(size) + length)
+
+
+def integers(layout: Layout, where: str) -> None:
+    """Raise InputError unless an array holds integers."""
+    if layout.dtype.kind not in "iu":
+        raise InputError(f"{where}: {layout.dtype} values, where integers are expected")
+
+
+def checked(ids: Array, most: int, base: int, where: str, begin: int, row: int) -> Ids:
+    """Return zero-based int64 ids; InputError ``where[index]`` for a bad one.
+
+    begin: index of the first row of ``ids``; row: ids in a row.
+    """
+    fault = id_fault(ids, most, base)
+    if fault:
+        raise InputError(f"{where}[{begin + fault[0] // row}]: {fault[1]}")
+    return ids.astype(np.int64) - base
+
+
+class Member:
+    """A one-dimensional integer array in an archive, read in pieces."""
+
+    def __init__(self, archive: zipfile.ZipFile, path: Path, name: str) -> None:
+        self.where = f"{path}: {name}"
+        with sound(self.where):
+            if name + ".npy" not in archive.namelist():
+                raise InputError(f"{path}: no array '{name}'")
+            info = archive.getinfo(name + ".npy")
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError(f"compressed by method {info.compress_type}")
+            self.stream = archive.open(info)
+        self.layout = read_layout(self.stream, self.where)
+        self.done = 0
+
+    def vector(self) -> int:
+        """Return the length; InputError for what is no vector of integers."""
+        integers(self.layout, self.where)
+        if len(self.layout.shape) != 1:
+            shape = list(self.layout.shape)
+            raise InputError(f"{self.where}: shape {shape}, where [k] is expected")
+        return self.layout.shape[0]
+
+    def read(self, count: int) -> Array:
+        """Return the next values, their number given; InputError where it is cut."""
+        size = count * self.layout.dtype.itemsize
+        with sound(self.where):
+            data = self.stream.read(size)
+            if len(data) < size:
+                raise ValueError(f"it ends before value {self.done + count - 1}")
+        self.done += count
+        return np.frombuffer(data, dtype=self.layout.dtype)
+
+    def pieces(self) -> Iterator[Array]:
+        """Yield the values in pieces of at most CHUNK."""
+        total = self.vector()
+        while self.done < total:
+            yield self.read(min(CHUNK, total - self.done))
+
+    def ids(self, count: int, most: int, base: int = 0) -> Ids:
+        """Return the next ids, zero-based."""
+        begin = self.done
+        return checked(self.read(count), most, base, self.where, begin, 1)
+
+    def finish(self) -> None:
+        """Refuse bytes after the last value; the archive's checksum is compared."""
+        with sound(self.where):
+            if self.stream.read(1):
+                raise ValueError("bytes after the last value")
+
+    def word(self) -> str:
+        """Return the text of an array of one word."""
+        dtype = self.layout.dtype
+        single = self.layout.shape in ((), (1,)) and dtype.kind in "SU"
+        if not single or not 0 < dtype.itemsize <= LONGEST_WORD:
+            raise InputError(f"{self.where}: not a word")
+        value = self.read(1)[0]
+        return value.decode("ascii", "replace") if dtype.kind == "S" else str(value)
+
+
+class NumpyReader:
+    """Reads ``.npy`` and ``.npz`` files."""
+
+    name = "numpy"
+    suffixes = (".npy", ".npz")
+
+    def __init__(self, options: ReaderOptions | None = None) -> None:
+        self.options = options or ReaderOptions()
+
+    @staticmethod
+    def recognises(head: bytes) -> bool:
+        """Return whether an array begins there, or an archive that begins with one."""
+        if not head.startswith(ZIP_MAGIC):
+            return head.startswith(MAGIC)
+        length = int.from_bytes(head[26:28], "little")
+        return head[ZIP_NAME : ZIP_NAME + length].endswith(b".npy")
+
+    def read(self, path: Path, take: Take) -> EdgeFile:
+        """Read a file; InputError where it does not hold edges in a known way.
+
+        Raises UsageError for a base or a size where a matrix settles them.
+        """
+        with BinaryFile(path) as file:
+            if not file.size:
+                raise file.refuse("the file is empty")
+            head = file.read(min(file.size, len(MAGIC)))
+            size = file.size
+            file.pass_over(size - len(head))
+            digest = file.digest
+        if head.startswith(MAGIC):
+            pairs = self._array(path, size)
+            return self._hand_over(path, pairs, None, take, digest)
+        if not head.startswith(ZIP_MAGIC):
+            raise InputError(f"{path}: byte 0: neither a .npy array nor a .npz archive")
+        with sound(str(path)):
+            archive = zipfile.ZipFile(path)
+        with archive:
+            pairs, n = self._archive(archive, path)
+            return self._hand_over(path, pairs, n, take, digest)
+
+    def _hand_over(
+        self, path: Path, chunks: Iterator[Ids], n: int | None, take: Take, digest: str
+    ) -> EdgeFile:
+        """Pass the pairs on; n: the size of a matrix, None where none is stated."""
+        tuples, largest = 0, 0
+        for pairs in chunks:
+            take(pairs)
+            tuples += len(pairs)
+            largest = max(largest, int(pairs.max()) + 1)
+        if not tuples and n is None:
+            raise InputError(f"{path}: no edges")
+        n = n or self.options.n or largest
+        return EdgeFile(self.name, n, tuples, digest)
+
+    def _most(self) -> tuple[int, int]:
+        """Return the lowest and the largest id as written."""
+        base, given = int(self.options.one_based), self.options.n
+        return base, LARGEST_ID if given is None else given - 1 + base
+
+    def _array(self, path: Path, size: int) -> Iterator[Ids]:
+        """Yield the pairs of an array, mapped from the file."""
+        base, most = self._most()
+        where = str(path)
+        with path.open("rb") as handle:
+            layout = read_layout(handle, where)
+        integers(layout, where)
+        shape = layout.shape
+        if len(shape) != 2 or 2 not in shape:
+            what = f"shape {list(shape)}, where [k, 2] or [2, k] is expected"
+            raise InputError(f"{path}: {what}")
+        rows = shape[0] * shape[1] // 2
+        end = layout.size + 2 * rows * layout.dtype.itemsize
+        if size != end:
+            what = f"the file ends, where its header says {end} bytes"
+            raise InputError(f"{path}: byte {size}: {what}")
+        if not rows:
+            return
+        order: Literal["F", "C"] = "F" if layout.fortran else "C"
+        with sound(where):
+            pairs: Array = np.memmap(path, layout.dtype, "r", layout.size, shape, order)
+        pairs = pairs if shape[1] == 2 else pairs.T
+        for begin in range(0, rows, CHUNK):
+            piece = np.ascontiguousarray(pairs[begin : begin + CHUNK])
+            yield checked(piece, most, base, f"{path}: ", begin, 2)
+
+    def _archive(
+        self, archive: zipfile.ZipFile, path: Path
+    ) -> tuple[Iterator[Ids], int | None]:
+        """Return the pairs of an archive, and the size of a matrix or None."""
+        names = {name.removesuffix(".npy") for name in archive.namelist()}
+        if {"src", "dst"} <= names:
+            base, most = self._most()
+            columns = Member(archive, path, "src"), Member(archive, path, "dst")
+            return _columns(columns, (most, most), base), None
+        if not {"format", "shape"} <= names:
+            what = "neither arrays src and dst nor a SciPy sparse matrix"
+            raise InputError(f"{path}: {what}")
+        if self.options.one_based or self.options.n is not None:
+            raise UsageError(
+                "a SciPy matrix states its size, and its ids start at 0; give neither"
+            )
+        kind = Member(archive, path, "format").word()
+        if kind not in SPARSE:
+            allowed = ", ".join(SPARSE)
+            raise InputError(f"{path}: sparse format {kind!a}; allowed: {allowed}")
+        sizes = Member(archive, path, "shape")
+        if sizes.vector() != 2:
+            raise InputError(f"{sizes.where}: {sizes.vector()} sizes, not 2")
+        rows, width = sizes.ids(2, LARGEST_ID).tolist()
+        if not max(rows, width):
+            raise InputError(f"{path}: no vertices")
+        if kind == "coo":
+            pair = Member(archive, path, "row"), Member(archive, path, "col")
+            return _columns(pair, (rows - 1, width - 1)), max(rows, width)
+        if kind == "csc":
+            rows, width = width, rows
+        starts = Member(archive, path, "indptr")
+        near = Member(archive, path, "indices")
+        chunks = _compressed(starts, near, rows, width, turned=kind == "csc")
+        return chunks, max(rows, width)
+
+
+def _columns(
+    members: tuple[Member, Member], most: tuple[int, int], base: int = 0
+) -> Iterator[Ids]:
+    """Yield the pairs of two arrays of one length."""
+    first, second = members
+    total, other = first.vector(), second.vector()
+    if total != other:
+        raise InputError(f"{second.where}: {other} values, where {total} are expected")
+    for begin in range(0, total, CHUNK):
+        count = min(CHUNK, total - begin)
+        u, v = (x.ids(count, y, base) for x, y in zip(members, most, strict=True))
+        yield np.stack((u, v), axis=1)
+    first.finish()
+    second.finish()
+
+
+def _compressed(
+    starts: Member, near: Member, rows: int, columns: int, *, turned: bool
+) -> Iterator[Ids]:
+    """Yield the pairs of a matrix by rows, or by columns where ``turned``."""
+
+    def refuse(index: int, what: str) -> InputError:
+        return InputError(f"{starts.where}[{index}]: {what}")
+
+    entries = near.vector()
+    if starts.vector() != rows + 1:
+        what = f"{starts.vector()} values, where {rows + 1} are expected"
+        raise InputError(f"{starts.where}: {what}")
+    for u in csr_rows(starts.pieces(), entries, refuse):
+        v = near.ids(len(u), columns - 1)
+        yield np.stack((v, u) if turned else (u, v), axis=1)
+    starts.finish()
+    near.finish()

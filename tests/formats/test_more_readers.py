@@ -1,0 +1,739 @@
+import hashlib
+import io
+import struct
+import zipfile
+from itertools import chain
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from distbfs.device import cc
+from distbfs.errors import InputError, UsageError
+from distbfs.formats import gap_sg, lines, metis, numpy_pairs, packed, text
+from distbfs.formats.base import ReaderOptions, make_reader, sniff
+from distbfs.formats.dimacs import DimacsReader
+from distbfs.formats.gap_sg import GapReader
+from distbfs.formats.metis import MetisReader
+from distbfs.formats.numpy_pairs import NumpyReader
+from distbfs.formats.packed import Int64Reader, PackedReader
+
+HAS_COMPILER = cc.load_or_none(lines.SOURCE) is not None
+WAYS = [True, False] if HAS_COMPILER else [False]
+FUZZ = settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+ID = st.integers(0, 40)
+PAIRS = st.lists(st.tuples(ID, ID), min_size=1, max_size=30)
+
+
+def read(kind, path, **options):
+    """Read with both parsers, which must agree; return (EdgeFile, pairs)."""
+    answers = []
+    for compiled in WAYS:
+        parts = []
+        reader = kind(ReaderOptions(compiled=compiled, **options))
+
+        def take(pairs, parts=parts):
+            assert pairs.dtype == np.int64
+            assert pairs.shape[1:] == (2,)
+            assert len(pairs)
+            parts.append(pairs.tolist())
+
+        found = reader.read(path, take)
+        answers.append((found, list(chain.from_iterable(parts))))
+    assert all(x == answers[0] for x in answers)
+    found, edges = answers[0]
+    assert found.tuples == len(edges)
+    assert found.format == kind.name
+    digest = hashlib.blake2b(path.read_bytes(), digest_size=32).hexdigest()
+    assert found.digest == digest
+    return found, edges
+
+
+def refusal(kind, path, **options):
+    """Return the one message that both parsers give."""
+    messages = []
+    for compiled in WAYS:
+        reader = kind(ReaderOptions(compiled=compiled, **options))
+        with pytest.raises(InputError) as error:
+            reader.read(path, lambda pairs: None)
+        messages.append(str(error.value))
+    assert len(set(messages)) == 1
+    assert "\n" not in messages[0]
+    return messages[0].removeprefix(str(path))
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("formats") / "file"
+
+
+@pytest.fixture(params=[3, 1 << 18])
+def chunk(request, monkeypatch):
+    """Pieces so small that a short file has many, and as they are."""
+    for module in (packed, gap_sg, numpy_pairs):
+        monkeypatch.setattr(module, "CHUNK", request.param)
+
+
+def small_chunks(patch, size):
+    for module in (packed, gap_sg, numpy_pairs):
+        patch.setattr(module, "CHUNK", size)
+
+
+# Graph500
+
+
+def packed_bytes(pairs):
+    out = b""
+    for u, v in pairs:
+        upper = (u >> 32 & 0xFFFF) | (v >> 32 & 0xFFFF) << 16
+        out += struct.pack("<III", u & 0xFFFFFFFF, v & 0xFFFFFFFF, upper)
+    return out
+
+
+def int64_bytes(pairs):
+    return b"".join(struct.pack("<qq", *pair) for pair in pairs)
+
+
+GRAPH500 = [(PackedReader, packed_bytes, 12), (Int64Reader, int64_bytes, 16)]
+
+
+@pytest.mark.parametrize(("kind", "encode", "width"), GRAPH500)
+@FUZZ
+@given(data=st.data(), size=st.sampled_from([1, 2, 1 << 18]))
+def test_graph500_round_trip(scratch, kind, encode, width, data, size):
+    most = 2**47 - 1 if width == 12 else 2**63 - 2
+    ids = st.integers(0, most) | st.integers(0, 9)
+    pairs = data.draw(st.lists(st.tuples(ids, ids), min_size=1, max_size=12))
+    scratch.write_bytes(encode(pairs))
+    with pytest.MonkeyPatch.context() as patch:
+        small_chunks(patch, size)
+        found, edges = read(kind, scratch)
+    assert edges == [list(x) for x in pairs]
+    assert found.n == max(max(x) for x in pairs) + 1
+
+
+@pytest.mark.parametrize(("kind", "encode", "width"), GRAPH500)
+def test_graph500_refusals(tmp_path, kind, encode, width, chunk):
+    path = tmp_path / "edges"
+    path.write_bytes(b"")
+    assert refusal(kind, path) == ": byte 0: the file is empty"
+    good = [(0, 1)] * 5
+    path.write_bytes(encode(good)[:-1])
+    assert refusal(kind, path) == (
+        f": byte {4 * width}: {width - 1} bytes, where an edge takes {width}"
+    )
+    path.write_bytes(encode([*good, (3, -2), (-1, 1)]))
+    assert refusal(kind, path) == f": byte {5 * width}: a negative id -2"
+    path.write_bytes(encode([*good, (3, 7)]))
+    assert read(kind, path, n=8)[0].n == 8
+    assert refusal(kind, path, n=7) == (
+        f": byte {5 * width}: id 7 is out of range; allowed: 0 to 6"
+    )
+    with pytest.raises(UsageError, match="start at 0"):
+        kind(ReaderOptions(one_based=True))
+
+
+def test_graph500_packed_by_hand(tmp_path):
+    path = tmp_path / "edges"
+    path.write_bytes(bytes.fromhex("01000000 ffffffff 0200ff7f"))
+    assert read(PackedReader, path)[1] == [[2 * 2**32 + 1, 2**47 - 1]]
+
+
+# GAP
+
+
+def lists_of(pairs, n):
+    """Return offsets and neighbours of the pairs by their first id."""
+    rows = [sorted(v for u, v in pairs if u == row) for row in range(n)]
+    offsets = np.cumsum([0, *map(len, rows)])
+    return offsets, list(chain.from_iterable(rows))
+
+
+def sg_bytes(pairs, n, directed, weighted):
+    """Return a file as the GAP reference code writes it."""
+    if not directed:
+        pairs = pairs + [(v, u) for u, v in pairs if u != v]
+    out = struct.pack("<?qq", directed, len(pairs), n)
+    for side in [pairs, [(v, u) for u, v in pairs]][: 1 + directed]:
+        offsets, near = lists_of(side, n)
+        if weighted:
+            near = [x for v in near for x in (v, 255 - v)]
+        out += offsets.astype("<i8").tobytes() + np.array(near, "<i4").tobytes()
+    return out
+
+
+@FUZZ
+@given(PAIRS, st.booleans(), st.booleans(), st.sampled_from([1, 2, 5, 1 << 18]))
+def test_gap_round_trip(scratch, pairs, directed, weighted, size):
+    n = 41 + len(pairs)
+    scratch.write_bytes(sg_bytes(pairs, n, directed, weighted))
+    with pytest.MonkeyPatch.context() as patch:
+        small_chunks(patch, size)
+        found, edges = read(GapReader, scratch)
+    want = pairs if directed else [(min(x), max(x)) for x in pairs]
+    assert sorted(edges) == sorted(list(x) for x in want)
+    assert found.n == n
+
+
+def test_gap_without_edges(tmp_path, chunk):
+    path = tmp_path / "a.sg"
+    for directed in (True, False):
+        path.write_bytes(sg_bytes([], 9, directed, weighted=False))
+        found, edges = read(GapReader, path)
+        assert (found.n, edges) == (9, [])
+
+
+TRIANGLE = sg_bytes([(0, 1), (1, 2), (0, 2)], 3, directed=False, weighted=False)
+ARCS = sg_bytes([(0, 1), (1, 2), (0, 2)], 3, directed=True, weighted=False)
+
+
+def put(data, at, form, value):
+    """Return bytes with a number replaced."""
+    data = bytearray(data)
+    struct.pack_into(form, data, at, value)
+    return bytes(data)
+
+
+GAP_FAULTS = [
+    (b"", ": byte 0: the file is empty"),
+    (b"\0" * 5, ": byte 5: the file ends, where a header takes 17 bytes"),
+    (put(TRIANGLE, 0, "<B", 2), ": byte 0: directed is 2; allowed: 0, 1"),
+    (put(TRIANGLE, 1, "<q", -6), ": byte 1: -6 entries"),
+    (put(TRIANGLE, 9, "<q", 0), ": byte 9: 0 nodes; allowed: 1 to 2147483648"),
+    (put(TRIANGLE, 9, "<q", 2**62), f": byte 9: {2**62} nodes; allowed: 1 to {2**31}"),
+    (
+        TRIANGLE[:-1],
+        (": byte 72: the file ends, where 3 nodes and 6 entries take 73 or 97 bytes"),
+    ),
+    (
+        TRIANGLE + b"\0",
+        (": byte 74: the file ends, where 3 nodes and 6 entries take 73 or 97 bytes"),
+    ),
+    (put(TRIANGLE, 17, "<q", 1), ": byte 17: the first offset is 1, not 0"),
+    (put(TRIANGLE, 25, "<q", 7), ": byte 25: offset 7 after 0, of 6 entries"),
+    (put(TRIANGLE, 33, "<q", 1), ": byte 33: offset 1 after 2, of 6 entries"),
+    (put(TRIANGLE, 41, "<q", 5), ": byte 41: the last offset is 5, not 6"),
+    (put(TRIANGLE, 53, "<i", -1), ": byte 53: a negative id -1"),
+    (put(TRIANGLE, 53, "<i", 3), ": byte 53: id 3 is out of range; allowed: 0 to 2"),
+    (
+        put(TRIANGLE, 53, "<i", 1),
+        ": undirected, but an edge is not listed from both ends",
+    ),
+    (
+        put(TRIANGLE, 49, "<i", 0),
+        ": undirected, but an edge is not listed from both ends",
+    ),
+    (
+        put(ARCS, len(ARCS) - 4, "<i", 0),
+        ": the edges that come in are not those that go out",
+    ),
+    (
+        put(ARCS, len(ARCS) - 4, "<i", 9),
+        ": byte 101: id 9 is out of range; allowed: 0 to 2",
+    ),
+    (put(ARCS, len(ARCS) - 36, "<q", 4), ": byte 69: offset 4 after 0, of 3 entries"),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), GAP_FAULTS)
+def test_gap_refusals(tmp_path, body, message, chunk):
+    path = tmp_path / "a.sg"
+    path.write_bytes(body)
+    assert refusal(GapReader, path) == message
+
+
+# DIMACS
+
+
+@FUZZ
+@given(
+    PAIRS,
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from([" ", "\t", "  "]),
+    st.sampled_from([64, 1 << 20]),
+    st.lists(st.sampled_from(["c", "c a 1 2 3", "", "  "]), max_size=3),
+    st.booleans(),
+)
+def test_dimacs_round_trip(scratch, pairs, end, gap, block, noise, whole):
+    rows = ["c made by a test", *noise, f"p sp 41 {len(pairs)}"]
+    for u, v in pairs:
+        rows += [gap.join(("a", str(u + 1), str(v + 1), "-7")), *noise]
+    body = end.join(rows) + end
+    scratch.write_bytes((body if whole else body.rstrip()).encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text.TextFile.__init__, "__defaults__", (block,))
+        found, edges = read(DimacsReader, scratch)
+    assert edges == [list(x) for x in pairs]
+    assert found.n == 41
+
+
+SP = "c x\np sp 3 2\n"
+ARC = "neither an arc 'a U V WEIGHT' nor a comment 'c'"
+DIMACS_FAULTS = [
+    ("", ":1: the file is empty"),
+    ("c a\n", ":1: no problem line 'p sp NODES ARCS'"),
+    ("1 2\n", ":1: no problem line 'p sp NODES ARCS'"),
+    ("a 1 2 3\n", ":1: no problem line 'p sp NODES ARCS'"),
+    ("c\np edge 3 2\n", ":2: problem 'edge'; allowed: sp"),
+    ("p\n", ":1: problem ''; allowed: sp"),
+    ("p sp 3\n", ":1: the problem line needs nodes and arcs"),
+    ("p sp 3 -1\n", ":1: the problem line needs nodes and arcs"),
+    ("p sp 9999999999999999999 1\n", ":1: a size is above 2^63-1"),
+    ("p sp 0 0\n", ":1: no vertices"),
+    (f"{SP}a 1 2 1\n", ":3: 2 entries declared, 1 found"),
+    (f"{SP}a 1 2 1\na 1 2 1\n\na 1 2 1\n", ":6: more entries than the 2 declared"),
+    (f"{SP}a 1 4 1\n", ":3: id 4 is out of range; allowed: 1 to 3"),
+    (f"{SP}a 0 1 1\n", ":3: id 0 is out of range; allowed: 1 to 3"),
+    (f"{SP}a 1 -1 1\n", ":3: a negative id '-1'"),
+    (f"{SP}a 1 1.5 1\n", ":3: '1.5' is not an integer id"),
+    (f"{SP}a 1 2\n", ":3: 2 columns, where 3 are expected"),
+    (f"{SP}a 1 2 1\n1 2 1\n", f":4: '1 2 1' is {ARC}"),
+    (f"{SP}a 1 2 1\n  1 2 1\n", f":4: '  1 2 1' is {ARC}"),
+    (f"{SP}a 1 9 1\n1 2 1\n", ":3: id 9 is out of range; allowed: 1 to 3"),
+    (f"{SP}a 1 2 1\na\na 1 2 1\n", f":4: 'a' is {ARC}"),
+    (f"{SP}a 1 2 1\na  \na 1 2 1\n", f":4: 'a  ' is {ARC}"),
+    (f"{SP}a c 2 1\na 1 2 1\n", f":3: 'a c 2 1' is {ARC}"),
+    (f"{SP}a1 2 1\n", f":3: 'a1 2 1' is {ARC}"),
+    (f"{SP}a 1 2 1\na 1 2 1\na", f":5: 'a' is {ARC}"),
+    (f"{SP}p sp 3 2\n", ":3: a second problem line"),
+    (f"{SP}a 1 2 1\na 1 \0 1\n", ":1: binary data, not text"),
+    ("\x01\0\0\0\0\0\0\0", ":1: binary data, not text"),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), DIMACS_FAULTS)
+def test_dimacs_refusals(tmp_path, body, message):
+    path = tmp_path / "a.gr"
+    path.write_bytes(body.encode())
+    if "a 1 \0" in body:
+        message = ":4: binary data, not text"
+    assert refusal(DimacsReader, path) == message
+
+
+# METIS
+
+
+def metis_text(pairs, n, fmt="", ncon="", noise=(), end="\n", gap=" "):
+    """Return a file; sizes and weights are numbers above all ids."""
+    flags = fmt.rjust(3, "0")
+    before = (flags[0] == "1") + (flags[1] == "1") * int(ncon or 1)
+    both = pairs + [(v, u) for u, v in pairs]
+    rows = [*noise, f" {n}  {len(pairs)} {fmt} {ncon}"]
+    for row in range(n):
+        near = [v + 1 for u, v in both if u == row]
+        if flags[2] == "1":
+            near = [x for v in near for x in (v, 7000 + v)]
+        rows += [*noise, gap.join(map(str, [5000] * before + near))]
+    return end.join(rows) + end
+
+
+@FUZZ
+@given(
+    PAIRS,
+    st.sampled_from(["", "0", "1", "10", "011", "100", "111", "101"]),
+    st.sampled_from(["", "1", "2"]),
+    st.lists(st.sampled_from(["%", "% 1 2 é", "%1"]), max_size=2),
+    st.sampled_from(["\n", "\r\n", " \n"]),
+    st.sampled_from([" ", "\t", "   "]),
+    st.sampled_from([1, 2, 3, 7, 64, 1 << 20]),
+)
+def test_metis_round_trip(scratch, pairs, fmt, ncon, noise, end, gap, piece):
+    pairs = [x for x in pairs if x[0] != x[1]]
+    ncon = ncon if fmt.rjust(3, "0")[1] == "1" else ""
+    body = metis_text(pairs, 41, fmt, ncon, noise, end, gap)
+    scratch.write_bytes(body.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metis, "PIECE_BYTES", piece)
+        found, edges = read(MetisReader, scratch)
+    assert sorted(edges) == sorted([min(x), max(x)] for x in pairs)
+    assert found.n == 41
+
+
+def test_metis_manual_example(tmp_path):
+    """The graph of figure 2 of the METIS manual, without and with all weights."""
+    path = tmp_path / "a.graph"
+    want = [(1, 2), (1, 3), (1, 5), (2, 3), (2, 4), (3, 4), (3, 5), (4, 6), (4, 7)]
+    want = sorted([u - 1, v - 1] for u, v in [*want, (5, 6), (6, 7)])
+    path.write_text("7 11\n5 3 2\n1 3 4\n5 4 2 1\n2 3 6 7\n1 3 6\n5 4 7\n6 4\n")
+    found, edges = read(MetisReader, path)
+    assert (found.n, sorted(edges)) == (7, want)
+    path.write_text(
+        "7 11 011\n4 5 1 3 2 2 1\n2 1 1 3 2 4 1\n5 5 3 4 2 2 2 1 2\n"
+        "3 2 1 3 2 6 2 7 5\n1 1 1 3 3 6 2\n6 5 2 4 2 7 6\n2 6 6 4 5"
+    )
+    assert read(MetisReader, path)[1] == edges
+
+
+METIS_FAULTS = [
+    ("", ":1: the file is empty"),
+    ("% a\n", ":1: the header needs vertices, edges and, if so, fmt, ncon"),
+    ("\n3 1\n", ":1: the header needs vertices, edges and, if so, fmt, ncon"),
+    ("3\n", ":1: the header needs vertices, edges and, if so, fmt, ncon"),
+    ("3 -1\n", ":1: the header needs vertices, edges and, if so, fmt, ncon"),
+    ("3 1 0 0 0\n", ":1: the header needs vertices, edges and, if so, fmt, ncon"),
+    ("9999999999999999999 1\n", ":1: a size is above 2^63-1"),
+    ("0 0\n", ":1: no vertices"),
+    ("3 1 2\n", ":1: fmt '2'; allowed: three of 0, 1"),
+    ("3 1 1111\n", ":1: fmt '1111'; allowed: three of 0, 1"),
+    ("3 1 1 2\n", ":1: ncon 2, but by fmt 1 no weights"),
+    ("3 1 10 99999999\n", ":1: ncon 99999999; allowed: up to 16777216"),
+    ("3 1\n2\n1\n", ":3: 3 vertices declared, 2 found"),
+    ("3 1\n2\n% c\n1", ":4: 3 vertices declared, 2 found"),
+    ("3 1\n", ":1: 3 vertices declared, 0 found"),
+    ("3 1\n2\n1\n\n\n1\n", ":6: more lines than the 3 vertices declared"),
+    ("3 1\n4\n", ":2: id 4 is out of range; allowed: 1 to 3"),
+    ("3 1\n2\n0\n", ":3: id 0 is out of range; allowed: 1 to 3"),
+    ("3 1\n2\n-1\n", ":3: a negative id '-1'"),
+    ("3 1\n2\n1.0\n", ":3: '1.0' is not an integer id"),
+    ("3 1\n2\n1 x\n", ":3: 'x' is not an id"),
+    ("3 1\n2\r1\n1\n", ":2: '2\\r1' is not an id"),
+    ("3 1\n2 é\n1\n", ":2: '\\\\xc3\\\\xa9' is not an id"),
+    ("3 1\n4\nx\n", ":2: id 4 is out of range; allowed: 1 to 3"),
+    ("3 1\n2\n99999999999999999999\n", ":3: id '99999999999999999999' is above 2^63-1"),
+    (f"3 1\n2\n{1:020}\n", ":3: a number of more than 18 digits"),
+    ("3 1\n1\n", ":2: vertex 1 lists itself"),
+    ("3 1\n2\n3\n\n", ": an edge is not listed from both ends"),
+    (
+        "3 2\n2\n1\n\n",
+        ":4: 2 edges declared, 2 neighbours found, where two an edge are expected",
+    ),
+    ("3 1 1\n2\n1 5\n\n", ":2: a neighbour without its weight"),
+    ("3 1 1\n2 x\n1 5\n\n", ":2: 'x' is not a size or weight"),
+    ("3 1 1\n2 1.5\n1 5\n\n", ":2: '1.5' is not a size or weight"),
+    ("3 1 10\n5 2\n5 1\n\n", ":4: 0 numbers, where sizes and weights take 1"),
+    ("3 1 110 2\n5 5 5 2\n5 5\n\n", ":3: 2 numbers, where sizes and weights take 3"),
+    ("3 1\n2\n1 \0\n", ":3: binary data, not text"),
+]
+
+
+@pytest.mark.parametrize("piece", [2, 5, 1 << 20])
+@pytest.mark.parametrize(("body", "message"), METIS_FAULTS)
+def test_metis_refusals(tmp_path, monkeypatch, body, message, piece):
+    monkeypatch.setattr(metis, "PIECE_BYTES", piece)
+    path = tmp_path / "a.graph"
+    path.write_bytes(body.encode())
+    assert refusal(MetisReader, path) == message
+
+
+def test_metis_lines_may_be_long_but_not_a_column(tmp_path, monkeypatch):
+    monkeypatch.setattr(metis, "PIECE_BYTES", 16)
+    monkeypatch.setattr(metis, "LONGEST_LINE", 32)
+    path = tmp_path / "a.graph"
+    path.write_text(metis_text([(0, v) for v in range(1, 99)], 99))
+    assert len(read(MetisReader, path)[1]) == 98
+    path.write_text("2 1\n2\n" + "1" * 200)
+    assert refusal(MetisReader, path) == ":3: a column of more than 32 bytes"
+
+
+# NumPy
+
+
+DTYPES = st.sampled_from(["<i4", ">i4", "<i8", "<u8", ">u2", "u1", "i1"])
+
+
+@FUZZ
+@given(
+    PAIRS,
+    DTYPES,
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([1, 3, 1 << 18]),
+)
+def test_npy_round_trip(scratch, pairs, dtype, turned, fortran, one_based, size):
+    array = np.array(pairs, dtype) + np.array(one_based, dtype)
+    turned = turned and len(pairs) > 2
+    array = array.T if turned else array
+    order = np.asfortranarray if fortran else np.ascontiguousarray
+    with scratch.open("wb") as out:
+        np.save(out, order(array))
+    with pytest.MonkeyPatch.context() as patch:
+        small_chunks(patch, size)
+        found, edges = read(NumpyReader, scratch, one_based=one_based)
+    assert edges == [list(x) for x in pairs]
+    assert found.n == np.max(pairs) + 1
+
+
+@FUZZ
+@given(PAIRS, DTYPES, DTYPES, st.booleans(), st.sampled_from([1, 3, 1 << 18]))
+def test_npz_columns_round_trip(scratch, pairs, first, second, compressed, size):
+    src, dst = zip(*pairs, strict=True)
+    save = np.savez_compressed if compressed else np.savez
+    with scratch.open("wb") as out:
+        save(out, dst=np.array(dst, second), src=np.array(src, first))
+    with pytest.MonkeyPatch.context() as patch:
+        small_chunks(patch, size)
+        found, edges = read(NumpyReader, scratch, n=50)
+    assert edges == [list(x) for x in pairs]
+    assert found.n == 50
+
+
+@FUZZ
+@given(
+    st.sets(st.tuples(ID, ID), max_size=30),
+    st.sampled_from(["csr", "csc", "coo"]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([1, 3, 1 << 18]),
+)
+def test_scipy_round_trip(scratch, pairs, kind, array, compressed, size):
+    u, v = np.array(sorted(pairs), int).reshape(-1, 2).T
+    make = scipy.sparse.coo_array if array else scipy.sparse.coo_matrix
+    matrix = make((np.ones(len(u)), (u, v)), shape=(41, 60)).asformat(kind)
+    with scratch.open("wb") as out:
+        scipy.sparse.save_npz(out, matrix, compressed=compressed)
+    with pytest.MonkeyPatch.context() as patch:
+        small_chunks(patch, size)
+        found, edges = read(NumpyReader, scratch)
+    assert sorted(edges) == sorted(list(x) for x in pairs)
+    assert found.n == 60
+
+
+def npy_bytes(array):
+    out = io.BytesIO()
+    np.save(out, array)
+    return out.getvalue()
+
+
+def npz_bytes(**arrays):
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    return out.getvalue()
+
+
+def csr_bytes(**changes):
+    given = {
+        "indptr": [0, 1, 2],
+        "indices": [1, 0],
+        "data": [1, 1],
+        "shape": [2, 2],
+        "format": b"csr",
+    }
+    return npz_bytes(**{k: v for k, v in (given | changes).items() if v is not None})
+
+
+def zip_bytes(method=zipfile.ZIP_STORED, **members):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, data in members.items():
+            archive.writestr(f"{name}.npy", data)
+    return out.getvalue()
+
+
+IDS = npy_bytes(np.arange(2))
+NUMPY_FAULTS = [
+    (b"", ": byte 0: the file is empty"),
+    (b"0 1\n2 3\n", ": byte 0: neither a .npy array nor a .npz archive"),
+    (b"\x93NUMPY", ": not a sound NumPy file: no NumPy array begins there"),
+    (
+        b"\x93NUMPY\x03\0" + bytes(9),
+        ": not a sound NumPy file: version 3 of the format; allowed: 1, 2",
+    ),
+    (
+        b"\x93NUMPY\x02\0\xff\xff\xff\x7f",
+        ": not a sound NumPy file: a header of 2147483647 bytes; allowed: 10000",
+    ),
+    (npy_bytes(np.ones((2, 2))), ": float64 values, where integers are expected"),
+    (
+        npy_bytes(np.array([[True, False]])),
+        ": bool values, where integers are expected",
+    ),
+    (
+        npy_bytes(np.array([[{}, {}]], object)),
+        ": object values, where integers are expected",
+    ),
+    (
+        npy_bytes(np.ones((3, 3), int)),
+        ": shape [3, 3], where [k, 2] or [2, k] is expected",
+    ),
+    (npy_bytes(np.ones(4, int)), ": shape [4], where [k, 2] or [2, k] is expected"),
+    (
+        npy_bytes(np.ones((4, 2), int))[:-1],
+        ": byte 191: the file ends, where its header says 192 bytes",
+    ),
+    (
+        npy_bytes(np.ones((4, 2), int)) + b"\0",
+        ": byte 193: the file ends, where its header says 192 bytes",
+    ),
+    (npy_bytes(np.ones((0, 2), int)), ": no edges"),
+    (npy_bytes(np.array([[0, 1], [2, -3]])), ": [1]: a negative id -3"),
+    (
+        npy_bytes(np.array([[0, 1], [2**63, 3]], np.uint64)),
+        f": [1]: id {2**63} is above 2^63-1",
+    ),
+    (npz_bytes(a=[1]), ": neither arrays src and dst nor a SciPy sparse matrix"),
+    (npz_bytes(src=[1, 2], dst=[1]), ": dst: 1 values, where 2 are expected"),
+    (
+        npz_bytes(src=[1.0], dst=[1]),
+        ": src: float64 values, where integers are expected",
+    ),
+    (npz_bytes(src=[[1]], dst=[1]), ": src: shape [1, 1], where [k] is expected"),
+    (npz_bytes(src=[0, 1, 2, 3], dst=[1, 1, 1, -1]), ": dst[3]: a negative id -1"),
+    (npz_bytes(src=np.ones(0, int), dst=np.ones(0, int)), ": no edges"),
+    (
+        zip_bytes(src=IDS[:-1], dst=IDS),
+        ": src: not a sound NumPy file: it ends before value 1",
+    ),
+    (
+        zip_bytes(src=IDS, dst=IDS + b"\0"),
+        ": dst: not a sound NumPy file: bytes after the last value",
+    ),
+    (
+        zip_bytes(zipfile.ZIP_BZIP2, src=IDS, dst=IDS),
+        ": src: not a sound NumPy file: compressed by method 12",
+    ),
+    (
+        zip_bytes(src=b"", dst=IDS),
+        ": src: not a sound NumPy file: no NumPy array begins there",
+    ),
+    (csr_bytes()[:100], ": not a sound NumPy file: File is not a zip file"),
+    (csr_bytes(format=b"dia"), ": sparse format 'dia'; allowed: csr, csc, coo"),
+    (csr_bytes(format=7), ": format: not a word"),
+    (csr_bytes(indptr=None), ": no array 'indptr'"),
+    (csr_bytes(shape=[2, 2, 2]), ": shape: 3 sizes, not 2"),
+    (csr_bytes(shape=[2, -2]), ": shape[1]: a negative id -2"),
+    (csr_bytes(shape=[0, 0]), ": no vertices"),
+    (csr_bytes(shape=[3, 2]), ": indptr: 3 values, where 4 are expected"),
+    (csr_bytes(indptr=[1, 1, 2]), ": indptr[0]: the first offset is 1, not 0"),
+    (csr_bytes(indptr=[0, 2, 1]), ": indptr[2]: offset 1 after 2, of 2 entries"),
+    (csr_bytes(indptr=[0, 1, 1]), ": indptr[2]: the last offset is 1, not 2"),
+    (csr_bytes(indices=[1, 2]), ": indices[1]: id 2 is out of range; allowed: 0 to 1"),
+    (csr_bytes(format=b"coo"), ": no array 'row'"),
+    (
+        csr_bytes(format=b"coo", row=[0, 2], col=[0, 2], shape=[3, 2]),
+        ": col[1]: id 2 is out of range; allowed: 0 to 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), NUMPY_FAULTS)
+def test_numpy_refusals(tmp_path, body, message, chunk):
+    path = tmp_path / "a.npy"
+    path.write_bytes(body)
+    assert refusal(NumpyReader, path) == message
+
+
+def test_numpy_base_and_size(tmp_path):
+    path = tmp_path / "a.npz"
+    path.write_bytes(npz_bytes(src=[1, 2], dst=[2, 3]))
+    assert read(NumpyReader, path, n=3, one_based=True)[1] == [[0, 1], [1, 2]]
+    assert refusal(NumpyReader, path, n=3) == (
+        ": dst[1]: id 3 is out of range; allowed: 0 to 2"
+    )
+    path.write_bytes(csr_bytes())
+    for options in (ReaderOptions(one_based=True), ReaderOptions(n=4)):
+        with pytest.raises(UsageError, match="states its size"):
+            NumpyReader(options).read(path, print)
+
+
+def test_an_archive_with_a_wrong_checksum_is_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    body = npz_bytes(src=[1, 2], dst=[2, 3])
+    at = body.index(struct.pack("<q", 3))
+    path.write_bytes(put(body, at, "<q", 4))
+    assert "Bad CRC-32" in refusal(NumpyReader, path)
+
+
+def test_a_full_disk_is_not_a_bad_file(tmp_path):
+    path = tmp_path / "a.npz"
+    path.write_bytes(npz_bytes(src=[1, 2], dst=[2, 3]))
+
+    def take(pairs):
+        raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        NumpyReader().read(path, take)
+
+
+# All of them
+
+
+def test_sizes_that_a_format_states_are_not_asked_for():
+    for kind in (GapReader, DimacsReader, MetisReader):
+        for options in (ReaderOptions(one_based=True), ReaderOptions(n=4)):
+            with pytest.raises(UsageError, match="states its size"):
+                kind(options)
+
+
+def test_sniff(tmp_path):
+    def made(name, body):
+        path = tmp_path / name
+        path.write_bytes(body)
+        return sniff(path)
+
+    assert made("a", b"c x\n\nc p\np sp 3 2\n") == "dimacs"
+    assert made("a.gr", b"\x01\0\0\0\0\0\0\0") == "dimacs"
+    assert made("a.el", b"c x\np edge 3 2\n") == "edge-list"
+    assert made("a.wel", b"0 1 5\n") == "edge-list"
+    assert made("a.graph", b"2 1\n2\n1\n") == "metis"
+    assert made("a.sg", TRIANGLE) == made("a.WSG", b"") == "gap-sg"
+    assert made("a", IDS) == made("b", csr_bytes()) == "numpy"
+    assert made("a.npz", b"") == "numpy"
+    with pytest.raises(InputError, match="the format is not known"):
+        made("a.zip", b"PK\x03\x04" + b"\0" * 50)
+    path = tmp_path / "a.el"
+    path.write_bytes(int64_bytes([(0, 1)]))
+    assert make_reader(path, "graph500-int64", ReaderOptions()).name
+
+
+SAMPLES = {
+    PackedReader: [packed_bytes([(0, 1), (2, 3)])],
+    Int64Reader: [int64_bytes([(0, 1), (2, 3)])],
+    GapReader: [TRIANGLE, ARCS, sg_bytes([(0, 1)], 2, directed=True, weighted=True)],
+    DimacsReader: [b"c x\np sp 4 3\na 1 2 3\nc y\na 2 4 5\r\na 3 3 1\n"],
+    MetisReader: [
+        metis_text([(0, 1), (1, 2), (0, 3)], 4, noise=["% a"]).encode(),
+        metis_text([(0, 1), (1, 2)], 3, "111", "2").encode(),
+    ],
+    NumpyReader: [
+        npy_bytes(np.array([[0, 1], [1, 2], [3, 4]])),
+        npy_bytes(np.array([[0, 1, 2], [1, 2, 3]], np.uint8)),
+        npz_bytes(src=[0, 1], dst=[1, 2]),
+        csr_bytes(),
+    ],
+}
+
+
+@st.composite
+def mutated(draw, samples):
+    """Bytes near a valid file, or any."""
+    data = bytearray(draw(st.sampled_from(samples)))
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(data)))
+        end = draw(st.integers(at, min(at + 8, len(data))))
+        data[at:end] = draw(
+            st.binary(max_size=8) | st.sampled_from([b"0", b"\n", b" "])
+        )
+    return bytes(data) if draw(st.integers(0, 4)) else draw(st.binary(max_size=200))
+
+
+@pytest.mark.parametrize("kind", list(SAMPLES), ids=lambda x: x.name)
+@settings(FUZZ, max_examples=400)
+@given(data=st.data(), size=st.sampled_from([1, 4, 64, 1 << 18]))
+def test_whatever_a_file_holds_it_is_read_or_refused(scratch, kind, data, size):
+    scratch.write_bytes(data.draw(mutated(SAMPLES[kind])))
+    answers = []
+    with pytest.MonkeyPatch.context() as patch:
+        small_chunks(patch, size)
+        patch.setattr(metis, "PIECE_BYTES", size)
+        for compiled in WAYS:
+            edges = []
+            reader = kind(ReaderOptions(compiled=compiled))
+            try:
+                found = reader.read(
+                    scratch, lambda x, out=edges: out.extend(x.tolist())
+                )
+            except InputError as error:
+                answers.append(str(error))
+                continue
+            assert found.tuples == len(edges)
+            assert all(0 <= x < found.n for pair in edges for x in pair)
+            answers.append(edges)
+    assert all(x == answers[0] for x in answers)
+    if isinstance(answers[0], str):
+        assert answers[0].startswith(f"{scratch}:")
+        assert "\n" not in answers[0]
