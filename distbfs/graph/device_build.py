@@ -85,20 +85,13 @@ class Chunks:
         self._u = self._v = None
 
 
-class Code(Protocol):
-    """Kernels by name."""
-
-    def kernel(self, name: str) -> cuda.Kernel:
-        """Return a kernel."""
-
-
 class Kernels:
-    """Kernels, by default those of device_build.cu, launched by number of items.
+    """Kernels, launched by number of items, and the clock.
 
-    clock: what the phases are counted by
+    code: a module of kernels, by default that of device_build.cu
     """
 
-    def __init__(self, clock: Stopwatch, code: Code | None = None) -> None:
+    def __init__(self, clock: Stopwatch, code: Any = None) -> None:
         self.clock = clock
         self._code = code or cuda.Module(Path(__file__).with_suffix(".cu"))
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
