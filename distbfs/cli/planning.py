@@ -46,7 +46,7 @@ NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees
 NARROW_VERTICES = 1 << 31  # ids of a larger graph have 64 bits
 LEVEL = 4
 QUEUED_VERTEX, QUEUED_DELEGATE = 2 * 4, 5 * 4  # queues of nn and nd; of dn and dd
-MASKS = 5  # visited, fresh, frontier, and two of rows with edges
+MASKS = 4  # visited, fresh, and two of rows with edges
 OWNED_DELEGATE = 2 * 4
 ITEM = 8  # a normal vertex that is sent, with where its parent is
 

@@ -36,7 +36,7 @@ COUNT_SLICE = 1 << 26  # columns that are looked at in one piece
 POINTERS = (
     [f"{name}_{what}" for name in SUBGRAPHS for what in ("offsets", "columns")],
     ["nn_mask", "nd_mask", "dn_mask", "dd_mask", "vertices", "delegate_ids"],
-    ["visited", "fresh", "frontier", "dvisited", "dfresh", "dfrontier", "mask", "sent"],
+    ["visited", "fresh", "dvisited", "dfresh", "mask", "sent"],
     ["level", "dlevel", "parent", "dparent"],
     ["queue_nn", "queue_nd", "queue_dn", "queue_dd", "size"],
     ["outbox", "box", "box_size", "work", "checks", "items", "split"],
@@ -44,7 +44,7 @@ POINTERS = (
 )
 LONGS = ("sent_words", "item_count")
 WORDS = (
-    ["words", "dwords", "active", "local", "d", "owned_count", "index", "parts"],
+    ["words", "dwords", "active", "d", "owned_count", "index", "parts"],
     ["ranges", "range_words", "marked", "ranks", "devices", "came_from"],
 )
 
@@ -136,7 +136,7 @@ class CudaPart:
             }
             if self.parent is not None:
                 held["parent"] = self.parent
-            for name in ("visited", "fresh", "frontier"):
+            for name in ("visited", "fresh"):
                 held[name] = cp.zeros(words, dtype=np.uint32)
                 held[f"d{name}"] = cp.zeros(dwords, dtype=np.uint32)
             for name, size in (("nn", part.active), ("nd", part.active), ("dn", d)):
@@ -154,7 +154,6 @@ class CudaPart:
                 words=words,
                 dwords=dwords,
                 active=part.active,
-                local=n,
                 d=d,
                 owned_count=len(owned),
                 index=part.index,

@@ -207,7 +207,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) advance(const Params p) {
             const u32 seen = p.visited[word];
             now = p.fresh[word] & ~seen;
             nn = p.nn_mask[word] & now, nd = p.nd_mask[word] & now;
-            p.frontier[word] = now;
             if (now) p.visited[word] = seen | now, p.fresh[word] = 0;
             count[NORMALS] += __popc(now);
             count[ND_Q] += __popc(nd);
@@ -232,7 +231,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) advance(const Params p) {
             const u32 seen = p.dvisited[word];
             now = p.mask[word] & ~seen;
             dn = p.dn_mask[word] & now, dd = p.dd_mask[word] & now;
-            p.dfrontier[word] = now;
             p.dfresh[word] = 0;
             if (now) p.dvisited[word] = seen | now;
             if (!p.index) count[DELEGATES] += __popc(now);

@@ -38,8 +38,8 @@ struct Params {
     const u32 *dn_mask, *dd_mask;  /* [dwords] delegates with such edges */
     const u32 *vertices;           /* [local] number -> local id */
     const VERTEX *delegate_ids;    /* [d] */
-    u32 *visited, *fresh, *frontier;    /* [words] */
-    u32 *dvisited, *dfresh, *dfrontier; /* [dwords] */
+    u32 *visited, *fresh;          /* [words] */
+    u32 *dvisited, *dfresh;        /* [dwords] */
     const u32 *mask;               /* [dwords] delegates that all parts found */
     u32 *sent;                     /* [parts][sent_words] what was sent to a part before */
     int *level, *dlevel;           /* [local], [d] */
@@ -56,7 +56,7 @@ struct Params {
     const u32 *split;              /* [hubs][ranges + 1]: where ranges begin in rows of dn */
     const u32 *owned, *places;     /* [owned_count] delegates of this part, their local ids */
     u64 sent_words, item_count;
-    u32 words, dwords, active, local, d, owned_count, index, parts;
+    u32 words, dwords, active, d, owned_count, index, parts;
     u32 ranges, range_words; /* of normal vertices */
     u32 marked;              /* delegates below it are hubs, and mark_dn has pushed them */
     u32 ranks, devices, came_from; /* part = rank + device * ranks */
