@@ -8,7 +8,6 @@ int64: v0, v1.  Both little-endian.  Source: the Graph500 reference code, genera
 
 from __future__ import annotations
 
-import hashlib
 import os
 from typing import TYPE_CHECKING
 
@@ -17,20 +16,17 @@ import numpy as np
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.rules import LARGEST_ID
-from distbfs.formats.text import DIGEST_BYTES, check_readable, unreadable
+from distbfs.formats.text import HashedFile, unreadable
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
-
-    from typing_extensions import Self
 
     from distbfs.types import Array, Ids
 
 CHUNK = 1 << 18
 
 
-class BinaryFile:
+class BinaryFile(HashedFile):
     """A binary file that is read once from begin to end, with its digest.
 
     ``size`` is its length in bytes, ``position`` how many were read.
@@ -38,32 +34,13 @@ class BinaryFile:
 
     def __init__(self, path: Path, position: int = 0) -> None:
         """Open the file at a position; InputError where there is nothing to read."""
-        check_readable(path)
-        self.path = path
+        super().__init__(path)
         self.position = position
-        self._hash = hashlib.blake2b(digest_size=DIGEST_BYTES)
         try:
-            self._handle = path.open("rb")
             self._handle.seek(position)
             self.size = os.fstat(self._handle.fileno()).st_size
         except OSError as error:
             raise unreadable(path, error) from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._handle.close()
-
-    @property
-    def digest(self) -> str:
-        """BLAKE2b of the bytes read so far, 64 hexadecimal digits."""
-        return self._hash.hexdigest()
 
     def refuse(self, what: str, at: int | None = None) -> InputError:
         """Return the error ``FILE: byte N: what``, by default for the position."""

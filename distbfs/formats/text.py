@@ -39,19 +39,13 @@ def unreadable(path: Path, error: OSError) -> InputError:
     return InputError(f"{path}: cannot be read: {error.strerror or error}")
 
 
-class TextFile:
-    """A text file that is read once from begin to end, with its digest.
+class HashedFile:
+    """A file that is opened with checks and read once, with its digest."""
 
-    ``line`` is the number, from 1, of the first line that was not parsed yet; who
-    parses a block raises it.  ``digest`` is the BLAKE2b of what was read so far.
-    """
-
-    def __init__(self, path: Path, block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(self, path: Path) -> None:
         """Open the file; InputError where there is nothing to read."""
         check_readable(path)
         self.path = path
-        self.block_bytes = block_bytes
-        self.line = 1
         self._hash = hashlib.blake2b(digest_size=DIGEST_BYTES)
         try:
             self._handle = path.open("rb")
@@ -73,6 +67,20 @@ class TextFile:
     def digest(self) -> str:
         """BLAKE2b of the bytes read so far, 64 hexadecimal digits."""
         return self._hash.hexdigest()
+
+
+class TextFile(HashedFile):
+    """A text file that is read once from begin to end, with its digest.
+
+    ``line`` is the number, from 1, of the first line that was not parsed yet; who
+    parses a block raises it.  ``digest`` is the BLAKE2b of what was read so far.
+    """
+
+    def __init__(self, path: Path, block_bytes: int = BLOCK_BYTES) -> None:
+        """Open the file; InputError where there is nothing to read."""
+        super().__init__(path)
+        self.block_bytes = block_bytes
+        self.line = 1
 
     def refuse(self, what: str, line: int | None = None) -> InputError:
         """Return the error ``FILE:LINE: what``, by default for the current line."""
