@@ -2,7 +2,7 @@
  *
  * Columns rise in each row, so a row is cut where ranges of targets begin.  A block takes
  * a range, keeps its bits in shared memory, where repeats end, and walks the pieces of all
- * hubs of the queue; each warp has 32 of them at a time.
+ * hubs of the frontier; each warp has those of a word at a time.
  */
 #ifndef DISTBFS_PART_MARK_CUH
 #define DISTBFS_PART_MARK_CUH
@@ -10,23 +10,24 @@
 
 #define MARK_THREADS 1024
 
-/* seen: shared, [range_words].  Returns edge checks. */
-INLINE u64 mark_range(const Params &p, u32 range, u32 *seen) {
+/* marked: hubs; seen: shared, [range_words].  Returns edge checks. */
+INLINE u64 mark_range(const Params &p, u32 marked, u32 range, u32 *seen) {
     const Rows &rows = p.rows[DN_ROWS];
     const u32 *columns = (const u32 *)rows.columns;
-    const u32 lane = threadIdx.x & 31, count = (u32)(p.size[DN_ROWS] & ENTRIES);
+    const u32 lane = threadIdx.x & 31;
     const u32 w0 = range * p.range_words;
     const u32 words = p.words - w0 < p.range_words ? p.words - w0 : p.range_words;
     u64 checks = 0;
     for (u32 w = threadIdx.x; w < words; w += MARK_THREADS)
         seen[w] = p.visited[w0 + w] | p.fresh[w0 + w];
     __syncthreads();
-    for (u32 q = threadIdx.x & ~31u; q < count; q += MARK_THREADS) {
-        const u32 c = q + lane < count ? p.queue[2][q + lane] : NONE;
+    for (u32 w = threadIdx.x >> 5; w * 32 < marked; w += MARK_THREADS / 32) {
+        const u32 c = w * 32 + lane, bits = p.dfront[w] & p.dn_mask[w];
+        if (!bits) continue;
         OFFSET begin = 0;
         u32 length = 0;
         VERTEX id = 0;
-        if (c < p.marked) {
+        if (bits >> lane & 1 && c < marked) {
             const u32 *cut = p.split + (u64)c * (p.ranges + 1) + range;
             begin = rows.offsets[c] + cut[0], length = cut[1] - cut[0];
             id = p.delegate_ids[c];
