@@ -7,7 +7,7 @@ a search costs three calls: event, launch, event.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -347,6 +347,26 @@ class NodeParameters(ctypes.Structure):
         ("kernel", ctypes.c_void_p),
         ("context", ctypes.c_void_p),
     )
+
+
+class Captured:
+    """Launches that are recorded once and then launched together, as one CUDA graph.
+
+    record: calls them on a stream and on others that begin after it and that it waits
+    for
+    """
+
+    def __init__(self, record: Callable[[Any], None]) -> None:
+        stream = cupy().cuda.Stream(non_blocking=True)
+        stream.begin_capture(RELAXED)
+        try:
+            record(stream)
+        finally:
+            self._graph = stream.end_capture()
+
+    def launch(self, stream: Any) -> None:
+        """Launch all, after what is on the stream."""
+        self._graph.launch(stream)
 
 
 class TimedGraph:

@@ -24,7 +24,7 @@ from distbfs.search.driver import Driver
 from distbfs.search.parents import ParentCost, ParentFinder
 from distbfs.types import Array, Ids, World, slice_bounds
 
-DEVICE_EXCHANGES = ("nccl", "cuda_aware")
+DEVICE_EXCHANGES = ("nccl", "cuda_aware", "p2p")
 DEVICE_OPTIONS = (
     *("frontier", "balance", "asynchronous", "internal_ids"),
     "share_device",
@@ -191,9 +191,13 @@ def make_exchange(
     *,
     item: npt.DTypeLike = np.uint32,
     on_device: bool = False,
+    name: str = "",
 ) -> Exchange:
-    """Return the exchange that is asked for (collective); see ``exchange.base``."""
-    name, _ = choose_exchange(world, options.exchange, on_device)
+    """Return the exchange that is asked for (collective); see ``exchange.base``.
+
+    name: in the registry, where it is chosen already
+    """
+    name = name or choose_exchange(world, options.exchange, on_device)[0]
     made: Exchange = registry.lookup(registry.EXCHANGES, "exchange", name)(
         world, placement, delegates, options, item=item, on_device=on_device
     )

@@ -9,18 +9,16 @@
 typedef long long i64;
 #include "part_visits.cuh"
 
-extern "C" __global__ void __launch_bounds__(THREADS) start(const Params p) { begin_search(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) start(const Params p) {
+    begin_search(p, p.number, p.delegate);
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS) push_nn(const Params p) { forward_nn(p, true); }
 extern "C" __global__ void __launch_bounds__(THREADS) push_nd(const Params p) { forward_nd(p); }
-extern "C" __global__ void __launch_bounds__(THREADS) push_dn(const Params p) { forward_dn(p, p.marked); }
+extern "C" __global__ void __launch_bounds__(THREADS) push_dn(const Params p) { forward_dn(p); }
 extern "C" __global__ void __launch_bounds__(THREADS) push_dd(const Params p) { forward_dd(p); }
 extern "C" __global__ void __launch_bounds__(THREADS) queue_dd(const Params p) { form_dd_queue(p); }
-
-extern "C" __global__ void __launch_bounds__(MARK_THREADS) mark_dn(const Params p) {
-    extern __shared__ uint4 dynamic[];
-    mark_hubs(p, p.marked, (u32 *)dynamic);
-}
+extern "C" __global__ void __launch_bounds__(THREADS) queue_dn(const Params p) { form_dn_queue(p); }
 
 extern "C" __global__ void __launch_bounds__(THREADS, PULL_BLOCKS) pull_nd(const Params p) { backward_nd(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, PULL_BLOCKS) pull_dn(const Params p) { backward_dn(p); }

@@ -14,7 +14,7 @@
 
 #define THREADS 256
 #define WARPS 8
-#define PULL_BLOCKS 6 /* of a pull on each multiprocessor */
+#define PULL_BLOCKS 5 /* of a pull on each multiprocessor */
 #define COUNT_BITS 29 /* of the size of a queue: edges << COUNT_BITS | entries */
 #define ENTRIES ((1ull << COUNT_BITS) - 1)
 #define BOX_STEP 16  /* between counters that are added to at once: 128 bytes */
@@ -51,19 +51,16 @@ struct Params {
     u32 *sent;                     /* [parts][sent_words] what was sent to a part before */
     int *level, *dlevel;           /* [local], [d] */
     VERTEX *parent, *dparent;      /* the same; null where not asked for */
-    uint4 *dd_queue;               /* [d]: delegate, edges before it (two words), degree */
-    u64 *size;                     /* of that queue: edges << COUNT_BITS | entries */
+    uint4 *dd_queue, *dn_queue;    /* [d]: delegate, edges before it (two words), degree */
+    u64 *size;                     /* [2][BOX_STEP] of dd, dn: edges << COUNT_BITS | entries */
     u64 *const *box;               /* [parts] where items for a part go, see `item_of` */
     u64 *box_size;                 /* [parts][BOX_STEP] how many there are, then unused */
     u64 *work;                     /* [COUNTS] */
     u64 *checks;                   /* [4] edge checks of nn, nd, dn, dd, with COUNT */
     const u64 *items;              /* [item_count] that arrived from parts of rank `came_from` */
-    const u32 *split;              /* [hubs][ranges + 1]: where ranges begin in rows of dn */
     const u32 *owned, *places;     /* [owned_count] delegates of this part, their local ids */
     u64 sent_words, item_count;
     u32 words, dwords, active, d, owned_count, index, parts;
-    u32 ranges, range_words; /* of normal vertices */
-    u32 marked;              /* delegates below it are hubs, and mark_dn has pushed them */
     u32 ranks, devices, came_from; /* part = rank + device * ranks */
     int depth;                /* of what is found */
     u32 number, delegate;     /* of the root, NONE where it is no such vertex here */
@@ -107,7 +104,6 @@ INLINE void discover_delegate(const Params &p, u32 c, VERTEX parent) {
 template <int K> INLINE void add_to(u64 *totals, const u64 *mine) {
     __shared__ u64 sums[WARPS][K];
     const u32 lane = threadIdx.x & 31, own = threadIdx.x >> 5;
-    const u32 warps = blockDim.x >> 5 < WARPS ? blockDim.x >> 5 : WARPS;
     if (threadIdx.x < WARPS * K) ((u64 *)sums)[threadIdx.x] = 0;
     __syncthreads();
 #pragma unroll
@@ -116,12 +112,12 @@ template <int K> INLINE void add_to(u64 *totals, const u64 *mine) {
         if (!__any_sync(ALL, x != 0)) continue;
 #pragma unroll
         for (int s = 16; s; s >>= 1) x += __shfl_xor_sync(ALL, x, s);
-        if (lane == 0) atomicAdd(&sums[own % warps][k], x);
+        if (lane == 0) sums[own][k] = x;
     }
     __syncthreads();
     if (threadIdx.x < K) {
         u64 sum = 0;
-        for (u32 w = 0; w < warps; w++) sum += sums[w][threadIdx.x];
+        for (u32 w = 0; w < WARPS; w++) sum += sums[w][threadIdx.x];
         if (sum) atomicAdd(totals + threadIdx.x, sum);
     }
 }

@@ -17,7 +17,7 @@
 #define TESTED 0x80000000u /* a listed vertex whose first column has been */
 
 /* found(v, column): by one lane; found_word(word, bits): the vertices of a word whose
- * first columns were visited, whose parents found_first(v, column) sets. */
+ * first columns were visited, whose parents found_first(v, hit, columns) sets. */
 template <class Target> struct Puller {
     const Rows &rows;
     const u32 *status; /* bitmap of the columns */
@@ -110,37 +110,44 @@ template <class Target> struct Puller {
         }
     }
 
-    /* Four words at a time, four vertices a lane. */
+    /* Eight words at a time, four vertices a lane of each half. */
     __device__ __forceinline__ void dense(const u32 *first, u32 word0, u32 bits, u32 span) {
         const u32 part = (lane & 7) * 4;
 #pragma unroll 1
-        for (u32 i = 0; i < span; i += 4) {
-            const u32 word = word0 + i + (lane >> 3), v = word * 32 + part;
-            const u32 open = __shfl_sync(ALL, bits, i + (lane >> 3)) >> part & 15;
-            if (!__any_sync(ALL, open)) continue;
-            u32 f[4] = {0, 0, 0, 0}, hit = 0;
-            if (open) {
-                const uint4 x = load_once4(first + v);
-                f[0] = x.x, f[1] = x.y, f[2] = x.z, f[3] = x.w;
+        for (u32 i = 0; i < span; i += 8) {
+            const u32 word = word0 + i + (lane >> 3);
+            u32 open[2], f[2][4], hit[2] = {0, 0};
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                open[h] = __shfl_sync(ALL, bits, (i + h * 4 + (lane >> 3)) & 31) >> part & 15;
+                uint4 x = {0, 0, 0, 0};
+                if (open[h]) x = load_once4(first + (word + h * 4) * 32 + part);
+                f[h][0] = x.x, f[h][1] = x.y, f[h][2] = x.z, f[h][3] = x.w;
             }
+            if (!__any_sync(ALL, open[0] | open[1])) continue;
 #pragma unroll
-            for (int j = 0; j < 4; j++)
-                if (open >> j & 1) hit |= (u32)bit_of(status, f[j]) << j;
-            if (COUNT) checks += __popc(open);
-            u32 whole = hit << part;
-            whole |= __shfl_xor_sync(ALL, whole, 1);
-            whole |= __shfl_xor_sync(ALL, whole, 2);
-            whole |= __shfl_xor_sync(ALL, whole, 4);
-            if (part == 0 && whole) target.found_word(word, whole);
+            for (int h = 0; h < 2; h++)
 #pragma unroll
-            for (int j = 0; j < 4; j++)
-                if (hit >> j & 1) target.found_first(v + j, f[j]);
-            const u32 miss = open & ~hit;
+                for (int j = 0; j < 4; j++)
+                    if (open[h] >> j & 1) hit[h] |= (u32)bit_of(status, f[h][j]) << j;
+            if (COUNT) checks += __popc(open[0]) + __popc(open[1]);
 #pragma unroll
-            for (int j = 0; j < 4; j++) {
-                const u32 who = __ballot_sync(ALL, miss >> j & 1);
-                if (miss >> j & 1) list[listed + __popc(who & lanes_below(lane))] = v + j | TESTED;
-                listed += __popc(who);
+            for (int h = 0; h < 2; h++) {
+                u32 whole = hit[h] << part;
+                whole |= __shfl_xor_sync(ALL, whole, 1);
+                whole |= __shfl_xor_sync(ALL, whole, 2);
+                whole |= __shfl_xor_sync(ALL, whole, 4);
+                const u32 at = word + h * 4, v = at * 32 + part;
+                if (part == 0 && whole) target.found_word(at, whole);
+                target.found_first(v, hit[h], f[h]);
+                const u32 miss = open[h] & ~hit[h];
+                if (!__any_sync(ALL, miss)) continue;
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    const u32 who = __ballot_sync(ALL, miss >> j & 1), before = lanes_below(lane);
+                    if (miss >> j & 1) list[listed + __popc(who & before)] = v + j | TESTED;
+                    listed += __popc(who);
+                }
             }
             __syncwarp();
             drain(false);

@@ -6,7 +6,6 @@
 #ifndef DISTBFS_PART_VISITS_CUH
 #define DISTBFS_PART_VISITS_CUH
 #include "part.cuh"
-#include "part_mark.cuh"
 #include "part_pull.cuh"
 #include "part_push.cuh"
 
@@ -15,8 +14,14 @@ struct NormalsFound {
     const Params &p;
     __device__ __forceinline__ void found(u32 v, u32 c) { discover(p, v, p.delegate_ids[c]); }
     __device__ __forceinline__ void found_word(u32 word, u32 bits) { red_or(p.fresh + word, bits); }
-    __device__ __forceinline__ void found_first(u32 v, u32 c) {
-        if (p.parent) p.parent[p.vertices[v]] = p.delegate_ids[c];
+    /* those of v … v + 3 that are in `hit` */
+    __device__ __forceinline__ void found_first(u32 v, u32 hit, const u32 *c) {
+        if (!p.parent || !hit) return;
+        const uint4 x = load_once4(p.vertices + v);
+        const u32 at[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (hit >> j & 1) p.parent[at[j]] = p.delegate_ids[c[j]];
     }
 };
 
@@ -28,29 +33,33 @@ template <bool FROM_NORMAL> struct DelegatesFound {
     }
     __device__ __forceinline__ void found(u32 c, u32 u) { discover_delegate(p, c, id(u)); }
     __device__ __forceinline__ void found_word(u32 word, u32 bits) { red_or(p.dfresh + word, bits); }
-    __device__ __forceinline__ void found_first(u32 c, u32 u) {
-        if (p.parent) p.dparent[c] = id(u);
+    __device__ __forceinline__ void found_first(u32 c, u32 hit, const u32 *u) {
+        if (!p.parent) return;
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (hit >> j & 1) p.dparent[c + j] = id(u[j]);
     }
 };
 
-/* Forget the last search; the root is `fresh`, so that `advance` makes it the frontier. */
-INLINE void begin_search(const Params &p) {
+/* Forget the last search; the root is `fresh`, so that the next level is sized from it.
+ * number, delegate: of the root, NONE where it is no such vertex here */
+INLINE void begin_search(const Params &p, u32 number, u32 delegate) {
     const u32 last = p.active >> 5, tail = ALL << (p.active & 31);
     for (u32 w = thread_of(); w < p.words; w += all_threads()) {
         p.visited[w] = w < last ? 0u : w == last ? tail : ALL;
-        p.fresh[w] = w == p.number >> 5 && p.number != NONE ? 1u << (p.number & 31) : 0;
+        p.fresh[w] = w == number >> 5 && number != NONE ? 1u << (number & 31) : 0;
     }
     for (u32 w = thread_of(); w < p.dwords; w += all_threads()) {
         p.dvisited[w] = 0;
-        p.dfresh[w] = w == p.delegate >> 5 && p.delegate != NONE ? 1u << (p.delegate & 31) : 0;
+        p.dfresh[w] = w == delegate >> 5 && delegate != NONE ? 1u << (delegate & 31) : 0;
     }
     if (p.parent)
         for (u32 c = thread_of(); c < p.d; c += all_threads())
-            p.dparent[c] = c == p.delegate ? p.delegate_ids[c] : (VERTEX)-1;
+            p.dparent[c] = c == delegate ? p.delegate_ids[c] : (VERTEX)-1;
     if (p.parts > 1)
         for (u64 w = thread_of(); w < p.sent_words * p.parts; w += all_threads()) p.sent[w] = 0;
-    if (thread_of() == 0 && p.number != NONE && p.parent)
-        p.parent[p.vertices[p.number]] = id_of(p, p.number);
+    if (thread_of() == 0 && number != NONE && p.parent)
+        p.parent[p.vertices[number]] = id_of(p, number);
 }
 
 /* Forward visits.  posting: items for other parts are made, not only marked as sent */
@@ -94,12 +103,11 @@ INLINE void forward_nn(const Params &p, bool posting) {
 }
 
 /* Edges to vertices of this part: found(column, source row). */
-template <class Open, class Found>
-INLINE void forward(const Params &p, Graph graph, u32 words, Open open, Found found) {
-    const Rows &rows = p.rows[graph];
-    const u32 *columns = (const u32 *)rows.columns;
-    u64 checks = 0;
-    by_bits(rows, words, open, [&](const Edge *edges) {
+template <class Found> struct Take {
+    const u32 *columns;
+    u64 &checks;
+    Found found;
+    __device__ __forceinline__ void operator()(const Edge *edges) const {
         u32 column[EACH];
 #pragma unroll
         for (int j = 0; j < EACH; j++)
@@ -110,52 +118,41 @@ INLINE void forward(const Params &p, Graph graph, u32 words, Open open, Found fo
             if (COUNT) checks++;
             found(column[j], edges[j].u);
         }
-    });
-    tell_checks(p, graph, checks);
+    }
+};
+template <class Found> INLINE Take<Found> taking(const Rows &rows, u64 &checks, Found found) {
+    return Take<Found>{(const u32 *)rows.columns, checks, found};
 }
 
 INLINE void forward_nd(const Params &p) {
-    forward(p, ND_ROWS, p.words, [&](u32 w) { return p.front[w] & p.nd_mask[w]; },
-            [&](u32 c, u32 u) { discover_delegate(p, c, id_of(p, u)); });
-}
-
-/* marked: hubs below it are left out, a multiple of 32 */
-INLINE void forward_dn(const Params &p, u32 marked) {
-    forward(p, DN_ROWS, p.dwords,
-            [&](u32 w) { return w * 32 < marked ? 0 : p.dfront[w] & p.dn_mask[w]; },
-            [&](u32 v, u32 c) { discover(p, v, p.delegate_ids[c]); });
-}
-
-/* The rows of hubs, cut by ranges of targets: a block marks a range in shared memory. */
-INLINE void mark_hubs(const Params &p, u32 marked, u32 *seen) {
+    const Rows &rows = p.rows[ND_ROWS];
     u64 checks = 0;
-    for (u32 r = blockIdx.x; r < p.ranges; r += gridDim.x) checks += mark_range(p, marked, r, seen);
-    tell_checks(p, DN_ROWS, checks);
+    by_bits(rows, p.words, [&](u32 w) { return p.front[w] & p.nd_mask[w]; },
+            taking(rows, checks, [&](u32 c, u32 u) { discover_delegate(p, c, id_of(p, u)); }));
+    tell_checks(p, ND_ROWS, checks);
+}
+
+/* By the edges of their queue: found(column, source delegate). */
+template <class Found>
+INLINE void forward_queued(const Params &p, Graph graph, const uint4 *queue, u64 size, Found found) {
+    const Rows &rows = p.rows[graph];
+    u64 checks = 0;
+    by_edges(rows, queue, (u32)(size & ENTRIES), size >> COUNT_BITS, taking(rows, checks, found));
+    tell_checks(p, graph, checks);
+}
+
+INLINE void forward_dn(const Params &p) {
+    forward_queued(p, DN_ROWS, p.dn_queue, p.size[BOX_STEP],
+                   [&](u32 v, u32 c) { discover(p, v, p.delegate_ids[c]); });
 }
 
 INLINE void forward_dd(const Params &p) {
-    const Rows &rows = p.rows[DD_ROWS];
-    const u32 *columns = (const u32 *)rows.columns;
-    const u64 size = *p.size;
-    u64 checks = 0;
-    by_edges(rows, p.dd_queue, (u32)(size & ENTRIES), size >> COUNT_BITS, [&](const Edge *edges) {
-        u32 column[EACH];
-#pragma unroll
-        for (int j = 0; j < EACH; j++)
-            column[j] = edges[j].valid ? load_once(columns + edges[j].at) : 0;
-#pragma unroll
-        for (int j = 0; j < EACH; j++) {
-            if (!edges[j].valid) continue;
-            if (COUNT) checks++;
-            discover_delegate(p, column[j], p.delegate_ids[edges[j].u]);
-        }
-    });
-    tell_checks(p, DD_ROWS, checks);
+    forward_queued(p, DD_ROWS, p.dd_queue, *p.size,
+                   [&](u32 c, u32 u) { discover_delegate(p, c, p.delegate_ids[u]); });
 }
 
-/* The delegates of 32 words with the edges before each; *p.size is zero before. */
-INLINE void enqueue_dd(const Params &p, u32 w0, u32 bits, u32 lane) {
-    const OFFSET *offsets = p.rows[DD_ROWS].offsets;
+/* The delegates of 32 words with the edges before each; *size is zero at first. */
+INLINE void enqueue(const OFFSET *offsets, uint4 *queue, u64 *size, u32 w0, u32 bits, u32 lane) {
     u64 edges = 0, at = 0;
     const u32 total = __reduce_add_sync(ALL, __popc(bits)), words = __ballot_sync(ALL, bits);
     for (u32 todo = words; todo; todo &= todo - 1) {
@@ -165,7 +162,7 @@ INLINE void enqueue_dd(const Params &p, u32 w0, u32 bits, u32 lane) {
     }
 #pragma unroll
     for (int s = 16; s; s >>= 1) edges += __shfl_xor_sync(ALL, edges, s);
-    if (lane == 0) at = atomicAdd(p.size, edges << COUNT_BITS | total);
+    if (lane == 0) at = atomicAdd(size, edges << COUNT_BITS | total);
     at = __shfl_sync(ALL, at, 0);
     u64 before = at >> COUNT_BITS;
     u32 place = (u32)(at & ENTRIES);
@@ -177,20 +174,26 @@ INLINE void enqueue_dd(const Params &p, u32 w0, u32 bits, u32 lane) {
         const u32 sum = warp_scan(degree, lane);
         const u64 first = before + sum - degree;
         if (here)
-            p.dd_queue[place + __popc(word & lanes_below(lane))] =
+            queue[place + __popc(word & lanes_below(lane))] =
                 make_uint4(c, (u32)first, (u32)(first >> 32), degree);
         before += __shfl_sync(ALL, sum, 31), place += __popc(word);
     }
 }
 
-INLINE void form_dd_queue(const Params &p) {
-    const u32 lane = threadIdx.x & 31;
-    const u32 span = span_of(p.dwords);
+/* The frontier's delegates with edges in a subgraph. */
+INLINE void form_queue(const Params &p, Graph graph, const u32 *mask, uint4 *queue, u64 *size) {
+    const u32 lane = threadIdx.x & 31, span = span_of(p.dwords);
     for (u32 w0 = warp_of() * span; w0 < p.dwords; w0 += all_warps() * span) {
         const u32 word = w0 + lane;
-        const u32 bits = lane < span && word < p.dwords ? p.dfront[word] & p.dd_mask[word] : 0;
-        if (__any_sync(ALL, bits)) enqueue_dd(p, w0, bits, lane);
+        const u32 bits = lane < span && word < p.dwords ? p.dfront[word] & mask[word] : 0;
+        if (__any_sync(ALL, bits)) enqueue(p.rows[graph].offsets, queue, size, w0, bits, lane);
     }
+}
+INLINE void form_dd_queue(const Params &p) {
+    form_queue(p, DD_ROWS, p.dd_mask, p.dd_queue, p.size);
+}
+INLINE void form_dn_queue(const Params &p) {
+    form_queue(p, DN_ROWS, p.dn_mask, p.dn_queue, p.size + BOX_STEP);
 }
 
 /* Backward visits, over the rows of the reverse subgraph. */
