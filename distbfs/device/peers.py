@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from distbfs.device import cuda
 from distbfs.errors import ResourceError
 
@@ -25,10 +27,8 @@ class PeerBlock:
             self._pointer = int(cp.cuda.runtime.malloc(max(size, 1)))
         except cp.cuda.runtime.CUDARuntimeError as error:
             raise ResourceError(f"{what}: {error}") from error
-        memory = cp.cuda.UnownedMemory(self._pointer, max(size, 1), self)
-        place = cp.cuda.MemoryPointer(memory, 0)
-        self.array: Any = cp.ndarray((size,), cp.uint8, place)
-        self.array[...] = 0
+        self.array: Any = foreign_array(self._pointer, size, np.uint8)
+        cuda.clear(self.array, cp.cuda.get_current_stream())
 
     def handle(self) -> bytes:
         """Return what another process opens this memory with."""
@@ -39,6 +39,14 @@ class PeerBlock:
         if self._pointer:
             cuda.cupy().cuda.runtime.free(self._pointer)
             self._pointer = 0
+
+
+def foreign_array(address: int, count: int, dtype: Any) -> Any:
+    """Return memory that the current device sees as a CuPy array [count]."""
+    cp = cuda.cupy()
+    size = max(count, 1) * np.dtype(dtype).itemsize
+    memory = cp.cuda.UnownedMemory(address, size, None)
+    return cp.ndarray((count,), dtype, cp.cuda.MemoryPointer(memory, 0))
 
 
 def open_handle(handle: bytes) -> int:

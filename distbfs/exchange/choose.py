@@ -19,13 +19,10 @@ def choose_exchange(
     name: str,
     on_device: bool,
     devices: Sequence[int] = (),
-    *,
-    by_host: bool = False,
 ) -> tuple[str, str]:
     """Return (name in the registry, why); collective, the same on all ranks.
 
     devices: of each part of this rank, where arrays are on devices
-    by_host: options are set that only exchanges between host calls know
 
     ``auto``: solo for one rank on one device or the host, host for arrays in host
     memory; for arrays on devices p2p where all devices of one host see each other's
@@ -39,8 +36,7 @@ def choose_exchange(
         return "solo", "there is one rank"
     if not on_device:
         return "host", "arrays are in host memory"
-    problem = "options that it has not are set" if by_host else ""
-    if not (problem := problem or peer_problem(world, devices)):
+    if not (problem := peer_problem(world, devices)):
         return "p2p", "all devices see each other's memory"
     return _without_peers(world, problem)
 

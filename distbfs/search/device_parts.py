@@ -15,7 +15,6 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceEngine
-from distbfs.errors import UsageError
 from distbfs.exchange.base import Exchange
 from distbfs.exchange.choose import choose_exchange
 from distbfs.exchange.peers import PeerGroup
@@ -38,7 +37,7 @@ from distbfs.search.session import (
 from distbfs.types import Array, Ids, World
 
 PLAIN = SearchOptions()
-BY_HOST = ("mask_reduce", "local_all2all", "uniquify")  # options of host exchanges
+BY_HOST = ("mask_reduce", "local_all2all", "uniquify")  # options of levels by the host
 NARROW = 255  # levels that a byte holds; its largest value is for the unreached
 
 
@@ -67,13 +66,8 @@ class DevicePartsSession:
         self.devices = [int(part.vertices.device) for part in parts]
         by_host = any(getattr(options, x) != getattr(PLAIN, x) for x in BY_HOST)
         self.exchange_name, self.why = choose_exchange(
-            world, options.exchange, True, self.devices, by_host=by_host
+            world, options.exchange, True, self.devices
         )
-        if self.exchange_name == "p2p" and by_host:
-            raise UsageError(
-                f"{', '.join(BY_HOST)} are for exchanges host, nccl and cuda_aware, "
-                "not p2p"
-            )
         captured = self.exchange_name in ("p2p", "solo")
         self.exchange: Exchange | None = None
         self._peers: PeerDriver | None = None
