@@ -81,7 +81,7 @@ class SearchOptions:
     parents: bool = True
     direction: str = "auto"
     dd: Factors = field(default_factory=lambda: Factors(0.5, 1e-7))
-    dn: Factors = field(default_factory=lambda: Factors(0.05, 1e-7))
+    dn: Factors = field(default_factory=lambda: Factors(0.002, 1e-7))
     nd: Factors = field(default_factory=lambda: Factors(0.05, 1e-7))
     stepwise: bool = False
     frontier: str = "auto"

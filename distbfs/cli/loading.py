@@ -12,16 +12,17 @@ from typing import Any
 
 from distbfs import registry
 from distbfs.cli.common import Terminal
+from distbfs.device import cuda
 from distbfs.engines.base import DeviceEngine, on_device
 from distbfs.errors import DeviceMissing, LaunchError, ResourceError, UsageError
 from distbfs.exchange.agree import first_reason
-from distbfs.exchange.placing import take_device
+from distbfs.exchange.placing import take_devices
 from distbfs.graph.device_build import build
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.construct import construct
 from distbfs.partition.device_construct import construct_on_devices
-from distbfs.partition.device_part import part_to_device
+from distbfs.partition.device_part import DevicePart, part_to_device
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 from distbfs.search.device_parts import DevicePartsSession
@@ -39,13 +40,19 @@ class Choice:
     """The engine of a command.
 
     device: the engine where it searches on devices; why: what ``auto`` chose it for
-    parts: whether it searches parts, one rank a device, rather than a whole graph
+    parts: whether it searches parts rather than a whole graph
+    devices: of this rank, where it searches parts; they take its parts in turn
     """
 
     options: SearchOptions
     device: DeviceEngine | None = None
     why: str = ""
     parts: bool = False
+    devices: tuple[int, ...] = ()
+
+    def devices_of(self, parts: int) -> list[int]:
+        """Return the device of each of this rank's parts."""
+        return [self.devices[k % len(self.devices)] for k in range(parts)]
 
 
 @dataclass(frozen=True)
@@ -75,8 +82,8 @@ def choose(
     if world.size > 1 or asked:
         kind.check(options, whole=False)
         engine: DeviceEngine = kind(options)
-        take_device(world, share=options.share_device)
-        return Choice(options, engine, parts=True)
+        devices = take_devices(world, share=options.share_device)
+        return Choice(options, engine, parts=True, devices=tuple(devices))
     if n > MAX_VERTICES:
         raise UsageError(
             f"engine {name} searches up to 2^31 vertices, not {n}; use openmp"
@@ -119,12 +126,13 @@ def _choose_parts(world: World, options: SearchOptions) -> Choice:
     why = first_reason(world, why)
     if not why:
         try:
-            take_device(world, share=options.share_device)
+            devices = take_devices(world, share=options.share_device)
         except LaunchError as error:
             why = str(error).partition(";")[0]
     if why:
         return Choice(options, why=why)
-    return Choice(named, engine, "every rank has a device of its own", parts=True)
+    why = "every rank has a device of its own"
+    return Choice(named, engine, why, parts=True, devices=tuple(devices))
 
 
 def load_session(
@@ -145,7 +153,7 @@ def load_session(
             return DeviceSession(world, choice.device, graph, choice.options)
         permutation = permutation_of(store)
         if choice.device is not None:
-            lent = [part_to_device(store.load_part(index)) for index in mine]
+            lent = parts_of_store(store, mine, choice.devices_of(len(mine)))
             return DevicePartsSession(
                 world, choice.device, lent, choice.options, permutation
             )
@@ -157,6 +165,17 @@ def load_session(
             f"{store.folder}: the parts of rank {world.rank} hold {need} bytes, and a "
             "search needs more; there is not enough memory"
         ) from error
+
+
+def parts_of_store(
+    store: Store, indices: Sequence[int], devices: Sequence[int]
+) -> list[DevicePart]:
+    """Return parts of a store in the memory of devices, one for each."""
+    parts = []
+    for index, device in zip(indices, devices, strict=True):
+        with cuda.cupy().cuda.Device(device):
+            parts.append(part_to_device(store.load_part(index)))
+    return parts
 
 
 def load_parts(terminal: Terminal, store: Store, indices: Sequence[int]) -> list[Part]:
@@ -200,8 +219,14 @@ def build_session(
     """
     world = terminal.world
     if choice.device is not None and choice.parts:
+        mine = Placement(parts, world.size).parts_of(world.rank)
         lent, summary = construct_on_devices(
-            source, world, parts, options, buffer_bytes=buffer_bytes
+            source,
+            world,
+            parts,
+            options,
+            buffer_bytes=buffer_bytes,
+            devices=choice.devices_of(len(mine)),
         )
         began = time.perf_counter()
         of_parts = DevicePartsSession(world, choice.device, lent, choice.options)

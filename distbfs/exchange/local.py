@@ -36,6 +36,19 @@ def device_empty(count: int, dtype: Any) -> Any:
         return cuda.cupy().empty(count, dtype)
 
 
+def brought_here(array: Any) -> Any:
+    """Return an array on the current device, a copy where it is on another.
+
+    What its own device has to do is waited for; what is no CuPy array stays as it is.
+    """
+    there = getattr(array, "device", None)
+    if there is None or int(there) == int(cuda.cupy().cuda.Device()):
+        return array
+    with there:
+        cuda.cupy().cuda.get_current_stream().synchronize()
+    return array.copy()
+
+
 class LocalPhase:
     """OR-reduction and bins of the parts of one rank.
 
@@ -138,14 +151,7 @@ class LocalPhase:
 
     def near(self, array: Any) -> Array:
         """Return an array on the current device, a copy where it is on another."""
-        if not self._on_device:
-            return array
-        cuda_of, there = self.xp.cuda, array.device
-        if int(there) == int(cuda_of.Device()):
-            return array
-        with there:
-            cuda_of.get_current_stream().synchronize()
-        return array.copy()
+        return brought_here(array) if self._on_device else array
 
     def free(self) -> None:
         """Give the memory back."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.base import DeviceEngine
+from distbfs.engines.base import DeviceEngine, DevicePartSearch
 from distbfs.exchange.base import Exchange
 from distbfs.exchange.choose import choose_exchange
+from distbfs.exchange.local import brought_here
 from distbfs.exchange.peers import PeerGroup
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
@@ -84,10 +85,19 @@ class DevicePartsSession:
                 on_device=True,
                 name=self.exchange_name,
             )
-            searches = [engine.on_part(part, placement) for part in parts]
+            searches = [self._stepwise(part, placement) for part in parts]
             finder = CarriedParents(self.exchange, searches)
             self._driver = Driver(world, searches, self.exchange, options, finder)
         self._clock = DeviceClock(self.devices)
+
+    def _stepwise(self, part: DevicePart, placement: Placement) -> DevicePartSearch:
+        """Return a search that the host calls; on another device through a proxy."""
+        device, current = int(part.vertices.device), cuda.cupy().cuda.Device()
+        if device == int(current):
+            return self.engine.on_part(part, placement)
+        with cuda.cupy().cuda.Device(device):
+            found: Any = OnDevice(self.engine.on_part(part, placement), device)
+        return cast(DevicePartSearch, found)
 
     def _captured(self, placement: Placement) -> PeerDriver:
         """Return searches whose levels run without the host (collective)."""
@@ -232,7 +242,10 @@ class DevicePartsSession:
 
     def reached(self, outcome: Outcome) -> tuple[int, int]:
         """Return (vertices reached, largest level)."""
-        count = sum(int((level >= 0).sum()) for level in outcome.level)
+        count = 0
+        for level in outcome.level:
+            with level.device:
+                count += int((level >= 0).sum())
         total = self.world.allreduce(np.array([count]))
         return int(total[0]), outcome.levels - 1
 
@@ -240,8 +253,9 @@ class DevicePartsSession:
         """Return the input tuples with an end in the reached component."""
         ends = 0
         for part, level in zip(self.parts, outcome.level, strict=True):
-            by_number = level[part.vertices] >= 0
-            ends += int(part.tuple_degrees[by_number].sum(dtype=np.uint64))
+            with level.device:
+                by_number = level[part.vertices] >= 0
+                ends += int(part.tuple_degrees[by_number].sum(dtype=np.uint64))
         return int(self.world.allreduce(np.array([ends]))[0]) // 2
 
     def connected(self, ids: Ids) -> Array:
@@ -250,8 +264,9 @@ class DevicePartsSession:
         found = np.isin(inside, self.parts[0].delegates).astype(np.uint8)
         for part in self.parts:
             here = np.flatnonzero(self.layout.part_of(inside) == part.index)
-            local = cuda.cupy().asarray(self.layout.local_of(inside[here]))
-            found[here] |= (part.numbers[local] < part.active).get()
+            with part.numbers.device:
+                local = cuda.cupy().asarray(self.layout.local_of(inside[here]))
+                found[here] |= (part.numbers[local] < part.active).get()
         seen: Array = self.world.allreduce(found, "max").astype(np.bool_)
         return seen
 
@@ -262,6 +277,24 @@ class DevicePartsSession:
         if self._peers is not None:
             self._peers.close()
         cuda.release()
+
+
+class OnDevice:
+    """Calls a ``DevicePartSearch`` with its device current, arrays brought there."""
+
+    def __init__(self, search: DevicePartSearch, device: int) -> None:
+        self._search, self._device = search, device
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._search, name)
+        if not callable(found):
+            return found
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            with cuda.cupy().cuda.Device(self._device):
+                return found(*[brought_here(x) for x in arguments], **named)
+
+        return call
 
 
 class DeviceClock:
@@ -315,4 +348,8 @@ def uuids_of(devices: Sequence[int]) -> list[str]:
 def _short_levels(outcome: Outcome) -> list[Any]:
     if outcome.levels >= NARROW:
         return outcome.level
-    return [level.astype(np.uint8) for level in outcome.level]  # -1 becomes 255
+    narrow = []
+    for level in outcome.level:
+        with level.device:
+            narrow.append(level.astype(np.uint8))  # -1 becomes 255
+    return narrow

@@ -80,7 +80,7 @@ class PeerDriver:
         return PartsResult(
             [level for level, _ in results],
             [parent for _, parent in results],
-            max(levels, 1),
+            levels,
             log,
             clock.seconds,
         )

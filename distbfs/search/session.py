@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -141,9 +142,15 @@ def outcome_copied(outcome: Outcome) -> Outcome:
     """Return a search with copies of its arrays."""
     return replace(
         outcome,
-        level=[level.copy() for level in outcome.level],
-        parent=[None if p is None else p.copy() for p in outcome.parent],
+        level=[copied(level) for level in outcome.level],
+        parent=[None if p is None else copied(p) for p in outcome.parent],
     )
+
+
+def copied(array: Any) -> Any:
+    """Return a copy of an array, on its device where it is on one."""
+    with array.device if hasattr(array, "get") else nullcontext():
+        return array.copy()
 
 
 def refuse_device_options(options: SearchOptions, engine: str) -> None:

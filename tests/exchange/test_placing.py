@@ -8,7 +8,7 @@ from worlds import on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import LaunchError
-from distbfs.exchange.placing import take_device
+from distbfs.exchange.placing import take_devices
 
 
 @pytest.fixture
@@ -36,14 +36,15 @@ def taken(host, hosts, *, share=False):
     def work(world):
         world.hosts = hosts
         host.name.host = hosts[world.rank]
-        return take_device(world, share=share)
+        return take_devices(world, share=share)
 
     return on_ranks(len(hosts), work)
 
 
 def test_by_the_place_on_the_host(host):
-    assert taken(host, ["a", "a", "a", "a"]) == [0, 1, 2, 3]
-    assert taken(host, ["a", "b", "a", "b", "b"]) == [0, 0, 1, 1, 2]
+    assert taken(host, ["a", "a", "a", "a"]) == [[0], [1], [2], [3]]
+    assert taken(host, ["a", "b", "a", "b", "b"]) == [[0, 1], [0], [2, 3], [1], [2]]
+    assert taken(host, ["a"]) == [[0, 1, 2, 3]]
 
 
 def test_more_ranks_than_devices(host):
@@ -52,7 +53,7 @@ def test_more_ranks_than_devices(host):
         LaunchError, match=r"ranks 0 and 2 use the same device, GPU-a-0"
     ):
         taken(host, ["a", "a", "a"])
-    assert taken(host, ["a", "a", "a"], share=True) == [0, 1, 0]
+    assert taken(host, ["a", "a", "a"], share=True) == [[0], [1], [0]]
 
 
 def test_one_visible_device_each(host, monkeypatch):
@@ -63,6 +64,6 @@ def test_one_visible_device_each(host, monkeypatch):
 
     def work(world):
         world.hosts, names.rank = ["a"] * 3, world.rank
-        return take_device(world, share=False)
+        return take_devices(world, share=False)
 
-    assert on_ranks(3, work) == [0, 0, 0]
+    assert on_ranks(3, work) == [[0], [0], [0]]

@@ -147,7 +147,7 @@ def main():
     count = cp.cuda.runtime.getDeviceCount()
     cp.cuda.Device(0 if what == "same" else world.local_rank % count).use()
     if what == "choose":
-        name, why = choose_exchange(world, "auto", on_device=True)
+        name, why = choose_exchange(world, "auto", True, [int(cp.cuda.Device())])
         if world.rank == 0:
             print(f"{name}: {why}")
     for kind in kinds:

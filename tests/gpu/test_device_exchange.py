@@ -38,9 +38,9 @@ def ranks_of_all():
 
 
 @pytest.mark.parametrize("per_rank", [1, 3])
-@pytest.mark.parametrize("kind", ["solo-device", "host-device", "nccl-device"])
-def test_one_process(kind, per_rank):
-    check(SoloWorld(), kind, per_rank)
+@pytest.mark.parametrize("name", ["solo", "host", "nccl", "p2p"])
+def test_one_process(name, per_rank):
+    check(SoloWorld(), f"{name}-device", per_rank)
 
 
 def test_nccl_slices_with_one_rank(monkeypatch):
@@ -73,11 +73,12 @@ def test_host_with_two_ranks_on_one_device_or_more():
 
 
 @needs_mpi
-def test_nccl_between_devices():
+@pytest.mark.parametrize("name", ["nccl", "p2p"])
+def test_between_devices(name):
     ranks = ranks_of_all()
-    done = run_ranks(ranks, [*RANKS, "check", "nccl-device"], timeout=280)
+    done = run_ranks(ranks, [*RANKS, "check", f"{name}-device"], timeout=280)
     assert done.returncode == 0, done.stderr
-    assert "nccl-device is right" in done.stdout
+    assert f"{name}-device is right" in done.stdout
 
 
 @needs_mpi
@@ -104,7 +105,7 @@ def test_nccl_refuses_a_device_that_two_ranks_share():
 def test_auto_between_ranks():
     done = run_ranks(2, [*RANKS, "choose"], timeout=60)
     assert done.returncode == 0, done.stderr
-    wanted = "nccl: every rank has" if devices() > 1 else "host: no nccl: ranks 0 and 1"
+    wanted = "p2p: all devices" if devices() > 1 else "host: no p2p: several parts"
     assert done.stdout.startswith(wanted)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from device_parts import LARGE, check, device_parts, driver_of
+from device_parts import DRIVERS, LARGE, check, device_parts
 from fast_graphs import beside, binary_tree, path, shuffled, star
 from graphs import complete, grid, kronecker, random_tuples, some_roots, uniform
 
@@ -19,9 +19,14 @@ GRAPHS = {
 THRESHOLDS = (0, 6, 40, LARGE)
 
 
+@pytest.fixture(params=DRIVERS)
+def driver_of(request):
+    return DRIVERS[request.param]
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("parts", [1, 2, 4, 8])
-def test_levels_and_parents(name, parts):
+def test_levels_and_parents(name, parts, driver_of):
     source = GRAPHS[name]
     for threshold in THRESHOLDS:
         driver = driver_of(device_parts(source, parts, threshold=threshold))
@@ -31,7 +36,7 @@ def test_levels_and_parents(name, parts):
 
 @pytest.mark.parametrize("direction", ["push", "pull"])
 @pytest.mark.parametrize("parts", [1, 4])
-def test_directions(direction, parts):
+def test_directions(direction, parts, driver_of):
     for name in ("kronecker", "hub", "random"):
         source = GRAPHS[name]
         placed = device_parts(source, parts, threshold=12)
@@ -40,7 +45,7 @@ def test_directions(direction, parts):
             check(driver, source, root, records=True)
 
 
-def test_many_searches():
+def test_many_searches(driver_of):
     """Races between streams would show as wrong levels."""
     source = kronecker(15)
     driver = driver_of(device_parts(source, 4, threshold=24))
@@ -55,13 +60,13 @@ def test_many_searches():
         check(driver, source, root)
 
 
-def test_levels_only():
+def test_levels_only(driver_of):
     source = GRAPHS["kronecker"]
     driver = driver_of(device_parts(source, 2, threshold=6), parents=False)
     assert check(driver, source, 1).parent == [None, None]
 
 
-def test_an_edge_is_checked_once_where_all_push():
+def test_an_edge_is_checked_once_where_all_push(driver_of):
     source = GRAPHS["kronecker"]
     driver = driver_of(device_parts(source, 2, threshold=6), direction="push")
     root = int(np.argmax(source.degrees))

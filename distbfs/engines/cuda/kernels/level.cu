@@ -141,6 +141,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, STEP_BLOCKS) step_level(co
     if (thread_of() == 0) s->time[3] = nanoseconds();
     next_level(p, masks ? at_part<u32>(l, p.index, l.mask_at) : p.dfresh, (int)s->depth);
     if (!last_block(s->tickets + 1)) return;
+    if (threadIdx.x == 0 && s->alone && !s->depth) p.work[NORMALS]++;
+    __syncthreads();
     for (u32 i = threadIdx.x; i < p.parts * COUNTS; i += THREADS)
         at_part<u64>(l, i / COUNTS, l.work_at)[p.index * COUNTS + i % COUNTS] =
             __ldcg(p.work + i % COUNTS);
