@@ -31,6 +31,7 @@ VISITS = ("push_nn", "push_nd", "push_dn", "push_dd", "pull_nd", "pull_dn", "pul
 QUEUES = ("queue_dd", "queue_dn")
 KERNEL_NAMES = ("start", "take_normals", "advance", "finish", *QUEUES, *VISITS)
 ENTRIES_BITS = 29  # COUNT_BITS in part.cuh
+FIRST = 4  # columns of a row that are kept beside it, as in part.cuh
 BOX_STEP = 16  # uint64 words between counters, as in part.cuh
 MAX_ROWS, MAX_EDGES = 1 << ENTRIES_BITS, 1 << (64 - ENTRIES_BITS)
 COUNT_SLICE = 1 << 26  # columns that are looked at in one piece
@@ -225,8 +226,8 @@ class CudaPart:
     def _first_columns(
         self, graph: DeviceRows, rows: int, places: int, name: str
     ) -> None:
-        """Put the first column of each row into an array, where pulls look first."""
-        first = cuda.cupy().empty(max(places, 1), dtype=np.uint32)
+        """Put the first columns of each row into arrays, where pulls look first."""
+        first = cuda.cupy().empty(max(FIRST * places, 1), dtype=np.uint32)
         kernel = self.module(SOURCE, counting=False).kernel("first_columns")
         grid = BLOCKS["other"] * cuda.multiprocessors()
         sizes = np.uint64(rows), np.uint64(places)

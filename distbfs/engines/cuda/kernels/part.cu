@@ -42,8 +42,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) row_mask(const OFFSET *off
     }
 }
 
-/* first: [places] first column of each row, 0 where it has none */
-extern "C" __global__ void __launch_bounds__(THREADS) first_columns(const OFFSET *offsets, const u32 *columns, u64 rows, u64 places, u32 *first) {
-    for (u64 v = thread_of(); v < places; v += all_threads())
-        first[v] = v < rows && offsets[v + 1] > offsets[v] ? columns[offsets[v]] : 0;
+/* first: [FIRST][places] first columns of each row, NONE where it has fewer */
+extern "C" __global__ void __launch_bounds__(THREADS) first_columns(
+    const OFFSET *offsets, const u32 *columns, u64 rows, u64 places, u32 *first) {
+    for (u64 i = thread_of(); i < FIRST * places; i += all_threads()) {
+        const u64 v = i % places, k = i / places;
+        const bool some = v < rows && offsets[v + 1] - offsets[v] > k;
+        first[i] = some ? columns[offsets[v] + k] : NONE;
+    }
 }

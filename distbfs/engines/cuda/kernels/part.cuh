@@ -17,6 +17,7 @@
 #define PULL_BLOCKS 5 /* of a pull on each multiprocessor */
 #define COUNT_BITS 29 /* of the size of a queue: edges << COUNT_BITS | entries */
 #define ENTRIES ((1ull << COUNT_BITS) - 1)
+#define FIRST 4      /* columns of a row that are kept beside it too */
 #define BOX_STEP 16  /* between counters that are added to at once: 128 bytes */
 #define GROUP 8      /* words whose vertices are listed together */
 #define LIST 288     /* 31 vertices that wait and those of a group, rounded up */
@@ -42,7 +43,8 @@ struct Params {
     Rows rows[4];
     const u32 *nn_mask, *nd_mask;  /* [words] normal vertices with such edges */
     const u32 *dn_mask, *dd_mask;  /* [dwords] delegates with such edges */
-    const u32 *nd_first, *dd_first; /* [32 words], [32 dwords] first column of a row */
+    const u32 *nd_first, *dd_first; /* [FIRST][32 words], [FIRST][32 dwords]: first columns
+                                       of rows, NONE where a row has fewer */
     const u32 *vertices;           /* [local] number -> local id */
     const VERTEX *delegate_ids;    /* [d] */
     u32 *visited, *fresh, *front;  /* [words] */

@@ -1,8 +1,8 @@
 /* Backward visits: unvisited vertices look for a visited neighbour.
  *
  * Where many vertices of a warp's words are unvisited, each lane tests the first columns of
- * four, which lie beside the rows; most searches end there, as columns rise and low
- * delegates have high degrees.  The others, and where few are unvisited all, are listed
+ * four, then their second and so on, which lie beside the rows; most searches end there,
+ * as columns rise and low delegates have high degrees.  The others, and where few are unvisited all, are listed
  * and taken 32 at a time, so that all lanes work.  A lane reads the next columns of its
  * row; rows that go on wait until 32 are together, and what is left of long ones is read
  * by the whole warp.
@@ -14,7 +14,7 @@
 
 #define LONG_REST 96
 #define DENSE 4 /* unvisited vertices of a word from which first columns are looked at */
-#define TESTED 0x80000000u /* a listed vertex whose first column has been */
+#define TESTED 0x80000000u /* a listed vertex whose first columns were looked at */
 
 /* found(v, column): by one lane; found_word(word, bits): the vertices of a word whose
  * first columns were visited, whose parents found_first(v, hit, columns) sets. */
@@ -72,7 +72,7 @@ template <class Target> struct Puller {
         const bool mine = lane < count;
         const u32 entry = mine ? list[listed + lane] : 0, v = entry & ~TESTED;
         OFFSET at = 0, end = 0;
-        if (mine) at = rows.offsets[v] + (entry >> 31), end = rows.offsets[v + 1];
+        if (mine) at = rows.offsets[v] + (entry >> 31) * FIRST, end = rows.offsets[v + 1];
         __syncwarp();
         step(mine, v, at, end);
     }
@@ -110,27 +110,37 @@ template <class Target> struct Puller {
         }
     }
 
-    /* Eight words at a time, four vertices a lane of each half. */
-    __device__ __forceinline__ void dense(const u32 *first, u32 word0, u32 bits, u32 span) {
+    /* Eight words at a time, four vertices a lane of each half.
+     * first: [FIRST][stride] first columns, NONE where a row has fewer */
+    __device__ __forceinline__ void dense(const u32 *first, u64 stride, u32 word0, u32 bits,
+                                          u32 span) {
         const u32 part = (lane & 7) * 4;
 #pragma unroll 1
         for (u32 i = 0; i < span; i += 8) {
             const u32 word = word0 + i + (lane >> 3);
-            u32 open[2], f[2][4], hit[2] = {0, 0};
-#pragma unroll
-            for (int h = 0; h < 2; h++) {
-                open[h] = __shfl_sync(ALL, bits, (i + h * 4 + (lane >> 3)) & 31) >> part & 15;
-                uint4 x = {0, 0, 0, 0};
-                if (open[h]) x = load_once4(first + (word + h * 4) * 32 + part);
-                f[h][0] = x.x, f[h][1] = x.y, f[h][2] = x.z, f[h][3] = x.w;
-            }
-            if (!__any_sync(ALL, open[0] | open[1])) continue;
+            u32 miss[2], f[2][4], hit[2] = {0, 0};
 #pragma unroll
             for (int h = 0; h < 2; h++)
+                miss[h] = __shfl_sync(ALL, bits, (i + h * 4 + (lane >> 3)) & 31) >> part & 15;
+#pragma unroll 1
+            for (u32 k = 0; k < FIRST && __any_sync(ALL, miss[0] | miss[1]); k++) {
+                uint4 x[2];
 #pragma unroll
-                for (int j = 0; j < 4; j++)
-                    if (open[h] >> j & 1) hit[h] |= (u32)bit_of(status, f[h][j]) << j;
-            if (COUNT) checks += __popc(open[0]) + __popc(open[1]);
+                for (int h = 0; h < 2; h++)
+                    if (miss[h]) x[h] = load_once4(first + k * stride + (word + h * 4) * 32 + part);
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    const u32 g[4] = {x[h].x, x[h].y, x[h].z, x[h].w};
+#pragma unroll
+                    for (int j = 0; j < 4; j++) {
+                        if (!(miss[h] >> j & 1)) continue;
+                        const bool none = g[j] == NONE, here = !none && bit_of(status, g[j]);
+                        if (COUNT) checks += !none;
+                        if (here) hit[h] |= 1u << j, f[h][j] = g[j];
+                        if (here || none) miss[h] &= ~(1u << j);
+                    }
+                }
+            }
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 u32 whole = hit[h] << part;
@@ -140,12 +150,11 @@ template <class Target> struct Puller {
                 const u32 at = word + h * 4, v = at * 32 + part;
                 if (part == 0 && whole) target.found_word(at, whole);
                 target.found_first(v, hit[h], f[h]);
-                const u32 miss = open[h] & ~hit[h];
-                if (!__any_sync(ALL, miss)) continue;
+                if (!__any_sync(ALL, miss[h])) continue;
 #pragma unroll
                 for (int j = 0; j < 4; j++) {
-                    const u32 who = __ballot_sync(ALL, miss >> j & 1), before = lanes_below(lane);
-                    if (miss >> j & 1) list[listed + __popc(who & before)] = v + j | TESTED;
+                    const u32 who = __ballot_sync(ALL, miss[h] >> j & 1), before = lanes_below(lane);
+                    if (miss[h] >> j & 1) list[listed + __popc(who & before)] = v + j | TESTED;
                     listed += __popc(who);
                 }
             }
@@ -156,7 +165,7 @@ template <class Target> struct Puller {
 };
 
 /* All vertices of `words` words that open(word) names.
- * first: [32 words] first columns, or null */
+ * first: [FIRST][32 words] first columns, or null */
 template <class Open, class Target>
 INLINE u64 pull(const Rows &rows, const u32 *first, const u32 *status, u32 words, Open open,
                 Target target) {
@@ -168,7 +177,7 @@ INLINE u64 pull(const Rows &rows, const u32 *first, const u32 *status, u32 words
         const u32 word = w0 + lane, bits = lane < span && word < words ? open(word) : 0;
         const u32 count = __reduce_add_sync(ALL, __popc(bits));
         if (!count) continue;
-        if (first && count >= DENSE * span) w.dense(first, w0, bits, span);
+        if (first && count >= DENSE * span) w.dense(first, 32ull * words, w0, bits, span);
         else w.sparse(word, bits, count);
     }
     w.drain(true);
