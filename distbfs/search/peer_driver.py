@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 AHEAD = 2  # levels that are launched and not decided
 POLLS = 2000  # between two looks at the clock
 LOOK_SECONDS = 0.2
-MEETING_NAMES = ("the visits", "the masks", "the counts")
+MEETING_NAMES = (
+    *("delegates that are pulled", "pulled delegates together"),
+    *("the visits", "the masks", "the counts"),
+)
 FORWARD = ("nn", "nd", "dn", "dd")  # as the device numbers subgraphs
 
 

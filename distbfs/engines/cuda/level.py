@@ -31,16 +31,16 @@ from distbfs.partition.layout import Placement
 from distbfs.types import Array, Ids
 
 SOURCE = KERNELS / "level.cu"
-MEETINGS = 3  # of a level, as in peers.cuh
+MEETINGS = 5  # of a level, as in peers.cuh
 PATIENCE = 8_000_000_000  # ns that a device waits for the others
 QUEUES = "form_queues"  # of pushes of dd and dn
 NORMAL = ("visit_nn", "visit_dn")
-DELEGATE = ("visit_dd", "visit_nd")
+DELEGATE = ("visit_dd", "share_pulled", "visit_nd")
 EXCHANGE = ("tell_parts", "combine", "step_level", "decide")
 KINDS = {  # as part.BLOCKS knows them
     "visit_nn": "push_nn",
     **dict.fromkeys(("visit_dn", "visit_dd", "visit_nd"), "pull"),
-    **dict.fromkeys(("step_level", "combine"), "advance"),
+    **dict.fromkeys(("step_level", "combine", "share_pulled"), "advance"),
 }
 LEVEL = (QUEUES, *NORMAL, *DELEGATE, *EXCHANGE)
 KERNEL_NAMES = ("open_search", *LEVEL, "close_search")
@@ -52,7 +52,7 @@ STATE = np.dtype(
         *((name, np.uint64) for name in ("turn", "depth", "done", "failed")),
         *((name, np.uint64) for name in ("pull_dd", "pull_dn", "pull_nd")),
         *((name, np.uint64) for name in ("masks", "normals", "dense")),
-        ("tickets", np.uint64, 2),
+        ("tickets", np.uint64, 4),
         ("forward", np.uint64, 4),
         ("sum", np.uint64, Work.SIZE),
         ("checks", np.uint64, 4),
@@ -73,7 +73,7 @@ class LevelParams(ctypes.Structure):
         *((x, ctypes.c_void_p) for x in ("inbox", "inbox_start", "state", "told")),
         ("factors", ctypes.c_double * 6),
         *((x, ctypes.c_uint64) for x in ("patience", "dense_edges")),
-        ("numbers", ctypes.c_void_p),
+        *((x, ctypes.c_void_p) for x in ("mine", "numbers")),
         *((x, ctypes.c_uint32) for x in ("forced", "local")),
     )
 
@@ -148,6 +148,7 @@ class LevelPart:
             memory,
             cp.asarray(bases.astype(np.uint64)),
             cp.asarray(first[index].astype(np.uint64)),
+            cp.asarray(self._owned_bits()),
         ]
         options = self._options
         factors = [options.dd, options.dn, options.nd]
@@ -162,10 +163,19 @@ class LevelPart:
             factors=tuple(x for f in factors for x in (f.to_pull, f.to_push)),
             patience=PATIENCE,
             dense_edges=(1 << 63) if options.parents else bitmap * boxes.shape[0],
+            mine=self._held[3].data.ptr,
             numbers=self.part.numbers.data.ptr,
             forced=FORCED[options.direction],
             **{f"{name}_at": starts[name] for name in SHARED},
         )
+
+    def _owned_bits(self) -> Array:
+        """Return the delegates that this part owns as a bitmap, uint32 [dwords]."""
+        part = self.part
+        bits = np.zeros(max(self.search.params.dwords, 1) * 32, dtype=bool)
+        owner = part.layout.part_of(part.delegates)
+        bits[: part.delegate_count] = owner == part.index
+        return np.packbits(bits, bitorder="little").view(np.uint32)
 
     def warm(self) -> None:
         """Record a level and run it once without a search."""

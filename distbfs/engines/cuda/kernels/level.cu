@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) open_search(const Level l)
         }
         s->alone = alone ? l.local + 1 : 0;
         s->decided = s->depth = s->done = s->failed = s->masks = s->normals = 0;
-        s->tickets[0] = s->tickets[1] = 0;
+        for (int k = 0; k < 4; k++) s->tickets[k] = 0;
         s->pull_dd = s->pull_dn = s->pull_nd = l.forced == 2;
         s->time[5] = nanoseconds();
     }
@@ -53,16 +53,52 @@ extern "C" __global__ void __launch_bounds__(THREADS) form_queues(const Level l)
     if (!s->pull_dn && s->forward[DN_ROWS]) form_dn_queue(l.part);
 }
 
+/* Whether a pull of dd goes in two steps: first every part looks for its own delegates,
+ * which most find; only those that are left are looked for on all parts. */
+INLINE bool in_steps(const Level &l) { return l.state->pull_dd && l.state->masks && l.part.parts > 1; }
+
 extern "C" __global__ void __launch_bounds__(THREADS, PULL_BLOCKS) visit_dd(const Level l) {
-    if (l.state->done) return;
-    if (l.state->pull_dd) backward_dd(l.part);
-    else if (l.state->forward[DD_ROWS]) forward_dd(l.part);
+    State *s = l.state;
+    if (s->done) return;
+    const bool steps = in_steps(l);
+    if (s->pull_dd) backward_dd(l.part, steps ? l.mine : 0, 0);
+    else if (s->forward[DD_ROWS]) forward_dd(l.part);
+    if (steps && last_block(s->tickets)) signal_all(l, PULLED, s->turn);
+}
+
+/* The OR of this part's slice of all masks, written to all. */
+INLINE void combine_masks(const Level &l) {
+    const Params &p = l.part;
+    const u32 all = (p.dwords + 3) / 4, each = (all + p.parts - 1) / p.parts;
+    const u32 from = p.index * each, to = from + each < all ? from + each : all;
+    for (u32 w = from + thread_of(); w < to; w += all_threads()) {
+        uint4 x = {0, 0, 0, 0};
+        for (u32 k = 0; k < p.parts; k++) {
+            const u32 t = (p.index + k) % p.parts;
+            const uint4 y = __ldcg(at_part<uint4>(l, t, l.dfresh_at) + w);
+            x.x |= y.x, x.y |= y.y, x.z |= y.z, x.w |= y.w;
+        }
+        for (u32 k = 0; k < p.parts; k++)
+            at_part<uint4>(l, (p.index + k) % p.parts, l.mask_at)[w] = x;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) share_pulled(const Level l) {
+    State *s = l.state;
+    if (s->done || !in_steps(l) || !wait_all(l, PULLED, s->turn)) return;
+    combine_masks(l);
+    if (last_block(s->tickets + 1)) signal_all(l, SHARED, s->turn);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, PULL_BLOCKS) visit_nd(const Level l) {
-    if (l.state->done) return;
-    if (l.state->pull_nd) backward_nd(l.part);
-    else if (l.state->forward[ND_ROWS]) forward_nd(l.part);
+    State *s = l.state;
+    if (s->done) return;
+    if (in_steps(l)) {
+        if (!wait_all(l, SHARED, s->turn)) return;
+        backward_dd(l.part, 0, at_part<u32>(l, l.part.index, l.mask_at));
+    }
+    if (s->pull_nd) backward_nd(l.part);
+    else if (s->forward[ND_ROWS]) forward_nd(l.part);
 }
 
 /* One block: the others learn that the visits are over and how many items came. */
@@ -98,23 +134,6 @@ INLINE void take_bitmaps(const Level &l) {
     }
 }
 
-/* The OR of this part's slice of all masks, written to all. */
-INLINE void combine_masks(const Level &l) {
-    const Params &p = l.part;
-    const u32 all = (p.dwords + 3) / 4, each = (all + p.parts - 1) / p.parts;
-    const u32 from = p.index * each, to = from + each < all ? from + each : all;
-    for (u32 w = from + thread_of(); w < to; w += all_threads()) {
-        uint4 x = {0, 0, 0, 0};
-        for (u32 k = 0; k < p.parts; k++) {
-            const u32 t = (p.index + k) % p.parts;
-            const uint4 y = __ldcg(at_part<uint4>(l, t, l.dfresh_at) + w);
-            x.x |= y.x, x.y |= y.y, x.z |= y.z, x.w |= y.w;
-        }
-        for (u32 k = 0; k < p.parts; k++)
-            at_part<uint4>(l, (p.index + k) % p.parts, l.mask_at)[w] = x;
-    }
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS) combine(const Level l) {
     const Params &p = l.part;
     State *s = l.state;
@@ -129,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) combine(const Level l) {
             const u64 count = __ldcg(at_part<u64>(l, p.index, l.arrived_at) + t);
             take_items(p, l.inbox + l.inbox_start[t], count, t % p.ranks);
         }
-    if (masks && last_block(s->tickets)) signal_all(l, COMBINED, turn);
+    if (masks && last_block(s->tickets + 2)) signal_all(l, COMBINED, turn);
 }
 
 /* The step to the next level; the others learn what it would cost here. */
@@ -140,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, STEP_BLOCKS) step_level(co
     if (s->done || (masks && !wait_all(l, COMBINED, turn))) return;
     if (thread_of() == 0) s->time[3] = nanoseconds();
     next_level(p, masks ? at_part<u32>(l, p.index, l.mask_at) : p.dfresh, (int)s->depth);
-    if (!last_block(s->tickets + 1)) return;
+    if (!last_block(s->tickets + 3)) return;
     if (threadIdx.x == 0 && s->alone && !s->depth) p.work[NORMALS]++;
     __syncthreads();
     for (u32 i = threadIdx.x; i < p.parts * COUNTS; i += THREADS)

@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) queue_dn(const Params p) {
 
 extern "C" __global__ void __launch_bounds__(THREADS, PULL_BLOCKS) pull_nd(const Params p) { backward_nd(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, PULL_BLOCKS) pull_dn(const Params p) { backward_dn(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, PULL_BLOCKS) pull_dd(const Params p) { backward_dd(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, PULL_BLOCKS) pull_dd(const Params p) { backward_dd(p, 0, 0); }
 
 extern "C" __global__ void __launch_bounds__(THREADS) take_normals(const Params p) { take_items(p, p.items, p.item_count, p.came_from); }
 

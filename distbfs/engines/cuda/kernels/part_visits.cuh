@@ -213,10 +213,16 @@ INLINE void backward_nd(const Params &p) {
     tell_checks(p, ND_ROWS, checks);
 }
 
-INLINE void backward_dd(const Params &p) {
+/* only: [dwords] the delegates that are looked for, or null; but: those that are not */
+INLINE void backward_dd(const Params &p, const u32 *only, const u32 *but) {
     const u64 checks = pull(
         p.rows[DD_ROWS], p.dd_first, p.dvisited, p.dwords,
-        [&](u32 w) { return p.dd_mask[w] & ~p.dvisited[w] & ~*(volatile u32 *)(p.dfresh + w); },
+        [&](u32 w) {
+            u32 open = p.dd_mask[w] & ~p.dvisited[w] & ~*(volatile u32 *)(p.dfresh + w);
+            if (only) open &= only[w];
+            if (but) open &= ~__ldcg(but + w);
+            return open;
+        },
         DelegatesFound<false>{p});
     tell_checks(p, DD_ROWS, checks);
 }

@@ -1,7 +1,7 @@
 /* Devices of one node that read and write each other's memory, and how they wait.
  *
  * Every part has a piece of memory that all devices have mapped, laid out alike but for
- * the inbox at its end.  A level has three meetings.  A part signals by writing the
+ * the inbox at its end.  A level has up to five meetings.  A part signals by writing the
  * number of the level into a flag at every other part, after a fence, and waits until
  * all flags here have come so far; numbers rise, so flags are never cleared.  Kernels
  * that wait are launched after all work of their own device that others wait for.
@@ -12,7 +12,7 @@
 
 #define STEP_BLOCKS 4 /* of step_level on each multiprocessor */
 
-enum Meeting { VISITED, COMBINED, COUNTED, MEETINGS };
+enum Meeting { PULLED, SHARED, VISITED, COMBINED, COUNTED, MEETINGS };
 
 /* One search on one part; written by its own device alone. */
 struct State {
@@ -22,7 +22,7 @@ struct State {
     u64 pull_dd, pull_dn, pull_nd;
     u64 masks, normals; /* whether delegates, vertices of other parts may be found */
     u64 dense;          /* vertices of other parts leave as bitmaps */
-    u64 tickets[2];
+    u64 tickets[4];
     u64 forward[4]; /* edges of this part's frontier: nn, nd, dn, dd */
     u64 sum[COUNTS];
     u64 checks[4];
@@ -48,6 +48,7 @@ struct Level {
     double factors[3][2];  /* dd, dn, nd: to pull, to push */
     u64 patience;          /* ns that a wait may take */
     u64 dense_edges;       /* from which bitmaps leave */
+    const u32 *mine;       /* [dwords] delegates that this part owns */
     const u32 *numbers;    /* [local] local id -> number */
     u32 forced;            /* direction: 0 by work, 1 push, 2 pull */
     u32 local;             /* of the root, NONE where it is no normal vertex of this part */
