@@ -70,7 +70,7 @@ class SearchOptions:
     dd, dn, nd: factors of the subgraphs that may pull
     stepwise: use the host level loop even where the engine can run alone
     frontier, balance, asynchronous: strategies of engine xbfs, method paper (Gaihre et
-        al. 2019, Sections 4.1, 5.1, 5.2)
+        al. 2019, Sections 4.1, 5.1, 5.2); balance also of pulls of parts
     internal_ids: leave results of engine xbfs in the numbers of the device's graph
     share_device: let ranks of engine xbfs use the same device
     """
@@ -85,7 +85,7 @@ class SearchOptions:
     nd: Factors = field(default_factory=lambda: Factors(0.05, 1e-7))
     stepwise: bool = False
     frontier: str = "auto"
-    balance: str = "warp"
+    balance: str = "auto"
     asynchronous: bool = True
     internal_ids: bool = False
     share_device: bool = False

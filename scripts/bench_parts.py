@@ -4,8 +4,9 @@
 
 For each graph and threshold the parts are built once, as ``distbfs graph500`` does, and
 searched with each variant of the options; results are validated.  A few searches run
-once more with a look at every part of the work: each is waited for, and with counters,
-so that they add up and take longer than a search as it runs.  A table comes last; rows
+once more with a look at every part of the work, level by level from the host: each is
+waited for, and with counters, so that they add up and take longer than a search as it
+runs.  A table comes last; rows
 are written to a JSON file as they are found.
 
 A variant is made of names joined by "+": default, push (no direction optimisation), IR
@@ -35,6 +36,7 @@ from distbfs import registry
 from distbfs.cli.common import Terminal, open_terminal, share_of_cores
 from distbfs.cli.loading import Choice, build_session, choose
 from distbfs.device import cuda
+from distbfs.engines.base import on_device
 from distbfs.errors import UsageError, ValidationError
 from distbfs.exchange.world import Ranks, run_guarded
 from distbfs.generate.families import from_description
@@ -256,8 +258,15 @@ class Variant:
                 report=self._note,
             )
         self.validated = min(checked, len(self.searches))
-        self.looked = looked_at(session, graph.roots[: args.records].tolist())
         self.told = session.describe()
+        few = graph.roots[: args.records].tolist()
+        self.captured = []
+        if session.mode == "captured":
+            for root in few:
+                self.captured.append(session.search(root, records=True).records)
+            session.close()
+            session = graph.session(replace(options, stepwise=True))
+        self.looked = looked_at(session, few)
         session.close()
 
     def _note(self, outcome: Outcome, _: SearchFigures) -> None:
@@ -301,6 +310,8 @@ class Variant:
             "breakdown_ms": breakdown_ms(self.looked),
             "seconds": seconds,
             "levels": self.looked,
+            "mode": self.told["mode"],
+            "captured_levels": self.captured,
         }
 
 
@@ -376,12 +387,13 @@ def sources(args: argparse.Namespace, threads: int) -> Iterator[tuple[Any, ...]]
 
 
 def base_options(args: argparse.Namespace, world: Ranks) -> SearchOptions:
-    """Return the options that variants change."""
+    """Return the options that variants change; on the host, levels are the host's."""
+    kind = registry.lookup(registry.ENGINES, "engine", args.engine)
     return SearchOptions(
         engine=args.engine,
         exchange=args.exchange,
         threads=share_of_cores(world),
-        stepwise=True,
+        stepwise=not on_device(kind),
         share_device=args.share_device,
     )
 

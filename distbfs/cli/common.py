@@ -221,9 +221,9 @@ search_options = with_options(
     ),
     click.option(
         "--balance",
-        type=click.Choice(BALANCES),
-        default="warp",
-        help="How pulls of method paper share their work.  [warp]",
+        type=click.Choice(("auto", *BALANCES)),
+        default="auto",
+        help="How pulls of method paper, or of parts, share their work.  [auto]",
     ),
     click.option(
         "--no-async",

@@ -125,9 +125,7 @@ class NcclExchange:
 
     def start_normals(self, bins: Sequence[Sequence[Array]]) -> None:
         """Tell the other ranks the counts and start to send; collective."""
-        found = Messages(
-            self._world, self._placement, self._local, self._options, bins
-        )
+        found = Messages(self._world, self._placement, self._local, self._options, bins)
         self._received = found.received
         self._under_way = [found]
         self._link.follow()

@@ -110,7 +110,10 @@ def test_options_of_the_device(store, more):
             {"method": "paper", "frontier": "x"},
             "frontier is 'x'; allowed: auto, scan-f",
         ),
-        ({"method": "paper", "balance": "x"}, "balance is 'x'; allowed: static, "),
+        (
+            {"method": "paper", "balance": "x"},
+            "balance is 'x'; allowed: auto, static, ",
+        ),
         (
             {"method": "paper", "frontier": "no-queue", "direction": "push"},
             "frontier is 'no-queue' with direction 'push'; allowed: auto, scan-free, ",

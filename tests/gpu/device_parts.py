@@ -22,7 +22,8 @@ def driver_of(parts, **options):
     """The driver of searches of parts that lie on the device."""
     world, options = SoloWorld(), SearchOptions(engine="xbfs", **options)
     placement = Placement(len(parts), 1)
-    searches = [CudaPart(p, placement, parents=options.parents) for p in parts]
+    kept = {"parents": options.parents, "balance": options.balance}
+    searches = [CudaPart(p, placement, **kept) for p in parts]
     d = parts[0].delegate_count
     exchange = SoloExchange(
         world, placement, d, options, item=np.uint64, on_device=True

@@ -66,7 +66,7 @@ def check(world, devices, exchange):
     for name, graph in GRAPHS.items():
         for threshold in THRESHOLDS:
             for per_rank in (1, 2):
-                plain = exchange == "auto" or name == "random"
+                plain = name in ("random", "uniform")
                 for more in VARIANTS if plain else VARIANTS[:2]:
                     session = session_of(
                         world,

@@ -91,7 +91,9 @@ class LevelPart:
         self, part: DevicePart, placement: Placement, options: SearchOptions
     ) -> None:
         self.device = int(cuda.cupy().cuda.Device())
-        self.search = CudaPart(part, placement, parents=options.parents)
+        self.search = CudaPart(
+            part, placement, parents=options.parents, balance=options.balance
+        )
         self.part, self._options = part, options
         self.outgoing: Ids = self.search.box_sizes
         self._graphs: dict[bool, Any] = {}

@@ -31,6 +31,7 @@ VISITS = ("push_nn", "push_nd", "push_dn", "push_dd", "pull_nd", "pull_dn", "pul
 QUEUES = ("queue_dd", "queue_dn")
 KERNEL_NAMES = ("start", "take_normals", "advance", "finish", *QUEUES, *VISITS)
 ENTRIES_BITS = 29  # COUNT_BITS in part.cuh
+BALANCES = ("auto", "static", "thread", "warp", "donation")  # as part_balance.cuh
 FIRST = 4  # columns of a row that are kept beside it, as in part.cuh
 BOX_STEP = 16  # uint64 words between counters, as in part.cuh
 MAX_ROWS, MAX_EDGES = 1 << ENTRIES_BITS, 1 << (64 - ENTRIES_BITS)
@@ -107,10 +108,15 @@ class CudaPart:
     carries_parents = True
 
     def __init__(
-        self, part: DevicePart, placement: Placement, *, parents: bool
+        self,
+        part: DevicePart,
+        placement: Placement,
+        *,
+        parents: bool,
+        balance: str = "auto",
     ) -> None:
         cp = cuda.cupy()
-        self.part, self._parents = part, parents
+        self.part, self._parents, self._balance = part, parents, balance
         n, d = part.local_count, part.delegate_count
         _check_size(part, placement)
         words, dwords = -(-part.active // 64) * 2, mask_words(d) * 2
@@ -254,6 +260,7 @@ class CudaPart:
             VERTEX="int" if self.vertex.itemsize == 4 else "i64",
             NN=self._nn,
             COUNT=int(counting),
+            BALANCE=BALANCES.index(self._balance),
         )
 
     def _run(self, name: str, stream: Any) -> None:

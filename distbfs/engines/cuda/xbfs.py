@@ -31,6 +31,8 @@ from distbfs.partition.part import Part
 
 METHODS = ("fast", "paper")
 PAPER_ONLY = ("frontier", "balance", "asynchronous")
+WHOLE_ONLY = ("frontier", "asynchronous")
+PULLS = "warp"  # how pulls of method paper share their work where nothing is asked for
 PARTS_ONLY = (
     *("exchange", "mask_reduce", "share_device"),
     *("local_all2all", "uniquify", "dd", "dn", "nd"),
@@ -44,15 +46,18 @@ def changed(options: SearchOptions, names: tuple[str, ...]) -> str:
     return next(found, "")
 
 
-def check_options(options: SearchOptions, method: str) -> None:
-    """Raise UsageError for options that contradict each other or the engine."""
+def check_options(options: SearchOptions, method: str, *, parts: bool) -> None:
+    """Raise UsageError for options that contradict each other or the engine.
+
+    parts: parts may be searched, whose pulls can share their work in other ways too
+    """
     check_choice("method", method, METHODS)
+    check_choice("balance", options.balance, ("auto", *BALANCES))
     if method != "paper":
-        if name := changed(options, PAPER_ONLY):
+        if name := changed(options, WHOLE_ONLY if parts else PAPER_ONLY):
             raise UsageError(f"{name} is chosen with method 'paper' only")
         return
     check_choice("frontier", options.frontier, FRONTIERS)
-    check_choice("balance", options.balance, BALANCES)
     allowed = ALLOWED[options.direction]
     if options.frontier not in allowed:
         raise UsageError(
@@ -70,7 +75,7 @@ class XbfsEngine:
 
     def __init__(self, options: SearchOptions) -> None:
         self.method = options.method or METHODS[0]
-        check_options(options, self.method)
+        check_options(options, self.method, parts=True)
         cuda.cupy()
         self.options = options
 
@@ -80,10 +85,10 @@ class XbfsEngine:
 
         whole: a graph in one part without delegates, else parts
         """
-        check_options(options, options.method or METHODS[0])
+        check_options(options, options.method or METHODS[0], parts=not whole)
         if whole and (name := changed(options, PARTS_ONLY)):
             raise UsageError(f"{name} is for searches of parts; there is one part")
-        if not whole and (name := changed(options, ("internal_ids", *PAPER_ONLY))):
+        if not whole and (name := changed(options, ("internal_ids", *WHOLE_ONLY))):
             raise UsageError(f"{name} is for a graph in one part alone")
         if not whole and options.method:
             raise UsageError(
@@ -165,7 +170,8 @@ class XbfsEngine:
         Raises UsageError for options that parts do not have.
         """
         self.check(self.options, whole=False)
-        return CudaPart(part, placement, parents=self.options.parents)
+        o = self.options
+        return CudaPart(part, placement, parents=o.parents, balance=o.balance)
 
     def on_level(self, part: DevicePart, placement: Placement) -> LevelPart:
         """Prepare the search of one part in device memory, levels without the host.
@@ -195,7 +201,7 @@ class PaperDevice:
         self._search = PaperSearch(
             graph,
             frontier=options.frontier,
-            balance=options.balance,
+            balance=PULLS if options.balance == "auto" else options.balance,
             asynchronous=options.asynchronous,
             direction=options.direction,
             parents=options.parents,

@@ -92,6 +92,16 @@ def test_many_unvisited_vertices_of_a_word(device, driver_of, parts):
         check(driver_of(placed), source, some_roots(source, 1)[0])
 
 
+@pytest.mark.parametrize("balance", part.BALANCES)
+def test_balances_of_pulls(device, driver_of, balance):
+    for name in ("kronecker", "hub"):
+        source = GRAPHS[name]
+        placed = device_parts(source, 2, threshold=5)
+        driver = driver_of(placed, direction="pull", balance=balance)
+        for root in some_roots(source, 2):
+            check(driver, source, root, records=True)
+
+
 def test_vertices_of_others_leave_as_bitmaps(device):
     """Where parents are not asked for and many are expected."""
     source = GRAPHS["uniform"]

@@ -9,7 +9,7 @@
  * work are made by each part from what all parts wrote to it, so that all decide alike.
  * Source: Pan, Pearce, Owens 2018, Sections IV and V; data: part.cuh, peers.cuh.
  *
- * variants: OFFSET=u32 VERTEX=int NN=u64 COUNT=0 | OFFSET=u32 VERTEX=int NN=u64 COUNT=1 | OFFSET=u32 VERTEX=i64 NN=u64 COUNT=0 | OFFSET=u64 VERTEX=i64 NN=u64 COUNT=1 | OFFSET=u32 VERTEX=int NN=u32 COUNT=0
+ * variants: OFFSET=u32 VERTEX=int NN=u64 COUNT=0 BALANCE=0 | OFFSET=u32 VERTEX=int NN=u64 COUNT=1 BALANCE=4 | OFFSET=u32 VERTEX=i64 NN=u64 COUNT=0 BALANCE=0 | OFFSET=u64 VERTEX=i64 NN=u64 COUNT=1 BALANCE=4 | OFFSET=u32 VERTEX=int NN=u32 COUNT=0 BALANCE=0
  */
 typedef long long i64;
 #include "part_visits.cuh"

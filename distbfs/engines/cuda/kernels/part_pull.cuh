@@ -5,12 +5,12 @@
  * as columns rise and low delegates have high degrees.  The others, and where few are unvisited all, are listed
  * and taken 32 at a time, so that all lanes work.  A lane reads the next columns of its
  * row; rows that go on wait until 32 are together, and what is left of long ones is read
- * by the whole warp.
+ * by the whole warp.  With another BALANCE all are listed and shared out as XBFS does.
  * Source: Pan, Pearce, Owens 2018, Section IV-B; XBFS 2019, Section 4.2 (sorted queue).
  */
 #ifndef DISTBFS_PART_PULL_CUH
 #define DISTBFS_PART_PULL_CUH
-#include "part.cuh"
+#include "part_balance.cuh"
 
 #define LONG_REST 96
 #define DENSE 4 /* unvisited vertices of a word from which first columns are looked at */
@@ -106,8 +106,18 @@ template <class Target> struct Puller {
             listed += list_bits(list + listed, word,
                                 groups == 1 || lane / GROUP == g ? bits : 0, lane);
             __syncwarp();
-            drain(false);
+            if (BALANCE == LISTED) drain(false);
+            else share();
         }
+    }
+
+    /* All that are listed, in one of the ways of XBFS. */
+    __device__ __forceinline__ void share() {
+        Sharer<Target> sharer = {rows, status, lane, checks, target};
+        if (BALANCE == THREAD) sharer.by_threads(list, listed);
+        else sharer.by_warps(list, listed, BALANCE == DONATION);
+        listed = 0;
+        __syncwarp();
     }
 
     /* Eight words at a time, four vertices a lane of each half.
@@ -177,7 +187,8 @@ INLINE u64 pull(const Rows &rows, const u32 *first, const u32 *status, u32 words
         const u32 word = w0 + lane, bits = lane < span && word < words ? open(word) : 0;
         const u32 count = __reduce_add_sync(ALL, __popc(bits));
         if (!count) continue;
-        if (first && count >= DENSE * span) w.dense(first, 32ull * words, w0, bits, span);
+        if (BALANCE == STATIC) Sharer<Target>{rows, status, lane, w.checks, w.target}.by_words(word, bits);
+        else if (BALANCE == LISTED && first && count >= DENSE * span) w.dense(first, 32ull * words, w0, bits, span);
         else w.sparse(word, bits, count);
     }
     w.drain(true);
