@@ -67,6 +67,15 @@ class HostTuples(DeviceTuples):
             raise InputError(f"an edge tuple has an end outside 0 … {self.n - 1}")
 
 
+class LentTuples(DeviceTuples):
+    """Tuples that lie in device memory: ``source.u`` and ``source.v``, checked."""
+
+    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+        """Copy the tuples start … stop-1 on the device."""
+        lent: Any = self.source
+        u[: stop - start], v[: stop - start] = lent.u[start:stop], lent.v[start:stop]
+
+
 class FamilyTuples(DeviceTuples):
     """Tuples that a kernel of their family writes.
 
@@ -148,4 +157,6 @@ def device_tuples(source: TupleSource) -> DeviceTuples:
         kind, arguments = ARGUMENTS[family]
         if type(source) is kind and source.n <= MAX_VERTICES:
             return FamilyTuples(source, family, arguments(source))
+    if getattr(source, "lent", False):
+        return LentTuples(source)
     return HostTuples(source)
