@@ -12,6 +12,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -200,6 +201,23 @@ class Graph:
                 raise UsageError("a graph is made of a part or of tuples")
             self._part = built(self._tuples, directed=self.directed)
         return self._part
+
+    def reversed(self) -> Graph:
+        """Return the graph with every edge turned round; arrays are shared."""
+        if not self.directed:
+            return self
+        part = replace(self.part, nn=self.part.pulled, incoming=self.part.nn)
+        return Graph(part, directed=True, nodes=self.nodes, index=self._index)
+
+    def named(self, ids: Array) -> Array:
+        """Return what vertices are called: ids, or an array of names."""
+        return ids if self._names is None else self._names[ids]
+
+    def has(self, vertex: Any) -> bool:
+        """Return whether there is such a vertex."""
+        if self._index is not None:
+            return vertex in self._index
+        return vertex in range(self.n)
 
     def id_of(self, vertex: Any) -> int:
         """Return the id of a vertex; UsageError where there is none."""
