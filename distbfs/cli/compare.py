@@ -105,7 +105,7 @@ def given_source(
         return None
     name = families[0]
     size = "vertices" if name == "road" else "scale"
-    return make_source(name, seed, threads, {size: sizes[name] or 0})
+    return make_source(name, threads, {size: sizes[name] or 0, "seed": seed})
 
 
 @click.command("compare")
