@@ -20,6 +20,7 @@ from distbfs.cli.comparing import (
     uses_device,
 )
 from distbfs.cli.generate import make_source
+from distbfs.cli.loading import need_symmetric
 from distbfs.errors import UsageError
 from distbfs.options import SearchOptions
 from distbfs.report import plots
@@ -179,6 +180,8 @@ def command(
         plots.check_target(plot)
     source = given_source(store, seed, share, sizes)
     opened = None if store is None else open_store(store)
+    if opened is not None:
+        need_symmetric(opened, "compare")
     sessions = Sessions(terminal, opened, source)
     for entry in entries:
         sessions.check(entry.options)

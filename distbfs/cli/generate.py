@@ -12,6 +12,7 @@ from distbfs import registry
 from distbfs.cli.common import (
     STORE,
     build_options,
+    directed_option,
     make_build_options,
     open_terminal,
     output_options,
@@ -126,12 +127,14 @@ def make_source(family: str, threads: int, given: Mapping[str, float]) -> TupleS
 @click.option("--seed", type=int, help="Seed of the tuples.  [1]")
 @click.option("--output", "-o", type=STORE, required=True, help="Folder of the store.")
 @click.option("--force", is_flag=True, help="Replace a store that is there.")
+@directed_option
 @build_options
 @output_options
 def command(
     family: str,
     output: Path,
     force: bool,
+    directed: bool,
     parts: int | None,
     threshold: int | None,
     pass_gib: float,
@@ -153,6 +156,6 @@ def command(
     threads = share_of_cores(terminal.world)
     source = make_source(family, threads, given)
     options = make_build_options(
-        threshold=threshold, pass_gib=pass_gib, permute_seed=None
+        threshold=threshold, pass_gib=pass_gib, permute_seed=None, directed=directed
     )
     store_graph(terminal, source, output, parts, options, force=force)

@@ -82,6 +82,7 @@ def describe(store: Store) -> dict[str, Any]:
     return {
         "store": str(store.folder),
         **manifest.summary(),
+        "directed": manifest.directed,
         "shares": {name: getattr(manifest, name) / max(m, 1) for name in SUBGRAPHS},
         "bytes": {
             "formula": formula,
@@ -118,7 +119,7 @@ def fields_of(values: Mapping[str, Any]) -> dict[str, str]:
         "source": ", ".join([family, *([shown(source)] if source else [])]),
         "relabelling": relabelling(values["relabel"]),
         "vertices n": shown(values["n"]),
-        "stored edges m": shown(values["m"]),
+        "stored edges m": shown(values["m"]) + ", directed" * values["directed"],
         "input tuples": f"{shown(values['tuples'])}, of them {loops} loops and "
         f"{repeats} repeats",
     }
