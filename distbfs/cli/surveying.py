@@ -112,8 +112,9 @@ def print_survey(values: Mapping[str, Any]) -> None:
     print_table(("degree", "vertices", "share"), degree_rows(values["degrees"], n))
     components, diameter = values["components"], values["diameter"]
     click.echo()
+    word = "component" if components["count"] == 1 else "components"
     click.echo(
-        f"{shown(components['count'])} components, the largest of "
+        f"{shown(components['count'])} {word}, the largest of "
         f"{shown(components['largest'])} vertices"
     )
     click.echo(

@@ -60,10 +60,14 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     return True
 
 
-def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+def should_run(
+    name: str,  # noqa: ARG001
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> bool | str:
     """Return whether a call is worth the conversion, or why not."""
     graph = args[0] if args else kwargs.get("G", ())
-    if len(graph) < SMALL and name != "all_pairs_shortest_path_length":
+    if len(graph) < SMALL:
         return f"fewer than {SMALL} nodes"
     return True
 
