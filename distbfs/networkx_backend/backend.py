@@ -100,7 +100,10 @@ def found(G: BackendGraph, node: Any, what: str) -> Any:  # noqa: N803
 def lengths(G: BackendGraph, level: Array) -> dict[Any, int]:  # noqa: N803
     """Return levels as a dictionary, nearest nodes first."""
     reached = np.flatnonzero(level >= 0)
-    reached = reached[np.argsort(level[reached], kind="stable")]
+    key = level[reached]
+    if key.max(initial=0) < 1 << 15:
+        key = key.astype(np.int16)  # NumPy sorts these by radix
+    reached = reached[np.argsort(key, kind="stable")]
     return dict(zip(G.names(reached), level[reached].tolist(), strict=True))
 
 
