@@ -30,12 +30,14 @@ class BuildOptions:
     permute_seed: seed of the hash that permutes vertices first, None for no permutation
     pass_bytes: memory for raw edges while building; more passes when it is too small
     order_block: vertices are sorted by degree inside blocks of this many local ids
+    directed: keep a tuple (u, v) as an edge from u to v alone; one part on one rank
     """
 
     threshold: int | None = None
     permute_seed: int | None = None
     pass_bytes: int = 4 << 30
     order_block: int = 1 << 15
+    directed: bool = False
 
     def __post_init__(self) -> None:
         if self.threshold is not None:

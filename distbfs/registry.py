@@ -23,6 +23,17 @@ FAMILIES = {
     "kronecker": "distbfs.generate.kronecker:Kronecker",
     "uniform": "distbfs.generate.uniform:Uniform",
     "road": "distbfs.generate.road:Road",
+    "geometric": "distbfs.generate.geometric:Geometric",
+    "triangulation": "distbfs.generate.triangulation:Triangulation",
+    "small-world": "distbfs.generate.small_world:SmallWorld",
+    "forest-fire": "distbfs.generate.forest_fire:ForestFire",
+    "rmat-er": "distbfs.generate.rmat:RmatER",
+    "rmat-g": "distbfs.generate.rmat:RmatG",
+    "rmat-b": "distbfs.generate.rmat:RmatB",
+    "complete": "distbfs.generate.shapes:Complete",
+    "star": "distbfs.generate.shapes:Star",
+    "path": "distbfs.generate.shapes:Path",
+    "binary-tree": "distbfs.generate.shapes:BinaryTree",
 }
 READERS = {
     "matrix-market": "distbfs.formats.matrix_market:MatrixMarketReader",

@@ -191,7 +191,7 @@ def command(
     manifest = opened.manifest
     sources = read_sources(given, sources_file, manifest.n)
     options = make_search_options(world, **choices)
-    choice = choose(world, options, manifest.n)
+    choice = choose(world, options, manifest.n, directed=manifest.directed)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
         result, done = open_result(

@@ -167,14 +167,26 @@ build_options = with_options(
 )
 
 
+directed_option = click.option(
+    "--directed",
+    is_flag=True,
+    help="Keep edges one way, out and in; one part, searched in one process.",
+)
+
+
 def make_build_options(
-    *, threshold: int | None, pass_gib: float, permute_seed: int | None
+    *,
+    threshold: int | None,
+    pass_gib: float,
+    permute_seed: int | None,
+    directed: bool = False,
 ) -> BuildOptions:
     """Return build options from those of the command line."""
     return BuildOptions(
         threshold=threshold,
         permute_seed=permute_seed,
         pass_bytes=max(int(pass_gib * 2**30), 1),
+        directed=directed,
     )
 
 

@@ -20,6 +20,7 @@ from distbfs.cli.comparing import (
     uses_device,
 )
 from distbfs.cli.generate import make_source
+from distbfs.cli.loading import need_symmetric
 from distbfs.errors import UsageError
 from distbfs.options import SearchOptions
 from distbfs.report import plots
@@ -105,7 +106,7 @@ def given_source(
         return None
     name = families[0]
     size = "vertices" if name == "road" else "scale"
-    return make_source(name, seed, threads, {size: sizes[name] or 0})
+    return make_source(name, threads, {size: sizes[name] or 0, "seed": seed})
 
 
 @click.command("compare")
@@ -179,6 +180,8 @@ def command(
         plots.check_target(plot)
     source = given_source(store, seed, share, sizes)
     opened = None if store is None else open_store(store)
+    if opened is not None:
+        need_symmetric(opened, "compare")
     sessions = Sessions(terminal, opened, source)
     for entry in entries:
         sessions.check(entry.options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from distbfs import registry
 from distbfs.cli.common import (
     STORE,
     build_options,
+    directed_option,
     make_build_options,
     open_terminal,
     output_options,
@@ -23,11 +25,24 @@ from distbfs.types import TupleSource
 
 EDGE_FACTOR = 16
 SIZES = ("scale", "vertices")
-OPTIONS = {
+ANY_SIZE = ("scale", "vertices")
+OPTIONS: dict[str, tuple[str, ...]] = {
     "kronecker": ("scale", "edge_factor"),
     "uniform": ("scale", "vertices", "edge_factor", "degree"),
-    "road": ("scale", "vertices"),
+    "road": ANY_SIZE,
+    "geometric": (*ANY_SIZE, "degree"),
+    "triangulation": ANY_SIZE,
+    "small-world": (*ANY_SIZE, "neighbours", "rewired"),
+    "forest-fire": (*ANY_SIZE, "forward", "backward"),
+    "rmat-er": ("scale", "edge_factor"),
+    "rmat-g": ("scale", "edge_factor"),
+    "rmat-b": ("scale", "edge_factor"),
+    "complete": ANY_SIZE,
+    "star": ANY_SIZE,
+    "path": ANY_SIZE,
+    "binary-tree": ANY_SIZE,
 }
+USUAL = {"neighbours": 10, "rewired": 0.1, "forward": 0.37, "backward": 0.32}
 
 
 def spelt(names: Iterable[str], between: str = ", ") -> str:
@@ -37,12 +52,12 @@ def spelt(names: Iterable[str], between: str = ", ") -> str:
 
 def check_options(family: str, given: Mapping[str, float]) -> None:
     """Raise UsageError for options that a family does not have, or those it lacks."""
-    allowed = OPTIONS[family]
+    kind = registry.lookup(registry.FAMILIES, "family", family)
+    seeded = "seed" in inspect.signature(kind).parameters
+    allowed = (*OPTIONS[family], *(["seed"] if seeded else []))
     strange = [name for name in given if name not in allowed]
     if strange:
-        raise UsageError(
-            f"{family} has no {spelt(strange)}; allowed: {spelt((*allowed, 'seed'))}"
-        )
+        raise UsageError(f"{family} has no {spelt(strange)}; allowed: {spelt(allowed)}")
     for names in (SIZES, ("edge_factor", "degree")):
         if all(name in given for name in names):
             raise UsageError(f"give either {spelt(names, ' or ')}")
@@ -51,21 +66,22 @@ def check_options(family: str, given: Mapping[str, float]) -> None:
         raise UsageError(f"{family} needs {spelt(lacking, ' or ')}")
 
 
-def make_source(
-    family: str, seed: int, threads: int, given: Mapping[str, float]
-) -> TupleSource:
+def make_source(family: str, threads: int, given: Mapping[str, float]) -> TupleSource:
     """Return the tuples of a family from the options that were given."""
     check_options(family, given)
     kind = registry.lookup(registry.FAMILIES, "family", family)
-    factor = given.get("edge_factor", EDGE_FACTOR)
+    factor, seed = given.get("edge_factor", EDGE_FACTOR), int(given.get("seed", 1))
     n = 1 << int(given["scale"]) if "scale" in given else int(given["vertices"])
     source: TupleSource
-    if family == "kronecker":
+    if "vertices" not in OPTIONS[family]:
         source = kind(int(given["scale"]), int(factor), seed, threads)
     elif family == "uniform":
         source = kind.of_degree(n, given.get("degree", 2 * factor), seed, threads)
     else:
-        source = kind(n, seed, threads)
+        usual = {k: v for k, v in USUAL.items() if k in OPTIONS[family]}
+        every = {**usual, **given, "vertices": n, "seed": seed, "threads": threads}
+        wanted = inspect.signature(kind).parameters
+        source = kind(**{k: v for k, v in every.items() if k in wanted})
     return source
 
 
@@ -76,45 +92,70 @@ def make_source(
     "--vertices",
     "-n",
     type=click.IntRange(1, MAX_VERTICES),
-    help="Vertices, for road about as many; uniform and road only.",
+    help="Vertices instead; for road, geometric and triangulation about as many.",
 )
 @click.option(
     "--edge-factor",
     type=click.IntRange(1, 4096),
-    help=f"Tuples per vertex; not for road.  [{EDGE_FACTOR}]",
+    help=f"Tuples per vertex; kronecker, rmat, uniform.  [{EDGE_FACTOR}]",
 )
 @click.option(
     "--degree",
     type=click.FloatRange(0, 8192, min_open=True),
-    help="Mean degree, twice the edge factor; uniform only.",
+    help="Mean degree; uniform, geometric.  [geometric: radius .55 (ln n / n)^.5]",
 )
-@click.option("--seed", type=int, default=1, help="Seed of the tuples.  [1]")
+@click.option(
+    "--neighbours",
+    type=click.IntRange(2),
+    help=f"Vertices near each on the ring, even; small-world.  [{USUAL['neighbours']}]",
+)
+@click.option(
+    "--rewired",
+    type=click.FloatRange(0, 1),
+    help=f"Chance that an edge leads elsewhere; small-world.  [{USUAL['rewired']}]",
+)
+@click.option(
+    "--forward",
+    type=click.FloatRange(0, 0.9),
+    help=f"Chance f to burn on along links; forest-fire.  [{USUAL['forward']}]",
+)
+@click.option(
+    "--backward",
+    type=click.FloatRange(0, 1),
+    help=f"Ratio b of burning against links; forest-fire.  [{USUAL['backward']}]",
+)
+@click.option("--seed", type=int, help="Seed of the tuples.  [1]")
 @click.option("--output", "-o", type=STORE, required=True, help="Folder of the store.")
 @click.option("--force", is_flag=True, help="Replace a store that is there.")
+@directed_option
 @build_options
 @output_options
 def command(
     family: str,
-    seed: int,
     output: Path,
     force: bool,
+    directed: bool,
     parts: int | None,
     threshold: int | None,
     pass_gib: float,
     json_output: bool,
     log_format: str,
-    **sizes: float | None,
+    **choices: float | None,
 ) -> None:
     """Generate a graph of a FAMILY, separate it by degree and store it.
 
-    kronecker: Graph500's graph.  uniform: tuples with independent uniform ends.  road:
-    a thinned grid whose edges are chains, of many levels.
+    kronecker: Graph500's graph; rmat-er, rmat-g, rmat-b: with other initiators.
+    uniform: tuples with independent uniform ends.  road: a thinned grid whose edges are
+    chains, of many levels.  geometric: points in a square, edges where they are near.
+    triangulation: moved grid points, six neighbours on average.  small-world: a ring
+    whose edges partly lead elsewhere.  forest-fire: grows vertex by vertex.  complete,
+    star, path, binary-tree.
     """
     terminal = open_terminal(json_output=json_output, log_format=log_format)
-    given = {name: value for name, value in sizes.items() if value is not None}
+    given = {name: value for name, value in choices.items() if value is not None}
     threads = share_of_cores(terminal.world)
-    source = make_source(family, seed, threads, given)
+    source = make_source(family, threads, given)
     options = make_build_options(
-        threshold=threshold, pass_gib=pass_gib, permute_seed=None
+        threshold=threshold, pass_gib=pass_gib, permute_seed=None, directed=directed
     )
     store_graph(terminal, source, output, parts, options, force=force)

@@ -31,6 +31,7 @@ from distbfs.cli.loading import (
     choose,
     engine_line,
     load_session,
+    need_symmetric,
 )
 from distbfs.errors import UsageError, ValidationError
 from distbfs.exchange.signals import StopFlag
@@ -168,6 +169,8 @@ def command(
     world = terminal.world
     options = make_search_options(world, **choices)
     store = None if graph is None else open_store(graph)
+    if store is not None:
+        need_symmetric(store, "graph500")
     n = 1 << int(scale or 0) if store is None else store.manifest.n
     asked = ["--parts"] * ((parts or 1) > 1) + ["--threshold"] * (threshold is not None)
     choice = choose(world, options, n, asked)

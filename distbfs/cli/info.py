@@ -9,12 +9,15 @@ from typing import Any
 import click
 
 from distbfs.cli.common import STORE, open_terminal, output_options
+from distbfs.cli.surveying import print_survey, survey
+from distbfs.errors import UsageError
 from distbfs.partition.memory import (
     PartShape,
     formula_bytes,
     readable,
     subgraph_bytes,
 )
+from distbfs.report import plots
 from distbfs.report.tables import print_fields, print_table, shown
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.schema import MANIFEST_NAME
@@ -79,6 +82,7 @@ def describe(store: Store) -> dict[str, Any]:
     return {
         "store": str(store.folder),
         **manifest.summary(),
+        "directed": manifest.directed,
         "shares": {name: getattr(manifest, name) / max(m, 1) for name in SUBGRAPHS},
         "bytes": {
             "formula": formula,
@@ -115,7 +119,7 @@ def fields_of(values: Mapping[str, Any]) -> dict[str, str]:
         "source": ", ".join([family, *([shown(source)] if source else [])]),
         "relabelling": relabelling(values["relabel"]),
         "vertices n": shown(values["n"]),
-        "stored edges m": shown(values["m"]),
+        "stored edges m": shown(values["m"]) + ", directed" * values["directed"],
         "input tuples": f"{shown(values['tuples'])}, of them {loops} loops and "
         f"{repeats} repeats",
     }
@@ -191,9 +195,34 @@ def print_right(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 @click.command("info")
 @click.argument("store", type=STORE)
+@click.option(
+    "--degrees",
+    is_flag=True,
+    help="Read all parts: degree distribution, components, about the diameter.",
+)
+@click.option(
+    "--plot", type=click.Path(path_type=Path), help="Figure of --degrees to draw."
+)
 @output_options
-def command(store: Path, json_output: bool, log_format: str) -> None:
-    """Show what STORE holds, from its manifest alone."""
+def command(
+    store: Path, degrees: bool, plot: Path | None, json_output: bool, log_format: str
+) -> None:
+    """Show what STORE holds, without --degrees from its manifest alone."""
     terminal = open_terminal(json_output=json_output, log_format=log_format)
-    values = describe(open_store(store))
-    terminal.result(values, lambda: print_info(values))
+    if plot is not None:
+        if not degrees:
+            raise UsageError("--plot draws what --degrees finds; give both")
+        plots.check_target(plot)
+    opened = open_store(store)
+    values = describe(opened)
+    if degrees:
+        values |= survey(terminal, opened)
+        if plot is not None and terminal.world.rank == 0:
+            plots.draw_survey(values, plot)
+
+    def show() -> None:
+        print_info(values)
+        if degrees:
+            print_survey(values)
+
+    terminal.result(values, show)

@@ -27,7 +27,12 @@ from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 from distbfs.search.device_parts import DevicePartsSession
 from distbfs.search.device_session import DeviceSession, with_tuples
-from distbfs.search.session import DEVICE_OPTIONS, AnySession, Session
+from distbfs.search.session import (
+    DEVICE_OPTIONS,
+    NEEDS_SYMMETRIC,
+    AnySession,
+    Session,
+)
 from distbfs.store.hdf5 import Store
 from distbfs.store.tuples import StoreTuples, permutation_of, tuple_degrees_for
 from distbfs.types import TupleSource, World
@@ -65,14 +70,29 @@ class Built:
     threshold: int | None
 
 
+def need_symmetric(store: Store, what: str) -> None:
+    """Raise UsageError for a directed graph."""
+    if store.manifest.directed:
+        raise UsageError(
+            f"{what} needs a symmetric graph, and {store.folder} is directed"
+        )
+
+
 def choose(
-    world: World, options: SearchOptions, n: int, asked: Sequence[str] = ()
+    world: World,
+    options: SearchOptions,
+    n: int,
+    asked: Sequence[str] = (),
+    *,
+    directed: bool = False,
 ) -> Choice:
     """Return the engine for a graph of n vertices; the same on all ranks.
 
     asked: options of the command line that only searches of parts know.  Raises
     UsageError for what cannot go together, DeviceMissing where there is no device.
     """
+    if directed:
+        return _choose_directed(world, options)
     if options.engine == "auto":
         return _choose_auto(world, options, n, asked)
     kind = registry.lookup(registry.ENGINES, "engine", options.engine)
@@ -90,6 +110,21 @@ def choose(
         )
     kind.check(options, whole=True)
     return Choice(options, kind(options))
+
+
+def _choose_directed(world: World, options: SearchOptions) -> Choice:
+    """Return an engine of the host; UsageError where parts or devices are asked for."""
+    if world.size > 1 or options.stepwise:
+        raise UsageError(NEEDS_SYMMETRIC)
+    if options.engine == "auto":
+        return Choice(options, why="the graph is directed")
+    kind = registry.lookup(registry.ENGINES, "engine", options.engine)
+    if on_device(kind):
+        raise UsageError(
+            f"engine {options.engine} searches symmetric graphs, and this one is "
+            "directed; allowed: auto, openmp, reference"
+        )
+    return Choice(options)
 
 
 def _choose_auto(
@@ -145,7 +180,7 @@ def load_session(
     """
     world, manifest, choice = terminal.world, store.manifest, wanted
     if isinstance(choice, SearchOptions):
-        choice = choose(world, choice, manifest.n)
+        choice = choose(world, choice, manifest.n, directed=manifest.directed)
     mine = Placement(manifest.parts, world.size).parts_of(world.rank)
     try:
         if choice.device is not None and not choice.parts:

@@ -13,6 +13,7 @@ from distbfs.cli.common import (
     open_terminal,
     output_options,
 )
+from distbfs.cli.loading import need_symmetric
 from distbfs.cli.storing import check_target, store_graph
 from distbfs.errors import UsageError
 from distbfs.registry import FAMILIES
@@ -47,6 +48,7 @@ def command(
         )
     world, opened = terminal.world, open_store(store)
     manifest = opened.manifest
+    need_symmetric(opened, "partition")
     count = parts or world.size
     check_target(terminal, output, count, force=force)
     generated = manifest.source["family"] in FAMILIES  # ids are spread as they are

@@ -14,6 +14,7 @@ import numpy as np
 
 from distbfs.cli.common import Terminal
 from distbfs.cli.info import shape_of
+from distbfs.cli.loading import need_symmetric
 from distbfs.engines.openmp.memory import widened_bytes
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.histogram import separate
@@ -220,6 +221,7 @@ def of_store(
 ) -> Graph:
     """Return a store as it is, or as it would be in other parts."""
     opened = open_store(store)
+    need_symmetric(opened, "plan")
     manifest = opened.manifest
     same = devices in (None, manifest.parts)
     if same and threshold in (None, manifest.threshold):

@@ -40,25 +40,46 @@ class LevelRecord:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Stop:
+    """Where a search may end before it has reached all that it can.
+
+    depth: the last level whose vertices are wanted, None for all
+    targets: int64 [k], ids; the level that finds the last of them is the last one
+    """
+
+    depth: int | None = None
+    targets: Ids | None = None
+
+
+NEVER = Stop()
+
+
 @dataclass
 class WholeResult:
     """Levels and parents of one search; arrays stay valid until the next search.
 
     level: int32 [n] by vertex id, -1 = unreached
     parent: int32 [n] by vertex id, -1 = unreached, or None when not asked for
+    levels: how many were run; the last finds nothing unless the search was stopped
+    order: integers [reached], ids as a queue takes them in that looks at the rows of
+        the part from left to right, or None where that is not known
     """
 
     level: Array
     parent: Array | None
     levels: int
     records: list[LevelRecord] = field(default_factory=list)
+    order: Array | None = None
 
 
 class WholeSearch(Protocol):
     """Searches a graph that is one part without delegates."""
 
-    def search(self, root: int, *, records: bool = False) -> WholeResult:
-        """Search from a vertex id."""
+    def search(
+        self, root: int, *, records: bool = False, stop: Stop = NEVER
+    ) -> WholeResult:
+        """Search from a vertex id; an engine may go on after ``stop``."""
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.engines.base import LevelRecord, WholeResult, Work
+from distbfs.engines.base import NEVER, LevelRecord, Stop, WholeResult, Work
 from distbfs.graph.csr import CSR
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.layout import Placement
@@ -83,10 +83,13 @@ class ReferenceWhole:
     def _push(self, level: Array, frontier: Array) -> tuple[Array, Array, int]:
         source, column = neighbours(self._part.nn, frontier)
         unvisited = level[column] < 0
-        found, place = np.unique(column[unvisited], return_index=True)
-        return found, source[unvisited][place], len(column)
+        _, place = np.unique(column[unvisited], return_index=True)
+        place.sort()  # in the order of a queue
+        return column[unvisited][place], source[unvisited][place], len(column)
 
-    def search(self, root: int, *, records: bool = False) -> WholeResult:
+    def search(
+        self, root: int, *, records: bool = False, stop: Stop = NEVER
+    ) -> WholeResult:
         """Search from a vertex id."""
         ids = self._part.vertices.astype(np.int64)
         n = len(ids)
@@ -95,13 +98,18 @@ class ReferenceWhole:
         frontier = np.flatnonzero(ids == root)
         level[frontier], parent[frontier] = 0, frontier
         log: list[LevelRecord] = []
-        depth = 0
-        while len(frontier):
+        targets = np.zeros(0, dtype=np.int64)
+        if stop.targets is not None:
+            targets = np.flatnonzero(np.isin(ids, stop.targets))
+        queue, depth = [frontier], 0
+        while len(frontier) and depth != stop.depth:
+            if len(targets) and (level[targets] >= 0).all():
+                break
             began = time.perf_counter()
             depth += 1
             if self._direction == "pull":
                 rows = np.flatnonzero(level < 0)
-                found, by, checks = first_match(self._part.nn, rows, level >= 0)
+                found, by, checks = first_match(self._part.pulled, rows, level >= 0)
             else:
                 found, by, checks = self._push(level, frontier)
             level[found], parent[found] = depth, by
@@ -110,6 +118,7 @@ class ReferenceWhole:
                 LevelRecord(self._direction, len(frontier), checks, len(found), seconds)
             )
             frontier = found.astype(np.int64)
+            queue.append(frontier)
         by_id = np.empty_like(level)
         by_id[ids] = level
         parents = np.empty_like(parent)
@@ -119,6 +128,7 @@ class ReferenceWhole:
             parents if self._parents else None,
             depth,
             log if records else [],
+            ids[np.concatenate(queue)] if self._direction == "push" else None,
         )
 
 

@@ -17,6 +17,7 @@ from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.generate.kronecker import LEVELS_PER_DRAW, SLOTS, THRESHOLD_BITS, Kronecker
+from distbfs.generate.rmat import RmatB, RmatER, RmatG
 from distbfs.generate.road import Road
 from distbfs.generate.uniform import Uniform
 from distbfs.types import Array, Ids, TupleSource
@@ -67,6 +68,15 @@ class HostTuples(DeviceTuples):
             raise InputError(f"an edge tuple has an end outside 0 … {self.n - 1}")
 
 
+class LentTuples(DeviceTuples):
+    """Tuples that lie in device memory: ``source.u`` and ``source.v``, checked."""
+
+    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+        """Copy the tuples start … stop-1 on the device."""
+        lent: Any = self.source
+        u[: stop - start], v[: stop - start] = lent.u[start:stop], lent.v[start:stop]
+
+
 class FamilyTuples(DeviceTuples):
     """Tuples that a kernel of their family writes.
 
@@ -77,11 +87,11 @@ class FamilyTuples(DeviceTuples):
     generated = True
 
     def __init__(
-        self, source: TupleSource, family: str, arguments: tuple[Any, ...]
+        self, source: TupleSource, kernel: str, arguments: tuple[Any, ...]
     ) -> None:
         super().__init__(source)
-        code = cuda.Module(Path(__file__).with_name(f"{family}.cu"))
-        self._kernel = code.kernel(f"{family}_tuples")
+        code = cuda.Module(Path(__file__).with_name(f"{kernel}.cu"))
+        self._kernel = code.kernel(f"{kernel}_tuples")
         self._arguments = [
             cuda.cupy().asarray(value) if isinstance(value, np.ndarray) else value
             for value in arguments
@@ -133,19 +143,22 @@ def kronecker_arguments(source: Kronecker) -> tuple[Any, ...]:
     )
 
 
-# Families that have a kernel: what makes its arguments, by class and name.
-ARGUMENTS: dict[str, tuple[type, Callable[[Any], tuple[Any, ...]]]] = {
-    "kronecker": (Kronecker, kronecker_arguments),
-    "uniform": (Uniform, Uniform.device_arguments),
-    "road": (Road, Road.device_arguments),
+# Families that have a kernel: its name, and what makes its arguments.
+KERNELS: dict[type, tuple[str, Callable[[Any], tuple[Any, ...]]]] = {
+    Kronecker: ("kronecker", kronecker_arguments),
+    RmatB: ("kronecker", kronecker_arguments),
+    RmatER: ("kronecker", kronecker_arguments),
+    RmatG: ("kronecker", kronecker_arguments),
+    Uniform: ("uniform", Uniform.device_arguments),
+    Road: ("road", Road.device_arguments),
 }
 
 
 def device_tuples(source: TupleSource) -> DeviceTuples:
     """Return a source's tuples for the current device."""
-    family = str(source.describe().get("family"))
-    if family in ARGUMENTS:
-        kind, arguments = ARGUMENTS[family]
-        if type(source) is kind and source.n <= MAX_VERTICES:
-            return FamilyTuples(source, family, arguments(source))
+    if type(source) in KERNELS and source.n <= MAX_VERTICES:
+        kernel, arguments = KERNELS[type(source)]
+        return FamilyTuples(source, kernel, arguments(source))
+    if getattr(source, "lent", False):
+        return LentTuples(source)
     return HostTuples(source)

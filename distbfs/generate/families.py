@@ -18,14 +18,19 @@ def from_description(told: Mapping[str, Any], threads: int = 0) -> TupleSource |
     """
     family = str(told.get("family"))
     given = {name: value for name, value in told.items() if name != "family"}
-    whole = all(type(value) is int for value in given.values())
-    if family not in FAMILIES or not whole:
+    if family not in FAMILIES:
         return None
     kind = lookup(FAMILIES, "family", family)
-    if set(given) != set(inspect.signature(kind).parameters) - {"threads"}:
+    wanted = {
+        name: one.annotation for name, one in inspect.signature(kind).parameters.items()
+    }
+    told_as = {name: type(value).__name__ for name, value in given.items()}
+    if wanted.pop("threads", None):
+        given["threads"] = threads
+    if told_as != wanted:
         return None
     try:
-        source: TupleSource = kind(**given, threads=threads)
+        source: TupleSource = kind(**given)
     except UsageError:
         return None
     return source

@@ -7,6 +7,7 @@ Source: Graph500 specification 2.0, Section 3.  Initiator A, B, C, D = .57, .19,
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,14 @@ THRESHOLD_BITS = 56
 MAX_SCALE = 48
 
 
-def outcome_weights(levels: int) -> Array:
+def outcome_weights(levels: int, initiator: Sequence[float] = INITIATOR) -> Array:
     """Return the probability of each outcome of ``levels`` levels, float64 [4^levels].
 
     An outcome holds the bits of u above the bits of v.
     """
     weights = np.ones(1)
     for _ in range(levels):
-        weights = np.kron(weights, np.array(INITIATOR))
+        weights = np.kron(weights, np.array(initiator))
     index = np.arange(4**levels)
     u = np.zeros_like(index)
     v = np.zeros_like(index)
@@ -68,6 +69,8 @@ class Kronecker(ByPosition):
     """
 
     source = Path(__file__).with_name("kronecker.c")
+    family = "kronecker"
+    initiator: tuple[float, ...] = INITIATOR
 
     def __init__(
         self, scale: int, edge_factor: int = 16, seed: int = 1, threads: int = 0
@@ -87,14 +90,17 @@ class Kronecker(ByPosition):
         self._vertices = Permutation(self.n, mix_seed(seed, 3))
         full, rest = divmod(scale, LEVELS_PER_DRAW)
         self._bits = [LEVELS_PER_DRAW] * full + [rest] * (rest > 0)
-        tables = {bits: alias_table(outcome_weights(bits)) for bits in set(self._bits)}
+        tables = {
+            bits: alias_table(outcome_weights(bits, self.initiator))
+            for bits in set(self._bits)
+        }
         self._threshold = np.concatenate([tables[bits][0] for bits in self._bits])
         self._alias = np.concatenate([tables[bits][1] for bits in self._bits])
 
     def describe(self) -> dict[str, Any]:
         """Return what recreates the tuples."""
         return {
-            "family": "kronecker",
+            "family": self.family,
             "scale": self.scale,
             "edge_factor": self.edge_factor,
             "seed": self.seed,

@@ -15,14 +15,24 @@ from distbfs.types import Ids
 CHUNK = 1 << 20
 
 
-class ByPosition(ABC):
-    """Tuples by position, from a C kernel or, without a compiler, from NumPy."""
-
-    source: Path  # of the kernel
+class ByFormula(ABC):
+    """Tuples by position, from NumPy."""
 
     @abstractmethod
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions, by NumPy; int64 arrays."""
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
+        """Yield (u, v) int64 arrays of the tuples start … stop-1, in order."""
+        for first in range(start, stop, CHUNK):
+            last = min(first + CHUNK, stop)
+            yield self.tuples_at(np.arange(first, last, dtype=np.int64))
+
+
+class ByPosition(ByFormula):
+    """Tuples by position, from a C kernel or, without a compiler, from NumPy."""
+
+    source: Path  # of the kernel
 
     @abstractmethod
     def _native(
@@ -36,12 +46,12 @@ class ByPosition(ABC):
         The arrays are reused for the next chunk.
         """
         native = cc.load_or_none(self.source)
+        if native is None:
+            yield from super().chunks(start, stop)
+            return
         size = min(CHUNK, max(stop - start, 0))
         u, v = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
         for first in range(start, stop, CHUNK):
             count = min(CHUNK, stop - first)
-            if native is None:
-                yield self.tuples_at(np.arange(first, first + count, dtype=np.int64))
-                continue
             self._native(native, first, count, u, v)
             yield u[:count], v[:count]

@@ -136,11 +136,13 @@ def collect(
     group: Sequence[int],
     translate: Callable[[Ids], Ids],
     clock: Stopwatch,
+    edges: Callable[[Ids, Ids], tuple[Ids, Ids]] = both_directions,
 ) -> dict[int, Rows]:
     """Return the rows of some parts of this rank (collective).
 
     group: device indices, the same on every rank; the parts of rank r are
     ``device * world.size + r``.  translate: input id -> internal id.
+    edges: rows and columns of tuples
     """
     local = -(-source.n // parts)
     form = KeyFormat.for_graph(source.n, local * len(group))
@@ -153,7 +155,7 @@ def collect(
         chunk = next(chunks, None)
     while chunk is not None:
         check_range(*chunk, source.n)
-        src, dst = both_directions(translate(chunk[0]), translate(chunk[1]))
+        src, dst = edges(translate(chunk[0]), translate(chunk[1]))
         for keys in route(world, form, parts, local, slot_of_device, src, dst):
             buffer.append(keys)
         with clock("generation"):

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from distbfs.errors import UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.graph.build import Rows, collect
+from distbfs.graph.csr import CSR
 from distbfs.graph.degrees import DegreeHistogram, histogram_of
+from distbfs.graph.relabel import degree_order
 from distbfs.options import BuildOptions
 from distbfs.partition.degree import suggest_threshold
-from distbfs.partition.distribute import Distributor
+from distbfs.partition.distribute import Distributor, Numbering, whole_rows
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import Part
 from distbfs.timing import Stopwatch
@@ -62,6 +65,8 @@ def construct(
     Rows of a group of parts are held at a time.  When all parts of the rank make one
     group the tuples are read once, else twice per group: for degrees, then for parts.
     """
+    if options.directed:
+        return _construct_directed(source, world, parts, options, sink)
     clock = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
     mine = placement.parts_of(world.rank)
@@ -113,6 +118,80 @@ def construct(
         edges=dict(zip(SUBGRAPHS, counts[1:].tolist(), strict=True)),
         histogram=histogram,
         passes=1 if len(groups) == 1 else 2 * len(groups),
+        generation_seconds=generation,
+        construction_seconds=clock.get("total") - generation,
+    )
+
+
+def _construct_directed(
+    source: TupleSource,
+    world: World,
+    parts: int,
+    options: BuildOptions,
+    sink: Callable[[Part], None],
+) -> BuildSummary:
+    """Build a directed graph as one part with its edges out and in.
+
+    The tuples are read twice.  Raises UsageError for parts or ranks.
+    """
+    if parts > 1 or world.size > 1:
+        raise UsageError(
+            f"a directed graph is one part on one rank, not {parts} on {world.size}; "
+            "parts need a symmetric graph"
+        )
+    clock = Stopwatch()
+    translate = permuted(source.n, options.permute_seed)
+    leaving = np.zeros(source.n, dtype=np.int64)
+
+    def outward(u: Ids, v: Ids) -> tuple[Ids, Ids]:
+        np.add.at(leaving, u, 1)
+        return u, v
+
+    def inward(u: Ids, v: Ids) -> tuple[Ids, Ids]:
+        return v, u
+
+    with clock("total"):
+        out, into = (
+            collect(source, world, 1, [0], translate, clock, edges)[0]
+            for edges in (outward, inward)
+        )
+        degrees = out.degrees + into.degrees
+        block = options.order_block
+        order = Numbering(*degree_order(degrees, degrees == 0, block))
+        nn, incoming = (whole_rows(rows, order, degrees) for rows in (out, into))
+        none, no_ids = CSR.empty(0), np.zeros(0, dtype=np.int64)
+        histogram = histogram_of(world, [degrees])
+        threshold = histogram.largest
+        part = Part(
+            Layout(source.n, 1),
+            0,
+            threshold,
+            no_ids,
+            no_ids,
+            nn,
+            CSR.empty(nn.rows),
+            none,
+            none,
+            order.vertices,
+            degrees[order.vertices],
+            2 * leaving[order.vertices],
+            order.active,
+            incoming,
+        )
+        sink(part)
+    generation = clock.get("generation")
+    return BuildSummary(
+        n=source.n,
+        m=nn.edges,
+        tuples=source.tuples,
+        loops=out.loops,
+        repeats=source.tuples - out.loops - nn.edges,
+        parts=1,
+        threshold=threshold,
+        delegates=0,
+        edges={**dict.fromkeys(SUBGRAPHS, 0), "nn": nn.edges},
+        histogram=histogram,
+        passes=2,
         generation_seconds=generation,
         construction_seconds=clock.get("total") - generation,
     )

@@ -40,6 +40,24 @@ class Numbering:
     active: int
 
 
+def whole_rows(rows: Rows, numbering: Numbering, degrees: Ids) -> CSR:
+    """Return rows by number, neighbours by descending degree.
+
+    degrees: int64 [n].  The keys are written over the columns of ``rows``.
+    """
+    by_degree = np.argsort(-degrees, kind="stable")
+    place = np.empty(len(by_degree), dtype=np.uint32)
+    place[by_degree] = np.arange(len(by_degree), dtype=np.uint32)
+    number = numbering.numbers.astype(np.uint64) << SHIFT
+    lengths = rows.degrees
+    keys = rows.columns.view(np.uint64)
+    for first, last in row_blocks(rows.offsets):
+        edges = slice(rows.offsets[first], rows.offsets[last])
+        row = np.repeat(number[first:last], lengths[first:last])
+        keys[edges] = row | place[rows.columns[edges]]
+    return CSR.from_keys(len(place), keys, numbering.numbers[by_degree])
+
+
 class Distributor:
     """Turns the rows of this rank's parts into degree-separated parts.
 
@@ -93,22 +111,9 @@ class Distributor:
         )
 
     def _whole(self, rows: Rows, numbering: Numbering) -> tuple[CSR, CSR, CSR, CSR]:
-        """One part without delegates: nn alone, neighbours by descending degree.
-
-        The keys are written over the columns of ``rows``.
-        """
-        by_degree = np.argsort(-rows.degrees, kind="stable")
-        place = np.empty(len(by_degree), dtype=np.uint32)
-        place[by_degree] = np.arange(len(by_degree), dtype=np.uint32)
-        number = numbering.numbers.astype(np.uint64) << SHIFT
-        keys = rows.columns.view(np.uint64)
-        for first, last in row_blocks(rows.offsets):
-            edges = slice(rows.offsets[first], rows.offsets[last])
-            row = np.repeat(number[first:last], rows.degrees[first:last])
-            keys[edges] = row | place[rows.columns[edges]]
-        nn = CSR.from_keys(len(place), keys, numbering.numbers[by_degree])
-        none = CSR.empty(0)
-        return nn, CSR.empty(len(place)), none, none
+        """One part without delegates: nn alone."""
+        nn, none = whole_rows(rows, numbering, rows.degrees), CSR.empty(0)
+        return nn, CSR.empty(nn.rows), none, none
 
     def _separate(
         self, part: int, rows: Rows, numbering: Numbering

@@ -64,6 +64,11 @@ class Part:
     tuple_degrees: int64 [local count], by number: ends of input tuples at the vertex;
         a loop counts two
     active: rows 0 … active-1 are the normal vertices with at least one edge
+    incoming: of a directed graph, which is one part without delegates: for each vertex
+        number those whose nn edges lead to it; None where nn is symmetric
+
+    Of a directed graph a degree counts edges out and in, and a tuple counts as two ends
+    at the vertex that it leaves.
     """
 
     layout: Layout
@@ -79,6 +84,7 @@ class Part:
     degrees: Ids
     tuple_degrees: Ids
     active: int
+    incoming: CSR | None = None
     nd_sources: Array = field(init=False)
     dn_sources: Words = field(init=False)
     dd_sources: Words = field(init=False)
@@ -90,6 +96,16 @@ class Part:
         for name in ("dn", "dd"):
             rows = np.flatnonzero(np.diff(getattr(self, name).offsets))
             object.__setattr__(self, f"{name}_sources", mask_of(rows, d))
+
+    @property
+    def directed(self) -> bool:
+        """Whether edges lead one way only."""
+        return self.incoming is not None
+
+    @property
+    def pulled(self) -> CSR:
+        """The rows that a pull of a whole graph looks at."""
+        return self.nn if self.incoming is None else self.incoming
 
     @property
     def local_count(self) -> int:
@@ -138,6 +154,8 @@ class Part:
             raise InputError("the part does not hold the vertices of its layout")
         expected = {"nn": n, "nd": n, "dn": d, "dd": d}
         below = {"nn": n, "nd": d, "dn": n, "dd": d}
+        if self.directed:
+            self._check_directed()
         if self.layout.parts > 1:
             below["nn"] = self.layout.parts << PART_SHIFT
         for name, rows in expected.items():
@@ -157,3 +175,10 @@ class Part:
             raise InputError("a delegate is not a vertex")
         if len(self.delegate_degrees) != d:
             raise InputError("delegate degrees do not fit the number of delegates")
+
+    def _check_directed(self) -> None:
+        if self.layout.parts != 1 or self.delegate_count:
+            raise InputError("a directed graph is one part without delegates")
+        if self.pulled.rows != self.nn.rows or self.pulled.edges != self.nn.edges:
+            raise InputError("edges in and edges out are not as many")
+        self.pulled.check(self.local_count)

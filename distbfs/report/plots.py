@@ -70,3 +70,33 @@ def draw_comparison(values: Mapping[str, Any], path: Path) -> None:
         fontsize=10,
     )
     write(figure, path)
+
+
+def draw_survey(values: Mapping[str, Any], path: Path) -> None:
+    """Draw degrees and component sizes of a graph on logarithmic axes.
+
+    values: what ``distbfs info --degrees --json`` prints; degree 0 is left out
+    """
+    figure = new_figure(9, 4)
+    left, right = figure.subplots(1, 2)
+    degrees, components = values["degrees"], values["components"]
+    for axes, across, up, words in (
+        (left, degrees["degree"], degrees["vertices"], ("degree", "vertices")),
+        (
+            right,
+            components["size"],
+            components["components"],
+            ("vertices of a component", "components"),
+        ),
+    ):
+        points = [(x, y) for x, y in zip(across, up, strict=True) if x > 0]
+        if points:
+            axes.loglog(*zip(*points, strict=True), ".", color="tab:blue")
+        axes.set_xlabel(words[0])
+        axes.set_ylabel(words[1])
+    figure.suptitle(
+        f"{values['n']} vertices, {values['m']} directed edges; diameter of the "
+        f"largest component at least {values['diameter']['at_least']}",
+        fontsize=10,
+    )
+    write(figure, path)

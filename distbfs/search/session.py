@@ -12,7 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from distbfs import registry
-from distbfs.engines.base import Engine, LevelRecord, WholeSearch, on_device
+from distbfs.engines.base import (
+    NEVER,
+    Engine,
+    LevelRecord,
+    Stop,
+    WholeSearch,
+    on_device,
+)
 from distbfs.errors import CompilerMissing, UsageError
 from distbfs.exchange.base import Exchange
 from distbfs.exchange.choose import choose_exchange
@@ -25,6 +32,10 @@ from distbfs.search.driver import Driver
 from distbfs.search.parents import ParentCost, ParentFinder
 from distbfs.types import Array, Ids, World, slice_bounds
 
+NEEDS_SYMMETRIC = (
+    "a search of parts, level by level, needs a symmetric graph, and this one is "
+    "directed; search it in one process without --stepwise"
+)
 DEVICE_EXCHANGES = ("nccl", "cuda_aware", "p2p")
 DEVICE_OPTIONS = (
     *("frontier", "balance", "asynchronous", "internal_ids"),
@@ -53,6 +64,7 @@ class Outcome:
     phases: dict[str, float] = field(default_factory=dict)
     parent_cost: ParentCost = field(default_factory=ParentCost)
     wall: float | None = None
+    order: Any = None  # of an engine that runs alone, see WholeResult
 
 
 class AnySession(Protocol):
@@ -239,6 +251,8 @@ class Session:
         self.exchange: Exchange | None = None
         self._whole: WholeSearch | None = None
         alone = self.layout.parts == 1 and not parts[0].delegate_count
+        if options.stepwise and parts[0].directed:
+            raise UsageError(NEEDS_SYMMETRIC)
         if alone and not options.stepwise:
             self._whole = self.engine.whole(parts[0])
         else:
@@ -275,25 +289,39 @@ class Session:
         """Raise UsageError for what is no vertex."""
         check_roots(roots, self.layout.n)
 
-    def search(self, root: int, *, records: bool = False) -> Outcome:
-        """Search from an input id; UsageError where it is no vertex (collective)."""
+    def search(
+        self, root: int, *, records: bool = False, stop: Stop = NEVER
+    ) -> Outcome:
+        """Search from an input id; UsageError where it is no vertex (collective).
+
+        stop: with targets inside, for a graph that the engine searches alone
+        """
         self.check(np.array([root]))
+        if stop is not NEVER and self._whole is None:
+            raise UsageError("a search of parts cannot stop early")
         inside = root
         if self.permutation is not None:
             inside = int(self.permutation.forward(np.array([root]))[0])
         self.world.barrier()
         began = time.perf_counter()
-        outcome = self._run(root, inside, records=records)
+        outcome = self._run(root, inside, stop, records=records)
         self.world.barrier()
         seconds = np.array([time.perf_counter() - began])
         outcome.seconds = float(self.world.allreduce(seconds, "max")[0])
         return outcome
 
-    def _run(self, root: int, inside: int, *, records: bool) -> Outcome:
+    def _run(self, root: int, inside: int, stop: Stop, *, records: bool) -> Outcome:
         if self._whole is not None:
-            whole = self._whole.search(inside, records=records)
-            log = records_of(whole.records)
-            return Outcome(root, [whole.level], [whole.parent], whole.levels, 0.0, log)
+            whole = self._whole.search(inside, records=records, stop=stop)
+            return Outcome(
+                root,
+                [whole.level],
+                [whole.parent],
+                whole.levels,
+                0.0,
+                records_of(whole.records),
+                order=whole.order,
+            )
         result = self._driver.search(inside, records=records)
         return Outcome(
             root,

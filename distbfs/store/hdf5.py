@@ -153,7 +153,8 @@ class StoreWriter:
             with safety.guarded(self._partial.target):
                 arrays, edges = schema.part_arrays(part), schema.part_edges(part)
                 layout, index, d = part.layout, part.index, part.delegate_count
-                specs = schema.part_specs(layout, index, d, edges)
+                directed = part.directed
+                specs = schema.part_specs(layout, index, d, edges, directed=directed)
                 safety.check_types(arrays, specs)
                 safety.check_part(part)
                 attributes = schema.part_attributes(
@@ -220,7 +221,8 @@ class Store:
         path = self.folder / schema.part_name(index)
         with safety.opened(path, record.file_bytes) as file:
             check_attributes(file, manifest, index)
-            specs = schema.part_specs(layout, index, manifest.delegates, record.edges)
+            d, edges, directed = manifest.delegates, record.edges, record.directed
+            specs = schema.part_specs(layout, index, d, edges, directed=directed)
             found = safety.check_objects(file, specs, record.file_bytes)
             total = sum(item.size * item.dtype.itemsize for item in found.values())
             if total != record.array_bytes:
@@ -231,7 +233,7 @@ class Store:
 
             graphs = {
                 name: CSR(read(f"{name}/offsets"), read(f"{name}/columns"))
-                for name in SUBGRAPHS
+                for name in (*SUBGRAPHS, *(["incoming"] if directed else []))
             }
             part = Part(
                 layout=layout,

@@ -303,7 +303,7 @@ def check_part(part: Part) -> None:
     if n and int(part.vertices.max()) >= n:
         raise InputError("vertices is not a permutation of the local ids")
     part.check()
-    for name in ("nn", "nd"):
+    for name in ("nn", "nd", *(["incoming"] if part.directed else [])):
         offsets = getattr(part, name).offsets
         if int(offsets[part.active]) != int(offsets[-1]):
             raise InputError(f"{name} has edges at rows that are not active")

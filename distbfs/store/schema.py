@@ -49,6 +49,7 @@ DATASETS = (
     "degrees",
     "tuple_degrees",
 )
+INCOMING = ("incoming/offsets", "incoming/columns")  # of directed graphs alone
 PART_FILE = re.compile(r"part-\d{5,}\.h5")
 DIGEST = re.compile(r"[0-9a-f]{32}")
 
@@ -108,10 +109,17 @@ class PartRecord:
             for name in SUBGRAPHS
         }
         object.__setattr__(self, "edges", edges)
-        check_mapping(f"{where}: digests", self.digests, DATASETS)
+        told = isinstance(self.digests, dict) and INCOMING[0] in self.digests
+        datasets = (*DATASETS, *INCOMING) if told else DATASETS
+        check_mapping(f"{where}: digests", self.digests, datasets)
         for name, digest in self.digests.items():
             if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
                 raise StoreError(f"{where}: the digest of {name} is not 32 hex digits")
+
+    @property
+    def directed(self) -> bool:
+        """Whether the part has edges out and in."""
+        return INCOMING[0] in self.digests
 
     def encode(self) -> Array:
         """Return the record as uint8 [bytes], for ``World.allgather``."""
@@ -178,7 +186,12 @@ class Manifest:
             raise StoreError(f"{self.loops} loops among {self.tuples} tuples")
         if self.m > 2 * self.tuples:
             raise StoreError(f"{self.m} edges of {self.tuples} tuples; allowed: twice")
+        self._check_records(layout)
+
+    def _check_records(self, layout: Layout) -> None:
         first = self.records[0]
+        if self.directed and (self.parts > 1 or self.delegates):
+            raise StoreError("a directed graph is one part without delegates")
         for index, record in enumerate(self.records):
             if record.index != index:
                 raise StoreError(f"record {index} is of part {record.index}")
@@ -212,6 +225,11 @@ class Manifest:
     def parts(self) -> int:
         """Number of parts."""
         return len(self.records)
+
+    @property
+    def directed(self) -> bool:
+        """Whether edges lead one way only."""
+        return any(record.directed for record in self.records)
 
     @property
     def layout(self) -> Layout:
@@ -292,7 +310,12 @@ class Manifest:
 
 
 def part_specs(
-    layout: Layout, index: int, d: int, edges: Mapping[str, int]
+    layout: Layout,
+    index: int,
+    d: int,
+    edges: Mapping[str, int],
+    *,
+    directed: bool = False,
 ) -> dict[str, DatasetSpec]:
     """Return what each dataset of a part may be; ``edges`` by subgraph."""
     local = layout.local_count(index)
@@ -310,6 +333,9 @@ def part_specs(
     specs["vertices"] = DatasetSpec.of(local, "<u4")
     for name in ("degrees", "tuple_degrees"):
         specs[name] = DatasetSpec.of(local, "<i8")
+    if directed:
+        for name, like in zip(INCOMING, ("nn/offsets", "nn/columns"), strict=True):
+            specs[name] = specs[like]
     return specs
 
 
@@ -330,7 +356,7 @@ def part_attributes(
 def part_arrays(part: Part) -> dict[str, Array]:
     """Return the arrays of a part by dataset name, in the order of the file."""
     arrays = {}
-    for name in DATASETS:
+    for name in (*DATASETS, *(INCOMING if part.directed else ())):
         value: Any = part
         for step in name.split("/"):
             value = getattr(value, step)

@@ -10,6 +10,9 @@ Loading already checks types, digests, offsets and ids.  On top of that:
 4. no loops and no repeated edges; the ends of tuples are twice the tuples; a tuple that
    is no loop and no repeat gives two edges.
 
+Of a directed graph, degrees count rows in nn and in incoming, which is the transpose of
+nn; a vertex has two ends for each tuple that leaves it, and a tuple gives one edge.
+
 Rule 3 compares sums modulo 2^64 of a hash of (source, destination) and of (destination,
 source): equal for equal multisets, different otherwise but for one case in 2^64.  One
 part is held at a time, its edges are expanded in slices.
@@ -118,7 +121,8 @@ def add_part(result: Verification, part: Part) -> None:
     expect(sums["nd"][0] == sums["dn"][1], "dn is not the transpose of nd")
     expect(sums["dd"][0] == sums["dd"][1], "dd is not symmetric")
     result.nn_forward = (result.nn_forward + sums["nn"][0]) & WORD
-    result.nn_reverse = (result.nn_reverse + sums["nn"][1]) & WORD
+    back = edge_sums(part, "incoming", expect) if part.directed else sums["nn"]
+    result.nn_reverse = (result.nn_reverse + back[1]) & WORD
     for name in SUBGRAPHS:
         result.edges[name] += getattr(part, name).edges
     result.degree_sum += int(part.degrees.sum())
@@ -138,12 +142,16 @@ def check_totals(result: Verification, store: Store) -> None:
         found, said = result.edges[name], getattr(manifest, name)
         expect(found == said, f"{found} edges in {name}, the manifest says {said}")
     total, ends = result.degree_sum, result.tuple_ends
-    expect(total == manifest.m, f"degrees sum to {total} instead of {manifest.m}")
+    wanted = manifest.m * (2 if manifest.directed else 1)
+    expect(total == wanted, f"degrees sum to {total} instead of {wanted}")
     said = 2 * manifest.tuples
     expect(ends == said, f"tuples have {ends} ends instead of {said}")
     kept = manifest.tuples - manifest.loops - manifest.repeats
-    expect(2 * kept == manifest.m, f"{kept} tuples were kept for {manifest.m} edges")
-    expect(result.nn_forward == result.nn_reverse, "nn is not symmetric")
+    each = 1 if manifest.directed else 2
+    expect(each * kept == manifest.m, f"{kept} tuples were kept for {manifest.m} edges")
+    same = result.nn_forward == result.nn_reverse
+    what = "incoming is not the transpose of nn" if manifest.directed else ""
+    expect(same, what or "nn is not symmetric")
     wrong = np.count_nonzero(result.delegate_rows != result.delegate_degrees)
     expect(not wrong, f"{wrong} delegates have a degree that their rows do not")
 
@@ -170,7 +178,8 @@ def check_delegates(
 
 def check_degrees(part: Part, expect: Callable[[bool | np.bool_, str], None]) -> None:
     """Check the degrees of the vertices that a part serves."""
-    rows = part.nn.degrees() + part.nd.degrees()
+    out = part.nn.degrees()
+    rows = out + (part.pulled if part.directed else part.nd).degrees()
     active = part.active
     expect(np.all(rows[:active] > 0), "an active vertex has no edges")
     mine, local = part.owned_delegates()
@@ -183,7 +192,7 @@ def check_degrees(part: Part, expect: Callable[[bool | np.bool_, str], None]) ->
     expect(not wrong, f"{wrong} vertices have a degree that their rows do not")
     rows[numbers] = 0
     expect(np.all(rows <= part.threshold), "a normal vertex has a degree above TH")
-    enough = np.all(part.tuple_degrees >= part.degrees)
+    enough = np.all(part.tuple_degrees >= (2 * out if part.directed else part.degrees))
     expect(enough, "a vertex has fewer tuple ends than neighbours")
 
 
@@ -203,7 +212,7 @@ def edge_sums(
         targets = columns.astype(np.uint64)
         forward = (forward + hash_sum(sources, targets)) & WORD
         reverse = (reverse + hash_sum(targets, sources)) & WORD
-        if name in ("nn", "dd"):
+        if name in ("nn", "dd", "incoming"):
             loops += int(np.count_nonzero(sources == targets))
         repeats += count_repeats(rows, columns)
     expect(not loops, f"{name} has {loops} loops")

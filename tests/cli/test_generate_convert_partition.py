@@ -17,7 +17,14 @@ from commands import (
 from graphs import Tuples, kronecker, random_tuples
 from launching import needs_mpi
 
+from distbfs.generate.forest_fire import ForestFire
+from distbfs.generate.geometric import Geometric
+from distbfs.generate.rmat import RmatB, RmatER
 from distbfs.generate.road import Road
+from distbfs.generate.shapes import BinaryTree, Complete, Star
+from distbfs.generate.shapes import Path as PathGraph
+from distbfs.generate.small_world import SmallWorld
+from distbfs.generate.triangulation import Triangulation
 from distbfs.generate.uniform import Uniform
 from distbfs.store.hdf5 import open_store
 
@@ -131,6 +138,25 @@ OTHERS = [
     (("uniform", "-n", 101, "--edge-factor", 2), Uniform(101, 202)),
     (("road", "--vertices", 500, "--seed", 3), Road(500, 3)),
     (("road", "-s", 8), Road(256)),
+    (("geometric", "-n", 300, "--degree", 6, "--seed", 3), Geometric(300, 6.0, 3)),
+    (("geometric", "-s", 8), Geometric(256)),
+    (("triangulation", "-n", 90, "--seed", 2), Triangulation(90, 2)),
+    (("small-world", "-n", 90), SmallWorld(90, 10, 0.1)),
+    (
+        ("small-world", "-s", 6, "--neighbours", 4, "--rewired", 0.5),
+        SmallWorld(64, 4, 0.5),
+    ),
+    (("forest-fire", "-n", 90), ForestFire(90, 0.37, 0.32)),
+    (
+        ("forest-fire", "-n", 90, "--forward", 0.3, "--backward", 0.5, "--seed", 4),
+        ForestFire(90, 0.3, 0.5, 4),
+    ),
+    (("rmat-er", "-s", 6), RmatER(6)),
+    (("rmat-b", "-s", 6, "--edge-factor", 4, "--seed", 2), RmatB(6, 4, 2)),
+    (("complete", "-n", 20), Complete(20)),
+    (("star", "-s", 5), Star(32)),
+    (("path", "-n", 20), PathGraph(20)),
+    (("binary-tree", "-n", 20), BinaryTree(20)),
 ]
 
 
@@ -154,7 +180,15 @@ def test_other_families(make, tmp_path, words, source, parts):
 
 
 @needs_mpi
-@pytest.mark.parametrize("words", [("uniform", "-n", 999), ("road", "-n", 2000)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("uniform", "-n", 999),
+        ("road", "-n", 2000),
+        ("geometric", "-n", 999),
+        ("forest-fire", "-n", 400),
+    ],
+)
 def test_other_families_are_the_same_for_every_number_of_ranks(make, words):
     one, two = (
         make(f"on-{k}", "generate", *words, "--parts", 4, ranks=k) for k in (1, 2)
@@ -162,7 +196,10 @@ def test_other_families_are_the_same_for_every_number_of_ranks(make, words):
     assert manifest(one) == manifest(two)
 
 
-@pytest.mark.parametrize("words", [("uniform", "-n", 300), ("road", "-n", 900)])
+@pytest.mark.parametrize(
+    "words",
+    [("uniform", "-n", 300), ("road", "-n", 900), ("small-world", "-n", 300)],
+)
 def test_other_families_partitioned_and_validated_by_their_tuples(make, words):
     first = make("first", "generate", *words, "--parts", 2)
     second = make("second", "partition", first, "--parts", 3)
@@ -332,6 +369,15 @@ REFUSED = [
     (("generate", "road", "-o", "new"), "road needs '--scale' or '--vertices'"),
     ((*ROAD, "--edge-factor", 4), "road has no '--edge-factor'; allowed: '--scale', "),
     ((*ROAD, "--degree", 4), "road has no '--degree'; allowed: '--scale', '--vertic"),
+    (
+        ("generate", "path", "-o", "new", "-n", 9, "--seed", 2),
+        "path has no '--seed'; allowed: '--scale', '--vertices'",
+    ),
+    (
+        ("generate", "small-world", "-o", "new", "-n", 9, "--neighbours", 3),
+        "neighbours is 3; allowed: even, 2 to 8",
+    ),
+    (("generate", "star", "-o", "new"), "star needs '--scale' or '--vertices'"),
     ((*ROAD, "--scale", 4), "give either '--scale' or '--vertices'"),
     ((*UNIFORM, "--degree", 4, "--edge-factor", 2), "give either '--edge-factor' or"),
     ((*UNIFORM, "--degree", 0), "0<x<=8192"),

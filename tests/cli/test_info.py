@@ -3,10 +3,12 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 from commands import here, on, write_edge_list
-from graphs import NAMED, kronecker, random_tuples
+from graphs import NAMED, NO_VERTEX, kronecker, random_tuples
 from launching import needs_mpi
+from scipy.sparse.csgraph import connected_components
 
 from distbfs import __version__
 from distbfs.exchange.world import SoloWorld
@@ -155,3 +157,83 @@ def test_missing_part(stores, tmp_path):
     shutil.copytree(stores[3], bad)
     (bad / "part-00001.h5").unlink()
     assert "part-00001.h5: No such file" in here("info", bad).refusal
+
+
+# --degrees
+
+
+def surveyed(values, source):
+    """Compare with SciPy; the bound of the diameter lies between half and all of it."""
+    degree, counts = np.unique(source.degrees, return_counts=True)
+    assert values["degrees"] == {"degree": degree.tolist(), "vertices": counts.tolist()}
+    count, label = connected_components(source.matrix, directed=False)
+    sizes = np.sort(np.bincount(label))[::-1]
+    told = values["components"]
+    assert told["count"] == count
+    assert told["largest"] == sizes[:5].tolist()
+    pairs = zip(told["size"], told["components"], strict=True)
+    assert dict(pairs) == dict(zip(*np.unique(sizes, return_counts=True), strict=True))
+    largest = [k for k in range(count) if (label == k).sum() == sizes[0]]
+    widths = [
+        max(source.distances(v).max() for v in np.flatnonzero(label == k))
+        for k in largest
+    ]
+    bound = values["diameter"]["at_least"]
+    assert min(widths) / 2 <= bound <= max(widths)
+    return bound, max(widths)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("name", NAMED)
+def test_survey_of_named_graphs(tmp_path, name, parts):
+    stored = write(NAMED[name], tmp_path / "s", parts)
+    values = here("info", stored, "--degrees", "--json").values
+    bound, diameter = surveyed(values, NAMED[name])
+    if name in ("path", "star", "binary-tree", "complete", "grid"):
+        assert bound == diameter
+
+
+def test_survey_on_the_screen(tmp_path):
+    stored = write(NAMED["isolated"], tmp_path / "s", 1)
+    plain = here("info", stored)
+    done = here("info", stored, "--degrees")
+    assert done.code == 0
+    more = done.out.removeprefix(plain.out).splitlines()
+    assert [line.split() for line in more[1:5]] == [
+        ["degree", "vertices", "share"],
+        ["0", "4", "57.1%"],
+        ["1", "2", "28.6%"],
+        ["2", "-", "3", "1", "14.3%"],
+    ]
+    assert more[6] == "5 components, the largest of 3, 1, 1, 1, 1 vertices"
+    assert more[7].startswith("diameter of the largest at least 2, by ")
+
+
+@needs_mpi
+def test_survey_on_ranks(stores):
+    done = on(2, "info", stores[4], "--degrees", "--json")
+    alone = here("info", stores[4], "--degrees", "--json").values
+    assert json.loads(done.out) == alone
+    surveyed(alone, kronecker(9))
+
+
+def test_survey_is_drawn(stores, tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = tmp_path / "degrees.svg"
+    assert here("info", stores[1], "--degrees", "--plot", figure).code == 0
+    text = figure.read_text()
+    assert text.startswith("<?xml")
+    assert len(text) > 10_000
+    empty = write(NAMED["no-edges"], tmp_path / "s", 1)
+    assert here("info", empty, "--degrees", "--plot", tmp_path / "e.png").code == 0
+    assert "--plot draws what" in here("info", stores[1], "--plot", figure).refusal
+    said = here("info", stores[1], "--degrees", "--plot", tmp_path / "x.txt").refusal
+    assert "a plot ends in '.txt'" in said
+
+
+def test_survey_of_no_vertices(tmp_path):
+    stored = write(NO_VERTEX, tmp_path / "s", 1)
+    values = here("info", stored, "--degrees", "--json").values
+    assert values["components"]["count"] == 0
+    assert values["diameter"] == {"at_least": 0, "searches": 0}
+    assert "0 components" in here("info", stored, "--degrees").out

@@ -1,11 +1,23 @@
-"""Families by name: tuples again from what describe() told."""
+"""Families by name: tuples again from what describe() told, slice by slice."""
 
+import json
+from itertools import pairwise
+
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from slices import same, taken
 
 from distbfs.generate.families import from_description
+from distbfs.generate.forest_fire import ForestFire
+from distbfs.generate.geometric import Geometric
 from distbfs.generate.kronecker import Kronecker
+from distbfs.generate.rmat import RmatB, RmatER, RmatG
 from distbfs.generate.road import Road
+from distbfs.generate.shapes import BinaryTree, Complete, Path, Star
+from distbfs.generate.small_world import SmallWorld
+from distbfs.generate.triangulation import Triangulation
 from distbfs.generate.uniform import Uniform
 from distbfs.registry import FAMILIES
 
@@ -13,6 +25,17 @@ SOURCES = {
     "kronecker": Kronecker(6, 4, seed=3),
     "uniform": Uniform(70, 300, seed=4),
     "road": Road(300, seed=5),
+    "geometric": Geometric(200, 7.5, seed=6),
+    "triangulation": Triangulation(70, seed=7),
+    "small-world": SmallWorld(50, 4, 0.25, seed=8),
+    "forest-fire": ForestFire(80, 0.35, 0.3, seed=9),
+    "rmat-er": RmatER(6, 4, seed=3),
+    "rmat-g": RmatG(6, 4, seed=3),
+    "rmat-b": RmatB(6, 4, seed=3),
+    "complete": Complete(20),
+    "star": Star(30),
+    "path": Path(30),
+    "binary-tree": BinaryTree(30),
 }
 
 
@@ -23,7 +46,7 @@ def test_every_family_is_here():
 @pytest.mark.parametrize("name", SOURCES)
 def test_described_and_made_again(name):
     source = SOURCES[name]
-    again = from_description(source.describe(), 1)
+    again = from_description(json.loads(json.dumps(source.describe())), 1)
     assert type(again) is type(source)
     assert (again.n, again.tuples) == (source.n, source.tuples)
     same(taken(again, 0, again.tuples), taken(source, 0, source.tuples))
@@ -42,7 +65,47 @@ def test_described_and_made_again(name):
         {"family": "kronecker", "scale": 99, "edge_factor": 16, "seed": 1},
         {"family": "kronecker", "scale": 6, "edge_factor": 16, "seed": 1, "noise": 2},
         {"family": "road", "n": 300, "seed": 1},
+        {"family": "path", "vertices": 3.0},
+        {"family": "path", "vertices": 3, "seed": 1},
+        {
+            "family": "small-world",
+            "vertices": 50,
+            "neighbours": 4,
+            "rewired": 1,
+            "seed": 1,
+        },
     ],
 )
 def test_what_no_family_makes(told):
     assert from_description(told) is None
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@settings(max_examples=15, deadline=None)
+@given(cuts=st.lists(st.integers(0, 1 << 16), max_size=5))
+def test_any_slicing_gives_the_same(name, cuts):
+    """As ranks ask for slices: the same tuples for every number of them."""
+    source = SOURCES[name]
+    bounds = [0, *sorted(c % (source.tuples + 1) for c in cuts), source.tuples]
+    pieces = [taken(source, a, b) for a, b in pairwise(bounds)]
+    whole = source.tuples_at(np.arange(source.tuples))
+    same([np.concatenate([p[end] for p in pieces]) for end in (0, 1)], whole)
+    for ids in whole:
+        assert ids.min() >= 0
+        assert ids.max() < source.n
+    at = np.random.default_rng(len(cuts)).permutation(source.tuples)[:9]
+    same(source.tuples_at(at), [ids[at] for ids in whole])
+
+
+SEEDED = [name for name in SOURCES if "seed" in SOURCES[name].describe()]
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_seeds_change_the_tuples(name):
+    source = SOURCES[name]
+    other = from_description({**source.describe(), "seed": 12_345}, 1)
+    pairs = [
+        set(zip(*(x.tolist() for x in taken(s, 0, s.tuples)), strict=True))
+        for s in (source, other)
+    ]
+    assert pairs[0] != pairs[1]

@@ -4,13 +4,14 @@ from functools import cache
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from algorithm1 import assert_same_parts, check_parts
 from graphs import NAMED, NO_VERTEX, Tuples, build, kronecker, random_tuples, sources
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import on_ranks
 
-from distbfs.errors import LaunchError
+from distbfs.errors import LaunchError, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.generate.kronecker import Kronecker
@@ -217,3 +218,39 @@ def test_groups_fit_the_limit(count, raw_bytes, limit):
     assert [k for group in groups for k in group] == list(range(count))
     assert all(len(g) == 1 or len(g) * raw_bytes <= limit for g in groups)
     assert all(len(g) == len(groups[0]) for g in groups[:-1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(source=sources(), seed=st.none() | st.integers(0, 3))
+def test_directed_graphs_keep_edges_out_and_in(source, seed):
+    [part], summary = build(source, directed=True, permute_seed=seed)
+    part.check()
+    n, other = source.n, source.u != source.v
+    ones = np.ones(other.sum())
+    wanted = sp.csr_matrix((ones, (source.u[other], source.v[other])), shape=(n, n))
+    ids = part.ids()
+    if seed is not None and n > 1:
+        ids = Permutation(n, seed).inverse(ids)
+    found = {
+        (int(ids[r]), int(ids[c]))
+        for r, c in zip(part.nn.sources(), part.nn.columns, strict=True)
+    }
+    back = {
+        (int(ids[c]), int(ids[r]))
+        for r, c in zip(part.incoming.sources(), part.incoming.columns, strict=True)
+    }
+    assert found == back == set(map(tuple, np.transpose(wanted.nonzero()).tolist()))
+    assert part.nn.edges == summary.m == wanted.nnz == summary.edges["nn"]
+    assert summary.loops == (~other).sum()
+    assert summary.repeats == source.tuples - summary.loops - summary.m
+    leaving = np.bincount(source.u, minlength=n)
+    np.testing.assert_array_equal(part.tuple_degrees, 2 * leaving[ids])
+    both = np.diff(part.nn.offsets) + np.diff(part.incoming.offsets)
+    np.testing.assert_array_equal(part.degrees, both)
+    assert (part.degrees[: part.active] > 0).all()
+    assert not part.degrees[part.active :].any()
+
+
+def test_directed_graphs_are_one_part():
+    with pytest.raises(UsageError, match="one part on one rank, not 2 on 1"):
+        build(NAMED["star"], 2, directed=True)

@@ -123,3 +123,20 @@ def test_without_a_device(script, tmp_path):
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"{script}: no CUDA")
     assert not list(tmp_path.iterdir())
+
+
+def test_networkx_benchmark_counts_what_it_says():
+    done = subprocess.run(
+        [sys.executable, SCRIPTS / "bench_networkx.py", "--edges", "300", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    rows = json.loads(done.stdout)
+    assert {row["edges"] for row in rows} == {300}
+    assert "bfs_edges" in {row["function"] for row in rows}
+    for row in rows:
+        ratio = row["networkx_seconds"] / row["cached_seconds"]
+        assert row["speedup_cached"] == pytest.approx(ratio)

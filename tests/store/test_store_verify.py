@@ -7,11 +7,16 @@ import os
 
 import numpy as np
 import pytest
+from graphs import Tuples, build
 from store_graphs import make_parts, rows_of, write_store
 
+from distbfs.errors import StoreError
+from distbfs.exchange.world import SoloWorld
 from distbfs.graph.csr import CSR
+from distbfs.options import BuildOptions
 from distbfs.store import schema, verify
 from distbfs.store.hdf5 import open_store
+from distbfs.store.write import write_graph
 
 
 def findings(folder, parts, tuples, changes=()):
@@ -217,3 +222,50 @@ def test_hash_tells_directions_apart():
     assert verify.hash_sum(zero, zero + np.uint64(1)) != verify.hash_sum(
         zero + np.uint64(1), zero
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda p: {"nn": turned(p.nn), "incoming": turned(p.nn)}, "not the transpose"),
+        (lambda p: {"degrees": p.degrees + 1}, "have a degree that their rows do not"),
+        (lambda p: {"tuple_degrees": p.tuple_degrees * 0}, "fewer tuple ends"),
+    ],
+)
+def test_directed_parts_that_do_not_fit(tmp_path, change, text):
+    source = Tuples(6, [0, 0, 1, 3, 4, 4], [1, 2, 2, 4, 5, 4])
+    [part], _ = build(source, directed=True)
+    result = verify.Verification()
+    verify.add_part(result, part)
+    assert result.ok
+    assert result.nn_forward == result.nn_reverse
+    broken = verify.Verification()
+    verify.add_part(broken, dataclasses.replace(part, **change(part)))
+    if text == "not the transpose":
+        assert broken.nn_forward != broken.nn_reverse
+    else:
+        assert any(text in line for line in broken.findings)
+
+
+def turned(graph):
+    """Rows with their columns in other rows."""
+    return CSR(graph.offsets, graph.columns[::-1].copy())
+
+
+def test_a_directed_store_is_verified(tmp_path):
+    source = Tuples(6, [0, 0, 1, 3, 4, 4], [1, 2, 2, 4, 5, 4])
+    options = BuildOptions(directed=True)
+    write_graph(SoloWorld(), source, tmp_path / "graph", 1, options)
+    store = open_store(tmp_path / "graph")
+    assert verify.verify_store(store).ok
+    manifest = store.manifest
+    other = dataclasses.replace(manifest, loops=0, repeats=0)
+    found = verify.verify_store(dataclasses.replace(store, manifest=other)).findings
+    assert found == ["all parts: 6 tuples were kept for 5 edges"]
+    [record] = manifest.records
+    with pytest.raises(StoreError, match="a directed graph is one part without dele"):
+        dataclasses.replace(manifest, delegates=1)
+    digests = dict(record.digests)
+    del digests["incoming/columns"]
+    with pytest.raises(StoreError, match="lacks the key 'incoming/columns'"):
+        dataclasses.replace(record, digests=digests)

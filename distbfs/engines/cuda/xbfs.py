@@ -9,9 +9,11 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import (
+    NEVER,
     DeviceResult,
     DeviceSearch,
     LevelRecord,
+    Stop,
     WholeResult,
 )
 from distbfs.engines.cuda.fast import FastSearch
@@ -109,6 +111,11 @@ class XbfsEngine:
         if part.layout.parts != 1 or part.delegate_count:
             raise UsageError(
                 "engine xbfs searches a graph that is one part without delegates"
+            )
+        if part.directed:
+            raise UsageError(
+                "engine xbfs searches symmetric graphs, and this one is directed; "
+                "allowed: openmp, reference"
             )
         vertices = part.vertices
         if permutation is not None:
@@ -264,8 +271,14 @@ class XbfsWhole:
     def __init__(self, search: DeviceSearch) -> None:
         self._search = search
 
-    def search(self, root: int, *, records: bool = False) -> WholeResult:
-        """Search from a vertex id; results are copied to the host."""
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        stop: Stop = NEVER,  # noqa: ARG002
+    ) -> WholeResult:
+        """Search from a vertex id, to the end; results are copied to the host."""
         found = self._search.search(root, records=records)
         parent = None
         if found.parent is not None:

@@ -36,10 +36,10 @@ static inline int64_t bottom_up(whole_graph *g, int32_t level, thread_queue *min
         uint64_t found = 0;
         for (uint64_t rest = ~g->visited[w]; rest; rest &= rest - 1) {
             uint32_t v = (uint32_t)(w * 64 + __builtin_ctzll(rest));
-            for (OFFSET e = g->offsets[v]; e < g->offsets[v + 1]; e++) {
+            for (OFFSET e = g->in_offsets[v]; e < g->in_offsets[v + 1]; e++) {
                 checks++;
-                if (!test(g->next, g->columns[e])) continue;
-                reach(g, v, g->columns[e], level);
+                if (!test(g->next, g->in_columns[e])) continue;
+                reach(g, v, g->in_columns[e], level);
                 if (!append(mine, v)) *failed = 1;
                 found |= rest & -rest;
                 break;
@@ -62,7 +62,7 @@ static inline int64_t search_queues(const whole_graph *graph, uint32_t root, int
     int failed = 0;
     start_search(g, root);
     uint32_t *frontier = g->queue[0];
-    while (count && !failed) {
+    while (count && !failed && !ends_with(g, level)) {
         double began = records ? omp_get_wtime() : 0;
         int up = count >= switch_at;
         int64_t next = 0;

@@ -13,18 +13,21 @@ from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 
 DEFAULT_METHOD = "fast"
+PUSH_ONLY = ("push", "ordered")
 
 
 class OpenMPEngine:
-    """Methods of whole graphs: fast (default), push and hybrid of CS406."""
+    """Methods of whole graphs: fast (default), push and hybrid of CS406, ordered."""
 
     name = "openmp"
     methods = tuple(SOURCES)
 
     def __init__(self, options: SearchOptions) -> None:
         check_choice("method", options.method or DEFAULT_METHOD, self.methods)
-        if options.method == "push" and options.direction == "pull":
-            raise UsageError("method 'push' cannot pull; allowed: auto, push")
+        if options.method in PUSH_ONLY and options.direction == "pull":
+            raise UsageError(
+                f"method '{options.method}' cannot pull; allowed: auto, push"
+            )
         self._options = options
         self._threads = cc.thread_count(options.threads)
         prepare()  # a compiler that is there may still not be able to compile

@@ -171,9 +171,13 @@ typedef struct {
 /* Walk the row of v behind its first neighbour; returns whether a parent was found. */
 static inline int pull_row(const search_state *s, uint32_t v, pull_counts *c) {
     const whole_graph *g = s->g;
-    OFFSET start = g->offsets[v] + 1, end = g->offsets[v + 1];
+    OFFSET start = g->in_offsets[v] + 1, end = g->in_offsets[v + 1];
+    if (start > end) { /* an empty row, which was counted as a look at its first */
+        c->checks--;
+        return 0;
+    }
     for (OFFSET e = start; e < end; e++) {
-        uint32_t u = g->columns[e];
+        uint32_t u = g->in_columns[e];
         if (!test(g->visited, u)) continue;
         reach(g, v, u, s->level);
         c->checks += (int64_t)(e - start) + 1;
@@ -256,8 +260,9 @@ static double pull_price(const search_state *s) {
         uint32_t v = (uint32_t)(((random >> 32) * (uint64_t)g->active) >> 32);
         if (test(g->visited, v)) continue;
         looked++;
-        OFFSET start = g->offsets[v], end = g->offsets[v + 1], e = start;
-        while (e < end && e - start < SAMPLE_DEPTH && !test(g->visited, g->columns[e])) e++;
+        OFFSET start = g->in_offsets[v], end = g->in_offsets[v + 1], e = start;
+        while (e < end && e - start < SAMPLE_DEPTH && !test(g->visited, g->in_columns[e]))
+            e++;
         checks += e < end && e - start == SAMPLE_DEPTH ? (int64_t)(end - start)
                                                        : (int64_t)(e - start) + 1;
     }
@@ -312,7 +317,7 @@ static int64_t run_level(search_state *s, int mode) {
 
 /* Search from a root (a number); levels and parents of all ids with edges are written.
  * records: [limit] or NULL; direction: 0 by price, 1 push only, 2 pull only.
- * Returns the number of levels that were run. */
+ * Returns the number of levels that were run; it ends as ends_with tells. */
 int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int direction,
                     level_record *records, int64_t limit) {
     whole_graph copy = *graph;
@@ -321,7 +326,7 @@ int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int di
                       .queued = 1};
     start_search(&copy, root);
     s.edges = degree(&copy, root);
-    while (s.count) {
+    while (s.count && !ends_with(&copy, s.level)) {
         double began = records ? omp_get_wtime() : 0;
         level_record record = {.frontier = s.count};
         s.level++;

@@ -3,6 +3,10 @@
  * Vertices are numbers 0 … active-1, hubs first inside blocks; `vertices` maps a number
  * to the id that results are given in.  Arrays of results belong to ids, all else to
  * numbers.  level[id] < 0 means unreached; ids without edges keep what they held.
+ *
+ * A push reads offsets and columns, a pull in_offsets and in_columns: the same arrays
+ * where the graph is symmetric, the edges out and in of a directed one, where a row may
+ * be empty.
  */
 #ifndef DISTBFS_WHOLE_H
 #define DISTBFS_WHOLE_H
@@ -18,14 +22,19 @@ typedef struct {
     int64_t active, edges, words; /* words: of a bitmap, ceil(active / 64) */
     const OFFSET *offsets;        /* [active + 1] */
     const uint32_t *columns;      /* [edges], ascending by descending degree in a row */
-    const uint32_t *first;        /* [words * 64], first column of each row */
+    const uint32_t *first;        /* [words * 64], first in_column; of no row itself */
     const uint32_t *vertices;     /* [words * 64] */
-    double mean_next;             /* sum of squared degrees over sum of degrees */
+    double mean_next;             /* edges out of a vertex, mean over edges into it */
     int32_t *level, *parent;      /* [n]; parent may be NULL */
     uint64_t *visited, *next;     /* [words] */
     uint8_t *marks;               /* [words * 64], all zero between searches */
     uint32_t *found_by;           /* [words * 64] */
     uint32_t *queue[2];           /* [active] each */
+    const OFFSET *in_offsets;     /* [active + 1] */
+    const uint32_t *in_columns;   /* [edges] */
+    int64_t depth;                /* the last level that is wanted */
+    const uint32_t *targets;      /* [wanted], numbers; the search ends with the last */
+    int64_t wanted;
 } whole_graph;
 
 /* One level of a search: mode (enum below), vertices and edge checks, seconds. */
@@ -52,6 +61,14 @@ static inline void start_search(whole_graph *g, uint32_t root) {
     set(g->visited, root);
     reach(g, root, root, 0);
     g->queue[0][0] = root;
+}
+
+/* Whether the search ends with a level; goes on through the targets that are found. */
+static inline int ends_with(whole_graph *g, int64_t level) {
+    if (level >= g->depth) return 1;
+    if (!g->targets) return 0;
+    while (g->wanted && test(g->visited, *g->targets)) g->wanted--, g->targets++;
+    return !g->wanted;
 }
 
 /* Give the vertices that were not reached level and parent -1. */

@@ -8,11 +8,19 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.engines.base import LevelRecord, WholeResult
+from distbfs.engines.base import NEVER, LevelRecord, Stop, WholeResult
 from distbfs.errors import ResourceError, UsageError
+from distbfs.graph.csr import CSR
 from distbfs.partition.part import Part, mask_words
+from distbfs.types import Array
 
-SOURCES = {"fast": "fast.c", "push": "push.c", "hybrid": "hybrid.c"}
+SOURCES = {
+    "fast": "fast.c",
+    "push": "push.c",
+    "hybrid": "hybrid.c",
+    "ordered": "ordered.c",
+}
+NO_LIMIT = (1 << 63) - 1
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 MODES = ("push-serial", "push", "push-marking", "pull")
 
@@ -36,6 +44,11 @@ class WholeGraph(ctypes.Structure):
         ("marks", ctypes.c_void_p),
         ("found_by", ctypes.c_void_p),
         ("queue", ctypes.c_void_p * 2),
+        ("in_offsets", ctypes.c_void_p),
+        ("in_columns", ctypes.c_void_p),
+        ("depth", ctypes.c_int64),
+        ("targets", ctypes.c_void_p),
+        ("wanted", ctypes.c_int64),
     )
 
 
@@ -55,6 +68,19 @@ def prepare(method: str = "fast", offset_bytes: int = 4) -> ctypes.CDLL:
     return cc.load(Path(__file__).with_name(SOURCES[method]), OFFSET=offset)
 
 
+def first_of(rows: CSR, active: int) -> Array:
+    """Return the first column of each row, uint32 [active]; of an empty row itself.
+
+    A row is looked at while its own vertex is unvisited, so that one of itself never
+    is a hit.
+    """
+    first = np.arange(active, dtype=np.uint32)
+    start = rows.offsets[:active]
+    filled = np.flatnonzero(start != rows.offsets[1 : active + 1])
+    first[filled] = rows.columns[start[filled]]
+    return first
+
+
 class OpenMPWhole:
     """Searches one part without delegates (a ``WholeSearch``)."""
 
@@ -72,7 +98,9 @@ class OpenMPWhole:
         library = prepare(method, part.nn.offsets.itemsize)
         self._function = getattr(library, f"search_{method}")
         self._function.restype = ctypes.c_int64
+        self._ordered = method == "ordered"
         self._active = part.active
+        self._vertices = part.vertices
         self._level = cc.aligned_full(n, -1, np.int32)
         self._parent = cc.aligned_full(n, -1, np.int32) if parents else None
         self._numbers = np.empty(n, dtype=np.uint32)
@@ -83,12 +111,15 @@ class OpenMPWhole:
     def _prepare(self, part: Part) -> WholeGraph:
         active, words = part.active, mask_words(part.active)
         padded = words * 64
-        first = part.nn.columns[part.nn.offsets[:active]]
-        degrees = part.degrees[:active].astype(np.float64)
+        pulled = part.pulled
+        out, into = (np.diff(x.offsets[: active + 1]) for x in (part.nn, pulled))
+        mean = float((out.astype(np.float64) * into).sum() / max(part.nn.edges, 1))
         arrays = {
             "offsets": part.nn.offsets,
             "columns": part.nn.columns,
-            "first": cc.aligned_copy(first, padded),
+            "in_offsets": pulled.offsets,
+            "in_columns": pulled.columns,
+            "first": cc.aligned_copy(first_of(pulled, active), padded),
             "vertices": cc.aligned_copy(part.vertices[:active], padded),
             "level": self._level,
             "parent": self._parent,
@@ -103,12 +134,16 @@ class OpenMPWhole:
             active=active,
             edges=part.nn.edges,
             words=words,
-            mean_next=float((degrees**2).sum() / max(degrees.sum(), 1)),
+            mean_next=mean,
+            depth=NO_LIMIT,
+            wanted=0,
             queue=(ctypes.c_void_p * 2)(*(cc.pointer(q).value for q in queues)),
             **{name: cc.pointer(array) for name, array in arrays.items()},
         )
 
-    def search(self, root: int, *, records: bool = False) -> WholeResult:
+    def search(
+        self, root: int, *, records: bool = False, stop: Stop = NEVER
+    ) -> WholeResult:
         """Search from a vertex id."""
         if self._isolated is not None:
             self._write(self._isolated, -1, -1)
@@ -120,7 +155,12 @@ class OpenMPWhole:
             self._isolated = root
             self._write(root, 0, root)
             alone = [LevelRecord(MODES[0], 1, 0, 0, 0.0)] if records else []
-            return WholeResult(self._level, self._parent, 1, alone)
+            order = np.array([root]) if self._ordered else None
+            return WholeResult(self._level, self._parent, 1, alone, order)
+        targets = self._targets(stop)
+        self._graph.depth = NO_LIMIT if stop.depth is None else stop.depth
+        self._graph.targets = cc.pointer(targets if len(targets) else None)
+        self._graph.wanted = len(targets)
         log = np.zeros(self._active + 1 if records else 0, dtype=RECORD)
         levels = self._function(
             ctypes.byref(self._graph),
@@ -136,7 +176,20 @@ class OpenMPWhole:
             LevelRecord(MODES[row["mode"]], *(row[name].item() for name in COUNTS))
             for row in log[:levels]
         ]
-        return WholeResult(self._level, self._parent, levels, found)
+        return WholeResult(self._level, self._parent, levels, found, self._order())
+
+    def _targets(self, stop: Stop) -> Array:
+        """Return the numbers of the targets; none where one cannot be found."""
+        if stop.targets is None:
+            return np.zeros(0, dtype=np.uint32)
+        numbers = self._numbers[stop.targets]
+        return numbers[: len(numbers) * bool((numbers < self._active).all())]
+
+    def _order(self) -> Array | None:
+        """Return the ids that were found as the queue holds them."""
+        if not self._ordered:
+            return None
+        return self._vertices[self._held[1][0][: np.count_nonzero(self._level >= 0)]]
 
     def _write(self, vertex: int, level: int, parent: int) -> None:
         self._level[vertex] = level

@@ -1,0 +1,43 @@
+/* One thread and one queue: vertices are found in the order of a textbook search.
+ *
+ * The neighbours of a vertex are taken from left to right in its row, and the first to
+ * find a vertex is its parent, so that order and parents follow from the rows alone.
+ * The queue, graph->queue[0], keeps all vertices that were found.
+ */
+#include "whole.h"
+
+/* As search_fast; direction and threads are not used.  Returns the levels run. */
+int64_t search_ordered(const whole_graph *graph, uint32_t root, int threads, int direction,
+                       level_record *records, int64_t limit) {
+    (void)threads, (void)direction;
+    whole_graph copy = *graph;
+    whole_graph *g = &copy;
+    uint32_t *queue = g->queue[0];
+    int64_t first = 0, last = 1, level = 0;
+    start_search(g, root);
+    while (first < last && !ends_with(g, level)) {
+        double began = records ? omp_get_wtime() : 0;
+        int64_t tail = last, checks = 0;
+        level++;
+        for (int64_t k = first; k < last; k++) {
+            uint32_t u = queue[k];
+            checks += degree(g, u);
+            for (OFFSET e = g->offsets[u]; e < g->offsets[u + 1]; e++) {
+                uint32_t v = g->columns[e];
+                if (test(g->visited, v)) continue;
+                set(g->visited, v);
+                reach(g, v, u, (int32_t)level);
+                queue[tail++] = v;
+            }
+        }
+        if (records && level <= limit) {
+            level_record r = {PUSH, last - first, checks, tail - last,
+                              omp_get_wtime() - began};
+            records[level - 1] = r;
+        }
+        first = last;
+        last = tail;
+    }
+    finish_search(g);
+    return level;
+}

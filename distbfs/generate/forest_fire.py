@@ -1,0 +1,158 @@
+"""Forest-fire graphs, which grow vertex by vertex.
+
+Source: Leskovec, Kleinberg, Faloutsos 2007, Section 5.1.  Vertex v links to a random
+earlier one, its ambassador, and burns on from there: from every vertex that burns, a
+geometric number (mean f / (1 - f)) of the vertices that it links to, and one (mean
+b f / (1 - b f)) of those that link to it, catch fire, as far as they do not burn yet;
+v links to all that burn.  A fire depends on all earlier ones, so every rank lights all
+of them: O(n + tuples) memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cc
+from distbfs.errors import UsageError
+from distbfs.generate.hashing import GOLDEN, WORD, mix_seed
+from distbfs.generate.positions import CHUNK
+from distbfs.types import Ids
+
+MAX_VERTICES = 1 << 28
+DRAW_BITS = 53
+FIRST_ROOM = 8  # tuples a vertex
+
+
+class ForestFire:
+    """Edge tuples of a forest-fire graph (a TupleSource); u is the later vertex.
+
+    vertices: 1 … 2^28; forward: f, 0 … 0.9; backward: b, 0 … 1; seed: any integer
+    """
+
+    def __init__(
+        self, vertices: int, forward: float, backward: float, seed: int = 1
+    ) -> None:
+        if not 1 <= vertices <= MAX_VERTICES:
+            raise UsageError(f"vertices is {vertices}; allowed: 1 to {MAX_VERTICES}")
+        for name, value, most in (
+            ("forward", forward, 0.9),
+            ("backward", backward, 1),
+        ):
+            if not 0 <= value <= most:
+                raise UsageError(f"{name} is {value}; allowed: 0 to {most}")
+        self.n, self.seed = vertices, seed
+        self.forward, self.backward = float(forward), float(backward)
+        limits = [
+            round(chance * 2.0**DRAW_BITS) for chance in (forward, forward * backward)
+        ]
+        key = mix_seed(seed, 8)
+        made = burnt_by_c(vertices, key, limits)
+        self._u, self._v = made or burnt(vertices, key, limits)
+        self.tuples = len(self._u)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what recreates the tuples."""
+        return {
+            "family": "forest-fire",
+            "vertices": self.n,
+            "forward": self.forward,
+            "backward": self.backward,
+            "seed": self.seed,
+        }
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
+        """Yield (u, v) int64 arrays of the tuples start … stop-1, in order."""
+        for first in range(start, stop, CHUNK):
+            piece = slice(first, min(first + CHUNK, stop))
+            yield self._u[piece], self._v[piece]
+
+    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
+        """Return the tuples at any positions; int64 arrays."""
+        return self._u[positions], self._v[positions]
+
+
+def burnt_by_c(n: int, key: int, limits: list[int]) -> tuple[Ids, Ids] | None:
+    """Return the tuples of all fires by the kernel, None without a compiler."""
+    native = cc.load_or_none(Path(__file__).with_name("forest_fire.c"))
+    if native is None:
+        return None
+    native.forest_fire.restype = ctypes.c_int64
+    room, made = FIRST_ROOM * n, -1
+    while made < 0:
+        room *= 2
+        u, v = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+        room_for = [
+            np.empty(size, dtype=np.int64) for size in (n + 1, n, n, n, n, room)
+        ]
+        made = native.forest_fire(
+            ctypes.c_int64(n),
+            ctypes.c_uint64(key),
+            *(ctypes.c_uint64(limit) for limit in limits),
+            ctypes.c_int64(room),
+            cc.pointer(u),
+            cc.pointer(v),
+            *(cc.pointer(array) for array in room_for),
+        )
+    return u[:made].copy(), v[:made].copy()
+
+
+def mixed(x: int) -> int:
+    """Return ``mix64`` of one number."""
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & WORD
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & WORD
+    return x ^ x >> 31
+
+
+class Draws:
+    """The random numbers of one vertex, in order."""
+
+    def __init__(self, key: int, vertex: int) -> None:
+        self._base, self._count = mixed((key + vertex * GOLDEN) & WORD), 0
+
+    def next(self) -> int:
+        """Return 64 bits."""
+        x = mixed((self._base + self._count * GOLDEN) & WORD)
+        self._count += 1
+        return x
+
+    def below(self, limit: int) -> int:
+        """Return a number from 0 to limit - 1."""
+        return self.next() * limit >> 64
+
+    def run(self, limit: int) -> int:
+        """Return how many draws are below a limit of 2^53 before one is not."""
+        length = 0
+        while self.next() >> (64 - DRAW_BITS) < limit:
+            length += 1
+        return length
+
+
+def burnt(n: int, key: int, limits: list[int]) -> tuple[Ids, Ids]:
+    """Return the tuples of all fires; the twin of forest_fire.c."""
+    to: list[list[int]] = [[] for _ in range(n)]  # what a vertex links to
+    by: list[list[int]] = [[] for _ in range(n)]  # what links to it, latest last
+    for vertex in range(1, n):
+        draws = Draws(key, vertex)
+        burning = [draws.below(vertex)]
+        seen = {vertex, burning[0]}
+        for at in burning:
+            wanted = [draws.run(limit) for limit in limits]
+            for count, near in zip(wanted, (to[at], by[at][::-1]), strict=True):
+                open_ = [x for x in near if x not in seen]
+                for k in range(min(count, len(open_))):
+                    other = k + draws.below(len(open_) - k)
+                    open_[k], open_[other] = open_[other], open_[k]
+                    burning.append(open_[k])
+                    seen.add(open_[k])
+        to[vertex] = burning
+        for x in burning:
+            by[x].append(vertex)
+    sizes = [len(x) for x in to]
+    u = np.repeat(np.arange(n, dtype=np.int64), sizes)
+    v = [x for one in to for x in one]
+    return u, np.array(v, dtype=np.int64)

@@ -1,0 +1,120 @@
+/* Tuples of a random geometric graph by position; geometric.py tells what it is and has
+ * the twin.
+ *
+ * Cells have the side of the radius, so that all neighbours of a point are in its cell
+ * and the eight around it.  A pair is a tuple of the cell that comes first; a cell looks
+ * at itself and at the cells to its right, below left, below and below right.
+ */
+#include "hashing.h"
+#include <string.h>
+
+#define BLOCK 64  /* cells; also in geometric.py */
+#define MOST 256  /* points of a cell */
+#define RADIUS (INT64_C(1) << 30)
+#define AROUND 5
+
+typedef struct {
+    uint64_t counts, points; /* keys */
+    int64_t side;            /* cells */
+    const uint64_t *limits;  /* [most], rising: a hash of at least limits[k] has k + 1 */
+    int64_t most;
+} plane;
+
+typedef struct {
+    int count;
+    int64_t id; /* of the first point */
+    int64_t x[MOST], y[MOST];
+} cell;
+
+static inline int count_of(const plane *p, int64_t c) {
+    uint64_t x = mix64(p->counts + (uint64_t)c * GOLDEN);
+    int k = 0;
+    while (k < p->most && x >= p->limits[k]) k++;
+    return k;
+}
+
+/* Read the points of a cell that lies (right, below) of where distances are taken. */
+static inline void read(const plane *p, cell *out, int64_t c, int right, int below) {
+    out->count = count_of(p, c);
+    for (int k = 0; k < out->count; k++) {
+        uint64_t x = mix64(p->points + ((uint64_t)c * MOST + (uint64_t)k) * GOLDEN);
+        out->x[k] = (int64_t)(x & (RADIUS - 1)) + right * RADIUS;
+        out->y[k] = (int64_t)(x >> 30 & (RADIUS - 1)) + below * RADIUS;
+    }
+}
+
+/* Go through the tuples of a cell; those at 0 … count - 1 from `at` on are written
+ * unless u is NULL.  id, under: first points of the cell and of the one below left.
+ * Returns how many there are. */
+static int64_t tuples_of(const plane *p, int64_t c, int64_t id, int64_t under, int64_t at,
+                         int64_t count, int64_t *u, int64_t *v) {
+    cell around[AROUND];
+    int64_t column = c % p->side, found = 0;
+    int more = column + 1 < p->side, down = c / p->side + 1 < p->side;
+    int there[AROUND] = {1, more, down && column > 0, down, down && more};
+    int64_t cells[AROUND] = {c, c + 1, c + p->side - 1, c + p->side, c + p->side + 1};
+    static const int right[AROUND] = {0, 1, -1, 0, 1}, below[AROUND] = {0, 0, 1, 1, 1};
+    for (int r = 0; r < AROUND; r++) {
+        around[r].count = 0;
+        if (there[r]) read(p, around + r, cells[r], right[r], below[r]);
+    }
+    around[0].id = id;
+    around[1].id = id + around[0].count;
+    around[2].id = under;
+    around[3].id = under + (down ? count_of(p, cells[2]) : 0);
+    around[4].id = around[3].id + around[3].count;
+    for (int i = 0; i < around[0].count; i++)
+        for (int r = 0; r < AROUND; r++)
+            for (int j = r ? 0 : i + 1; j < around[r].count; j++) {
+                int64_t x = around[r].x[j] - around[0].x[i];
+                int64_t y = around[r].y[j] - around[0].y[i];
+                if (x >= RADIUS || x <= -RADIUS || y >= RADIUS || y <= -RADIUS) continue;
+                if (x * x + y * y >= RADIUS * RADIUS) continue;
+                int64_t place = at + found++;
+                if (!u || place < 0 || place >= count) continue;
+                u[place] = id + i;
+                v[place] = around[r].id + j;
+            }
+    return found;
+}
+
+/* Count the points and tuples of block b in vertices[b + 1] and tuples[b + 1]. */
+void geometric_count(uint64_t counts, uint64_t points, int64_t side,
+                     const uint64_t *limits, int64_t most, int64_t blocks,
+                     int64_t *vertices, int64_t *tuples, int threads) {
+    plane p = {counts, points, side, limits, most};
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t b = 0; b < blocks; b++) {
+        int64_t n = 0, m = 0;
+        for (int64_t c = b * BLOCK; c < (b + 1) * BLOCK && c < side * side; c++) {
+            n += count_of(&p, c);
+            m += tuples_of(&p, c, 0, 0, 0, 0, NULL, NULL);
+        }
+        vertices[b + 1] = n;
+        tuples[b + 1] = m;
+    }
+}
+
+/* Write the tuples start … start + count - 1, which are in the blocks low … high - 1.
+ * vertices, tuples: [blocks + 1] before each block; u, v: [count] */
+void geometric(int64_t start, int64_t count, uint64_t counts, uint64_t points,
+               int64_t side, const uint64_t *limits, int64_t most, int64_t low,
+               int64_t high, const int64_t *vertices, const int64_t *tuples, int64_t *u,
+               int64_t *v, int threads) {
+    plane p = {counts, points, side, limits, most};
+    int64_t size = side * side;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t b = low; b < high; b++) {
+        int64_t id = vertices[b], at = tuples[b] - start, under = 0;
+        int64_t first = b * BLOCK + side - 1; /* below left of the first cell */
+        if (first < size) {
+            under = vertices[first / BLOCK];
+            for (int64_t c = first - first % BLOCK; c < first; c++) under += count_of(&p, c);
+        }
+        for (int64_t c = b * BLOCK; c < (b + 1) * BLOCK && c < size; c++) {
+            at += tuples_of(&p, c, id, under, at, count, u, v);
+            id += count_of(&p, c);
+            if (c + side - 1 < size) under += count_of(&p, c + side - 1);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+"""Random geometric graphs (rgg): points in a square, edges where they are near.
+
+The square is cut into cells of the radius' side.  A hash of the cell says how many
+points it has, Poisson distributed, and hashes of its points where they lie, so that the
+points are a Poisson process.  Ids run along the rows of cells.  Points and tuples
+before every block of BLOCK cells are counted once, so that any slice follows from the
+seed: O(n / BLOCK) memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cc
+from distbfs.errors import UsageError
+from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.generate.positions import ByPosition
+from distbfs.types import Array, Ids, Words
+
+BLOCK, MOST = 64, 256  # cells; points of a cell; also in geometric.c
+RADIUS = 1 << 30
+MIN_VERTICES, MAX_VERTICES = 4, 1 << 40
+MAX_DEGREE = 256
+PIECE = 512  # cells that NumPy looks at together
+AROUND = ((0, 0), (1, 0), (-1, 1), (0, 1), (1, 1))  # cells right, below
+
+
+def usual_degree(vertices: int) -> float:
+    """Return the mean degree of radius .55 (ln n / n)^.5 in a unit square.
+
+    That of the graphs rgg_n_2_* of the 10th DIMACS challenge.
+    """
+    return math.pi * 0.55**2 * math.log(max(vertices, 2))
+
+
+def poisson_limits(mean: float) -> Words:
+    """Return 2^64 times the chance of at most k = 0, 1, … points, uint64, rising."""
+    limits, below, mass, k = [], 0.0, math.exp(-mean), 0
+    while k < MOST and below < 1 - 2.0**-52:
+        below += mass
+        limits.append(min(int(below * 2.0**64), (1 << 64) - 1))
+        k += 1
+        mass *= mean / k
+    return np.array(limits, dtype=np.uint64)
+
+
+class Geometric(ByPosition):
+    """Edge tuples of a random geometric graph (a TupleSource).
+
+    vertices: about how many there shall be, 4 … 2^40; n is how many there are
+    degree: mean degree away from the border, above 0, at most 256; 0 is the usual one
+    seed: any integer
+    """
+
+    source = Path(__file__).with_name("geometric.c")
+
+    def __init__(
+        self, vertices: int, degree: float = 0.0, seed: int = 1, threads: int = 0
+    ) -> None:
+        if not MIN_VERTICES <= vertices <= MAX_VERTICES:
+            raise UsageError(
+                f"vertices is {vertices}; allowed: {MIN_VERTICES} to {MAX_VERTICES}"
+            )
+        if not 0 <= degree <= MAX_DEGREE:
+            raise UsageError(f"degree is {degree}; allowed: 0 to {MAX_DEGREE}")
+        self.vertices, self.degree, self.seed = vertices, float(degree), seed
+        self.threads = cc.thread_count(threads)
+        mean = (degree or usual_degree(vertices)) / math.pi  # points of a cell
+        self.side = max(round(math.sqrt(vertices / mean)), 1)
+        self.limits = poisson_limits(vertices / self.side**2)
+        self._keys = mix_seed(seed, 9), mix_seed(seed, 10)
+        self._cells = self.side * self.side
+        self._blocks = -(-self._cells // BLOCK)
+        self._vertices = np.zeros(self._blocks + 1, dtype=np.int64)
+        self._tuples = np.zeros(self._blocks + 1, dtype=np.int64)
+        self._count()
+        self.n = int(self._vertices[-1])
+        self.tuples = int(self._tuples[-1])
+
+    def describe(self) -> dict[str, Any]:
+        """Return what recreates the tuples."""
+        return {
+            "family": "geometric",
+            "vertices": self.vertices,
+            "degree": self.degree,
+            "seed": self.seed,
+        }
+
+    def _plane(self) -> tuple[Any, ...]:
+        """Return ``plane`` for a kernel."""
+        return (
+            *(ctypes.c_uint64(key) for key in self._keys),
+            ctypes.c_int64(self.side),
+            cc.pointer(self.limits),
+            ctypes.c_int64(len(self.limits)),
+        )
+
+    def _count(self) -> None:
+        """Count vertices and tuples before each block."""
+        native = cc.load_or_none(self.source)
+        if native is not None:
+            native.geometric_count(
+                *self._plane(),
+                ctypes.c_int64(self._blocks),
+                cc.pointer(self._vertices),
+                cc.pointer(self._tuples),
+                ctypes.c_int(self.threads),
+            )
+        else:
+            for first in range(0, self._cells, PIECE):
+                cells = np.arange(first, min(first + PIECE, self._cells))
+                block = cells // BLOCK + 1
+                np.add.at(self._vertices, block, self.counts(cells))
+                np.add.at(self._tuples, block[self._near(cells)[0]], 1)
+        np.cumsum(self._vertices, out=self._vertices)
+        np.cumsum(self._tuples, out=self._tuples)
+
+    def counts(self, cells: Ids) -> Ids:
+        """Return the points of cells, int64 of the same shape."""
+        with np.errstate(over="ignore"):
+            counter = cells.astype(np.uint64) * np.uint64(GOLDEN)
+            x = mix64(np.uint64(self._keys[0]) + counter)
+        return np.searchsorted(self.limits, x, side="right").astype(np.int64)
+
+    def points(self, cells: Ids, most: int) -> tuple[Ids, Ids]:
+        """Return where the first points of cells lie in them, int64 [cells, most].
+
+        A cell has the side RADIUS; entries beyond ``counts`` mean nothing.
+        """
+        with np.errstate(over="ignore"):
+            index = cells.astype(np.uint64)[:, None] * np.uint64(MOST)
+            index = index + np.arange(most, dtype=np.uint64)
+            x = mix64(np.uint64(self._keys[1]) + index * np.uint64(GOLDEN))
+        mask = np.uint64(RADIUS - 1)
+        return (x & mask).view(np.int64), (x >> np.uint64(30) & mask).view(np.int64)
+
+    def starts(self, cells: Ids) -> Ids:
+        """Return the id of the first point of each cell."""
+        blocks, row = np.unique(cells // BLOCK, return_inverse=True)
+        count = self.counts(blocks[:, None] * BLOCK + np.arange(BLOCK))
+        before = np.cumsum(count, axis=1) - count + self._vertices[blocks][:, None]
+        return before[row.reshape(cells.shape), cells % BLOCK]
+
+    def _near(self, cells: Ids) -> tuple[Array, Array, Array, Array]:
+        """Return the tuples of cells in order: (cell, point, cell around, its point).
+
+        Cells as places in ``cells`` and in AROUND, int64.
+        """
+        column, row = cells % self.side, cells // self.side
+        count = self.counts(cells)
+        most = int(count.max(initial=0))
+        x, y = self.points(cells, most)
+        close = []
+        for right, below in AROUND:
+            there = (column + right >= 0) & (column + right < self.side)
+            there &= row + below < self.side
+            other = np.where(there, cells + right + below * self.side, 0)
+            other_count = np.where(there, self.counts(other), 0)
+            width = int(other_count.max(initial=0))
+            xs, ys = self.points(other, width)
+            dx = xs[:, None, :] + right * RADIUS - x[:, :, None]
+            dy = ys[:, None, :] + below * RADIUS - y[:, :, None]
+            inside = (np.abs(dx) < RADIUS) & (np.abs(dy) < RADIUS)
+            dx, dy = dx * inside, dy * inside
+            inside &= dx * dx + dy * dy < RADIUS * RADIUS
+            inside &= (np.arange(most) < count[:, None])[:, :, None]
+            inside &= (np.arange(width) < other_count[:, None])[:, None, :]
+            if (right, below) == (0, 0):
+                inside &= np.arange(width) > np.arange(most)[:, None]
+            close.append(inside)
+        widest = max(c.shape[2] for c in close)
+        padded = [np.pad(c, ((0, 0), (0, 0), (0, widest - c.shape[2]))) for c in close]
+        cell, point, around, other_point = np.nonzero(np.stack(padded, axis=2))
+        return cell, point, around, other_point
+
+    def _native(
+        self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids
+    ) -> None:
+        ends = np.array([start, start + count - 1])
+        low, high = (np.searchsorted(self._tuples, ends, side="right") - 1).tolist()
+        native.geometric(
+            ctypes.c_int64(start),
+            ctypes.c_int64(count),
+            *self._plane(),
+            ctypes.c_int64(low),
+            ctypes.c_int64(high + 1),
+            cc.pointer(self._vertices),
+            cc.pointer(self._tuples),
+            cc.pointer(u),
+            cc.pointer(v),
+            ctypes.c_int(self.threads),
+        )
+
+    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
+        """Return the tuples at any positions, by NumPy; int64 arrays."""
+        u, v = np.empty_like(positions), np.empty_like(positions)
+        block = np.searchsorted(self._tuples, positions, side="right") - 1
+        blocks, row = np.unique(block, return_inverse=True)
+        order = np.argsort(row, kind="stable")
+        bounds = np.searchsorted(row[order], np.arange(len(blocks) + 1))
+        step = PIECE // BLOCK
+        for first in range(0, len(blocks), step):
+            some = blocks[first : first + step]
+            asked = order[bounds[first] : bounds[min(first + step, len(blocks))]]
+            one, other = self._of_blocks(some)
+            sizes = self._tuples[some + 1] - self._tuples[some]
+            before = np.cumsum(sizes) - sizes
+            at = positions[asked] - self._tuples[block[asked]]
+            at += before[row[asked] - first]
+            u[asked], v[asked] = one[at], other[at]
+        return u, v
+
+    def _of_blocks(self, blocks: Ids) -> tuple[Ids, Ids]:
+        """Return all tuples of blocks, in order."""
+        cells = (blocks[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+        cells = cells[cells < self._cells]
+        cell, point, around, other_point = self._near(cells)
+        right, below = np.array(AROUND).T
+        other = cells[cell] + right[around] + below[around] * self.side
+        return self.starts(cells[cell]) + point, self.starts(other) + other_point

@@ -1,0 +1,31 @@
+"""R-MAT graphs with other initiators than Graph500's.
+
+Source: Chakrabarti, Zhan, Faloutsos 2004; the parameters of ER (a uniform graph), G and
+B (heavy tails) are those of Catalyurek, Feo, Gebremedhin, Halappanavar, Pothen 2012.
+Vertex ids are permuted and tuples shuffled as in ``kronecker``.
+"""
+
+from __future__ import annotations
+
+from distbfs.generate.kronecker import Kronecker
+
+
+class RmatER(Kronecker):
+    """Initiator .25, .25, .25, .25: ends are uniform."""
+
+    family = "rmat-er"
+    initiator = (0.25, 0.25, 0.25, 0.25)
+
+
+class RmatG(Kronecker):
+    """Initiator .45, .15, .15, .25."""
+
+    family = "rmat-g"
+    initiator = (0.45, 0.15, 0.15, 0.25)
+
+
+class RmatB(Kronecker):
+    """Initiator .55, .15, .15, .15."""
+
+    family = "rmat-b"
+    initiator = (0.55, 0.15, 0.15, 0.15)

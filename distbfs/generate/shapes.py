@@ -1,0 +1,79 @@
+"""Graphs whose tuples a formula gives: complete, star, path and binary tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from distbfs.errors import UsageError
+from distbfs.generate.positions import ByFormula
+from distbfs.types import Ids
+
+MAX_VERTICES = 1 << 48
+MAX_COMPLETE = 1 << 26  # square roots of twice its tuples are exact
+
+
+class Shape(ByFormula):
+    """A graph of n vertices that has no other parameters (a TupleSource)."""
+
+    family = ""
+    most = MAX_VERTICES
+
+    def __init__(self, vertices: int) -> None:
+        if not 1 <= vertices <= self.most:
+            raise UsageError(f"vertices is {vertices}; allowed: 1 to {self.most}")
+        self.n = vertices
+        self.tuples = vertices - 1
+
+    def describe(self) -> dict[str, Any]:
+        """Return what recreates the tuples."""
+        return {"family": self.family, "vertices": self.n}
+
+
+class Complete(Shape):
+    """Every pair of n vertices once, 1 … 2^26; pair (u, v), u < v, at v(v-1)/2 + u."""
+
+    family = "complete"
+    most = MAX_COMPLETE
+
+    def __init__(self, vertices: int) -> None:
+        super().__init__(vertices)
+        self.tuples = vertices * (vertices - 1) // 2
+
+    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
+        """Return the tuples at any positions; int64 arrays."""
+        root = np.sqrt(8.0 * positions + 1.0)
+        v = ((root + 1) / 2).astype(np.int64)
+        v -= v * (v - 1) // 2 > positions  # where the root was rounded up
+        return positions - v * (v - 1) // 2, v
+
+
+class Star(Shape):
+    """Vertex 0 with an edge to each of the others."""
+
+    family = "star"
+
+    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
+        """Return the tuples at any positions; int64 arrays."""
+        return np.zeros_like(positions), positions + 1
+
+
+class Path(Shape):
+    """Edges k, k + 1."""
+
+    family = "path"
+
+    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
+        """Return the tuples at any positions; int64 arrays."""
+        return positions.copy(), positions + 1
+
+
+class BinaryTree(Shape):
+    """Vertex k > 0 below vertex (k - 1) / 2, rounded down."""
+
+    family = "binary-tree"
+
+    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
+        """Return the tuples at any positions; int64 arrays."""
+        return positions // 2, positions + 1

@@ -1,0 +1,71 @@
+"""Small-world graphs: a ring whose edges are partly led elsewhere.
+
+Source: Watts and Strogatz 1998.  Vertex i has an edge to each of the k / 2 vertices
+after it on the ring; with probability p the far end is any vertex instead, equally
+often.  Repeats and loops that come of this are kept as tuples.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from distbfs.errors import UsageError
+from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.generate.positions import ByFormula
+from distbfs.generate.uniform import scaled
+from distbfs.types import Array, Ids
+
+MAX_VERTICES = 1 << 48
+DRAW_BITS = 53  # of a draw that is compared with p
+
+
+class SmallWorld(ByFormula):
+    """Edge tuples of a small-world graph (a TupleSource).
+
+    vertices: 3 … 2^48; neighbours: k, even, 2 … vertices - 1; rewired: p, 0 … 1
+    seed: any integer
+    """
+
+    def __init__(
+        self, vertices: int, neighbours: int, rewired: float, seed: int = 1
+    ) -> None:
+        if not 3 <= vertices <= MAX_VERTICES:
+            raise UsageError(f"vertices is {vertices}; allowed: 3 to {MAX_VERTICES}")
+        if neighbours % 2 or not 2 <= neighbours < vertices:
+            raise UsageError(
+                f"neighbours is {neighbours}; allowed: even, 2 to {vertices - 1}"
+            )
+        if not 0 <= rewired <= 1:
+            raise UsageError(f"rewired is {rewired}; allowed: 0 to 1")
+        self.n = vertices
+        self.neighbours, self.rewired, self.seed = neighbours, float(rewired), seed
+        self.tuples = vertices * (neighbours // 2)
+        self._key = mix_seed(seed, 6)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what recreates the tuples."""
+        return {
+            "family": "small-world",
+            "vertices": self.n,
+            "neighbours": self.neighbours,
+            "rewired": self.rewired,
+            "seed": self.seed,
+        }
+
+    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
+        """Return the tuples at any positions; int64 arrays."""
+        u, step = np.divmod(positions, self.neighbours // 2)
+        v = (u + step + 1) % self.n
+        limit = np.uint64(round(self.rewired * 2.0**DRAW_BITS))
+        led = self._draws(2 * positions) >> np.uint64(64 - DRAW_BITS) < limit
+        anywhere = scaled(self._draws(2 * positions[led] + 1), self.n)
+        v[led] = anywhere.astype(np.int64)
+        return u, v
+
+    def _draws(self, counters: Ids) -> Array:
+        with np.errstate(over="ignore"):
+            return mix64(
+                np.uint64(self._key) + counters.view(np.uint64) * np.uint64(GOLDEN)
+            )

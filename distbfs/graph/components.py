@@ -1,0 +1,51 @@
+"""Connected components from edges in any order.
+
+Every root hooks to the smallest root that one of its edges leads to, then all pointers
+jump to their roots, until no edge joins two of them (Shiloach and Vishkin 1982).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from distbfs.types import Array, Ids
+
+
+def component_labels(n: int, edges: Callable[[], Iterable[tuple[Array, Array]]]) -> Ids:
+    """Return the smallest id of the component of each vertex, int64 [n].
+
+    edges: gives integer arrays (u, v) of all edges, chunk by chunk; it is called some
+    times, about log2 n at most
+    """
+    label = np.arange(n, dtype=np.int64)
+    joined = True
+    while joined:
+        joined = False
+        for u, v in edges():
+            one, other = label[u], label[v]
+            apart = np.flatnonzero(one != other)
+            if len(apart):
+                joined = True
+                low = np.minimum(one[apart], other[apart])
+                np.minimum.at(label, np.maximum(one[apart], other[apart]), low)
+        jump(label)
+    return label
+
+
+def jump(label: Ids) -> None:
+    """Let every vertex point at the root of its tree, in place."""
+    while True:
+        further = label[label]
+        if np.array_equal(further, label):
+            return
+        label[:] = further
+
+
+def component_sizes(label: Ids) -> Ids:
+    """Return the number of vertices of each component, int64, largest first."""
+    if not len(label):
+        return label
+    counts = np.bincount(label)
+    return -np.sort(-counts[counts > 0])

@@ -1,0 +1,1 @@
+"""Searches for NetworkX: its functions of breadth-first search on our engines."""

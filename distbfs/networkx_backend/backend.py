@@ -1,0 +1,351 @@
+"""The functions of NetworkX that this backend has; NetworkX loads the module.
+
+Each takes a ``BackendGraph`` where NetworkX takes a graph, and gives and raises what
+NetworkX gives and raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from distbfs.graph.components import component_labels
+from distbfs.networkx_backend.graph import BackendGraph
+from distbfs.search.library import Graph
+from distbfs.types import Array
+
+SMALL = 256  # nodes below which a conversion takes longer than NetworkX
+CHUNK = 1 << 22
+OURS_ONLY_WITHOUT = {
+    "bfs_edges": {"sort_neighbors": 4},
+    "bfs_predecessors": {"sort_neighbors": 3},
+    "bfs_successors": {"sort_neighbors": 3},
+    "bfs_tree": {"sort_neighbors": 4},
+    "diameter": {"e": 1, "usebounds": 2, "weight": 3},
+    "eccentricity": {"sp": 2, "weight": 3},
+    "generic_bfs_edges": {"neighbors": 2},
+}
+
+
+def convert_from_nx(graph: Any, **_: Any) -> BackendGraph:
+    """Return a NetworkX graph for the functions below; NetworkX keeps it."""
+    if isinstance(graph, BackendGraph):
+        return graph
+    return BackendGraph(Graph.from_networkx(graph), multigraph=graph.is_multigraph())
+
+
+def convert_to_nx(result: Any, **_: Any) -> Any:
+    """Return results as they are, and a converted graph as NetworkX's."""
+    if not isinstance(result, BackendGraph):
+        return result
+    made = nx.DiGraph() if result.is_directed() else nx.Graph()
+    made.add_nodes_from(result)
+    rows = result.graph.part.nn
+    ends = (result.names(x) for x in (rows.sources(), rows.columns))
+    made.add_edges_from(zip(*ends, strict=True))
+    return made
+
+
+def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+    """Return whether a call can be answered here, or why not."""
+    for option, place in OURS_ONLY_WITHOUT.get(name, {}).items():
+        value = kwargs.get(option, args[place] if len(args) > place else None)
+        if value is not None and value is not False:
+            return f"{option} is given"
+    return True
+
+
+def should_run(
+    name: str,  # noqa: ARG001
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> bool | str:
+    """Return whether a call is worth the conversion, or why not."""
+    graph = args[0] if args else kwargs.get("G", ())
+    if len(graph) < SMALL:
+        return f"fewer than {SMALL} nodes"
+    return True
+
+
+def known(G: BackendGraph, node: Any) -> Any:  # noqa: N803
+    """Return a node; NetworkXError where it is none."""
+    if node not in G:
+        hash(node)  # NetworkX raises TypeError for what cannot be a node
+        raise nx.NetworkXError(f"The node {node} is not in the graph.")
+    return node
+
+
+def begun(G: BackendGraph, node: Any) -> Any:  # noqa: N803
+    """Return a node whose neighbours are asked for; NetworkXError where it is none."""
+    if node not in G:
+        hash(node)
+        kind = "digraph" if G.is_directed() else "graph"
+        raise nx.NetworkXError(f"The node {node} is not in the {kind}.")
+    return node
+
+
+def found(G: BackendGraph, node: Any, what: str) -> Any:  # noqa: N803
+    """Return a node; NodeNotFound where it is none."""
+    if node not in G:
+        hash(node)
+        raise nx.NodeNotFound(f"{what} {node} is not in G")
+    return node
+
+
+def lengths(G: BackendGraph, level: Array) -> dict[Any, int]:  # noqa: N803
+    """Return levels as a dictionary, nearest nodes first."""
+    reached = np.flatnonzero(level >= 0)
+    key = level[reached]
+    if key.max(initial=0) < 1 << 15:
+        key = key.astype(np.int16)  # NumPy sorts these by radix
+    reached = reached[np.argsort(key, kind="stable")]
+    return dict(zip(G.names(reached), level[reached].tolist(), strict=True))
+
+
+def generic_bfs_edges(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    neighbors: None = None,  # noqa: ARG001
+    depth_limit: int | None = None,
+) -> Iterator[tuple[Any, Any]]:
+    """Yield the edges of a search, see ``networkx.generic_bfs_edges``."""
+    yield from G.tree_edges(begun(G, source), depth_limit)
+
+
+def bfs_edges(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    reverse: bool = False,
+    depth_limit: int | None = None,
+    sort_neighbors: None = None,  # noqa: ARG001
+) -> Iterator[tuple[Any, Any]]:
+    """Yield the edges of a search, see ``networkx.bfs_edges``."""
+    yield from G.tree_edges(begun(G, source), depth_limit, reverse=reverse)
+
+
+def bfs_tree(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    reverse: bool = False,
+    depth_limit: int | None = None,
+    sort_neighbors: None = None,  # noqa: ARG001
+) -> Any:
+    """Return the tree of a search, see ``networkx.bfs_tree``."""
+    tree = nx.DiGraph()
+    tree.add_node(source)
+    tree.add_edges_from(bfs_edges(G, source, reverse, depth_limit))
+    return tree
+
+
+def bfs_predecessors(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    depth_limit: int | None = None,
+    sort_neighbors: None = None,  # noqa: ARG001
+) -> Iterator[tuple[Any, Any]]:
+    """Yield (node, predecessor), see ``networkx.bfs_predecessors``."""
+    for parent, child in bfs_edges(G, source, depth_limit=depth_limit):
+        yield child, parent
+
+
+def bfs_successors(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    depth_limit: int | None = None,
+    sort_neighbors: None = None,  # noqa: ARG001
+) -> Iterator[tuple[Any, list[Any]]]:
+    """Yield (node, successors), see ``networkx.bfs_successors``."""
+    edges = list(bfs_edges(G, source, depth_limit=depth_limit))
+    if not edges:
+        yield source, []
+    for parent, pairs in groupby(edges, key=itemgetter(0)):
+        yield parent, [child for _, child in pairs]
+
+
+def bfs_layers(G: BackendGraph, sources: Any) -> Iterator[list[Any]]:  # noqa: N803
+    """Yield the nodes of each level, see ``networkx.bfs_layers``."""
+    if sources in G:
+        sources = [sources]
+    first = [known(G, node) for node in set(sources)]
+    ids = np.array([G.graph.id_of(node) for node in first], dtype=np.int64)
+    for layer in G.layers(ids):
+        yield G.names(layer)
+
+
+def descendants_at_distance(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    distance: float,
+) -> set[Any]:
+    """Return the nodes of one level, see ``networkx.descendants_at_distance``."""
+    known(G, source)
+    if not 0 <= distance < len(G) or distance != int(distance):
+        return set()
+    level = G.levels(source, limit=distance)
+    return set(G.names(np.flatnonzero(level == distance)))
+
+
+def single_source_shortest_path_length(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    cutoff: float | None = None,
+) -> dict[Any, int]:
+    """Return distances, see ``networkx.single_source_shortest_path_length``."""
+    return lengths(G, G.levels(found(G, source, "Source"), limit=cutoff))
+
+
+def single_target_shortest_path_length(
+    G: BackendGraph,  # noqa: N803
+    target: Any,
+    cutoff: float | None = None,
+) -> dict[Any, int]:
+    """Return distances, see ``networkx.single_target_shortest_path_length``."""
+    found(G, target, "Target")
+    return lengths(G, G.levels(target, limit=cutoff, reverse=True))
+
+
+def all_pairs_shortest_path_length(
+    G: BackendGraph,  # noqa: N803
+    cutoff: float | None = None,
+) -> Iterator[tuple[Any, dict[Any, int]]]:
+    """Yield distances, see ``networkx.all_pairs_shortest_path_length``."""
+    for node in G:
+        yield node, lengths(G, G.levels(node, limit=cutoff))
+
+
+def single_source_shortest_path(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    cutoff: float | None = None,
+) -> dict[Any, list[Any]]:
+    """Return paths, see ``networkx.single_source_shortest_path``."""
+    if source not in G:
+        hash(source)
+        raise nx.NodeNotFound(f"Source {source} not in G")
+    paths = {source: [source]}
+    for parent, child in G.tree_edges(source, cutoff):
+        paths[child] = [*paths[parent], child]
+    return paths
+
+
+def single_target_shortest_path(
+    G: BackendGraph,  # noqa: N803
+    target: Any,
+    cutoff: float | None = None,
+) -> dict[Any, list[Any]]:
+    """Return paths, see ``networkx.single_target_shortest_path``."""
+    if target not in G:
+        hash(target)
+        raise nx.NodeNotFound(f"Target {target} not in G")
+    paths = {target: [target]}
+    for parent, child in G.tree_edges(target, cutoff, reverse=True):
+        paths[child] = [child, *paths[parent]]
+    return paths
+
+
+def has_path(G: BackendGraph, source: Any, target: Any) -> bool:  # noqa: N803
+    """Return whether a path leads there, see ``networkx.has_path``."""
+    found(G, source, "Source")
+    level = G.levels(source, targets=[found(G, target, "Target")])
+    return bool(level[G.graph.id_of(target)] >= 0)
+
+
+def descendants(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
+    """Return the nodes that are reached, see ``networkx.descendants``."""
+    return set(G.names(np.flatnonzero(G.levels(begun(G, source)) > 0)))
+
+
+def ancestors(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
+    """Return the nodes that reach a node, see ``networkx.ancestors``."""
+    level = G.levels(begun(G, source), reverse=True)
+    return set(G.names(np.flatnonzero(level > 0)))
+
+
+def refuse_directed(G: BackendGraph) -> None:  # noqa: N803
+    """Raise what NetworkX raises for directed graphs."""
+    if G.is_directed():
+        raise nx.NetworkXNotImplemented("not implemented for directed type")
+
+
+def connected_components(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
+    """Return an iterator of node sets, see ``networkx.connected_components``."""
+    refuse_directed(G)
+    rows = G.graph.part.nn
+
+    def edges() -> Iterable[tuple[Array, Array]]:
+        sources, columns = rows.sources(), rows.columns
+        for first in range(0, rows.edges, CHUNK):
+            yield sources[first : first + CHUNK], columns[first : first + CHUNK]
+
+    label = component_labels(len(G), edges)
+    order = np.argsort(label, kind="stable")
+    cuts = np.flatnonzero(np.diff(label[order])) + 1
+    names = G.names(order)
+    bounds = [0, *cuts.tolist(), len(names)]
+    return (set(names[low:high]) for low, high in pairwise(bounds) if high > low)
+
+
+def is_connected(G: BackendGraph) -> bool:  # noqa: N803
+    """Return whether there is one component, see ``networkx.is_connected``."""
+    refuse_directed(G)
+    if not len(G):
+        raise nx.NetworkXPointlessConcept(
+            "Connectivity is undefined for the null graph."
+        )
+    return bool((G.levels(G.nodes[0]) >= 0).all())
+
+
+def eccentricity(
+    G: BackendGraph,  # noqa: N803
+    v: Any = None,
+    sp: None = None,  # noqa: ARG001
+    weight: None = None,  # noqa: ARG001
+) -> Any:
+    """Return largest distances, see ``networkx.eccentricity``."""
+    if v in G:
+        return farthest(G, v)
+    wanted = G.nodes if v is None else members(G, v)
+    return {node: farthest(G, node) for node in wanted}
+
+
+def members(G: BackendGraph, nodes: Any) -> Iterator[Any]:  # noqa: N803
+    """Yield the nodes of a container, as ``Graph.nbunch_iter`` does."""
+    try:
+        given = iter(nodes)
+    except TypeError as error:
+        raise nx.NetworkXError(f"Node {nodes} is not in the graph.") from error
+    for node in given:
+        try:
+            hash(node)
+        except TypeError as error:
+            raise nx.NetworkXError(
+                f"Node {node} in sequence nbunch is not a valid node."
+            ) from error
+        if node in G:
+            yield node
+
+
+def farthest(G: BackendGraph, node: Any) -> int:  # noqa: N803
+    """Return the largest distance from a node that reaches all others."""
+    level = G.levels(node)
+    if (level < 0).any():
+        kind = "digraph is not strongly" if G.is_directed() else "graph is not"
+        raise nx.NetworkXError(
+            f"Found infinite path length because the {kind} connected"
+        )
+    return int(level.max())
+
+
+def diameter(
+    G: BackendGraph,  # noqa: N803
+    e: None = None,  # noqa: ARG001
+    usebounds: bool = False,  # noqa: ARG001
+    weight: None = None,  # noqa: ARG001
+) -> int:
+    """Return the largest distance, see ``networkx.diameter``."""
+    return max(eccentricity(G).values())

@@ -1,0 +1,46 @@
+"""What NetworkX asks before it loads the backend; imports nothing of NetworkX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+URL = "https://networkx.org/documentation/stable/reference/backends.html"
+ORDERED = "Order and parents are those of NetworkX; one thread searches."
+LEVELS = "The fastest engine of the machine searches."
+UNWEIGHTED = f"Without weights alone.  {LEVELS}"
+
+FUNCTIONS = {
+    "all_pairs_shortest_path_length": LEVELS,
+    "ancestors": LEVELS,
+    "bfs_edges": f"{ORDERED}  Not with sort_neighbors.",
+    "bfs_layers": ORDERED,
+    "bfs_predecessors": f"{ORDERED}  Not with sort_neighbors.",
+    "bfs_successors": f"{ORDERED}  Not with sort_neighbors.",
+    "bfs_tree": f"{ORDERED}  Not with sort_neighbors.",
+    "connected_components": "Components are found by hooking and pointer jumping.",
+    "descendants": LEVELS,
+    "descendants_at_distance": LEVELS,
+    "diameter": f"{UNWEIGHTED}  Not with e or usebounds.",
+    "eccentricity": f"{UNWEIGHTED}  Not with sp.",
+    "generic_bfs_edges": f"{ORDERED}  Not with neighbors.",
+    "has_path": LEVELS,
+    "is_connected": LEVELS,
+    "single_source_shortest_path": ORDERED,
+    "single_source_shortest_path_length": LEVELS,
+    "single_target_shortest_path": ORDERED,
+    "single_target_shortest_path_length": LEVELS,
+}
+
+
+def get_info() -> dict[str, Any]:
+    """Return what the entry point ``networkx.backend_info`` stands for."""
+    return {
+        "backend_name": "distbfs",
+        "project": "distbfs",
+        "package": "distbfs",
+        "url": URL,
+        "short_summary": "Breadth-first search on CPUs and GPUs.",
+        "functions": {
+            name: {"additional_docs": text} for name, text in FUNCTIONS.items()
+        },
+    }

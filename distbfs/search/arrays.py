@@ -1,0 +1,165 @@
+"""Vertices and edges that a program holds, checked, and copied only where needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.errors import InputError
+from distbfs.graph.csr import CSR, row_offsets
+from distbfs.partition.layout import Layout
+from distbfs.partition.part import Part
+from distbfs.types import Array, Ids
+
+CHUNK = 1 << 20
+HOST_DEVICES = (1, 3)  # DLPack's kDLCPU and kDLCUDAHost
+
+
+class HeldTuples:
+    """Edge tuples in arrays of integers (a TupleSource); the arrays are not copied.
+
+    u, v: integers [tuples], NumPy's or CuPy's, every id from 0 to n - 1
+    """
+
+    def __init__(self, u: Any, v: Any, n: int) -> None:
+        self.u, self.v, self.n = u, v, n
+        self.tuples = len(u)
+
+    @property
+    def lent(self) -> bool:
+        """Whether both arrays are in device memory."""
+        return hasattr(self.u, "get") and hasattr(self.v, "get")
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
+        """Yield (u, v) int64 arrays of the tuples start … stop-1."""
+        for first in range(start, stop, CHUNK):
+            piece = slice(first, min(first + CHUNK, stop))
+            yield on_host(self.u[piece]), on_host(self.v[piece])
+
+    def describe(self) -> dict[str, Any]:
+        """Return that nothing recreates the tuples."""
+        return {"family": "memory"}
+
+
+def on_host(values: Any) -> Ids:
+    """Return integers as int64 in host memory; no copy where they are that."""
+    array: Array = values.get() if hasattr(values, "get") else values
+    return array.astype(np.int64, copy=False)
+
+
+def integers(values: Any, name: str) -> Array:
+    """Return a one-dimensional array of integers; InputError for anything else."""
+    array = np.asarray(values)
+    if not array.size and array.ndim == 1:
+        return np.zeros(0, dtype=np.int64)
+    return check_integers(array, name)
+
+
+def check_integers(array: Any, name: str) -> Any:
+    """Return an array; InputError unless it holds integers in one dimension."""
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} has {array.ndim} dimensions of {array.dtype}; "
+            "allowed: one dimension of integers"
+        )
+    return array
+
+
+def shared(values: Any, name: str) -> Any:
+    """Return a DLPack array without a copy: NumPy's, or CuPy's if on a device."""
+    if not hasattr(values, "__dlpack__"):
+        raise InputError(f"{name} is a {type(values).__name__}, which has no DLPack")
+    if values.__dlpack_device__()[0] in HOST_DEVICES:
+        return check_integers(np.from_dlpack(values), name)
+    return check_integers(cuda.cupy().from_dlpack(values), name)
+
+
+def check_ends(src: Any, dst: Any, n: int | None) -> HeldTuples:
+    """Return edges as tuples; InputError unless ends are vertices.
+
+    n: vertices, None for one more than the largest id
+    """
+    if len(src) != len(dst):
+        raise InputError(f"{len(src)} sources and {len(dst)} targets")
+    low = high = 0
+    if len(src):
+        low = min(int(x.min()) for x in (src, dst))
+        high = 1 + max(int(x.max()) for x in (src, dst))
+    n = high if n is None else n
+    if low < 0 or high > n:
+        raise InputError(
+            f"an edge has the end {low if low < 0 else high - 1}; allowed: 0 to {n - 1}"
+        )
+    return HeldTuples(src, dst, n)
+
+
+def part_of_rows(offsets: Array, columns: Array, incoming: CSR | None) -> Part:
+    """Return rows as a graph in one part, numbered by id; no array is copied.
+
+    offsets: uint32 or uint64 [n + 1]; columns: uint32 [m], in any order
+    incoming: edges into each vertex, None where the rows are symmetric
+    """
+    n, none = len(offsets) - 1, CSR.empty(0)
+    ids, nn = np.zeros(0, dtype=np.int64), CSR(offsets, columns)
+    degrees = nn.degrees()
+    ends = 2 * degrees if incoming is not None else degrees
+    part = Part(
+        Layout(n, 1),
+        0,
+        int(degrees.max(initial=0)),
+        ids,
+        ids,
+        nn,
+        CSR.empty(n),
+        none,
+        none,
+        np.arange(n, dtype=np.uint32),
+        degrees if incoming is None else degrees + incoming.degrees(),
+        ends,
+        n,
+        incoming,
+    )
+    part.check()
+    return part
+
+
+def scipy_rows(matrix: Any) -> CSR:
+    """Return the rows of a SciPy CSR matrix; no copy of 32-bit indices."""
+    size = len(matrix.indices)
+    wide = size >= 1 << 32
+    offsets = unsigned(matrix.indptr, np.uint64 if wide else np.uint32)
+    return CSR(offsets, unsigned(matrix.indices, np.uint32))
+
+
+def unsigned(values: Array, dtype: type[np.unsignedinteger]) -> Array:
+    """Return integers that are not negative as unsigned, contiguous ones."""
+    if values.dtype.itemsize == np.dtype(dtype).itemsize:
+        return np.ascontiguousarray(values).view(dtype)
+    return values.astype(dtype)
+
+
+def networkx_rows(adjacency: Any, index: dict[Any, int]) -> CSR:
+    """Return rows with the neighbours of each node in the order NetworkX holds them."""
+    lengths = np.fromiter(map(len, adjacency.values()), np.int64, len(index))
+    offsets = row_offsets(lengths)
+    names = chain.from_iterable(adjacency.values())
+    count = int(offsets[-1])
+    return CSR(offsets, np.fromiter(map(index.__getitem__, names), np.uint32, count))
+
+
+def named_part(graph: Any) -> tuple[Part, list[Any] | None, dict[Any, int] | None]:
+    """Return a NetworkX graph as (part, nodes, node -> id), in its own order.
+
+    Nodes and their places are None where nodes are the ids.
+    """
+    nodes = list(graph)
+    index = {node: k for k, node in enumerate(nodes)}
+    rows = networkx_rows(graph._adj, index)
+    incoming = networkx_rows(graph._pred, index) if graph.is_directed() else None
+    part = part_of_rows(rows.offsets, rows.columns, incoming)
+    plain = all(type(node) is int and node == k for k, node in enumerate(nodes))
+    return (part, None, None) if plain else (part, nodes, index)

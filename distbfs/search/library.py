@@ -1,0 +1,350 @@
+"""The Python interface: graphs from what a program holds, and searches of them.
+
+>>> import distbfs
+>>> graph = distbfs.Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
+>>> found = distbfs.bfs(graph, 0)
+>>> found.level
+array([0, 1, 1, 2], dtype=int32)
+>>> found.path_to(3) in ([0, 1, 3], [0, 2, 3])
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from distbfs import registry
+from distbfs.engines.base import NEVER, Stop, on_device
+from distbfs.errors import DeviceMissing, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.graph.device_build import build
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.partition.construct import construct
+from distbfs.partition.part import Part
+from distbfs.search.arrays import (
+    HeldTuples,
+    check_ends,
+    integers,
+    named_part,
+    part_of_rows,
+    scipy_rows,
+    shared,
+)
+from distbfs.search.device_session import DeviceSession
+from distbfs.search.result import Result
+from distbfs.search.session import Outcome, Session
+from distbfs.types import Array, Ids
+
+FIRST = "xbfs"  # what auto takes where there is a device
+
+
+class Graph:
+    """A graph in the memory of one process, to be searched any number of times.
+
+    n: vertices; m: stored edges, both directions of an undirected one
+    directed: whether edges lead one way only
+    nodes: names of the vertices, None where they are 0 … n-1
+
+    Made by ``from_edges``, ``from_scipy``, ``from_networkx`` or ``from_dlpack``; loops
+    and repeats change no search.  Searches of one graph run one after the other.
+    """
+
+    def __init__(
+        self,
+        part: Part | None,
+        *,
+        tuples: HeldTuples | None = None,
+        directed: bool = False,
+        nodes: list[Any] | None = None,
+        index: dict[Any, int] | None = None,
+    ) -> None:
+        """Take a part, or tuples that a part is built of when it is needed."""
+        self._part, self._tuples = part, tuples
+        self.directed, self.nodes = directed, nodes
+        self._index = index
+        self._names: Array | None = None
+        if nodes is not None:
+            self._names = np.empty(len(nodes), dtype=object)
+            for k, node in enumerate(nodes):  # a node may be a tuple
+                self._names[k] = node
+        self._begin()
+
+    def _begin(self) -> None:
+        self._sessions: dict[SearchOptions, Session | DeviceSession] = {}
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: all but what searches hold."""
+        return {k: v for k, v in vars(self).items() if k not in ("_sessions", "_lock")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
+
+    def __repr__(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        return f"<distbfs.Graph, {kind}, n = {self.n}, m = {self.m}>"
+
+    @classmethod
+    def from_edges(
+        cls, src: Any, dst: Any, n: int | None = None, *, directed: bool = False
+    ) -> Graph:
+        """Return the graph of edges (src[k], dst[k]).
+
+        src, dst: integers [edges], anything that NumPy takes; int64 arrays are read
+        without a copy.  n: vertices, else one more than the largest id.  Vertices are
+        sorted by degree, which makes long series of searches faster.
+
+        Raises InputError for what is no integer and for ids outside 0 … n-1.
+
+        >>> Graph.from_edges([0, 1, 1], [1, 2, 2], n=5)
+        <distbfs.Graph, undirected, n = 5, m = 4>
+        """
+        source = check_ends(integers(src, "src"), integers(dst, "dst"), n)
+        return cls(built(source, directed=directed), directed=directed)
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, *, directed: bool = False) -> Graph:
+        """Return the graph of a square SciPy sparse matrix or array.
+
+        Every stored entry (i, j) is an edge, whatever its value.  A CSR matrix with
+        32-bit indices is used as it is, without a copy, if ``directed`` or if its
+        pattern is symmetric; it must not change afterwards.
+
+        >>> import scipy.sparse as sp
+        >>> matrix = sp.csr_array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+        >>> bfs(Graph.from_scipy(matrix, directed=True), 1).level
+        array([-1,  0,  1], dtype=int32)
+        """
+        if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise UsageError(f"the matrix has shape {matrix.shape}; allowed: square")
+        rows = matrix.tocsr()
+        turned = rows.T.tocsr()
+        if directed:
+            out, into = scipy_rows(rows), scipy_rows(turned)
+            part = part_of_rows(out.offsets, out.columns, into)
+            return cls(part, directed=True)
+        if not (
+            rows.has_sorted_indices
+            and np.array_equal(rows.indptr, turned.indptr)
+            and np.array_equal(rows.indices, turned.indices)
+        ):
+            ones = [np.ones(len(x.indices), dtype=np.int8) for x in (rows, turned)]
+            either = [
+                type(rows)((data, x.indices, x.indptr), shape=rows.shape)
+                for data, x in zip(ones, (rows, turned), strict=True)
+            ]
+            rows = either[0].maximum(either[1])
+        symmetric = scipy_rows(rows)
+        return cls(part_of_rows(symmetric.offsets, symmetric.columns, None))
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> Graph:
+        """Return a NetworkX graph; nodes keep their names and neighbours their order.
+
+        Digraphs are directed; edges of multigraphs count once.  Method "ordered" then
+        finds vertices in the order of NetworkX.
+
+        >>> import networkx as nx
+        >>> graph = Graph.from_networkx(nx.path_graph(["a", "b", "c"]))
+        >>> bfs(graph, "a").path_to("c")
+        ['a', 'b', 'c']
+        """
+        part, nodes, index = named_part(graph)
+        return cls(part, directed=part.directed, nodes=nodes, index=index)
+
+    @classmethod
+    def from_dlpack(
+        cls, src: Any, dst: Any, n: int | None = None, *, directed: bool = False
+    ) -> Graph:
+        """Return the graph of edges in arrays that speak DLPack, without a copy.
+
+        Arrays may be NumPy's, CuPy's, PyTorch's and others.  Those in device memory
+        stay there for engine xbfs and must not change; other engines copy them.
+
+        >>> import numpy as np
+        >>> Graph.from_dlpack(np.array([0, 1]), np.array([1, 2])).m
+        4
+        """
+        source = check_ends(shared(src, "src"), shared(dst, "dst"), n)
+        if source.lent:
+            return cls(None, tuples=source, directed=directed)
+        return cls(built(source, directed=directed), directed=directed)
+
+    @classmethod
+    def from_cupy(
+        cls, src: Any, dst: Any, n: int | None = None, *, directed: bool = False
+    ) -> Graph:
+        """Return the graph of edges in CuPy arrays; see ``from_dlpack``."""
+        return cls.from_dlpack(src, dst, n, directed=directed)
+
+    @property
+    def n(self) -> int:
+        """Number of vertices."""
+        return self._tuples.n if self._tuples is not None else self.part.layout.n
+
+    @property
+    def m(self) -> int:
+        """Number of stored edges."""
+        return self.part.nn.edges
+
+    @property
+    def part(self) -> Part:
+        """The graph as one part in host memory."""
+        if self._part is None:
+            if self._tuples is None:
+                raise UsageError("a graph is made of a part or of tuples")
+            self._part = built(self._tuples, directed=self.directed)
+        return self._part
+
+    def reversed(self) -> Graph:
+        """Return the graph with every edge turned round; arrays are shared."""
+        if not self.directed:
+            return self
+        part = replace(self.part, nn=self.part.pulled, incoming=self.part.nn)
+        return Graph(part, directed=True, nodes=self.nodes, index=self._index)
+
+    def named(self, ids: Array) -> Array:
+        """Return what vertices are called: ids, or an array of names."""
+        return ids if self._names is None else self._names[ids]
+
+    def has(self, vertex: Any) -> bool:
+        """Return whether there is such a vertex."""
+        if self._index is not None:
+            return vertex in self._index
+        return vertex in range(self.n)
+
+    def id_of(self, vertex: Any) -> int:
+        """Return the id of a vertex; UsageError where there is none."""
+        if self._index is not None:
+            if vertex not in self._index:
+                raise UsageError(f"{vertex!r:.60} is no node of the graph")
+            return self._index[vertex]
+        whole = isinstance(vertex, (int, np.integer)) and not isinstance(vertex, bool)
+        if not whole or not 0 <= vertex < self.n:
+            allowed = f"allowed: 0 to {self.n - 1}" if self.n else "the graph has none"
+            raise UsageError(f"{vertex!r:.60} is not a vertex; {allowed}")
+        return int(vertex)
+
+    def search(self, root: int, options: SearchOptions, stop: Stop = NEVER) -> Result:
+        """Search from a vertex id; ``bfs`` is the way to call it."""
+        with self._lock:
+            session = self._session(options)
+            if isinstance(session, Session):
+                outcome = session.search(root, stop=stop)
+                level, parent = outcome.level[0].copy(), as_ids(outcome)
+            else:
+                outcome = session.search(root)
+                level, parent = session.block(outcome)
+        order = None if outcome.order is None else outcome.order.astype(np.int64)
+        cut(level, parent, stop)
+        name = root if self._names is None else self._names[root]
+        engine = session.describe()["engine"]
+        return Result(name, level, parent, order, engine, self.id_of, self._names)
+
+    def _session(self, options: SearchOptions) -> Session | DeviceSession:
+        if options not in self._sessions:
+            self._sessions[options] = self._prepare(options)
+        return self._sessions[options]
+
+    def _prepare(self, options: SearchOptions) -> Session | DeviceSession:
+        """Return what searches; auto takes a device where that can search the graph."""
+        name = FIRST if options.engine == "auto" else options.engine
+        kind = registry.lookup(registry.ENGINES, "engine", name)
+        if on_device(kind):
+            given = {**vars(options), "engine": name}
+            try:
+                kind.check(SearchOptions(**given), whole=True)
+                engine = kind(SearchOptions(**given))
+                if self._tuples is not None and not self.directed:
+                    held = build(self._tuples)
+                else:
+                    held = engine.graph_of(self.part)
+                return DeviceSession(SoloWorld(), engine, held, engine.options)
+            except (DeviceMissing, UsageError):
+                if options.engine != "auto":
+                    raise
+        return Session(SoloWorld(), [self.part], options)
+
+
+def built(source: HeldTuples, *, directed: bool) -> Part:
+    """Return tuples as one part without delegates, vertices by degree."""
+    made: list[Part] = []
+    options = BuildOptions(threshold=1 << 62, directed=directed)
+    construct(source, SoloWorld(), 1, options, made.append)
+    return made[0]
+
+
+def as_ids(outcome: Outcome) -> Ids | None:
+    """Return parents as int64, a copy."""
+    parent = outcome.parent[0]
+    return None if parent is None else parent.astype(np.int64)
+
+
+def cut(level: Array, parent: Ids | None, stop: Stop) -> None:
+    """Forget, in place, what an engine found after it might have stopped."""
+    last = stop.depth
+    if stop.targets is not None and len(stop.targets):
+        ends = level[stop.targets]
+        if (ends >= 0).all():
+            last = min(int(ends.max()), int(ends.max()) if last is None else last)
+    if last is not None:
+        beyond = level > last
+        level[beyond] = -1
+        if parent is not None:
+            parent[beyond] = -1
+
+
+def bfs(
+    graph: Graph,
+    source: Any,
+    engine: str = "auto",
+    *,
+    depth_limit: int | None = None,
+    targets: Iterable[Any] | None = None,
+    parents: bool = True,
+    method: str = "",
+    direction: str = "auto",
+    threads: int = 0,
+) -> Result:
+    """Search a graph breadth-first from a vertex.
+
+    source: a vertex id, or the name of a node
+    engine: "auto" (a CUDA device where there is one, else the CPU), "openmp", "xbfs" or
+        "reference"; method: its variant
+    depth_limit: the last level that is searched
+    targets: vertices; the search ends with the level that finds the last of them
+    parents: whether parents are found too; direction: "auto", "push" or "pull"
+    threads: OpenMP threads, 0 for all
+
+    Engine xbfs goes on to the end and drops what lies beyond.  Raises UsageError for
+    what is no vertex or no option, DeviceMissing and CompilerMissing (both
+    ResourceError) where the engine that is named cannot run.
+
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])
+    >>> bfs(graph, 0, depth_limit=2).level
+    array([ 0,  1,  2, -1, -1], dtype=int32)
+    >>> bfs(graph, 2, targets=[1]).reached
+    3
+    """
+    if depth_limit is not None and depth_limit < 0:
+        raise UsageError(f"depth_limit is {depth_limit}; allowed: 0 or more")
+    wanted = None
+    if targets is not None:
+        wanted = np.array([graph.id_of(v) for v in targets], dtype=np.int64)
+    stop = NEVER
+    if depth_limit is not None or wanted is not None:
+        stop = Stop(depth_limit, wanted)
+    options = SearchOptions(
+        engine=engine,
+        method=method,
+        threads=threads,
+        parents=parents,
+        direction=direction,
+    )
+    return graph.search(graph.id_of(source), options, stop)

@@ -1,0 +1,94 @@
+"""Measure the backend beside NetworkX on random graphs, with and without conversion.
+
+Graphs are uniform, of ten edges a node.  NetworkX and the backend alternate in one run;
+medians and their ratios are printed.  "converted" includes the conversion of the graph,
+"cached" finds it on the graph.
+
+    python scripts/bench_networkx.py --edges 10000 100000 1000000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import networkx as nx
+
+from distbfs.networkx_backend import backend
+from distbfs.report.tables import print_table
+
+EDGES_A_NODE = 10
+CALLS = {
+    "single_source_shortest_path_length": lambda g: (g, 0),
+    "bfs_edges": lambda g: (g, 0),
+    "descendants": lambda g: (g, 0),
+    "has_path": lambda g: (g, 0, len(g) - 1),
+    "connected_components": lambda g: (g,),
+    "is_connected": lambda g: (g,),
+}
+
+
+def finish(result: Any) -> None:
+    """Take all that an iterator gives."""
+    if isinstance(result, Iterator):
+        deque(result, maxlen=0)
+
+
+def timed(call: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    finish(call())
+    return time.perf_counter() - began
+
+
+def measure(edges: int, repeats: int) -> list[dict[str, Any]]:
+    """Return the medians of each function on one graph."""
+    graph = nx.gnm_random_graph(max(edges // EDGES_A_NODE, 2), edges, seed=1)
+    cached = backend.convert_from_nx(graph)
+    rows = []
+    for name, arguments in CALLS.items():
+        theirs, ours = getattr(nx, name), getattr(backend, name)
+
+        def converted(ours: Any = ours, arguments: Any = arguments) -> Any:
+            return ours(*arguments(backend.convert_from_nx(graph)))
+
+        finish(ours(*arguments(cached)))  # compiles, and starts the threads
+        times: dict[str, list[float]] = {"networkx": [], "cached": [], "converted": []}
+        for _ in range(repeats):
+            times["networkx"].append(
+                timed(lambda f=theirs, a=arguments: f(*a(graph), backend="networkx"))
+            )
+            times["cached"].append(timed(lambda f=ours, a=arguments: f(*a(cached))))
+            times["converted"].append(timed(converted))
+        found = {k: statistics.median(v) for k, v in times.items()}
+        rows.append(
+            {
+                "edges": edges,
+                "function": name,
+                **{f"{k}_seconds": v for k, v in found.items()},
+                "speedup_cached": found["networkx"] / found["cached"],
+                "speedup_converted": found["networkx"] / found["converted"],
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--edges", type=int, nargs="+", default=[10**4, 10**5, 10**6])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    rows = [row for edges in args.edges for row in measure(edges, args.repeats)]
+    if args.json:
+        print(json.dumps(rows, indent=1))
+        return
+    print_table(tuple(rows[0]), [list(row.values()) for row in rows])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""``--directed``: stores with edges one way, searched, shown, verified, refused."""
+
+import re
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from commands import here, on, results_of
+from launching import needs_mpi
+from scipy.sparse.csgraph import connected_components, shortest_path
+
+from distbfs.generate.forest_fire import ForestFire
+from distbfs.generate.kronecker import Kronecker
+from distbfs.store.hdf5 import open_store
+from distbfs.store.schema import FORMAT_VERSION
+
+SOURCES = (0, 1, 70, 127)
+
+
+def matrix_of(source):
+    """u -> v without loops and repeats."""
+    u, v = source.tuples_at(np.arange(source.tuples))
+    other = u != v
+    ones = np.ones(other.sum())
+    matrix = sp.csr_matrix((ones, (u[other], v[other])), shape=(source.n, source.n))
+    matrix.data[:] = 1
+    return matrix
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("directed") / "graph"
+    words = ("generate", "kronecker", "-s", 7, "--edge-factor", 2, "--directed")
+    assert here(*words, "-o", folder).code == 0
+    return folder
+
+
+GRAPH = Kronecker(7, 2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--engine", "reference"),
+        ("--engine", "openmp", "--direction", "pull"),
+        ("--engine", "openmp", "--direction", "push"),
+        ("--engine", "openmp", "--method", "hybrid"),
+        ("--engine", "openmp", "--method", "ordered"),
+    ],
+)
+def test_searches_follow_the_edges(store, tmp_path, words):
+    out = tmp_path / "out.h5"
+    given = [word for source in SOURCES for word in ("--source", source)]
+    told = here("bfs", store, *given, "-o", out, "--json", *words).values
+    _, levels, parents = results_of(out)
+    matrix = matrix_of(GRAPH)
+    u, _ = GRAPH.tuples_at(np.arange(GRAPH.tuples))
+    unlike = 0
+    for row, root in enumerate(SOURCES):
+        found = shortest_path(matrix, unweighted=True, indices=root)
+        wanted = np.where(np.isinf(found), -1, found)
+        np.testing.assert_array_equal(levels[row], wanted)
+        child = np.flatnonzero(wanted > 0)
+        if len(child):
+            edges = np.asarray(matrix[parents[row][child], child])
+            assert (edges == 1).all()
+        one = told["searches"][row]
+        assert one["reached"] == (wanted >= 0).sum()
+        assert one["nedge"] == (wanted[u] >= 0).sum(), "tuples that leave the reached"
+        both = shortest_path(matrix, unweighted=True, indices=root, directed=False)
+        unlike += int((np.isinf(found) & ~np.isinf(both)).sum())
+    assert unlike, "directions matter here"
+
+
+def test_auto_says_why_it_stays_on_the_host(store):
+    assert "; auto: the graph is directed" in here("bfs", store, "-s", 0).err
+
+
+def test_what_is_stored(store):
+    manifest = open_store(store).manifest
+    matrix = matrix_of(GRAPH)
+    assert (manifest.directed, manifest.format_version) == (True, FORMAT_VERSION)
+    assert (manifest.n, manifest.m, manifest.parts) == (GRAPH.n, matrix.nnz, 1)
+    values = here("info", store, "--degrees", "--json").values
+    assert values["directed"] is True
+    count, label = connected_components(matrix, directed=False)
+    assert values["components"]["count"] == count
+    assert values["components"]["largest"][0] == np.bincount(label).max()
+    degrees = np.diff(matrix.indptr) + np.diff(matrix.tocsc().indptr)
+    degree, vertices = np.unique(degrees, return_counts=True)
+    assert values["degrees"]["degree"] == degree.tolist()
+    assert values["degrees"]["vertices"] == vertices.tolist()
+    assert ", directed" in here("info", store).out
+    assert here("verify", store).code == 0
+
+
+def test_symmetric_stores_are_as_they_were(tmp_path):
+    here("generate", "kronecker", "-s", 5, "-o", tmp_path / "graph")
+    manifest = open_store(tmp_path / "graph").manifest
+    assert not manifest.directed
+    assert not [x for x in manifest.records[0].digests if "incoming" in x]
+    assert here("info", tmp_path / "graph", "--json").values["directed"] is False
+
+
+def test_other_families_can_be_directed(tmp_path):
+    words = ("generate", "forest-fire", "-n", 90, "--directed", "-o", tmp_path / "g")
+    told = here(*words, "--json").values
+    source = ForestFire(90, 0.37, 0.32)
+    assert (told["m"], told["repeats"]) == (source.tuples, 0)
+    found = here("bfs", tmp_path / "g", "-s", 0, "-s", 89, "--json").values["searches"]
+    assert found[0]["reached"] == 1, "the first vertex links to none"
+    assert found[1]["reached"] > 1
+
+
+REFUSALS = [
+    (("bfs", "-s", 0, "--stepwise"), "needs a symmetric graph, and this one is direc"),
+    (
+        ("bfs", "-s", 0, "--engine", "xbfs"),
+        "engine xbfs searches symmetric graphs",
+    ),
+    (
+        ("partition", "--parts", 2, "-o", "new"),
+        "partition needs a symmetric graph",
+    ),
+    (("graph500", "--graph"), "graph500 needs a symmetric graph, and"),
+    (("compare", "--engines", "openmp,reference"), "compare needs a symmetric graph"),
+    (("plan",), "plan needs a symmetric graph"),
+]
+
+
+@pytest.mark.parametrize(("words", "text"), REFUSALS)
+def test_what_needs_a_symmetric_graph_says_so(
+    store, words, text, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    place = len(words) if words[-1] == "--graph" else 1
+    said = here(*words[:place], store, *words[place:]).refusal
+    assert text in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_parts_are_refused_when_it_is_made(tmp_path):
+    words = ("generate", "path", "-n", 9, "--directed", "-o", tmp_path / "g")
+    said = here(*words, "--parts", 2).refusal
+    assert "a directed graph is one part on one rank, not 2 on 1" in said
+    assert not list(tmp_path.iterdir())
+
+
+@needs_mpi
+def test_ranks_are_refused(store, tmp_path):
+    done = on(2, "bfs", store, "-s", 0)
+    assert done.code == 2
+    assert done.err.count("needs a symmetric graph") == 1
+    words = ("generate", "path", "-n", 9, "--directed", "-o", tmp_path / "g")
+    done = on(2, *words, "--parts", 1)
+    assert done.code == 2
+    assert not list(tmp_path.iterdir())
+
+
+def altered(store, folder, change):
+    """A copy whose file of the part is changed; digests are left as they are."""
+    copy = folder / "copy"
+    shutil.copytree(store, copy)
+    with h5py.File(copy / "part-00000.h5", "r+") as file:
+        change(file)
+    return copy
+
+
+def test_altered_edges_in_are_found(store, tmp_path):
+    def change(file):
+        file["incoming/columns"][0] = (file["incoming/columns"][0] + 1) % 50
+
+    said = here("bfs", altered(store, tmp_path, change), "-s", 0).refusal
+    assert re.search("/incoming/columns is altered|bytes", said)
+
+
+def test_missing_edges_in_are_found(store, tmp_path):
+    def change(file):
+        del file["incoming/columns"]
+
+    assert "part-00000.h5" in here("bfs", altered(store, tmp_path, change), "-s", 0).err

@@ -1,0 +1,263 @@
+"""Whole graphs whose edges lead one way, and searches that stop early."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from graphs import NAMED, build, kronecker, random_tuples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import shortest_path
+from variants import make_engine, on_a_device, variants, ways
+
+from distbfs.engines.base import NEVER, Stop
+from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.errors import InputError, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.graph.csr import CSR
+from distbfs.options import SearchOptions
+from distbfs.partition.layout import Layout
+from distbfs.partition.part import Part
+from distbfs.search.session import Session
+
+HOSTED = [v for v in variants() if not on_a_device(v.values[0])]
+EACH = pytest.mark.parametrize(("engine", "method"), HOSTED)
+EACH_WAY = pytest.mark.parametrize(
+    ("engine", "method", "direction"),
+    [w for w in ways(["auto", "push", "pull"]) if not on_a_device(w.values[0])],
+)
+
+
+def csr(matrix, dtype=np.uint32):
+    return CSR(matrix.indptr.astype(dtype), matrix.indices.astype(np.uint32))
+
+
+def part_of(matrix, seed=0, dtype=np.uint32):
+    """A directed part; numbers are permuted, vertices without edges last."""
+    n = matrix.shape[0]
+    degrees = np.diff(matrix.indptr) + np.diff(matrix.tocsc().indptr)
+    shuffled = np.random.default_rng(seed).permutation(n)
+    vertices = shuffled[np.argsort(degrees[shuffled] == 0, kind="stable")]
+    inside = matrix[vertices][:, vertices].tocsr()
+    none, ids = CSR.empty(0), np.zeros(0, np.int64)
+    return Part(
+        Layout(n, 1),
+        0,
+        n,
+        ids,
+        ids,
+        csr(inside, dtype),
+        CSR.empty(n),
+        none,
+        none,
+        vertices.astype(np.uint32),
+        degrees[vertices].astype(np.int64),
+        2 * np.diff(inside.indptr).astype(np.int64),
+        int((degrees > 0).sum()),
+        csr(inside.T.tocsr(), dtype),
+    )
+
+
+def matrix_of(n, u, v):
+    """Edges u -> v without loops and repeats."""
+    u, v = np.asarray(u, dtype=np.int64), np.asarray(v, dtype=np.int64)
+    u, v = u[u != v], v[u != v]
+    matrix = sp.csr_matrix((np.ones(len(u)), (u, v)), shape=(n, n))
+    matrix.data[:] = 1
+    return matrix
+
+
+def distances(matrix, root):
+    found = shortest_path(matrix, unweighted=True, indices=root)
+    return np.where(np.isinf(found), -1, found).astype(np.int32)
+
+
+def check(matrix, root, result, stop=NEVER):
+    """Levels are SciPy's up to where the search may stop, parents are edges."""
+    wanted = distances(matrix, root)
+    if stop.targets is not None and len(stop.targets):
+        ends = wanted[stop.targets]
+        if (ends >= 0).all():
+            wanted[wanted > ends.max()] = -1
+    if stop.depth is not None:
+        wanted[wanted > stop.depth] = -1
+    np.testing.assert_array_equal(result.level, wanted)
+    parent = result.parent
+    assert parent[root] == root
+    np.testing.assert_array_equal(parent >= 0, wanted >= 0)
+    child = np.flatnonzero(wanted > 0)
+    np.testing.assert_array_equal(wanted[parent[child]], wanted[child] - 1)
+    if len(child):
+        assert (np.asarray(matrix[parent[child], child]) == 1).all()
+
+
+@st.composite
+def directed(draw, most=30):
+    n = draw(st.integers(1, most))
+    vertex = st.integers(0, n - 1)
+    pairs = draw(st.lists(st.tuples(vertex, vertex), max_size=90))
+    return matrix_of(n, [p[0] for p in pairs], [p[1] for p in pairs])
+
+
+@EACH_WAY
+@settings(max_examples=40, deadline=None)
+@given(matrix=directed(), threads=st.sampled_from([1, 3]), data=st.data())
+def test_any_directed_graph(engine, method, direction, matrix, threads, data):
+    n = matrix.shape[0]
+    part = part_of(matrix)
+    part.check()
+    made = make_engine(engine, method, direction=direction, threads=threads)
+    search = made.whole(part)
+    for root in data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=4)):
+        check(matrix, root, search.search(root))
+
+
+@cache
+def large(name):
+    source = kronecker(12) if name == "kronecker" else random_tuples(9000, 60_000, 3)
+    return matrix_of(source.n, source.u, source.v)
+
+
+@EACH_WAY
+@pytest.mark.parametrize("name", ["kronecker", "random"])
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+def test_large_directed_graphs(engine, method, direction, name, dtype):
+    matrix = large(name)
+    made = make_engine(engine, method, direction=direction, threads=2)
+    search = made.whole(part_of(matrix, dtype=dtype))
+    unreached = 0
+    degrees = np.diff(matrix.indptr)
+    for root in np.random.default_rng(4).permutation(matrix.shape[0])[:4].tolist():
+        result = search.search(root, records=True)
+        check(matrix, root, result)
+        level = result.level
+        unreached += int((level < 0).sum())
+        for depth, record in enumerate(result.records):
+            assert record.checks >= 0
+            if record.direction.startswith("push"):
+                assert record.checks == degrees[level == depth].sum()
+    assert unreached > 100
+
+
+def test_direction_auto_pulls_in_directed_graphs():
+    search = make_engine("openmp", "fast", threads=2).whole(part_of(large("kronecker")))
+    root = int(np.argmax(np.diff(large("kronecker").indptr)))
+    modes = {r.direction for r in search.search(root, records=True).records}
+    assert "pull" in modes
+
+
+@EACH_WAY
+@settings(max_examples=40, deadline=None)
+@given(matrix=directed(), data=st.data())
+def test_searches_that_stop(engine, method, direction, matrix, data):
+    n = matrix.shape[0]
+    search = make_engine(engine, method, direction=direction, threads=2).whole(
+        part_of(matrix)
+    )
+    vertex = st.integers(0, n - 1)
+    for _ in range(3):
+        depth = data.draw(st.none() | st.integers(0, 6))
+        targets = data.draw(st.none() | st.lists(vertex, max_size=4))
+        if targets is not None:
+            targets = np.array(targets, dtype=np.int64)
+        root = data.draw(vertex)
+        stop = Stop(depth, targets)
+        check(matrix, root, search.search(root, stop=stop), stop)
+
+
+@EACH_WAY
+def test_a_stop_saves_levels(engine, method, direction):
+    part = build(NAMED["path"])[0][0]
+    search = make_engine(engine, method, direction=direction).whole(part)
+    for stop, levels in [
+        (Stop(5), 5),
+        (Stop(0), 0),
+        (Stop(targets=np.array([60, 70])), 10),
+        (Stop(3, np.array([70])), 3),
+        (NEVER, 70),
+    ]:
+        found = search.search(60, records=True, stop=stop)
+        assert found.levels == levels == len(found.records)
+
+
+def queue_order(rows, root):
+    """A textbook search: (order, parents) with neighbours from left to right."""
+    order, parent = [root], {root: root}
+    for u in order:
+        for v in rows[u]:
+            if v not in parent:
+                parent[v] = u
+                order.append(v)
+    return order, parent
+
+
+@pytest.mark.parametrize(
+    ("engine", "method"), [("reference", ""), ("openmp", "ordered")]
+)
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(st.lists(st.integers(0, 11), unique=True), min_size=12, max_size=12)
+)
+def test_order_and_parents_of_a_queue(engine, method, rows):
+    """Rows in any order, empty ones among them, numbers that are ids."""
+    columns = np.array([v for row in rows for v in row], dtype=np.uint32)
+    offsets = np.cumsum([0, *map(len, rows)]).astype(np.uint32)
+    matrix = sp.csr_matrix((np.ones(len(columns)), columns, offsets), shape=(12, 12))
+    none, ids = CSR.empty(0), np.zeros(0, np.int64)
+    part = Part(
+        Layout(12, 1),
+        0,
+        12,
+        ids,
+        ids,
+        CSR(offsets, columns),
+        CSR.empty(12),
+        none,
+        none,
+        np.arange(12, dtype=np.uint32),
+        np.zeros(12, np.int64),
+        np.zeros(12, np.int64),
+        12,
+        csr(matrix.T.tocsr()),
+    )
+    search = make_engine(engine, method).whole(part)
+    for root in range(12):
+        found = search.search(root)
+        order, parent = queue_order(rows, root)
+        assert found.order.tolist() == order
+        assert {v: int(found.parent[v]) for v in order} == parent
+
+
+def test_order_of_an_isolated_root():
+    part = build(NAMED["isolated"])[0][0]
+    search = make_engine("openmp", "ordered").whole(part)
+    assert search.search(0).order.tolist() == [0]
+    assert sorted(search.search(4).order.tolist()) == [2, 4, 5]
+
+
+def test_parts_need_a_symmetric_graph():
+    part = part_of(large("random"))
+    with pytest.raises(UsageError, match="needs a symmetric graph"):
+        Session(SoloWorld(), [part], SearchOptions(stepwise=True))
+
+
+def test_a_search_of_parts_does_not_stop_early():
+    session = Session(SoloWorld(), build(NAMED["star"], 2)[0], SearchOptions())
+    with pytest.raises(UsageError, match="cannot stop early"):
+        session.search(0, stop=Stop(1))
+    session.close()
+
+
+def test_edges_in_that_do_not_fit():
+    part = part_of(matrix_of(3, [0, 1], [1, 2]))
+    object.__setattr__(part, "incoming", CSR.empty(3))
+    with pytest.raises(InputError, match="not as many"):
+        part.check()
+
+
+def test_the_device_engine_says_that_it_needs_a_symmetric_graph():
+    part = part_of(matrix_of(3, [0, 1], [1, 2]))
+    engine = object.__new__(XbfsEngine)  # made where there is a device
+    with pytest.raises(UsageError, match="this one is directed; allowed: openmp, ref"):
+        engine.graph_of(part)
