@@ -65,7 +65,6 @@ def command(
 ) -> None:
     """Read the graph file PATH, taken as undirected, and store it."""
     terminal = open_terminal(json_output=json_output, log_format=log_format)
-    reader = ReaderOptions(one_based=one_based, n=vertices)
     count = parts or terminal.world.size
     check_target(terminal, output, count, force=force)
     options = make_build_options(
@@ -73,5 +72,9 @@ def command(
         pass_gib=pass_gib,
         permute_seed=permute_seed if count > 1 else None,
     )
-    with open_tuples(terminal.world, path, name=name or "", options=reader) as source:
+    size = path.stat().st_size if path.is_file() else 0
+    with terminal.progress("reading", size) as done:
+        reader = ReaderOptions(one_based=one_based, n=vertices, progress=done)
+        source = open_tuples(terminal.world, path, name=name or "", options=reader)
+    with source:
         store_graph(terminal, source, output, count, options, force=force)

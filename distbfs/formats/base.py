@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from distbfs.errors import InputError
-from distbfs.formats.text import check_readable, unreadable
+from distbfs.formats.compressed import plain_name
+from distbfs.formats.text import HashedFile, Progress
 from distbfs.options import check_range
 from distbfs.registry import READERS, lookup
 from distbfs.types import Ids
@@ -27,11 +28,13 @@ class ReaderOptions:
     one_based: ids in the file start at 1, not at 0
     n: number of vertices, None for one more than the largest id
     compiled: parse with the C kernel where there is a compiler
+    progress: called with the bytes of the file that were read so far
     """
 
     one_based: bool = False
     n: int | None = None
     compiled: bool = True
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         if self.n is not None:
@@ -78,12 +81,8 @@ def sniff(path: Path) -> str:
 
     Raises InputError for a file that cannot be read or is of no known format.
     """
-    check_readable(path)
-    try:
-        with path.open("rb") as handle:
-            head = handle.read(HEAD_BYTES)
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with HashedFile(path) as file:
+        head = file.take(HEAD_BYTES)
     readers: dict[str, type[Reader]] = {
         name: lookup(READERS, "format", name) for name in READERS
     }
@@ -91,7 +90,7 @@ def sniff(path: Path) -> str:
         if reader.recognises(head):
             return name
     for name, reader in readers.items():
-        if path.name.lower().endswith(reader.suffixes):
+        if plain_name(path).endswith(reader.suffixes):
             return name
     endings = ", ".join(x for reader in readers.values() for x in reader.suffixes)
     raise InputError(

@@ -98,7 +98,7 @@ class DimacsReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError for any departure from the format."""
         tuples = 0
-        with ArcFile(path) as file:
+        with ArcFile(path, progress=self.options.progress) as file:
             nodes, arcs = _problem(file)
             rules = LineRules(
                 comments=b"c",

@@ -37,7 +37,7 @@ class EdgeListReader:
         most = LARGEST_ID if given is None else given - 1 + base
         rules = LineRules(base=base, most_u=most, most_v=most)
         n, tuples = given or 0, 0
-        with TextFile(path) as file:
+        with TextFile(path, progress=self.options.progress) as file:
             for pairs in read_pairs(file, rules, compiled=self.options.compiled):
                 take(pairs)
                 tuples += len(pairs)

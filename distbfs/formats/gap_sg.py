@@ -143,7 +143,7 @@ class GapReader:
         """Read a file; InputError where sizes, offsets or neighbours do not fit."""
         tuples = 0
         mirror = Mirror()
-        with BinaryFile(path) as file:
+        with BinaryFile(path, progress=self.options.progress) as file:
             directed, entries, nodes, width = _header(file)
             for u, v in _lists(file, nodes, entries, width):
                 if directed:
@@ -204,20 +204,20 @@ def _lists(
     def refuse(index: int, what: str) -> InputError:
         return file.refuse(what, start + index * OFFSET_BYTES)
 
-    with BinaryFile(file.path, start) as offsets:
-        file.pass_over((nodes + 1) * OFFSET_BYTES)
-        for rows in csr_rows(_offsets(offsets, nodes + 1), entries, refuse):
-            begin = file.position
-            data = np.frombuffer(file.read(len(rows) * width), dtype="<i4")
-            near = data[:: width // NODE_BYTES]
-            fault = id_fault(near, nodes - 1)
-            if fault:
-                raise file.refuse(fault[1], begin + fault[0] * width)
-            yield rows, near.astype(np.int64)
+    file.pass_over((nodes + 1) * OFFSET_BYTES)
+    for rows in csr_rows(offsets_at(file, start, nodes + 1), entries, refuse):
+        begin = file.position
+        data = np.frombuffer(file.read(len(rows) * width), dtype="<i4")
+        near = data[:: width // NODE_BYTES]
+        fault = id_fault(near, nodes - 1)
+        if fault:
+            raise file.refuse(fault[1], begin + fault[0] * width)
+        yield rows, near.astype(np.int64)
 
 
-def _offsets(file: BinaryFile, count: int) -> Iterator[Array]:
-    """Yield ``count`` offsets from the position on, in pieces."""
+def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Array]:
+    """Yield ``count`` offsets of eight bytes from a position on, in pieces."""
     for done in range(0, count, CHUNK):
-        data = file.read(min(CHUNK, count - done) * OFFSET_BYTES)
+        some = min(CHUNK, count - done)
+        data = file.peek(some * OFFSET_BYTES, position + done * OFFSET_BYTES)
         yield np.frombuffer(data, dtype="<i8")

@@ -50,7 +50,7 @@ class MatrixMarketReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError for any departure from the format."""
         tuples = 0
-        with TextFile(path) as file:
+        with TextFile(path, progress=self.options.progress) as file:
             field, symmetry = self._header(file)
             rows, columns, entries = self._sizes(file, symmetry)
             rules = LineRules(

@@ -20,7 +20,7 @@ from distbfs.formats.gap_sg import Mirror
 from distbfs.formats.lines import SHOWN, LineFault, read_line
 from distbfs.formats.packed import id_fault
 from distbfs.formats.rules import LARGEST_ID, LineRules
-from distbfs.formats.text import LONGEST_LINE, TextFile, unreadable
+from distbfs.formats.text import LONGEST_LINE, TextFile
 from distbfs.formats.tokens import SAFE_DIGITS
 
 if TYPE_CHECKING:
@@ -39,13 +39,7 @@ class PieceFile(TextFile):
     def blocks(self) -> Iterator[bytes]:
         """Yield the rest of the file in pieces that end with a blank or line end."""
         carry, last = b"", b"\n"
-        while True:
-            try:
-                data = self._handle.read(self.block_bytes)
-            except OSError as error:
-                raise unreadable(self.path, error) from error
-            if not data:
-                break
+        while data := self.next_block():
             self._check(data, b"")
             cut = max(data.rfind(x) for x in (b"\n", b" ", b"\t")) + 1
             if cut:
@@ -224,7 +218,7 @@ class MetisReader:
         """Read a file; InputError for any departure from the format."""
         found = 0
         mirror = Mirror()
-        with PieceFile(path, PIECE_BYTES) as file:
+        with PieceFile(path, PIECE_BYTES, progress=self.options.progress) as file:
             header = _header(file)
             lists = Lists(file, header)
             for piece in file.blocks():

@@ -203,23 +203,22 @@ class NumpyReader:
 
         Raises UsageError for a base or a size where a matrix settles them.
         """
-        with BinaryFile(path) as file:
+        with BinaryFile(path, progress=self.options.progress) as file:
             if not file.size:
                 raise file.refuse("the file is empty")
             head = file.read(min(file.size, len(MAGIC)))
-            size = file.size
-            file.pass_over(size - len(head))
-            digest = file.digest
-        if head.startswith(MAGIC):
-            pairs = self._array(path, size)
-            return self._hand_over(path, pairs, None, take, digest)
-        if not head.startswith(ZIP_MAGIC):
-            raise InputError(f"{path}: byte 0: neither a .npy array nor a .npz archive")
-        with sound(str(path)):
-            archive = zipfile.ZipFile(path)
-        with archive:
-            pairs, n = self._archive(archive, path)
-            return self._hand_over(path, pairs, n, take, digest)
+            file.pass_over(file.size - len(head))
+            file.content.seek(0)
+            if head.startswith(MAGIC):
+                pairs = self._array(file)
+                return self._hand_over(path, pairs, None, take, file.digest)
+            if not head.startswith(ZIP_MAGIC):
+                raise file.refuse("neither a .npy array nor a .npz archive", 0)
+            with sound(str(path)):
+                archive = zipfile.ZipFile(file.content)
+            with archive:
+                pairs, n = self._archive(archive, path)
+                return self._hand_over(path, pairs, n, take, file.digest)
 
     def _hand_over(
         self, path: Path, chunks: Iterator[Ids], n: int | None, take: Take, digest: str
@@ -240,12 +239,11 @@ class NumpyReader:
         base, given = int(self.options.one_based), self.options.n
         return base, LARGEST_ID if given is None else given - 1 + base
 
-    def _array(self, path: Path, size: int) -> Iterator[Ids]:
+    def _array(self, file: BinaryFile) -> Iterator[Ids]:
         """Yield the pairs of an array, mapped from the file."""
         base, most = self._most()
-        where = str(path)
-        with path.open("rb") as handle:
-            layout = read_layout(handle, where)
+        path, where = file.path, str(file.path)
+        layout = read_layout(file.content, where)
         integers(layout, where)
         shape = layout.shape
         if len(shape) != 2 or 2 not in shape:
@@ -253,14 +251,16 @@ class NumpyReader:
             raise InputError(f"{path}: {what}")
         rows = shape[0] * shape[1] // 2
         end = layout.size + 2 * rows * layout.dtype.itemsize
-        if size != end:
+        if file.size != end:
             what = f"the file ends, where its header says {end} bytes"
-            raise InputError(f"{path}: byte {size}: {what}")
+            raise file.refuse(what, file.size)
         if not rows:
             return
         order: Literal["F", "C"] = "F" if layout.fortran else "C"
         with sound(where):
-            pairs: Array = np.memmap(path, layout.dtype, "r", layout.size, shape, order)
+            pairs: Array = np.memmap(
+                file.content, layout.dtype, "r", layout.size, shape, order
+            )
         pairs = pairs if shape[1] == 2 else pairs.T
         for begin in range(0, rows, CHUNK):
             piece = np.ascontiguousarray(pairs[begin : begin + CHUNK])

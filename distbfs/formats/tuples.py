@@ -148,9 +148,9 @@ def _spool(
     try:
         reader = make_reader(path, name, options)
         spool, found = _parse(reader, path, folder)
-    except (InputError, UsageError) as error:
-        kind = UsageError if isinstance(error, UsageError) else InputError
-        return {"fault": kind.__name__, "message": str(error)}
+    except tuple(FAULTS.values()) as error:
+        kind = next(name for name, fault in FAULTS.items() if isinstance(error, fault))
+        return {"fault": kind, "message": str(error)}
     except OSError as error:
         where = folder or tempfile.gettempdir()
         message = f"{where}: cannot write the spool of {path}: {error}"
