@@ -30,9 +30,16 @@ from distbfs.formats.tuples import open_tuples
     help="Format of the file; default: found out by content, then by name.",
 )
 @click.option(
-    "--one-based",
+    "--one-based/--zero-based",
+    default=None,
+    help="Ids of an edge list or of NumPy pairs begin at 1 or 0; other formats say.  "
+    "[zero-based]",
+)
+@click.option(
+    "--relabel",
     is_flag=True,
-    help="Ids of an edge list or of NumPy pairs begin at 1; other formats say.",
+    help="Number the vertices anew: ids may be sparse, or any text; they are kept, and "
+    "results name them.",
 )
 @click.option(
     "--vertices",
@@ -54,7 +61,8 @@ def command(
     output: Path,
     force: bool,
     name: str | None,
-    one_based: bool,
+    one_based: bool | None,
+    relabel: bool,
     vertices: int | None,
     permute_seed: int,
     parts: int | None,
@@ -74,7 +82,16 @@ def command(
     )
     size = path.stat().st_size if path.is_file() else 0
     with terminal.progress("reading", size) as done:
-        reader = ReaderOptions(one_based=one_based, n=vertices, progress=done)
+        reader = ReaderOptions(
+            one_based=one_based,
+            n=vertices,
+            relabel="numbers" if relabel else "",
+            progress=done,
+        )
         source = open_tuples(terminal.world, path, name=name or "", options=reader)
+    for note in source.notes:
+        terminal.say(note)
     with source:
-        store_graph(terminal, source, output, count, options, force=force)
+        store_graph(
+            terminal, source, output, count, options, force=force, ids=source.ids
+        )

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.errors import UsageError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.lines import SHOWN, read_pairs
 from distbfs.formats.rules import LARGEST_ID, LineRules
@@ -85,10 +84,7 @@ class DimacsReader:
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
         self.options = options or ReaderOptions()
-        if self.options.one_based or self.options.n is not None:
-            raise UsageError(
-                "a DIMACS file states its size, and its ids start at 1; give neither"
-            )
+        self.options.check_unneeded("a DIMACS file", 1)
 
     @staticmethod
     def recognises(head: bytes) -> bool:

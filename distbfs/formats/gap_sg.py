@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
 
@@ -128,11 +128,7 @@ class GapReader:
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
         self.options = options or ReaderOptions()
-        if self.options.one_based or self.options.n is not None:
-            raise UsageError(
-                "a GAP serialized graph states its size, and its ids start at 0; "
-                "give neither"
-            )
+        self.options.check_unneeded("a GAP serialized graph", 0)
 
     @staticmethod
     def recognises(head: bytes) -> bool:  # noqa: ARG004

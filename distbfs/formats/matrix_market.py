@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from distbfs.errors import UsageError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.lines import read_pairs
 from distbfs.formats.rules import LARGEST_ID, LineRules
@@ -36,11 +35,7 @@ class MatrixMarketReader:
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
         self.options = options or ReaderOptions()
-        if self.options.one_based or self.options.n is not None:
-            raise UsageError(
-                "a Matrix Market file states its size, and its ids start at 1; "
-                "give neither"
-            )
+        self.options.check_unneeded("a Matrix Market file", 1)
 
     @staticmethod
     def recognises(head: bytes) -> bool:

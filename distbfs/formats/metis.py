@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.gap_sg import Mirror
 from distbfs.formats.lines import SHOWN, LineFault, read_line
@@ -204,10 +204,7 @@ class MetisReader:
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
         self.options = options or ReaderOptions()
-        if self.options.one_based or self.options.n is not None:
-            raise UsageError(
-                "a METIS file states its size, and its ids start at 1; give neither"
-            )
+        self.options.check_unneeded("a METIS file", 1)
 
     @staticmethod
     def recognises(head: bytes) -> bool:  # noqa: ARG004

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.gap_sg import csr_rows
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
@@ -234,14 +234,9 @@ class NumpyReader:
         n = n or self.options.n or largest
         return EdgeFile(self.name, n, tuples, digest)
 
-    def _most(self) -> tuple[int, int]:
-        """Return the lowest and the largest id as written."""
-        base, given = int(self.options.one_based), self.options.n
-        return base, LARGEST_ID if given is None else given - 1 + base
-
     def _array(self, file: BinaryFile) -> Iterator[Ids]:
         """Yield the pairs of an array, mapped from the file."""
-        base, most = self._most()
+        base, most = self.options.base, self.options.most
         path, where = file.path, str(file.path)
         layout = read_layout(file.content, where)
         integers(layout, where)
@@ -272,16 +267,13 @@ class NumpyReader:
         """Return the pairs of an archive, and the size of a matrix or None."""
         names = {name.removesuffix(".npy") for name in archive.namelist()}
         if {"src", "dst"} <= names:
-            base, most = self._most()
+            base, most = self.options.base, self.options.most
             columns = Member(archive, path, "src"), Member(archive, path, "dst")
             return _columns(columns, (most, most), base), None
         if not {"format", "shape"} <= names:
             what = "neither arrays src and dst nor a SciPy sparse matrix"
             raise InputError(f"{path}: {what}")
-        if self.options.one_based or self.options.n is not None:
-            raise UsageError(
-                "a SciPy matrix states its size, and its ids start at 0; give neither"
-            )
+        self.options.check_unneeded("a SciPy matrix", 0)
         kind = Member(archive, path, "format").word()
         if kind not in SPARSE:
             allowed = ", ".join(SPARSE)

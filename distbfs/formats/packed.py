@@ -155,8 +155,7 @@ class PackedReader:
 
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError for what cannot be such edges."""
-        given = self.options.n
-        most = LARGEST_ID if given is None else given - 1
+        given, most = self.options.n, self.options.most
         n = given or 0
         with BinaryFile(path, progress=self.options.progress) as file:
             rest = file.size % self.width

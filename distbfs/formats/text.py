@@ -194,6 +194,11 @@ class TextFile(HashedFile):
         self.line += bool(line)
         return line
 
+    def unread(self, line: bytes) -> None:
+        """Put a line back that ``header_line`` has just returned."""
+        self._ahead, self._at = line + self._ahead[self._at :], 0
+        self.line -= bool(line)
+
     def next_block(self) -> bytes:
         """Return what was read beyond the header, then block after block, then none."""
         data = self._ahead[self._at :] if self._at else self._ahead

@@ -8,7 +8,8 @@ Loading already checks types, digests, offsets and ids.  On top of that:
 3. dn is the transpose of nd on each part, dd is symmetric on each part, nn is symmetric
    over all parts;
 4. no loops and no repeated edges; the ends of tuples are twice the tuples; a tuple that
-   is no loop and no repeat gives two edges.
+   is no loop and no repeat gives two edges;
+5. the ids that vertices have in their file, if kept, rise, so that each is there once.
 
 Rule 3 compares sums modulo 2^64 of a hash of (source, destination) and of (destination,
 source): equal for equal multisets, different otherwise but for one case in 2^64.  One
@@ -102,7 +103,20 @@ def verify_store(
             progress(index + 1, parts)
     if result.parts == parts:
         check_totals(result, store)
+    check_ids(result, store)
     return result
+
+
+def check_ids(result: Verification, store: Store) -> None:
+    """Check the ids that vertices have in their file, where the store keeps some."""
+    try:
+        ids = store.load_ids()
+    except StoreError as error:
+        result.findings.append(str(error))
+        return
+    fault = "" if ids is None else ids.fault()
+    if fault:
+        result.findings.append(f"ids: {fault}")
 
 
 def add_part(result: Verification, part: Part) -> None:

@@ -99,6 +99,7 @@ def test_other_ranks_map_the_spool_and_leave_it(edges, spools):
         "n": first.n,
         "tuples": first.tuples,
         "facts": first.facts,
+        "notes": [],
     }
     second = open_tuples(Second(told), path)
     second.close()
