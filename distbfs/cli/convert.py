@@ -89,9 +89,9 @@ def command(
             progress=done,
         )
         source = open_tuples(terminal.world, path, name=name or "", options=reader)
-    for note in source.notes:
-        terminal.say(note)
     with source:
         store_graph(
             terminal, source, output, count, options, force=force, ids=source.ids
         )
+    for note in source.notes:
+        terminal.say(note)

@@ -73,6 +73,7 @@ class EdgeFile:
     """What a file held: vertices, edge tuples, and the BLAKE2b of its bytes.
 
     words: where ids are text, the distinct ones by the numbers that were handed over
+    unread: what edges have that is not looked at, as "weights"
     """
 
     format: str
@@ -80,6 +81,7 @@ class EdgeFile:
     tuples: int
     digest: str
     words: tuple[bytes, ...] | None = None
+    unread: str = ""
 
 
 class Reader(Protocol):

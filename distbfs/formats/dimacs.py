@@ -107,7 +107,8 @@ class DimacsReader:
             for pairs in read_pairs(file, rules, arcs, self.options.compiled):
                 take(pairs)
                 tuples += len(pairs)
-            return EdgeFile(self.name, nodes, tuples, file.digest)
+            digest = file.digest
+            return EdgeFile(self.name, nodes, tuples, digest, unread="weights")
 
 
 def _problem(file: TextFile) -> tuple[int, int]:

@@ -59,7 +59,8 @@ class EdgeListReader:
             if not tuples:
                 raise file.refuse("no edges", max(file.line - 1, 1))
             found = None if words is None else tuple(words.index)
-            return EdgeFile(self.name, n, tuples, file.digest, found)
+            unread = "columns after the second" if file.extra else ""
+            return EdgeFile(self.name, n, tuples, file.digest, found, unread)
 
 
 def path_is_table(path: Path) -> bool:

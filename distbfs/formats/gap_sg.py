@@ -159,7 +159,8 @@ class GapReader:
                     if directed
                     else f"{path}: undirected, but an edge is not listed from both ends"
                 )
-            return EdgeFile(self.name, nodes, tuples, file.digest)
+            unread = "weights" if width == WEIGHTED_BYTES else ""
+            return EdgeFile(self.name, nodes, tuples, file.digest, unread=unread)
 
 
 def _header(file: BinaryFile) -> tuple[bool, int, int, int]:

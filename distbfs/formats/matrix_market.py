@@ -1,6 +1,7 @@
 """Matrix Market coordinate files: an entry (i, j) is an edge, values do not count.
 
-A symmetric matrix gives each edge once, as the file does.  Source: Boisvert, Pozo,
+A symmetric matrix gives each edge once, as the file does, and an entry on the diagonal
+one loop; a skew-symmetric one has none there.  Source: Boisvert, Pozo,
 Remington, The Matrix Market Exchange Formats: Initial Design, NISTIR 5935 (1996).
 """
 
@@ -55,11 +56,14 @@ class MatrixMarketReader:
                 base=1,
                 most_u=rows,
                 most_v=columns,
+                loops=symmetry != "skew-symmetric",
             )
             for pairs in read_pairs(file, rules, entries, self.options.compiled):
                 take(pairs)
                 tuples += len(pairs)
-            return EdgeFile(self.name, max(rows, columns), tuples, file.digest)
+            unread = "" if field == "pattern" else "values"
+            n, digest = max(rows, columns), file.digest
+            return EdgeFile(self.name, n, tuples, digest, unread=unread)
 
     @staticmethod
     def _header(file: TextFile) -> tuple[str, str]:

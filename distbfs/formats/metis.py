@@ -233,7 +233,9 @@ class MetisReader:
                 raise file.refuse(f"{what}, where two an edge are expected", at)
             if not mirror.even():
                 raise InputError(f"{path}: an edge is not listed from both ends")
-            return EdgeFile(self.name, header.n, header.m, file.digest)
+            unread = "sizes and weights" if header.before or header.step > 1 else ""
+            n, m = header.n, header.m
+            return EdgeFile(self.name, n, m, file.digest, unread=unread)
 
 
 def _header(file: TextFile) -> Header:

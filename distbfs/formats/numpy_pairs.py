@@ -8,13 +8,14 @@ edge, values do not count.  Source: NumPy manual, numpy.lib.format.
 from __future__ import annotations
 
 import io
+import re
 import struct
 import tokenize
 import warnings
 import zipfile
 import zlib
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -68,6 +69,7 @@ def sound(where: str) -> Iterator[None]:
             yield
     except BROKEN as error:
         what = (str(error).splitlines() or [""])[0] or type(error).__name__
+        what = re.sub(" at 0x[0-9a-f]+", "", what)  # where an object is says nothing
         raise InputError(f"{where}: not a sound NumPy file: {what}") from error
 
 
@@ -218,7 +220,9 @@ class NumpyReader:
                 archive = zipfile.ZipFile(file.content)
             with archive:
                 pairs, n = self._archive(archive, path)
-                return self._hand_over(path, pairs, n, take, file.digest)
+                found = self._hand_over(path, pairs, n, take, file.digest)
+                valued = n is not None and "data.npy" in archive.namelist()
+                return replace(found, unread="values" if valued else "")
 
     def _hand_over(
         self, path: Path, chunks: Iterator[Ids], n: int | None, take: Take, digest: str

@@ -157,7 +157,7 @@ class TextFile(HashedFile):
     """A text file that is read once from begin to end, with its digest.
 
     ``line`` is the number, from 1, of the first line that was not parsed yet; who
-    parses a block raises it.
+    parses a block raises it, and ``extra`` by the lines with more than two columns.
     """
 
     def __init__(
@@ -171,6 +171,7 @@ class TextFile(HashedFile):
         super().__init__(path, progress=progress)
         self.block_bytes = block_bytes
         self.line = 1
+        self.extra = 0
         self._ahead = b""
         self._at = 0
 

@@ -167,6 +167,8 @@ def _spool(
         where = folder or tempfile.gettempdir()
         message = f"{where}: cannot write the spool of {path}: {error}"
         return {"fault": ResourceError.__name__, "message": message}, None
+    if found.unread:
+        notes.append(f"{path}: {found.unread} are not looked at")
     facts: dict[str, Any] = {"format": found.format, "blake2b": found.digest}
     if options.one_based:
         facts["one_based"] = True

@@ -33,13 +33,11 @@ class Words:
 
     def __init__(self) -> None:
         self.index: dict[bytes, int] = {}
-        self.extra = 0
 
     def read_pairs(self, file: TextFile) -> Iterator[Ids]:
         """Yield the pairs of the rest of a file by number, int64 [k, 2], in order.
 
-        Raises InputError ``FILE:LINE: what is wrong``.  Lines with more columns are
-        counted in ``extra``.
+        Raises InputError ``FILE:LINE: what is wrong``.
         """
         for text in file.blocks():
             numbers: list[int] = []
@@ -51,7 +49,7 @@ class Words:
                 if first is not None:
                     numbers.append(self.number(file, first))
                     numbers.append(self.number(file, second))
-                    self.extra += bool(more and more.strip())
+                    file.extra += bool(more and more.strip(b" \t,"))
                 file.line += 1
             if numbers:
                 yield np.array(numbers, dtype=np.int64).reshape(-1, 2)

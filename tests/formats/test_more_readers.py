@@ -590,6 +590,13 @@ NUMPY_FAULTS = [
         zip_bytes(src=b"", dst=IDS),
         ": src: not a sound NumPy file: no NumPy array begins there",
     ),
+    (
+        npy_bytes(np.ones((2, 2), int)).replace(b"False", b"Falsy"),
+        (
+            ": not a sound NumPy file: malformed node or string on line 1: "
+            "<ast.Name object>"
+        ),
+    ),
     (csr_bytes()[:100], ": not a sound NumPy file: File is not a zip file"),
     (csr_bytes(format=b"dia"), ": sparse format 'dia'; allowed: csr, csc, coo"),
     (csr_bytes(format=7), ": format: not a word"),
@@ -737,3 +744,31 @@ def test_whatever_a_file_holds_it_is_read_or_refused(scratch, kind, data, size):
     if isinstance(answers[0], str):
         assert answers[0].startswith(f"{scratch}:")
         assert "\n" not in answers[0]
+
+
+UNREAD = [
+    ("edge-list", b"0 1\n1 2 \n", ""),
+    ("edge-list", b"0 1\n1 2 0.5\n", "columns after the second"),
+    ("dimacs", SAMPLES[DimacsReader][0], "weights"),
+    ("metis", b"2 1\n2\n1\n", ""),
+    ("metis", b"2 1 1\n2 7\n1 7\n", "sizes and weights"),
+    ("gap-sg", TRIANGLE, ""),
+    ("gap-sg", sg_bytes([(0, 1)], 2, directed=True, weighted=True), "weights"),
+    ("numpy", npz_bytes(src=[0, 1], dst=[1, 2]), ""),
+    ("numpy", csr_bytes(), "values"),
+    ("matrix-market", b"%%MatrixMarket matrix coordinate pattern general\n1 1 0\n", ""),
+    (
+        "matrix-market",
+        b"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 5\n",
+        "values",
+    ),
+]
+
+
+@pytest.mark.parametrize("compiled", WAYS)
+@pytest.mark.parametrize(("name", "body", "unread"), UNREAD)
+def test_what_is_not_looked_at_is_known(tmp_path, name, body, unread, compiled):
+    path = tmp_path / "file"
+    path.write_bytes(body)
+    reader = make_reader(path, name, ReaderOptions(compiled=compiled))
+    assert reader.read(path, lambda pairs: None).unread == unread
