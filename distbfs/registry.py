@@ -27,6 +27,7 @@ READERS = {
     "matrix-market": "distbfs.formats.matrix_market:MatrixMarketReader",
     "edge-list": "distbfs.formats.edge_list:EdgeListReader",
     "dimacs": "distbfs.formats.dimacs:DimacsReader",
+    "galois": "distbfs.formats.galois:GaloisReader",
     "gap-sg": "distbfs.formats.gap_sg:GapReader",
     "graph500-int64": "distbfs.formats.packed:Int64Reader",
     "graph500-packed": "distbfs.formats.packed:PackedReader",
