@@ -32,6 +32,8 @@ READERS = {
     "graph500-int64": "distbfs.formats.packed:Int64Reader",
     "graph500-packed": "distbfs.formats.packed:PackedReader",
     "metis": "distbfs.formats.metis:MetisReader",
+    "parquet": "distbfs.formats.parquet:ParquetReader",
+    "arrow": "distbfs.formats.arrow:ArrowReader",
     "numpy": "distbfs.formats.numpy_pairs:NumpyReader",
 }
 

@@ -42,6 +42,13 @@ from distbfs.formats.tuples import open_tuples
     "results name them.",
 )
 @click.option(
+    "--columns",
+    nargs=2,
+    metavar="SRC DST",
+    help="Columns of a Parquet or Arrow table that hold the ids; default: src and dst, "
+    "or other usual names.",
+)
+@click.option(
     "--vertices",
     "-n",
     type=click.IntRange(1),
@@ -63,6 +70,7 @@ def command(
     name: str | None,
     one_based: bool | None,
     relabel: bool,
+    columns: tuple[str, str] | None,
     vertices: int | None,
     permute_seed: int,
     parts: int | None,
@@ -85,6 +93,7 @@ def command(
         reader = ReaderOptions(
             one_based=one_based,
             n=vertices,
+            columns=columns,
             relabel="numbers" if relabel else "",
             progress=done,
         )

@@ -28,6 +28,7 @@ class ReaderOptions:
 
     one_based: ids in the file start at 1, not at 0; None: as the format has it
     n: number of vertices, None for one more than the largest id
+    columns: names of the two columns of a table that hold ids
     relabel: number the vertices anew; ids are any "numbers", or any "text"
     compiled: parse with the C kernel where there is a compiler
     progress: called with the bytes of the file that were read so far
@@ -36,6 +37,7 @@ class ReaderOptions:
     one_based: bool | None = None
     n: int | None = None
     relabel: str = ""
+    columns: tuple[str, str] | None = None
     compiled: bool = True
     progress: Progress | None = None
 
@@ -88,7 +90,8 @@ class Reader(Protocol):
     """Reads files of one format; one instance may read any number of files.
 
     ``suffixes`` are the endings of names that its files have, in lower case.  Where
-    ids may be text, a class says so by ``text_ids = True``.
+    ids may be text, a class says so by ``text_ids = True``, where columns have names by
+    ``named_columns = True``.
     """
 
     name: str
@@ -137,4 +140,6 @@ def sniff(path: Path) -> str:
 def make_reader(path: Path, name: str, options: ReaderOptions) -> Reader:
     """Return a reader for a file, of the format ``name`` or, if empty, as sniffed."""
     kind: type[Reader] = lookup(READERS, "format", name or sniff(path))
+    if options.columns and not getattr(kind, "named_columns", False):
+        raise UsageError(f"format {kind.name} has no named columns; leave out columns")
     return kind(options)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.formats.lines import SHOWN
+from distbfs.formats.lines import SHOWN, LineFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,20 +47,23 @@ class Words:
                     raise file.refuse(_what(line))
                 first, second, more = match.groups()
                 if first is not None:
-                    numbers.append(self.number(file, first))
-                    numbers.append(self.number(file, second))
+                    try:
+                        numbers.append(self.number(first))
+                        numbers.append(self.number(second))
+                    except LineFault as fault:
+                        raise file.refuse(str(fault)) from fault
                     file.extra += bool(more and more.strip(b" \t,"))
                 file.line += 1
             if numbers:
                 yield np.array(numbers, dtype=np.int64).reshape(-1, 2)
 
-    def number(self, file: TextFile, word: bytes) -> int:
-        """Return the number of a word; InputError for what can be no id."""
+    def number(self, word: bytes) -> int:
+        """Return the number of a word; LineFault says why it can be no id."""
         found = self.index.get(word)
         if found is None:
             fault = word_fault(word)
             if fault:
-                raise file.refuse(fault)
+                raise LineFault(fault)
             found = self.index[word] = len(self.index)
         return found
 

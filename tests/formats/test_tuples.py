@@ -143,7 +143,7 @@ def test_a_bad_file_leaves_no_spool_and_ends_all_ranks(tmp_path, spools):
         open_tuples(Second({"fault": "InputError", "message": "as rank 0 said"}), path)
     with pytest.raises(InputError, match="no such file"):
         open_tuples(Solo(), tmp_path / "none")
-    with pytest.raises(UsageError, match=r"allowed: dimacs, .*matrix-market"):
+    with pytest.raises(UsageError, match=r"allowed: arrow, dimacs, .*matrix-market"):
         open_tuples(Solo(), path, name="other")
     with pytest.raises(UsageError, match="states its size"):
         open_tuples(Solo(), path, name="matrix-market", options=ReaderOptions(n=3))
