@@ -36,6 +36,12 @@ READERS = {
     "arrow": "distbfs.formats.arrow:ArrowReader",
     "numpy": "distbfs.formats.numpy_pairs:NumpyReader",
 }
+WRITERS = {
+    "edge-list": "distbfs.formats.edge_list:EdgeListWriter",
+    "matrix-market": "distbfs.formats.matrix_market:MatrixMarketWriter",
+    "gap-sg": "distbfs.formats.gap_sg:GapWriter",
+    "parquet": "distbfs.formats.parquet:ParquetWriter",
+}
 
 
 def lookup(table: dict[str, str], kind: str, name: str) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
+from distbfs.formats.writing import Edges
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,7 +160,7 @@ class GapReader:
                     if directed
                     else f"{path}: undirected, but an edge is not listed from both ends"
                 )
-            unread = "weights" if width == WEIGHTED_BYTES else ""
+            unread = "weights" if entries and width == WEIGHTED_BYTES else ""
             return EdgeFile(self.name, nodes, tuples, file.digest, unread=unread)
 
 
@@ -218,3 +219,68 @@ def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Array]:
         some = min(CHUNK, count - done)
         data = file.peek(some * OFFSET_BYTES, position + done * OFFSET_BYTES)
         yield np.frombuffer(data, dtype="<i8")
+
+
+class GapWriter:
+    """Writes undirected serialized graphs, each list of neighbours in rising order."""
+
+    name = "gap-sg"
+    suffixes = (".sg",)
+    keeps_ids = False
+    packs = False
+
+    def write(self, path: Path, graph: Edges) -> None:
+        """Write a graph; InputError for one of too many vertices.
+
+        The lists are put into the mapped file as the edges come, then sorted.
+        """
+        if graph.n > MOST_NODES:
+            what = f"{graph.n} vertices; allowed in a GAP graph: {MOST_NODES}"
+            raise InputError(what)
+        offsets = np.zeros(graph.n + 1, dtype=np.int64)
+        for pairs in graph.chunks():
+            vertices, counts = np.unique(pairs, return_counts=True)
+            offsets[vertices + 1] += counts
+        np.cumsum(offsets, out=offsets)
+        entries = 2 * graph.m
+        with path.open("xb") as out:
+            out.write(bytes([0]) + np.array([entries, graph.n], "<i8").tobytes())
+            offsets.astype("<i8").tofile(out)
+            start = out.tell()
+            out.truncate(start + NODE_BYTES * entries)
+        if entries:
+            near: Array = np.memmap(path, "<i4", "r+", start, (entries,))
+            _put_neighbours(near, offsets[:-1].copy(), graph)
+            _sort_rows(near, offsets)
+            near.flush()  # type: ignore[attr-defined]
+
+
+def _put_neighbours(near: Array, free: Ids, graph: Edges) -> None:
+    """Put both ends of every edge into the list of the other.
+
+    near: int32 [entries]; free: where the list of each vertex goes on, raised here
+    """
+    for pairs in graph.chunks():
+        u = np.concatenate((pairs[:, 0], pairs[:, 1]))
+        v = np.concatenate((pairs[:, 1], pairs[:, 0]))
+        order = np.argsort(u, kind="stable")
+        u, v = u[order], v[order]
+        first = np.flatnonzero(np.append(True, u[1:] != u[:-1]))
+        counts = np.diff(np.append(first, len(u)))
+        near[free[u] + np.arange(len(u)) - np.repeat(first, counts)] = v
+        free[u[first]] += counts
+
+
+def _sort_rows(near: Array, offsets: Ids) -> None:
+    """Sort every list, about CHUNK entries at a time."""
+    row = 0
+    while row < len(offsets) - 1:
+        start = int(offsets[row])
+        stop = int(np.searchsorted(offsets, start + CHUNK, "right")) - 1
+        stop = min(max(stop, row + 1), row + CHUNK)
+        end = int(offsets[stop])
+        rows = np.repeat(np.arange(stop - row), np.diff(offsets[row : stop + 1]))
+        keys = (rows.astype(np.int64) << 32) | near[start:end]
+        keys.sort()
+        near[start:end] = keys & 0x7FFFFFFF
+        row = stop

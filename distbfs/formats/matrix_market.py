@@ -14,6 +14,7 @@ from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.lines import read_pairs
 from distbfs.formats.rules import LARGEST_ID, LineRules
 from distbfs.formats.text import TextFile
+from distbfs.formats.writing import Edges, lines_of, text_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,3 +109,20 @@ class MatrixMarketReader:
             what = f"a {symmetry} matrix of {rows} rows and {columns} columns"
             raise file.refuse(what, at)
         return rows, columns, entries
+
+
+class MatrixMarketWriter:
+    """Writes symmetric pattern matrices, of which the lower triangle stands there."""
+
+    name = "matrix-market"
+    suffixes = MatrixMarketReader.suffixes
+    keeps_ids = False
+    packs = True
+
+    def write(self, path: Path, graph: Edges) -> None:
+        """Write a graph by the numbers of its vertices, counted from 1."""
+        head = "%%MatrixMarket matrix coordinate pattern symmetric\n"
+        with text_file(path) as out:
+            out.write(f"{head}{graph.n} {graph.n} {graph.m}\n".encode())
+            for pairs in graph.chunks():
+                out.write(lines_of(pairs[:, ::-1] + 1))

@@ -9,14 +9,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
-from distbfs.formats.columns import ROWS, Table, hashed_aside, load, opened, sound
+from distbfs.formats.columns import (
+    ROWS,
+    VERTICES,
+    Table,
+    hashed_aside,
+    load,
+    opened,
+    sound,
+)
 from distbfs.formats.packed import BinaryFile
+from distbfs.formats.writing import Edges
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MAGIC = b"PAR1"
-BUFFER_BYTES = 1 << 20
+BUFFERED: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 
 class ParquetReader:
@@ -58,4 +67,31 @@ class ParquetReader:
         return table.hand_over(map(table.ordered, batches), take, self.name)
 
 
-BUFFERED: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER_BYTES}
+class ParquetWriter:
+    """Writes tables of the columns src and dst, an edge a row.
+
+    The number of vertices stands in the metadata.  Where vertices have ids of their
+    own, the columns hold those, and a vertex without edges has a loop.
+    """
+
+    name = "parquet"
+    suffixes = ParquetReader.suffixes
+    keeps_ids = True
+    packs = False
+
+    def write(self, path: Path, graph: Edges) -> None:
+        """Write a graph; ResourceError where pyarrow is missing."""
+        pyarrow, parquet = load("pyarrow"), load("pyarrow.parquet")
+        ids = graph.ids
+        text = ids is not None and ids.kind == "text"
+        kind = pyarrow.string() if text else pyarrow.int64()
+        stated = {VERTICES: str(graph.n).encode()} if ids is None else None
+        schema = pyarrow.schema([("src", kind), ("dst", kind)], stated)
+        chunks = graph.chunks() if ids is None else graph.with_lone()
+        with parquet.ParquetWriter(path, schema) as out:
+            for pairs in chunks:
+                sides: list[Any] = [pairs[:, 0], pairs[:, 1]]
+                if ids is not None:
+                    sides = [ids.names(side) for side in sides]
+                columns = [pyarrow.array(side, kind) for side in sides]
+                out.write_table(pyarrow.Table.from_arrays(columns, schema=schema))
