@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 PAIR_BYTES = 16
-FEW_VERTICES = 1 << 24
+FEW_VERTICES = 1 << 20
 VERTICES_PER_TUPLE = 256
 FAULTS: dict[str, type[DistbfsError]] = {
     kind.__name__: kind for kind in (InputError, ResourceError, UsageError)

@@ -181,7 +181,7 @@ def test_names_of_columns_are_passed_over(tmp_path):
 def test_a_small_file_makes_no_large_graph(tmp_path, monkeypatch):
     path = tmp_path / "a.el"
     path.write_text(f"0 1\n1 {LARGEST}\n")
-    with pytest.raises(InputError, match="vertices for 2 edges; allowed: 16777216"):
+    with pytest.raises(InputError, match="vertices for 2 edges; allowed: 1048576"):
         open_tuples(Solo(), path, folder=tmp_path)
     assert list(tmp_path.iterdir()) == [path]
     with opened(path) as source:
