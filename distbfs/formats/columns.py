@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 USUAL = (("src", "dst"), ("source", "target"), ("from", "to"), ("u", "v"))
 VERTICES = b"distbfs.vertices"
-ROWS = 1 << 16
+ROWS = 1 << 18
 NAMES_SHOWN = 8
 BROKEN = (OSError, ValueError, LookupError, TypeError, RuntimeError, MemoryError)
 
@@ -135,11 +135,11 @@ class Table:
                 break
             if not len(columns[0]):
                 continue
-            sides = [
-                self._ids(array, name, tuples)
-                for array, name in zip(columns, self.names, strict=True)
-            ]
-            pairs = np.stack(sides, axis=1)
+            pairs = np.empty((len(columns[0]), 2), dtype=np.int64)
+            for side, (array, column) in enumerate(
+                zip(columns, self.names, strict=True)
+            ):
+                pairs[:, side] = self._ids(array, column, tuples)
             take(pairs)
             tuples += len(pairs)
             largest = max(largest, int(pairs.max()) + 1)

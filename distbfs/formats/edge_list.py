@@ -30,6 +30,7 @@ UNFIT = re.compile(r'[ \t,]|^["#%]')
 STATED = re.compile(
     rb"# distbfs edge list: ([0-9]{1,19}) vertices, ([0-9]{1,18}) edges\n"
 )
+BIPARTITE = re.compile(rb"%[ \t]*bip[ \t\r\n]")
 NAMES = {b"src", b"dst", b"source", b"target", b"from", b"to", b"u", b"v"}
 
 
@@ -129,6 +130,9 @@ def read_first(file: TextFile) -> tuple[int, int | None]:
         if not 0 < n <= LARGEST_ID:
             raise file.refuse(f"{n} vertices", 1)
         return n, m
+    if BIPARTITE.match(line):
+        what = "a bipartite KONECT graph, whose columns number two sets of vertices"
+        raise file.refuse(what, 1)
     if not path_is_table(file.path) or not names_columns(line):
         file.unread(line)
     return 0, None

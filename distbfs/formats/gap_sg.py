@@ -16,66 +16,18 @@ import numpy as np
 
 from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.mirror import Mirror
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
 from distbfs.formats.writing import Edges
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from distbfs.types import Array, Ids, Words
+    from distbfs.types import Array, Ids
 
 HEADER_BYTES = 17
 MOST_NODES = 1 << 31
 NODE_BYTES, WEIGHTED_BYTES, OFFSET_BYTES = 4, 8, 8
-MASK = (1 << 64) - 1
-
-# odd constants of SplitMix64 (Steele, Lea, Flood, 2014)
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
-MIX_A = np.uint64(0xBF58476D1CE4E5B9)
-MIX_B = np.uint64(0x94D049BB133111EB)
-
-
-def pair_hash(u: Ids, v: Ids) -> Words:
-    """Return a hash of each pair, uint64 [k]; equal sums tell equal sets of pairs."""
-    x = (u.astype(np.uint64) * SPREAD + v.astype(np.uint64)) * MIX_A
-    x ^= x >> np.uint64(31)
-    x *= MIX_B
-    return x ^ (x >> np.uint64(29))
-
-
-class Mirror:
-    """Tells whether the edges listed forth are those listed back, by sums of hashes.
-
-    A difference goes unseen with a chance of about 2^-64.
-    """
-
-    def __init__(self) -> None:
-        self._sum = 0
-        self._count = 0
-
-    def forth(self, u: Ids, v: Ids) -> None:
-        """Count pairs that are listed forth."""
-        self._sum += int(pair_hash(u, v).sum(dtype=np.uint64))
-        self._count += len(u)
-
-    def back(self, u: Ids, v: Ids) -> None:
-        """Count pairs that are listed back, given the way they go forth."""
-        self._sum -= int(pair_hash(u, v).sum(dtype=np.uint64))
-        self._count -= len(u)
-
-    def once(self, u: Ids, v: Ids) -> Ids:
-        """Return the pairs, int64 [k, 2], that stand for their edges: u <= v."""
-        later = u > v
-        self.back(v[later], u[later])
-        kept: Ids = np.stack((u, v), axis=1)[~later]
-        loop = kept[:, 0] == kept[:, 1]
-        proper = kept[~loop] if loop.any() else kept
-        self.forth(proper[:, 0], proper[:, 1])
-        return kept
-
-    def even(self) -> bool:
-        """Return whether both lists are the same so far."""
-        return not self._sum & MASK and not self._count
 
 
 def csr_rows(
@@ -139,7 +91,7 @@ class GapReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError where sizes, offsets or neighbours do not fit."""
         tuples = 0
-        mirror = Mirror()
+        mirror = Mirror(self.options.compiled)
         with BinaryFile(path, progress=self.options.progress) as file:
             directed, entries, nodes, width = _header(file)
             for u, v in _lists(file, nodes, entries, width):

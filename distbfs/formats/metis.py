@@ -16,8 +16,8 @@ import numpy as np
 
 from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
-from distbfs.formats.gap_sg import Mirror
 from distbfs.formats.lines import SHOWN, LineFault, read_line
+from distbfs.formats.mirror import Mirror
 from distbfs.formats.packed import id_fault
 from distbfs.formats.rules import LARGEST_ID, LineRules
 from distbfs.formats.text import LONGEST_LINE, TextFile
@@ -214,7 +214,7 @@ class MetisReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError for any departure from the format."""
         found = 0
-        mirror = Mirror()
+        mirror = Mirror(self.options.compiled)
         with PieceFile(path, PIECE_BYTES, progress=self.options.progress) as file:
             header = _header(file)
             lists = Lists(file, header)

@@ -120,7 +120,8 @@ def checked(ids: Array, most: int, base: int, where: str, begin: int, row: int) 
     fault = id_fault(ids, most, base)
     if fault:
         raise InputError(f"{where}[{begin + fault[0] // row}]: {fault[1]}")
-    return ids.astype(np.int64) - base
+    found: Ids = ids.astype(np.int64, copy=False)
+    return found - base if base else found
 
 
 class Member:

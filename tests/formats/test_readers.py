@@ -157,6 +157,10 @@ EDGE_LIST_FAULTS = [
     ("", ":1: no edges"),
     ("# a\n% b\n", ":2: no edges"),
     ("# a\n\n", ":2: no edges"),
+    (
+        "% bip unweighted\n% 2 1 2\n1 1\n1 2\n",
+        ":1: a bipartite KONECT graph, whose columns number two sets of vertices",
+    ),
     ("1 2\n-1 2\n", ":2: a negative id '-1'"),
     ("1 2\n\n3 -4", ":3: a negative id '-4'"),
     ("1 2\n3\n4 5\n", ":2: one column, where two ids are expected"),
