@@ -31,7 +31,7 @@ from distbfs.types import Ids
 
 CHUNK = 1 << 20
 PLAIN_BYTES = 4 << 20
-LINE_BYTES = 15.8  # of two ids below 2^24, a blank and a line end
+LINE_BYTES = 13.5  # of two ids below 10^6, a blank and a line end
 DEGREE = 16
 NAMES = ("edges.el", "edges.parquet", "edges.sg", "edges.el.gz")
 

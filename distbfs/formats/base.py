@@ -72,7 +72,7 @@ class ReaderOptions:
 
 @dataclass(frozen=True)
 class EdgeFile:
-    """What a file held: vertices, edge tuples, and the BLAKE2b of its bytes.
+    """What a file held: vertices, edge tuples, and the XXH3 (128 bits) of its bytes.
 
     words: where ids are text, the distinct ones by the numbers that were handed over
     unread: what edges have that is not looked at, as "weights"

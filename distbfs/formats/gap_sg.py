@@ -16,7 +16,7 @@ import numpy as np
 
 from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
-from distbfs.formats.mirror import Mirror
+from distbfs.formats.mirror import BACK, FORTH, ONCE, Mirror
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
 from distbfs.formats.writing import Edges
 
@@ -30,15 +30,16 @@ MOST_NODES = 1 << 31
 NODE_BYTES, WEIGHTED_BYTES, OFFSET_BYTES = 4, 8, 8
 
 
-def csr_rows(
+def csr_counts(
     blocks: Iterable[Array],
     entries: int,
     refuse: Callable[[int, str], InputError],
-) -> Iterator[Ids]:
-    """Yield the row of each entry of a sparse matrix by rows, in order, int64 [k].
+) -> Iterator[tuple[int, Ids]]:
+    """Yield the first row and the entries of each row, int64, of piece after piece.
 
-    blocks: the offsets, [rows + 1] in pieces that are not empty; entries: their number;
-    refuse: makes the error for the offset of that index.  k is at most CHUNK.
+    Of a sparse matrix by rows.  blocks: the offsets, [rows + 1] in pieces that are not
+    empty; entries: their number; refuse: makes the error for the offset of that index.
+    A piece has at most CHUNK entries, and is not empty.
     """
     begin, last = 0, np.zeros(1, dtype=np.int64)
     index = 0
@@ -53,7 +54,7 @@ def csr_rows(
             raise refuse(index + at, what)
         if not index:
             offsets = offsets[1:]
-        yield from _rows_between(offsets, begin)
+        yield from _counts_between(offsets, begin)
         begin += len(offsets) - 1
         index += len(block)
         last = offsets[-1:]
@@ -61,16 +62,29 @@ def csr_rows(
         raise refuse(index - 1, f"the last offset is {last[0]}, not {entries}")
 
 
-def _rows_between(offsets: Ids, begin: int) -> Iterator[Ids]:
-    """Yield the rows of the entries offsets[0] … offsets[-1] - 1; begin: first row."""
+def _counts_between(offsets: Ids, begin: int) -> Iterator[tuple[int, Ids]]:
+    """Yield pieces of the entries offsets[0] … offsets[-1] - 1; begin: first row."""
     total = int(offsets[-1])
     for start in range(int(offsets[0]), total, CHUNK):
         stop = min(start + CHUNK, total)
         low = int(np.searchsorted(offsets, start, "right")) - 1
         high = int(np.searchsorted(offsets, stop, "left"))
         cuts = np.clip(offsets[low : high + 1], start, stop)
-        counts = cuts[1:] - cuts[:-1]
-        yield np.repeat(np.arange(begin + low, begin + high, dtype=np.int64), counts)
+        yield begin + low, cuts[1:] - cuts[:-1]
+
+
+def csr_rows(
+    blocks: Iterable[Array],
+    entries: int,
+    refuse: Callable[[int, str], InputError],
+) -> Iterator[Ids]:
+    """Yield the row of each entry, in order, int64 [k], k at most CHUNK.
+
+    As ``csr_counts``.
+    """
+    for first, counts in csr_counts(blocks, entries, refuse):
+        rows = np.arange(first, first + len(counts), dtype=np.int64)
+        yield np.repeat(rows, counts)
 
 
 class GapReader:
@@ -94,18 +108,14 @@ class GapReader:
         mirror = Mirror(self.options.compiled)
         with BinaryFile(path, progress=self.options.progress) as file:
             directed, entries, nodes, width = _header(file)
-            for u, v in _lists(file, nodes, entries, width):
-                if directed:
-                    mirror.forth(u, v)
-                    pairs: Ids = np.stack((u, v), axis=1)
-                else:
-                    pairs = mirror.once(u, v)
+            sizes = (nodes, entries, width)
+            for pairs in _lists(file, mirror, *sizes, FORTH if directed else ONCE):
                 if len(pairs):
                     take(pairs)
                 tuples += len(pairs)
             if directed:
-                for v, u in _lists(file, nodes, entries, width):
-                    mirror.back(u, v)
+                for _ in _lists(file, mirror, *sizes, BACK):
+                    pass
             if not mirror.even():
                 raise InputError(
                     f"{path}: the edges that come in are not those that go out"
@@ -146,23 +156,26 @@ def _header(file: BinaryFile) -> tuple[bool, int, int, int]:
 
 
 def _lists(
-    file: BinaryFile, nodes: int, entries: int, width: int
-) -> Iterator[tuple[Ids, Ids]]:
-    """Yield node and neighbour of the entries from the position on, int64 [k]."""
+    file: BinaryFile, mirror: Mirror, nodes: int, entries: int, width: int, way: int
+) -> Iterator[Ids]:
+    """Yield the pairs of the lists from the position on, as ``Mirror.lists`` does."""
     start = file.position
 
     def refuse(index: int, what: str) -> InputError:
         return file.refuse(what, start + index * OFFSET_BYTES)
 
     file.pass_over((nodes + 1) * OFFSET_BYTES)
-    for rows in csr_rows(offsets_at(file, start, nodes + 1), entries, refuse):
+    offsets = offsets_at(file, start, nodes + 1)
+    for first, counts in csr_counts(offsets, entries, refuse):
         begin = file.position
-        data = np.frombuffer(file.read(len(rows) * width), dtype="<i4")
-        near = data[:: width // NODE_BYTES]
-        fault = id_fault(near, nodes - 1)
-        if fault:
-            raise file.refuse(fault[1], begin + fault[0] * width)
-        yield rows, near.astype(np.int64)
+        data = np.frombuffer(file.read(int(counts.sum()) * width), dtype="<i4")
+        stride = width // NODE_BYTES
+        found = mirror.lists(first, counts, data, stride, nodes, way)
+        if found.bad >= 0:
+            bad = data[found.bad * stride :][:1]
+            _, what = id_fault(bad, nodes - 1) or (0, "")
+            raise file.refuse(what, begin + found.bad * width)
+        yield found.pairs
 
 
 def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Array]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import stat
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeAlias
+
+import xxhash
 
 from distbfs.errors import InputError
 from distbfs.formats.compressed import Unpacker, packing_of
@@ -22,8 +22,6 @@ Progress: TypeAlias = Callable[[int], None]
 
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE = 16 << 20
-DIGEST_BYTES = 32
-THREAD_BYTES = 1 << 20
 
 
 def check_readable(path: Path) -> None:
@@ -45,41 +43,6 @@ def unreadable(path: Path, error: OSError) -> InputError:
     return InputError(f"{path}: cannot be read: {error.strerror or error}")
 
 
-class Hasher:
-    """BLAKE2b of bytes given in pieces; long ones are hashed while others are read."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.blake2b(digest_size=DIGEST_BYTES)
-        self._pool: ThreadPoolExecutor | None = None
-        self._pending: Future[None] | None = None
-
-    def update(self, data: bytes) -> None:
-        """Add bytes that nobody changes any more."""
-        self._wait()
-        if len(data) < THREAD_BYTES:
-            self._hash.update(data)
-            return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1)
-        self._pending = self._pool.submit(self._hash.update, data)
-
-    def hexdigest(self) -> str:
-        """Return the digest of all bytes so far, 64 hexadecimal digits."""
-        self._wait()
-        return self._hash.hexdigest()
-
-    def close(self) -> None:
-        """End the thread."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
-
-    def _wait(self) -> None:
-        if self._pending is not None:
-            self._pending.result()
-            self._pending = None
-
-
 class HashedFile:
     """A file, compressed or not, that is opened with checks and read once.
 
@@ -92,7 +55,7 @@ class HashedFile:
         check_readable(path)
         self.path = path
         self.packing = packing_of(path)
-        self._hasher = Hasher()
+        self._hash = xxhash.xxh3_128()
         self._progress = progress
         self._fetched = 0
         self._unpacker: Unpacker | None = None
@@ -117,12 +80,11 @@ class HashedFile:
     def close(self) -> None:
         """Close the file."""
         self._raw.close()
-        self._hasher.close()
 
     @property
     def digest(self) -> str:
-        """BLAKE2b of the bytes read so far, 64 hexadecimal digits."""
-        return self._hasher.hexdigest()
+        """XXH3 of the bytes read so far, 32 hexadecimal digits."""
+        return self._hash.hexdigest()
 
     def take(self, count: int) -> bytes:
         """Return the next ``count`` bytes, fewer at the end only."""
@@ -147,7 +109,7 @@ class HashedFile:
 
     def _seen(self, data: bytes) -> None:
         """Hash bytes of the file and report progress."""
-        self._hasher.update(data)
+        self._hash.update(data)
         self._fetched += len(data)
         if self._progress is not None:
             self._progress(self._fetched)

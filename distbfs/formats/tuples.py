@@ -169,7 +169,7 @@ def _spool(
         return {"fault": ResourceError.__name__, "message": message}, None
     if found.unread:
         notes.append(f"{path}: {found.unread} are not looked at")
-    facts: dict[str, Any] = {"format": found.format, "blake2b": found.digest}
+    facts: dict[str, Any] = {"format": found.format, "xxh3_128": found.digest}
     if options.one_based:
         facts["one_based"] = True
     told = {

@@ -50,3 +50,33 @@ def test_a_difference_is_seen(compiled, pairs):
     one = Mirror(compiled)
     one.once(*columns(pairs))
     assert not one.even()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(-1, 9), max_size=4), min_size=1, max_size=8),
+    st.integers(0, 5),
+    st.sampled_from([1, 2]),
+    st.sampled_from([mirror.ONCE, mirror.FORTH, mirror.BACK]),
+)
+def test_lists_are_counted_alike(rows, first, stride, way):
+    counts = np.array([len(row) for row in rows], dtype=np.int64)
+    near = np.array([v for row in rows for v in row], dtype=np.int32)
+    data = np.repeat(near, stride)
+    answers = []
+    for compiled in WAYS:
+        one = Mirror(compiled)
+        found = one.lists(first, counts, data, stride, 9, way)
+        if found.bad >= 0:
+            answers.append(found.bad)
+        else:
+            sums = one._sum & mirror.MASK, one._count
+            answers.append((found.pairs.tolist(), sums))
+    assert all(x == answers[0] for x in answers)
+    outside = [k for k, v in enumerate(near.tolist()) if not 0 <= v < 9]
+    if outside:
+        assert answers[0] == outside[0]
+    elif way != mirror.BACK:
+        pairs = [[first + k, v] for k, row in enumerate(rows) for v in row]
+        kept = [x for x in pairs if way == mirror.FORTH or x[0] <= x[1]]
+        assert answers[0][0] == kept
