@@ -39,11 +39,20 @@ READERS = {
     "matrix-market": "distbfs.formats.matrix_market:MatrixMarketReader",
     "edge-list": "distbfs.formats.edge_list:EdgeListReader",
     "dimacs": "distbfs.formats.dimacs:DimacsReader",
+    "galois": "distbfs.formats.galois:GaloisReader",
     "gap-sg": "distbfs.formats.gap_sg:GapReader",
     "graph500-int64": "distbfs.formats.packed:Int64Reader",
     "graph500-packed": "distbfs.formats.packed:PackedReader",
     "metis": "distbfs.formats.metis:MetisReader",
+    "parquet": "distbfs.formats.parquet:ParquetReader",
+    "arrow": "distbfs.formats.arrow:ArrowReader",
     "numpy": "distbfs.formats.numpy_pairs:NumpyReader",
+}
+WRITERS = {
+    "edge-list": "distbfs.formats.edge_list:EdgeListWriter",
+    "matrix-market": "distbfs.formats.matrix_market:MatrixMarketWriter",
+    "gap-sg": "distbfs.formats.gap_sg:GapWriter",
+    "parquet": "distbfs.formats.parquet:ParquetWriter",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +25,7 @@ from distbfs.cli.common import (
 )
 from distbfs.cli.loading import choose, engine_line, load_session
 from distbfs.errors import InputError, UsageError
+from distbfs.formats.ids import IdMap
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
 from distbfs.search.output import ResultFile
@@ -31,17 +33,20 @@ from distbfs.search.session import AnySession, Outcome
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.types import Array, Ids
 
-MAX_ID = (1 << 63) - 1
+NUMBER = re.compile("[0-9]{1,19}")
+SHOWN = 40
 
 
-def read_sources(given: Sequence[int], path: Path | None, n: int) -> Ids:
+def read_sources(
+    given: Sequence[str], path: Path | None, n: int, ids: IdMap | None
+) -> Ids:
     """Return the sources of the command line and of a file, int64 [k].
 
-    One id a line, ``#`` comments.  Raises UsageError or InputError for what is no
-    vertex.
+    One id a line, ``#`` comments; ids are those of the file that the graph came from.
+    Raises UsageError or InputError for what is no vertex.
     """
-    sources = list(given)
-    where = ["--source"] * len(sources)
+    words = list(given)
+    where = ["--source"] * len(words)
     if path is not None:
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -51,18 +56,32 @@ def read_sources(given: Sequence[int], path: Path | None, n: int) -> Ids:
             text = line.partition("#")[0].strip()
             if not text:
                 continue
-            if not (text.isascii() and text.isdigit() and len(text) < 20):
-                raise InputError(f"{path}:{number}: '{text[:40]}' is no vertex id")
-            sources.append(int(text))
+            if ids is None and not NUMBER.fullmatch(text):
+                raise InputError(f"{path}:{number}: '{text[:SHOWN]}' is no vertex id")
+            words.append(text)
             where.append(f"{path}:{number}")
-    if not sources:
+    if not words:
         raise UsageError("no source; give --source or --sources with at least one id")
-    for source, place in zip(sources, where, strict=True):
-        if not 0 <= source < n:
-            raise UsageError(
-                f"{place}: source {source} is not a vertex; allowed: 0 to {n - 1}"
-            )
+    sources = [
+        source_of(word, place, n, ids) for word, place in zip(words, where, strict=True)
+    ]
     return np.array(sources, dtype=np.int64)
+
+
+def source_of(word: str, place: str, n: int, ids: IdMap | None) -> int:
+    """Return the vertex of an id; UsageError ``PLACE: …`` where there is none."""
+    if ids is not None:
+        found = ids.find(word)
+        if found < 0:
+            raise UsageError(f"{place}: source {word[:SHOWN]!a} is no id of the graph")
+        return found
+    if not re.fullmatch(r"-?[0-9]{1,40}", word):
+        raise UsageError(f"{place}: {word[:SHOWN]!a} is no vertex id")
+    if not 0 <= int(word) < n:
+        raise UsageError(
+            f"{place}: source {int(word)} is not a vertex; allowed: 0 to {n - 1}"
+        )
+    return int(word)
 
 
 def gather(session: AnySession, values: Array | None) -> Array | None:
@@ -75,13 +94,18 @@ def gather(session: AnySession, values: Array | None) -> Array | None:
     return np.concatenate(blocks)
 
 
-def figures(session: AnySession, outcome: Outcome) -> dict[str, Any]:
+def name_of(vertex: int, ids: IdMap | None) -> int | str:
+    """Return what a vertex is called in the file that the graph came from."""
+    return vertex if ids is None else ids.names(np.array([vertex]))[0]
+
+
+def figures(session: AnySession, outcome: Outcome, ids: IdMap | None) -> dict[str, Any]:
     """Return what is reported of a search (collective)."""
     reached, depth = session.reached(outcome)
     nedge = session.traversed(outcome)
     wall = {} if outcome.wall is None else {"wall_seconds": outcome.wall}
     return {
-        "source": outcome.root,
+        "source": name_of(outcome.root, ids),
         "reached": reached,
         "depth": depth,
         "nedge": nedge,
@@ -91,12 +115,13 @@ def figures(session: AnySession, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def write_records(file: TextIO | None, outcome: Outcome) -> None:
+def write_records(file: TextIO | None, outcome: Outcome, ids: IdMap | None) -> None:
     """Append the level records of a search as JSON lines."""
     if file is None:
         return
     for record in outcome.records:
-        file.write(json.dumps({"source": outcome.root, **record}) + "\n")
+        source = name_of(outcome.root, ids)
+        file.write(json.dumps({"source": source, **record}) + "\n")
     file.flush()
 
 
@@ -108,6 +133,7 @@ def open_result(
     sources: Ids,
     options: SearchOptions,
     force: bool,
+    ids: IdMap | None,
 ) -> tuple[ResultFile | None, Array]:
     """Return rank 0's result file and which searches are done (collective)."""
     done = np.zeros(len(sources), dtype=bool)
@@ -117,9 +143,9 @@ def open_result(
     if terminal.world.rank == 0:
         manifest = store.manifest
         digests = manifest.digests[0]
-        identity = json.dumps(
-            [manifest.n, digests["vertices"], digests["nn/columns"], manifest.source]
-        )
+        graph = [manifest.n, digests["vertices"], digests["nn/columns"]]
+        named = [] if manifest.ids is None else [manifest.ids.digests]
+        identity = json.dumps([*graph, manifest.source, *named])
         numbered = sum(record.active for record in manifest.records)
         result = ResultFile(
             output,
@@ -128,6 +154,7 @@ def open_result(
             identity,
             parents=options.parents,
             internal=options.internal_ids,
+            ids=ids,
         )
         stack.enter_context(result)
         done = result.open(force=force)
@@ -151,9 +178,8 @@ def print_searches(rows: Sequence[dict[str, Any]]) -> None:
     "--source",
     "-s",
     "given",
-    type=click.IntRange(-MAX_ID, MAX_ID),
     multiple=True,
-    help="Source vertex; may be given several times.",
+    help="Source vertex, by its id in the file; may be given several times.",
 )
 @click.option(
     "--sources",
@@ -175,7 +201,7 @@ def print_searches(rows: Sequence[dict[str, Any]]) -> None:
 @output_options
 def command(
     store: Path,
-    given: tuple[int, ...],
+    given: tuple[str, ...],
     sources_file: Path | None,
     output: Path | None,
     records: Path | None,
@@ -189,13 +215,20 @@ def command(
     world = terminal.world
     opened = open_store(store)
     manifest = opened.manifest
-    sources = read_sources(given, sources_file, manifest.n)
+    ids = opened.load_ids() if world.rank == 0 else None
+    if manifest.ids is None:
+        sources = read_sources(given, sources_file, manifest.n, None)
+    else:
+        told = None
+        if world.rank == 0:
+            told = read_sources(given, sources_file, manifest.n, ids).tolist()
+        sources = np.array(world.broadcast(told), dtype=np.int64)
     options = make_search_options(world, **choices)
     choice = choose(world, options, manifest.n, directed=manifest.directed)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
         result, done = open_result(
-            terminal, stack, output, opened, sources, options, force
+            terminal, stack, output, opened, sources, options, force, ids
         )
         log = open_records(terminal, stack, records, append=bool(done.any()))
         session = load_session(terminal, opened, choice)
@@ -210,8 +243,8 @@ def command(
                 if stop.agreed(world):
                     break
                 outcome = session.search(int(sources[row]), records=records is not None)
-                rows.append(figures(session, outcome))
-                write_records(log, outcome)
+                rows.append(figures(session, outcome, ids))
+                write_records(log, outcome, ids)
                 if output is not None:
                     level, parent = (gather(session, x) for x in session.block(outcome))
                     if result is not None and level is not None:

@@ -30,9 +30,23 @@ from distbfs.formats.tuples import open_tuples
     help="Format of the file; default: found out by content, then by name.",
 )
 @click.option(
-    "--one-based",
+    "--one-based/--zero-based",
+    default=None,
+    help="Ids of an edge list or of NumPy pairs begin at 1 or 0; other formats say.  "
+    "[zero-based]",
+)
+@click.option(
+    "--relabel",
     is_flag=True,
-    help="Ids of an edge list or of NumPy pairs begin at 1; other formats say.",
+    help="Number the vertices anew: ids may be sparse, or any text; they are kept, and "
+    "results name them.",
+)
+@click.option(
+    "--columns",
+    nargs=2,
+    metavar="SRC DST",
+    help="Columns of a Parquet or Arrow table that hold the ids; default: src and dst, "
+    "or other usual names.",
 )
 @click.option(
     "--vertices",
@@ -54,7 +68,9 @@ def command(
     output: Path,
     force: bool,
     name: str | None,
-    one_based: bool,
+    one_based: bool | None,
+    relabel: bool,
+    columns: tuple[str, str] | None,
     vertices: int | None,
     permute_seed: int,
     parts: int | None,
@@ -65,7 +81,6 @@ def command(
 ) -> None:
     """Read the graph file PATH, taken as undirected, and store it."""
     terminal = open_terminal(json_output=json_output, log_format=log_format)
-    reader = ReaderOptions(one_based=one_based, n=vertices)
     count = parts or terminal.world.size
     check_target(terminal, output, count, force=force)
     options = make_build_options(
@@ -73,5 +88,19 @@ def command(
         pass_gib=pass_gib,
         permute_seed=permute_seed if count > 1 else None,
     )
-    with open_tuples(terminal.world, path, name=name or "", options=reader) as source:
-        store_graph(terminal, source, output, count, options, force=force)
+    size = path.stat().st_size if path.is_file() else 0
+    with terminal.progress("reading", size) as done:
+        reader = ReaderOptions(
+            one_based=one_based,
+            n=vertices,
+            columns=columns,
+            relabel="numbers" if relabel else "",
+            progress=done,
+        )
+        source = open_tuples(terminal.world, path, name=name or "", options=reader)
+    with source:
+        store_graph(
+            terminal, source, output, count, options, force=force, ids=source.ids
+        )
+    for note in source.notes:
+        terminal.say(note)

@@ -20,7 +20,7 @@ from distbfs.partition.memory import (
 from distbfs.report import plots
 from distbfs.report.tables import print_fields, print_table, shown
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.store.schema import MANIFEST_NAME
+from distbfs.store.schema import IDS_NAME, MANIFEST_NAME
 from distbfs.types import SUBGRAPHS
 
 STATISTICS = ("largest", "mean", "deviation")
@@ -90,6 +90,7 @@ def describe(store: Store) -> dict[str, Any]:
             "subgraphs_over_formula": total / max(formula, 1),
             "arrays": sum(record.array_bytes for record in manifest.records),
             "files": sum(record.file_bytes for record in manifest.records)
+            + (0 if manifest.ids is None else manifest.ids.file_bytes)
             + (store.folder / MANIFEST_NAME).stat().st_size,
         },
         "spread": {name: spread([part[name] for part in per_part]) for name in ROWS},
@@ -102,6 +103,15 @@ def relabelling(relabel: Mapping[str, Any]) -> str:
     if relabel["method"] == "none":
         return "none, ids are those of the input"
     return f"ids permuted by a hash, seed {relabel['seed']}"
+
+
+def kept_ids(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return in words what is kept of the ids in the file."""
+    if "ids" not in values:
+        return {}
+    kinds = {"integer": "whole numbers", "text": "text"}
+    kind, size = kinds[values["ids"]["kind"]], readable(values["ids"]["file_bytes"])
+    return {"ids in the file": f"{kind}, kept in {IDS_NAME} ({size})"}
 
 
 def fields_of(values: Mapping[str, Any]) -> dict[str, str]:
@@ -118,6 +128,7 @@ def fields_of(values: Mapping[str, Any]) -> dict[str, str]:
         "format version": f"{values['format_version']}, by {values['created_by']}",
         "source": ", ".join([family, *([shown(source)] if source else [])]),
         "relabelling": relabelling(values["relabel"]),
+        **kept_ids(values),
         "vertices n": shown(values["n"]),
         "stored edges m": shown(values["m"]) + ", directed" * values["directed"],
         "input tuples": f"{shown(values['tuples'])}, of them {loops} loops and "

@@ -16,6 +16,7 @@ COMMANDS = {
     "generate": "Generate a graph and store it.",
     "convert": "Read a graph file and store it.",
     "partition": "Store a graph again in another number of parts.",
+    "export": "Write a stored graph to a file of another format.",
     "info": "Show what a store holds.",
     "verify": "Check every byte and rule of a store.",
     "plan": "Show the memory per device before anything is loaded.",

@@ -67,4 +67,5 @@ def command(
         tuple_degrees=tuple_degrees_for(world, opened, count, seed),
         counts=(manifest.tuples, manifest.loops, manifest.repeats),
         described=manifest.source,
+        ids=opened.load_ids() if world.rank == 0 else None,
     )

@@ -15,7 +15,7 @@ from distbfs.cli.common import STORE, open_terminal, output_options
 from distbfs.errors import StoreError
 from distbfs.report.tables import shown
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.store.verify import Verification, add_part, check_totals
+from distbfs.store.verify import Verification, add_part, check_ids, check_totals
 from distbfs.types import SUBGRAPHS, World
 
 HASHES = ("nn_forward", "nn_reverse")
@@ -74,8 +74,17 @@ def verify_on_ranks(
     result.delegate_rows = world.allreduce(rows)
     if result.parts == store.manifest.parts and world.rank == 0:
         check_totals(result, store)
+    if world.rank == 0:
+        check_ids(result, store)
     result.findings = world.broadcast(result.findings)
     return result
+
+
+def array_bytes(store: Store) -> int:
+    """Return the bytes of all arrays of a store."""
+    manifest = store.manifest
+    ids = 0 if manifest.ids is None else manifest.ids.array_bytes
+    return ids + sum(record.array_bytes for record in manifest.records)
 
 
 def print_verification(values: dict[str, Any]) -> None:
@@ -108,7 +117,7 @@ def command(store: Path, json_output: bool, log_format: str) -> None:
     values = {
         "store": str(store),
         **result.as_dict(),
-        "bytes": sum(record.array_bytes for record in opened.manifest.records),
+        "bytes": array_bytes(opened),
         "seconds": time.perf_counter() - began,
     }
     terminal.result(values, lambda: print_verification(values))

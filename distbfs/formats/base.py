@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from distbfs.errors import InputError
-from distbfs.formats.text import check_readable, unreadable
-from distbfs.options import check_range
+from distbfs.errors import InputError, UsageError
+from distbfs.formats.compressed import plain_name
+from distbfs.formats.rules import LARGEST_ID
+from distbfs.formats.text import HashedFile, Progress
+from distbfs.options import check_choice, check_range
 from distbfs.registry import READERS, lookup
 from distbfs.types import Ids
 
@@ -24,34 +26,72 @@ HEAD_BYTES = 4096
 class ReaderOptions:
     """What a file does not say itself.
 
-    one_based: ids in the file start at 1, not at 0
+    one_based: ids in the file start at 1, not at 0; None: as the format has it
     n: number of vertices, None for one more than the largest id
+    columns: names of the two columns of a table that hold ids
+    relabel: number the vertices anew; ids are any "numbers", or any "text"
     compiled: parse with the C kernel where there is a compiler
+    progress: called with the bytes of the file that were read so far
     """
 
-    one_based: bool = False
+    one_based: bool | None = None
     n: int | None = None
+    relabel: str = ""
+    columns: tuple[str, str] | None = None
     compiled: bool = True
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         if self.n is not None:
             check_range("n", self.n, 1)
+        check_choice("relabel", self.relabel, ("", "numbers", "text"))
+        if self.relabel and (self.one_based is not None or self.n is not None):
+            raise UsageError("relabelled ids have neither a base nor a size; give none")
+
+    @property
+    def base(self) -> int:
+        """The lowest id as written, where the format does not say."""
+        return int(bool(self.one_based))
+
+    @property
+    def most(self) -> int:
+        """The largest id as written, where the format does not say."""
+        return LARGEST_ID if self.n is None else self.n - 1 + self.base
+
+    def check_unneeded(self, what: str, first: int) -> None:
+        """Raise UsageError for options that ``what`` has no use for.
+
+        Such files state their size; ``first`` is their lowest id.
+        """
+        states = f"{what} states its size, and its ids start at {first}"
+        if self.one_based is not None or self.n is not None:
+            raise UsageError(f"{states}; give neither")
+        if self.relabel:
+            raise UsageError(f"{states}; they are not relabelled")
 
 
 @dataclass(frozen=True)
 class EdgeFile:
-    """What a file held: vertices, edge tuples, and the BLAKE2b of its bytes."""
+    """What a file held: vertices, edge tuples, and the XXH3 (128 bits) of its bytes.
+
+    words: where ids are text, the distinct ones by the numbers that were handed over
+    unread: what edges have that is not looked at, as "weights"
+    """
 
     format: str
     n: int
     tuples: int
     digest: str
+    words: tuple[bytes, ...] | None = None
+    unread: str = ""
 
 
 class Reader(Protocol):
     """Reads files of one format; one instance may read any number of files.
 
-    ``suffixes`` are the endings of names that its files have, in lower case.
+    ``suffixes`` are the endings of names that its files have, in lower case.  Where
+    ids may be text, a class says so by ``text_ids = True``, where columns have names by
+    ``named_columns = True``.
     """
 
     name: str
@@ -67,8 +107,9 @@ class Reader(Protocol):
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file from begin to end and hand its edges over.
 
-        ``take`` is given zero-based int64 [k, 2] arrays in the order of the file; they
-        are valid until it returns.  Memory is bounded whatever the size of the file.
+        ``take`` is given zero-based int64 [k, 2] arrays in the order of the file, or
+        ids as they are where vertices are relabelled; they are valid until it returns.
+        Memory is bounded whatever the size of the file.
         Raises InputError ``FILE:LINE: what is wrong``.
         """
 
@@ -78,12 +119,8 @@ def sniff(path: Path) -> str:
 
     Raises InputError for a file that cannot be read or is of no known format.
     """
-    check_readable(path)
-    try:
-        with path.open("rb") as handle:
-            head = handle.read(HEAD_BYTES)
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with HashedFile(path) as file:
+        head = file.take(HEAD_BYTES)
     readers: dict[str, type[Reader]] = {
         name: lookup(READERS, "format", name) for name in READERS
     }
@@ -91,7 +128,7 @@ def sniff(path: Path) -> str:
         if reader.recognises(head):
             return name
     for name, reader in readers.items():
-        if path.name.lower().endswith(reader.suffixes):
+        if plain_name(path).endswith(reader.suffixes):
             return name
     endings = ", ".join(x for reader in readers.values() for x in reader.suffixes)
     raise InputError(
@@ -103,4 +140,6 @@ def sniff(path: Path) -> str:
 def make_reader(path: Path, name: str, options: ReaderOptions) -> Reader:
     """Return a reader for a file, of the format ``name`` or, if empty, as sniffed."""
     kind: type[Reader] = lookup(READERS, "format", name or sniff(path))
+    if options.columns and not getattr(kind, "named_columns", False):
+        raise UsageError(f"format {kind.name} has no named columns; leave out columns")
     return kind(options)

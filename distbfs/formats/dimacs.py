@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.errors import UsageError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.lines import SHOWN, read_pairs
 from distbfs.formats.rules import LARGEST_ID, LineRules
@@ -85,10 +84,7 @@ class DimacsReader:
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
         self.options = options or ReaderOptions()
-        if self.options.one_based or self.options.n is not None:
-            raise UsageError(
-                "a DIMACS file states its size, and its ids start at 1; give neither"
-            )
+        self.options.check_unneeded("a DIMACS file", 1)
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -98,7 +94,7 @@ class DimacsReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError for any departure from the format."""
         tuples = 0
-        with ArcFile(path) as file:
+        with ArcFile(path, progress=self.options.progress) as file:
             nodes, arcs = _problem(file)
             rules = LineRules(
                 comments=b"c",
@@ -111,7 +107,8 @@ class DimacsReader:
             for pairs in read_pairs(file, rules, arcs, self.options.compiled):
                 take(pairs)
                 tuples += len(pairs)
-            return EdgeFile(self.name, nodes, tuples, file.digest)
+            digest = file.digest
+            return EdgeFile(self.name, nodes, tuples, digest, unread="weights")
 
 
 def _problem(file: TextFile) -> tuple[int, int]:

@@ -14,78 +14,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.mirror import BACK, FORTH, ONCE, Mirror
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
+from distbfs.formats.writing import Edges
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from distbfs.types import Array, Ids, Words
+    from distbfs.types import Array, Ids
 
 HEADER_BYTES = 17
 MOST_NODES = 1 << 31
 NODE_BYTES, WEIGHTED_BYTES, OFFSET_BYTES = 4, 8, 8
-MASK = (1 << 64) - 1
-
-# odd constants of SplitMix64 (Steele, Lea, Flood, 2014)
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
-MIX_A = np.uint64(0xBF58476D1CE4E5B9)
-MIX_B = np.uint64(0x94D049BB133111EB)
 
 
-def pair_hash(u: Ids, v: Ids) -> Words:
-    """Return a hash of each pair, uint64 [k]; equal sums tell equal sets of pairs."""
-    x = (u.astype(np.uint64) * SPREAD + v.astype(np.uint64)) * MIX_A
-    x ^= x >> np.uint64(31)
-    x *= MIX_B
-    return x ^ (x >> np.uint64(29))
-
-
-class Mirror:
-    """Tells whether the edges listed forth are those listed back, by sums of hashes.
-
-    A difference goes unseen with a chance of about 2^-64.
-    """
-
-    def __init__(self) -> None:
-        self._sum = 0
-        self._count = 0
-
-    def forth(self, u: Ids, v: Ids) -> None:
-        """Count pairs that are listed forth."""
-        self._sum += int(pair_hash(u, v).sum(dtype=np.uint64))
-        self._count += len(u)
-
-    def back(self, u: Ids, v: Ids) -> None:
-        """Count pairs that are listed back, given the way they go forth."""
-        self._sum -= int(pair_hash(u, v).sum(dtype=np.uint64))
-        self._count -= len(u)
-
-    def once(self, u: Ids, v: Ids) -> Ids:
-        """Return the pairs, int64 [k, 2], that stand for their edges: u <= v."""
-        later = u > v
-        self.back(v[later], u[later])
-        kept: Ids = np.stack((u, v), axis=1)[~later]
-        loop = kept[:, 0] == kept[:, 1]
-        proper = kept[~loop] if loop.any() else kept
-        self.forth(proper[:, 0], proper[:, 1])
-        return kept
-
-    def even(self) -> bool:
-        """Return whether both lists are the same so far."""
-        return not self._sum & MASK and not self._count
-
-
-def csr_rows(
+def csr_counts(
     blocks: Iterable[Array],
     entries: int,
     refuse: Callable[[int, str], InputError],
-) -> Iterator[Ids]:
-    """Yield the row of each entry of a sparse matrix by rows, in order, int64 [k].
+) -> Iterator[tuple[int, Ids]]:
+    """Yield the first row and the entries of each row, int64, of piece after piece.
 
-    blocks: the offsets, [rows + 1] in pieces that are not empty; entries: their number;
-    refuse: makes the error for the offset of that index.  k is at most CHUNK.
+    Of a sparse matrix by rows.  blocks: the offsets, [rows + 1] in pieces that are not
+    empty; entries: their number; refuse: makes the error for the offset of that index.
+    A piece has at most CHUNK entries, and is not empty.
     """
     begin, last = 0, np.zeros(1, dtype=np.int64)
     index = 0
@@ -100,7 +54,7 @@ def csr_rows(
             raise refuse(index + at, what)
         if not index:
             offsets = offsets[1:]
-        yield from _rows_between(offsets, begin)
+        yield from _counts_between(offsets, begin)
         begin += len(offsets) - 1
         index += len(block)
         last = offsets[-1:]
@@ -108,16 +62,29 @@ def csr_rows(
         raise refuse(index - 1, f"the last offset is {last[0]}, not {entries}")
 
 
-def _rows_between(offsets: Ids, begin: int) -> Iterator[Ids]:
-    """Yield the rows of the entries offsets[0] … offsets[-1] - 1; begin: first row."""
+def _counts_between(offsets: Ids, begin: int) -> Iterator[tuple[int, Ids]]:
+    """Yield pieces of the entries offsets[0] … offsets[-1] - 1; begin: first row."""
     total = int(offsets[-1])
     for start in range(int(offsets[0]), total, CHUNK):
         stop = min(start + CHUNK, total)
         low = int(np.searchsorted(offsets, start, "right")) - 1
         high = int(np.searchsorted(offsets, stop, "left"))
         cuts = np.clip(offsets[low : high + 1], start, stop)
-        counts = cuts[1:] - cuts[:-1]
-        yield np.repeat(np.arange(begin + low, begin + high, dtype=np.int64), counts)
+        yield begin + low, cuts[1:] - cuts[:-1]
+
+
+def csr_rows(
+    blocks: Iterable[Array],
+    entries: int,
+    refuse: Callable[[int, str], InputError],
+) -> Iterator[Ids]:
+    """Yield the row of each entry, in order, int64 [k], k at most CHUNK.
+
+    As ``csr_counts``.
+    """
+    for first, counts in csr_counts(blocks, entries, refuse):
+        rows = np.arange(first, first + len(counts), dtype=np.int64)
+        yield np.repeat(rows, counts)
 
 
 class GapReader:
@@ -128,11 +95,7 @@ class GapReader:
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
         self.options = options or ReaderOptions()
-        if self.options.one_based or self.options.n is not None:
-            raise UsageError(
-                "a GAP serialized graph states its size, and its ids start at 0; "
-                "give neither"
-            )
+        self.options.check_unneeded("a GAP serialized graph", 0)
 
     @staticmethod
     def recognises(head: bytes) -> bool:  # noqa: ARG004
@@ -142,28 +105,25 @@ class GapReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError where sizes, offsets or neighbours do not fit."""
         tuples = 0
-        mirror = Mirror()
-        with BinaryFile(path) as file:
+        mirror = Mirror(self.options.compiled)
+        with BinaryFile(path, progress=self.options.progress) as file:
             directed, entries, nodes, width = _header(file)
-            for u, v in _lists(file, nodes, entries, width):
-                if directed:
-                    mirror.forth(u, v)
-                    pairs: Ids = np.stack((u, v), axis=1)
-                else:
-                    pairs = mirror.once(u, v)
+            sizes = (nodes, entries, width)
+            for pairs in _lists(file, mirror, *sizes, FORTH if directed else ONCE):
                 if len(pairs):
                     take(pairs)
                 tuples += len(pairs)
             if directed:
-                for v, u in _lists(file, nodes, entries, width):
-                    mirror.back(u, v)
+                for _ in _lists(file, mirror, *sizes, BACK):
+                    pass
             if not mirror.even():
                 raise InputError(
                     f"{path}: the edges that come in are not those that go out"
                     if directed
                     else f"{path}: undirected, but an edge is not listed from both ends"
                 )
-            return EdgeFile(self.name, nodes, tuples, file.digest)
+            unread = "weights" if entries and width == WEIGHTED_BYTES else ""
+            return EdgeFile(self.name, nodes, tuples, file.digest, unread=unread)
 
 
 def _header(file: BinaryFile) -> tuple[bool, int, int, int]:
@@ -196,28 +156,96 @@ def _header(file: BinaryFile) -> tuple[bool, int, int, int]:
 
 
 def _lists(
-    file: BinaryFile, nodes: int, entries: int, width: int
-) -> Iterator[tuple[Ids, Ids]]:
-    """Yield node and neighbour of the entries from the position on, int64 [k]."""
+    file: BinaryFile, mirror: Mirror, nodes: int, entries: int, width: int, way: int
+) -> Iterator[Ids]:
+    """Yield the pairs of the lists from the position on, as ``Mirror.lists`` does."""
     start = file.position
 
     def refuse(index: int, what: str) -> InputError:
         return file.refuse(what, start + index * OFFSET_BYTES)
 
-    with BinaryFile(file.path, start) as offsets:
-        file.pass_over((nodes + 1) * OFFSET_BYTES)
-        for rows in csr_rows(_offsets(offsets, nodes + 1), entries, refuse):
-            begin = file.position
-            data = np.frombuffer(file.read(len(rows) * width), dtype="<i4")
-            near = data[:: width // NODE_BYTES]
-            fault = id_fault(near, nodes - 1)
-            if fault:
-                raise file.refuse(fault[1], begin + fault[0] * width)
-            yield rows, near.astype(np.int64)
+    file.pass_over((nodes + 1) * OFFSET_BYTES)
+    offsets = offsets_at(file, start, nodes + 1)
+    for first, counts in csr_counts(offsets, entries, refuse):
+        begin = file.position
+        data = np.frombuffer(file.read(int(counts.sum()) * width), dtype="<i4")
+        stride = width // NODE_BYTES
+        found = mirror.lists(first, counts, data, stride, nodes, way)
+        if found.bad >= 0:
+            bad = data[found.bad * stride :][:1]
+            _, what = id_fault(bad, nodes - 1) or (0, "")
+            raise file.refuse(what, begin + found.bad * width)
+        yield found.pairs
 
 
-def _offsets(file: BinaryFile, count: int) -> Iterator[Array]:
-    """Yield ``count`` offsets from the position on, in pieces."""
+def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Array]:
+    """Yield ``count`` offsets of eight bytes from a position on, in pieces."""
     for done in range(0, count, CHUNK):
-        data = file.read(min(CHUNK, count - done) * OFFSET_BYTES)
+        some = min(CHUNK, count - done)
+        data = file.peek(some * OFFSET_BYTES, position + done * OFFSET_BYTES)
         yield np.frombuffer(data, dtype="<i8")
+
+
+class GapWriter:
+    """Writes undirected serialized graphs, each list of neighbours in rising order."""
+
+    name = "gap-sg"
+    suffixes = (".sg",)
+    keeps_ids = False
+    packs = False
+
+    def write(self, path: Path, graph: Edges) -> None:
+        """Write a graph; InputError for one of too many vertices.
+
+        The lists are put into the mapped file as the edges come, then sorted.
+        """
+        if graph.n > MOST_NODES:
+            what = f"{graph.n} vertices; allowed in a GAP graph: {MOST_NODES}"
+            raise InputError(what)
+        offsets = np.zeros(graph.n + 1, dtype=np.int64)
+        for pairs in graph.chunks():
+            vertices, counts = np.unique(pairs, return_counts=True)
+            offsets[vertices + 1] += counts
+        np.cumsum(offsets, out=offsets)
+        entries = 2 * graph.m
+        with path.open("xb") as out:
+            out.write(bytes([0]) + np.array([entries, graph.n], "<i8").tobytes())
+            offsets.astype("<i8").tofile(out)
+            start = out.tell()
+            out.truncate(start + NODE_BYTES * entries)
+        if entries:
+            near: Array = np.memmap(path, "<i4", "r+", start, (entries,))
+            _put_neighbours(near, offsets[:-1].copy(), graph)
+            _sort_rows(near, offsets)
+            near.flush()  # type: ignore[attr-defined]
+
+
+def _put_neighbours(near: Array, free: Ids, graph: Edges) -> None:
+    """Put both ends of every edge into the list of the other.
+
+    near: int32 [entries]; free: where the list of each vertex goes on, raised here
+    """
+    for pairs in graph.chunks():
+        u = np.concatenate((pairs[:, 0], pairs[:, 1]))
+        v = np.concatenate((pairs[:, 1], pairs[:, 0]))
+        order = np.argsort(u, kind="stable")
+        u, v = u[order], v[order]
+        first = np.flatnonzero(np.append(True, u[1:] != u[:-1]))
+        counts = np.diff(np.append(first, len(u)))
+        near[free[u] + np.arange(len(u)) - np.repeat(first, counts)] = v
+        free[u[first]] += counts
+
+
+def _sort_rows(near: Array, offsets: Ids) -> None:
+    """Sort every list, about CHUNK entries at a time."""
+    row = 0
+    while row < len(offsets) - 1:
+        start = int(offsets[row])
+        stop = int(np.searchsorted(offsets, start + CHUNK, "right")) - 1
+        stop = min(max(stop, row + 1), row + CHUNK)
+        end = int(offsets[stop])
+        rows = np.repeat(np.arange(stop - row), np.diff(offsets[row : stop + 1]))
+        keys = (rows.astype(np.int64) << 32) | near[start:end]
+        keys.sort()
+        near[start:end] = keys & 0x7FFFFFFF
+        row = stop

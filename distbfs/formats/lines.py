@@ -37,11 +37,15 @@ class LineFault(ValueError):  # noqa: N818
 
 @dataclass(frozen=True)
 class Parsed:
-    """Pairs, zero-based int64 [k, 2]; lines read; offset of a bad line or -1."""
+    """Pairs, zero-based int64 [k, 2]; lines read; offset of a bad line or -1.
+
+    extra: lines with more than two columns
+    """
 
     pairs: Ids
     lines: int
     bad: int
+    extra: int = 0
 
 
 def read_line(line: bytes, rules: LineRules) -> tuple[int, int] | None:
@@ -69,6 +73,8 @@ def read_line(line: bytes, rules: LineRules) -> tuple[int, int] | None:
     fields = 2 + len(re.findall(rb"[^ \t]+", more))
     if rules.fields and fields != rules.fields:
         raise LineFault(f"{fields} columns, where {rules.fields} are expected")
+    if u == v and not rules.loops:
+        raise LineFault("an entry on the diagonal, which must be empty")
     return u, v
 
 
@@ -96,7 +102,7 @@ def parse_compiled(
     r"""Parse a block that ends with ``\n`` into at most ``capacity`` pairs."""
     pairs = np.empty((capacity, 2), dtype=np.int64)
     given = rules.packed()
-    where = np.zeros(2, dtype=np.int64)
+    where = np.zeros(3, dtype=np.int64)
     parse = library.parse_pairs
     parse.restype = ctypes.c_int64
     count = parse(
@@ -107,34 +113,37 @@ def parse_compiled(
         cc.pointer(pairs),
         cc.pointer(where),
     )
-    return Parsed(pairs[:count], int(where[1]), int(where[0]))
+    return Parsed(pairs[:count], int(where[1]), int(where[0]), int(where[2]))
 
 
 def parse_numpy(text: bytes, rules: LineRules, capacity: int) -> Parsed:
     """Parse as ``parse_compiled`` does: by whole arrays, odd pieces line by line."""
     pairs: list[Ids] = [np.zeros((0, 2), dtype=np.int64)]
-    lines, start = 0, 0
+    lines, start, extra = 0, 0, 0
     while start < len(text):
         stop = text.find(b"\n", min(start + PIECE_BYTES, len(text)) - 1) + 1
         piece = text[start:stop]
         found = parse_regular(piece, rules)
-        if found is None or len(found) > capacity:
+        if found is None or len(found[0]) > capacity:
             parsed = _parse_lines(piece, rules, capacity)
             if parsed.bad >= 0:
-                all_pairs = np.concatenate([*pairs, parsed.pairs])
-                return Parsed(all_pairs, lines + parsed.lines, start + parsed.bad)
-            found = parsed.pairs
-        pairs.append(found)
-        capacity -= len(found)
+                every = np.concatenate([*pairs, parsed.pairs])
+                bad, extra = start + parsed.bad, extra + parsed.extra
+                return Parsed(every, lines + parsed.lines, bad, extra)
+            found = parsed.pairs, parsed.extra
+        pairs.append(found[0])
+        extra += found[1]
+        capacity -= len(found[0])
         lines += piece.count(b"\n")
         start = stop
-    return Parsed(np.concatenate(pairs), lines, -1)
+    return Parsed(np.concatenate(pairs), lines, -1, extra)
 
 
 def _parse_lines(text: bytes, rules: LineRules, capacity: int) -> Parsed:
     """Parse line by line."""
     pairs: list[tuple[int, int]] = []
-    start, bad, number = 0, -1, 0
+    start, bad, number, extra = 0, -1, 0, 0
+    column = rb"[^ \t\r,]+" if rules.comma else rb"[^ \t\r]+"
     for line in text[:-1].split(b"\n"):
         try:
             pair = read_line(line, rules)
@@ -146,9 +155,11 @@ def _parse_lines(text: bytes, rules: LineRules, capacity: int) -> Parsed:
             break
         if pair is not None:
             pairs.append(pair)
+            extra += len(re.findall(column, line)) > 2
         number += 1
         start += len(line) + 1
-    return Parsed(np.array(pairs, dtype=np.int64).reshape(-1, 2), number, bad)
+    found = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return Parsed(found, number, bad, extra)
 
 
 def read_pairs(
@@ -174,6 +185,7 @@ def read_pairs(
         else:
             parsed = parse_compiled(library, text, rules, capacity)
         file.line += parsed.lines
+        file.extra += parsed.extra
         found += len(parsed.pairs)
         if parsed.bad >= 0:
             line = text[parsed.bad : text.index(b"\n", parsed.bad)]

@@ -1,6 +1,7 @@
 """Matrix Market coordinate files: an entry (i, j) is an edge, values do not count.
 
-A symmetric matrix gives each edge once, as the file does.  Source: Boisvert, Pozo,
+A symmetric matrix gives each edge once, as the file does, and an entry on the diagonal
+one loop; a skew-symmetric one has none there.  Source: Boisvert, Pozo,
 Remington, The Matrix Market Exchange Formats: Initial Design, NISTIR 5935 (1996).
 """
 
@@ -9,11 +10,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from distbfs.errors import UsageError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.lines import read_pairs
 from distbfs.formats.rules import LARGEST_ID, LineRules
 from distbfs.formats.text import TextFile
+from distbfs.formats.writing import Edges, lines_of, text_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,11 +37,7 @@ class MatrixMarketReader:
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
         self.options = options or ReaderOptions()
-        if self.options.one_based or self.options.n is not None:
-            raise UsageError(
-                "a Matrix Market file states its size, and its ids start at 1; "
-                "give neither"
-            )
+        self.options.check_unneeded("a Matrix Market file", 1)
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -50,7 +47,7 @@ class MatrixMarketReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError for any departure from the format."""
         tuples = 0
-        with TextFile(path) as file:
+        with TextFile(path, progress=self.options.progress) as file:
             field, symmetry = self._header(file)
             rows, columns, entries = self._sizes(file, symmetry)
             rules = LineRules(
@@ -60,11 +57,14 @@ class MatrixMarketReader:
                 base=1,
                 most_u=rows,
                 most_v=columns,
+                loops=symmetry != "skew-symmetric",
             )
             for pairs in read_pairs(file, rules, entries, self.options.compiled):
                 take(pairs)
                 tuples += len(pairs)
-            return EdgeFile(self.name, max(rows, columns), tuples, file.digest)
+            unread = "" if field == "pattern" else "values"
+            n, digest = max(rows, columns), file.digest
+            return EdgeFile(self.name, n, tuples, digest, unread=unread)
 
     @staticmethod
     def _header(file: TextFile) -> tuple[str, str]:
@@ -109,3 +109,20 @@ class MatrixMarketReader:
             what = f"a {symmetry} matrix of {rows} rows and {columns} columns"
             raise file.refuse(what, at)
         return rows, columns, entries
+
+
+class MatrixMarketWriter:
+    """Writes symmetric pattern matrices, of which the lower triangle stands there."""
+
+    name = "matrix-market"
+    suffixes = MatrixMarketReader.suffixes
+    keeps_ids = False
+    packs = True
+
+    def write(self, path: Path, graph: Edges) -> None:
+        """Write a graph by the numbers of its vertices, counted from 1."""
+        head = "%%MatrixMarket matrix coordinate pattern symmetric\n"
+        with text_file(path) as out:
+            out.write(f"{head}{graph.n} {graph.n} {graph.m}\n".encode())
+            for pairs in graph.chunks():
+                out.write(lines_of(pairs[:, ::-1] + 1))

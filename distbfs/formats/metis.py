@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
-from distbfs.formats.gap_sg import Mirror
 from distbfs.formats.lines import SHOWN, LineFault, read_line
+from distbfs.formats.mirror import Mirror
 from distbfs.formats.packed import id_fault
 from distbfs.formats.rules import LARGEST_ID, LineRules
-from distbfs.formats.text import LONGEST_LINE, TextFile, unreadable
+from distbfs.formats.text import LONGEST_LINE, TextFile
 from distbfs.formats.tokens import SAFE_DIGITS
 
 if TYPE_CHECKING:
@@ -39,13 +39,7 @@ class PieceFile(TextFile):
     def blocks(self) -> Iterator[bytes]:
         """Yield the rest of the file in pieces that end with a blank or line end."""
         carry, last = b"", b"\n"
-        while True:
-            try:
-                data = self._handle.read(self.block_bytes)
-            except OSError as error:
-                raise unreadable(self.path, error) from error
-            if not data:
-                break
+        while data := self.next_block():
             self._check(data, b"")
             cut = max(data.rfind(x) for x in (b"\n", b" ", b"\t")) + 1
             if cut:
@@ -210,10 +204,7 @@ class MetisReader:
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
         self.options = options or ReaderOptions()
-        if self.options.one_based or self.options.n is not None:
-            raise UsageError(
-                "a METIS file states its size, and its ids start at 1; give neither"
-            )
+        self.options.check_unneeded("a METIS file", 1)
 
     @staticmethod
     def recognises(head: bytes) -> bool:  # noqa: ARG004
@@ -223,8 +214,8 @@ class MetisReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError for any departure from the format."""
         found = 0
-        mirror = Mirror()
-        with PieceFile(path, PIECE_BYTES) as file:
+        mirror = Mirror(self.options.compiled)
+        with PieceFile(path, PIECE_BYTES, progress=self.options.progress) as file:
             header = _header(file)
             lists = Lists(file, header)
             for piece in file.blocks():
@@ -242,7 +233,9 @@ class MetisReader:
                 raise file.refuse(f"{what}, where two an edge are expected", at)
             if not mirror.even():
                 raise InputError(f"{path}: an edge is not listed from both ends")
-            return EdgeFile(self.name, header.n, header.m, file.digest)
+            unread = "sizes and weights" if header.before or header.step > 1 else ""
+            n, m = header.n, header.m
+            return EdgeFile(self.name, n, m, file.digest, unread=unread)
 
 
 def _header(file: TextFile) -> Header:

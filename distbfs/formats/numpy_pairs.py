@@ -8,18 +8,19 @@ edge, values do not count.  Source: NumPy manual, numpy.lib.format.
 from __future__ import annotations
 
 import io
+import re
 import struct
 import tokenize
 import warnings
 import zipfile
 import zlib
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.gap_sg import csr_rows
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
@@ -68,6 +69,7 @@ def sound(where: str) -> Iterator[None]:
             yield
     except BROKEN as error:
         what = (str(error).splitlines() or [""])[0] or type(error).__name__
+        what = re.sub(" at 0x[0-9a-f]+", "", what)  # where an object is says nothing
         raise InputError(f"{where}: not a sound NumPy file: {what}") from error
 
 
@@ -118,7 +120,8 @@ def checked(ids: Array, most: int, base: int, where: str, begin: int, row: int) 
     fault = id_fault(ids, most, base)
     if fault:
         raise InputError(f"{where}[{begin + fault[0] // row}]: {fault[1]}")
-    return ids.astype(np.int64) - base
+    found: Ids = ids.astype(np.int64, copy=False)
+    return found - base if base else found
 
 
 class Member:
@@ -203,23 +206,24 @@ class NumpyReader:
 
         Raises UsageError for a base or a size where a matrix settles them.
         """
-        with BinaryFile(path) as file:
+        with BinaryFile(path, progress=self.options.progress) as file:
             if not file.size:
                 raise file.refuse("the file is empty")
             head = file.read(min(file.size, len(MAGIC)))
-            size = file.size
-            file.pass_over(size - len(head))
-            digest = file.digest
-        if head.startswith(MAGIC):
-            pairs = self._array(path, size)
-            return self._hand_over(path, pairs, None, take, digest)
-        if not head.startswith(ZIP_MAGIC):
-            raise InputError(f"{path}: byte 0: neither a .npy array nor a .npz archive")
-        with sound(str(path)):
-            archive = zipfile.ZipFile(path)
-        with archive:
-            pairs, n = self._archive(archive, path)
-            return self._hand_over(path, pairs, n, take, digest)
+            file.pass_over(file.size - len(head))
+            file.content.seek(0)
+            if head.startswith(MAGIC):
+                pairs = self._array(file)
+                return self._hand_over(path, pairs, None, take, file.digest)
+            if not head.startswith(ZIP_MAGIC):
+                raise file.refuse("neither a .npy array nor a .npz archive", 0)
+            with sound(str(path)):
+                archive = zipfile.ZipFile(file.content)
+            with archive:
+                pairs, n = self._archive(archive, path)
+                found = self._hand_over(path, pairs, n, take, file.digest)
+                valued = n is not None and "data.npy" in archive.namelist()
+                return replace(found, unread="values" if valued else "")
 
     def _hand_over(
         self, path: Path, chunks: Iterator[Ids], n: int | None, take: Take, digest: str
@@ -235,17 +239,11 @@ class NumpyReader:
         n = n or self.options.n or largest
         return EdgeFile(self.name, n, tuples, digest)
 
-    def _most(self) -> tuple[int, int]:
-        """Return the lowest and the largest id as written."""
-        base, given = int(self.options.one_based), self.options.n
-        return base, LARGEST_ID if given is None else given - 1 + base
-
-    def _array(self, path: Path, size: int) -> Iterator[Ids]:
+    def _array(self, file: BinaryFile) -> Iterator[Ids]:
         """Yield the pairs of an array, mapped from the file."""
-        base, most = self._most()
-        where = str(path)
-        with path.open("rb") as handle:
-            layout = read_layout(handle, where)
+        base, most = self.options.base, self.options.most
+        path, where = file.path, str(file.path)
+        layout = read_layout(file.content, where)
         integers(layout, where)
         shape = layout.shape
         if len(shape) != 2 or 2 not in shape:
@@ -253,14 +251,16 @@ class NumpyReader:
             raise InputError(f"{path}: {what}")
         rows = shape[0] * shape[1] // 2
         end = layout.size + 2 * rows * layout.dtype.itemsize
-        if size != end:
+        if file.size != end:
             what = f"the file ends, where its header says {end} bytes"
-            raise InputError(f"{path}: byte {size}: {what}")
+            raise file.refuse(what, file.size)
         if not rows:
             return
         order: Literal["F", "C"] = "F" if layout.fortran else "C"
         with sound(where):
-            pairs: Array = np.memmap(path, layout.dtype, "r", layout.size, shape, order)
+            pairs: Array = np.memmap(
+                file.content, layout.dtype, "r", layout.size, shape, order
+            )
         pairs = pairs if shape[1] == 2 else pairs.T
         for begin in range(0, rows, CHUNK):
             piece = np.ascontiguousarray(pairs[begin : begin + CHUNK])
@@ -272,16 +272,13 @@ class NumpyReader:
         """Return the pairs of an archive, and the size of a matrix or None."""
         names = {name.removesuffix(".npy") for name in archive.namelist()}
         if {"src", "dst"} <= names:
-            base, most = self._most()
+            base, most = self.options.base, self.options.most
             columns = Member(archive, path, "src"), Member(archive, path, "dst")
             return _columns(columns, (most, most), base), None
         if not {"format", "shape"} <= names:
             what = "neither arrays src and dst nor a SciPy sparse matrix"
             raise InputError(f"{path}: {what}")
-        if self.options.one_based or self.options.n is not None:
-            raise UsageError(
-                "a SciPy matrix states its size, and its ids start at 0; give neither"
-            )
+        self.options.check_unneeded("a SciPy matrix", 0)
         kind = Member(archive, path, "format").word()
         if kind not in SPARSE:
             allowed = ", ".join(SPARSE)

@@ -9,14 +9,16 @@ int64: v0, v1.  Both little-endian.  Source: the Graph500 reference code, genera
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import tempfile
+from contextlib import ExitStack
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.rules import LARGEST_ID
-from distbfs.formats.text import HashedFile, unreadable
+from distbfs.formats.text import HashedFile, Progress, unreadable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,23 +26,52 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Ids
 
 CHUNK = 1 << 18
+UNPACK_BYTES = 4 << 20
 
 
 class BinaryFile(HashedFile):
     """A binary file that is read once from begin to end, with its digest.
 
-    ``size`` is its length in bytes, ``position`` how many were read.
+    ``size`` is the length of its content in bytes, ``position`` how many were read.
+    The content of a compressed file is first written to a temporary file.
     """
 
-    def __init__(self, path: Path, position: int = 0) -> None:
-        """Open the file at a position; InputError where there is nothing to read."""
-        super().__init__(path)
-        self.position = position
+    def __init__(self, path: Path, *, progress: Progress | None = None) -> None:
+        """Open the file; InputError where there is nothing to read."""
+        super().__init__(path, progress=progress)
+        self.position = 0
+        self.content: IO[bytes] = self._raw
         try:
-            self._handle.seek(position)
-            self.size = os.fstat(self._handle.fileno()).st_size
+            if self.packing:
+                self.content = self._unpacked()
+            self.size = os.fstat(self.content.fileno()).st_size
         except OSError as error:
+            self.close()
             raise unreadable(path, error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _unpacked(self) -> IO[bytes]:
+        """Return a nameless temporary file of the content."""
+        try:
+            with ExitStack() as stack:
+                out = stack.enter_context(tempfile.TemporaryFile())
+                while data := self.take(UNPACK_BYTES):
+                    out.write(data)
+                out.flush()
+                stack.pop_all()
+                return out
+        except OSError as error:
+            where = tempfile.gettempdir()
+            what = f"{where}: cannot unpack {self.path}: {error.strerror or error}"
+            raise ResourceError(what) from error
+
+    def close(self) -> None:
+        """Close the file, and delete what it was unpacked to."""
+        if self.content is not self._raw:
+            self.content.close()
+        super().close()
 
     def refuse(self, what: str, at: int | None = None) -> InputError:
         """Return the error ``FILE: byte N: what``, by default for the position."""
@@ -49,20 +80,26 @@ class BinaryFile(HashedFile):
 
     def read(self, count: int) -> bytes:
         """Return exactly ``count`` bytes and hash them."""
+        data = self.peek(count, self.position)
+        if not self.packing:
+            self._seen(data)
+        self.position += count
+        return data
+
+    def peek(self, count: int, position: int) -> bytes:
+        """Return exactly ``count`` bytes from a position on, which does not change."""
         try:
-            data = self._handle.read(count)
+            data = os.pread(self.content.fileno(), count, position)
         except OSError as error:
             raise unreadable(self.path, error) from error
-        self._hash.update(data)
         if len(data) < count:
-            raise self.refuse("the file is truncated", self.position + len(data))
-        self.position += count
+            raise self.refuse("the file is truncated", position + len(data))
         return data
 
     def pass_over(self, count: int) -> None:
         """Read and hash ``count`` bytes that are looked at elsewhere."""
-        for done in range(0, count, CHUNK):
-            self.read(min(CHUNK, count - done))
+        for done in range(0, count, UNPACK_BYTES):
+            self.read(min(UNPACK_BYTES, count - done))
 
 
 def id_fault(ids: Array, most: int, base: int = 0) -> tuple[int, str] | None:
@@ -118,10 +155,9 @@ class PackedReader:
 
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError for what cannot be such edges."""
-        given = self.options.n
-        most = LARGEST_ID if given is None else given - 1
+        given, most = self.options.n, self.options.most
         n = given or 0
-        with BinaryFile(path) as file:
+        with BinaryFile(path, progress=self.options.progress) as file:
             rest = file.size % self.width
             if rest:
                 what = f"{rest} bytes, where an edge takes {self.width}"

@@ -19,6 +19,7 @@ typedef struct {
     int64_t separator; /* ',' or ' ' */
     int64_t comment_a; /* bytes that begin a comment line */
     int64_t comment_b;
+    int64_t loops;     /* whether both ids may be the same */
 } rules;
 
 static inline int blank(uint8_t c)
@@ -56,9 +57,10 @@ static inline const uint8_t *skip_blanks(const uint8_t *p)
     return p;
 }
 
-/* Read the pair of a line; return its line end (\n), or NULL for a bad line. */
+/* Read the pair of a line; return its line end (\n), or NULL for a bad line.
+ * extra is raised where there are more columns. */
 static const uint8_t *pair(const uint8_t *p, const uint8_t *stop, const rules *r,
-                           int64_t *u, int64_t *v)
+                           int64_t *u, int64_t *v, int64_t *extra)
 {
     p = number(p, u);
     if (!p || !(blank(*p) || *p == r->separator))
@@ -68,6 +70,8 @@ static const uint8_t *pair(const uint8_t *p, const uint8_t *stop, const rules *r
         p = skip_blanks(p + 1);
     p = number(p, v);
     if (!p || *u < r->base || *u > r->most_u || *v < r->base || *v > r->most_v)
+        return NULL;
+    if (!r->loops && *u == *v)
         return NULL;
     if (*p == '\n')
         return r->fields > 2 ? NULL : p;
@@ -83,6 +87,11 @@ static const uint8_t *pair(const uint8_t *p, const uint8_t *stop, const rules *r
             fields += !blank(*p) && blank(p[-1]);
         if (fields != r->fields)
             return NULL;
+        *extra += fields > 2;
+    } else {
+        while (p < cut && (blank(*p) || *p == r->separator))
+            p++;
+        *extra += p < cut;
     }
     return end;
 }
@@ -90,16 +99,17 @@ static const uint8_t *pair(const uint8_t *p, const uint8_t *stop, const rules *r
 /* Return how many pairs a block of text holds before its first bad line.
  *
  * text: [length] bytes, the last one \n
- * given: base, most_u, most_v, fields, separator and the two bytes of comments
+ * given: base, most_u, most_v, fields, separator, the two bytes of comments, loops
  * pairs: [capacity][2] zero-based ids; a pair beyond the capacity is a bad line
- * where: [2] the offset of the bad line (-1: none), lines before it
+ * where: [3] the offset of the bad line (-1: none), lines before it, those of them with
+ *        more than two columns
  */
 int64_t parse_pairs(int64_t length, const uint8_t *text, const rules *given,
                     int64_t capacity, int64_t *pairs, int64_t *where)
 {
     const rules r = *given;
     const uint8_t *p = text, *stop = text + length;
-    int64_t count = 0, lines = 0;
+    int64_t count = 0, lines = 0, extra = 0;
     where[0] = -1;
     while (p < stop) {
         const uint8_t *line = p;
@@ -110,7 +120,7 @@ int64_t parse_pairs(int64_t length, const uint8_t *text, const rules *given,
             p = memchr(p, '\n', (size_t)(stop - p));
         } else {
             int64_t u, v;
-            p = count < capacity ? pair(p, stop, &r, &u, &v) : NULL;
+            p = count < capacity ? pair(p, stop, &r, &u, &v, &extra) : NULL;
             if (!p) {
                 where[0] = line - text;
                 break;
@@ -123,5 +133,6 @@ int64_t parse_pairs(int64_t length, const uint8_t *text, const rules *given,
         lines++;
     }
     where[1] = lines;
+    where[2] = extra;
     return count;
 }

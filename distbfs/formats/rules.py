@@ -22,6 +22,7 @@ class LineRules:
     fields: columns that each line has; 0: two, and any more that are not looked at
     base: the lowest id as written, 0 or 1
     most_u, most_v: the largest id as written, in the first and second column
+    loops: whether both ids may be the same
     """
 
     comments: bytes = b"#%"
@@ -30,10 +31,11 @@ class LineRules:
     base: int = 0
     most_u: int = LARGEST_ID
     most_v: int = LARGEST_ID
+    loops: bool = True
 
     def packed(self) -> Ids:
-        """Return the rules as the kernel takes them, int64 [7]."""
+        """Return the rules as the kernel takes them, int64 [8]."""
         separator = b", "[not self.comma]
         comments = (self.comments[0], self.comments[-1])
         limits = (self.base, self.most_u, self.most_v, self.fields)
-        return np.array([*limits, separator, *comments], dtype=np.int64)
+        return np.array([*limits, separator, *comments, self.loops], dtype=np.int64)

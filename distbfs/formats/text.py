@@ -1,12 +1,15 @@
-"""Text files: opened with checks and cut into blocks at line ends."""
+"""Files opened with checks and hashed; text cut into blocks at line ends."""
 
 from __future__ import annotations
 
-import hashlib
 import stat
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+import xxhash
 
 from distbfs.errors import InputError
+from distbfs.formats.compressed import Unpacker, packing_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,9 +18,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+Progress: TypeAlias = Callable[[int], None]
+
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE = 16 << 20
-DIGEST_BYTES = 32
 
 
 def check_readable(path: Path) -> None:
@@ -40,15 +44,25 @@ def unreadable(path: Path, error: OSError) -> InputError:
 
 
 class HashedFile:
-    """A file that is opened with checks and read once, with its digest."""
+    """A file, compressed or not, that is opened with checks and read once.
 
-    def __init__(self, path: Path) -> None:
+    ``digest`` is of the bytes of the file itself, ``take`` gives its content.
+    ``progress`` is called with the bytes of the file that were read so far.
+    """
+
+    def __init__(self, path: Path, *, progress: Progress | None = None) -> None:
         """Open the file; InputError where there is nothing to read."""
         check_readable(path)
         self.path = path
-        self._hash = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self.packing = packing_of(path)
+        self._hash = xxhash.xxh3_128()
+        self._progress = progress
+        self._fetched = 0
+        self._unpacker: Unpacker | None = None
+        if self.packing:
+            self._unpacker = Unpacker(path, self.packing, self._fetch)
         try:
-            self._handle = path.open("rb")
+            self._raw = path.open("rb", buffering=0)
         except OSError as error:
             raise unreadable(path, error) from error
 
@@ -61,26 +75,67 @@ class HashedFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._handle.close()
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._raw.close()
 
     @property
     def digest(self) -> str:
-        """BLAKE2b of the bytes read so far, 64 hexadecimal digits."""
+        """XXH3 of the bytes read so far, 32 hexadecimal digits."""
         return self._hash.hexdigest()
+
+    def take(self, count: int) -> bytes:
+        """Return the next ``count`` bytes, fewer at the end only."""
+        if self._unpacker is not None:
+            return self._unpacker.read(count)
+        data = self._fetch(count)
+        while data and len(data) < count:
+            more = self._fetch(count - len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def _fetch(self, count: int) -> bytes:
+        """Return up to ``count`` next bytes of the file itself, none at its end."""
+        try:
+            data = self._raw.read(count)
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+        self._seen(data)
+        return data
+
+    def _seen(self, data: bytes) -> None:
+        """Hash bytes of the file and report progress."""
+        self._hash.update(data)
+        self._fetched += len(data)
+        if self._progress is not None:
+            self._progress(self._fetched)
 
 
 class TextFile(HashedFile):
     """A text file that is read once from begin to end, with its digest.
 
     ``line`` is the number, from 1, of the first line that was not parsed yet; who
-    parses a block raises it.  ``digest`` is the BLAKE2b of what was read so far.
+    parses a block raises it, and ``extra`` by the lines with more than two columns.
     """
 
-    def __init__(self, path: Path, block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(
+        self,
+        path: Path,
+        block_bytes: int = BLOCK_BYTES,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
         """Open the file; InputError where there is nothing to read."""
-        super().__init__(path)
+        super().__init__(path, progress=progress)
         self.block_bytes = block_bytes
         self.line = 1
+        self.extra = 0
+        self._ahead = b""
+        self._at = 0
 
     def refuse(self, what: str, line: int | None = None) -> InputError:
         """Return the error ``FILE:LINE: what``, by default for the current line."""
@@ -88,13 +143,30 @@ class TextFile(HashedFile):
 
     def header_line(self) -> bytes:
         """Return the next line with its end and count it; nothing at the end."""
-        try:
-            line = self._handle.readline(LONGEST_LINE + 1)
-        except OSError as error:
-            raise unreadable(self.path, error) from error
-        self._check(line, b"")
+        line = b""
+        while not line.endswith(b"\n"):
+            if self._at == len(self._ahead):
+                self._ahead, self._at = self.take(self.block_bytes), 0
+                if not self._ahead:
+                    break
+            end = self._ahead.find(b"\n", self._at) + 1 or len(self._ahead)
+            piece = self._ahead[self._at : end]
+            self._check(piece, line)
+            line += piece
+            self._at = end
         self.line += bool(line)
         return line
+
+    def unread(self, line: bytes) -> None:
+        """Put a line back that ``header_line`` has just returned."""
+        self._ahead, self._at = line + self._ahead[self._at :], 0
+        self.line -= bool(line)
+
+    def next_block(self) -> bytes:
+        """Return what was read beyond the header, then block after block, then none."""
+        data = self._ahead[self._at :] if self._at else self._ahead
+        self._ahead, self._at = b"", 0
+        return data or self.take(self.block_bytes)
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the rest of the file in pieces that end at a line end.
@@ -102,13 +174,7 @@ class TextFile(HashedFile):
         A missing line end at the end of the file is added.
         """
         carry = b""
-        while True:
-            try:
-                data = self._handle.read(self.block_bytes)
-            except OSError as error:
-                raise unreadable(self.path, error) from error
-            if not data:
-                break
+        while data := self.next_block():
             self._check(data, carry)
             cut = data.rfind(b"\n") + 1
             if cut:
@@ -120,8 +186,7 @@ class TextFile(HashedFile):
             yield carry + b"\n"
 
     def _check(self, data: bytes, carry: bytes) -> None:
-        """Hash new bytes; refuse binary data and lines without an end."""
-        self._hash.update(data)
+        """Refuse binary data and lines without an end."""
         zero = data.find(b"\0")
         if zero >= 0:
             line = self.line + data.count(b"\n", 0, zero)

@@ -17,10 +17,11 @@ PIECE_BYTES = 1 << 20
 SAFE_DIGITS = 18
 
 
-def parse_regular(text: bytes, rules: LineRules) -> Ids | None:
+def parse_regular(text: bytes, rules: LineRules) -> tuple[Ids, int] | None:
     r"""Return the zero-based pairs, int64 [k, 2], of lines that end with ``\n``.
 
-    None where a line may be bad: the caller then reads line by line.
+    And how many lines have more than two columns.  None where a line may be bad: the
+    caller then reads line by line.
     """
     data = np.frombuffer(text, dtype=np.uint8)
     newline = data == ord("\n")
@@ -48,9 +49,10 @@ def parse_regular(text: bytes, rules: LineRules) -> Ids | None:
         return None
     pairs: Ids = np.stack((u, v), axis=1)
     most = np.array([rules.most_u, rules.most_v])
-    if np.any(pairs < rules.base) or np.any(pairs > most):
+    bad = np.any(pairs < rules.base) or np.any(pairs > most)
+    if bad or (not rules.loops and np.any(u == v)):
         return None
-    return pairs - rules.base
+    return pairs - rules.base, int(np.count_nonzero(fields > 2))
 
 
 def _commas_fit(

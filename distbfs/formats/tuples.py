@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from distbfs.errors import DistbfsError, InputError, ResourceError, UsageError
 from distbfs.formats.base import ReaderOptions, make_reader
+from distbfs.formats.relabel import Distinct, relabel_numbers, relabel_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,10 +22,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from distbfs.formats.base import EdgeFile, Reader
+    from distbfs.formats.ids import IdMap
     from distbfs.types import Ids, World
 
 CHUNK = 1 << 20
 PAIR_BYTES = 16
+FEW_VERTICES = 1 << 20
+VERTICES_PER_TUPLE = 256
 FAULTS: dict[str, type[DistbfsError]] = {
     kind.__name__: kind for kind in (InputError, ResourceError, UsageError)
 }
@@ -33,6 +38,8 @@ class FileTuples:
     """The edge tuples of a file (a TupleSource), read from a spool.
 
     The spool holds int64 pairs in the order of the file, in this machine's byte order.
+    ``ids`` is what the file calls the vertices, on rank 0, where they were relabelled;
+    ``notes`` are to be said aloud.
     """
 
     def __init__(
@@ -55,6 +62,8 @@ class FileTuples:
         self.n = n
         self.tuples = tuples
         self.facts = facts or {}
+        self.ids: IdMap | None = None
+        self.notes: list[str] = []
         self._delete = weakref.finalize(self, _remove, spool) if owner else None
         if _size(spool) != tuples * PAIR_BYTES:
             raise InputError(
@@ -116,7 +125,9 @@ def open_tuples(
     cannot be written.
     """
     given = options or ReaderOptions()
-    told = _spool(path, name, given, folder) if world.rank == 0 else None
+    told, ids = None, None
+    if world.rank == 0:
+        told, ids = _spool(path, name, given, folder)
     told = world.broadcast(told)
     if "fault" in told:
         raise FAULTS[told["fault"]](told["message"])
@@ -129,6 +140,7 @@ def open_tuples(
         source = FileTuples(
             path, spool, told["n"], told["tuples"], facts=facts, owner=owner
         )
+        source.ids, source.notes = ids, told["notes"]
     except InputError as error:
         message = str(error)
     seen = world.allreduce(np.array([source is not None], dtype=np.int64), "min")
@@ -143,38 +155,94 @@ def open_tuples(
 
 def _spool(
     path: Path, name: str, options: ReaderOptions, folder: Path | None
-) -> dict[str, Any]:
-    """Parse a file into a new spool; return what to tell the ranks, or the fault."""
+) -> tuple[dict[str, Any], IdMap | None]:
+    """Parse a file into a new spool; return what to tell the ranks, and its ids."""
+    notes: list[str] = []
     try:
-        reader = make_reader(path, name, options)
-        spool, found = _parse(reader, path, folder)
-    except (InputError, UsageError) as error:
-        kind = UsageError if isinstance(error, UsageError) else InputError
-        return {"fault": kind.__name__, "message": str(error)}
+        spool, found, ids = _parse_as_wanted(path, name, options, folder, notes)
+    except tuple(FAULTS.values()) as error:
+        kind = next(name for name, fault in FAULTS.items() if isinstance(error, fault))
+        return {"fault": kind, "message": str(error)}, None
     except OSError as error:
         where = folder or tempfile.gettempdir()
         message = f"{where}: cannot write the spool of {path}: {error}"
-        return {"fault": ResourceError.__name__, "message": message}
-    facts: dict[str, Any] = {"format": found.format, "blake2b": found.digest}
+        return {"fault": ResourceError.__name__, "message": message}, None
+    if found.unread:
+        notes.append(f"{path}: {found.unread} are not looked at")
+    facts: dict[str, Any] = {"format": found.format, "xxh3_128": found.digest}
     if options.one_based:
         facts["one_based"] = True
-    return {
+    told = {
         "spool": str(spool),
-        "n": found.n,
+        "n": found.n if ids is None else ids.count,
         "tuples": found.tuples,
         "facts": facts,
+        "notes": notes,
     }
+    return told, ids
 
 
-def _parse(reader: Reader, path: Path, folder: Path | None) -> tuple[Path, EdgeFile]:
+def _parse_as_wanted(
+    path: Path,
+    name: str,
+    options: ReaderOptions,
+    folder: Path | None,
+    notes: list[str],
+) -> tuple[Path, EdgeFile, IdMap | None]:
+    """Parse a file, where it is relabelled by numbers if they are, else by text."""
+    reader = make_reader(path, name, options)
+    if not options.relabel:
+        return _parse(reader, path, options, folder)
+    try:
+        return _parse(reader, path, options, folder)
+    except InputError as error:
+        if not getattr(reader, "text_ids", False):
+            raise
+        options = replace(options, relabel="text")
+        out = _parse(make_reader(path, name, options), path, options, folder)
+        notes.append(f"ids are taken as text ({error})")
+        return out
+
+
+def _parse(
+    reader: Reader, path: Path, options: ReaderOptions, folder: Path | None
+) -> tuple[Path, EdgeFile, IdMap | None]:
     """Parse a file into a new spool, which is gone again if that fails."""
     handle, made = tempfile.mkstemp(".tuples", "distbfs-", folder)
+    spool, distinct = Path(made), Distinct()
+    numbers = options.relabel == "numbers"
+
+    def take(pairs: Ids) -> None:
+        if numbers:
+            distinct.add(pairs)
+        pairs.tofile(out)
+
     try:
         with os.fdopen(handle, "wb") as out:
-            return Path(made), reader.read(path, lambda pairs: pairs.tofile(out))
+            found = reader.read(path, take)
+        if numbers:
+            return spool, found, relabel_numbers(spool, distinct.ids())
+        if found.words is not None:
+            return spool, found, relabel_words(spool, found.words)
+        _check_dense(path, found, options)
+        return spool, found, None
     except BaseException:
-        _remove(Path(made))
+        _remove(spool)
         raise
+
+
+def _check_dense(path: Path, found: EdgeFile, options: ReaderOptions) -> None:
+    """Raise InputError where nearly all vertices would have no edges.
+
+    Memory of a graph goes with its vertices; what is said of them in a small file must
+    not take more than the file can be worth, unless their number was asked for.
+    """
+    most = max(FEW_VERTICES, VERTICES_PER_TUPLE * found.tuples)
+    if options.n is None and found.n > most:
+        raise InputError(
+            f"{path}: {found.n} vertices for {found.tuples} edges; allowed: {most}; "
+            "formats that do not state their size take --relabel or --vertices"
+        )
 
 
 def _remove(spool: Path) -> None:

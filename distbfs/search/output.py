@@ -4,7 +4,10 @@
 were asked for, ``parent`` int64 [k, n], in input ids; its attribute ``ids`` is then
 "input".  Where ``ids`` is "internal", rows of results are by number, parents too, and
 ``vertices`` int64 [columns] are the input ids of the numbers; all other vertices have
-no edges.  While searches run it is called
+no edges.  Where vertices have other ids in their file, ``ids`` [n], int64 or UTF-8
+text, are those: vertex v, also of ``sources`` and ``parent``, is called ids[v] there.
+
+While searches run it is called
 ``OUT.h5.partial``.  All space is laid out at the start and no metadata changes later:
 a row is written and synced, then its flag in ``done``; a run that was killed leaves a
 file that opens and whose flagged rows are complete.
@@ -22,6 +25,7 @@ import h5py
 import numpy as np
 
 from distbfs.errors import InputError, ResourceError, UsageError
+from distbfs.formats.ids import IdMap
 from distbfs.types import Array, Ids
 
 if TYPE_CHECKING:
@@ -29,6 +33,17 @@ if TYPE_CHECKING:
 
 IDENTITY = "graph"
 IDS = "ids"
+NAMES = "ids"
+NAMES_AT_ONCE = 1 << 18
+
+
+def write_names(file: h5py.File, ids: IdMap) -> None:
+    """Write what vertices are called in their file, in pieces."""
+    kind = np.dtype("<i8") if ids.kind == "integer" else h5py.string_dtype()
+    dataset = file.create_dataset(NAMES, (ids.count,), dtype=kind)
+    for start in range(0, ids.count, NAMES_AT_ONCE):
+        stop = min(start + NAMES_AT_ONCE, ids.count)
+        dataset[start:stop] = ids.names(np.arange(start, stop, dtype=np.int64))
 
 
 class ResultFile:
@@ -36,6 +51,7 @@ class ResultFile:
 
     columns: vertices, or numbers where results are ``internal``
     identity: a text that tells the graph and the kind of result apart from others
+    ids: what vertices are called in their file, if they have other ids there
     """
 
     def __init__(
@@ -47,6 +63,7 @@ class ResultFile:
         *,
         parents: bool,
         internal: bool = False,
+        ids: IdMap | None = None,
     ) -> None:
         self.path = path
         self._partial = path.parent / (path.name + ".partial")
@@ -54,6 +71,7 @@ class ResultFile:
         self._shape = (len(sources), columns)
         self._identity = identity
         self._parents = parents
+        self._names = ids
         self._ids = "internal" if internal else "input"
         self._file: h5py.File | None = None
 
@@ -107,6 +125,8 @@ class ResultFile:
         internal = self._ids == "internal"
         need = rows * n * (12 if self._parents else 4) + rows * 9 + (1 << 16)
         need += 8 * n if internal else 0
+        if self._names is not None:
+            need += sum(array.nbytes for array in self._names.arrays().values())
         free = shutil.disk_usage(self.path.parent).free
         if need > free:
             raise ResourceError(
@@ -132,6 +152,8 @@ class ResultFile:
                 h5py.h5d.create(file.id, name.encode(), dtype, space, early)
             file["sources"][:] = self._sources
             file["done"][:] = 0
+            if self._names is not None:
+                write_names(file, self._names)
         with making.open("rb+") as handle:
             os.fsync(handle.fileno())
         making.rename(self._partial)
@@ -140,6 +162,7 @@ class ResultFile:
         """Return whether a partial file is of the same graph, sources and options."""
         names = {"sources", "level", "done"} | ({"parent"} if self._parents else set())
         names |= {"vertices"} if self._ids == "internal" else set()
+        names |= {NAMES} if self._names is not None else set()
         return (
             set(file) == names
             and file.attrs.get(IDENTITY) == self._identity

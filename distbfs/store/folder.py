@@ -106,7 +106,8 @@ def check_replaceable(target: Path) -> None:
     if schema.MANIFEST_NAME not in names:
         raise StoreError(f"{target} exists and is no graph store; it is not replaced")
     for name in names:
-        if name != schema.MANIFEST_NAME and not schema.PART_FILE.fullmatch(name):
+        known = name in (schema.MANIFEST_NAME, schema.IDS_NAME)
+        if not known and not schema.PART_FILE.fullmatch(name):
             raise StoreError(
                 f"{target} holds '{name}', which is no part of a graph store; "
                 "move it away first"

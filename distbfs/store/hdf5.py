@@ -18,12 +18,13 @@ import numpy as np
 import xxhash
 
 from distbfs.errors import StoreError
+from distbfs.formats.ids import id_map
 from distbfs.graph.csr import CSR
 from distbfs.options import check_range
 from distbfs.partition.part import Part
 from distbfs.store import folder as folders
 from distbfs.store import safety, schema
-from distbfs.store.schema import Manifest, PartRecord
+from distbfs.store.schema import IdsRecord, Manifest, PartRecord
 from distbfs.store.sink import Sink
 from distbfs.types import SUBGRAPHS
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from distbfs.formats.ids import IdMap
     from distbfs.types import Array
 
 LIBRARY_VERSION = ("v110", "v110")  # checksums on all metadata, HDF5 1.10 or newer
@@ -174,6 +176,21 @@ class StoreWriter:
             self.discard()
             raise
 
+    def write_ids(self, ids: IdMap) -> IdsRecord:
+        """Write the ids that vertices have in their file; return their record."""
+        path = self.path / schema.IDS_NAME
+        try:
+            with safety.guarded(self._partial.target):
+                arrays = ids.arrays()
+                attributes = schema.ids_attributes(ids.count)
+                digests = write_file(path, arrays, attributes)
+                total = sum(array.nbytes for array in arrays.values())
+                size = path.stat().st_size
+                return IdsRecord(ids.kind, ids.count, digests, total, size)
+        except BaseException:
+            self.discard()
+            raise
+
     def finish(self, manifest: Manifest) -> Path:
         """Write the manifest and put the store into place; return its folder.
 
@@ -208,6 +225,25 @@ class Store:
         """Return the bytes of all arrays of a part in memory."""
         check_range("part", index, 0, self.manifest.parts - 1)
         return self.manifest.records[index].array_bytes
+
+    def load_ids(self) -> IdMap | None:
+        """Return the ids that vertices have in their file, None where they are those.
+
+        Checked as parts are.  Raises StoreError.
+        """
+        record = self.manifest.ids
+        if record is None:
+            return None
+        with safety.opened(self.folder / schema.IDS_NAME, record.file_bytes) as file:
+            safety.check_attributes(file, schema.ids_attributes(record.count))
+            found = safety.check_objects(file, record.specs(), record.file_bytes)
+            arrays = {
+                name: read_array(item, name, record.digests[name])
+                for name, item in found.items()
+            }
+            if sum(array.nbytes for array in arrays.values()) != record.array_bytes:
+                raise StoreError(f"does not hold {record.array_bytes} bytes")
+            return id_map(record.kind, arrays)
 
     def load_part(self, index: int) -> Part:
         """Return a part, checked while it is read.

@@ -107,6 +107,11 @@ def check_folder(folder: Path, manifest: Manifest) -> None:
             )
     for record in manifest.records:
         check_size(folder / schema.part_name(record.index), record.file_bytes)
+    path = folder / schema.IDS_NAME
+    if manifest.ids is not None:
+        check_size(path, manifest.ids.file_bytes)
+    elif os.path.lexists(path):
+        raise StoreError(f"{path}: does not belong to the manifest, which has no ids")
 
 
 def check_size(path: Path, expected: int) -> None:

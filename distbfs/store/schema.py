@@ -1,6 +1,7 @@
 """Names, dtypes and shapes of a graph store, and its manifest.
 
-A store is a folder of ``part-00000.h5`` … and ``manifest.h5``.  Every dataset has one
+A store is a folder of ``part-00000.h5`` …, ``manifest.h5`` and, where the vertices had
+other ids in their file, ``ids.h5``.  Every dataset has one
 dimension, little-endian integers, chunks of about 1 MiB with fletcher32, or, when it
 is empty, contiguous layout without filters.  The manifest is one JSON text in the
 uint8 dataset ``/manifest``; every file says its format version in an attribute.
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 MANIFEST_NAME = "manifest.h5"
 MANIFEST_DATASET = "manifest"
+IDS_NAME = "ids.h5"
 MANIFEST_LIMIT = 64 << 20
 VERSION_ATTRIBUTE = "format_version"
 CHUNK_BYTES = 1 << 20
@@ -50,6 +52,7 @@ DATASETS = (
     "tuple_degrees",
 )
 INCOMING = ("incoming/offsets", "incoming/columns")  # of directed graphs alone
+IDS_DATASETS = {"integer": ("ids",), "text": ("offsets", "text")}
 PART_FILE = re.compile(r"part-\d{5,}\.h5")
 DIGEST = re.compile(r"[0-9a-f]{32}")
 
@@ -111,10 +114,7 @@ class PartRecord:
         object.__setattr__(self, "edges", edges)
         told = isinstance(self.digests, dict) and INCOMING[0] in self.digests
         datasets = (*DATASETS, *INCOMING) if told else DATASETS
-        check_mapping(f"{where}: digests", self.digests, datasets)
-        for name, digest in self.digests.items():
-            if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
-                raise StoreError(f"{where}: the digest of {name} is not 32 hex digits")
+        check_digests(f"{where}: digests", self.digests, datasets)
 
     @property
     def directed(self) -> bool:
@@ -142,6 +142,42 @@ class PartRecord:
 
 
 @dataclass(frozen=True)
+class IdsRecord:
+    """What the manifest says of ``ids.h5``, the ids that vertices have in their file.
+
+    kind: "integer" or "text"; count: vertices
+    digests, array_bytes, file_bytes: as of a part
+    """
+
+    kind: str
+    count: int
+    digests: dict[str, str]
+    array_bytes: int
+    file_bytes: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, str) or self.kind not in IDS_DATASETS:
+            allowed = ", ".join(IDS_DATASETS)
+            raise StoreError(f"ids are of kind {self.kind!r:.60}; allowed: {allowed}")
+        for name in ("count", "array_bytes", "file_bytes"):
+            check_count(f"ids: {name}", getattr(self, name))
+        check_digests("ids: digests", self.digests, IDS_DATASETS[self.kind])
+
+    @classmethod
+    def from_dict(cls, values: Any) -> IdsRecord:
+        """Return the record of JSON values; raise StoreError where they do not fit."""
+        check_mapping("record of the ids", values, [item.name for item in fields(cls)])
+        return cls(**values)
+
+    def specs(self) -> dict[str, DatasetSpec]:
+        """Return what each dataset may be."""
+        if self.kind == "integer":
+            return {"ids": DatasetSpec.of(self.count, "<i8")}
+        offsets = DatasetSpec.of(self.count + 1, "<i8")
+        return {"offsets": offsets, "text": DatasetSpec(("<u1",), 0, LARGEST)}
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What a store holds; totals over all parts are derived from ``records``.
 
@@ -152,6 +188,7 @@ class Manifest:
     loops, repeats: input tuples that were dropped
     records: one for each part, in order
     statistics: JSON, degree statistics
+    ids: what is kept of the ids in the file, None where vertices have those
     """
 
     n: int
@@ -167,6 +204,7 @@ class Manifest:
     statistics: dict[str, Any] = field(default_factory=dict)
     created_by: str = f"distbfs {__version__}"
     format_version: int = FORMAT_VERSION
+    ids: IdsRecord | None = None
 
     def __post_init__(self) -> None:
         if self.format_version != FORMAT_VERSION:
@@ -189,6 +227,8 @@ class Manifest:
         self._check_records(layout)
 
     def _check_records(self, layout: Layout) -> None:
+        if self.ids is not None and self.ids.count != self.n:
+            raise StoreError(f"{self.ids.count} ids for {self.n} vertices")
         first = self.records[0]
         if self.directed and (self.parts > 1 or self.delegates):
             raise StoreError("a directed graph is one part without delegates")
@@ -276,6 +316,8 @@ class Manifest:
         out |= {name: getattr(self, name) for name in (*SUBGRAPHS, "m", "parts")}
         out |= {name: getattr(self, name) for name in JSON_FIELDS}
         out["created_by"] = self.created_by
+        if self.ids is not None:
+            out["ids"] = asdict(self.ids)
         return out
 
     def to_json(self) -> str:
@@ -291,6 +333,7 @@ class Manifest:
             values = json.loads(text, parse_constant=refuse_constant)
         except (ValueError, RecursionError) as error:
             raise StoreError(f"the manifest is not valid JSON: {error}") from error
+        kept = values.pop("ids", None) if isinstance(values, dict) else None
         totals = (*SUBGRAPHS, "m", "parts")
         own = (*COUNTS, *JSON_FIELDS, "created_by", "format_version", "records")
         check_mapping("the manifest", values, (*own, *totals))
@@ -298,7 +341,8 @@ class Manifest:
             raise StoreError("records is not a list of at least one part")
         records = tuple(PartRecord.from_dict(item) for item in values["records"])
         given = {name: values[name] for name in own if name != "records"}
-        manifest = cls(**given, records=records)
+        ids = None if kept is None else IdsRecord.from_dict(kept)
+        manifest = cls(**given, records=records, ids=ids)
         for name in totals:
             check_count(name, values[name])
             if values[name] != getattr(manifest, name):
@@ -353,6 +397,11 @@ def part_attributes(
     }
 
 
+def ids_attributes(count: int) -> dict[str, int]:
+    """Return the attributes that ``ids.h5`` has, with their values."""
+    return {VERSION_ATTRIBUTE: FORMAT_VERSION, "n": count}
+
+
 def part_arrays(part: Part) -> dict[str, Array]:
     """Return the arrays of a part by dataset name, in the order of the file."""
     arrays = {}
@@ -385,6 +434,14 @@ def check_count(name: str, value: object, most: int = LARGEST) -> int:
     if not whole or not 0 <= int(value) <= most:  # type: ignore[call-overload]
         raise StoreError(f"{name} is {value!r:.60}; allowed: 0 to {most}")
     return int(value)  # type: ignore[call-overload]
+
+
+def check_digests(name: str, digests: Any, datasets: Sequence[str]) -> None:
+    """Raise StoreError unless there is one digest for each dataset."""
+    check_mapping(name, digests, datasets)
+    for dataset, digest in digests.items():
+        if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
+            raise StoreError(f"{name}: that of {dataset} is not 32 hex digits")
 
 
 def check_mapping(name: str, value: Any, keys: Sequence[str]) -> None:

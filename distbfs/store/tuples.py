@@ -62,6 +62,16 @@ class StoreTuples:
             yield self._edges(index, name, first, first + count)
             start += count
 
+    def edges(self) -> Iterator[Ids]:
+        """Yield every edge once, int64 [k, 2] with u < v."""
+        for index, sizes in enumerate(self._sizes.tolist()):
+            for name, count in zip(READ, sizes, strict=True):
+                for first in range(0, count, CHUNK):
+                    last = min(first + CHUNK, count)
+                    u, v = self._edges(index, name, first, last)
+                    pairs = np.stack((np.minimum(u, v), np.maximum(u, v)), axis=1)
+                    yield pairs if name == "nd" else pairs[u < v]
+
     def _load(self, index: int) -> Part:
         if self._part is None or self._part.index != index:
             self._part = self._store.load_part(index)

@@ -8,7 +8,8 @@ Loading already checks types, digests, offsets and ids.  On top of that:
 3. dn is the transpose of nd on each part, dd is symmetric on each part, nn is symmetric
    over all parts;
 4. no loops and no repeated edges; the ends of tuples are twice the tuples; a tuple that
-   is no loop and no repeat gives two edges.
+   is no loop and no repeat gives two edges;
+5. the ids that vertices have in their file, if kept, rise, so that each is there once.
 
 Of a directed graph, degrees count rows in nn and in incoming, which is the transpose of
 nn; a vertex has two ends for each tuple that leaves it, and a tuple gives one edge.
@@ -105,7 +106,20 @@ def verify_store(
             progress(index + 1, parts)
     if result.parts == parts:
         check_totals(result, store)
+    check_ids(result, store)
     return result
+
+
+def check_ids(result: Verification, store: Store) -> None:
+    """Check the ids that vertices have in their file, where the store keeps some."""
+    try:
+        ids = store.load_ids()
+    except StoreError as error:
+        result.findings.append(str(error))
+        return
+    fault = "" if ids is None else ids.fault()
+    if fault:
+        result.findings.append(f"ids: {fault}")
 
 
 def add_part(result: Verification, part: Part) -> None:

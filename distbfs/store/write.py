@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from distbfs.formats.ids import IdMap
 from distbfs.options import BuildOptions
 from distbfs.partition.construct import BuildSummary, construct
 from distbfs.partition.layout import Placement
@@ -31,12 +32,14 @@ def write_graph(
     tuple_degrees: dict[int, Ids] | None = None,
     counts: tuple[int, int, int] | None = None,
     described: dict[str, object] | None = None,
+    ids: IdMap | None = None,
 ) -> BuildSummary:
     """Build the parts of a graph and write them as a store (collective).
 
     tuple_degrees, counts, described: of the original tuples, where ``source`` is not
     them: ends of tuples per part of this rank by local id; tuples, loops and repeats;
     what recreates them.
+    ids: what vertices are called in their file, on rank 0
 
     Raises StoreError where the folder may not be written, ResourceError for a full
     disk; then nothing is left behind.
@@ -61,6 +64,7 @@ def write_graph(
             tuples, loops, repeats = counts
             summary = replace(summary, tuples=tuples, loops=loops, repeats=repeats)
         if world.rank == 0:
+            kept = None if ids is None else writer.write_ids(ids)
             writer.finish(
                 Manifest(
                     n=summary.n,
@@ -74,6 +78,7 @@ def write_graph(
                     repeats=summary.repeats,
                     records=tuple(every[k] for k in range(parts)),
                     statistics=summary.histogram.summary(),
+                    ids=kept,
                 )
             )
         world.barrier()

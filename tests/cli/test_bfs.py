@@ -537,6 +537,9 @@ def test_sources_out_of_range(stores, output):
     for source in (150, -1, 2**63 - 1, -(2**63) + 1, 10**30):
         text = here("bfs", stores[1], "--source", source, "-o", output).refusal
         assert str(source) in text
+    for source in ("one", "1.0", "", "-", "9" * 50):
+        text = here("bfs", stores[1], "--source", source, "-o", output).refusal
+        assert f"--source: '{source[:40]}' is no vertex id" in text
     assert "no source" in here("bfs", stores[1]).refusal
     assert "cannot be read" in here("bfs", stores[1], "--sources", "nowhere").refusal
     assert files_in(output.parent) == ["sources.txt"]

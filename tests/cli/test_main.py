@@ -82,7 +82,7 @@ REFUSED = [
     (["bfs"], "'STORE' (see 'distbfs bfs --help')"),
     (["bfs", "x", "--fly"], "No such option '--fly'"),
     (["bfs", "x", "y", "--source", "1"], "(y)"),
-    (["bfs", "x", "--source", "one"], "'one' is not a valid integer"),
+    (["generate", "kronecker", "-s", "one", "-o", "x"], "'one' is not a valid integer"),
     (["bfs", "x", "-s", "1", "--engine", "warp"], "'auto', 'reference', 'openmp'"),
     (["bfs", "x", "-s", "1", "--exchange", "pigeon"], "'auto', 'solo', 'host'"),
     (["bfs", "x", "-s", "1", "--direction", "up"], "'auto', 'push', 'pull'"),

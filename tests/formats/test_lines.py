@@ -1,5 +1,7 @@
 """The three ways to parse lines agree: line by line, by whole arrays, compiled."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -26,6 +28,8 @@ RULES = [
     LineRules(base=1, most_u=12, most_v=7, comments=b"%", comma=False, fields=2),
     LineRules(base=1, comments=b"%", comma=False, fields=3),
     LineRules(base=1, comments=b"%", comma=False, fields=4),
+    LineRules(base=1, comments=b"%", comma=False, fields=3, loops=False),
+    LineRules(loops=False),
 ]
 
 PIECES = [
@@ -41,25 +45,31 @@ GOOD += ["1,2\n", "7 , 8,9 x\n", "1 2 0.5\n", "3 4 nan \r\n", "2 2 1 1\n", "0 0\
 
 
 def by_lines(text, rules, capacity):
-    """What a plain loop over lines gives: pairs, lines before a bad one, its offset."""
-    pairs, offset = [], 0
+    """What a plain loop over lines gives.
+
+    Pairs, lines before a bad one, its offset, lines with more than two columns.
+    """
+    pairs, offset, extra = [], 0, 0
+    gap = "[ \t,]+" if rules.comma else "[ \t]+"
     for number, line in enumerate(text[:-1].split(b"\n")):
         try:
             pair = read_line(line, rules)
         except LineFault:
-            return pairs, number, offset
+            return pairs, number, offset, extra
         if pair is not None and len(pairs) == capacity:
-            return pairs, number, offset
+            return pairs, number, offset, extra
         if pair is not None:
             pairs.append(pair)
+            columns = re.split(gap.encode(), line.rstrip(b"\r"))
+            extra += len([x for x in columns if x]) > 2
         offset += len(line) + 1
-    return pairs, number + 1, -1
+    return pairs, number + 1, -1, extra
 
 
 def same(parsed, expected):
-    pairs, count, bad = expected
+    pairs, count, bad, extra = expected
     assert [tuple(x) for x in parsed.pairs.tolist()] == pairs
-    assert (parsed.lines, parsed.bad) == (count, bad)
+    assert (parsed.lines, parsed.bad, parsed.extra) == (count, bad, extra)
     assert parsed.pairs.dtype == np.int64
 
 
@@ -92,8 +102,9 @@ def test_all_ways_agree(text, rules, capacity):
 @given(st.lists(st.tuples(*[st.integers(0, 10**17)] * 2), min_size=1, max_size=40))
 def test_usual_text_is_parsed_by_whole_arrays(pairs):
     text = "# c\n" + "".join(f"{a},{b}\r\n" for a, b in pairs)
-    found = tokens.parse_regular(text.encode(), LineRules())
+    found, extra = tokens.parse_regular(text.encode(), LineRules())
     assert [tuple(x) for x in found.tolist()] == pairs
+    assert extra == 0
 
 
 @pytest.mark.parametrize("compiled", [pytest.param(True, marks=needs_compiler), False])

@@ -1,4 +1,4 @@
-import hashlib
+import gzip
 import io
 import struct
 import zipfile
@@ -7,6 +7,7 @@ from itertools import chain
 import numpy as np
 import pytest
 import scipy.sparse
+import xxhash
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from distbfs.errors import InputError, UsageError
 from distbfs.formats import gap_sg, lines, metis, numpy_pairs, packed, text
 from distbfs.formats.base import ReaderOptions, make_reader, sniff
 from distbfs.formats.dimacs import DimacsReader
+from distbfs.formats.galois import GaloisReader
 from distbfs.formats.gap_sg import GapReader
 from distbfs.formats.metis import MetisReader
 from distbfs.formats.numpy_pairs import NumpyReader
@@ -48,7 +50,7 @@ def read(kind, path, **options):
     found, edges = answers[0]
     assert found.tuples == len(edges)
     assert found.format == kind.name
-    digest = hashlib.blake2b(path.read_bytes(), digest_size=32).hexdigest()
+    digest = xxhash.xxh3_128(path.read_bytes()).hexdigest()
     assert found.digest == digest
     return found, edges
 
@@ -244,6 +246,84 @@ def test_gap_refusals(tmp_path, body, message, chunk):
     path = tmp_path / "a.sg"
     path.write_bytes(body)
     assert refusal(GapReader, path) == message
+
+
+# Galois
+
+
+def galois_bytes(pairs, n, version=1, data=0, padded=True):
+    """Return a file as Galois writes it."""
+    offsets, near = lists_of(pairs, n)
+    kind = {1: "<u4", 2: "<u8"}[version]
+    out = struct.pack("<QQQQ", version, data, n, len(pairs))
+    out += offsets[1:].astype("<u8").tobytes() + np.array(near, kind).tobytes()
+    if len(pairs) % 2 and padded:
+        out += bytes(np.dtype(kind).itemsize)
+    return out + b"\xff" * (data * len(pairs))
+
+
+@FUZZ
+@given(
+    PAIRS,
+    st.sampled_from([1, 2]),
+    st.sampled_from([0, 4, 8]),
+    st.booleans(),
+    st.sampled_from([1, 2, 5, 1 << 18]),
+)
+def test_galois_round_trip(scratch, pairs, version, data, padded, size):
+    n = 41 + len(pairs)
+    padded = padded or (version == 1 and data > 0)
+    scratch.write_bytes(galois_bytes(pairs, n, version, data, padded))
+    with pytest.MonkeyPatch.context() as patch:
+        small_chunks(patch, size)
+        found, edges = read(GaloisReader, scratch)
+    assert sorted(edges) == sorted(list(x) for x in pairs)
+    assert found.n == n
+    assert found.unread == ("data of edges" if data else "")
+
+
+GALOIS = galois_bytes([(0, 1), (1, 2), (2, 0)], 3)
+GALOIS_FAULTS = [
+    (b"", ": byte 0: the file is empty"),
+    (GALOIS[:31], ": byte 31: the file ends, where a header takes 32 bytes"),
+    (put(GALOIS, 0, "<Q", 3), ": byte 0: version 3; allowed: 1, 2"),
+    (
+        put(GALOIS, 8, "<Q", 2**63),
+        f": byte 8: {2**63} bytes of data; allowed: up to {2**63 - 1}",
+    ),
+    (put(GALOIS, 16, "<Q", 0), ": byte 16: no nodes"),
+    (
+        put(GALOIS, 16, "<Q", 2**33),
+        f": byte 16: {2**33} nodes; allowed: up to {2**32}",
+    ),
+    (
+        put(GALOIS, 24, "<Q", 2**64 - 1),
+        f": byte 24: {2**64 - 1} edges; allowed: up to {2**63 - 1}",
+    ),
+    (
+        GALOIS[:-1],
+        ": byte 71: the file ends, where 3 nodes and 3 edges take 68 or 72 bytes",
+    ),
+    (
+        GALOIS + b"\0",
+        ": byte 73: the file ends, where 3 nodes and 3 edges take 68 or 72 bytes",
+    ),
+    (put(GALOIS, 32, "<Q", 4), ": byte 32: offset 4 after 0, of 3 entries"),
+    (put(GALOIS, 40, "<Q", 0), ": byte 40: offset 0 after 1, of 3 entries"),
+    (put(GALOIS, 48, "<Q", 2), ": byte 48: the last offset is 2, not 3"),
+    (put(GALOIS, 60, "<I", 3), ": byte 60: id 3 is out of range; allowed: 0 to 2"),
+    (
+        put(GALOIS, 60, "<I", 2**32 - 1),
+        f": byte 60: id {2**32 - 1} is out of range; allowed: 0 to 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), GALOIS_FAULTS)
+def test_galois_refusals(tmp_path, body, message, chunk):
+    path = tmp_path / "a.gr"
+    path.write_bytes(body)
+    assert refusal(GaloisReader, path) == message
 
 
 # DIMACS
@@ -590,6 +670,13 @@ NUMPY_FAULTS = [
         zip_bytes(src=b"", dst=IDS),
         ": src: not a sound NumPy file: no NumPy array begins there",
     ),
+    (
+        npy_bytes(np.ones((2, 2), int)).replace(b"False", b"Falsy"),
+        (
+            ": not a sound NumPy file: malformed node or string on line 1: "
+            "<ast.Name object>"
+        ),
+    ),
     (csr_bytes()[:100], ": not a sound NumPy file: File is not a zip file"),
     (csr_bytes(format=b"dia"), ": sparse format 'dia'; allowed: csr, csc, coo"),
     (csr_bytes(format=7), ": format: not a word"),
@@ -653,7 +740,7 @@ def test_a_full_disk_is_not_a_bad_file(tmp_path):
 
 
 def test_sizes_that_a_format_states_are_not_asked_for():
-    for kind in (GapReader, DimacsReader, MetisReader):
+    for kind in (GapReader, GaloisReader, DimacsReader, MetisReader):
         for options in (ReaderOptions(one_based=True), ReaderOptions(n=4)):
             with pytest.raises(UsageError, match="states its size"):
                 kind(options)
@@ -667,6 +754,11 @@ def test_sniff(tmp_path):
 
     assert made("a", b"c x\n\nc p\np sp 3 2\n") == "dimacs"
     assert made("a.gr", b"\x01\0\0\0\0\0\0\0") == "dimacs"
+    assert made("a.gr", GALOIS) == made("a", GALOIS) == "galois"
+    assert made("a.gr.gz", gzip.compress(GALOIS)) == "galois"
+    for entries in ([], [(0, 1)]):
+        directed = sg_bytes(entries, 300, directed=True, weighted=False)
+        assert made("a.sg", directed) == "gap-sg"
     assert made("a.el", b"c x\np edge 3 2\n") == "edge-list"
     assert made("a.wel", b"0 1 5\n") == "edge-list"
     assert made("a.graph", b"2 1\n2\n1\n") == "metis"
@@ -684,6 +776,7 @@ SAMPLES = {
     PackedReader: [packed_bytes([(0, 1), (2, 3)])],
     Int64Reader: [int64_bytes([(0, 1), (2, 3)])],
     GapReader: [TRIANGLE, ARCS, sg_bytes([(0, 1)], 2, directed=True, weighted=True)],
+    GaloisReader: [GALOIS, galois_bytes([(0, 1), (3, 2)], 4, 2, 8)],
     DimacsReader: [b"c x\np sp 4 3\na 1 2 3\nc y\na 2 4 5\r\na 3 3 1\n"],
     MetisReader: [
         metis_text([(0, 1), (1, 2), (0, 3)], 4, noise=["% a"]).encode(),
@@ -737,3 +830,33 @@ def test_whatever_a_file_holds_it_is_read_or_refused(scratch, kind, data, size):
     if isinstance(answers[0], str):
         assert answers[0].startswith(f"{scratch}:")
         assert "\n" not in answers[0]
+
+
+UNREAD = [
+    ("edge-list", b"0 1\n1 2 \n", ""),
+    ("edge-list", b"0 1\n1 2 0.5\n", "columns after the second"),
+    ("dimacs", SAMPLES[DimacsReader][0], "weights"),
+    ("metis", b"2 1\n2\n1\n", ""),
+    ("metis", b"2 1 1\n2 7\n1 7\n", "sizes and weights"),
+    ("gap-sg", TRIANGLE, ""),
+    ("gap-sg", sg_bytes([(0, 1)], 2, directed=True, weighted=True), "weights"),
+    ("galois", GALOIS, ""),
+    ("galois", galois_bytes([(0, 1)], 2, 1, 4), "data of edges"),
+    ("numpy", npz_bytes(src=[0, 1], dst=[1, 2]), ""),
+    ("numpy", csr_bytes(), "values"),
+    ("matrix-market", b"%%MatrixMarket matrix coordinate pattern general\n1 1 0\n", ""),
+    (
+        "matrix-market",
+        b"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 5\n",
+        "values",
+    ),
+]
+
+
+@pytest.mark.parametrize("compiled", WAYS)
+@pytest.mark.parametrize(("name", "body", "unread"), UNREAD)
+def test_what_is_not_looked_at_is_known(tmp_path, name, body, unread, compiled):
+    path = tmp_path / "file"
+    path.write_bytes(body)
+    reader = make_reader(path, name, ReaderOptions(compiled=compiled))
+    assert reader.read(path, lambda pairs: None).unread == unread

@@ -1,0 +1,76 @@
+"""``distbfs export``: write a stored graph to a file of another format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from distbfs import registry
+from distbfs.cli.common import STORE, open_terminal, output_options
+from distbfs.formats.writing import Edges, placed, writer_for
+from distbfs.report.tables import print_fields
+from distbfs.store.hdf5 import open_store
+from distbfs.store.tuples import StoreTuples
+from distbfs.types import Ids
+
+
+@click.command("export")
+@click.argument("store", type=STORE)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="File to write; text is compressed where it ends in .gz, .bz2, .xz or .zst.",
+)
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option(
+    "--format",
+    "name",
+    type=click.Choice(list(registry.WRITERS)),
+    help="Format of the file; default: by its ending.",
+)
+@output_options
+def command(
+    store: Path,
+    output: Path,
+    force: bool,
+    name: str | None,
+    json_output: bool,
+    log_format: str,
+) -> None:
+    """Write the edges of STORE, each once, without loops and repeats.
+
+    Rank 0 writes, the others wait.
+    """
+    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    world, opened = terminal.world, open_store(store)
+    writer = writer_for(output, name or "")
+    if world.rank == 0:
+        manifest = opened.manifest
+        source, m = StoreTuples(opened), manifest.m // 2
+        ids = opened.load_ids() if writer.keeps_ids else None
+
+        def chunks() -> Iterator[Ids]:
+            written = 0
+            for pairs in source.edges():
+                yield pairs
+                written += len(pairs)
+                done(written)
+
+        with terminal.progress("writing", m) as done, placed(output, force=force) as at:
+            writer.write(at, Edges(manifest.n, m, chunks, ids))
+        if manifest.ids is not None and ids is None:
+            terminal.say(f"{output}: vertices by number, without the ids of their file")
+        values = {
+            "store": str(store),
+            "file": str(output),
+            "format": writer.name,
+            "n": manifest.n,
+            "edges": m,
+            "bytes": output.stat().st_size,
+        }
+        terminal.result(values, lambda: print_fields(values))
+    world.barrier()

@@ -1,0 +1,85 @@
+"""Arrow tables, as files (Feather too) or streams: two columns of ids.
+
+Other columns are not looked at.  Source: Apache Arrow, columnar format 1.5, IPC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.columns import ROWS, Table, hashed_aside, load, opened, sound
+from distbfs.formats.packed import BinaryFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FILE_MAGIC = b"ARROW1"
+STREAM_MAGIC = b"\xff\xff\xff\xff"
+SCHEMA_BYTES = 1 << 20
+
+
+class ArrowReader:
+    """Reads Arrow tables, batch by batch."""
+
+    name = "arrow"
+    text_ids = True
+    named_columns = True
+    suffixes = (".arrow", ".arrows", ".feather", ".ipc")
+
+    def __init__(self, options: ReaderOptions | None = None) -> None:
+        self.options = options or ReaderOptions()
+
+    @staticmethod
+    def recognises(head: bytes) -> bool:
+        """Return whether a file or a stream begins there."""
+        size = int.from_bytes(head[4:8], "little")
+        stream = head.startswith(STREAM_MAGIC) and 0 < size < SCHEMA_BYTES
+        return head.startswith(FILE_MAGIC) or stream
+
+    def read(self, path: Path, take: Take) -> EdgeFile:
+        """Read a file; InputError where it is broken or has no such columns."""
+        with BinaryFile(path, progress=self.options.progress) as file:
+            if not file.size:
+                raise file.refuse("the file is empty")
+            head = file.peek(min(file.size, len(FILE_MAGIC)), 0)
+            with hashed_aside(file):
+                found = self._read(file, head == FILE_MAGIC, take)
+            return replace(found, digest=file.digest)
+
+    def _read(self, file: BinaryFile, whole: bool, take: Take) -> EdgeFile:
+        where = str(file.path)
+        with sound(where):
+            schema = _open(file, whole, None).schema
+        table = Table(where, schema, self.options)
+        with sound(where):
+            chosen = _open(file, whole, sorted(set(table.chosen)))
+        batches = _batches(chosen, whole)
+        return table.hand_over(map(table.ordered, batches), take, self.name)
+
+
+def _open(file: BinaryFile, whole: bool, fields: list[int] | None) -> Any:
+    """Return a reader of the file or stream, of some fields alone."""
+    ipc = load("pyarrow.ipc")
+    options = ipc.IpcReadOptions(included_fields=fields)
+    form = ipc.open_file if whole else ipc.open_stream
+    return form(opened(file), options=options)
+
+
+def _batches(reader: Any, whole: bool) -> Iterator[Any]:
+    """Yield record batches, long ones in slices."""
+    count = reader.num_record_batches if whole else None
+    index = 0
+    while count is None or index < count:
+        if whole:
+            batch = reader.get_batch(index)
+        else:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+        index += 1
+        for start in range(0, batch.num_rows, ROWS):
+            yield batch.slice(start, ROWS)

@@ -1,0 +1,195 @@
+"""Compressed files, told by their names and unpacked as streams.
+
+gzip, bzip2, xz and Zstandard, any number of streams one after the other, with zeros
+between them.  Memory is bounded whatever a file unpacks to: output is asked for in
+pieces, and a stream whose decoder needs more than WINDOW_BYTES is refused.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from distbfs.errors import InputError, ResourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+PACKINGS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
+WINDOW_BYTES = 128 << 20
+FEED_BYTES = 64 << 10
+GZIP_WINDOW = 31  # bits of the window, and 16 for the header of gzip
+
+
+class Decoder(Protocol):
+    """One stream, as ``bz2.BZ2Decompressor`` unpacks it."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the stream has ended."""
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether nothing more comes out before more is put in."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """What was put in after the end of the stream."""
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        """Put ``data`` in and return at most ``max_length`` bytes."""
+
+
+class GzipDecoder:
+    """A member of a gzip file; its checksum is compared at the end."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(GZIP_WINDOW)
+        self._full = False
+
+    @property
+    def eof(self) -> bool:
+        """Whether the member has ended."""
+        return self._member.eof
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether nothing more comes out before more is put in."""
+        return not self._full
+
+    @property
+    def unused_data(self) -> bytes:
+        """What was put in after the end of the member."""
+        return self._member.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        """Put ``data`` in and return at most ``max_length`` bytes."""
+        data = self._member.unconsumed_tail + data
+        out = self._member.decompress(data, max_length)
+        self._full = len(out) == max_length or bool(self._member.unconsumed_tail)
+        return out
+
+
+def packing_of(path: Path) -> str:
+    """Return how a file is compressed by its name, "" where it is not."""
+    return PACKINGS.get(path.suffix.lower(), "")
+
+
+def plain_name(path: Path) -> str:
+    """Return the name of a file in lower case, without the ending of a packing."""
+    return (path.stem if packing_of(path) else path.name).lower()
+
+
+def load_zstd() -> Any:
+    """Return the module for Zstandard; ResourceError where there is none."""
+    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ResourceError(
+            f"{name} is missing, which unpacks Zstandard; pip install backports.zstd"
+        ) from error
+
+
+def make_decoder(packing: str) -> tuple[Decoder, tuple[type[Exception], ...]]:
+    """Return a decoder for one stream, and what it raises for bad data."""
+    if packing == "gzip":
+        return GzipDecoder(), (zlib.error,)
+    if packing == "bzip2":
+        return import_module("bz2").BZ2Decompressor(), (OSError, ValueError)
+    if packing == "xz":
+        lzma = import_module("lzma")
+        decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=WINDOW_BYTES)
+        return decoder, (lzma.LZMAError,)
+    zstd = load_zstd()
+    limit = {zstd.DecompressionParameter.window_log_max: WINDOW_BYTES.bit_length() - 1}
+    return zstd.ZstdDecompressor(options=limit), (zstd.ZstdError,)
+
+
+class Unpacker:
+    """The content of a compressed file, read once from begin to end.
+
+    packing: a value of PACKINGS; feed: returns that many next bytes of the file or
+    fewer, none at its end
+    """
+
+    def __init__(self, path: Path, packing: str, feed: Callable[[int], bytes]) -> None:
+        self._path = path
+        self._packing = packing
+        self._feed = feed
+        self._decoder: Decoder | None = None
+        self._faults: tuple[type[Exception], ...] = ()
+        self._waiting = b""
+        self._taken = 0
+        self._begun = False
+
+    def read(self, count: int) -> bytes:
+        """Return the next ``count`` bytes, fewer at the end of the file only.
+
+        Raises InputError for what is cut, altered or no such file.
+        """
+        pieces, have = [], 0
+        while have < count:
+            piece = self._some(count - have)
+            if not piece:
+                break
+            pieces.append(piece)
+            have += len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _some(self, most: int) -> bytes:
+        """Return some next bytes, none at the end of the file."""
+        while True:
+            if self._decoder is None and not self._next_stream():
+                return b""
+            out = self._decode(most)
+            if out:
+                return out
+
+    def _next_stream(self) -> bool:
+        """Begin the next stream; False where the file has ended."""
+        self._waiting = self._waiting.lstrip(b"\0") if self._begun else self._waiting
+        while not self._waiting:
+            self._waiting = self._fetch()
+            if not self._waiting:
+                if not self._begun:
+                    raise InputError(f"{self._path}: byte 0: the file is empty")
+                return False
+            if self._begun:
+                self._waiting = self._waiting.lstrip(b"\0")
+        self._decoder, self._faults = make_decoder(self._packing)
+        self._begun = True
+        return True
+
+    def _decode(self, most: int) -> bytes:
+        """Return what the stream gives next, which may be nothing."""
+        decoder = self._decoder
+        if decoder is None:
+            raise ValueError("no stream has begun")
+        if not self._waiting and decoder.needs_input:
+            self._waiting = self._fetch()
+            if not self._waiting:
+                raise self._refuse(f"the {self._packing} data is truncated")
+        data, self._waiting = self._waiting, b""
+        try:
+            out = decoder.decompress(data, most)
+        except self._faults as error:
+            what = " ".join(str(error).split()) or "no reason given"
+            kind = self._packing
+            raise self._refuse(f"the {kind} data is not sound: {what}") from error
+        if decoder.eof:
+            self._waiting = decoder.unused_data
+            self._decoder = None
+        return out
+
+    def _fetch(self) -> bytes:
+        """Return the next bytes of the file."""
+        data = self._feed(FEED_BYTES)
+        self._taken += len(data)
+        return data
+
+    def _refuse(self, what: str) -> InputError:
+        return InputError(f"{self._path}: byte {self._taken}: {what}")

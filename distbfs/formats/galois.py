@@ -1,0 +1,113 @@
+"""Galois graphs: binary ``.gr`` of version 1 or 2, each stored edge a tuple.
+
+Encoding, little-endian: uint64 version, uint64 bytes of data an edge, uint64 nodes,
+uint64 edges; uint64 [nodes] where the edges of each node end; uint32 [edges] (uint64 in
+version 2) destinations, with one more where their number is odd, so that the data of
+the edges, which is not looked at, begins at a multiple of 8.  Source: Galois 6.0,
+libgalois, FileGraph.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.gap_sg import OFFSET_BYTES, csr_rows, offsets_at
+from distbfs.formats.packed import BinaryFile, id_fault
+from distbfs.formats.rules import LARGEST_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from distbfs.errors import InputError
+    from distbfs.types import Array, Ids
+
+HEADER = struct.Struct("<QQQQ")
+ID_BYTES = {1: 4, 2: 8}
+MOST_DATA = 256
+FIELDS = ("version", "bytes of data", "nodes", "edges")
+
+
+class GaloisReader:
+    """Reads Galois graphs."""
+
+    name = "galois"
+    suffixes = (".gr", ".sgr", ".vgr")
+
+    def __init__(self, options: ReaderOptions | None = None) -> None:
+        self.options = options or ReaderOptions()
+        self.options.check_unneeded("a Galois graph", 0)
+
+    @staticmethod
+    def recognises(head: bytes) -> bool:
+        """Return whether a version and a usual size of data are there."""
+        if len(head) < HEADER.size:
+            return False
+        version, data, _, _ = HEADER.unpack_from(head)
+        return version in ID_BYTES and data <= MOST_DATA
+
+    def read(self, path: Path, take: Take) -> EdgeFile:
+        """Read a file; InputError where sizes, offsets or destinations do not fit."""
+        with BinaryFile(path, progress=self.options.progress) as file:
+            width, data, nodes, edges = _header(file)
+            for pairs in _edges(file, nodes, edges, width):
+                take(pairs)
+            file.pass_over(file.size - file.position)
+            unread = "data of edges" if data and edges else ""
+            return EdgeFile(self.name, nodes, edges, file.digest, unread=unread)
+
+
+def _header(file: BinaryFile) -> tuple[int, int, int, int]:
+    """Read and check the header; return bytes an id, of data, nodes, edges."""
+    if not file.size:
+        raise file.refuse("the file is empty")
+    if file.size < HEADER.size:
+        what = f"the file ends, where a header takes {HEADER.size} bytes"
+        raise file.refuse(what, file.size)
+    version, data, nodes, edges = HEADER.unpack(file.read(HEADER.size))
+    if version not in ID_BYTES:
+        raise file.refuse(f"version {version}; allowed: 1, 2", 0)
+    width = ID_BYTES[version]
+    limits = (2, LARGEST_ID, min(1 << 8 * width, LARGEST_ID), LARGEST_ID)
+    for place, value in enumerate((version, data, nodes, edges)):
+        if value > limits[place]:
+            what = f"{value} {FIELDS[place]}; allowed: up to {limits[place]}"
+            raise file.refuse(what, 8 * place)
+    if not nodes:
+        raise file.refuse("no nodes", 16)
+    whole = HEADER.size + OFFSET_BYTES * nodes + (width + data) * edges
+    sizes = {whole, whole + edges % 2 * width}
+    if data and width == ID_BYTES[1]:
+        sizes = {max(sizes)}
+    if file.size not in sizes:
+        takes = " or ".join(str(size) for size in sorted(sizes))
+        what = (
+            f"the file ends, where {nodes} nodes and {edges} edges take {takes} bytes"
+        )
+        raise file.refuse(what, file.size)
+    return width, data, nodes, edges
+
+
+def _edges(file: BinaryFile, nodes: int, edges: int, width: int) -> Iterator[Ids]:
+    """Yield the edges, int64 [k, 2], in the order of the file."""
+    start = file.position
+
+    def refuse(index: int, what: str) -> InputError:
+        return file.refuse(what, start + (index - 1) * OFFSET_BYTES)
+
+    def ends() -> Iterator[Array]:
+        yield np.zeros(1, dtype=np.int64)
+        yield from offsets_at(file, start, nodes)
+
+    file.pass_over(nodes * OFFSET_BYTES)
+    for rows in csr_rows(ends(), edges, refuse):
+        begin = file.position
+        near = np.frombuffer(file.read(len(rows) * width), dtype=f"<u{width}")
+        fault = id_fault(near, nodes - 1)
+        if fault:
+            raise file.refuse(fault[1], begin + fault[0] * width)
+        yield np.stack((rows, near.astype(np.int64)), axis=1)

@@ -1,0 +1,154 @@
+"""The ids that a graph's vertices have in a file, where distbfs numbers them anew.
+
+Vertex k has the k-th id, in rising order: of numbers, or of text by its UTF-8 bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from distbfs.errors import InputError
+from distbfs.formats.rules import LARGEST_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from distbfs.types import Array, Ids
+
+
+class IdMap(Protocol):
+    """Ids of vertices; ``kind`` tells which, ``count`` how many."""
+
+    kind: str
+
+    @property
+    def count(self) -> int:
+        """How many vertices there are."""
+
+    def arrays(self) -> dict[str, Array]:
+        """Return what a store keeps, by name."""
+
+    def names(self, vertices: Ids) -> list[int] | list[str]:
+        """Return the ids of vertices, int64 [k]."""
+
+    def find(self, word: str) -> int:
+        """Return the vertex of an id as it is written, -1 where there is none."""
+
+    def fault(self) -> str:
+        """Return which rule of the map is broken, "" if none is."""
+
+
+class IntegerIds:
+    """Ids that are whole numbers, int64 [n], rising."""
+
+    kind = "integer"
+
+    def __init__(self, ids: Ids) -> None:
+        """Raise InputError unless ids rise from 0 or more."""
+        self.ids = ids
+        if len(ids) and int(ids[0]) < 0:
+            raise InputError("a negative id")
+        if not np.all(ids[1:] > ids[:-1]):
+            raise InputError("ids do not rise")
+
+    @property
+    def count(self) -> int:
+        """How many vertices there are."""
+        return len(self.ids)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return what a store keeps, by name."""
+        return {"ids": self.ids}
+
+    def names(self, vertices: Ids) -> list[int]:
+        """Return the ids of vertices, int64 [k]."""
+        return [int(x) for x in self.ids[vertices]]
+
+    def find(self, word: str) -> int:
+        """Return the vertex of an id as it is written, -1 where there is none."""
+        if not (word.isascii() and word.isdigit()) or len(word) > len(str(LARGEST_ID)):
+            return -1
+        if int(word) > LARGEST_ID:
+            return -1
+        at = int(np.searchsorted(self.ids, np.int64(word)))
+        return at if at < self.count and int(self.ids[at]) == int(word) else -1
+
+    def fault(self) -> str:
+        """Return "": all rules are kept from the start."""
+        return ""
+
+
+class TextIds:
+    """Ids that are text: uint8 [bytes] of UTF-8, and where each begins, int64 [n + 1].
+
+    They rise as their bytes do.
+    """
+
+    kind = "text"
+
+    def __init__(self, offsets: Ids, text: Array) -> None:
+        """Raise InputError unless offsets rise from 0 to the end of the text."""
+        self.offsets = offsets
+        self.text = text
+        ends = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(text)
+        if not ends or np.any(offsets[1:] <= offsets[:-1]):
+            raise InputError("offsets of ids do not rise to the end of their text")
+
+    @classmethod
+    def of(cls, words: Sequence[bytes]) -> TextIds:
+        """Return the map of ids that rise and are UTF-8."""
+        offsets = np.zeros(len(words) + 1, dtype=np.int64)
+        np.cumsum([len(word) for word in words], out=offsets[1:])
+        return cls(offsets, np.frombuffer(b"".join(words), dtype=np.uint8))
+
+    @property
+    def count(self) -> int:
+        """How many vertices there are."""
+        return len(self.offsets) - 1
+
+    def arrays(self) -> dict[str, Array]:
+        """Return what a store keeps, by name."""
+        return {"offsets": self.offsets, "text": self.text}
+
+    def word(self, vertex: int) -> bytes:
+        """Return the id of a vertex as UTF-8."""
+        return self.text[self.offsets[vertex] : self.offsets[vertex + 1]].tobytes()
+
+    def names(self, vertices: Ids) -> list[str]:
+        """Return the ids of vertices, int64 [k]."""
+        return [self.word(int(x)).decode(errors="replace") for x in vertices]
+
+    def find(self, word: str) -> int:
+        """Return the vertex of an id as it is written, -1 where there is none."""
+        wanted = word.encode(errors="replace")
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.word(middle) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low if low < self.count and self.word(low) == wanted else -1
+
+    def fault(self) -> str:
+        """Return which rule of the map is broken, "" if none is."""
+        last = b""
+        for vertex in range(self.count):
+            word = self.word(vertex)
+            if word <= last:
+                return f"id {vertex} does not follow the one before it"
+            try:
+                word.decode()
+            except UnicodeDecodeError:
+                return f"id {vertex} is not UTF-8"
+            last = word
+        return ""
+
+
+def id_map(kind: str, arrays: Mapping[str, Array]) -> IdMap:
+    """Return the map of a kind and its arrays; InputError where they do not fit."""
+    if kind == IntegerIds.kind:
+        return IntegerIds(arrays["ids"])
+    return TextIds(arrays["offsets"], arrays["text"])

@@ -1,0 +1,78 @@
+"""Number the vertices of a spool anew, from 0, in the order of their ids.
+
+A spool holds int64 pairs; it is rewritten in place, piece by piece.  Memory is that of
+the distinct ids, a few times over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.formats.ids import IntegerIds, TextIds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from distbfs.formats.ids import IdMap
+    from distbfs.types import Ids
+
+PAIRS = 1 << 20
+PAIR_BYTES = 16
+
+
+class Distinct:
+    """The distinct ids of arrays that are added one by one."""
+
+    def __init__(self) -> None:
+        self._known: Ids = np.zeros(0, dtype=np.int64)
+        self._new: list[Ids] = []
+        self._waiting = 0
+
+    def add(self, ids: Ids) -> None:
+        """Add ids, int64 of any shape."""
+        self._new.append(np.unique(ids))
+        self._waiting += len(self._new[-1])
+        if self._waiting > max(len(self._known), PAIRS):
+            self._merge()
+
+    def ids(self) -> Ids:
+        """Return the distinct ids, rising, int64 [n]."""
+        self._merge()
+        return self._known
+
+    def _merge(self) -> None:
+        self._known = np.unique(np.concatenate([self._known, *self._new]))
+        self._new, self._waiting = [], 0
+
+
+def relabel_numbers(spool: Path, ids: Ids) -> IdMap:
+    """Put the place of each id among all, which rise, into the spool."""
+    _rewrite(spool, lambda pairs: np.searchsorted(ids, pairs))
+    return IntegerIds(ids)
+
+
+def relabel_words(spool: Path, words: Sequence[bytes]) -> IdMap:
+    """Put the place of each word among all, by bytes, where its number stands.
+
+    words: the distinct ids by number
+    """
+    order = sorted(range(len(words)), key=words.__getitem__)
+    place = np.empty(len(words), dtype=np.int64)
+    place[order] = np.arange(len(words))
+    _rewrite(spool, lambda pairs: place[pairs])
+    return TextIds.of([words[k] for k in order])
+
+
+def _rewrite(spool: Path, change: Callable[[Ids], Ids]) -> None:
+    """Change all pairs of a spool, int64 [k, 2] at a time."""
+    with spool.open("r+b") as file:
+        position = 0
+        while data := file.read(PAIRS * PAIR_BYTES):
+            pairs = np.frombuffer(data, dtype=np.int64).reshape(-1, 2)
+            file.seek(position)
+            file.write(change(pairs).astype(np.int64, copy=False).tobytes())
+            position += len(data)
+            file.seek(position)

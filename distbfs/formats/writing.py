@@ -1,0 +1,160 @@
+"""The contract of a writer of edge files, and how a file appears complete or not."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from distbfs.errors import InputError, ResourceError, UsageError
+from distbfs.formats.compressed import load_zstd, packing_of, plain_name
+from distbfs.registry import WRITERS, lookup
+
+if TYPE_CHECKING:
+    from distbfs.formats.ids import IdMap
+    from distbfs.types import Ids
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+POWERS = 10 ** np.arange(1, 19, dtype=np.int64)
+GZIP_LEVEL = 6
+
+
+@dataclass(frozen=True)
+class Edges:
+    """A graph to be written.
+
+    n: vertices; m: edges, each counted once
+    chunks: gives them as int64 [k, 2] with u < v, any number of times
+    ids: what the vertices are called, None for their numbers
+    """
+
+    n: int
+    m: int
+    chunks: Callable[[], Iterator[Ids]]
+    ids: IdMap | None = None
+
+    def with_lone(self) -> Iterator[Ids]:
+        """Yield the edges, then a loop at each vertex that has none."""
+        lone = np.ones(self.n, dtype=np.bool_)
+        for pairs in self.chunks():
+            lone[pairs.ravel()] = False
+            yield pairs
+        vertices = np.flatnonzero(lone)
+        if len(vertices):
+            yield np.stack((vertices, vertices), axis=1)
+
+
+class Writer(Protocol):
+    """Writes files of one format; ``suffixes`` are the endings of their names.
+
+    ``keeps_ids`` tells whether they hold what vertices are called, ``packs`` whether
+    they may be compressed.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    keeps_ids: bool
+    packs: bool
+
+    def write(self, path: Path, graph: Edges) -> None:
+        """Write a graph to a new file.
+
+        Memory is a few numbers a vertex.  Raises InputError for a graph that the format
+        cannot hold, OSError where writing fails.
+        """
+
+
+def writer_for(path: Path, name: str = "") -> Writer:
+    """Return the writer of the format ``name`` or, if empty, of the file's ending.
+
+    Raises UsageError where no writer fits.
+    """
+    kinds: dict[str, type[Writer]] = {
+        known: lookup(WRITERS, "format", known) for known in WRITERS
+    }
+    if not name:
+        fits = [x for x in kinds if plain_name(path).endswith(kinds[x].suffixes)]
+        if not fits:
+            endings = ", ".join(x for kind in kinds.values() for x in kind.suffixes)
+            raise UsageError(
+                f"{path}: the ending names no format ({endings}); "
+                f"name one of {', '.join(kinds)}"
+            )
+        name = fits[0]
+    writer = lookup(WRITERS, "format", name)()
+    if packing_of(path) and not writer.packs:
+        raise UsageError(f"{path}: files of format {name} are not compressed")
+    return writer
+
+
+@contextmanager
+def placed(path: Path, *, force: bool) -> Iterator[Path]:
+    """Yield the name under which to write; in the end the file gets its own.
+
+    Raises UsageError where the file may not be written, ResourceError for a full disk;
+    then nothing is left behind.
+    """
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; give the name of a file")
+    if os.path.lexists(path) and not force:
+        raise UsageError(f"{path} exists; give --force to replace it")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: there is no folder {path.parent}")
+    partial = path.with_name(f".{secrets.token_hex(8)}.partial-{path.name}")
+    try:
+        yield partial
+        with partial.open("rb") as done:
+            os.fsync(done.fileno())
+        partial.rename(path)
+    except OSError as error:
+        reason = error.strerror or " ".join(str(error).split())
+        if error.errno in FULL:
+            raise ResourceError(f"{path}: the disk is full ({reason})") from error
+        raise InputError(f"{path}: cannot be written: {reason}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def text_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a new file for text, compressed as its name says."""
+    packing = packing_of(path)
+    out: Any
+    if packing == "gzip":
+        out = import_module("gzip").open(path, "xb", GZIP_LEVEL)
+    elif packing == "bzip2":
+        out = import_module("bz2").open(path, "xb")
+    elif packing == "xz":
+        out = import_module("lzma").open(path, "xb")
+    elif packing == "zstd":
+        out = load_zstd().open(path, "xb")
+    else:
+        out = path.open("xb")
+    with out:
+        yield out
+
+
+def lines_of(pairs: Ids) -> bytes:
+    r"""Return the lines ``U V\n`` of pairs, int64 [k, 2] of 0 or more."""
+    values = pairs.ravel().copy()
+    widths = 1 + np.searchsorted(POWERS, values, "right")
+    ends = np.cumsum(widths + 1)
+    out = np.empty(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
+    out[ends[0::2] - 1] = ord(" ")
+    out[ends[1::2] - 1] = ord("\n")
+    places, active = ends - 2, np.arange(len(values))
+    while len(active):
+        out[places[active]] = ord("0") + values[active] % 10
+        values[active] //= 10
+        places[active] -= 1
+        widths[active] -= 1
+        active = active[widths[active] > 0]
+    return out.tobytes()

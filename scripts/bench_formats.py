@@ -1,0 +1,127 @@
+"""Measure how fast files of edges are read, over the rate at which the disk gives them.
+
+Writes one random graph as an edge list of --bytes bytes, a Parquet table and a GAP
+graph.  Readers and a plain read of the same file alternate; before each, the pages of
+the file are dropped from memory, unless --cached is given.  Medians are printed: of
+reading alone, and of reading into the spool that a store is built from.
+
+    python scripts/bench_formats.py --folder /data --json results.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from distbfs.device.cc import thread_count
+from distbfs.exchange.world import SoloWorld
+from distbfs.formats.base import ReaderOptions, make_reader
+from distbfs.formats.tuples import open_tuples
+from distbfs.formats.writing import Edges, placed, writer_for
+from distbfs.report.tables import print_table
+from distbfs.types import Ids
+
+CHUNK = 1 << 20
+PLAIN_BYTES = 4 << 20
+LINE_BYTES = 13.5  # of two ids below 10^6, a blank and a line end
+DEGREE = 16
+NAMES = ("edges.el", "edges.parquet", "edges.sg", "edges.el.gz")
+
+
+def graph_of(count: int) -> Edges:
+    """Return a random graph of about ``count`` edges, the same at every call."""
+    n = max(count // DEGREE, 1 << 10)
+
+    def pairs() -> Iterator[Ids]:
+        rng = np.random.default_rng(1)
+        for start in range(0, count, CHUNK):
+            some = rng.integers(0, n, (min(CHUNK, count - start), 2))
+            yield np.sort(some[some[:, 0] != some[:, 1]], axis=1)
+
+    return Edges(n, sum(len(x) for x in pairs()), pairs)
+
+
+def drop(path: Path) -> None:
+    """Let the system forget the pages of a file, so that it is read from the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(handle)
+
+
+def plain(path: Path) -> None:
+    """Read a file and do nothing with it."""
+    with path.open("rb", buffering=0) as file:
+        while file.read(PLAIN_BYTES):
+            pass
+
+
+def read(path: Path) -> None:
+    make_reader(path, "", ReaderOptions()).read(path, lambda _: None)
+
+
+def spool(path: Path) -> None:
+    with open_tuples(SoloWorld(), path, folder=path.parent):
+        pass
+
+
+WAYS: dict[str, Callable[[Path], None]] = {"plain": plain, "read": read, "spool": spool}
+
+
+def measure(path: Path, repeats: int, *, cached: bool) -> dict[str, float]:
+    """Return MB/s of the plain read, the reader and the reader with its spool."""
+    seconds: dict[str, list[float]] = {name: [] for name in WAYS}
+    for way in WAYS.values():
+        way(path)  # compiles kernels, loads libraries
+    for _ in range(repeats):
+        for name, way in WAYS.items():
+            if not cached:
+                drop(path)
+            began = time.perf_counter()
+            way(path)
+            seconds[name].append(time.perf_counter() - began)
+    size = path.stat().st_size / 1e6
+    return {name: size / statistics.median(took) for name, took in seconds.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bytes", type=int, default=10**8)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--names", nargs="+", default=list(NAMES))
+    parser.add_argument("--cached", action="store_true")
+    parser.add_argument("--json", type=Path, default=None)
+    args = parser.parse_args()
+    graph = graph_of(int(args.bytes / LINE_BYTES))
+    rows, values = [], []
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+        for name in args.names:
+            path = Path(folder, name)
+            with placed(path, force=False) as partial:
+                writer_for(path).write(partial, graph)
+            rate = measure(path, args.repeats, cached=args.cached)
+            size = path.stat().st_size
+            values.append({"file": name, "bytes": size, "edges": graph.m, **rate})
+            ratio = rate["read"] / rate["plain"]
+            rows.append((name, size, *rate.values(), ratio))
+            path.unlink()
+    heads = ("file", "bytes", *(f"{name} MB/s" for name in WAYS), "read / plain")
+    print_table(heads, rows)
+    print(f"{thread_count()} cores, {'cached' if args.cached else 'from the disk'}")
+    if args.json:
+        args.json.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Graphs whose ids are sparse or text: commands take and give the ids of the file."""
+
+import h5py
+import numpy as np
+import pytest
+from commands import files_in, here, on
+from graphs import random_tuples
+from launching import needs_mpi
+
+from distbfs.store.hdf5 import open_store
+
+GRAPH = random_tuples(60, 150, seed=8)
+USED = np.unique(np.stack([GRAPH.u, GRAPH.v]))
+MAPS = {
+    "numbers": [10**15 + 7 * k for k in range(60)],
+    "text": [f"{'ÄBC'[k % 3]}-{k:03}" for k in range(60)],
+}
+
+
+@pytest.fixture(params=sorted(MAPS))
+def case(request, tmp_path):
+    """A file, and what its vertices are called."""
+    names = MAPS[request.param]
+    path = tmp_path / "graph.csv"
+    pairs = zip(GRAPH.u.tolist(), GRAPH.v.tolist(), strict=True)
+    path.write_text("".join(f"{names[u]},{names[v]}\n" for u, v in pairs))
+    return path, names
+
+
+def convert(path, store, *words, ranks=1):
+    done = on(ranks, "convert", path, "-o", store, "--relabel", *words)
+    assert done.code == 0, done.err
+    assert ("ids are taken as text" in done.err) == ("Ä" in path.read_text())
+    return store
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_results_are_in_the_ids_of_the_file(case, tmp_path, parts):
+    path, names = case
+    store = convert(path, tmp_path / "store", "--parts", parts)
+    other = tmp_path / "other"
+    assert here("partition", store, "--parts", 2, "-o", other).code == 0
+    asked = [names[v] for v in USED[[3, 0, -1]].tolist()]
+    file = tmp_path / "sources.txt"
+    file.write_text(f"{asked[2]}\n")
+    for folder in (store, other):
+        out = folder.with_suffix(".h5")
+        words = ("--source", asked[0], "-s", asked[1], "--sources", file)
+        told = here("bfs", folder, *words, "-o", out, "--json").values
+        assert [one["source"] for one in told["searches"]] == asked
+        with h5py.File(out) as found:
+            ids, level, parent = (found[x][:] for x in ("ids", "level", "parent"))
+        ids = [x if isinstance(x, np.int64) else x.decode() for x in ids]
+        assert sorted(ids) == sorted(names[v] for v in USED.tolist())
+        for row, source in enumerate(asked):
+            distance = GRAPH.distances(names.index(source))
+            here_level = dict(zip(ids, level[row].tolist(), strict=True))
+            assert here_level == {names[v]: distance[v] for v in USED.tolist()}
+            for k in np.flatnonzero(level[row] > 0).tolist():
+                up = ids[parent[row, k]]
+                assert here_level[up] == here_level[ids[k]] - 1
+
+
+def test_info_and_verify(case, tmp_path):
+    path, names = case
+    store = convert(path, tmp_path / "store")
+    kind = "text" if isinstance(names[0], str) else "whole numbers"
+    assert f"{kind}, kept in ids.h5" in here("info", store).out
+    told = here("info", store, "--json").values
+    assert told["ids"]["count"] == len(USED) == told["n"]
+    on_disk = sum(x.stat().st_size for x in store.iterdir())
+    assert told["bytes"]["files"] == on_disk
+    assert here("verify", store).code == 0
+    body = (store / "ids.h5").read_bytes()
+    (store / "ids.h5").write_bytes(body[:-9] + bytes(9))
+    assert here("bfs", store, "-s", names[USED[0]]).code == 2
+    (store / "ids.h5").write_bytes(body[:-1])
+    assert "ids.h5" in here("verify", store).refusal
+
+
+def test_refusals(case, tmp_path):
+    path, _ = case
+    store = convert(path, tmp_path / "store")
+    before = files_in(tmp_path)
+    for word in ("nobody", "-1", "", "9" * 40, "4"):
+        text = here("bfs", store, "--source", word).refusal
+        assert f"source '{word}' is no id of the graph" in text
+    file = tmp_path / "sources.txt"
+    file.write_text("\nnobody\n")
+    text = here("bfs", store, "--sources", file).refusal
+    assert "sources.txt:2: source 'nobody' is no id" in text
+    file.unlink()
+    words = ("convert", path, "-o", tmp_path / "new", "--relabel")
+    assert "give none" in here(*words, "--one-based").refusal
+    assert "give none" in here(*words, "--vertices", 70).refusal
+    words = (*words, "--format", "metis")
+    assert "not relabelled" in here(*words).refusal
+    assert files_in(tmp_path) == before
+
+
+def test_an_output_of_other_ids_is_not_gone_on_with(case, tmp_path):
+    path, names = case
+    store = convert(path, tmp_path / "store")
+    out = tmp_path / "out.h5"
+    source = names[USED[0]]
+    assert here("bfs", store, "-s", source, "-o", out).code == 0
+    out.rename(tmp_path / "out.h5.partial")
+    path.write_text(path.read_text().replace(str(names[USED[1]]), "777"))
+    convert(path, tmp_path / "second")
+    words = ("bfs", tmp_path / "second", "-s", source, "-o", out)
+    assert "is of another run" in here(*words).refusal
+    assert here("bfs", store, "-s", source, "-o", out).code == 0
+
+
+@needs_mpi
+def test_on_two_ranks(case, tmp_path):
+    path, names = case
+    one = convert(path, tmp_path / "one", "--parts", 2)
+    two = convert(path, tmp_path / "two", ranks=2)
+    assert open_store(one).manifest == open_store(two).manifest
+    source = names[USED[5]]
+    told = on(2, "bfs", two, "-s", source, "--json").values
+    assert told["searches"][0]["source"] == source
+    text = on(2, "bfs", two, "-s", "nobody").refusal
+    assert "source 'nobody' is no id of the graph" in text
+
+
+def test_zero_based_is_the_usual_base(tmp_path):
+    path = tmp_path / "a.el"
+    path.write_text("1 2\n2 3\n")
+    counts = {}
+    for words in ((), ("--zero-based",), ("--one-based",)):
+        store = tmp_path / "".join(("store", *words))
+        counts[words] = here("convert", path, "-o", store, *words, "--json").values["n"]
+    assert list(counts.values()) == [4, 4, 3]
+    check = here("bfs", tmp_path / "store--one-based", "-s", 0, "-o", tmp_path / "o")
+    assert check.code == 0
+    matrix = tmp_path / "a.mtx"
+    matrix.write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
+    for word in ("--zero-based", "--one-based"):
+        text = here("convert", matrix, "-o", tmp_path / "new", word).refusal
+        assert "give neither" in text

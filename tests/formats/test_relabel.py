@@ -1,0 +1,212 @@
+"""Ids that are sparse or text: vertices are numbered anew and keep their names."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from distbfs.errors import InputError, UsageError
+from distbfs.formats import relabel, text, tuples
+from distbfs.formats.base import ReaderOptions
+from distbfs.formats.ids import IntegerIds, TextIds, id_map
+from distbfs.formats.tuples import open_tuples
+
+FUZZ = settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+LARGEST = 2**63 - 1
+NUMBERS = st.integers(0, LARGEST) | st.integers(0, 9)
+WORDS = st.text(
+    st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=' ,"'),
+    min_size=1,
+    max_size=8,
+).filter(lambda x: x[0] not in "#%")
+
+
+class Solo:
+    rank, size = 0, 1
+
+    def allreduce(self, values, op="sum"):
+        return values.copy()
+
+    def broadcast(self, value, root=0):
+        return json.loads(json.dumps(value))
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("relabel")
+
+
+def opened(path, name="", **options):
+    options = ReaderOptions(relabel="numbers", **options)
+    return open_tuples(Solo(), path, name=name, options=options, folder=path.parent)
+
+
+def named(source):
+    """Return the edges of a source by the ids of the file."""
+    pieces = [np.stack(x, axis=1) for x in source.chunks(0, source.tuples)]
+    pairs = np.concatenate(pieces)
+    assert pairs.min() >= 0
+    assert len(np.unique(pairs)) == source.n == source.ids.count
+    names = source.ids.names(pairs.ravel())
+    return list(zip(names[::2], names[1::2], strict=True))
+
+
+@FUZZ
+@given(
+    st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=30),
+    st.sampled_from([1, 4, 1 << 20]),
+)
+def test_sparse_numbers(scratch, pairs, piece):
+    path = scratch / "a.csv"
+    path.write_text("".join(f"{u},{v}\n" for u, v in pairs))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(relabel, "PAIRS", piece)
+        with opened(path) as source:
+            assert named(source) == pairs
+            assert source.ids.kind == "integer"
+            assert source.notes == []
+            for id_ in {x for pair in pairs for x in pair}:
+                vertex = source.ids.find(str(id_))
+                assert source.ids.names(np.array([vertex])) == [id_]
+            absent = next(x for x in range(100) if (x not in np.ravel(pairs)))
+            assert source.ids.find(str(absent)) == -1
+    assert [x.name for x in scratch.iterdir()] == ["a.csv"]
+
+
+@FUZZ
+@given(
+    st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=30),
+    st.sampled_from([" ", ",", "\t", " , "]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from([16, 1 << 20]),
+)
+def test_any_text(scratch, pairs, gap, end, block):
+    pairs = [*pairs, ("é~not a number~", "x")]
+    pairs = [tuple(x.replace(" ", "") for x in pair) for pair in pairs]
+    path = scratch / "a.txt"
+    rows = ["# c d", "", *(gap.join((*pair, "0.5")) for pair in pairs)]
+    path.write_bytes((end.join(rows) + end).encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text.TextFile.__init__, "__defaults__", (block,))
+        with opened(path) as source:
+            assert named(source) == pairs
+            assert source.ids.kind == "text"
+            assert source.notes[0].startswith("ids are taken as text (")
+            words = sorted({x for pair in pairs for x in pair}, key=str.encode)
+            assert source.ids.names(np.arange(source.n)) == words
+            assert [source.ids.find(x) for x in words] == list(range(source.n))
+            assert source.ids.find("") == source.ids.find("é~not a number") == -1
+            assert source.ids.fault() == ""
+    assert [x.name for x in scratch.iterdir() if x.name != "a.csv"] == ["a.txt"]
+
+
+def test_numbers_that_are_too_large_or_negative_are_text(tmp_path):
+    path = tmp_path / "a.el"
+    path.write_text(f"{2**64} -7\n007 7\n1.5 nan\n")
+    with opened(path) as source:
+        assert named(source) == [(str(2**64), "-7"), ("007", "7"), ("1.5", "nan")]
+
+
+def test_numpy_and_graph500_ids(tmp_path):
+    pairs = [(LARGEST, 5), (5, 17), (10**12, 5)]
+    np.save(tmp_path / "a.npy", np.array(pairs))
+    np.array(pairs, "<i8").tofile(tmp_path / "a.bin")
+    for path, name in (
+        (tmp_path / "a.npy", ""),
+        (tmp_path / "a.bin", "graph500-int64"),
+    ):
+        with opened(path, name) as source:
+            assert named(source) == pairs
+
+
+FAULTS = [
+    ("a b\nc\n", ":2: one column, where two ids are expected"),
+    ("a b\nc,\n", ":2: one column, where two ids are expected"),
+    ("a b\nc,,d\n", ":2: an empty column"),
+    ("a b\n,d\n", ":2: an empty column"),
+    ("a b\rc d\n", ":1: a carriage return inside the line"),
+    ("a b\n\0\n", ":2: binary data, not text"),
+    ("a \x07b\n", ":1: id '\\x07b' has control characters"),
+    ('a "b c"\n', ":1: '\"b' is quoted, which is not supported"),
+    (f"a {'b' * 1025}\n", f":1: id '{'b' * 40}' of 1025 bytes; allowed: 1024"),
+    ("# only\n", ":1: no edges"),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), FAULTS)
+def test_refusals(tmp_path, body, message):
+    path = tmp_path / "a.el"
+    path.write_text(body)
+    with pytest.raises(InputError) as error:
+        opened(path)
+    assert str(error.value) == f"{path}{message}"
+    path.write_bytes(b"a \xff\n")
+    with pytest.raises(InputError, match=r":1: id '\\\\xff' is not UTF-8"):
+        opened(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_states_its_size_is_not_relabelled(tmp_path):
+    for name in ("matrix-market", "dimacs", "metis", "gap-sg"):
+        with pytest.raises(UsageError, match="they are not relabelled"):
+            opened(tmp_path / "a", name)
+    for options in ({"n": 4}, {"one_based": True}, {"one_based": False}):
+        with pytest.raises(UsageError, match="neither a base nor a size"):
+            ReaderOptions(relabel="numbers", **options)
+    with pytest.raises(UsageError, match="relabel is 'all'"):
+        ReaderOptions(relabel="all")
+
+
+def test_names_of_columns_are_passed_over(tmp_path):
+    for head, ending in (("Source,Target", "csv"), ('"from"\t"to"\tw', "tsv")):
+        path = tmp_path / f"a.{ending}"
+        path.write_text(f"{head}\n5,7\n")
+        with open_tuples(Solo(), path) as source:
+            assert (source.n, source.tuples) == (8, 1)
+        path.write_text(f"{head}\n5,7\n8,x\n")
+        with pytest.raises(InputError, match="3: 'x' is not an id"):
+            open_tuples(Solo(), path)
+        path.write_text(f"{head}\na,b\n")
+        with opened(path) as source:
+            assert named(source) == [("a", "b")]
+    path.write_text("source,weight\n1,2\n")
+    with pytest.raises(InputError, match="1: 'source' is not an id"):
+        open_tuples(Solo(), path)
+
+
+def test_a_small_file_makes_no_large_graph(tmp_path, monkeypatch):
+    path = tmp_path / "a.el"
+    path.write_text(f"0 1\n1 {LARGEST}\n")
+    with pytest.raises(InputError, match="vertices for 2 edges; allowed: 1048576"):
+        open_tuples(Solo(), path, folder=tmp_path)
+    assert list(tmp_path.iterdir()) == [path]
+    with opened(path) as source:
+        assert source.n == 3
+    monkeypatch.setattr(tuples, "FEW_VERTICES", 100)
+    path.write_text("0 1\n1 600\n")
+    with pytest.raises(InputError, match="601 vertices for 2 edges; allowed: 512"):
+        open_tuples(Solo(), path, folder=tmp_path)
+    with open_tuples(Solo(), path, options=ReaderOptions(n=601)) as source:
+        assert source.n == 601
+
+
+def test_wrong_maps_are_refused():
+    for ids in ([3, 3], [4, 2], [-1, 2]):
+        with pytest.raises(InputError):
+            IntegerIds(np.array(ids))
+    text_of = np.frombuffer(b"ab", dtype=np.uint8)
+    for offsets in ([], [0], [0, 1], [0, 0, 2], [1, 2], [0, 3], [0, 2, 1, 2]):
+        with pytest.raises(InputError, match="offsets"):
+            TextIds(np.array(offsets, dtype=np.int64), text_of)
+    arrays = {"offsets": np.array([0, 1, 2]), "text": text_of}
+    assert id_map("text", arrays).fault() == ""
+    assert "follow" in TextIds.of([b"b", b"a"]).fault()
+    assert "follow" in TextIds.of([b"a", b"a"]).fault()
+    assert "UTF-8" in TextIds.of([b"a", b"\xff"]).fault()
+    assert IntegerIds(np.array([2, 5])).fault() == ""
+    for word in ("", "x", "-2", "2.0", "9" * 19, "9" * 30, "²"):
+        assert IntegerIds(np.array([2, 5])).find(word) == -1
