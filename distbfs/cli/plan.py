@@ -12,7 +12,6 @@ from distbfs.cli.common import STORE, open_terminal, output_options
 from distbfs.cli.info import print_right
 from distbfs.cli.planning import (
     Graph,
-    gpu_part_bytes,
     memory_fits,
     model_of,
     of_kronecker,
@@ -22,6 +21,7 @@ from distbfs.cli.planning import (
     runs_of,
 )
 from distbfs.engines.cuda.memory import graph_bytes, search_bytes
+from distbfs.engines.cuda.part_memory import part_bytes
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import UsageError
 from distbfs.graph.build import KeyFormat
@@ -120,7 +120,7 @@ def part_line(found: Mapping[str, Any]) -> str:
 
 def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
     """Return what the largest part takes on a GPU, and whether a device has that."""
-    found = max((gpu_part_bytes(x) for x in graph.shapes), key=lambda x: x["total"])
+    found = max((part_bytes(x) for x in graph.shapes), key=lambda x: x["total"])
     return found | {"have": have, "fits": memory_fits(found, have)}
 
 

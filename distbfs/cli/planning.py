@@ -15,7 +15,6 @@ import numpy as np
 from distbfs.cli.common import Terminal
 from distbfs.cli.info import shape_of
 from distbfs.cli.loading import need_symmetric
-from distbfs.engines.openmp.memory import widened_bytes
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import MAX_SCALE
@@ -33,7 +32,6 @@ from distbfs.partition.cost_model import (
 )
 from distbfs.partition.degree import expect, suggest_threshold
 from distbfs.partition.memory import PartShape
-from distbfs.partition.part import mask_words
 from distbfs.store import safety, schema
 from distbfs.store.hdf5 import Store, open_store, read_array
 from distbfs.types import SUBGRAPHS
@@ -41,15 +39,6 @@ from distbfs.types import SUBGRAPHS
 UNITS = {"": 1, **{u: 1000**k for k, u in enumerate("kMGTP", 1)}}
 UNITS |= {f"{u}i": 1024**k for k, u in enumerate("KMGTP", 1)}
 SIZE = re.compile(r"([\d.]+(?:e\d+)?) ?([kMGTP]|[KMGTP]i|)B?(?:/s)?")
-
-# bytes of a search on a GPU besides the four subgraphs, about; see gpu_part_bytes
-NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees
-NARROW_VERTICES = 1 << 31  # ids of a larger graph have 64 bits
-LEVEL = 4
-QUEUED_VERTEX, QUEUED_DELEGATE = 2 * 4, 5 * 4  # queues of nn and nd; of dn and dd
-MASKS = 4  # visited, fresh, and two of rows with edges
-OWNED_DELEGATE = 2 * 4
-ITEM = 8  # a normal vertex that is sent, with where its parent is
 
 
 def parse_size(
@@ -235,32 +224,6 @@ def of_store(
         basis="expected from the degrees of the store",
         tuples=manifest.tuples,
     )
-
-
-def gpu_part_bytes(shape: PartShape) -> dict[str, int]:
-    """Estimate the device memory of one part that is searched on a GPU.
-
-    graph: Table I (Pan et al. 2018); numbering: of the vertices; search: levels,
-    parents, queues and masks, as ``CudaPart`` allocates; messages: what each part is
-    sent once a search, on its way out and in, and who was sent already
-    """
-    local, d, parts = shape.local, shape.delegates, shape.parts
-    sizes = memory.array_bytes(shape)
-    graph = sum(sizes[f"{k}/{x}"] for k in SUBGRAPHS for x in ("offsets", "columns"))
-    vertex = 4 if shape.n < NARROW_VERTICES else 8
-    search = (LEVEL + vertex) * local + QUEUED_VERTEX * shape.active
-    search += (2 * vertex + LEVEL + QUEUED_DELEGATE) * d + OWNED_DELEGATE * shape.owned
-    search += 8 * MASKS * (mask_words(shape.active) + mask_words(d))
-    search += widened_bytes(shape)
-    boxes = min(-(-shape.edges["nn"] // parts), local) * (parts - 1)
-    sent = 4 * -(-local // 32) * parts if parts > 1 else 0
-    found = {
-        "graph": graph,
-        "numbering": NUMBERED_VERTEX * local,
-        "search": search,
-        "messages": 2 * ITEM * boxes + sent,
-    }
-    return found | {"total": sum(found.values())}
 
 
 def ranks_of(devices: int, per_rank: int) -> int:

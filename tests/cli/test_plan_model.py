@@ -8,7 +8,8 @@ import pytest
 from commands import here
 from graphs import build, kronecker
 
-from distbfs.cli.planning import gpu_part_bytes, habits_near, of_kronecker, runs_of
+from distbfs.cli.planning import habits_near, of_kronecker, runs_of
+from distbfs.engines.cuda.part_memory import part_bytes
 from distbfs.generate.kronecker import Kronecker
 from distbfs.partition.memory import PartShape
 from distbfs.types import SUBGRAPHS
@@ -39,7 +40,7 @@ def test_counts_are_those_of_built_parts():
     active = sum(part.active for part in parts)
     assert counts.active == pytest.approx(active, rel=0.02)
     shape = of_kronecker(14, 16, 4, summary.threshold).shapes[0]
-    found = gpu_part_bytes(shape)
+    found = part_bytes(shape)
     assert found["graph"] == pytest.approx(parts[0].graph_bytes, rel=0.03)
     assert found["total"] == sum(found.values()) - found["total"]
 
@@ -190,5 +191,5 @@ def test_refused(run, tmp_path, monkeypatch, words, text):
 
 def test_shapes_that_hold_little():
     empty = PartShape(1, 1, 0, 1, 0, 0, dict.fromkeys(SUBGRAPHS, 0), 0)
-    assert gpu_part_bytes(empty)["messages"] == 0
+    assert part_bytes(empty)["messages"] == 0
     assert Kronecker(1).n == 2

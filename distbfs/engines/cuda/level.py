@@ -111,7 +111,8 @@ class LevelPart:
             "work": 8 * parts * Work.SIZE,
             "mask": words,
             "dfresh": words,
-            "dparent": part.delegate_count * self.search.vertex.itemsize,
+            "dparent": len(self.search.delegate_parents())
+            * self.search.vertex.itemsize,
             "sent": 4 * p.sent_words * parts,
         }
 

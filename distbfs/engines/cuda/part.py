@@ -140,7 +140,7 @@ class CudaPart:
                 "delegate_ids": cp.asarray(part.delegates.astype(self.vertex)),
                 "level": self.level,
                 "dlevel": cp.empty(d, dtype=np.int32),
-                "dparent": cp.empty(d, dtype=self.vertex),
+                "dparent": cp.empty(d if parents else 0, dtype=self.vertex),
                 "sent": cp.zeros(sent_words * parts if parts > 1 else 1, np.uint32),
                 "dd_queue": cp.empty(4 * d, dtype=np.uint32),
                 "dn_queue": cp.empty(4 * d, dtype=np.uint32),
@@ -162,7 +162,6 @@ class CudaPart:
                 held[f"{name}_columns"] = graph.columns
             self._held = held
             self._boxes_at = boxes
-            self._own_mask = held["dfresh"].view(np.uint64)
             self._mask = self._own_mask
             self.params = Params(
                 **{
@@ -245,6 +244,11 @@ class CudaPart:
     def box_sizes(self) -> Ids:
         """Items that may leave for each part, int64 [parts]."""
         return np.diff(self._boxes_at)
+
+    @property
+    def _own_mask(self) -> Any:
+        """Delegates that this part found, uint64 [ceil(d/64)]."""
+        return self._held["dfresh"].view(np.uint64)
 
     def adopt(self, name: str, array: Any) -> None:
         """Use another array in the place of one of this part's."""

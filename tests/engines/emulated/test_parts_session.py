@@ -1,17 +1,22 @@
 """The session of parts on devices, with the kernels run on the CPU."""
 
+import gc
+
 import numpy as np
 import pytest
 from device_parts import device_parts, joined
 from graphs import Tuples, check_search, kronecker, some_roots
 
 from distbfs.engines.cuda import part
+from distbfs.engines.cuda.part_memory import part_bytes
 from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
+from distbfs.partition.memory import PartShape
 from distbfs.search.device_parts import DevicePartsSession
+from distbfs.types import SUBGRAPHS
 
 SOURCE = kronecker(7)
 
@@ -88,3 +93,36 @@ def test_what_parts_do_not_have(options, text):
 def test_what_is_no_vertex():
     with pytest.raises(UsageError, match="source 128 is not a vertex"):
         session_of(SOURCE).search(128)
+
+
+@pytest.mark.parametrize("parents", [False, True])
+@pytest.mark.parametrize(("parts", "threshold"), [(1, 6), (3, 0), (3, 12), (2, 10_000)])
+def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
+    """At least what there is, and little more."""
+    source = kronecker(12)
+    lent = device_parts(source, parts, threshold=threshold)
+    options = SearchOptions(engine="xbfs", parents=parents)
+
+    def held():
+        device.check("allocation")
+        return sum(
+            size for alive, _, size in device.arrays.values() if alive() is not None
+        )
+
+    before = held()
+    session = DevicePartsSession(SoloWorld(), XbfsEngine(options), lent, options)
+    gc.collect()
+    taken = held() - before
+    planned = 0
+    for one in lent:
+        owned = int((one.layout.part_of(one.delegates) == one.index).sum())
+        edges = {name: getattr(one, name).edges for name in SUBGRAPHS}
+        shape = PartShape(
+            *(source.n, parts, one.delegate_count, one.local_count, one.active),
+            *(owned, edges, 0),
+        )
+        told = part_bytes(shape, parents=parents)
+        assert told["graph"] == one.graph_bytes
+        planned += told["search"] + told["messages"]
+    assert taken - 8192 * parts <= planned <= 1.05 * taken + 16_384
+    session.close()
