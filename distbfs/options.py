@@ -75,6 +75,8 @@ class SearchOptions:
         al. 2019, Sections 4.1, 5.1, 5.2); balance also of pulls of parts
     internal_ids: leave results of engine xbfs in the numbers of the device's graph
     share_device: let ranks of engine xbfs use the same device
+    trust_mpi: give device pointers to MPI though it does not say that it takes them;
+        where it does not they end the program (exchange cuda_aware)
     """
 
     engine: str = "openmp"
@@ -91,6 +93,7 @@ class SearchOptions:
     asynchronous: bool = True
     internal_ids: bool = False
     share_device: bool = False
+    trust_mpi: bool = False
     exchange: str = "auto"
     mask_reduce: str = "blocking"
     local_all2all: bool = False
@@ -101,6 +104,8 @@ class SearchOptions:
         check_range("threads", self.threads, 0, 4096)
         check_choice("direction", self.direction, ("auto", "push", "pull"))
         check_choice("mask_reduce", self.mask_reduce, ("blocking", "nonblocking"))
+        if self.trust_mpi and self.exchange != "cuda_aware":
+            raise UsageError("trust_mpi is for exchange cuda_aware")
         check_range("chunk_elements", self.chunk_elements, 1, (1 << 31) - 1)
 
     def as_dict(self) -> dict[str, Any]:

@@ -259,6 +259,11 @@ search_options = with_options(
         help="How parts exchange what they found.  [auto]",
     ),
     click.option(
+        "--trust-mpi",
+        is_flag=True,
+        help="Let exchange cuda_aware give MPI device pointers unproven.",
+    ),
+    click.option(
         "--mask-reduce",
         type=click.Choice(["blocking", "nonblocking"]),
         default="blocking",

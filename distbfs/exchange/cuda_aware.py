@@ -56,10 +56,11 @@ class CudaAwareExchange(HostExchange):
                 "exchange 'cuda_aware' takes arrays in device memory only; "
                 "allowed: solo, host"
             )
-        if reason := first_reason(world, missing_proof(world)):
+        proof = "" if options.trust_mpi else missing_proof(world)
+        if reason := first_reason(world, proof):
             raise LaunchError(
-                f"exchange 'cuda_aware': {reason}; use --exchange host, or an MPI "
-                "library built for CUDA"
+                f"exchange 'cuda_aware': {reason}; use --exchange host, an MPI library "
+                "built for CUDA, or --trust-mpi where it is one"
             )
         super().__init__(
             world, placement, delegates, options, item=item, on_device=True

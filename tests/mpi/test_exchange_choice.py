@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from distbfs.exchange.world import Ranks
 
 
+PLAIN = SearchOptions()
+
+
 def install(world: Ranks, monkeypatch: pytest.MonkeyPatch, uuid: int) -> None:
     comm = world.comm.Dup() if world.size > 1 else None
     device_stand_in.install(monkeypatch, comm, uuid)
@@ -34,8 +37,10 @@ def no_nccl() -> None:
     raise DeviceMissing("CuPy finds no NCCL")
 
 
-def make(kind: type, world: Ranks, **options: object) -> None:
-    kind(world, Placement(world.size, world.size), 10, SearchOptions(), **options)
+def make(
+    kind: type, world: Ranks, chosen: SearchOptions = PLAIN, **more: object
+) -> None:
+    kind(world, Placement(world.size, world.size), 10, chosen, **more)
 
 
 @pytest.mark.parametrize("on_device", [False, True])
@@ -140,6 +145,9 @@ def test_cuda_aware_needs_a_proof(
     if missing_proof(world):
         with pytest.raises(LaunchError, match=r"'cuda_aware'.*--exchange host"):
             make(CudaAwareExchange, world)
+        if world.size > 1:
+            forced = SearchOptions(exchange="cuda_aware", trust_mpi=True)
+            make(CudaAwareExchange, world, forced)
     if not isinstance(world, MpiWorld):
         assert missing_proof(world) == "there is no MPI in a single process"
         return
@@ -165,7 +173,7 @@ def test_cuda_aware_needs_a_proof_on_all_ranks(
     install(world, monkeypatch, uuid=world.rank)
     said = "not here" if world.rank == 1 else ""
     monkeypatch.setattr(cuda_aware, "missing_proof", lambda world: said)
-    with pytest.raises(LaunchError, match="rank 1: not here; use --exchange host"):
+    with pytest.raises(LaunchError, match="rank 1: not here; use --exchange host, "):
         make(CudaAwareExchange, world)
 
 

@@ -36,7 +36,7 @@ PAPER_ONLY = ("frontier", "balance", "asynchronous")
 WHOLE_ONLY = ("frontier", "asynchronous")
 PULLS = "warp"  # how pulls of method paper share their work where nothing is asked for
 PARTS_ONLY = (
-    *("exchange", "mask_reduce", "share_device"),
+    *("exchange", "mask_reduce", "share_device", "trust_mpi"),
     *("local_all2all", "uniquify", "dd", "dn", "nd"),
 )
 
