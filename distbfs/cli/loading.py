@@ -22,7 +22,7 @@ from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.construct import construct
 from distbfs.partition.device_construct import construct_on_devices
-from distbfs.partition.device_part import DevicePart, part_to_device
+from distbfs.partition.device_part import DevicePart, PartUpload, part_to_device
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 from distbfs.search.device_parts import DevicePartsSession
@@ -205,11 +205,17 @@ def load_session(
 def parts_of_store(
     store: Store, indices: Sequence[int], devices: Sequence[int]
 ) -> list[DevicePart]:
-    """Return parts of a store in the memory of devices, one for each."""
+    """Return parts of a store in the memory of devices, one for each.
+
+    What has been read goes to the device while the next slice is read.
+    """
     parts = []
     for index, device in zip(indices, devices, strict=True):
         with cuda.cupy().cuda.Device(device):
-            parts.append(part_to_device(store.load_part(index)))
+            upload = PartUpload()
+            with cuda.memory_of(f"part {index}"):
+                part = store.load_part(index, upload.watch)
+            parts.append(part_to_device(part, upload))
     return parts
 
 

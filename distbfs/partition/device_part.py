@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
-from distbfs.types import Array, Ids
+from distbfs.types import SUBGRAPHS, Array, Ids
 
 COLUMN_PAD = 256  # columns that may be read past the end
 UPLOAD_BYTES = 64 << 20  # of pinned memory that an array passes through
@@ -93,47 +92,94 @@ class DevicePart:
         return sum(rows.nbytes for rows in (self.nn, self.nd, self.dn, self.dd))
 
 
+class Upload:
+    """An array on its way to the device, piece by piece through pinned memory.
+
+    array: CuPy [count + pad]; zeros follow what is put
+    """
+
+    def __init__(self, count: int, dtype: Any, pad: int = 0) -> None:
+        cp = cuda.cupy()
+        self.array: Any = cp.zeros(count + pad, dtype=dtype)
+        self._step = max(UPLOAD_BYTES // np.dtype(dtype).itemsize, 1)
+        size = min(self._step, count)
+        self._pinned = [cuda.pinned_empty(size, dtype) for _ in range(2)]
+        self._done: list[Any] = [None, None]
+        self._turn = 0
+        self._stream = cp.cuda.Stream(non_blocking=True)
+        self._stream.wait_event(cp.cuda.get_current_stream().record())
+
+    def put(self, start: int, values: Array) -> None:
+        """Begin to copy values to a place; they are free again afterwards."""
+        for at in range(0, len(values), self._step):
+            piece = values[at : at + self._step]
+            pinned, done = self._pinned[self._turn], self._done[self._turn]
+            if done is not None:
+                done.synchronize()
+            pinned[: len(piece)] = piece
+            place = self.array[start + at : start + at + len(piece)]
+            place.set(pinned[: len(piece)], self._stream)
+            self._done[self._turn] = self._stream.record()
+            self._turn ^= 1
+
+    def finish(self) -> Any:
+        """Wait for all copies and return the array."""
+        self._stream.synchronize()
+        self._pinned = []
+        return self.array
+
+
 def to_device(array: Array, pad: int = 0) -> Any:
-    """Copy a host array, piece by piece through pinned memory; zeros follow it."""
-    cp = cuda.cupy()
-    found = cp.zeros(len(array) + pad, dtype=array.dtype)
-    step = max(UPLOAD_BYTES // array.dtype.itemsize, 1)
-    pinned = [cuda.pinned_empty(min(step, len(array)), array.dtype) for _ in range(2)]
-    done: list[Any] = [None, None]
-    stream = cp.cuda.Stream(non_blocking=True)
-    stream.wait_event(cp.cuda.get_current_stream().record())
-    for k, start in enumerate(range(0, len(array), step)):
-        piece = array[start : start + step]
-        turn = k & 1
-        if done[turn] is not None:
-            done[turn].synchronize()
-        pinned[turn][: len(piece)] = piece
-        found[start : start + len(piece)].set(pinned[turn][: len(piece)], stream)
-        done[turn] = stream.record()
-    stream.synchronize()
-    return found
+    """Copy a host array; zeros follow it."""
+    upload = Upload(len(array), array.dtype, pad)
+    upload.put(0, array)
+    return upload.finish()
 
 
-def rows_to_device(graph: CSR) -> DeviceRows:
-    """Copy one subgraph."""
-    return DeviceRows(to_device(graph.offsets), to_device(graph.columns, COLUMN_PAD))
+class PartUpload:
+    """A part that goes to the current device while it is read, see ``watch``."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[str, Upload] = {}
+
+    def watch(self, name: str, array: Array, start: int, stop: int) -> None:
+        """Take a slice of an array by its name in the store, as soon as it is there."""
+        graph, _, what = name.rpartition("/")
+        if name != "vertices" and graph not in SUBGRAPHS:
+            return
+        if name not in self._under_way:
+            pad = COLUMN_PAD if what == "columns" else 0
+            self._under_way[name] = Upload(len(array), array.dtype, pad)
+        self._under_way[name].put(start, array[start:stop])
+
+    def take(self, name: str, array: Array, pad: int = 0) -> Any:
+        """Return an array on the device, copied now where no slice was seen."""
+        found = self._under_way.pop(name, None)
+        return to_device(array, pad) if found is None else found.finish()
 
 
-def part_to_device(part: Part) -> DevicePart:
-    """Copy a part to the current device; ResourceError where memory is short."""
+def part_to_device(part: Part, upload: PartUpload | None = None) -> DevicePart:
+    """Copy a part to the current device; ResourceError where memory is short.
+
+    upload: what is on its way already
+    """
+    seen = upload or PartUpload()
     with cuda.memory_of(f"part {part.index}"):
-        nn, nd, dn, dd = map(rows_to_device, (part.nn, part.nd, part.dn, part.dd))
+        graphs = {}
+        for name in SUBGRAPHS:
+            rows = getattr(part, name)
+            graphs[name] = DeviceRows(
+                seen.take(f"{name}/offsets", rows.offsets),
+                seen.take(f"{name}/columns", rows.columns, COLUMN_PAD),
+            )
         return DevicePart(
             part.layout,
             part.index,
             part.threshold,
             part.active,
             part.delegates,
-            nn,
-            nd,
-            dn,
-            dd,
-            to_device(part.vertices),
-            to_device(part.numbers),
-            to_device(part.tuple_degrees.astype(np.uint32)),
+            **graphs,
+            vertices=seen.take("vertices", part.vertices),
+            numbers=to_device(part.numbers),
+            tuple_degrees=to_device(part.tuple_degrees.astype(np.uint32)),
         )

@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import h5py
 import numpy as np
@@ -214,6 +214,13 @@ class StoreWriter:
         self._partial.discard()
 
 
+class Watch(Protocol):
+    """Is told of slices of arrays while they are read; see ``Store.load_part``."""
+
+    def __call__(self, name: str, array: Array, start: int, stop: int) -> None:
+        """Look at array[start:stop]; later ones are not there yet."""
+
+
 @dataclass(frozen=True)
 class Store:
     """An opened store: its folder and manifest; parts are loaded one by one."""
@@ -245,11 +252,13 @@ class Store:
                 raise StoreError(f"does not hold {record.array_bytes} bytes")
             return id_map(record.kind, arrays)
 
-    def load_part(self, index: int) -> Part:
+    def load_part(self, index: int, watch: Watch | None = None) -> Part:
         """Return a part, checked while it is read.
 
-        Each array is allocated once and filled in slices.  Raises StoreError where the
-        file is not exactly what the manifest says, UsageError for an unknown part.
+        Each array is allocated once and filled in slices; watch(name, array, start,
+        stop) is told of each slice before the array has been checked.  Raises
+        StoreError where the file is not exactly what the manifest says, UsageError for
+        an unknown part.
         """
         check_range("part", index, 0, self.manifest.parts - 1)
         manifest, layout = self.manifest, self.manifest.layout
@@ -265,7 +274,7 @@ class Store:
                 raise StoreError(f"holds {total} bytes, not {record.array_bytes}")
 
             def read(name: str) -> Array:
-                return read_array(found[name], name, record.digests[name])
+                return read_array(found[name], name, record.digests[name], watch)
 
             graphs = {
                 name: CSR(read(f"{name}/offsets"), read(f"{name}/columns"))
@@ -376,12 +385,15 @@ def slices(dataset: h5py.Dataset, name: str, digest: str, into: Array | None) ->
         raise StoreError(f"/{name} is altered: its digest is not the manifest's")
 
 
-def read_array(dataset: h5py.Dataset, name: str, digest: str) -> Array:
+def read_array(
+    dataset: h5py.Dataset, name: str, digest: str, watch: Watch | None = None
+) -> Array:
     """Return a dataset as an array; raise StoreError where its digest differs."""
-    values = np.empty(dataset.size, dataset.dtype)
-    for _ in slices(dataset, name, digest, values):
-        pass
-    return values
+    whole = np.empty(dataset.size, dataset.dtype)
+    for start, values in slices(dataset, name, digest, whole):
+        if watch is not None:
+            watch(name, whole, start, start + len(values))
+    return whole
 
 
 def compare_array(

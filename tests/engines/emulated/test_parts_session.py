@@ -1,12 +1,15 @@
 """The session of parts on devices, with the kernels run on the CPU."""
 
 import gc
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from device_parts import device_parts, joined
 from graphs import Tuples, check_search, kronecker, some_roots
 
+from distbfs.cli.loading import parts_of_store
 from distbfs.engines.cuda import part
 from distbfs.engines.cuda.part_memory import part_bytes
 from distbfs.engines.cuda.xbfs import XbfsEngine
@@ -14,8 +17,12 @@ from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
+from distbfs.partition import device_part
+from distbfs.partition.device_part import part_to_device
 from distbfs.partition.memory import PartShape
 from distbfs.search.device_parts import DevicePartsSession
+from distbfs.store import schema
+from distbfs.store.hdf5 import open_store
 from distbfs.types import SUBGRAPHS
 
 SOURCE = kronecker(7)
@@ -126,3 +133,21 @@ def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
         planned += told["search"] + told["messages"]
     assert taken - 8192 * parts <= planned <= 1.05 * taken + 16_384
     session.close()
+
+
+def test_parts_go_to_the_device_while_they_are_read(device, tmp_path, monkeypatch):
+    words = ["generate", "kronecker", "--scale", "10", "--parts", "3"]
+    command = [sys.executable, "-m", "distbfs", *words, "-o", str(tmp_path / "graph")]
+    subprocess.run([*command, "--threshold", "6"], check=True, capture_output=True)
+    monkeypatch.setattr(schema, "SLICE_BYTES", 1000)
+    monkeypatch.setattr(device_part, "UPLOAD_BYTES", 300)
+    store = open_store(tmp_path / "graph")
+    lent = parts_of_store(store, [0, 1, 2], [0, 0, 0])
+    for index, one in enumerate(lent):
+        again = part_to_device(store.load_part(index))
+        for name in SUBGRAPHS:
+            rows, wanted = getattr(one, name), getattr(again, name)
+            np.testing.assert_array_equal(rows.offsets, wanted.offsets)
+            np.testing.assert_array_equal(rows.columns, wanted.columns)
+        for name in ("vertices", "numbers", "tuple_degrees"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(again, name))
