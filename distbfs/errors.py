@@ -17,6 +17,12 @@ class ValidationError(DistbfsError):
     exit_code = 1
 
 
+class SearchStopped(DistbfsError):  # noqa: N818
+    """A search was given up between two levels because somebody asked for that."""
+
+    exit_code = 1
+
+
 class UsageError(DistbfsError):
     """An option or argument is outside its allowed set."""
 

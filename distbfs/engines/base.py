@@ -21,7 +21,7 @@ from distbfs.options import SearchOptions
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
-from distbfs.types import Array, DirectionName, Ids, Words
+from distbfs.types import Array, DirectionName, Ids, Stop, Words
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,10 @@ class WholeResult:
 class WholeSearch(Protocol):
     """Searches a graph that is one part without delegates."""
 
-    def search(self, root: int, *, records: bool = False) -> WholeResult:
-        """Search from a vertex id."""
+    def search(
+        self, root: int, *, records: bool = False, stop: Stop | None = None
+    ) -> WholeResult:
+        """Search from a vertex id; SearchStopped where ``stop`` said so at a level."""
 
 
 @dataclass

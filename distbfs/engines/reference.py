@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from distbfs.engines.base import LevelRecord, WholeResult, Work
+from distbfs.errors import SearchStopped
 from distbfs.graph.csr import CSR
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part, bits_of, mask_of
-from distbfs.types import Array, DirectionName, Ids, Words
+from distbfs.types import Array, DirectionName, Ids, Stop, Words
 
 NOBODY = -1
 
@@ -86,8 +87,10 @@ class ReferenceWhole:
         found, place = np.unique(column[unvisited], return_index=True)
         return found, source[unvisited][place], len(column)
 
-    def search(self, root: int, *, records: bool = False) -> WholeResult:
-        """Search from a vertex id."""
+    def search(
+        self, root: int, *, records: bool = False, stop: Stop | None = None
+    ) -> WholeResult:
+        """Search from a vertex id; SearchStopped where ``stop`` said so at a level."""
         ids = self._part.vertices.astype(np.int64)
         n = len(ids)
         level = np.full(n, -1, dtype=np.int32)
@@ -97,6 +100,8 @@ class ReferenceWhole:
         log: list[LevelRecord] = []
         depth = 0
         while len(frontier):
+            if stop is not None and stop():
+                raise SearchStopped(f"the search was stopped at level {depth}")
             began = time.perf_counter()
             depth += 1
             if self._direction == "pull":

@@ -21,6 +21,7 @@ from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 from distbfs.partition.memory import readable
 from distbfs.search.driver import Driver
+from distbfs.search.lookup import values_at
 from distbfs.search.parents import CarriedParents
 from distbfs.search.session import (
     BlockMap,
@@ -30,7 +31,8 @@ from distbfs.search.session import (
     make_exchange,
     outcome_copied,
 )
-from distbfs.types import Array, Ids, World
+from distbfs.timing import Trace
+from distbfs.types import Array, Ids, Stop, World
 
 NARROW = 255  # levels that a byte holds; its largest value is for the unreached
 
@@ -108,7 +110,14 @@ class DevicePartsSession:
         """Raise UsageError for what is no vertex."""
         check_roots(roots, self.layout.n)
 
-    def search(self, root: int, *, records: bool = False) -> Outcome:
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        parents: bool = True,
+        stop: Stop | None = None,
+    ) -> Outcome:
         """Search from an input id; UsageError where it is no vertex."""
         self.check(np.array([root]))
         inside = root
@@ -120,7 +129,9 @@ class DevicePartsSession:
         began = time.perf_counter()
         self._events[0].record(stream)
         with cuda.memory_of("a search"):
-            found = self._driver.search(inside, records=records)
+            found = self._driver.search(
+                inside, records=records, parents=parents, stop=stop
+            )
         self._events[1].record(stream)
         self._events[1].synchronize()
         taken = cuda.cupy().cuda.get_elapsed_time(*self._events) * 1e-3
@@ -137,6 +148,22 @@ class DevicePartsSession:
             found.parent_cost,
             wall=wall,
         )
+
+    def watch(self, trace: Trace) -> None:
+        """Keep the phases of searches in a trace from now on."""
+        self._driver.trace = trace
+
+    def at(self, outcome: Outcome, ids: Ids) -> tuple[Array, Array | None]:
+        """Return level and parent of input ids; see ``session.AnySession``."""
+        where = (self.world, self.layout, self.permutation)
+        return values_at(*where, outcome.level, outcome.parent, ids, cuda.take)
+
+    def level_counts(self, outcome: Outcome) -> Ids:
+        """Return how many vertices each level has, int64 [levels]."""
+        counts = np.zeros(outcome.levels, dtype=np.int64)
+        for level in outcome.level:
+            counts += cuda.counts(level[level >= 0], outcome.levels)
+        return self.world.allreduce(counts)
 
     def keep(self, outcome: Outcome) -> Outcome:
         """Return a search whose results outlast the next one."""

@@ -21,8 +21,10 @@ from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import Part
 from distbfs.search.driver import Driver
+from distbfs.search.lookup import values_at
 from distbfs.search.parents import ParentCost, ParentFinder
-from distbfs.types import Array, Ids, World, slice_bounds
+from distbfs.timing import Trace, kept
+from distbfs.types import Array, Ids, Stop, World, slice_bounds
 
 DEVICE_EXCHANGES = ("nccl", "cuda_aware")
 DEVICE_OPTIONS = (
@@ -83,8 +85,31 @@ class AnySession(Protocol):
     def check(self, roots: Ids) -> None:
         """Raise UsageError for input ids, int64 [k], that cannot be searched from."""
 
-    def search(self, root: int, *, records: bool = False) -> Outcome:
-        """Search from an input id."""
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        parents: bool = True,
+        stop: Stop | None = None,
+    ) -> Outcome:
+        """Search from an input id.
+
+        parents: False leaves them out of this search; stop: asked on each rank before
+        each level.  Raises SearchStopped on all ranks where it said yes on one.
+        """
+
+    def watch(self, trace: Trace) -> None:
+        """Keep the phases of searches in a trace from now on (local)."""
+
+    def at(self, outcome: Outcome, ids: Ids) -> tuple[Array, Array | None]:
+        """Return (level int32 [k], parent int64 [k] or None) of input ids, int64 [k].
+
+        -1 for what was not reached; equal on all ranks.  All ids must be vertices.
+        """
+
+    def level_counts(self, outcome: Outcome) -> Ids:
+        """Return how many vertices each level has, int64 [levels], on all ranks."""
 
     def keep(self, outcome: Outcome) -> Outcome:
         """Return a search whose results outlast the next one."""
@@ -227,6 +252,7 @@ class Session:
         self.engine = make_engine(world, options, say)
         self.exchange: Exchange | None = None
         self._whole: WholeSearch | None = None
+        self._trace: Trace | None = None
         alone = self.layout.parts == 1 and not parts[0].delegate_count
         if alone and not options.stepwise:
             self._whole = self.engine.whole(parts[0])
@@ -264,7 +290,14 @@ class Session:
         """Raise UsageError for what is no vertex."""
         check_roots(roots, self.layout.n)
 
-    def search(self, root: int, *, records: bool = False) -> Outcome:
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        parents: bool = True,
+        stop: Stop | None = None,
+    ) -> Outcome:
         """Search from an input id; UsageError where it is no vertex (collective)."""
         self.check(np.array([root]))
         inside = root
@@ -272,18 +305,25 @@ class Session:
             inside = int(self.permutation.forward(np.array([root]))[0])
         self.world.barrier()
         began = time.perf_counter()
-        outcome = self._run(root, inside, records=records)
+        span = kept(self._trace, "search", root=root)
+        with span:
+            outcome = self._run(root, inside, records, parents, stop)
         self.world.barrier()
         seconds = np.array([time.perf_counter() - began])
         outcome.seconds = float(self.world.allreduce(seconds, "max")[0])
         return outcome
 
-    def _run(self, root: int, inside: int, *, records: bool) -> Outcome:
+    def _run(
+        self, root: int, inside: int, records: bool, parents: bool, stop: Stop | None
+    ) -> Outcome:
         if self._whole is not None:
-            whole = self._whole.search(inside, records=records)
+            whole = self._whole.search(inside, records=records, stop=stop)
             log = records_of(whole.records)
-            return Outcome(root, [whole.level], [whole.parent], whole.levels, 0.0, log)
-        result = self._driver.search(inside, records=records)
+            parent = whole.parent if parents else None
+            return Outcome(root, [whole.level], [parent], whole.levels, 0.0, log)
+        result = self._driver.search(
+            inside, records=records, parents=parents, stop=stop
+        )
         return Outcome(
             root,
             result.level,
@@ -294,6 +334,24 @@ class Session:
             result.seconds,
             result.parent_cost,
         )
+
+    def watch(self, trace: Trace) -> None:
+        """Keep the phases of searches in a trace from now on."""
+        self._trace = trace
+        if self._whole is None:
+            self._driver.trace = trace
+
+    def at(self, outcome: Outcome, ids: Ids) -> tuple[Array, Array | None]:
+        """Return level and parent of input ids (collective); see ``AnySession``."""
+        where = (self.world, self.layout, self.permutation)
+        return values_at(*where, outcome.level, outcome.parent, ids)
+
+    def level_counts(self, outcome: Outcome) -> Ids:
+        """Return how many vertices each level has, int64 [levels] (collective)."""
+        counts = np.zeros(outcome.levels, dtype=np.int64)
+        for level in outcome.level:
+            counts += np.bincount(level[level >= 0], minlength=outcome.levels)
+        return self.world.allreduce(counts)
 
     def keep(self, outcome: Outcome) -> Outcome:
         """Return a search whose results outlast the next one."""

@@ -26,7 +26,10 @@ typedef struct {
     uint8_t *marks;               /* [words * 64], all zero between searches */
     uint32_t *found_by;           /* [words * 64] */
     uint32_t *queue[2];           /* [active] each */
+    int (*stop)(void);            /* asked before each level; NULL: never */
 } whole_graph;
+
+#define STOPPED (-2) /* what a search returns that was told to stop */
 
 /* One level of a search: mode (enum below), vertices and edge checks, seconds. */
 enum { SERIAL_PUSH, PUSH, MARKING_PUSH, PULL };

@@ -9,12 +9,17 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.engines.base import LevelRecord, WholeResult
-from distbfs.errors import ResourceError, UsageError
+from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.partition.part import Part, mask_words
+from distbfs.types import Stop
 
 SOURCES = {"fast": "fast.c", "push": "push.c", "hybrid": "hybrid.c"}
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 MODES = ("push-serial", "push", "push-marking", "pull")
+
+
+ASK = ctypes.CFUNCTYPE(ctypes.c_int)
+STOPPED = -2
 
 
 class WholeGraph(ctypes.Structure):
@@ -36,6 +41,7 @@ class WholeGraph(ctypes.Structure):
         ("marks", ctypes.c_void_p),
         ("found_by", ctypes.c_void_p),
         ("queue", ctypes.c_void_p * 2),
+        ("stop", ASK),
     )
 
 
@@ -108,8 +114,10 @@ class OpenMPWhole:
             **{name: cc.pointer(array) for name, array in arrays.items()},
         )
 
-    def search(self, root: int, *, records: bool = False) -> WholeResult:
-        """Search from a vertex id."""
+    def search(
+        self, root: int, *, records: bool = False, stop: Stop | None = None
+    ) -> WholeResult:
+        """Search from a vertex id; SearchStopped where ``stop`` said so at a level."""
         if self._isolated is not None:
             self._write(self._isolated, -1, -1)
             self._isolated = None
@@ -122,6 +130,7 @@ class OpenMPWhole:
             alone = [LevelRecord(MODES[0], 1, 0, 0, 0.0)] if records else []
             return WholeResult(self._level, self._parent, 1, alone)
         log = np.zeros(self._active + 1 if records else 0, dtype=RECORD)
+        self._graph.stop = ASK() if stop is None else ASK(stop)
         levels = self._function(
             ctypes.byref(self._graph),
             ctypes.c_uint32(number),
@@ -130,6 +139,8 @@ class OpenMPWhole:
             cc.pointer(log if records else None),
             ctypes.c_int64(len(log)),
         )
+        if levels == STOPPED:
+            raise SearchStopped("the search was stopped between two levels")
         if levels < 0:
             raise ResourceError("no memory for the queues of a search")
         found = [
