@@ -55,6 +55,12 @@ class World(Protocol):
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Give every rank the JSON-like object that ``root`` passes."""
 
+    def patient_broadcast(self, value: Any, root: int = 0) -> Any:
+        """Do what ``broadcast`` does where ``root`` may come much later.
+
+        The ranks that wait leave their core to others.
+        """
+
     def finish(self) -> None:
         """Reach the agreed end: from here on ranks may leave at different times."""
 
