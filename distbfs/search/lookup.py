@@ -20,6 +20,17 @@ def host_take(values: Array, places: Ids) -> Array:
     return taken
 
 
+def gathered(world: World, values: Array | None) -> Array | None:
+    """Return the whole of an array of blocks on rank 0 (collective).
+
+    Other ranks get an array of length 0, all None where ``values`` is None.
+    """
+    if values is None:
+        return None
+    blocks = world.alltoall([values] + [values[:0]] * (world.size - 1))
+    return np.concatenate(blocks)
+
+
 def values_at(
     world: World,
     layout: Layout,
