@@ -5,6 +5,8 @@ import json
 import os
 import signal
 import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -240,3 +242,16 @@ def test_what_is_refused(stores, tmp_path):
     ]:
         assert text in alone("serve", store, *arguments).refusal
     assert not os.path.lexists(tmp_path / "s")
+
+
+@needs_mpi
+def test_many_clients_at_once(tmp_path):
+    """``scripts/check_service.py``, whose figures a busy machine may miss."""
+    script = Path(__file__).resolve().parents[2] / "scripts" / "check_service.py"
+    told = tmp_path / "told.json"
+    arguments = ("--scale", 8, "--queries", 160, "--sources", 8, "--json", told)
+    done = run([sys.executable, str(script), *map(str, arguments)], 120, environment())
+    assert done.returncode in (0, 1), done.stderr
+    rows = {row["what"]: row for row in json.loads(told.read_text())["rows"]}
+    for name in ("queries answered", "answers wrong", "serves again and ends"):
+        assert rows[name]["good"], (rows, done.stdout)
