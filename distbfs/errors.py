@@ -54,6 +54,8 @@ class ServiceError(DistbfsError):
         "exists": 2,  # a result of that name
         "unauthorized": 2,
         "not_found": 2,  # no such page or service
+        "not_allowed": 2,  # a method of HTTP
+        "not_json": 2,  # the type of a body
         "busy": 1,  # the queue is full, or there are too many clients
         "deadline": 1,
         "draining": 1,  # the service ends and takes no more

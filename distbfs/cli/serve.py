@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,18 @@ from distbfs.cli.common import (
 from distbfs.cli.loading import choose, engine_line, load_session
 from distbfs.cli.tracing import check_trace, finish_trace, start_trace
 from distbfs.errors import UsageError
+from distbfs.exchange.signals import StopFlag
 from distbfs.service.front import Door, Front, clear_place, listen, standard_streams
+from distbfs.service.http import HttpDoor, listen_http, load_libraries
 from distbfs.service.limits import Limits
 from distbfs.service.lines import SocketDoor, StreamDoor
 from distbfs.service.ranks import Ranks
 from distbfs.service.results import ResultFolder
 from distbfs.service.service import Service
+from distbfs.service.tokens import check_host, read_token
 from distbfs.store.hdf5 import Store, open_store
 
+WAYS = ("socket", "port", "host", "token_file", "remote")
 LIMITS = {
     "queue": ("queue", "Requests that may wait; more are told busy."),
     "clients": ("clients", "Connections of the socket."),
@@ -55,6 +60,25 @@ def limit_option(name: str) -> Callable[[Any], Any]:
     )
 
 
+http_options = with_options(
+    click.option(
+        "--http",
+        "port",
+        type=click.IntRange(0, 65535),
+        help="Port for HTTP; 0 takes a free one.  Needs --token-file.",
+    ),
+    click.option(
+        "--http-host", "host", default="127.0.0.1", help="Address.  [127.0.0.1]"
+    ),
+    click.option(
+        "--token-file",
+        type=click.Path(path_type=Path),
+        help="File with the bearer token, mode 0600; made where there is none.",
+    ),
+    click.option(
+        "--allow-remote", "remote", is_flag=True, help="Let --http-host be any address."
+    ),
+)
 limit_options = with_options(*map(limit_option, LIMITS))
 
 
@@ -72,14 +96,41 @@ def about(store: Store, path: Path, told: dict[str, Any], ranks: int) -> dict[st
     }
 
 
+@dataclass(frozen=True)
+class Ways:
+    """Where clients come in; neither socket nor port: stdin and stdout."""
+
+    socket: Path | None
+    port: int | None
+    host: str
+    token_file: Path | None
+    remote: bool
+
+    def check(self) -> None:
+        """Refuse, before the graph is loaded, what cannot be opened after it."""
+        if self.socket is not None:
+            clear_place(self.socket)
+        if self.port is None:
+            return
+        load_libraries()
+        check_host(self.host, remote=self.remote)
+        if self.token_file is None:
+            raise UsageError("--http needs --token-file")
+        read_token(self.token_file)
+
+
 def open_doors(
-    service: Service, stack: ExitStack, socket_path: Path | None
+    terminal: Terminal, service: Service, stack: ExitStack, ways: Ways
 ) -> list[Door]:
-    """Return the ways in: the socket, or stdin and stdout without any."""
+    """Return the ways in, which listen already."""
     doors: list[Door] = []
-    if socket_path is not None:
-        doors.append(SocketDoor(service, listen(socket_path)))
-        stack.callback(socket_path.unlink, missing_ok=True)
+    if ways.socket is not None:
+        doors.append(SocketDoor(service, listen(ways.socket)))
+        stack.callback(ways.socket.unlink, missing_ok=True)
+    if ways.port is not None and ways.token_file is not None:
+        listening = listen_http(ways.host, ways.port)
+        doors.append(HttpDoor(service, listening, read_token(ways.token_file)))
+        terminal.say(f"http://{ways.host}:{listening.getsockname()[1]}")
     if not doors:
         doors.append(StreamDoor(service, standard_streams()))
     return doors
@@ -89,10 +140,10 @@ def open_doors(
 @click.argument("store", type=STORE)
 @click.option(
     "--socket",
-    "socket_path",
     type=click.Path(path_type=Path),
-    help="Unix socket for JSON Lines, mode 0600; without one: stdin and stdout.",
+    help="Unix socket for JSON Lines, mode 0600.  Neither this nor --http: stdin.",
 )
+@http_options
 @click.option(
     "--results",
     type=click.Path(path_type=Path),
@@ -104,7 +155,6 @@ def open_doors(
 @output_options
 def command(
     store: Path,
-    socket_path: Path | None,
     results: Path | None,
     trace_file: Path | None,
     json_output: bool,
@@ -121,11 +171,12 @@ def command(
     terminal = open_terminal(json_output=json_output, log_format=log_format)
     world = terminal.world
     limits = Limits(**{name: choices.pop(name) for name in LIMITS})
-    if json_output and socket_path is None:
-        raise UsageError("--json needs --socket: stdout carries the answers")
+    ways = Ways(**{name: choices.pop(name) for name in WAYS})
+    if json_output and ways.socket is None and ways.port is None:
+        raise UsageError("--json needs --socket or --http: stdout carries the answers")
     check_trace(trace_file)
-    if world.rank == 0 and socket_path is not None:
-        clear_place(socket_path)
+    if world.rank == 0:
+        ways.check()
     opened = open_store(store)
     manifest = opened.manifest
     options = make_search_options(world, **choices)
@@ -148,18 +199,16 @@ def command(
             told = about(opened, store, session.describe(), world.size)
             service = Service(ranks, limits, told, folder)
             terminal.say(engine_line(session, choice.why))
-            answer(terminal, service, socket_path, flag)
+            answer(terminal, service, ways, flag)
             ranks.end()
         finish_trace(terminal, trace_file, trace)
         session.close()
 
 
-def answer(
-    terminal: Terminal, service: Service, socket_path: Path | None, flag: Any
-) -> None:
+def answer(terminal: Terminal, service: Service, ways: Ways, flag: StopFlag) -> None:
     """Answer requests until the end (rank 0)."""
     with ExitStack() as stack:
-        doors = open_doors(service, stack, socket_path)
+        doors = open_doors(terminal, service, stack, ways)
         stack.enter_context(Front(service, doors))
         click.echo("ready")
         service.run(flag)

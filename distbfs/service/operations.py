@@ -111,6 +111,11 @@ def _shown(value: Any) -> str:
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
 
 
+def _whole(value: Any) -> Any:
+    """Return 3 for 3.0, which is an integer in JSON; all else as it is."""
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
 class Checker:
     """Checks requests for a graph of n vertices."""
 
@@ -147,9 +152,10 @@ class Checker:
             raise
 
     def _id(self, value: Any) -> int | str | None:
-        is_number = type(value) is int and -(1 << 63) <= value < 1 << 63
-        is_text = isinstance(value, str) and len(value) <= MAX_ID_TEXT
-        if value is None or is_number or is_text:
+        value = _whole(value)
+        if value is None or (type(value) is int and -(1 << 63) <= value < 1 << 63):
+            return value
+        if isinstance(value, str) and len(value) <= MAX_ID_TEXT:
             return value
         raise ServiceError(
             "bad_request",
@@ -190,8 +196,8 @@ class Checker:
         if item.kind == "vertices":
             return self._vertices(key, value)
         if item.kind == "vertex":
-            self._vertex(key, value)
-        elif item.kind == "choice" and value not in item.choices:
+            return self._vertex(key, value)
+        if item.kind == "choice" and value not in item.choices:
             self._wrong(key, value, ", ".join(item.choices))
         elif item.kind == "flag" and not isinstance(value, bool):
             self._wrong(key, value, "true, false")
@@ -210,9 +216,11 @@ class Checker:
             "bad_request", f"{key} is {_shown(value)}; allowed: {allowed}"
         )
 
-    def _vertex(self, key: str, value: Any) -> None:
-        if type(value) is not int or not 0 <= value < self.n:
+    def _vertex(self, key: str, value: Any) -> int:
+        vertex = _whole(value)
+        if type(vertex) is not int or not 0 <= vertex < self.n:
             self._wrong(key, value, f"vertices 0 to {self.n - 1}")
+        return vertex
 
     def _vertices(self, key: str, value: Any) -> list[int]:
         if not isinstance(value, list) or not value:
@@ -222,9 +230,11 @@ class Checker:
                 "too_large",
                 f"{key} has {len(value)} vertices; allowed: 1 to {self.limits.ids}",
             )
-        for place, item in enumerate(value):
-            self._vertex(f"{key}[{place}]", item)
-        return value
+        found = [_whole(item) for item in value]
+        for place, item in enumerate(found):
+            if type(item) is not int or not 0 <= item < self.n:
+                self._vertex(f"{key}[{place}]", item)
+        return found
 
     def _seconds(self, key: str, value: Any) -> None:
         most = self.limits.deadline

@@ -228,6 +228,22 @@ def test_bfs_writes_a_trace(stores, tmp_path):
     assert "give the name of a file" in here(*ask[:-1], tmp_path).refusal
 
 
+@pytest.mark.parametrize("ranks", RANKS)
+def test_http(ranks, stores, tmp_path):
+    token = tmp_path / "token"
+    ways = ("--http", 0, "--token-file", token)
+    with serving(ranks, stores, tmp_path, *ways) as (process, path):
+        lines = iter(process.stderr.readline, "")
+        address = next(x for x in lines if "http://" in x).split()[-1]
+        ask = ("query", address, "distances", "source=5", "targets=0,9")
+        told = here(*ask, "--token-file", token).values
+        assert told == {"distances": SOURCE.distances(5)[[0, 9]].tolist()}
+        assert "unauthorized" in here(*ask).refusal
+        check_answers(path)
+        process.terminate()
+        assert finish(process).code == 0
+
+
 def test_what_is_refused(stores, tmp_path):
     (tmp_path / "file").write_text("")
     store = stores / "1"
@@ -236,6 +252,9 @@ def test_what_is_refused(stores, tmp_path):
         (["--socket", tmp_path / "s", "--results", tmp_path / "file"], "no folder for"),
         (["--socket", tmp_path / "s", "--queue", 0], "queue is 0; allowed: 1 to"),
         (["--socket", tmp_path / "s", "--deadline", 0], "deadline is 0.0; allowed"),
+        (["--http", 0], "--http needs --token-file"),
+        (["--http", 0, "--http-host", "::"], "add --allow-remote"),
+        (["--http", 0, "--token-file", tmp_path / "file"], "others may read"),
         (["--json"], "--json needs --socket"),
         (["--trace", tmp_path], "give the name of a file"),
         (["--internal-ids", "--engine", "openmp"], "answers in input ids"),
