@@ -1,6 +1,6 @@
 """Schemathesis asks what the description allows and what it does not."""
 
-import httpx
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from serving import SOURCE
@@ -9,6 +9,7 @@ from test_http import TOKEN, serving
 from distbfs.service.client import connect
 from distbfs.service.operations import OPERATIONS
 
+httpx = pytest.importorskip("httpx", reason="needs the extra 'test'")
 schemathesis = pytest.importorskip("schemathesis", reason="needs the extra 'test'")
 
 AUTH = {"Authorization": f"Bearer {TOKEN}"}
