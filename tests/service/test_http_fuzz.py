@@ -1,6 +1,5 @@
 """Schemathesis asks what the description allows and what it does not."""
 
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from serving import SOURCE
