@@ -24,6 +24,7 @@ COMMANDS = {
     "query": "Ask a service.",
     "compare": "Compare engines on one graph: time, GTEPS, edge checks.",
     "graph500": "Run the Graph500 benchmark and print the official report.",
+    "plot": "Draw figures from result files.",
     "doctor": "Show what this installation can use.",
 }
 

@@ -225,6 +225,10 @@ def test_bfs_writes_a_trace(stores, tmp_path):
     assert here(*ask).code == 0
     names = {event["name"] for event in json.loads(file.read_text())["traceEvents"]}
     assert {"search", "previsit", "visit_nn", "parents"} <= names
+    told = here("plot", "trace", file, "-o", tmp_path / "t.png", "--json").values
+    assert set(told["ranks"]["0"]) >= {"search", "counts"}
+    assert (tmp_path / "t.png").stat().st_size > 5000
+    assert "allowed: .png" in here("plot", "trace", file, "-o", tmp_path / "t").refusal
     assert "give the name of a file" in here(*ask[:-1], tmp_path).refusal
 
 

@@ -174,7 +174,8 @@ class Cluster:
     def start_again(self, job):
         """Let a job that was queued again begin soon, with more time.
 
-        By itself Slurm waits two minutes.  Not at once: slurmd takes no credential of the second in which it ended the job.
+        By itself Slurm waits two minutes.  Not at once: slurmd takes no credential of
+        the second in which it ended the job.
         """
         self.run("scontrol", "update", f"job={job}", "StartTime=now+5", "TimeLimit=10")
 
