@@ -82,7 +82,7 @@ class SearchOptions:
     direction: str = "auto"
     dd: Factors = field(default_factory=lambda: Factors(0.5, 1e-7))
     dn: Factors = field(default_factory=lambda: Factors(0.05, 1e-7))
-    nd: Factors = field(default_factory=lambda: Factors(1e-7, 1e-7))
+    nd: Factors = field(default_factory=lambda: Factors(0.05, 1e-7))
     stepwise: bool = False
     frontier: str = "auto"
     balance: str = "warp"

@@ -194,7 +194,8 @@ class HostCopy:
 
 def take(values: Any, places: Array) -> Array:
     """Return the values at places, int64 [k] on the host, of a CuPy array."""
-    taken: Array = values[cupy().asarray(places)].get()
+    with values.device:
+        taken: Array = values[cupy().asarray(places)].get()
     return taken
 
 
@@ -202,7 +203,8 @@ def counts(values: Any, kinds: int) -> Array:
     """Return how often 0 … kinds-1 are in a CuPy array, int64 [kinds] on the host."""
     if not values.size:
         return np.zeros(kinds, dtype=np.int64)
-    found: Array = cupy().bincount(values, minlength=kinds).get()
+    with values.device:
+        found: Array = cupy().bincount(values, minlength=kinds).get()
     return found.astype(np.int64)
 
 
@@ -370,6 +372,26 @@ class NodeParameters(ctypes.Structure):
         ("kernel", ctypes.c_void_p),
         ("context", ctypes.c_void_p),
     )
+
+
+class Captured:
+    """Launches that are recorded once and then launched together, as one CUDA graph.
+
+    record: calls them on a stream and on others that begin after it and that it waits
+    for
+    """
+
+    def __init__(self, record: Callable[[Any], None]) -> None:
+        stream = cupy().cuda.Stream(non_blocking=True)
+        stream.begin_capture(RELAXED)
+        try:
+            record(stream)
+        finally:
+            self._graph = stream.end_capture()
+
+    def launch(self, stream: Any) -> None:
+        """Launch all, after what is on the stream."""
+        self._graph.launch(stream)
 
 
 class TimedGraph:

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import os
 import time
 import warnings
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -23,6 +21,7 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, DistbfsError, LaunchError
 from distbfs.exchange.agree import first_reason, gather_texts
+from distbfs.exchange.process import processes_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,35 +86,6 @@ def link_of(world: World) -> Link:
     return link
 
 
-class Process:
-    """Another process of this node, by its id and the time that it started at."""
-
-    def __init__(self, rank: int, told: str) -> None:
-        self.rank = rank
-        self._pid, _, self._start = told.partition(" ")
-
-    @staticmethod
-    def myself() -> str:
-        """Return what other processes know this one by."""
-        pid = str(os.getpid())
-        return f"{pid} {Process._look(pid)[1]}"
-
-    def runs(self) -> bool:
-        """Tell whether the process is there and no zombie."""
-        state, start = self._look(self._pid)
-        return start == self._start and state not in {"", "Z", "X"}
-
-    @staticmethod
-    def _look(pid: str) -> tuple[str, str]:
-        """Return (state, start time), from fields 3 and 22 of its ``stat``."""
-        try:
-            text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-        except OSError:
-            return "", ""
-        fields = text.rpartition(")")[2].split()  # names may have blanks
-        return fields[0], fields[19]
-
-
 class Link:
     """A communicator; use ``link_of``.
 
@@ -135,15 +105,7 @@ class Link:
             for name in DTYPES
         }
         self._held: list[object] = []
-        hosts = getattr(world, "hosts", [""] * world.size)
-        told = gather_texts(world, Process.myself())
-        others = [
-            Process(rank, text)
-            for rank, text in enumerate(told)
-            if rank != world.rank and hosts[rank] == hosts[world.rank]
-        ]
-        # those of another container cannot be seen
-        self._others = [process for process in others if process.runs()]
+        self._others = processes_beside(world)
         chosen = self._nccl.get_unique_id()  # bytes, or a tuple of CuPy before 14
         uid = type(chosen)(world.broadcast(list(chosen)))
         try:

@@ -6,9 +6,6 @@ gets one slice from all, ORs it and gives it to all, so that a mask crosses twic
 not ranks - 1 times (``sliced``).  Vertices: the counts by MPI_Alltoall on the host,
 then grouped sends and receives from the bins straight into place.  Everything runs on
 the stream of the communicator, in the order of the calls.
-
-*local all2all* (L) joins the bins of a rank's parts before *uniquify* (U) looks for
-repeats; messages run between ranks with and without it.
 """
 
 from __future__ import annotations
@@ -22,7 +19,8 @@ from distbfs.device import cuda
 from distbfs.errors import UsageError
 from distbfs.exchange.base import Traffic
 from distbfs.exchange.link import link_of
-from distbfs.exchange.local import LocalPhase, total_size
+from distbfs.exchange.local import LocalPhase
+from distbfs.exchange.messages import Messages
 from distbfs.exchange.mpi import MpiWorld
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
     from distbfs.options import SearchOptions
     from distbfs.partition.layout import Placement
-    from distbfs.types import Array, Ids, Words, World
+    from distbfs.types import Array, Words, World
 
 REDUCE = Path(__file__).with_name("reduce.cu")
 BLOCK = 256
@@ -127,27 +125,22 @@ class NcclExchange:
 
     def start_normals(self, bins: Sequence[Sequence[Array]]) -> None:
         """Tell the other ranks the counts and start to send; collective."""
-        own = self._local.local_bins(bins)
-        outgoing = [self._outgoing(bins, rank) for rank in range(self._world.size)]
-        copies, receives = self._layout(own, self._counts(outgoing))
-        self._under_way = [outgoing, own, receives]
+        found = Messages(self._world, self._placement, self._local, self._options, bins)
+        self._received = found.received
+        self._under_way = [found]
         self._link.follow()
         with self._stream:
-            for place, arrays in copies:
+            for place, arrays in found.copies:
                 self._local.fill(place, arrays)
         with self._link.group():
-            for rank, arrays in enumerate(outgoing):
+            for rank, arrays in enumerate(found.outgoing):
                 for array in arrays:
                     if array.size:
                         self._link.send(array, rank)
-            for rank, place in receives:
+            for rank, place in found.receives:
                 self._link.receive(place, rank)
         self._normals_done.record(self._stream)
-        for arrays in outgoing:
-            total = total_size(arrays)
-            self.traffic.messages += total > 0
-            self.traffic.normals_sent += total
-            self.traffic.normal_bytes += total * self._local.item.itemsize
+        found.tell(self.traffic)
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
         """Return for each part what arrived: (source rank, numbers); collective.
@@ -222,55 +215,3 @@ class NcclExchange:
         numbers = (np.uint64(x) for x in (self._world.size, stride, words))
         with self._stream:
             self._or_rows(grid, BLOCK, self._gathered, *numbers, out)
-
-    def _outgoing(self, bins: Sequence[Sequence[Array]], rank: int) -> list[Array]:
-        """Return what goes to a rank, for its parts in turn; nothing to this one."""
-        if rank == self._world.rank:
-            return []
-        together, unique = self._options.local_all2all, self._options.uniquify
-        messages: list[Array] = []
-        for part in self._placement.parts_of(rank):
-            found = [own[part] for own in bins]
-            groups = [found] if together else [[array] for array in found]
-            messages += [self._local.packed(arrays, unique) for arrays in groups]
-        return messages
-
-    def _counts(self, outgoing: Sequence[Sequence[Array]]) -> Ids:
-        """Return how much comes, [ranks, parts of this rank, messages to each]."""
-        parts = len(self._local.parts)
-        each = 1 if self._options.local_all2all else parts
-        sent = np.zeros((self._world.size, parts * each), np.int64)
-        for row, arrays in zip(sent, outgoing, strict=True):
-            if arrays:
-                row[:] = [array.size for array in arrays]
-        counts = np.zeros_like(sent)
-        if isinstance(self._world, MpiWorld):
-            self._world.comm.Alltoall(sent, counts)
-        return counts.reshape(-1, parts, each)
-
-    def _layout(
-        self, own: list[list[Array]], counts: Ids
-    ) -> tuple[list[tuple[Array, list[Array]]], list[tuple[int, Array]]]:
-        """Make room for what arrives, by part and source rank.
-
-        Returns (place, arrays of this rank to put there) and (rank, place to receive).
-        """
-        self._local.next_level()
-        total = int(counts.sum()) + sum(total_size(arrays) for arrays in own)
-        space, start = self._local.arrivals(total), 0
-        copies: list[tuple[Array, list[Array]]] = []
-        receives: list[tuple[int, Array]] = []
-        self._received = [[] for _ in own]
-        for index, arrays in enumerate(own):
-            for rank, row in enumerate(counts[:, index].tolist()):
-                begin = start
-                if rank == self._world.rank:
-                    start += total_size(arrays)
-                    copies.append((space[begin:start], arrays))
-                for count in row:
-                    if count:
-                        receives.append((rank, space[start : start + count]))
-                        start += count
-                if start > begin:
-                    self._received[index].append((rank, space[begin:start]))
-        return copies, receives

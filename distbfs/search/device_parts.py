@@ -15,6 +15,9 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceEngine
+from distbfs.exchange.base import Exchange
+from distbfs.exchange.choose import choose_exchange
+from distbfs.exchange.peers import PeerGroup
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
 from distbfs.partition.device_part import DevicePart
@@ -23,6 +26,7 @@ from distbfs.partition.memory import readable
 from distbfs.search.driver import Driver
 from distbfs.search.lookup import values_at
 from distbfs.search.parents import CarriedParents
+from distbfs.search.peer_driver import PeerDriver
 from distbfs.search.session import (
     BlockMap,
     Outcome,
@@ -34,6 +38,8 @@ from distbfs.search.session import (
 from distbfs.timing import Trace
 from distbfs.types import Array, Ids, Stop, World
 
+PLAIN = SearchOptions()
+BY_HOST = ("mask_reduce", "local_all2all", "uniquify")  # options of levels by the host
 NARROW = 255  # levels that a byte holds; its largest value is for the unreached
 
 
@@ -59,23 +65,45 @@ class DevicePartsSession:
         self.permutation = permutation
         self.layout = parts[0].layout
         placement = Placement(self.layout.parts, world.size)
-        searches = [engine.on_part(part, placement) for part in parts]
-        self.exchange = make_exchange(
-            world,
-            placement,
-            parts[0].delegate_count,
-            options,
-            item=np.uint64,
-            on_device=True,
+        self.devices = [int(part.vertices.device) for part in parts]
+        by_host = any(getattr(options, x) != getattr(PLAIN, x) for x in BY_HOST)
+        self.exchange_name, self.why = choose_exchange(
+            world, options.exchange, True, self.devices
         )
-        finder = CarriedParents(self.exchange, searches)
-        self._driver = Driver(world, searches, self.exchange, options, finder)
-        self._events = [cuda.cupy().cuda.Event() for _ in range(2)]
+        captured = self.exchange_name in ("p2p", "solo")
+        self.exchange: Exchange | None = None
+        self._peers: PeerDriver | None = None
+        if captured and not options.stepwise and not by_host:
+            self._peers = self._captured(placement)
+            self._driver: Driver | PeerDriver = self._peers
+        else:
+            self.exchange = make_exchange(
+                world,
+                placement,
+                parts[0].delegate_count,
+                options,
+                item=np.uint64,
+                on_device=True,
+                name=self.exchange_name,
+            )
+            searches = [engine.on_part(part, placement) for part in parts]
+            finder = CarriedParents(self.exchange, searches)
+            self._driver = Driver(world, searches, self.exchange, options, finder)
+        self._clock = DeviceClock(self.devices)
+
+    def _captured(self, placement: Placement) -> PeerDriver:
+        """Return searches whose levels run without the host (collective)."""
+        searches = []
+        for part, device in zip(self.parts, self.devices, strict=True):
+            with cuda.cupy().cuda.Device(device):
+                searches.append(self.engine.on_level(part, placement))
+        group = PeerGroup(self.world, self.devices)
+        return PeerDriver(self.world, searches, group)
 
     @property
     def mode(self) -> str:
-        """How searches run: level by level, from the host."""
-        return "stepwise"
+        """How searches run: levels by the host, or captured, which it only launches."""
+        return "captured" if self._peers else "stepwise"
 
     @property
     def extent(self) -> int:
@@ -88,8 +116,8 @@ class DevicePartsSession:
             **self.engine.describe(),
             "method": "parts",
             "mode": self.mode,
-            "exchange": self.exchange.name,
-            "uuid": cuda.uuid(),
+            "exchange": self.exchange_name,
+            "uuid": " ".join(uuids_of(self.devices)),
             "part": {
                 "bytes": sum(part.graph_bytes for part in self.parts),
                 "delegates": self.parts[0].delegate_count,
@@ -97,11 +125,14 @@ class DevicePartsSession:
             },
         }
 
+    def _device_count(self) -> int:
+        return self.world.size * len(set(self.devices))
+
     def notes(self) -> dict[str, str]:
         """Return what the text of a report adds: name -> text."""
         told = cuda.describe()
         return {
-            "devices": f"{self.world.size} x {told['device']}",
+            "devices": f"{self._device_count()} x {told['device']}",
             "device memory": readable(told["memory_bytes"]),
             "time": "device events around each search, the slowest rank",
         }
@@ -118,23 +149,23 @@ class DevicePartsSession:
         parents: bool = True,
         stop: Stop | None = None,
     ) -> Outcome:
-        """Search from an input id; UsageError where it is no vertex."""
+        """Search from an input id; UsageError where it is no vertex.
+
+        Captured levels run without the host: ``stop`` is asked before them alone.
+        """
         self.check(np.array([root]))
         inside = root
         if self.permutation is not None:
             inside = int(self.permutation.forward(np.array([root]))[0])
-        stream = cuda.cupy().cuda.get_current_stream()
-        stream.synchronize()
+        self._clock.settle()
         self.world.barrier()
         began = time.perf_counter()
-        self._events[0].record(stream)
+        self._clock.begin()
         with cuda.memory_of("a search"):
             found = self._driver.search(
                 inside, records=records, parents=parents, stop=stop
             )
-        self._events[1].record(stream)
-        self._events[1].synchronize()
-        taken = cuda.cupy().cuda.get_elapsed_time(*self._events) * 1e-3
+        taken = self._clock.end()
         seconds = np.array([taken, time.perf_counter() - began])
         device, wall = self.world.allreduce(seconds, "max").tolist()
         return Outcome(
@@ -162,7 +193,8 @@ class DevicePartsSession:
         """Return how many vertices each level has, int64 [levels]."""
         counts = np.zeros(outcome.levels, dtype=np.int64)
         for level in outcome.level:
-            counts += cuda.counts(level[level >= 0], outcome.levels)
+            with level.device:
+                counts += cuda.counts(level[level >= 0], outcome.levels)
         return self.world.allreduce(counts)
 
     def keep(self, outcome: Outcome) -> Outcome:
@@ -256,8 +288,59 @@ class DevicePartsSession:
 
     def close(self) -> None:
         """Free what the exchange holds, and spare device memory."""
-        self.exchange.close()
+        if self.exchange is not None:
+            self.exchange.close()
+        if self._peers is not None:
+            self._peers.close()
         cuda.release()
+
+
+class DeviceClock:
+    """Events around the work of devices of this process.
+
+    devices: of each part; the time is that of the one that takes longest
+    """
+
+    def __init__(self, devices: Sequence[int]) -> None:
+        cp = cuda.cupy()
+        self._events = []
+        for device in sorted(set(devices)):
+            with cp.cuda.Device(device):
+                pair = [cp.cuda.Event() for _ in range(2)]
+            self._events.append((cp.cuda.Device(device), pair))
+
+    def settle(self) -> None:
+        """Wait for what the devices have to do."""
+        for device, _ in self._events:
+            with device:
+                cuda.cupy().cuda.get_current_stream().synchronize()
+
+    def begin(self) -> None:
+        """Mark the beginning on each device."""
+        for device, pair in self._events:
+            with device:
+                pair[0].record(cuda.cupy().cuda.get_current_stream())
+
+    def end(self) -> float:
+        """Mark the end, wait for it, and return seconds."""
+        cp, most = cuda.cupy(), 0.0
+        for device, pair in self._events:
+            with device:
+                pair[1].record(cp.cuda.get_current_stream())
+        for device, pair in self._events:
+            with device:
+                pair[1].synchronize()
+                most = max(most, cp.cuda.get_elapsed_time(*pair) * 1e-3)
+        return most
+
+
+def uuids_of(devices: Sequence[int]) -> list[str]:
+    """Return what tells the devices of this process apart."""
+    found = []
+    for device in sorted(set(devices)):
+        with cuda.cupy().cuda.Device(device):
+            found.append(cuda.uuid())
+    return found
 
 
 def _short_levels(outcome: Outcome) -> list[Any]:

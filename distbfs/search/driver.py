@@ -6,7 +6,7 @@ what an engine runs on or how many ranks there are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,22 @@ class PartsResult:
     parent_cost: ParentCost = field(default_factory=ParentCost)
 
 
+def delegate_finder(delegates: Ids) -> Callable[[int], int | None]:
+    """Return what tells the delegate number of a vertex, None for a normal one.
+
+    delegates: [d] global ids
+    """
+    order = np.argsort(delegates)
+
+    def find(vertex: int) -> int | None:
+        place = int(np.searchsorted(delegates, vertex, sorter=order))
+        if place < len(order) and delegates[order[place]] == vertex:
+            return int(order[place])
+        return None
+
+    return find
+
+
 class Driver:
     """Runs searches over the parts of this rank together with the other ranks.
 
@@ -80,8 +96,7 @@ class Driver:
         self._layout: Layout = part.layout
         self._policy = DirectionPolicy(options)
         self._parents = parents
-        self._delegates = part.delegates
-        self._delegate_order = np.argsort(part.delegates)
+        self._delegate_of = delegate_finder(part.delegates)
 
     def search(
         self,
@@ -94,8 +109,8 @@ class Driver:
         """Search from a vertex id (collective).
 
         parents: False leaves them out of this search
-        stop: asked on this rank before each level; where one rank's says yes, all
-        ranks raise SearchStopped
+        stop: on all ranks or on none, asked before each level; where one says yes,
+        all ranks raise SearchStopped
         """
         clock = Stopwatch(self.trace)
         parents = parents and self._options.parents
@@ -164,14 +179,6 @@ class Driver:
             here = delegate is None and search.part.index == part
             number = search.part.number_of(local) if here else None
             search.start(number, delegate, counting=counting)
-
-    def _delegate_of(self, vertex: int) -> int | None:
-        """Return the delegate number of a vertex, None for a normal one."""
-        order = self._delegate_order
-        place = int(np.searchsorted(self._delegates, vertex, sorter=order))
-        if place < len(order) and self._delegates[order[place]] == vertex:
-            return int(order[place])
-        return None
 
     def _level(self, work: Work, directions: dict[str, Any], clock: Stopwatch) -> Ids:
         """Run one level; returns edge checks of nn, nd, dd and dn on this rank.

@@ -26,7 +26,7 @@ from distbfs.search.parents import ParentCost, ParentFinder
 from distbfs.timing import Trace, kept
 from distbfs.types import Array, Ids, Stop, World, slice_bounds
 
-DEVICE_EXCHANGES = ("nccl", "cuda_aware")
+DEVICE_EXCHANGES = ("nccl", "cuda_aware", "p2p")
 DEVICE_OPTIONS = (
     *("frontier", "balance", "asynchronous", "internal_ids"),
     "share_device",
@@ -95,8 +95,8 @@ class AnySession(Protocol):
     ) -> Outcome:
         """Search from an input id.
 
-        parents: False leaves them out of this search; stop: asked on each rank before
-        each level.  Raises SearchStopped on all ranks where it said yes on one.
+        parents: False leaves them out of this search; stop: on all ranks or on none,
+        asked before each level.  SearchStopped on all ranks where one said yes.
         """
 
     def watch(self, trace: Trace) -> None:
@@ -216,9 +216,13 @@ def make_exchange(
     *,
     item: npt.DTypeLike = np.uint32,
     on_device: bool = False,
+    name: str = "",
 ) -> Exchange:
-    """Return the exchange that is asked for (collective); see ``exchange.base``."""
-    name, _ = choose_exchange(world, options.exchange, on_device)
+    """Return the exchange that is asked for (collective); see ``exchange.base``.
+
+    name: in the registry, where it is chosen already
+    """
+    name = name or choose_exchange(world, options.exchange, on_device)[0]
     made: Exchange = registry.lookup(registry.EXCHANGES, "exchange", name)(
         world, placement, delegates, options, item=item, on_device=on_device
     )

@@ -23,6 +23,11 @@ from distbfs.types import Array, Stop
 Step = Sequence[Any]
 
 
+def _never() -> bool:
+    """Let rank 0 decide when a search is given up."""
+    return False
+
+
 class Ranks:
     """One rank of a service; rank 0 calls ``search``, ``look`` and ``end``.
 
@@ -55,7 +60,7 @@ class Ranks:
                 self._flag.agreed(world)
                 continue
             try:
-                self._run(call, None)
+                self._run(call, _never)
             except SearchStopped:
                 continue
 
@@ -78,7 +83,7 @@ class Ranks:
         """Let the other ranks go (rank 0)."""
         self.session.world.patient_broadcast({"do": "end"})
 
-    def _run(self, call: dict[str, Any], stop: Stop | None) -> tuple[float, list[Any]]:
+    def _run(self, call: dict[str, Any], stop: Stop) -> tuple[float, list[Any]]:
         outcome = self.session.search(
             call["source"], parents=call["parents"], stop=stop
         )

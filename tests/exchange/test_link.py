@@ -16,7 +16,8 @@ import device_stand_in
 
 from distbfs.errors import DistbfsError, LaunchError
 from distbfs.exchange import link
-from distbfs.exchange.link import Link, Process
+from distbfs.exchange.link import Link
+from distbfs.exchange.process import Process
 from distbfs.exchange.world import SoloWorld
 
 SLEEPER = [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"]

@@ -8,14 +8,16 @@ neither MPI nor NumPy can take one for a host array.
 from __future__ import annotations
 
 import ctypes
+import os
 import random
 import sys
+import tempfile
 from types import SimpleNamespace
 
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.exchange import cuda_aware, link
+from distbfs.exchange import cuda_aware, link, p2p, peers
 
 STREAMS = {}
 GARBAGE = 0xA5A5A5A5A5A5A5A5
@@ -102,6 +104,9 @@ class Device:
     def __int__(self):
         return self.id
 
+    def synchronize(self):
+        CURRENT[0].synchronize()
+
     def __enter__(self):
         return self
 
@@ -132,12 +137,49 @@ class DeviceArray:
         target = self.values[where]
         CURRENT[0].add(lambda: np.copyto(target, other.values))
 
+    def view(self, dtype):
+        return DeviceArray(self.values.view(dtype))
+
     def copy(self):
         return Cupy.later(self.values.shape, self.dtype, np.copy, self.values)
 
     def get(self):
         CURRENT[0].synchronize()
         return self.values.copy()
+
+
+class PeerBlock:
+    """Memory that other ranks map: a file."""
+
+    def __init__(self, size, what):
+        handle, self.path = tempfile.mkstemp(prefix="peer", dir="/dev/shm")
+        os.close(handle)
+        values = np.memmap(self.path, np.uint8, "w+", shape=(max(size, 1),))[:size]
+        self.array = DeviceArray(values)
+
+    def handle(self):
+        return self.path.encode().ljust(64)
+
+    def free(self):
+        os.unlink(self.path)
+
+
+OPENED = {}
+
+
+def open_handle(handle):
+    values = np.memmap(handle.decode().strip(), np.uint8, "r+")
+    OPENED[values.ctypes.data] = values
+    return values.ctypes.data
+
+
+def foreign_array(address, count, dtype):
+    return DeviceArray(memory(address, count * np.dtype(dtype).itemsize).view(dtype))
+
+
+def copy_now(target, source, size, kind):
+    CURRENT[0].synchronize()
+    ctypes.memmove(target, source, size)
 
 
 def memory(pointer, size):
@@ -162,6 +204,8 @@ class Cupy:
             alloc_pinned_memory=bytearray,
             runtime=SimpleNamespace(
                 memcpyAsync=copy_bytes,
+                memcpy=copy_now,
+                CUDARuntimeError=RuntimeError,
                 memcpyDefault=4,
             ),
         )
@@ -175,6 +219,9 @@ class Cupy:
 
     def empty(self, count, dtype):
         return DeviceArray(np.full(count, GARBAGE, np.uint64).astype(dtype))
+
+    def full(self, count, value, dtype):
+        return self.later(count, dtype, np.full, count, value, dtype)
 
     def zeros(self, count, dtype):
         return self.later(count, dtype, np.zeros, count, dtype)
@@ -310,6 +357,11 @@ def install(monkeypatch, comm=None, uuid=0):
         **{f"NCCL_{name.upper()}": np.dtype(name) for name in link.DTYPES},
     )
     monkeypatch.setattr(link, "load_nccl", lambda: nccl)
+    for name in ("PeerBlock", "open_handle"):
+        monkeypatch.setattr(peers, name, globals()[name])
+    monkeypatch.setattr(peers, "close_handle", OPENED.pop)
+    monkeypatch.setattr(peers, "access_problem", lambda devices: "")
+    monkeypatch.setattr(p2p, "foreign_array", foreign_array)
     monkeypatch.setattr(link, "_links", link.WeakKeyDictionary())
     return found
 

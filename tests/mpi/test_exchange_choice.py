@@ -8,7 +8,7 @@ import device_stand_in
 import pytest
 
 from distbfs.errors import DeviceMissing, LaunchError, UsageError
-from distbfs.exchange import cuda_aware, link
+from distbfs.exchange import cuda_aware, link, peers
 from distbfs.exchange.choose import choose_exchange
 from distbfs.exchange.cuda_aware import (
     CudaAwareExchange,
@@ -17,6 +17,7 @@ from distbfs.exchange.cuda_aware import (
 )
 from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.nccl import NcclExchange
+from distbfs.exchange.p2p import P2pExchange
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
 
@@ -42,11 +43,11 @@ def test_auto_without_devices_to_share(
     world: Ranks, on_device: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(world, monkeypatch, uuid=world.rank)
-    name, why = choose_exchange(world, "auto", on_device)
+    name, why = choose_exchange(world, "auto", on_device, [0])
     if world.size == 1:
         assert (name, why) == ("solo", "there is one rank")
     elif on_device:
-        assert (name, why) == ("nccl", "every rank has a device of its own")
+        assert (name, why) == ("p2p", "all devices see each other's memory")
     else:
         assert (name, why) == ("host", "arrays are in host memory")
 
@@ -62,9 +63,11 @@ def test_auto_with_a_shared_device(
     """The last two ranks have the same one."""
     install(world, monkeypatch, uuid=min(world.rank, world.size - 2))
     text = f"ranks {world.size - 2} and {world.size - 1} use the same device"
-    name, why = choose_exchange(world, "auto", on_device=True)
+    name, why = choose_exchange(world, "auto", True, [0])
     assert name == "host"
-    assert why.startswith(f"no nccl: {text}")
+    assert why.startswith(f"no p2p: several parts are on one device; no nccl: {text}")
+    with pytest.raises(LaunchError, match="'p2p': several parts are on one device"):
+        choose_exchange(world, "p2p", True, [0])
     with pytest.raises(LaunchError, match=text) as caught:
         make(NcclExchange, world)
     assert "--exchange host" in str(caught.value)
@@ -77,10 +80,39 @@ def test_one_rank_without_nccl_is_enough(
     install(world, monkeypatch, uuid=world.rank)
     if world.rank == 1:
         monkeypatch.setattr(link, "load_nccl", no_nccl)
-    wanted = "no nccl: rank 1: CuPy finds no NCCL"
-    assert choose_exchange(world, "auto", on_device=True) == ("host", wanted)
+    monkeypatch.setattr(peers, "access_problem", lambda devices: "far")
+    wanted = "no p2p: rank 0: far; no nccl: rank 1: CuPy finds no NCCL"
+    assert choose_exchange(world, "auto", True, [0]) == ("host", wanted)
     with pytest.raises(LaunchError, match="rank 1: CuPy finds no NCCL"):
         make(NcclExchange, world)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_one_rank_without_peer_access_is_enough(
+    world: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(world, monkeypatch, uuid=world.rank)
+    far = "device 0 has no peer access to device 1" if world.rank == 1 else ""
+    monkeypatch.setattr(peers, "access_problem", lambda devices: far)
+    wanted = "every rank has a device of its own; no p2p: rank 1: device 0 has no"
+    name, why = choose_exchange(world, "auto", True, [0])
+    assert name == "nccl"
+    assert why.startswith(wanted)
+    with pytest.raises(LaunchError, match="'p2p': rank 1: device 0 has no peer access"):
+        make(P2pExchange, world)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_what_peers_wrote_is_looked_for(
+    world: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(world, monkeypatch, uuid=world.rank)
+    assert peers.peer_problem(world, [0]) == ""
+    if world.rank == 1:
+        runtime = peers.cuda.cupy().cuda.runtime
+        monkeypatch.setattr(runtime, "memcpy", lambda *arguments: None)
+    said = peers.peer_problem(world, [0])
+    assert said == "rank 0: what other devices wrote did not arrive"
 
 
 def test_one_communicator_for_all_exchanges(
@@ -96,7 +128,7 @@ def test_one_communicator_for_all_exchanges(
 
 
 def test_only_device_arrays(world: Ranks) -> None:
-    for kind in (NcclExchange, CudaAwareExchange):
+    for kind in (NcclExchange, CudaAwareExchange, P2pExchange):
         with pytest.raises(UsageError, match="device memory only; allowed: solo, host"):
             make(kind, world, on_device=False)
 

@@ -21,32 +21,39 @@ from distbfs.partition.part import PART_SHIFT, mask_words
 from distbfs.types import DirectionName, Ids
 
 KERNELS = Path(__file__).parent / "kernels"
-SOURCE, PREPARE = KERNELS / "part.cu", KERNELS / "fast_prepare.cu"
+SOURCE = KERNELS / "part.cu"
 THREADS = 256
-BLOCKS = {"push": 8, "pull": 5, "other": 8}  # of a kernel on each multiprocessor
+# of a kernel on each multiprocessor; pull: PULL_BLOCKS in part.cuh
+BLOCKS = {"push": 8, "push_nn": 4, "pull": 5, "advance": 4, "other": 8}
 NONE = 0xFFFFFFFF
 SUBGRAPHS = ("nn", "nd", "dn", "dd")  # as the kernels number them
 VISITS = ("push_nn", "push_nd", "push_dn", "push_dd", "pull_nd", "pull_dn", "pull_dd")
+QUEUES = ("queue_dd", "queue_dn")
+KERNEL_NAMES = ("start", "take_normals", "advance", "finish", *QUEUES, *VISITS)
 ENTRIES_BITS = 29  # COUNT_BITS in part.cuh
-MARK_THREADS, MARK_EDGES = 1024, 1 << 20  # edges of a push that is worth a mark
-RANGE_WORDS = 12 << 10  # of shared memory of a block
-HUB_DEGREE, MOST_HUBS = 512, 1 << 16  # on this part
+BOX_STEP = 16  # uint64 words between counters, as in part.cuh
 MAX_ROWS, MAX_EDGES = 1 << ENTRIES_BITS, 1 << (64 - ENTRIES_BITS)
 COUNT_SLICE = 1 << 26  # columns that are looked at in one piece
 POINTERS = (
     [f"{name}_{what}" for name in SUBGRAPHS for what in ("offsets", "columns")],
-    ["nn_mask", "nd_mask", "dn_mask", "dd_mask", "vertices", "delegate_ids"],
-    ["visited", "fresh", "dvisited", "dfresh", "mask", "sent"],
+    ["nn_mask", "nd_mask", "dn_mask", "dd_mask", "nd_first", "dd_first"],
+    ["vertices", "delegate_ids"],
+    ["visited", "fresh", "front", "dvisited", "dfresh", "dfront", "mask", "sent"],
     ["level", "dlevel", "parent", "dparent"],
-    ["queue_nn", "queue_nd", "queue_dn", "queue_dd", "size"],
-    ["outbox", "box", "box_size", "work", "checks", "items", "split"],
+    ["dd_queue", "dn_queue", "size", "box", "box_size", "work", "checks", "items"],
     ["owned", "places"],
 )
 LONGS = ("sent_words", "item_count")
 WORDS = (
     ["words", "dwords", "active", "d", "owned_count", "index", "parts"],
-    ["ranges", "range_words", "marked", "ranks", "devices", "came_from"],
+    ["ranks", "devices", "came_from"],
 )
+
+
+def blocks_of(kernel: str) -> int:
+    """Return the blocks of a kernel on each multiprocessor."""
+    kind = kernel.partition("_")[0]
+    return BLOCKS.get(kernel, BLOCKS.get(kind, BLOCKS["other"]))
 
 
 class Params(ctypes.Structure):
@@ -65,18 +72,18 @@ class Params(ctypes.Structure):
 class Control:
     """The counters of a part, in one array, and a copy of them on the host.
 
-    uint64: sizes of queues [4], work [15], edge checks [4], sizes of boxes [parts]
+    uint64: sizes of the queues of dd and dn and of boxes [parts], each BOX_STEP after
+    the other; work [15], edge checks [4]
     """
 
     def __init__(self, parts: int) -> None:
-        self.array = cuda.cupy().zeros(4 + Work.SIZE + 4 + parts, dtype=np.uint64)
+        self._work = at = (2 + parts) * BOX_STEP
+        self.array = cuda.cupy().zeros(at + Work.SIZE + 4, np.uint64)
         self._copy = cuda.HostCopy(self.array)
-        at = self.array.data.ptr
-        self.pointers = {
-            name: at + 8 * start
-            for name, start in (("size", 0), ("work", 4), ("checks", 19))
-        }
-        self.pointers["box_size"] = at + 8 * 23
+        starts = {"size": 0, "box_size": 2 * BOX_STEP, "work": at}
+        starts["checks"] = at + Work.SIZE
+        first = self.array.data.ptr
+        self.pointers = {name: first + 8 * x for name, x in starts.items()}
 
     def fetch(self, stream: Any) -> None:
         """Begin to copy the counters to the host."""
@@ -85,7 +92,8 @@ class Control:
     def values(self) -> tuple[Ids, Ids, Ids]:
         """Wait for the copy; return (work [15], checks [4], sizes of boxes [parts])."""
         found = self._copy.wait().astype(np.int64)
-        return found[4:19], found[19:23], found[23:]
+        work, boxes = found[self._work :], found[2 * BOX_STEP : self._work : BOX_STEP]
+        return work[: Work.SIZE], work[Work.SIZE :], boxes
 
 
 class CudaPart:
@@ -109,38 +117,39 @@ class CudaPart:
         if any(g.offsets.dtype.itemsize == 8 for g in graphs.values()):
             graphs = {name: _widened(g) for name, g in graphs.items()}
         self._offset = "u64" if graphs["nn"].offsets.dtype.itemsize == 8 else "u32"
-        self._vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
+        self.vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
         self._nn = "u64" if part.nn.columns.dtype.itemsize == 8 else "u32"
         owned = np.flatnonzero(part.layout.part_of(part.delegates) == part.index)
+        owned = owned[np.argsort(part.delegates[owned])]  # results are written in order
         parts = part.layout.parts
         sent_words = -(-part.layout.local_count(0) // 32)
         with cuda.memory_of(f"a search of part {part.index}"):
             boxes = self._boxes(graphs["nn"])
             self._control = Control(parts)
             self.level = cp.full(n, -1, dtype=np.int32)
-            self.parent = cp.full(n, -1, dtype=self._vertex) if parents else None
+            self.parent = cp.full(n, -1, dtype=self.vertex) if parents else None
             held: dict[str, Any] = {
                 "vertices": part.vertices,
-                "delegate_ids": cp.asarray(part.delegates.astype(self._vertex)),
+                "delegate_ids": cp.asarray(part.delegates.astype(self.vertex)),
                 "level": self.level,
                 "dlevel": cp.empty(d, dtype=np.int32),
-                "dparent": cp.empty(d, dtype=self._vertex),
+                "dparent": cp.empty(d, dtype=self.vertex),
                 "sent": cp.zeros(sent_words * parts if parts > 1 else 1, np.uint32),
-                "queue_dd": cp.empty(4 * d, dtype=np.uint32),
+                "dd_queue": cp.empty(4 * d, dtype=np.uint32),
+                "dn_queue": cp.empty(4 * d, dtype=np.uint32),
                 "outbox": cp.empty(max(int(boxes[-1]), 1), dtype=np.uint64),
-                "box": cp.asarray(boxes[:-1].astype(np.uint64)),
                 "owned": cp.asarray(owned.astype(np.uint32)),
                 "places": cp.asarray(
                     part.layout.local_of(part.delegates[owned]).astype(np.uint32)
                 ),
             }
+            first = held["outbox"].data.ptr
+            held["box"] = cp.asarray(first + 8 * boxes[:-1].astype(np.uint64))
             if self.parent is not None:
                 held["parent"] = self.parent
-            for name in ("visited", "fresh"):
+            for name in ("visited", "fresh", "front"):
                 held[name] = cp.zeros(words, dtype=np.uint32)
                 held[f"d{name}"] = cp.zeros(dwords, dtype=np.uint32)
-            for name, size in (("nn", part.active), ("nd", part.active), ("dn", d)):
-                held[f"queue_{name}"] = cp.empty(size, dtype=np.uint32)
             for name, graph in graphs.items():
                 held[f"{name}_offsets"] = graph.offsets
                 held[f"{name}_columns"] = graph.columns
@@ -149,7 +158,11 @@ class CudaPart:
             self._own_mask = held["dfresh"].view(np.uint64)
             self._mask = self._own_mask
             self.params = Params(
-                **{name: array.data.ptr for name, array in held.items()},
+                **{
+                    name: array.data.ptr
+                    for name, array in held.items()
+                    if name != "outbox"
+                },
                 **self._control.pointers,
                 words=words,
                 dwords=dwords,
@@ -164,7 +177,8 @@ class CudaPart:
             )
             self._modules: dict[bool, dict[str, cuda.Launch]] = {}
             self._row_masks(graphs, words, dwords)
-            self._hubs = self._splits(graphs["dn"], words)
+            self._first_columns(graphs["nd"], min(part.active, n), 32 * words, "nd")
+            self._first_columns(graphs["dd"], d, 32 * dwords, "dd")
         self._normal = cp.cuda.Stream(non_blocking=True)
         self._delegate = cp.cuda.Stream(non_blocking=True)
         names = ("ready", "nn", "normal", "delegate")
@@ -198,7 +212,7 @@ class CudaPart:
     ) -> None:
         """Make the masks of rows that have edges."""
         cp = cuda.cupy()
-        kernel = self._module(False).kernel("row_mask")
+        kernel = self.module(SOURCE, counting=False).kernel("row_mask")
         grid = BLOCKS["other"] * cuda.multiprocessors()
         for name, graph in graphs.items():
             size = words if name in ("nn", "nd") else dwords
@@ -208,35 +222,35 @@ class CudaPart:
             kernel(grid, THREADS, graph.offsets, *sizes, mask)
             setattr(self.params, f"{name}_mask", mask.data.ptr)
 
-    def _splits(self, dn: DeviceRows, words: int) -> int:
-        """Cut the rows of hubs by ranges of normal vertices; return how many hubs."""
-        cp, p = cuda.cupy(), self.params
-        d = min(self.part.delegate_count, MOST_HUBS)
-        if not d or not words:
-            return 0
-        degrees = cp.diff(dn.offsets[: d + 1].astype(cp.int64)).get()
-        long = np.flatnonzero(degrees >= HUB_DEGREE)
-        hubs = int(long[-1]) + 1 if len(long) else 0
-        rounds = max(-(-words // (cuda.multiprocessors() * RANGE_WORDS)), 1)
-        p.range_words = -(-words // (cuda.multiprocessors() * rounds))
-        p.ranges = -(-words // p.range_words)
-        bounds = np.minimum(np.arange(p.ranges + 1) * p.range_words, words)
-        split = cp.zeros(max(hubs * (p.ranges + 1), 1), dtype=np.uint32)
-        if hubs:
-            kernel = cuda.Module(PREPARE, OFFSET=self._offset).kernel("splits")
-            cuts = cp.asarray(bounds.astype(np.uint32))
-            sizes = np.uint32(hubs), np.uint32(p.ranges)
-            grid = BLOCKS["other"] * cuda.multiprocessors()
-            kernel(grid, THREADS, dn.offsets, dn.columns, *sizes, cuts, split)
-        self._held["split"] = split
-        p.split = split.data.ptr
-        return hubs
+    def _first_columns(
+        self, graph: DeviceRows, rows: int, places: int, name: str
+    ) -> None:
+        """Put the first column of each row into an array, where pulls look first."""
+        first = cuda.cupy().empty(max(places, 1), dtype=np.uint32)
+        kernel = self.module(SOURCE, counting=False).kernel("first_columns")
+        grid = BLOCKS["other"] * cuda.multiprocessors()
+        sizes = np.uint64(rows), np.uint64(places)
+        kernel(grid, THREADS, graph.offsets, graph.columns, *sizes, first)
+        self._held[f"{name}_first"] = first
+        setattr(self.params, f"{name}_first", first.data.ptr)
 
-    def _module(self, counting: bool) -> cuda.Module:
+    @property
+    def box_sizes(self) -> Ids:
+        """Items that may leave for each part, int64 [parts]."""
+        return np.diff(self._boxes_at)
+
+    def adopt(self, name: str, array: Any) -> None:
+        """Use another array in the place of one of this part's."""
+        self._held[name] = array
+        if name != "outbox":
+            setattr(self.params, name, array.data.ptr)
+
+    def module(self, source: Path, *, counting: bool) -> cuda.Module:
+        """Return the kernels of a file, for the widths of this part."""
         return cuda.Module(
-            SOURCE,
+            source,
             OFFSET=self._offset,
-            VERTEX="int" if self._vertex.itemsize == 4 else "i64",
+            VERTEX="int" if self.vertex.itemsize == 4 else "i64",
             NN=self._nn,
             COUNT=int(counting),
         )
@@ -245,19 +259,11 @@ class CudaPart:
         """Launch a kernel with the arguments as they are now."""
         launches = self._modules.setdefault(self._counting, {})
         if name not in launches:
-            module = self._module(self._counting)
-            for kernel in ("start", "take_normals", "advance", "finish", *VISITS):
-                kind = kernel.partition("_")[0]
-                blocks = BLOCKS.get(kind, BLOCKS["other"])
-                grid = blocks * cuda.multiprocessors()
+            module = self.module(SOURCE, counting=self._counting)
+            for kernel in KERNEL_NAMES:
+                grid = blocks_of(kernel) * cuda.multiprocessors()
                 made = module.kernel(kernel).prepare(self.params, grid, THREADS)
                 launches[kernel] = made
-            launches["mark_dn"] = module.kernel("mark_dn").prepare(
-                self.params,
-                cuda.multiprocessors(),
-                MARK_THREADS,
-                shared=4 * self.params.range_words,
-            )
         launches[name](stream.ptr)
 
     def start(
@@ -314,10 +320,8 @@ class CudaPart:
         if not forward and direction == "push":
             return
         stream = self._normal if name in ("nn", "dn") else self._delegate
-        if name == "dn" and direction == "push":
-            self.params.marked = self._hubs if forward >= MARK_EDGES else 0
-            if self.params.marked:
-                self._run("mark_dn", stream)
+        if name in ("dd", "dn") and direction == "push":
+            self._run(f"queue_{name}", stream)
         self._run(f"{direction}_{name}", stream)
 
     def _visited(self, name: str, direction: DirectionName) -> int:

@@ -15,6 +15,7 @@ from distbfs.engines.base import (
     WholeResult,
 )
 from distbfs.engines.cuda.fast import FastSearch
+from distbfs.engines.cuda.level import LevelPart
 from distbfs.engines.cuda.memory import LISTS, search_bytes
 from distbfs.engines.cuda.paper import ALLOWED, BALANCES, FRONTIERS, PaperSearch
 from distbfs.engines.cuda.part import CudaPart
@@ -165,6 +166,14 @@ class XbfsEngine:
         """
         self.check(self.options, whole=False)
         return CudaPart(part, placement, parents=self.options.parents)
+
+    def on_level(self, part: DevicePart, placement: Placement) -> LevelPart:
+        """Prepare the search of one part in device memory, levels without the host.
+
+        Raises UsageError for options that parts do not have.
+        """
+        self.check(self.options, whole=False)
+        return LevelPart(part, placement, self.options)
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""

@@ -475,6 +475,7 @@ static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 template <class T> T __ldg(const T *p) { return *p; }
 template <class T> T __ldcg(const T *p) { return *(const volatile T *)p; }
+static inline uint4 __ldcg(const uint4 *p) { return *p; }
 
 /* Atomics. */
 template <class T> T atomicOr(T *p, T x) { return __atomic_fetch_or(p, x, __ATOMIC_RELAXED); }

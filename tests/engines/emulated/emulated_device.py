@@ -128,6 +128,7 @@ class Stream:
     """Everything runs at once, in the order of the calls."""
 
     ptr = 0
+    done = True
 
     def __init__(self, non_blocking=False):
         pass
@@ -163,6 +164,13 @@ class Event:
         pass
 
 
+class Captured:
+    """Launches that run when they are asked for."""
+
+    def __init__(self, record):
+        self.launch = record
+
+
 class EmulatedDevice:
     """What ``distbfs.device.cuda`` is for tests.
 
@@ -193,6 +201,7 @@ class EmulatedDevice:
             "free_bytes": lambda: 1 << 40,
             "architecture": lambda: f"sm_{self.capability}",
             "Module": Module,
+            "Captured": Captured,
             "release": lambda: None,
         }.items():
             monkeypatch.setattr(cuda, name, value)
@@ -235,6 +244,7 @@ class ArrayModule:
             Stream=Stream,
             Event=Event,
             alloc_pinned_memory=bytearray,
+            runtime=SimpleNamespace(CUDARuntimeError=RuntimeError),
         )
 
     def __getattr__(self, name):

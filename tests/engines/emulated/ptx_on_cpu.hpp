@@ -33,6 +33,10 @@ INLINE u64 look(const u64 *p) {
 }
 INLINE void acquire() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
+INLINE void fence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+INLINE void store_system(u64 *p, u64 x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
+INLINE u64 look_system(const u64 *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+
 INLINE void copy_async(u32 *to, const u32 *from) {
     emulated::Fiber &f = *emulated::self->now;
     if ((size_t)to % 16 || (size_t)from % 16) emulated::stop("a copy that is not aligned");

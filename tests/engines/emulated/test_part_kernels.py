@@ -27,20 +27,6 @@ def small(device, monkeypatch):
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
 
 
-@pytest.mark.parametrize("range_words", [1, 3, 1000])
-def test_hubs_mark_by_ranges(device, monkeypatch, range_words):
-    monkeypatch.setattr(part, "MARK_EDGES", 1)
-    monkeypatch.setattr(part, "HUB_DEGREE", 4)
-    monkeypatch.setattr(part, "RANGE_WORDS", range_words)
-    for name in ("kronecker", "hub", "complete"):
-        source = GRAPHS[name]
-        for threshold in (0, 5):
-            parts = device_parts(source, 2, threshold=threshold)
-            driver = driver_of(parts, direction="push")
-            for root in some_roots(source, 2):
-                check(driver, source, root, records=True)
-
-
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_levels_and_parents(device, name, parts):

@@ -3,8 +3,8 @@
  *
  * Normal vertices (by number) and delegates are kept in bitmaps of 32-bit words, which are
  * also the 64-bit words of masks.  `visited` holds what was found up to the frontier and
- * does not change during a level; `fresh` gathers what the level finds.  A pull may
- * therefore take any visited neighbour as parent.  Levels and parents are kept by local
+ * does not change during a level, `front` the frontier; `fresh` gathers what the level
+ * finds.  A pull may therefore take any visited neighbour as parent.  Levels and parents are kept by local
  * id, those of delegates by delegate number; parents are vertex ids.
  * Source: Pan, Pearce, Owens 2018, Sections III-C and IV.
  */
@@ -14,8 +14,14 @@
 
 #define THREADS 256
 #define WARPS 8
-#define COUNT_BITS 29 /* of a queue's size: edges << COUNT_BITS | entries */
+#define PULL_BLOCKS 5 /* of a pull on each multiprocessor */
+#define COUNT_BITS 29 /* of the size of a queue: edges << COUNT_BITS | entries */
 #define ENTRIES ((1ull << COUNT_BITS) - 1)
+#define BOX_STEP 16  /* between counters that are added to at once: 128 bytes */
+#define GROUP 8      /* words whose vertices are listed together */
+#define LIST 288     /* 31 vertices that wait and those of a group, rounded up */
+#define WAITING 64   /* vertices whose rows go on */
+#define ROOM (LIST + 2 * WAITING)
 
 struct Rows {
     const OFFSET *offsets; /* [rows + 1] */
@@ -36,29 +42,25 @@ struct Params {
     Rows rows[4];
     const u32 *nn_mask, *nd_mask;  /* [words] normal vertices with such edges */
     const u32 *dn_mask, *dd_mask;  /* [dwords] delegates with such edges */
+    const u32 *nd_first, *dd_first; /* [32 words], [32 dwords] first column of a row */
     const u32 *vertices;           /* [local] number -> local id */
     const VERTEX *delegate_ids;    /* [d] */
-    u32 *visited, *fresh;          /* [words] */
-    u32 *dvisited, *dfresh;        /* [dwords] */
+    u32 *visited, *fresh, *front;  /* [words] */
+    u32 *dvisited, *dfresh, *dfront; /* [dwords] */
     const u32 *mask;               /* [dwords] delegates that all parts found */
     u32 *sent;                     /* [parts][sent_words] what was sent to a part before */
     int *level, *dlevel;           /* [local], [d] */
     VERTEX *parent, *dparent;      /* the same; null where not asked for */
-    u32 *queue[3];                 /* nn, nd [active], dn [d] */
-    uint4 *dd_queue;               /* [d]: delegate, edges before it (two words), degree */
-    u64 *size;                     /* [4] of the queues, as above */
-    u64 *outbox;                   /* items for other parts, see `item_of` */
-    const u64 *box;                /* [parts] where the items for a part begin */
-    u64 *box_size;                 /* [parts] how many there are */
+    uint4 *dd_queue, *dn_queue;    /* [d]: delegate, edges before it (two words), degree */
+    u64 *size;                     /* [2][BOX_STEP] of dd, dn: edges << COUNT_BITS | entries */
+    u64 *const *box;               /* [parts] where items for a part go, see `item_of` */
+    u64 *box_size;                 /* [parts][BOX_STEP] how many there are, then unused */
     u64 *work;                     /* [COUNTS] */
     u64 *checks;                   /* [4] edge checks of nn, nd, dn, dd, with COUNT */
     const u64 *items;              /* [item_count] that arrived from parts of rank `came_from` */
-    const u32 *split;              /* [hubs][ranges + 1]: where ranges begin in rows of dn */
     const u32 *owned, *places;     /* [owned_count] delegates of this part, their local ids */
     u64 sent_words, item_count;
     u32 words, dwords, active, d, owned_count, index, parts;
-    u32 ranges, range_words; /* of normal vertices */
-    u32 marked;              /* delegates below it are hubs, and mark_dn has pushed them */
     u32 ranks, devices, came_from; /* part = rank + device * ranks */
     int depth;                /* of what is found */
     u32 number, delegate;     /* of the root, NONE where it is no such vertex here */
@@ -76,8 +78,8 @@ INLINE u64 item_of(const Params &p, u32 number, u32 parent) {
     return (u64)number << 32 | (p.vertices[parent] * p.devices + p.index / p.ranks);
 }
 
-INLINE VERTEX parent_of(const Params &p, u64 item) {
-    const u32 low = (u32)item, part = p.came_from + low % p.devices * p.ranks;
+INLINE VERTEX parent_of(const Params &p, u64 item, u32 came_from) {
+    const u32 low = (u32)item, part = came_from + low % p.devices * p.ranks;
     return (VERTEX)(low / p.devices) * (VERTEX)p.parts + (VERTEX)part;
 }
 
@@ -98,20 +100,54 @@ INLINE void discover_delegate(const Params &p, u32 c, VERTEX parent) {
     if (p.parent) p.dparent[c] = parent;
 }
 
-/* Sums over a block of threads, added to `total`; all threads call it. */
-INLINE void add_to(u64 *total, u64 mine) {
-    __shared__ u64 sum;
-    __syncthreads();
-    if (threadIdx.x == 0) sum = 0;
+/* Sums over a block of threads, added to `totals`, [K]; all threads call it. */
+template <int K> INLINE void add_to(u64 *totals, const u64 *mine) {
+    __shared__ u64 sums[WARPS][K];
+    const u32 lane = threadIdx.x & 31, own = threadIdx.x >> 5;
+    if (threadIdx.x < WARPS * K) ((u64 *)sums)[threadIdx.x] = 0;
     __syncthreads();
 #pragma unroll
-    for (int s = 16; s; s >>= 1) mine += __shfl_down_sync(ALL, mine, s);
-    if ((threadIdx.x & 31) == 0 && mine) atomicAdd(&sum, mine);
+    for (int k = 0; k < K; k++) {
+        u64 x = mine[k];
+        if (!__any_sync(ALL, x != 0)) continue;
+#pragma unroll
+        for (int s = 16; s; s >>= 1) x += __shfl_xor_sync(ALL, x, s);
+        if (lane == 0) sums[own][k] = x;
+    }
     __syncthreads();
-    if (threadIdx.x == 0 && sum) atomicAdd(total, sum);
+    if (threadIdx.x < K) {
+        u64 sum = 0;
+        for (u32 w = 0; w < WARPS; w++) sum += sums[w][threadIdx.x];
+        if (sum) atomicAdd(totals + threadIdx.x, sum);
+    }
 }
 
 INLINE void tell_checks(const Params &p, int graph, u64 mine) {
-    if (COUNT) add_to(p.checks + graph, mine);
+    if (COUNT) add_to<1>(p.checks + graph, &mine);
+}
+
+/* Shared memory of a warp, [ROOM], for whatever it does. */
+INLINE u32 *warp_room() {
+    __shared__ u32 rooms[WARPS][ROOM];
+    return rooms[threadIdx.x >> 5];
+}
+
+/* The vertices of words, a word a lane, are put into a list; returns how many. */
+INLINE u32 list_bits(u32 *list, u32 word, u32 bits, u32 lane) {
+    const u32 upto = warp_scan(__popc(bits), lane);
+    u32 at = upto - __popc(bits);
+    for (; bits; bits &= bits - 1) list[at++] = word * 32 + __ffs(bits) - 1;
+    return __shfl_sync(ALL, upto, 31);
+}
+
+INLINE u32 thread_of() { return blockIdx.x * THREADS + threadIdx.x; }
+INLINE u32 all_threads() { return gridDim.x * THREADS; }
+/* Warps in an order in which neighbours are of different blocks. */
+INLINE u32 warp_of() { return (threadIdx.x >> 5) * gridDim.x + blockIdx.x; }
+INLINE u32 all_warps() { return gridDim.x * WARPS; }
+/* How many of `words` words a warp takes at once, a multiple of 4 up to 32. */
+INLINE u32 span_of(u32 words) {
+    const u32 each = (words / all_warps() + 4) & ~3u;
+    return each < 32 ? each : 32;
 }
 #endif

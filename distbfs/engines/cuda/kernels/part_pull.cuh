@@ -1,27 +1,30 @@
 /* Backward visits: unvisited vertices look for a visited neighbour.
  *
- * A warp lists the unvisited vertices of 32 words and takes 32 at a time, so that all
- * lanes work where few are left.  A lane reads the first columns of its row, neighbours
- * of high degree; rows that go on wait until 32 are together, and what is left of long
- * ones is read by the whole warp.
+ * Where many vertices of a warp's words are unvisited, each lane tests the first columns of
+ * four, which lie beside the rows; most searches end there, as columns rise and low
+ * delegates have high degrees.  The others, and where few are unvisited all, are listed
+ * and taken 32 at a time, so that all lanes work.  A lane reads the next columns of its
+ * row; rows that go on wait until 32 are together, and what is left of long ones is read
+ * by the whole warp.
  * Source: Pan, Pearce, Owens 2018, Section IV-B; XBFS 2019, Section 4.2 (sorted queue).
  */
 #ifndef DISTBFS_PART_PULL_CUH
 #define DISTBFS_PART_PULL_CUH
 #include "part.cuh"
 
-#define LIST 1056  /* vertices of a warp that are listed: 31 + 32 * 32, rounded up */
-#define WAITING 64 /* whose rows go on */
 #define LONG_REST 96
+#define DENSE 4 /* unvisited vertices of a word from which first columns are looked at */
+#define TESTED 0x80000000u /* a listed vertex whose first column has been */
 
-/* status: bitmap of the columns; found(v, column) is called by one lane. */
-template <class Found> struct Puller {
+/* found(v, column): by one lane; found_word(word, bits): the vertices of a word whose
+ * first columns were visited, whose parents found_first(v, hit, columns) sets. */
+template <class Target> struct Puller {
     const Rows &rows;
-    const u32 *status;
-    u32 *list, *wait; /* shared: [LIST] vertices, [WAITING][2] vertex and edges left */
+    const u32 *status; /* bitmap of the columns */
+    u32 *list, *wait;  /* shared: [LIST] vertices, [WAITING][2] vertex and edges left */
     u32 lane, listed, waiting;
     u64 checks;
-    Found found;
+    Target target;
 
     __device__ __forceinline__ const u32 *columns() const { return (const u32 *)rows.columns; }
 
@@ -39,7 +42,7 @@ template <class Found> struct Puller {
             if (COUNT) checks += end - at < 4 ? end - at : 4;
             at += 4;
         }
-        if (hit) found(v, column);
+        if (hit) target.found(v, column);
         const bool more = mine && !hit && at < end, longer = more && end - at > LONG_REST;
         const u32 again = __ballot_sync(ALL, more && !longer);
         if (more && !longer) {
@@ -57,7 +60,7 @@ template <class Found> struct Puller {
                 const bool here = e < stop && bit_of(status, x);
                 if (COUNT) checks += e < stop;
                 winner = __ballot_sync(ALL, here);
-                if (winner && lane == __ffs(winner) - 1) found(who, x);
+                if (winner && lane == __ffs(winner) - 1) target.found(who, x);
             }
         }
         __syncwarp();
@@ -67,9 +70,9 @@ template <class Found> struct Puller {
         const u32 count = listed < 32 ? listed : 32;
         listed -= count;
         const bool mine = lane < count;
-        const u32 v = mine ? list[listed + lane] : 0;
+        const u32 entry = mine ? list[listed + lane] : 0, v = entry & ~TESTED;
         OFFSET at = 0, end = 0;
-        if (mine) at = rows.offsets[v], end = rows.offsets[v + 1];
+        if (mine) at = rows.offsets[v] + (entry >> 31), end = rows.offsets[v + 1];
         __syncwarp();
         step(mine, v, at, end);
     }
@@ -94,26 +97,79 @@ template <class Found> struct Puller {
             else return;
         }
     }
+
+    /* Those of 32 words, a word a lane. */
+    __device__ __forceinline__ void sparse(u32 word, u32 bits, u32 count) {
+        const u32 groups = count <= 32 * GROUP ? 1 : 32 / GROUP;
+#pragma unroll 1
+        for (u32 g = 0; g < groups; g++) {
+            listed += list_bits(list + listed, word,
+                                groups == 1 || lane / GROUP == g ? bits : 0, lane);
+            __syncwarp();
+            drain(false);
+        }
+    }
+
+    /* Eight words at a time, four vertices a lane of each half. */
+    __device__ __forceinline__ void dense(const u32 *first, u32 word0, u32 bits, u32 span) {
+        const u32 part = (lane & 7) * 4;
+#pragma unroll 1
+        for (u32 i = 0; i < span; i += 8) {
+            const u32 word = word0 + i + (lane >> 3);
+            u32 open[2], f[2][4], hit[2] = {0, 0};
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                open[h] = __shfl_sync(ALL, bits, (i + h * 4 + (lane >> 3)) & 31) >> part & 15;
+                uint4 x = {0, 0, 0, 0};
+                if (open[h]) x = load_once4(first + (word + h * 4) * 32 + part);
+                f[h][0] = x.x, f[h][1] = x.y, f[h][2] = x.z, f[h][3] = x.w;
+            }
+            if (!__any_sync(ALL, open[0] | open[1])) continue;
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+                    if (open[h] >> j & 1) hit[h] |= (u32)bit_of(status, f[h][j]) << j;
+            if (COUNT) checks += __popc(open[0]) + __popc(open[1]);
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                u32 whole = hit[h] << part;
+                whole |= __shfl_xor_sync(ALL, whole, 1);
+                whole |= __shfl_xor_sync(ALL, whole, 2);
+                whole |= __shfl_xor_sync(ALL, whole, 4);
+                const u32 at = word + h * 4, v = at * 32 + part;
+                if (part == 0 && whole) target.found_word(at, whole);
+                target.found_first(v, hit[h], f[h]);
+                const u32 miss = open[h] & ~hit[h];
+                if (!__any_sync(ALL, miss)) continue;
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    const u32 who = __ballot_sync(ALL, miss >> j & 1), before = lanes_below(lane);
+                    if (miss >> j & 1) list[listed + __popc(who & before)] = v + j | TESTED;
+                    listed += __popc(who);
+                }
+            }
+            __syncwarp();
+            drain(false);
+        }
+    }
 };
 
-/* All vertices of `words` words that open(word) names. */
-template <class Open, class Found>
-INLINE u64 pull(const Rows &rows, const u32 *status, u32 words, Open open, Found found) {
-    __shared__ u32 lists[WARPS][LIST];
-    __shared__ u32 waits[WARPS][2 * WAITING];
-    const u32 lane = threadIdx.x & 31, own = threadIdx.x >> 5;
-    const u32 warp = own * gridDim.x + blockIdx.x, warps = gridDim.x * WARPS;
-    Puller<Found> w = {rows, status, lists[own], waits[own], lane, 0, 0, 0, found};
-    for (u32 w0 = warp * 32; w0 < words; w0 += warps * 32) {
-        const u32 word = w0 + lane;
-        u32 bits = word < words ? open(word) : 0;
-        if (!__any_sync(ALL, bits)) continue;
-        const u32 upto = warp_scan(__popc(bits), lane);
-        u32 at = w.listed + upto - __popc(bits);
-        for (; bits; bits &= bits - 1) w.list[at++] = word * 32 + __ffs(bits) - 1;
-        w.listed += __shfl_sync(ALL, upto, 31);
-        __syncwarp();
-        w.drain(false);
+/* All vertices of `words` words that open(word) names.
+ * first: [32 words] first columns, or null */
+template <class Open, class Target>
+INLINE u64 pull(const Rows &rows, const u32 *first, const u32 *status, u32 words, Open open,
+                Target target) {
+    u32 *room = warp_room();
+    const u32 lane = threadIdx.x & 31;
+    Puller<Target> w = {rows, status, room, room + LIST, lane, 0, 0, 0, target};
+    const u32 span = span_of(words);
+    for (u32 w0 = warp_of() * span; w0 < words; w0 += all_warps() * span) {
+        const u32 word = w0 + lane, bits = lane < span && word < words ? open(word) : 0;
+        const u32 count = __reduce_add_sync(ALL, __popc(bits));
+        if (!count) continue;
+        if (first && count >= DENSE * span) w.dense(first, w0, bits, span);
+        else w.sparse(word, bits, count);
     }
     w.drain(true);
     return w.checks;

@@ -48,6 +48,17 @@ INLINE u64 look(const u64 *p) {
 }
 INLINE void acquire() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
+/* Between devices, whose memory is mapped here. */
+INLINE void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+INLINE void store_system(u64 *p, u64 x) {
+    asm volatile("st.release.sys.global.u64 [%0],%1;" ::"l"(p), "l"(x) : "memory");
+}
+INLINE u64 look_system(const u64 *p) {
+    u64 x;
+    asm volatile("ld.acquire.sys.global.u64 %0,[%1];" : "=l"(x) : "l"(p) : "memory");
+    return x;
+}
+
 /* Copies from global to shared memory that a warp waits for later. */
 INLINE void copy_async(u32 *to, const u32 *from) {
     u32 at = (u32)__cvta_generic_to_shared(to);

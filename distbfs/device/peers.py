@@ -1,0 +1,85 @@
+"""Memory of a device that other devices use too, by CUDA IPC in other processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.errors import ResourceError
+
+LAZY_PEER_ACCESS = 1  # cudaIpcMemLazyEnablePeerAccess
+
+
+class PeerBlock:
+    """Zeroed memory on the current device, an allocation of its own.
+
+    array: CuPy uint8 [size]
+    """
+
+    def __init__(self, size: int, what: str) -> None:
+        cp = cuda.cupy()
+        cuda.release()
+        cuda.require(size, what)
+        self._pointer = 0
+        try:
+            self._pointer = int(cp.cuda.runtime.malloc(max(size, 1)))
+        except cp.cuda.runtime.CUDARuntimeError as error:
+            raise ResourceError(f"{what}: {error}") from error
+        self.array: Any = foreign_array(self._pointer, size, np.uint8)
+        cuda.clear(self.array, cp.cuda.get_current_stream())
+
+    def handle(self) -> bytes:
+        """Return what another process opens this memory with."""
+        return bytes(cuda.cupy().cuda.runtime.ipcGetMemHandle(self._pointer))
+
+    def free(self) -> None:
+        """Give the memory back; nobody may use it any more."""
+        if self._pointer:
+            cuda.cupy().cuda.runtime.free(self._pointer)
+            self._pointer = 0
+
+
+def foreign_array(address: int, count: int, dtype: Any) -> Any:
+    """Return memory that the current device sees as a CuPy array [count]."""
+    cp = cuda.cupy()
+    size = max(count, 1) * np.dtype(dtype).itemsize
+    memory = cp.cuda.UnownedMemory(address, size, None)
+    return cp.ndarray((count,), dtype, cp.cuda.MemoryPointer(memory, 0))
+
+
+def open_handle(handle: bytes) -> int:
+    """Return the address of another process's memory on the current device.
+
+    ResourceError where it cannot be mapped.
+    """
+    runtime = cuda.cupy().cuda.runtime
+    try:
+        return int(runtime.ipcOpenMemHandle(handle, LAZY_PEER_ACCESS))
+    except runtime.CUDARuntimeError as error:
+        raise ResourceError(f"CUDA IPC: {error}") from error
+
+
+def close_handle(address: int) -> None:
+    """Let go of memory that ``open_handle`` mapped on the current device."""
+    cuda.cupy().cuda.runtime.ipcCloseMemHandle(address)
+
+
+def access_problem(devices: list[int]) -> str:
+    """Let devices of this process use each other's memory; return why not, "" if so."""
+    cp = cuda.cupy()
+    runtime = cp.cuda.runtime
+    for one in devices:
+        for other in devices:
+            if one == other:
+                continue
+            if not runtime.deviceCanAccessPeer(one, other):
+                return f"device {one} has no peer access to device {other}"
+            with cp.cuda.Device(one):
+                try:
+                    runtime.deviceEnablePeerAccess(other)
+                except runtime.CUDARuntimeError as error:
+                    if "PeerAccessAlreadyEnabled" not in str(error):
+                        return f"device {one} to {other}: {error}"
+    return ""
