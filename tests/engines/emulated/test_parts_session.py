@@ -7,7 +7,7 @@ from graphs import Tuples, check_search, kronecker, some_roots
 
 from distbfs.engines.cuda import part
 from distbfs.engines.cuda.xbfs import XbfsEngine
-from distbfs.errors import UsageError
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
@@ -88,3 +88,19 @@ def test_what_parts_do_not_have(options, text):
 def test_what_is_no_vertex():
     with pytest.raises(UsageError, match="source 128 is not a vertex"):
         session_of(SOURCE).search(128)
+
+
+def test_a_few_values_and_a_stop():
+    session = session_of(SOURCE, 3)
+    with pytest.raises(SearchStopped):
+        session.search(1, stop=lambda: True)
+    found = session.search(1)
+    level, parent = session.block(found)
+    ids = np.array([5, 0, 77, 5])
+    some, above = session.at(found, ids)
+    np.testing.assert_array_equal(some, level[ids])
+    np.testing.assert_array_equal(above, parent[ids])
+    np.testing.assert_array_equal(
+        session.level_counts(found), np.bincount(level[level >= 0])
+    )
+    assert session.at(session.search(1, parents=False), ids)[1] is None
