@@ -182,7 +182,7 @@ def command(
     options = make_search_options(world, **choices)
     if options.internal_ids:
         raise UsageError("a service answers in input ids; leave --internal-ids out")
-    choice = choose(world, options, manifest.n)
+    choice = choose(world, options, manifest.n, directed=manifest.directed)
     with ExitStack() as stack:
         flag = stack.enter_context(stop_requests())
         folder = None
@@ -199,6 +199,11 @@ def command(
             told = about(opened, store, session.describe(), world.size)
             service = Service(ranks, limits, told, folder)
             terminal.say(engine_line(session, choice.why))
+            if manifest.ids is not None:
+                terminal.say(
+                    "vertices are numbers in requests and answers, not the ids that "
+                    "the store keeps"
+                )
             answer(terminal, service, ways, flag)
             ranks.end()
         finish_trace(terminal, trace_file, trace)

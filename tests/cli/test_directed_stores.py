@@ -1,14 +1,16 @@
 """``--directed``: stores with edges one way, searched, shown, verified, refused."""
 
+import json
 import re
 import shutil
+import subprocess
 
 import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from commands import here, on, results_of
-from launching import needs_mpi
+from commands import DISTBFS, environment, here, on, results_of
+from launching import clean_environment, needs_mpi
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from distbfs.generate.forest_fire import ForestFire
@@ -75,6 +77,33 @@ def test_searches_follow_the_edges(store, tmp_path, words):
     assert unlike, "directions matter here"
 
 
+def test_a_service_follows_the_edges(store):
+    asked = [{"id": root, "op": "bfs", "source": root} for root in SOURCES]
+    asked += [{"id": "path", "op": "path", "source": 1, "target": 0}]
+    said = "".join(f"{json.dumps(request)}\n" for request in asked)
+    done = subprocess.run(
+        [*DISTBFS, "serve", store],
+        input=said,
+        capture_output=True,
+        text=True,
+        env=clean_environment(environment()),
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "; auto: the graph is directed" in done.stderr
+    lines = [json.loads(x) for x in done.stdout.splitlines() if x != "ready"]
+    answers = {line["id"]: line for line in lines}
+    matrix = matrix_of(GRAPH)
+    for root in SOURCES:
+        found = answers[root]
+        wanted = shortest_path(matrix, unweighted=True, indices=root)
+        wanted = np.where(np.isinf(wanted), -1, wanted).astype(int)
+        assert found["level"] == wanted.tolist()
+        assert found["levels"] == np.bincount(wanted[wanted >= 0]).tolist()
+        if root == 1:
+            assert answers["path"]["distance"] == wanted[0]
+
+
 def test_auto_says_why_it_stays_on_the_host(store):
     assert "; auto: the graph is directed" in here("bfs", store, "-s", 0).err
 
@@ -121,6 +150,7 @@ REFUSALS = [
         ("bfs", "-s", 0, "--engine", "xbfs"),
         "engine xbfs searches symmetric graphs",
     ),
+    (("serve", "--engine", "xbfs"), "engine xbfs searches symmetric graphs"),
     (
         ("partition", "--parts", 2, "-o", "new"),
         "partition needs a symmetric graph",
