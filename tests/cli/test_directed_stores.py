@@ -144,6 +144,84 @@ def test_other_families_can_be_directed(tmp_path):
     assert found[1]["reached"] > 1
 
 
+def write_graph(path):
+    """A path 0 -> 1 -> 2 with a way back, 2 -> 0, and a leaf 3 -> 0."""
+    edges = [(0, 1), (1, 2), (2, 0), (3, 0)]
+    if path.suffix == ".npy":
+        np.save(path, np.array(edges))
+    elif path.suffix == ".mtx":
+        lines = ["%%MatrixMarket matrix coordinate pattern general", "4 4 4"]
+        lines += [f"{u + 1} {v + 1}" for u, v in edges]
+        path.write_text("".join(f"{line}\n" for line in lines))
+    elif path.suffix == ".sg":
+        into = [0, 2, 3, 4, 4], [2, 3, 0, 1]
+        out = [0, 1, 2, 3, 4], [1, 2, 0, 0]
+        lists = b"".join(
+            np.array(offsets, "<i8").tobytes() + np.array(ids, "<i4").tobytes()
+            for offsets, ids in (out, into)
+        )
+        path.write_bytes(b"\1" + np.array([4, 4], "<i8").tobytes() + lists)
+    else:
+        path.write_text("".join(f"{u} {v}\n" for u, v in edges))
+    return path
+
+
+@pytest.mark.parametrize("ending", ["txt", "npy", "mtx", "sg"])
+def test_files_can_be_directed(ending, tmp_path):
+    path = write_graph(tmp_path / f"graph.{ending}")
+    for words, levels in [
+        (("--directed",), [[0, 1, 2, -1], [1, 2, 3, 0]]),
+        ((), [[0, 1, 1, 1], [1, 2, 2, 0]]),
+    ]:
+        store, out = tmp_path / "store", tmp_path / "out.h5"
+        assert here("convert", path, "-o", store, "--force", *words).code == 0
+        assert open_store(store).manifest.directed == bool(words)
+        assert here("bfs", store, "-s", 0, "-s", 3, "-o", out, "--force").code == 0
+        assert results_of(out)[1].tolist() == levels
+
+
+def test_relabelled_files_can_be_directed(tmp_path):
+    path, out = tmp_path / "graph.csv", tmp_path / "out.h5"
+    path.write_text("a,b\nb,c\n")
+    store = tmp_path / "store"
+    words = ("convert", path, "-o", store, "--relabel", "--directed")
+    assert here(*words).code == 0
+    told = here("bfs", store, "-s", "b", "-s", "c", "-o", out, "--json").values
+    assert [x["reached"] for x in told["searches"]] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        (
+            "graph.mtx",
+            b"%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n",
+            "edges of a symmetric matrix lead both ways; leave out --directed",
+        ),
+        ("graph.metis", b"2 1\n2\n1\n", "edges of a METIS graph lead both ways"),
+        (
+            "graph.sg",
+            bytes(1)
+            + np.array([2, 2, 0, 1, 2], "<i8").tobytes()
+            + np.array([1, 0], "<i4").tobytes(),
+            "edges of an undirected GAP graph lead both ways",
+        ),
+    ],
+)
+def test_files_of_undirected_graphs_are_no_directed_ones(name, content, text, tmp_path):
+    path, store = tmp_path / name, tmp_path / "store"
+    path.write_bytes(content)
+    assert text in here("convert", path, "-o", store, "--directed").refusal
+    assert list(tmp_path.iterdir()) == [path]
+    assert here("convert", path, "-o", store).code == 0
+
+
+def test_parts_are_refused_before_a_file_is_read(tmp_path):
+    words = ("convert", tmp_path / "none", "-o", tmp_path / "g", "--directed")
+    said = here(*words, "--parts", 2).refusal
+    assert "a directed graph is one part on one rank, not 2 on 1" in said
+
+
 REFUSALS = [
     (("bfs", "-s", 0, "--stepwise"), "needs a symmetric graph, and this one is direc"),
     (
