@@ -4,6 +4,8 @@ Exit codes: 1 a search or validation failed, 2 wrong use or bad input, 3 no memo
 no device.  A message is one line: what is wrong, where, and what is allowed.
 """
 
+from typing import ClassVar
+
 
 class DistbfsError(Exception):
     """Base of all errors that the package raises on purpose."""
@@ -13,6 +15,12 @@ class DistbfsError(Exception):
 
 class ValidationError(DistbfsError):
     """A search gave a wrong result."""
+
+    exit_code = 1
+
+
+class SearchStopped(DistbfsError):  # noqa: N818
+    """A search was given up between two levels because somebody asked for that."""
 
     exit_code = 1
 
@@ -31,6 +39,36 @@ class InputError(DistbfsError):
 
 class StoreError(InputError):
     """A graph store is missing, altered, truncated or of another version."""
+
+
+class ServiceError(DistbfsError):
+    """A service refused a request or could not answer it.
+
+    code: one of ``CODES``, for programs; the exit code of a command follows from it
+    """
+
+    CODES: ClassVar = {
+        "bad_request": 2,  # not JSON, or a field is missing, unknown or wrong
+        "unknown_op": 2,
+        "too_large": 2,  # the request, or what would come inline
+        "exists": 2,  # a result of that name
+        "unauthorized": 2,
+        "not_found": 2,  # no such page or service
+        "not_allowed": 2,  # a method of HTTP
+        "not_json": 2,  # the type of a body
+        "busy": 1,  # the queue is full, or there are too many clients
+        "deadline": 1,
+        "draining": 1,  # the service ends and takes no more
+        "gone": 1,  # the client has left
+        "broken": 1,  # no answer, or none that can be read
+        "no_room": 3,  # on the disk of the results
+    }
+
+    def __init__(self, code: str, message: str, request_id: object = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.id = request_id
+        self.exit_code = self.CODES.get(code, 1)
 
 
 class LaunchError(DistbfsError):

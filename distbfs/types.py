@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ Ids: TypeAlias = npt.NDArray[np.int64]
 Words: TypeAlias = npt.NDArray[np.uint64]
 Reduction: TypeAlias = Literal["sum", "max", "min", "or"]
 DirectionName: TypeAlias = Literal["push", "pull"]
+Stop: TypeAlias = Callable[[], bool]  # asked between levels whether to give up
 
 SUBGRAPHS = ("nn", "nd", "dn", "dd")
 UNREACHED = -1
@@ -52,6 +54,12 @@ class World(Protocol):
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Give every rank the JSON-like object that ``root`` passes."""
+
+    def patient_broadcast(self, value: Any, root: int = 0) -> Any:
+        """Do what ``broadcast`` does where ``root`` may come much later.
+
+        The ranks that wait leave their core to others.
+        """
 
     def finish(self) -> None:
         """Reach the agreed end: from here on ranks may leave at different times."""

@@ -63,6 +63,8 @@ class ThreadWorld:
     def broadcast(self, value, root=0):
         return self._share("broadcast", value)[root]
 
+    patient_broadcast = broadcast
+
     def abort(self, code):
         self.meeting.barrier.abort()
 

@@ -22,12 +22,15 @@ from distbfs.cli.common import (
     output_options,
     search_options,
     stop_requests,
+    trace_option,
 )
 from distbfs.cli.loading import choose, engine_line, load_session
+from distbfs.cli.tracing import check_trace, finish_trace, start_trace
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.ids import IdMap
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
+from distbfs.search.lookup import gathered
 from distbfs.search.output import ResultFile
 from distbfs.search.session import AnySession, Outcome
 from distbfs.store.hdf5 import Store, open_store
@@ -82,16 +85,6 @@ def source_of(word: str, place: str, n: int, ids: IdMap | None) -> int:
             f"{place}: source {int(word)} is not a vertex; allowed: 0 to {n - 1}"
         )
     return int(word)
-
-
-def gather(session: AnySession, values: Array | None) -> Array | None:
-    """Return the whole of an array of blocks on rank 0 (collective)."""
-    if values is None:
-        return None
-    none = values[:0]
-    size = session.world.size
-    blocks = session.world.alltoall([values] + [none] * (size - 1))
-    return np.concatenate(blocks)
 
 
 def name_of(vertex: int, ids: IdMap | None) -> int | str:
@@ -197,6 +190,7 @@ def print_searches(rows: Sequence[dict[str, Any]]) -> None:
     "--records", type=click.Path(path_type=Path), help="File for one JSON line a level."
 )
 @click.option("--force", is_flag=True, help="Replace an output that is there.")
+@trace_option
 @search_options
 @output_options
 def command(
@@ -206,6 +200,7 @@ def command(
     output: Path | None,
     records: Path | None,
     force: bool,
+    trace_file: Path | None,
     json_output: bool,
     log_format: str,
     **choices: Any,
@@ -213,6 +208,7 @@ def command(
     """Search the graph of STORE breadth-first."""
     terminal = open_terminal(json_output=json_output, log_format=log_format)
     world = terminal.world
+    check_trace(trace_file)
     opened = open_store(store)
     manifest = opened.manifest
     ids = opened.load_ids() if world.rank == 0 else None
@@ -233,6 +229,7 @@ def command(
         log = open_records(terminal, stack, records, append=bool(done.any()))
         session = load_session(terminal, opened, choice)
         terminal.say(engine_line(session, choice.why))
+        trace = start_trace(trace_file, session, choice)
         session.check(sources)
         vertices = session.vertices()
         if result is not None and vertices is not None:
@@ -246,11 +243,12 @@ def command(
                 rows.append(figures(session, outcome, ids))
                 write_records(log, outcome, ids)
                 if output is not None:
-                    level, parent = (gather(session, x) for x in session.block(outcome))
+                    level, parent = (gathered(world, x) for x in session.block(outcome))
                     if result is not None and level is not None:
                         result.write(row, level, parent)
                 done[row] = True
                 tick(int(done.sum()))
+        finish_trace(terminal, trace_file, trace)
         session.close()
         if done.all() and result is not None:
             result.finish()

@@ -35,13 +35,15 @@ class JsonLines(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return time, level and message as JSON."""
+        """Return time, level, message and the name of a request as JSON."""
         values = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
             + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "message": record.getMessage(),
         }
+        if hasattr(record, "request"):
+            values["request"] = record.request
         return json.dumps(values)
 
 
@@ -147,6 +149,13 @@ output_options = with_options(
         default="text",
         help="How messages on stderr look.  [text]",
     ),
+)
+
+trace_option = click.option(
+    "--trace",
+    "trace_file",
+    type=click.Path(path_type=Path),
+    help="File for the phases of all ranks, in Chrome's trace format.",
 )
 
 build_options = with_options(

@@ -10,6 +10,7 @@ from distbfs import registry
 from distbfs.cli.common import (
     STORE,
     build_options,
+    directed_option,
     make_build_options,
     open_terminal,
     output_options,
@@ -62,6 +63,7 @@ from distbfs.formats.tuples import open_tuples
     help="Seed of the hash that spreads vertices over parts.  [1]",
 )
 @build_options
+@directed_option
 @output_options
 def command(
     path: Path,
@@ -76,17 +78,19 @@ def command(
     parts: int | None,
     threshold: int | None,
     pass_gib: float,
+    directed: bool,
     json_output: bool,
     log_format: str,
 ) -> None:
-    """Read the graph file PATH, taken as undirected, and store it."""
+    """Read the graph file PATH and store it, as undirected without --directed."""
     terminal = open_terminal(json_output=json_output, log_format=log_format)
     count = parts or terminal.world.size
-    check_target(terminal, output, count, force=force)
+    check_target(terminal, output, count, force=force, directed=directed)
     options = make_build_options(
         threshold=threshold,
         pass_gib=pass_gib,
         permute_seed=permute_seed if count > 1 else None,
+        directed=directed,
     )
     size = path.stat().st_size if path.is_file() else 0
     with terminal.progress("reading", size) as done:
@@ -95,6 +99,7 @@ def command(
             n=vertices,
             columns=columns,
             relabel="numbers" if relabel else "",
+            directed=directed,
             progress=done,
         )
         source = open_tuples(terminal.world, path, name=name or "", options=reader)

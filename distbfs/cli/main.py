@@ -21,8 +21,11 @@ COMMANDS = {
     "verify": "Check every byte and rule of a store.",
     "plan": "Show the memory per device before anything is loaded.",
     "bfs": "Search a stored graph from given sources.",
+    "serve": "Keep a stored graph loaded and answer queries.",
+    "query": "Ask a service.",
     "compare": "Compare engines on one graph: time, GTEPS, edge checks.",
     "graph500": "Run the Graph500 benchmark and print the official report.",
+    "plot": "Draw figures from result files.",
     "doctor": "Show what this installation can use.",
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 from distbfs.cli.common import Terminal
 from distbfs.errors import StoreError
 from distbfs.options import BuildOptions
-from distbfs.partition.construct import BuildSummary
+from distbfs.partition.construct import BuildSummary, check_alone
 from distbfs.partition.layout import Placement
 from distbfs.report.tables import print_fields
 from distbfs.store.write import write_graph
@@ -34,9 +34,18 @@ def summary_fields(summary: BuildSummary) -> dict[str, Any]:
     }
 
 
-def check_target(terminal: Terminal, output: Path, parts: int, *, force: bool) -> None:
+def check_target(
+    terminal: Terminal,
+    output: Path,
+    parts: int,
+    *,
+    force: bool,
+    directed: bool = False,
+) -> None:
     """Refuse, before a long read, what ``store_graph`` would refuse after it."""
     Placement(parts, terminal.world.size)
+    if directed:
+        check_alone(parts, terminal.world.size)
     if os.path.lexists(output) and not force:
         raise StoreError(f"{output} exists; give --force to replace it")
     if not output.resolve().parent.is_dir():

@@ -8,7 +8,6 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.cli.bfs import gather
 from distbfs.cli.common import Terminal
 from distbfs.cli.loading import load_session
 from distbfs.exchange.world import SoloWorld
@@ -16,6 +15,7 @@ from distbfs.graph.components import component_labels, component_sizes
 from distbfs.graph.degrees import DegreeHistogram, histogram_of
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table, shown
+from distbfs.search.lookup import gathered
 from distbfs.store.hdf5 import Store
 from distbfs.store.tuples import StoreTuples
 
@@ -80,7 +80,7 @@ def swept(terminal: Terminal, store: Store, begin: int) -> dict[str, int]:
     while searches < SWEEPS:
         outcome = session.search(at)
         searches += 1
-        level = gather(session, session.block(outcome)[0])
+        level = gathered(session.world, session.block(outcome)[0])
         place = [0, 0]
         if level is not None and terminal.world.rank == 0:
             place = [int(level.argmax()), int(level.max())]

@@ -19,6 +19,7 @@ import numpy as np
 
 from distbfs.device import nvrtc
 from distbfs.errors import DeviceMissing, ResourceError
+from distbfs.types import Array
 
 PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -189,6 +190,30 @@ class HostCopy:
         """Wait for the copy; return it, a NumPy array that the next one overwrites."""
         self._done.synchronize()
         return self._pinned
+
+
+def take(values: Any, places: Array) -> Array:
+    """Return the values at places, int64 [k] on the host, of a CuPy array."""
+    with values.device:
+        taken: Array = values[cupy().asarray(places)].get()
+    return taken
+
+
+def counts(values: Any, kinds: int) -> Array:
+    """Return how often 0 … kinds-1 are in a CuPy array, int64 [kinds] on the host."""
+    if not values.size:
+        return np.zeros(kinds, dtype=np.int64)
+    with values.device:
+        found: Array = cupy().bincount(values, minlength=kinds).get()
+    return found.astype(np.int64)
+
+
+def ranges() -> tuple[Callable[[str], object], Callable[[], object]]:
+    """Return what begins and ends an NVTX range of the calling thread."""
+    cupy()
+    from cupy.cuda import nvtx  # noqa: PLC0415
+
+    return nvtx.RangePush, nvtx.RangePop
 
 
 def clear(array: Any, stream: Any) -> None:

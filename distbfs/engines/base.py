@@ -21,7 +21,7 @@ from distbfs.options import SearchOptions
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
-from distbfs.types import Array, DirectionName, Ids, Words
+from distbfs.types import Array, DirectionName, Ids, Stop, Words
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class LevelRecord:
 
 
 @dataclass(frozen=True)
-class Stop:
+class Until:
     """Where a search may end before it has reached all that it can.
 
     depth: the last level whose vertices are wanted, None for all
@@ -52,7 +52,7 @@ class Stop:
     targets: Ids | None = None
 
 
-NEVER = Stop()
+WHOLE = Until()
 
 
 @dataclass
@@ -61,7 +61,7 @@ class WholeResult:
 
     level: int32 [n] by vertex id, -1 = unreached
     parent: int32 [n] by vertex id, -1 = unreached, or None when not asked for
-    levels: how many were run; the last finds nothing unless the search was stopped
+    levels: how many were run; the last finds nothing unless the search ended early
     order: integers [reached], ids as a queue takes them in that looks at the rows of
         the part from left to right, or None where that is not known
     """
@@ -77,9 +77,18 @@ class WholeSearch(Protocol):
     """Searches a graph that is one part without delegates."""
 
     def search(
-        self, root: int, *, records: bool = False, stop: Stop = NEVER
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from a vertex id; an engine may go on after ``stop``."""
+        """Search from a vertex id; an engine may go on after ``until``.
+
+        stop: asked before each level, or before the first alone where the host does
+        not see levels; SearchStopped where it said yes
+        """
 
 
 @dataclass

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.engines.base import NEVER, LevelRecord, Stop, WholeResult, Work
+from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeResult, Work
+from distbfs.errors import SearchStopped
 from distbfs.graph.csr import CSR
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part, bits_of, mask_of
-from distbfs.types import Array, DirectionName, Ids, Words
+from distbfs.types import Array, DirectionName, Ids, Stop, Words
 
 NOBODY = -1
 
@@ -88,9 +89,14 @@ class ReferenceWhole:
         return column[unvisited][place], source[unvisited][place], len(column)
 
     def search(
-        self, root: int, *, records: bool = False, stop: Stop = NEVER
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from a vertex id."""
+        """Search from a vertex id; SearchStopped where ``stop`` said so at a level."""
         ids = self._part.vertices.astype(np.int64)
         n = len(ids)
         level = np.full(n, -1, dtype=np.int32)
@@ -99,12 +105,14 @@ class ReferenceWhole:
         level[frontier], parent[frontier] = 0, frontier
         log: list[LevelRecord] = []
         targets = np.zeros(0, dtype=np.int64)
-        if stop.targets is not None:
-            targets = np.flatnonzero(np.isin(ids, stop.targets))
+        if until.targets is not None:
+            targets = np.flatnonzero(np.isin(ids, until.targets))
         queue, depth = [frontier], 0
-        while len(frontier) and depth != stop.depth:
+        while len(frontier) and depth != until.depth:
             if len(targets) and (level[targets] >= 0).all():
                 break
+            if stop is not None and stop():
+                raise SearchStopped(f"the search was stopped at level {depth}")
             began = time.perf_counter()
             depth += 1
             if self._direction == "pull":

@@ -67,6 +67,10 @@ class SoloWorld:
         """Return the object as JSON gives it back."""
         return json.loads(json_bytes(value))
 
+    def patient_broadcast(self, value: Any, root: int = 0) -> Any:
+        """Return the object as JSON gives it back."""
+        return self.broadcast(value, root)
+
     def abort(self, code: int) -> NoReturn:
         """End the process with an exit code; 0 counts as 1."""
         raise SystemExit(min(max(code, 1), 255))

@@ -28,6 +28,7 @@ class ReaderOptions:
 
     one_based: ids in the file start at 1, not at 0; None: as the format has it
     n: number of vertices, None for one more than the largest id
+    directed: edges are to lead one way, from the first id to the second
     columns: names of the two columns of a table that hold ids
     relabel: number the vertices anew; ids are any "numbers", or any "text"
     compiled: parse with the C kernel where there is a compiler
@@ -37,6 +38,7 @@ class ReaderOptions:
     one_based: bool | None = None
     n: int | None = None
     relabel: str = ""
+    directed: bool = False
     columns: tuple[str, str] | None = None
     compiled: bool = True
     progress: Progress | None = None
@@ -68,6 +70,13 @@ class ReaderOptions:
             raise UsageError(f"{states}; give neither")
         if self.relabel:
             raise UsageError(f"{states}; they are not relabelled")
+
+    def check_undirected(self, path: Path, what: str) -> None:
+        """Raise UsageError where a file that gives each edge once is to be directed."""
+        if self.directed:
+            raise UsageError(
+                f"{path}: edges of {what} lead both ways; leave out --directed"
+            )
 
 
 @dataclass(frozen=True)

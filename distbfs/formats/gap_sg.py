@@ -108,6 +108,8 @@ class GapReader:
         mirror = Mirror(self.options.compiled)
         with BinaryFile(path, progress=self.options.progress) as file:
             directed, entries, nodes, width = _header(file)
+            if not directed:
+                self.options.check_undirected(path, "an undirected GAP graph")
             sizes = (nodes, entries, width)
             for pairs in _lists(file, mirror, *sizes, FORTH if directed else ONCE):
                 if len(pairs):

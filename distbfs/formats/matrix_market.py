@@ -49,6 +49,8 @@ class MatrixMarketReader:
         tuples = 0
         with TextFile(path, progress=self.options.progress) as file:
             field, symmetry = self._header(file)
+            if symmetry != "general":
+                self.options.check_undirected(path, f"a {symmetry} matrix")
             rows, columns, entries = self._sizes(file, symmetry)
             rules = LineRules(
                 comments=b"%",

@@ -213,6 +213,7 @@ class MetisReader:
 
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError for any departure from the format."""
+        self.options.check_undirected(path, "a METIS graph")
         found = 0
         mirror = Mirror(self.options.compiled)
         with PieceFile(path, PIECE_BYTES, progress=self.options.progress) as file:

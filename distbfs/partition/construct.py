@@ -123,6 +123,15 @@ def construct(
     )
 
 
+def check_alone(parts: int, ranks: int) -> None:
+    """Raise UsageError unless a directed graph is one part on one rank."""
+    if parts > 1 or ranks > 1:
+        raise UsageError(
+            f"a directed graph is one part on one rank, not {parts} on {ranks}; "
+            "parts need a symmetric graph"
+        )
+
+
 def _construct_directed(
     source: TupleSource,
     world: World,
@@ -134,11 +143,7 @@ def _construct_directed(
 
     The tuples are read twice.  Raises UsageError for parts or ranks.
     """
-    if parts > 1 or world.size > 1:
-        raise UsageError(
-            f"a directed graph is one part on one rank, not {parts} on {world.size}; "
-            "parts need a symmetric graph"
-        )
+    check_alone(parts, world.size)
     clock = Stopwatch()
     translate = permuted(source.n, options.permute_seed)
     leaving = np.zeros(source.n, dtype=np.int64)

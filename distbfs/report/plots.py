@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,4 +99,55 @@ def draw_survey(values: Mapping[str, Any], path: Path) -> None:
         f"largest component at least {values['diameter']['at_least']}",
         fontsize=10,
     )
+    write(figure, path)
+
+
+def draw_trace(
+    events: Sequence[Mapping[str, Any]],
+    path: Path,
+    begin: float = 0.0,
+    end: float | None = None,
+) -> None:
+    """Draw what each rank did when, one row a rank; a span lies over what holds it.
+
+    events: complete events as ``report.trace.read_trace`` returns them
+    begin, end: ms, what to show; UsageError where nothing was then
+    """
+    shown = [
+        event
+        for event in events
+        if (event["ts"] + event["dur"]) / 1e3 >= begin
+        and (end is None or event["ts"] / 1e3 <= end)
+    ]
+    if not shown:
+        raise UsageError("the trace has nothing between these times")
+    ranks = sorted({event["pid"] for event in shown})
+    total: dict[str, float] = {}
+    for event in shown:
+        total[event["name"]] = total.get(event["name"], 0.0) + event["dur"]
+    names = sorted(total, key=lambda name: -total[name])
+    colors = {name: f"C{k % 10}" for k, name in enumerate(names)}
+    figure = new_figure(10, 1.5 + 0.7 * len(ranks))
+    axes = figure.subplots()
+    for row, rank in enumerate(ranks):
+        mine = [event for event in shown if event["pid"] == rank]
+        for name in names:
+            spans = [
+                (event["ts"] / 1e3, event["dur"] / 1e3)
+                for event in mine
+                if event["name"] == name
+            ]
+            # the longer a kind takes in all, the more others it may hold
+            order = names.index(name)
+            height = 0.9 - 0.4 * min(order, 5) / 5
+            place = (row - height / 2, height)
+            axes.broken_barh(spans, place, color=colors[name], zorder=2 + order)
+    handles = [axes.barh(0, 0, color=colors[name]) for name in names[:10]]
+    axes.legend(
+        handles, names[:10], loc="upper left", bbox_to_anchor=(1, 1), fontsize=8
+    )
+    axes.set_yticks(range(len(ranks)), [f"rank {rank}" for rank in ranks])
+    axes.invert_yaxis()
+    axes.set_xlim(left=begin, right=end)
+    axes.set_xlabel("ms")
     write(figure, path)

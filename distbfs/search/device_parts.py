@@ -24,18 +24,19 @@ from distbfs.options import SearchOptions
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 from distbfs.partition.memory import readable
+from distbfs.search.blocks import BlockMap, input_ids
 from distbfs.search.driver import Driver
+from distbfs.search.lookup import values_at
 from distbfs.search.parents import CarriedParents
 from distbfs.search.peer_driver import PeerDriver
 from distbfs.search.session import (
-    BlockMap,
     Outcome,
     check_roots,
-    input_ids,
     make_exchange,
     outcome_copied,
 )
-from distbfs.types import Array, Ids, World
+from distbfs.timing import Trace
+from distbfs.types import Array, Ids, Stop, World
 
 PLAIN = SearchOptions()
 BY_HOST = ("mask_reduce", "local_all2all", "uniquify")  # options of levels by the host
@@ -149,8 +150,18 @@ class DevicePartsSession:
         """Raise UsageError for what is no vertex."""
         check_roots(roots, self.layout.n)
 
-    def search(self, root: int, *, records: bool = False) -> Outcome:
-        """Search from an input id; UsageError where it is no vertex."""
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        parents: bool = True,
+        stop: Stop | None = None,
+    ) -> Outcome:
+        """Search from an input id; UsageError where it is no vertex.
+
+        Captured levels run without the host: ``stop`` is asked before them alone.
+        """
         self.check(np.array([root]))
         inside = root
         if self.permutation is not None:
@@ -160,7 +171,9 @@ class DevicePartsSession:
         began = time.perf_counter()
         self._clock.begin()
         with cuda.memory_of("a search"):
-            found = self._driver.search(inside, records=records)
+            found = self._driver.search(
+                inside, records=records, parents=parents, stop=stop
+            )
         taken = self._clock.end()
         seconds = np.array([taken, time.perf_counter() - began])
         device, wall = self.world.allreduce(seconds, "max").tolist()
@@ -175,6 +188,23 @@ class DevicePartsSession:
             found.parent_cost,
             wall=wall,
         )
+
+    def watch(self, trace: Trace) -> None:
+        """Keep the phases of searches in a trace from now on."""
+        self._driver.trace = trace
+
+    def at(self, outcome: Outcome, ids: Ids) -> tuple[Array, Array | None]:
+        """Return level and parent of input ids; see ``session.AnySession``."""
+        where = (self.world, self.layout, self.permutation)
+        return values_at(*where, outcome.level, outcome.parent, ids, cuda.take)
+
+    def level_counts(self, outcome: Outcome) -> Ids:
+        """Return how many vertices each level has, int64 [levels]."""
+        counts = np.zeros(outcome.levels, dtype=np.int64)
+        for level in outcome.level:
+            with level.device:
+                counts += cuda.counts(level[level >= 0], outcome.levels)
+        return self.world.allreduce(counts)
 
     def keep(self, outcome: Outcome) -> Outcome:
         """Return a search whose results outlast the next one."""

@@ -15,14 +15,15 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceEngine
-from distbfs.engines.cuda.results import host_levels, host_parents
-from distbfs.errors import UsageError
+from distbfs.engines.cuda.results import BYTE_UNREACHED, host_levels, host_parents
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
 from distbfs.partition.memory import readable
 from distbfs.search.session import Outcome, check_roots, outcome_copied, records_of
-from distbfs.types import Array, Ids, World
+from distbfs.timing import Trace, kept
+from distbfs.types import Array, Ids, Stop, World
 
 SOURCE = Path(__file__).with_suffix(".cu")
 BLOCK = 256
@@ -57,6 +58,7 @@ class DeviceSession:
         self.options = options
         self.layout = Layout(graph.n, 1)
         self._search = engine.on_graph(graph)
+        self._trace: Trace | None = None
         self._grid = BLOCKS * cuda.multiprocessors()
 
     @property
@@ -107,23 +109,55 @@ class DeviceSession:
                 "of internal ids out"
             )
 
-    def search(self, root: int, *, records: bool = False) -> Outcome:
-        """Search from an input id; UsageError where that cannot be."""
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        parents: bool = True,
+        stop: Stop | None = None,
+    ) -> Outcome:
+        """Search from an input id; UsageError where that cannot be.
+
+        ``stop`` is asked before the search alone: no host sees its levels.
+        """
         self.check(np.array([root]))
+        if stop is not None and stop():
+            raise SearchStopped("the search was stopped before it began")
         cuda.cupy().cuda.Device().synchronize()  # what is under way is not its time
         began = time.perf_counter()
-        with cuda.memory_of("a search"):
+        span = kept(self._trace, "search", root=root)
+        with cuda.memory_of("a search"), span:
             found = self._search.search(root, records=records)
         wall = time.perf_counter() - began
         return Outcome(
             root,
             [found.level],
-            [found.parent],
+            [found.parent if parents else None],
             found.levels,
             found.seconds,
             records_of(found.records),
             wall=wall,
         )
+
+    def watch(self, trace: Trace) -> None:
+        """Keep the time of searches in a trace from now on."""
+        self._trace = trace
+
+    def at(self, outcome: Outcome, ids: Ids) -> tuple[Array, Array | None]:
+        """Return level and parent of input ids; see ``session.AnySession``."""
+        level, parent = outcome.level[0], outcome.parent[0]
+        if self.options.internal_ids:
+            level, parent = self.in_ids(outcome)
+        places = cuda.cupy().asarray(ids)
+        above = None if parent is None else host_parents(parent[places])
+        return host_levels(level[places]), above
+
+    def level_counts(self, outcome: Outcome) -> Ids:
+        """Return how many vertices each level has, int64 [levels]."""
+        level = outcome.level[0]
+        none = BYTE_UNREACHED if level.dtype == np.uint8 else -1
+        return cuda.counts(level[level != none], outcome.levels)
 
     def keep(self, outcome: Outcome) -> Outcome:
         """Return a search whose results outlast the next one."""

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from distbfs.engines.base import PartState, Work
+from distbfs.errors import SearchStopped
 from distbfs.exchange.base import Exchange
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
 from distbfs.search.direction import DirectionPolicy
 from distbfs.search.parents import Finder, ParentCost
-from distbfs.timing import Stopwatch
-from distbfs.types import Array, Ids, World
+from distbfs.timing import Stopwatch, Trace
+from distbfs.types import Array, Ids, Stop, World
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,12 @@ def delegate_finder(delegates: Ids) -> Callable[[int], int | None]:
 
 
 class Driver:
-    """Runs searches over the parts of this rank together with the other ranks."""
+    """Runs searches over the parts of this rank together with the other ranks.
+
+    trace: keeps the phases of every level where one is set
+    """
+
+    trace: Trace | None = None
 
     def __init__(
         self,
@@ -92,9 +98,22 @@ class Driver:
         self._parents = parents
         self._delegate_of = delegate_finder(part.delegates)
 
-    def search(self, root: int, *, records: bool = False) -> PartsResult:
-        """Search from a vertex id (collective)."""
-        clock = Stopwatch()
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        parents: bool = True,
+        stop: Stop | None = None,
+    ) -> PartsResult:
+        """Search from a vertex id (collective).
+
+        parents: False leaves them out of this search
+        stop: on all ranks or on none, asked before each level; where one says yes,
+        all ranks raise SearchStopped
+        """
+        clock = Stopwatch(self.trace)
+        parents = parents and self._options.parents
         log: list[LevelReport] = []
         with clock("start"):
             self._start(root, counting=records)
@@ -103,16 +122,22 @@ class Driver:
             before = dict(clock.seconds)
             sent = self._traffic()
             with clock("previsit"):
-                counts = sum(s.previsit().to_array() for s in self._searches)
+                counts = np.zeros(Work.SIZE + 1, dtype=np.int64)
+                for search in self._searches:
+                    counts[:-1] += search.previsit().to_array()
+                counts[-1] = stop is not None and stop()
             with clock("counts"):
-                work = Work.from_array(self._world.allreduce(np.asarray(counts)))
+                total = self._world.allreduce(counts)
+                work = Work.from_array(total)
+            if total[-1]:
+                raise SearchStopped(f"the search was stopped at level {levels}")
             if not work.normals + work.delegates:
                 break
             levels += 1
             directions = self._policy.choose(work)
             checks = self._level(work, directions, clock)
             if records:
-                total = self._world.allreduce(checks)
+                looked = self._world.allreduce(checks)
                 log.append(
                     LevelReport(
                         levels,
@@ -120,21 +145,21 @@ class Driver:
                         work.normals,
                         work.delegates,
                         dict(
-                            zip(("nn", "nd", "dd", "dn"), total.tolist(), strict=True)
+                            zip(("nn", "nd", "dd", "dn"), looked.tolist(), strict=True)
                         ),
                         {k: v - sent[k] for k, v in self._traffic().items()},
                         {k: v - before.get(k, 0) for k, v in clock.seconds.items()},
                     )
                 )
         cost = ParentCost()
-        if self._options.parents:
+        if parents:
             with clock("parents"):
                 cost = self._parents.complete()
         with clock("result"):
             results = [search.result() for search in self._searches]
         return PartsResult(
             [level for level, _ in results],
-            [parent for _, parent in results],
+            [parent if parents else None for _, parent in results],
             levels,
             log,
             clock.seconds,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from distbfs import registry
-from distbfs.engines.base import NEVER, Stop, on_device
+from distbfs.engines.base import WHOLE, Until, on_device
 from distbfs.errors import DeviceMissing, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_build import build
@@ -231,18 +231,18 @@ class Graph:
             raise UsageError(f"{vertex!r:.60} is not a vertex; {allowed}")
         return int(vertex)
 
-    def search(self, root: int, options: SearchOptions, stop: Stop = NEVER) -> Result:
+    def search(self, root: int, options: SearchOptions, until: Until = WHOLE) -> Result:
         """Search from a vertex id; ``bfs`` is the way to call it."""
         with self._lock:
             session = self._session(options)
             if isinstance(session, Session):
-                outcome = session.search(root, stop=stop)
+                outcome = session.search(root, until=until)
                 level, parent = outcome.level[0].copy(), as_ids(outcome)
             else:
                 outcome = session.search(root)
                 level, parent = session.block(outcome)
         order = None if outcome.order is None else outcome.order.astype(np.int64)
-        cut(level, parent, stop)
+        cut(level, parent, until)
         name = root if self._names is None else self._names[root]
         engine = session.describe()["engine"]
         return Result(name, level, parent, order, engine, self.id_of, self._names)
@@ -286,11 +286,11 @@ def as_ids(outcome: Outcome) -> Ids | None:
     return None if parent is None else parent.astype(np.int64)
 
 
-def cut(level: Array, parent: Ids | None, stop: Stop) -> None:
-    """Forget, in place, what an engine found after it might have stopped."""
-    last = stop.depth
-    if stop.targets is not None and len(stop.targets):
-        ends = level[stop.targets]
+def cut(level: Array, parent: Ids | None, until: Until) -> None:
+    """Forget, in place, what an engine found after it might have ended."""
+    last = until.depth
+    if until.targets is not None and len(until.targets):
+        ends = level[until.targets]
         if (ends >= 0).all():
             last = min(int(ends.max()), int(ends.max()) if last is None else last)
     if last is not None:
@@ -337,9 +337,9 @@ def bfs(
     wanted = None
     if targets is not None:
         wanted = np.array([graph.id_of(v) for v in targets], dtype=np.int64)
-    stop = NEVER
+    until = WHOLE
     if depth_limit is not None or wanted is not None:
-        stop = Stop(depth_limit, wanted)
+        until = Until(depth_limit, wanted)
     options = SearchOptions(
         engine=engine,
         method=method,
@@ -347,4 +347,4 @@ def bfs(
         parents=parents,
         direction=direction,
     )
-    return graph.search(graph.id_of(source), options, stop)
+    return graph.search(graph.id_of(source), options, until)

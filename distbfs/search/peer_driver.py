@@ -15,14 +15,14 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.cuda.level import EXCHANGE, LevelPart, seconds_of, work_of
-from distbfs.errors import DistbfsError
+from distbfs.errors import DistbfsError, SearchStopped
 from distbfs.exchange.process import processes_beside
 from distbfs.search.driver import LevelReport, PartsResult, delegate_finder
-from distbfs.timing import Stopwatch
+from distbfs.timing import Stopwatch, Trace
 
 if TYPE_CHECKING:
     from distbfs.exchange.peers import PeerGroup
-    from distbfs.types import Ids, World
+    from distbfs.types import Ids, Stop, World
 
 AHEAD = 2  # levels that are launched and not decided
 POLLS = 2000  # between two looks at the clock
@@ -39,7 +39,11 @@ class PeerDriver:
 
     With parts that share a device, kernels of all are launched in turn; what waits for
     another part then finds it done.
+
+    trace: keeps the phases of every search where one is set
     """
+
+    trace: Trace | None = None
 
     def __init__(
         self, world: World, parts: Sequence[LevelPart], group: PeerGroup
@@ -70,9 +74,24 @@ class PeerDriver:
                 boxes[:, rank + k * ranks] = row
         return boxes
 
-    def search(self, root: int, *, records: bool = False) -> PartsResult:
-        """Search from a vertex id (collective)."""
-        clock = Stopwatch()
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        parents: bool = True,
+        stop: Stop | None = None,
+    ) -> PartsResult:
+        """Search from a vertex id (collective).
+
+        stop: on all ranks or on none, asked before the first level, since the others
+        run without the host; SearchStopped on all ranks where one said yes
+        """
+        if stop is not None:
+            asked = np.array([stop()], dtype=np.int64)
+            if self._world.allreduce(asked, "max")[0]:
+                raise SearchStopped("the search was stopped before it began")
+        clock = Stopwatch(self.trace)
         log: list[LevelReport] = []
         with clock("start"):
             self._open(root, counting=records)
@@ -82,7 +101,7 @@ class PeerDriver:
             results = [part.result() for part in self._parts]
         return PartsResult(
             [level for level, _ in results],
-            [parent for _, parent in results],
+            [parent if parents else None for _, parent in results],
             levels,
             log,
             clock.seconds,

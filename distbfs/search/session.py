@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from distbfs import registry
 from distbfs.engines.base import (
-    NEVER,
+    WHOLE,
     Engine,
     LevelRecord,
-    Stop,
+    Until,
     WholeSearch,
     on_device,
 )
@@ -25,12 +25,14 @@ from distbfs.exchange.base import Exchange
 from distbfs.exchange.choose import choose_exchange
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
-from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import Part
+from distbfs.search.blocks import BlockMap, input_ids
 from distbfs.search.driver import Driver
+from distbfs.search.lookup import values_at
 from distbfs.search.parents import ParentCost, ParentFinder
-from distbfs.types import Array, Ids, World, slice_bounds
+from distbfs.timing import Trace, kept
+from distbfs.types import Array, Ids, Stop, World
 
 NEEDS_SYMMETRIC = (
     "a search of parts, level by level, needs a symmetric graph, and this one is "
@@ -96,8 +98,31 @@ class AnySession(Protocol):
     def check(self, roots: Ids) -> None:
         """Raise UsageError for input ids, int64 [k], that cannot be searched from."""
 
-    def search(self, root: int, *, records: bool = False) -> Outcome:
-        """Search from an input id."""
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        parents: bool = True,
+        stop: Stop | None = None,
+    ) -> Outcome:
+        """Search from an input id.
+
+        parents: False leaves them out of this search; stop: on all ranks or on none,
+        asked before each level.  SearchStopped on all ranks where one said yes.
+        """
+
+    def watch(self, trace: Trace) -> None:
+        """Keep the phases of searches in a trace from now on (local)."""
+
+    def at(self, outcome: Outcome, ids: Ids) -> tuple[Array, Array | None]:
+        """Return (level int32 [k], parent int64 [k] or None) of input ids, int64 [k].
+
+        -1 for what was not reached; equal on all ranks.  All ids must be vertices.
+        """
+
+    def level_counts(self, outcome: Outcome) -> Ids:
+        """Return how many vertices each level has, int64 [levels], on all ranks."""
 
     def keep(self, outcome: Outcome) -> Outcome:
         """Return a search whose results outlast the next one."""
@@ -139,15 +164,6 @@ def check_roots(roots: Ids, n: int) -> None:
 def records_of(records: Iterable[LevelRecord]) -> list[dict[str, Any]]:
     """Return the records of an engine that ran alone as JSON values."""
     return [{"level": k, **vars(record)} for k, record in enumerate(records, 1)]
-
-
-def input_ids(ids: Ids, permutation: Permutation | None) -> Ids:
-    """Return the input ids of ids inside, int64; -1 stays."""
-    if permutation is None:
-        return ids
-    out = np.full(len(ids), -1, dtype=np.int64)
-    out[ids >= 0] = permutation.inverse(ids[ids >= 0])
-    return out
 
 
 def outcome_copied(outcome: Outcome) -> Outcome:
@@ -250,6 +266,7 @@ class Session:
         self.engine = make_engine(world, options, say)
         self.exchange: Exchange | None = None
         self._whole: WholeSearch | None = None
+        self._trace: Trace | None = None
         alone = self.layout.parts == 1 and not parts[0].delegate_count
         if options.stepwise and parts[0].directed:
             raise UsageError(NEEDS_SYMMETRIC)
@@ -290,39 +307,58 @@ class Session:
         check_roots(roots, self.layout.n)
 
     def search(
-        self, root: int, *, records: bool = False, stop: Stop = NEVER
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        parents: bool = True,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> Outcome:
         """Search from an input id; UsageError where it is no vertex (collective).
 
-        stop: with targets inside, for a graph that the engine searches alone
+        until: with targets inside, for a graph that the engine searches alone
+        stop: see ``AnySession``
         """
         self.check(np.array([root]))
-        if stop is not NEVER and self._whole is None:
-            raise UsageError("a search of parts cannot stop early")
+        if until is not WHOLE and self._whole is None:
+            raise UsageError("a search of parts cannot end early")
         inside = root
         if self.permutation is not None:
             inside = int(self.permutation.forward(np.array([root]))[0])
         self.world.barrier()
         began = time.perf_counter()
-        outcome = self._run(root, inside, stop, records=records)
+        span = kept(self._trace, "search", root=root)
+        with span:
+            outcome = self._run(root, inside, records, parents, until, stop)
         self.world.barrier()
         seconds = np.array([time.perf_counter() - began])
         outcome.seconds = float(self.world.allreduce(seconds, "max")[0])
         return outcome
 
-    def _run(self, root: int, inside: int, stop: Stop, *, records: bool) -> Outcome:
+    def _run(
+        self,
+        root: int,
+        inside: int,
+        records: bool,
+        parents: bool,
+        until: Until,
+        stop: Stop | None,
+    ) -> Outcome:
         if self._whole is not None:
-            whole = self._whole.search(inside, records=records, stop=stop)
+            whole = self._whole.search(inside, records=records, until=until, stop=stop)
             return Outcome(
                 root,
                 [whole.level],
-                [whole.parent],
+                [whole.parent if parents else None],
                 whole.levels,
                 0.0,
                 records_of(whole.records),
                 order=whole.order,
             )
-        result = self._driver.search(inside, records=records)
+        result = self._driver.search(
+            inside, records=records, parents=parents, stop=stop
+        )
         return Outcome(
             root,
             result.level,
@@ -333,6 +369,27 @@ class Session:
             result.seconds,
             result.parent_cost,
         )
+
+    def watch(self, trace: Trace) -> None:
+        """Keep the phases of searches in a trace from now on."""
+        self._trace = trace
+        if self._whole is None:
+            self._driver.trace = trace
+
+    def at(self, outcome: Outcome, ids: Ids) -> tuple[Array, Array | None]:
+        """Return level and parent of input ids (collective); see ``AnySession``."""
+        where = (self.world, self.layout, self.permutation)
+        return values_at(*where, outcome.level, outcome.parent, ids)
+
+    def level_counts(self, outcome: Outcome) -> Ids:
+        """Return how many vertices each level has, int64 [levels] (collective)."""
+        mine = [np.bincount(level[level >= 0]) for level in outcome.level]
+        # one more than outcome.levels where the search ended early
+        depth = self.world.allreduce(np.array([max(map(len, mine))]), "max")[0]
+        counts = np.zeros(depth, dtype=np.int64)
+        for found in mine:
+            counts[: len(found)] += found
+        return self.world.allreduce(counts)
 
     def keep(self, outcome: Outcome) -> Outcome:
         """Return a search whose results outlast the next one."""
@@ -397,50 +454,3 @@ class Session:
         """Free buffers and pending requests."""
         if self.exchange is not None:
             self.exchange.close()
-
-
-class BlockMap:
-    """Moves results from parts to blocks of consecutive input ids.
-
-    The way is found once; a search sends values only.
-    """
-
-    def __init__(
-        self,
-        world: World,
-        layout: Layout,
-        parts: Sequence[Part] | Sequence[DevicePart],
-        permutation: Permutation | None,
-    ) -> None:
-        self._world = world
-        n = layout.n
-        ids = np.concatenate(
-            [
-                layout.global_of(part.index, np.arange(part.local_count))
-                for part in parts
-            ]
-        )
-        if permutation is not None:
-            ids = permutation.inverse(ids)
-        starts = np.array(
-            [slice_bounds(n, world.size, r)[0] for r in range(world.size)]
-        )
-        owner = np.searchsorted(starts, ids, side="right") - 1
-        self._order = np.argsort(owner, kind="stable")
-        self._cuts = np.searchsorted(owner[self._order], np.arange(1, world.size))
-        self._first, stop = slice_bounds(n, world.size, world.rank)
-        self._size = stop - self._first
-        ascending = bool(np.all(ids[1:] > ids[:-1]))
-        self._straight = world.size == len(parts) == 1 and ascending
-        arrived = world.alltoall(np.split(ids[self._order], self._cuts))
-        self._place = np.concatenate(arrived) - self._first
-
-    def gather(self, values: Sequence[Array]) -> Array:
-        """Return this rank's block from the arrays of its parts (collective)."""
-        if self._straight:
-            return values[0]
-        joined = np.concatenate(values)[self._order]
-        out = np.empty(self._size, dtype=joined.dtype)
-        arrived = self._world.alltoall(np.split(joined, self._cuts))
-        out[self._place] = np.concatenate(arrived)
-        return out

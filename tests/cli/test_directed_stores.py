@@ -1,14 +1,16 @@
 """``--directed``: stores with edges one way, searched, shown, verified, refused."""
 
+import json
 import re
 import shutil
+import subprocess
 
 import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from commands import here, on, results_of
-from launching import needs_mpi
+from commands import DISTBFS, environment, here, on, results_of
+from launching import clean_environment, needs_mpi
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from distbfs.generate.forest_fire import ForestFire
@@ -75,6 +77,33 @@ def test_searches_follow_the_edges(store, tmp_path, words):
     assert unlike, "directions matter here"
 
 
+def test_a_service_follows_the_edges(store):
+    asked = [{"id": root, "op": "bfs", "source": root} for root in SOURCES]
+    asked += [{"id": "path", "op": "path", "source": 1, "target": 0}]
+    said = "".join(f"{json.dumps(request)}\n" for request in asked)
+    done = subprocess.run(
+        [*DISTBFS, "serve", store],
+        input=said,
+        capture_output=True,
+        text=True,
+        env=clean_environment(environment()),
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "; auto: the graph is directed" in done.stderr
+    lines = [json.loads(x) for x in done.stdout.splitlines() if x != "ready"]
+    answers = {line["id"]: line for line in lines}
+    matrix = matrix_of(GRAPH)
+    for root in SOURCES:
+        found = answers[root]
+        wanted = shortest_path(matrix, unweighted=True, indices=root)
+        wanted = np.where(np.isinf(wanted), -1, wanted).astype(int)
+        assert found["level"] == wanted.tolist()
+        assert found["levels"] == np.bincount(wanted[wanted >= 0]).tolist()
+        if root == 1:
+            assert answers["path"]["distance"] == wanted[0]
+
+
 def test_auto_says_why_it_stays_on_the_host(store):
     assert "; auto: the graph is directed" in here("bfs", store, "-s", 0).err
 
@@ -115,12 +144,91 @@ def test_other_families_can_be_directed(tmp_path):
     assert found[1]["reached"] > 1
 
 
+def write_graph(path):
+    """A path 0 -> 1 -> 2 with a way back, 2 -> 0, and a leaf 3 -> 0."""
+    edges = [(0, 1), (1, 2), (2, 0), (3, 0)]
+    if path.suffix == ".npy":
+        np.save(path, np.array(edges))
+    elif path.suffix == ".mtx":
+        lines = ["%%MatrixMarket matrix coordinate pattern general", "4 4 4"]
+        lines += [f"{u + 1} {v + 1}" for u, v in edges]
+        path.write_text("".join(f"{line}\n" for line in lines))
+    elif path.suffix == ".sg":
+        into = [0, 2, 3, 4, 4], [2, 3, 0, 1]
+        out = [0, 1, 2, 3, 4], [1, 2, 0, 0]
+        lists = b"".join(
+            np.array(offsets, "<i8").tobytes() + np.array(ids, "<i4").tobytes()
+            for offsets, ids in (out, into)
+        )
+        path.write_bytes(b"\1" + np.array([4, 4], "<i8").tobytes() + lists)
+    else:
+        path.write_text("".join(f"{u} {v}\n" for u, v in edges))
+    return path
+
+
+@pytest.mark.parametrize("ending", ["txt", "npy", "mtx", "sg"])
+def test_files_can_be_directed(ending, tmp_path):
+    path = write_graph(tmp_path / f"graph.{ending}")
+    for words, levels in [
+        (("--directed",), [[0, 1, 2, -1], [1, 2, 3, 0]]),
+        ((), [[0, 1, 1, 1], [1, 2, 2, 0]]),
+    ]:
+        store, out = tmp_path / "store", tmp_path / "out.h5"
+        assert here("convert", path, "-o", store, "--force", *words).code == 0
+        assert open_store(store).manifest.directed == bool(words)
+        assert here("bfs", store, "-s", 0, "-s", 3, "-o", out, "--force").code == 0
+        assert results_of(out)[1].tolist() == levels
+
+
+def test_relabelled_files_can_be_directed(tmp_path):
+    path, out = tmp_path / "graph.csv", tmp_path / "out.h5"
+    path.write_text("a,b\nb,c\n")
+    store = tmp_path / "store"
+    words = ("convert", path, "-o", store, "--relabel", "--directed")
+    assert here(*words).code == 0
+    told = here("bfs", store, "-s", "b", "-s", "c", "-o", out, "--json").values
+    assert [x["reached"] for x in told["searches"]] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        (
+            "graph.mtx",
+            b"%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n",
+            "edges of a symmetric matrix lead both ways; leave out --directed",
+        ),
+        ("graph.metis", b"2 1\n2\n1\n", "edges of a METIS graph lead both ways"),
+        (
+            "graph.sg",
+            bytes(1)
+            + np.array([2, 2, 0, 1, 2], "<i8").tobytes()
+            + np.array([1, 0], "<i4").tobytes(),
+            "edges of an undirected GAP graph lead both ways",
+        ),
+    ],
+)
+def test_files_of_undirected_graphs_are_no_directed_ones(name, content, text, tmp_path):
+    path, store = tmp_path / name, tmp_path / "store"
+    path.write_bytes(content)
+    assert text in here("convert", path, "-o", store, "--directed").refusal
+    assert list(tmp_path.iterdir()) == [path]
+    assert here("convert", path, "-o", store).code == 0
+
+
+def test_parts_are_refused_before_a_file_is_read(tmp_path):
+    words = ("convert", tmp_path / "none", "-o", tmp_path / "g", "--directed")
+    said = here(*words, "--parts", 2).refusal
+    assert "a directed graph is one part on one rank, not 2 on 1" in said
+
+
 REFUSALS = [
     (("bfs", "-s", 0, "--stepwise"), "needs a symmetric graph, and this one is direc"),
     (
         ("bfs", "-s", 0, "--engine", "xbfs"),
         "engine xbfs searches symmetric graphs",
     ),
+    (("serve", "--engine", "xbfs"), "engine xbfs searches symmetric graphs"),
     (
         ("partition", "--parts", 2, "-o", "new"),
         "partition needs a symmetric graph",

@@ -3,7 +3,7 @@
 import h5py
 import numpy as np
 import pytest
-from commands import files_in, here, on
+from commands import DISTBFS, begin, environment, files_in, finish, here, on
 from graphs import random_tuples
 from launching import needs_mpi
 
@@ -110,6 +110,13 @@ def test_an_output_of_other_ids_is_not_gone_on_with(case, tmp_path):
     words = ("bfs", tmp_path / "second", "-s", source, "-o", out)
     assert "is of another run" in here(*words).refusal
     assert here("bfs", store, "-s", source, "-o", out).code == 0
+
+
+def test_a_service_says_that_it_numbers_vertices(case, tmp_path):
+    store = convert(case[0], tmp_path / "store")
+    done = finish(begin(1, [*DISTBFS, "serve", str(store)], environment()), 60)
+    assert (done.code, done.out) == (0, "ready\n")
+    assert "vertices are numbers in requests and answers, not the ids" in done.err
 
 
 @needs_mpi

@@ -1,4 +1,4 @@
-"""Whole graphs whose edges lead one way, and searches that stop early."""
+"""Whole graphs whose edges lead one way, and searches that end early."""
 
 from functools import cache
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import shortest_path
 from variants import make_engine, on_a_device, variants, ways
 
-from distbfs.engines.base import NEVER, Stop
+from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import InputError, UsageError
 from distbfs.exchange.world import SoloWorld
@@ -73,15 +73,15 @@ def distances(matrix, root):
     return np.where(np.isinf(found), -1, found).astype(np.int32)
 
 
-def check(matrix, root, result, stop=NEVER):
-    """Levels are SciPy's up to where the search may stop, parents are edges."""
+def check(matrix, root, result, until=WHOLE):
+    """Levels are SciPy's up to where the search may end, parents are edges."""
     wanted = distances(matrix, root)
-    if stop.targets is not None and len(stop.targets):
-        ends = wanted[stop.targets]
+    if until.targets is not None and len(until.targets):
+        ends = wanted[until.targets]
         if (ends >= 0).all():
             wanted[wanted > ends.max()] = -1
-    if stop.depth is not None:
-        wanted[wanted > stop.depth] = -1
+    if until.depth is not None:
+        wanted[wanted > until.depth] = -1
     np.testing.assert_array_equal(result.level, wanted)
     parent = result.parent
     assert parent[root] == root
@@ -150,7 +150,7 @@ def test_direction_auto_pulls_in_directed_graphs():
 @EACH_WAY
 @settings(max_examples=40, deadline=None)
 @given(matrix=directed(), data=st.data())
-def test_searches_that_stop(engine, method, direction, matrix, data):
+def test_searches_that_end_early(engine, method, direction, matrix, data):
     n = matrix.shape[0]
     search = make_engine(engine, method, direction=direction, threads=2).whole(
         part_of(matrix)
@@ -162,22 +162,22 @@ def test_searches_that_stop(engine, method, direction, matrix, data):
         if targets is not None:
             targets = np.array(targets, dtype=np.int64)
         root = data.draw(vertex)
-        stop = Stop(depth, targets)
-        check(matrix, root, search.search(root, stop=stop), stop)
+        until = Until(depth, targets)
+        check(matrix, root, search.search(root, until=until), until)
 
 
 @EACH_WAY
-def test_a_stop_saves_levels(engine, method, direction):
+def test_an_early_end_saves_levels(engine, method, direction):
     part = build(NAMED["path"])[0][0]
     search = make_engine(engine, method, direction=direction).whole(part)
-    for stop, levels in [
-        (Stop(5), 5),
-        (Stop(0), 0),
-        (Stop(targets=np.array([60, 70])), 10),
-        (Stop(3, np.array([70])), 3),
-        (NEVER, 70),
+    for until, levels in [
+        (Until(5), 5),
+        (Until(0), 0),
+        (Until(targets=np.array([60, 70])), 10),
+        (Until(3, np.array([70])), 3),
+        (WHOLE, 70),
     ]:
-        found = search.search(60, records=True, stop=stop)
+        found = search.search(60, records=True, until=until)
         assert found.levels == levels == len(found.records)
 
 
@@ -242,10 +242,10 @@ def test_parts_need_a_symmetric_graph():
         Session(SoloWorld(), [part], SearchOptions(stepwise=True))
 
 
-def test_a_search_of_parts_does_not_stop_early():
+def test_a_search_of_parts_does_not_end_early():
     session = Session(SoloWorld(), build(NAMED["star"], 2)[0], SearchOptions())
-    with pytest.raises(UsageError, match="cannot stop early"):
-        session.search(0, stop=Stop(1))
+    with pytest.raises(UsageError, match="cannot end early"):
+        session.search(0, until=Until(1))
     session.close()
 
 

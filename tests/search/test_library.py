@@ -144,16 +144,16 @@ def test_depth_limits_and_targets(source, data):
 
 @settings(max_examples=40, deadline=None)
 @given(source=sources(12, 30), data=st.data())
-def test_what_lies_beyond_a_stop_is_cut(source, data):
+def test_what_lies_beyond_an_early_end_is_cut(source, data):
     """As for an engine that goes on to the end."""
     graph = distbfs.Graph.from_edges(source.u, source.v, source.n)
     vertex = st.integers(0, source.n - 1)
     root = data.draw(vertex)
     targets = np.array(data.draw(st.lists(vertex, max_size=3)), dtype=np.int64)
-    stop = library.Stop(data.draw(st.none() | st.integers(0, 5)), targets)
+    until = library.Until(data.draw(st.none() | st.integers(0, 5)), targets)
     whole = distbfs.bfs(graph, root)
-    library.cut(whole.level, whole.parent, stop)
-    stopped = distbfs.bfs(graph, root, depth_limit=stop.depth, targets=targets)
+    library.cut(whole.level, whole.parent, until)
+    stopped = distbfs.bfs(graph, root, depth_limit=until.depth, targets=targets)
     np.testing.assert_array_equal(whole.level, stopped.level)
     np.testing.assert_array_equal(whole.parent >= 0, stopped.parent >= 0)
 

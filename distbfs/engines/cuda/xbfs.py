@@ -9,11 +9,11 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import (
-    NEVER,
+    WHOLE,
     DeviceResult,
     DeviceSearch,
     LevelRecord,
-    Stop,
+    Until,
     WholeResult,
 )
 from distbfs.engines.cuda.fast import FastSearch
@@ -22,7 +22,7 @@ from distbfs.engines.cuda.memory import LISTS, search_bytes
 from distbfs.engines.cuda.paper import ALLOWED, BALANCES, FRONTIERS, PaperSearch
 from distbfs.engines.cuda.part import CudaPart
 from distbfs.engines.cuda.results import host_levels, host_parents
-from distbfs.errors import UsageError
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.graph.device_build import from_rows
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
@@ -30,6 +30,7 @@ from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.device_part import DevicePart, part_to_device
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
+from distbfs.types import Stop
 
 METHODS = ("fast", "paper")
 PAPER_ONLY = ("frontier", "balance", "asynchronous")
@@ -276,9 +277,15 @@ class XbfsWhole:
         root: int,
         *,
         records: bool = False,
-        stop: Stop = NEVER,  # noqa: ARG002
+        until: Until = WHOLE,  # noqa: ARG002
+        stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from a vertex id, to the end; results are copied to the host."""
+        """Search from a vertex id, to the end; results are copied to the host.
+
+        ``stop`` is asked before the search alone: no host sees its levels.
+        """
+        if stop is not None and stop():
+            raise SearchStopped("the search was stopped before it began")
         found = self._search.search(root, records=records)
         parent = None
         if found.parent is not None:

@@ -59,10 +59,12 @@ static inline int64_t search_queues(const whole_graph *graph, uint32_t root, int
     thread_queue *queues = calloc((size_t)threads, sizeof(thread_queue));
     if (!queues) return -1;
     int64_t count = 1, checks = 0, level = 0;
-    int failed = 0;
+    int failed = 0, stopped = 0;
     start_search(g, root);
     uint32_t *frontier = g->queue[0];
     while (count && !failed && !ends_with(g, level)) {
+        stopped = g->stop && g->stop();
+        if (stopped) break;
         double began = records ? omp_get_wtime() : 0;
         int up = count >= switch_at;
         int64_t next = 0;
@@ -94,6 +96,7 @@ static inline int64_t search_queues(const whole_graph *graph, uint32_t root, int
     }
     free_queues(queues, threads);
     finish_search(g);
+    if (stopped) return STOPPED;
     return failed ? -1 : level;
 }
 #endif

@@ -317,7 +317,8 @@ static int64_t run_level(search_state *s, int mode) {
 
 /* Search from a root (a number); levels and parents of all ids with edges are written.
  * records: [limit] or NULL; direction: 0 by price, 1 push only, 2 pull only.
- * Returns the number of levels that were run; it ends as ends_with tells. */
+ * Returns the number of levels that were run, STOPPED where stop said so; it ends as
+ * ends_with tells. */
 int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int direction,
                     level_record *records, int64_t limit) {
     whole_graph copy = *graph;
@@ -326,7 +327,10 @@ int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int di
                       .queued = 1};
     start_search(&copy, root);
     s.edges = degree(&copy, root);
+    int stopped = 0;
     while (s.count && !ends_with(&copy, s.level)) {
+        stopped = copy.stop && copy.stop();
+        if (stopped) break;
         double began = records ? omp_get_wtime() : 0;
         level_record record = {.frontier = s.count};
         s.level++;
@@ -340,5 +344,5 @@ int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int di
         }
     }
     finish_search(&copy);
-    return s.level;
+    return stopped ? STOPPED : s.level;
 }

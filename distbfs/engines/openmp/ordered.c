@@ -6,7 +6,8 @@
  */
 #include "whole.h"
 
-/* As search_fast; direction and threads are not used.  Returns the levels run. */
+/* As search_fast; direction and threads are not used.  Returns the levels run
+ * or STOPPED. */
 int64_t search_ordered(const whole_graph *graph, uint32_t root, int threads, int direction,
                        level_record *records, int64_t limit) {
     (void)threads, (void)direction;
@@ -14,8 +15,11 @@ int64_t search_ordered(const whole_graph *graph, uint32_t root, int threads, int
     whole_graph *g = &copy;
     uint32_t *queue = g->queue[0];
     int64_t first = 0, last = 1, level = 0;
+    int stopped = 0;
     start_search(g, root);
     while (first < last && !ends_with(g, level)) {
+        stopped = g->stop && g->stop();
+        if (stopped) break;
         double began = records ? omp_get_wtime() : 0;
         int64_t tail = last, checks = 0;
         level++;
@@ -39,5 +43,5 @@ int64_t search_ordered(const whole_graph *graph, uint32_t root, int threads, int
         last = tail;
     }
     finish_search(g);
-    return level;
+    return stopped ? STOPPED : level;
 }

@@ -35,7 +35,10 @@ typedef struct {
     int64_t depth;                /* the last level that is wanted */
     const uint32_t *targets;      /* [wanted], numbers; the search ends with the last */
     int64_t wanted;
+    int (*stop)(void);            /* asked before each level; NULL: never */
 } whole_graph;
+
+#define STOPPED (-2) /* what a search returns that was told to stop */
 
 /* One level of a search: mode (enum below), vertices and edge checks, seconds. */
 enum { SERIAL_PUSH, PUSH, MARKING_PUSH, PULL };

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.engines.base import NEVER, LevelRecord, Stop, WholeResult
-from distbfs.errors import ResourceError, UsageError
+from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeResult
+from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.csr import CSR
 from distbfs.partition.part import Part, mask_words
-from distbfs.types import Array
+from distbfs.types import Array, Stop
 
 SOURCES = {
     "fast": "fast.c",
@@ -23,6 +23,10 @@ SOURCES = {
 NO_LIMIT = (1 << 63) - 1
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 MODES = ("push-serial", "push", "push-marking", "pull")
+
+
+ASK = ctypes.CFUNCTYPE(ctypes.c_int)
+STOPPED = -2
 
 
 class WholeGraph(ctypes.Structure):
@@ -49,6 +53,7 @@ class WholeGraph(ctypes.Structure):
         ("depth", ctypes.c_int64),
         ("targets", ctypes.c_void_p),
         ("wanted", ctypes.c_int64),
+        ("stop", ASK),
     )
 
 
@@ -142,9 +147,14 @@ class OpenMPWhole:
         )
 
     def search(
-        self, root: int, *, records: bool = False, stop: Stop = NEVER
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from a vertex id."""
+        """Search from a vertex id; SearchStopped where ``stop`` said so at a level."""
         if self._isolated is not None:
             self._write(self._isolated, -1, -1)
             self._isolated = None
@@ -157,11 +167,12 @@ class OpenMPWhole:
             alone = [LevelRecord(MODES[0], 1, 0, 0, 0.0)] if records else []
             order = np.array([root]) if self._ordered else None
             return WholeResult(self._level, self._parent, 1, alone, order)
-        targets = self._targets(stop)
-        self._graph.depth = NO_LIMIT if stop.depth is None else stop.depth
+        targets = self._targets(until)
+        self._graph.depth = NO_LIMIT if until.depth is None else until.depth
         self._graph.targets = cc.pointer(targets if len(targets) else None)
         self._graph.wanted = len(targets)
         log = np.zeros(self._active + 1 if records else 0, dtype=RECORD)
+        self._graph.stop = ASK() if stop is None else ASK(stop)
         levels = self._function(
             ctypes.byref(self._graph),
             ctypes.c_uint32(number),
@@ -170,6 +181,8 @@ class OpenMPWhole:
             cc.pointer(log if records else None),
             ctypes.c_int64(len(log)),
         )
+        if levels == STOPPED:
+            raise SearchStopped("the search was stopped between two levels")
         if levels < 0:
             raise ResourceError("no memory for the queues of a search")
         found = [
@@ -178,11 +191,11 @@ class OpenMPWhole:
         ]
         return WholeResult(self._level, self._parent, levels, found, self._order())
 
-    def _targets(self, stop: Stop) -> Array:
+    def _targets(self, until: Until) -> Array:
         """Return the numbers of the targets; none where one cannot be found."""
-        if stop.targets is None:
+        if until.targets is None:
             return np.zeros(0, dtype=np.uint32)
-        numbers = self._numbers[stop.targets]
+        numbers = self._numbers[until.targets]
         return numbers[: len(numbers) * bool((numbers < self._active).all())]
 
     def _order(self) -> Array | None:

@@ -13,7 +13,7 @@ from distbfs.cli.loading import parts_of_store
 from distbfs.engines.cuda import part
 from distbfs.engines.cuda.part_memory import part_bytes
 from distbfs.engines.cuda.xbfs import XbfsEngine
-from distbfs.errors import UsageError
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
@@ -151,3 +151,19 @@ def test_parts_go_to_the_device_while_they_are_read(device, tmp_path, monkeypatc
             np.testing.assert_array_equal(rows.columns, wanted.columns)
         for name in ("vertices", "numbers", "tuple_degrees"):
             np.testing.assert_array_equal(getattr(one, name), getattr(again, name))
+
+
+def test_a_few_values_and_a_stop():
+    session = session_of(SOURCE, 3)
+    with pytest.raises(SearchStopped):
+        session.search(1, stop=lambda: True)
+    found = session.search(1)
+    level, parent = session.block(found)
+    ids = np.array([5, 0, 77, 5])
+    some, above = session.at(found, ids)
+    np.testing.assert_array_equal(some, level[ids])
+    np.testing.assert_array_equal(above, parent[ids])
+    np.testing.assert_array_equal(
+        session.level_counts(found), np.bincount(level[level >= 0])
+    )
+    assert session.at(session.search(1, parents=False), ids)[1] is None

@@ -1,0 +1,51 @@
+"""``distbfs plot``: figures from result files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from distbfs.report.plots import check_target, draw_trace
+from distbfs.report.trace import read_trace
+
+
+@click.group("plot")
+def command() -> None:
+    """Draw figures from result files; each kind prints its values with --json."""
+
+
+@command.command("trace")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Figure: .png, .svg or .pdf.",
+)
+@click.option(
+    "--begin",
+    type=click.FloatRange(0),
+    default=0.0,
+    help="Milliseconds from which to draw.  [0]",
+)
+@click.option("--end", type=click.FloatRange(0), help="Milliseconds up to which.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the seconds of each phase."
+)
+def trace(
+    file: Path, output: Path, begin: float, end: float | None, as_json: bool
+) -> None:
+    """Draw what each rank did when, from a FILE that --trace wrote."""
+    check_target(output)
+    events = read_trace(file)
+    draw_trace(events, output, begin, end)
+    if as_json:
+        seconds: dict[str, dict[str, float]] = {}
+        for event in events:
+            rank = seconds.setdefault(str(event["pid"]), {})
+            name = event["name"]
+            rank[name] = rank.get(name, 0.0) + event["dur"] / 1e6
+        click.echo(json.dumps({"ranks": seconds}, indent=2))

@@ -1,0 +1,94 @@
+"""``distbfs query``: ask a service."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from distbfs.errors import InputError, ServiceError, UsageError
+from distbfs.service.client import SECONDS, connect
+from distbfs.service.operations import OPERATIONS
+
+TOKEN = "DISTBFS_TOKEN"  # noqa: S105
+
+
+def read_fields(op: str, words: Sequence[str]) -> dict[str, Any]:
+    """Return the fields that words like ``source=0`` or ``targets=3,9`` give."""
+    fields: dict[str, Any] = {}
+    allowed = [*OPERATIONS[op].fields, "deadline"]
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or name not in allowed:
+            raise UsageError(
+                f"'{word}' is no field of {op}; allowed: {', '.join(allowed)}, as "
+                "name=value"
+            )
+        item = OPERATIONS[op].fields.get(name)
+        try:
+            fields[name] = _value(item.kind if item else "seconds", text)
+        except ValueError as error:
+            raise UsageError(f"{name} is '{text}', which cannot be read") from error
+    return fields
+
+
+def _value(kind: str, text: str) -> Any:
+    if kind == "vertex":
+        return int(text)
+    if kind == "vertices":
+        return [int(part) for part in text.split(",")]
+    if kind == "seconds":
+        return float(text)
+    if kind == "flag":
+        return {"true": True, "false": False}.get(text, text)
+    return text
+
+
+def read_token(path: Path | None) -> str | None:
+    """Return the token of a file, else of the environment."""
+    if path is None:
+        return os.environ.get(TOKEN)
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: no token can be read: {error}") from error
+
+
+@click.command("query")
+@click.argument("address")
+@click.argument("op", type=click.Choice(list(OPERATIONS)))
+@click.argument("fields", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="File with the token of an HTTP service; else DISTBFS_TOKEN.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=SECONDS,
+    help="Seconds to wait for the answer.  [70]",
+)
+@click.option("--json", "_as_json", is_flag=True, help="Print JSON, as always.")
+def command(
+    address: str,
+    op: str,
+    fields: tuple[str, ...],
+    token_file: Path | None,
+    timeout: float,
+    _as_json: bool,
+) -> None:
+    """Ask the service at ADDRESS, a socket's path or an http address, and print JSON.
+
+    For instance: distbfs query /tmp/graph.sock distances source=0 targets=3,9
+    """
+    wanted = read_fields(op, fields)
+    with connect(address, token=read_token(token_file), timeout=timeout) as client:
+        try:
+            click.echo(json.dumps(client.call(op, **wanted)))
+        except ServiceError as error:
+            raise ServiceError(error.code, f"{error.code}: {error}") from error

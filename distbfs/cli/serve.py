@@ -1,0 +1,222 @@
+"""``distbfs serve``: a graph that stays loaded and answers queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from distbfs.cli.common import (
+    STORE,
+    Terminal,
+    make_search_options,
+    open_terminal,
+    output_options,
+    search_options,
+    stop_requests,
+    trace_option,
+    with_options,
+)
+from distbfs.cli.loading import choose, engine_line, load_session
+from distbfs.cli.tracing import check_trace, finish_trace, start_trace
+from distbfs.errors import UsageError
+from distbfs.exchange.signals import StopFlag
+from distbfs.service.front import Door, Front, clear_place, listen, standard_streams
+from distbfs.service.http import HttpDoor, listen_http, load_libraries
+from distbfs.service.limits import Limits
+from distbfs.service.lines import SocketDoor, StreamDoor
+from distbfs.service.ranks import Ranks
+from distbfs.service.results import ResultFolder
+from distbfs.service.service import Service
+from distbfs.service.tokens import check_host, read_token
+from distbfs.store.hdf5 import Store, open_store
+
+WAYS = ("socket", "port", "host", "token_file", "remote")
+LIMITS = {
+    "queue": ("queue", "Requests that may wait; more are told busy."),
+    "clients": ("clients", "Connections of the socket."),
+    "deadline": ("deadline", "Seconds that a request may take; it may say less."),
+    "line": ("max-line", "Bytes of a request."),
+    "ids": ("max-ids", "Sources or targets of a request."),
+    "inline": ("max-inline", "Values in an answer; more go to --results."),
+    "files": ("max-files", "Files in the folder of results."),
+}
+
+
+def limit_option(name: str) -> Callable[[Any], Any]:
+    """Return the option of one limit."""
+    option, text = LIMITS[name]
+    usual = getattr(Limits(), name)
+    return click.option(
+        f"--{option}",
+        name,
+        type=type(usual),
+        default=usual,
+        help=f"{text}  [{usual}]",
+    )
+
+
+http_options = with_options(
+    click.option(
+        "--http",
+        "port",
+        type=click.IntRange(0, 65535),
+        help="Port for HTTP; 0 takes a free one.  Needs --token-file.",
+    ),
+    click.option(
+        "--http-host", "host", default="127.0.0.1", help="Address.  [127.0.0.1]"
+    ),
+    click.option(
+        "--token-file",
+        type=click.Path(path_type=Path),
+        help="File with the bearer token, mode 0600; made where there is none.",
+    ),
+    click.option(
+        "--allow-remote", "remote", is_flag=True, help="Let --http-host be any address."
+    ),
+)
+limit_options = with_options(*map(limit_option, LIMITS))
+
+
+def about(store: Store, path: Path, told: dict[str, Any], ranks: int) -> dict[str, Any]:
+    """Return what ``stats`` tells of the graph (JSON values)."""
+    manifest = store.manifest
+    return {
+        "store": str(path),
+        "n": manifest.n,
+        "m": manifest.m,
+        "tuples": manifest.tuples,
+        "parts": manifest.parts,
+        "ranks": ranks,
+        "engine": told,
+    }
+
+
+@dataclass(frozen=True)
+class Ways:
+    """Where clients come in; neither socket nor port: stdin and stdout."""
+
+    socket: Path | None
+    port: int | None
+    host: str
+    token_file: Path | None
+    remote: bool
+
+    def check(self) -> None:
+        """Refuse, before the graph is loaded, what cannot be opened after it."""
+        if self.socket is not None:
+            clear_place(self.socket)
+        if self.port is None:
+            return
+        load_libraries()
+        check_host(self.host, remote=self.remote)
+        if self.token_file is None:
+            raise UsageError("--http needs --token-file")
+        read_token(self.token_file)
+
+
+def open_doors(
+    terminal: Terminal, service: Service, stack: ExitStack, ways: Ways
+) -> list[Door]:
+    """Return the ways in, which listen already."""
+    doors: list[Door] = []
+    if ways.socket is not None:
+        doors.append(SocketDoor(service, listen(ways.socket)))
+        stack.callback(ways.socket.unlink, missing_ok=True)
+    if ways.port is not None and ways.token_file is not None:
+        listening = listen_http(ways.host, ways.port)
+        doors.append(HttpDoor(service, listening, read_token(ways.token_file)))
+        terminal.say(f"http://{ways.host}:{listening.getsockname()[1]}")
+    if not doors:
+        doors.append(StreamDoor(service, standard_streams()))
+    return doors
+
+
+@click.command("serve")
+@click.argument("store", type=STORE)
+@click.option(
+    "--socket",
+    type=click.Path(path_type=Path),
+    help="Unix socket for JSON Lines, mode 0600.  Neither this nor --http: stdin.",
+)
+@http_options
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    help="Folder for bulk results.",
+)
+@limit_options
+@trace_option
+@search_options
+@output_options
+def command(
+    store: Path,
+    results: Path | None,
+    trace_file: Path | None,
+    json_output: bool,
+    log_format: str,
+    **choices: Any,
+) -> None:
+    """Load the graph of STORE and answer queries until the end is asked for.
+
+    One JSON object a line: {"id": 7, "op": "distances", "source": 0, "targets": [3]}.
+    Operations: bfs, distances, path, reachable, multi_bfs, stats, health, shutdown.
+    Prints "ready" when it answers, and with --json its counts at the end.  SIGTERM and
+    SIGUSR1: answer what waits, exit 0.
+    """
+    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    world = terminal.world
+    limits = Limits(**{name: choices.pop(name) for name in LIMITS})
+    ways = Ways(**{name: choices.pop(name) for name in WAYS})
+    if json_output and ways.socket is None and ways.port is None:
+        raise UsageError("--json needs --socket or --http: stdout carries the answers")
+    check_trace(trace_file)
+    if world.rank == 0:
+        ways.check()
+    opened = open_store(store)
+    manifest = opened.manifest
+    options = make_search_options(world, **choices)
+    if options.internal_ids:
+        raise UsageError("a service answers in input ids; leave --internal-ids out")
+    choice = choose(world, options, manifest.n, directed=manifest.directed)
+    with ExitStack() as stack:
+        flag = stack.enter_context(stop_requests())
+        folder = None
+        if results is not None and world.rank == 0:
+            folder = ResultFolder(
+                results, limits.files, manifest.digests[0]["vertices"]
+            )
+        session = load_session(terminal, opened, choice)
+        trace = start_trace(trace_file, session, choice)
+        ranks = Ranks(session, flag, trace)
+        if world.rank:
+            ranks.follow()
+        else:
+            told = about(opened, store, session.describe(), world.size)
+            service = Service(ranks, limits, told, folder)
+            terminal.say(engine_line(session, choice.why))
+            if manifest.ids is not None:
+                terminal.say(
+                    "vertices are numbers in requests and answers, not the ids that "
+                    "the store keeps"
+                )
+            answer(terminal, service, ways, flag)
+            ranks.end()
+        finish_trace(terminal, trace_file, trace)
+        session.close()
+
+
+def answer(terminal: Terminal, service: Service, ways: Ways, flag: StopFlag) -> None:
+    """Answer requests until the end (rank 0)."""
+    with ExitStack() as stack:
+        doors = open_doors(terminal, service, stack, ways)
+        stack.enter_context(Front(service, doors))
+        click.echo("ready")
+        service.run(flag)
+    terminal.say("the service ends")
+    if terminal.as_json:
+        terminal.result(service.stats(), lambda: None)

@@ -1,0 +1,38 @@
+"""The ``--trace`` of commands that search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from distbfs.cli.common import Terminal
+from distbfs.cli.loading import Choice
+from distbfs.device import cuda
+from distbfs.errors import UsageError
+from distbfs.report.trace import gather_trace, write_trace
+from distbfs.search.session import AnySession
+from distbfs.timing import Trace
+
+
+def check_trace(path: Path | None) -> None:
+    """Refuse, before a long run, a file that cannot be written after it."""
+    if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
+        raise UsageError(f"--trace {path}: give the name of a file in a folder")
+
+
+def start_trace(path: Path | None, session: AnySession, choice: Choice) -> Trace | None:
+    """Return the trace of a session where one is asked for; NVTX ranges on devices."""
+    if path is None:
+        return None
+    push, pop = cuda.ranges() if choice.device is not None else (None, None)
+    trace = Trace(push=push, pop=pop)
+    session.watch(trace)
+    return trace
+
+
+def finish_trace(terminal: Terminal, path: Path | None, trace: Trace | None) -> None:
+    """Write the trace of all ranks (collective)."""
+    if path is None or trace is None:
+        return
+    values = gather_trace(terminal.world, terminal.world.hosts, trace)
+    if values is not None:
+        write_trace(path, values)

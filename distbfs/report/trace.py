@@ -1,0 +1,114 @@
+"""Traces of all ranks on one clock, in Chrome's trace format.
+
+Open the file at ``chrome://tracing`` or https://ui.perfetto.dev.  A rank is a process
+of the trace; a span is a complete event ("X") in microseconds since the first one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.errors import InputError
+from distbfs.timing import Trace
+from distbfs.types import World
+
+ROUNDS = 16
+
+
+def clock_offset(world: World, hosts: Sequence[str]) -> float:
+    """Return what to take from this rank's clock to have rank 0's, in s (collective).
+
+    Ranks of one host share a clock, which counts from the start of the host.  Others
+    read theirs right after barriers; the median difference serves, good to about the
+    time of a barrier.
+    """
+    readings = []
+    for _ in range(ROUNDS):
+        world.barrier()
+        readings.append(
+            np.concatenate(world.allgather(np.array([time.perf_counter()])))
+        )
+    if hosts[world.rank] == hosts[0]:
+        return 0.0
+    apart = [every[world.rank] - every[0] for every in readings]
+    return float(np.median(apart))
+
+
+def gather_trace(
+    world: World, hosts: Sequence[str], trace: Trace
+) -> dict[str, Any] | None:
+    """Return the trace of all ranks as Chrome has it, on rank 0 (collective).
+
+    hosts: the host of each rank
+    """
+    offset = clock_offset(world, hosts)
+    mine = [
+        [span.name, span.begin - offset, span.end - offset, span.values]
+        for span in trace.spans
+    ]
+    data = np.frombuffer(json.dumps(mine).encode(), dtype=np.uint8)
+    outgoing = [data] + [data[:0]] * (world.size - 1)
+    arrived = world.alltoall(outgoing)
+    if world.rank:
+        return None
+    spans = [json.loads(part.tobytes()) for part in arrived]
+    first = min((span[1] for rank in spans for span in rank), default=0.0)
+    events: list[dict[str, Any]] = []
+    for rank, found in enumerate(spans):
+        events.append(
+            {
+                "name": "process_name",
+                "ph": "M",
+                "pid": rank,
+                "args": {"name": f"rank {rank} on {hosts[rank]}"},
+            }
+        )
+        events += [
+            {
+                "name": name,
+                "ph": "X",
+                "pid": rank,
+                "tid": 0,
+                "ts": (begin - first) * 1e6,
+                "dur": (end - begin) * 1e6,
+                "args": values,
+            }
+            for name, begin, end, values in found
+        ]
+    return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+def write_trace(path: Path, values: Mapping[str, Any]) -> None:
+    """Write a trace; the file is complete or not there."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.resolve().parent, prefix=path.name, delete=False
+        ) as file:
+            json.dump(values, file)
+        os.chmod(file.name, 0o644)
+        Path(file.name).replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+
+
+def read_trace(path: Path) -> list[dict[str, Any]]:
+    """Return the complete events of a trace file; InputError for another file."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        events = [event for event in values["traceEvents"] if event["ph"] == "X"]
+        for event in events:
+            event["ts"], event["dur"] = float(event["ts"]), float(event["dur"])
+            event["pid"], event["name"] = int(event["pid"]), str(event["name"])
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not a trace that distbfs wrote: {error}") from error
+    return events

@@ -1,0 +1,200 @@
+"""The Python client of a service: ``distbfs.connect(address)``."""
+
+from __future__ import annotations
+
+import json
+import socket
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError, URLError
+from urllib.request import ProxyHandler, Request, build_opener
+
+from distbfs.errors import ServiceError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+SECONDS = 70.0  # more than the longest answer takes by default
+
+
+class Client:
+    """A connection to a service; a context manager, for one thread at a time.
+
+    Every method raises ServiceError, with a ``code``, where there is no good answer.
+    """
+
+    def call(self, op: str, **fields: Any) -> dict[str, Any]:
+        """Ask for an operation; returns the fields of the answer."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Leave the service."""
+
+    def bfs(self, source: int, **fields: Any) -> dict[str, Any]:
+        """Search from a source; see ``result``, ``format``, ``name``, ``parents``."""
+        return self.call("bfs", source=source, **fields)
+
+    def multi_bfs(self, sources: Sequence[int], **fields: Any) -> dict[str, Any]:
+        """Search from several sources."""
+        return self.call("multi_bfs", sources=list(sources), **fields)
+
+    def distances(
+        self, source: int, targets: Sequence[int], **fields: Any
+    ) -> list[int]:
+        """Return the levels of targets, -1 for those that are not reached."""
+        found: list[int] = self.call(
+            "distances", source=source, targets=list(targets), **fields
+        )["distances"]
+        return found
+
+    def reachable(
+        self, source: int, targets: Sequence[int], **fields: Any
+    ) -> list[bool]:
+        """Return whether the source reaches targets."""
+        found: list[bool] = self.call(
+            "reachable", source=source, targets=list(targets), **fields
+        )["reachable"]
+        return found
+
+    def path(self, source: int, target: int, **fields: Any) -> list[int] | None:
+        """Return the vertices of a shortest path, None where there is none."""
+        found: list[int] | None = self.call(
+            "path", source=source, target=target, **fields
+        )["path"]
+        return found
+
+    def stats(self) -> dict[str, Any]:
+        """Return counts, times and the graph."""
+        return self.call("stats")
+
+    def health(self) -> dict[str, Any]:
+        """Return the state of the service."""
+        return self.call("health")
+
+    def shutdown(self) -> dict[str, Any]:
+        """Let the service answer what is queued, and end."""
+        return self.call("shutdown")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def checked(answer: Any) -> dict[str, Any]:
+    """Return the fields of a good answer; ServiceError for any other."""
+    if not isinstance(answer, dict):
+        raise ServiceError("broken", "the answer is no JSON object")
+    if answer.get("ok") is True:
+        return {k: v for k, v in answer.items() if k not in ("id", "ok")}
+    told = answer.get("error")
+    if not isinstance(told, dict):
+        raise ServiceError("broken", "the answer is neither good nor an error")
+    code, message = str(told.get("code", "broken")), str(told.get("message", ""))
+    raise ServiceError(code, message, answer.get("id"))
+
+
+class SocketClient(Client):
+    """Over a Unix socket."""
+
+    def __init__(self, path: Path, timeout: float = SECONDS) -> None:
+        self._path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(timeout)
+        try:
+            self._socket.connect(str(path))
+        except OSError as error:
+            self._socket.close()
+            why = error.strerror or str(error)
+            raise ServiceError("not_found", f"{path}: no service: {why}") from error
+        self._lines = self._read()
+        self._next = 0
+
+    def _read(self) -> Iterator[bytes]:
+        rest = bytearray()
+        while data := self._socket.recv(1 << 16):
+            rest += data
+            while (end := rest.find(b"\n")) >= 0:
+                yield bytes(rest[:end])
+                del rest[: end + 1]
+
+    def call(self, op: str, **fields: Any) -> dict[str, Any]:
+        """Ask for an operation; returns the fields of the answer."""
+        self._next += 1
+        request = {"id": self._next, "op": op, **fields}
+        try:
+            self._socket.sendall(json.dumps(request).encode() + b"\n")
+            for line in self._lines:
+                answer = json.loads(line)
+                if not isinstance(answer, dict) or answer.get("id") in (
+                    self._next,
+                    None,
+                ):
+                    return checked(answer)
+        except (OSError, ValueError) as error:
+            self.close()
+            raise ServiceError("broken", f"{self._path}: {error}") from error
+        raise ServiceError("broken", f"{self._path}: the service has ended")
+
+    def close(self) -> None:
+        """Leave the service."""
+        self._socket.close()
+
+
+class HttpClient(Client):
+    """Over HTTP, with a bearer token."""
+
+    def __init__(self, url: str, token: str | None, timeout: float = SECONDS) -> None:
+        self._url = url.rstrip("/")
+        self._token = token
+        self._timeout = timeout
+        self._opener = build_opener(ProxyHandler({}))
+
+    def call(self, op: str, **fields: Any) -> dict[str, Any]:
+        """Ask for an operation; returns the fields of the answer."""
+        request = Request(  # noqa: S310
+            f"{self._url}/v1/{op}",
+            data=json.dumps(fields).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        if self._token:
+            request.add_header("Authorization", f"Bearer {self._token}")
+        try:
+            with self._opener.open(request, timeout=self._timeout) as answer:
+                return checked(json.loads(answer.read()))
+        except HTTPError as error:
+            try:
+                return checked(json.loads(error.read()))
+            except ValueError:
+                raise ServiceError("broken", f"{self._url}: {error}") from error
+        except (URLError, OSError, ValueError) as error:
+            raise ServiceError("not_found", f"{self._url}: {error}") from error
+
+
+def connect(
+    address: str | Path, *, token: str | None = None, timeout: float = SECONDS
+) -> Client:
+    """Return a client of the service at a socket's path or at an http address.
+
+    token: what the HTTP service asks for; timeout: seconds for one answer.  Raises
+    ServiceError ``not_found`` where no service listens.
+    """
+    text = str(address)
+    if text.startswith(("http://", "https://")):
+        return HttpClient(text, token, timeout)
+    path = Path(text)
+    try:
+        if not stat.S_ISSOCK(path.stat().st_mode):
+            raise ServiceError("not_found", f"{path} is no socket of a service")
+    except OSError as error:
+        raise ServiceError("not_found", f"{path}: {error.strerror}") from error
+    return SocketClient(path, timeout)

@@ -1,0 +1,146 @@
+"""The thread that talks to clients while the main thread searches."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from distbfs.errors import InputError, UsageError
+from distbfs.service.service import Service
+
+LONGEST_PATH = 107  # bytes of a Unix socket's path
+SETTLE = 0.2  # seconds for last answers to leave
+
+
+class Door(Protocol):
+    """A way for clients to reach the service, on the loop of the front."""
+
+    async def open(self) -> None:
+        """Begin to take clients."""
+
+    async def close(self) -> None:
+        """Take no more and let go of those that are there."""
+
+
+class Front:
+    """Runs doors on an event loop in a thread; a context manager."""
+
+    def __init__(self, service: Service, doors: Sequence[Door]) -> None:
+        self._service = service
+        self._doors = list(doors)
+        self._ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing: asyncio.Event | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="front", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+        self._ready.wait()
+        if self._error is not None:
+            raise self._error
+
+    def __exit__(self, *error: object) -> None:
+        if self._loop is not None and self._closing is not None:
+            self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._talk())
+        except BaseException as error:  # noqa: BLE001
+            self._error = error
+            self._service.fail(error)
+        finally:
+            self._ready.set()
+
+    async def _talk(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._closing = asyncio.Event()
+        for door in self._doors:
+            await door.open()
+        self._ready.set()
+        await self._closing.wait()
+        await asyncio.sleep(SETTLE)
+        for door in self._doors:
+            await door.close()
+
+
+def clear_place(path: Path) -> None:
+    """Make sure that a Unix socket can be at a path; one that is dead is removed.
+
+    Raises UsageError where a service answers there or something else is in the way,
+    InputError where there is no folder.
+    """
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}")
+    if len(os.fsencode(path)) > LONGEST_PATH:
+        raise UsageError(f"{path}: a socket's path has up to {LONGEST_PATH} bytes")
+    try:
+        if stat.S_ISSOCK(path.lstat().st_mode):
+            _remove_dead(path)
+        else:
+            raise UsageError(f"{path} exists and is no socket; give another path")
+    except FileNotFoundError:
+        pass
+
+
+def listen(path: Path) -> socket.socket:
+    """Return a listening Unix socket at a path, mode 0600; errors as above."""
+    clear_place(path)
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        made.bind(str(path))
+        made.listen(128)
+    except OSError as error:
+        made.close()
+        raise InputError(f"{path}: {error.strerror}") from error
+    finally:
+        os.umask(before)
+    return made
+
+
+def _remove_dead(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+            return
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror}") from error
+    raise UsageError(f"{path}: a service answers there already")
+
+
+def standard_streams() -> socket.socket:
+    """Return a socket whose other end is stdin and stdout, served by two threads."""
+    mine, other = socket.socketpair()
+
+    def inwards() -> None:
+        try:
+            while data := os.read(sys.stdin.fileno(), 1 << 16):
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+        except OSError:
+            other.close()
+
+    def outwards() -> None:
+        try:
+            while data := other.recv(1 << 16):
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
+        except OSError:
+            other.close()
+
+    for target in (inwards, outwards):
+        threading.Thread(target=target, daemon=True).start()
+    return mine

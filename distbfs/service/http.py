@@ -1,0 +1,274 @@
+"""The service over HTTP: the operations, checks, metrics and a page for people.
+
+Starlette and uvicorn (extra ``serve``) are imported when the door is opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from distbfs.errors import InputError, ServiceError, UsageError
+from distbfs.service.openapi import STATUS, describe_api
+from distbfs.service.operations import OPERATIONS, Request
+from distbfs.service.service import Answer, Service
+from distbfs.service.tokens import Guard
+
+if TYPE_CHECKING:
+    from starlette.requests import Request as HttpRequest
+    from starlette.responses import Response
+
+    Endpoint = Callable[[HttpRequest], Awaitable[Response]]
+
+PAGE = Path(__file__).with_name("page")
+FILES = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/docs": ("docs.html", "text/html; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/docs.js": ("docs.js", "text/javascript; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+}
+SAFE = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+LOOK = 0.1  # seconds until a client that left is noticed
+ENDING = 5  # seconds that open connections get at the end
+
+
+def load_libraries() -> None:
+    """Raise UsageError where the packages of the extra are missing."""
+    try:
+        import prometheus_client  # noqa: F401, PLC0415
+        import starlette.applications  # noqa: F401, PLC0415
+        import uvicorn  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise UsageError(
+            "HTTP needs the extra 'serve'; pip install 'distbfs[serve]'"
+        ) from error
+
+
+def listen_http(host: str, port: int) -> socket.socket:
+    """Return a listening TCP socket; InputError where the address is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+        made.listen(128)
+    except OSError as error:
+        made.close()
+        raise InputError(f"{host}:{port}: {error.strerror}") from error
+    return made
+
+
+class HttpDoor:
+    """Takes clients on a TCP socket that listens already."""
+
+    def __init__(self, service: Service, listening: socket.socket, token: str) -> None:
+        load_libraries()
+        self._service = service
+        self._socket = listening
+        self._app = Application(service, token)
+        self._server: Any = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Begin to take clients."""
+        import uvicorn  # noqa: PLC0415
+
+        config = uvicorn.Config(
+            self._app.starlette(),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=self._service.limits.clients,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=ENDING,
+        )
+        self._server = uvicorn.Server(config)
+        self._task = asyncio.get_running_loop().create_task(
+            self._server.serve(sockets=[self._socket])
+        )
+        while not self._server.started and not self._task.done():
+            await asyncio.sleep(0.01)
+
+    async def close(self) -> None:
+        """Take no more clients and let those go that are there."""
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            await asyncio.wait([self._task], timeout=2 * ENDING)
+
+
+class Application:
+    """The routes of the service."""
+
+    def __init__(self, service: Service, token: str) -> None:
+        self._service = service
+        self._guard = Guard(token)
+        self._described = describe_api(service.n, service.limits)
+        service.metrics.expose()
+        gauge = service.metrics.gauge
+        gauge(
+            "distbfs_queue_length", "Requests that wait.", lambda: len(service.tickets)
+        )
+        gauge("distbfs_graph_vertices", "Vertices of the graph.", lambda: service.n)
+
+    def starlette(self) -> Any:
+        """Return the ASGI application."""
+        from starlette.applications import Starlette  # noqa: PLC0415
+        from starlette.exceptions import HTTPException  # noqa: PLC0415
+        from starlette.routing import Route  # noqa: PLC0415
+
+        routes = [
+            *(Route(path, self._file, methods=["GET"]) for path in FILES),
+            Route("/openapi.json", self._openapi, methods=["GET"]),
+            Route("/healthz", self._healthz, methods=["GET"]),
+            Route("/readyz", self._readyz, methods=["GET"]),
+            Route("/metrics", self._metrics, methods=["GET"]),
+            *(
+                Route(f"/v1/{op}", self._operation, methods=["POST"])
+                for op in OPERATIONS
+            ),
+        ]
+        return Starlette(
+            routes=routes,
+            exception_handlers={
+                HTTPException: self._no_route,
+                ServiceError: self._refused,
+            },
+        )
+
+    def _json(
+        self, value: Any, status: int = 200, headers: dict[str, str] | None = None
+    ) -> Response:
+        from starlette.responses import JSONResponse  # noqa: PLC0415
+
+        return JSONResponse(value, status, {**SAFE, **(headers or {})})
+
+    def _error(self, error: ServiceError, op: str = "") -> Response:
+        name = self._service.name()
+        answer = self._service.refused(error, op, name)
+        status = STATUS.get(error.code, 500)
+        headers = {"X-Request-Id": name}
+        if status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        if status == 503:
+            headers["Retry-After"] = "1"
+        return self._json(answer, status, headers)
+
+    async def _no_route(self, request: HttpRequest, error: Exception) -> Response:
+        status = getattr(error, "status_code", 404)
+        code = "not_allowed" if status == 405 else "not_found"
+        told = self._error(ServiceError(code, f"{request.method} {request.url.path}"))
+        for name, value in (getattr(error, "headers", None) or {}).items():
+            told.headers[name] = value
+        return told
+
+    async def _refused(self, request: HttpRequest, error: Exception) -> Response:
+        if not isinstance(error, ServiceError):
+            raise error
+        return self._error(error, request.url.path.rpartition("/")[2])
+
+    def _check_token(self, request: HttpRequest) -> None:
+        if not self._guard.allows(request.headers.get("authorization")):
+            raise ServiceError(
+                "unauthorized", "give the token: Authorization: Bearer …"
+            )
+
+    async def _file(self, request: HttpRequest) -> Response:
+        from starlette.responses import Response  # noqa: PLC0415
+
+        name, kind = FILES[request.url.path]
+        return Response((PAGE / name).read_bytes(), 200, SAFE, kind)
+
+    async def _openapi(self, request: HttpRequest) -> Response:  # noqa: ARG002
+        return self._json(self._described)
+
+    async def _healthz(self, request: HttpRequest) -> Response:  # noqa: ARG002
+        return self._json(self._service.health())
+
+    async def _readyz(self, request: HttpRequest) -> Response:  # noqa: ARG002
+        status = 503 if self._service.draining else 200
+        return self._json(self._service.health(), status)
+
+    async def _metrics(self, request: HttpRequest) -> Response:
+        from starlette.responses import Response  # noqa: PLC0415
+
+        self._check_token(request)
+        text, kind = self._service.metrics.text()
+        return Response(text, 200, SAFE, kind)
+
+    async def _operation(self, request: HttpRequest) -> Response:
+        self._check_token(request)
+        op = request.url.path.rpartition("/")[2]
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise ServiceError("not_json", "the body is application/json")
+        given = self._service.checker.decode(await self._body(request))
+        checked = self._service.checker.request(given, op)
+        name = self._service.name()
+        try:
+            self._service.check_result(checked)
+            answer = self._service.now(checked, name)
+            if answer is None:
+                answer = await self._search(request, checked, name)
+        except ServiceError as error:
+            error.id = checked.id
+            raise
+        status = 200
+        if not answer["ok"]:
+            status = STATUS.get(answer["error"]["code"], 500)
+        return self._json(answer, status, {"X-Request-Id": name})
+
+    async def _body(self, request: HttpRequest) -> bytes:
+        """Return the body; it is read no further than a request may be long."""
+        most, data = self._service.limits.line, bytearray()
+
+        async def read() -> None:
+            async for part in request.stream():
+                data.extend(part)
+                if len(data) > most:
+                    text = f"a request has up to {most} bytes"
+                    raise ServiceError("too_large", text)
+
+        try:
+            await asyncio.wait_for(read(), self._service.limits.patience)
+        except asyncio.TimeoutError as error:
+            raise ServiceError("bad_request", "the body takes too long") from error
+        return bytes(data)
+
+    async def _search(
+        self, request: HttpRequest, checked: Request, name: str
+    ) -> Answer:
+        """Put a request into the queue and wait for its answer or for its client."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Answer] = loop.create_future()
+        gone = False
+
+        def take(value: Answer) -> None:
+            if not answer.done():
+                answer.set_result(value)
+
+        def done(value: Answer) -> None:
+            loop.call_soon_threadsafe(take, value)
+
+        self._service.submit(checked, name, done, lambda: gone)
+        try:
+            while not answer.done():
+                await asyncio.wait([answer], timeout=LOOK)
+                if not answer.done() and await request.is_disconnected():
+                    gone = True
+        finally:
+            gone = gone or not answer.done()
+        return answer.result()

@@ -1,0 +1,40 @@
+"""How much a service takes on, checked when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from distbfs.options import check_range
+
+MAX_ID_TEXT = 128  # characters of a request's id
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Sizes, counts and times of a service.
+
+    queue: requests that wait; clients: connections of the socket
+    pipeline: requests of one client that are not answered yet; more are not read
+    line: bytes of a request; ids: sources or targets in one request
+    inline: values (levels, parents or ids of a path) that an answer may carry
+    files: results in the folder of results
+    deadline: seconds that a request may take unless it says less, from its arrival
+    patience: seconds until a client that does not read its answers is dropped
+    """
+
+    queue: int = 64
+    clients: int = 64
+    pipeline: int = 16
+    line: int = 1 << 20
+    ids: int = 10_000
+    inline: int = 1 << 16
+    files: int = 10_000
+    deadline: float = 60.0
+    patience: float = 10.0
+
+    def __post_init__(self) -> None:
+        for name in ("queue", "clients", "pipeline", "ids", "inline", "files"):
+            check_range(name, getattr(self, name), 1, 1 << 31)
+        check_range("line", self.line, 256, 1 << 30)
+        for name in ("deadline", "patience"):
+            check_range(name, getattr(self, name), 1e-3, 1e6)

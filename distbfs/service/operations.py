@@ -1,0 +1,253 @@
+"""What can be asked of a service: operations, their fields, and the check of both.
+
+A request is a JSON object: ``{"id": 7, "op": "path", "source": 0, "target": 3}``.
+``id`` is an integer or a short text that the answer repeats; ``deadline`` is how many
+seconds the answer may take.  The same table makes the description of the HTTP service.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NoReturn
+
+from distbfs.errors import ServiceError
+from distbfs.service.limits import MAX_ID_TEXT, Limits
+
+Kind = Literal["vertex", "vertices", "choice", "flag", "name", "seconds"]
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+NAMED = re.compile(NAME)
+SHOWN = 40  # characters of a wrong value in a message
+SMALLEST_DEADLINE = 1e-3
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a request; a ``default`` of None is for what may be left out."""
+
+    kind: Kind
+    text: str
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation; ``immediate`` ones are answered without the queue."""
+
+    text: str
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    immediate: bool = False
+
+
+SOURCE = Field("vertex", "where the search begins", required=True)
+TARGETS = Field("vertices", "vertices that are asked for", required=True)
+RESULTS = {
+    "result": Field(
+        "choice",
+        "where levels and parents go; auto: inline where they are few, else a file",
+        choices=("auto", "inline", "file", "summary"),
+        default="auto",
+    ),
+    "format": Field(
+        "choice", "of a result file", choices=("hdf5", "npy"), default="hdf5"
+    ),
+    "name": Field("name", "of a result file, without its ending"),
+    "parents": Field("flag", "whether parents are wanted", default=True),
+}
+DEADLINE = Field("seconds", "that the answer may take")
+
+OPERATIONS: dict[str, Operation] = {
+    "bfs": Operation("Search from one source.", {"source": SOURCE, **RESULTS}),
+    "distances": Operation(
+        "Levels of targets from a source, -1 where it does not reach.",
+        {"source": SOURCE, "targets": TARGETS},
+    ),
+    "path": Operation(
+        "One shortest path, null where there is none.",
+        {
+            "source": SOURCE,
+            "target": Field("vertex", "where the path ends", required=True),
+        },
+    ),
+    "reachable": Operation(
+        "Whether a source reaches targets.", {"source": SOURCE, "targets": TARGETS}
+    ),
+    "multi_bfs": Operation(
+        "Search from several sources.",
+        {
+            "sources": Field("vertices", "where searches begin", required=True),
+            **RESULTS,
+        },
+    ),
+    "stats": Operation("Counts and times so far, and the graph.", immediate=True),
+    "health": Operation("Whether the service answers.", immediate=True),
+    "shutdown": Operation("Answer what is queued, then end.", immediate=True),
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that was checked; ``values`` has every field of its operation."""
+
+    id: int | str | None
+    op: str
+    values: dict[str, Any]
+    deadline: float | None = None
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        text = type(value).__name__
+    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+
+
+def _whole(value: Any) -> Any:
+    """Return 3 for 3.0, which is an integer in JSON; all else as it is."""
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+class Checker:
+    """Checks requests for a graph of n vertices."""
+
+    def __init__(self, n: int, limits: Limits) -> None:
+        self.n = n
+        self.limits = limits
+
+    def line(self, data: bytes) -> Request:
+        """Return the request of a line; ServiceError, with its id, for all else."""
+        return self.request(self.decode(data))
+
+    def decode(self, data: bytes) -> Any:
+        """Return the value of JSON text; ServiceError where it is none."""
+        try:
+            return json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            why = "nested too deeply" if isinstance(error, RecursionError) else error
+            raise ServiceError("bad_request", f"not JSON: {why}") from error
+
+    def request(self, given: Any, op: str | None = None) -> Request:
+        """Return a request made from a JSON value.
+
+        op: the operation, where the request does not name it itself
+        """
+        if not isinstance(given, dict):
+            raise ServiceError("bad_request", "a request is a JSON object")
+        values = dict(given)
+        number = self._id(values.pop("id", None))
+        try:
+            name = values.pop("op", None) if op is None else op
+            return self._checked(number, name, values)
+        except ServiceError as error:
+            error.id = number
+            raise
+
+    def _id(self, value: Any) -> int | str | None:
+        value = _whole(value)
+        if value is None or (type(value) is int and -(1 << 63) <= value < 1 << 63):
+            return value
+        if isinstance(value, str) and len(value) <= MAX_ID_TEXT:
+            return value
+        raise ServiceError(
+            "bad_request",
+            f"id is {_shown(value)}; allowed: a 64-bit integer or a text of up to "
+            f"{MAX_ID_TEXT} characters",
+        )
+
+    def _checked(self, number: Any, name: Any, values: dict[str, Any]) -> Request:
+        if not isinstance(name, str) or name not in OPERATIONS:
+            allowed = ", ".join(OPERATIONS)
+            raise ServiceError(
+                "unknown_op", f"op is {_shown(name)}; allowed: {allowed}"
+            )
+        fields = {**OPERATIONS[name].fields, "deadline": DEADLINE}
+        for key in values:
+            if key not in fields:
+                allowed = ", ".join(("id", "op", *fields))
+                raise ServiceError(
+                    "bad_request",
+                    f"{name} has no field {_shown(key)}; allowed: {allowed}",
+                )
+        checked = {
+            key: self._value(name, key, item, values) for key, item in fields.items()
+        }
+        deadline = checked.pop("deadline")
+        if checked.get("result") in ("inline", "summary") and "name" in values:
+            raise ServiceError(
+                "bad_request", f"result {checked['result']} writes no file to name"
+            )
+        return Request(number, name, checked, deadline)
+
+    def _value(self, op: str, key: str, item: Field, values: dict[str, Any]) -> Any:
+        if key not in values:
+            if item.required:
+                raise ServiceError("bad_request", f"{op} lacks '{key}': {item.text}")
+            return item.default
+        value = values[key]
+        if item.kind == "vertices":
+            return self._vertices(key, value)
+        if item.kind == "vertex":
+            return self._vertex(key, value)
+        if item.kind == "choice" and value not in item.choices:
+            self._wrong(key, value, ", ".join(item.choices))
+        elif item.kind == "flag" and not isinstance(value, bool):
+            self._wrong(key, value, "true, false")
+        elif item.kind == "name" and not (
+            isinstance(value, str) and NAMED.fullmatch(value)
+        ):
+            self._wrong(
+                key, value, "up to 100 of a-z A-Z 0-9 and, but for the first, . _ -"
+            )
+        elif item.kind == "seconds":
+            self._seconds(key, value)
+        return value
+
+    def _wrong(self, key: str, value: Any, allowed: str) -> NoReturn:
+        raise ServiceError(
+            "bad_request", f"{key} is {_shown(value)}; allowed: {allowed}"
+        )
+
+    def _vertex(self, key: str, value: Any) -> int:
+        vertex = _whole(value)
+        if type(vertex) is not int or not 0 <= vertex < self.n:
+            self._wrong(key, value, f"vertices 0 to {self.n - 1}")
+        return vertex
+
+    def _vertices(self, key: str, value: Any) -> list[int]:
+        if not isinstance(value, list) or not value:
+            self._wrong(key, value, "a list of vertices, at least one")
+        if len(value) > self.limits.ids:
+            raise ServiceError(
+                "too_large",
+                f"{key} has {len(value)} vertices; allowed: 1 to {self.limits.ids}",
+            )
+        found = [_whole(item) for item in value]
+        for place, item in enumerate(found):
+            if type(item) is not int or not 0 <= item < self.n:
+                self._vertex(f"{key}[{place}]", item)
+        return found
+
+    def _seconds(self, key: str, value: Any) -> None:
+        most = self.limits.deadline
+        if type(value) not in (int, float) or not SMALLEST_DEADLINE <= value <= most:
+            self._wrong(key, value, f"{SMALLEST_DEADLINE} to {most} seconds")
+
+
+def good(number: int | str | None, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer to a request that was done."""
+    return {"id": number, "ok": True, **values}
+
+
+def bad(error: ServiceError) -> dict[str, Any]:
+    """Return the answer that tells of an error."""
+    told = {"code": error.code, "message": " ".join(str(error).split())}
+    return {"id": error.id, "ok": False, "error": told}

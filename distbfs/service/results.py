@@ -1,0 +1,169 @@
+"""The folder of results: files with safe names, complete or not there.
+
+A file is written in a hidden folder of its own and linked to its name when it is
+complete; nothing is ever replaced.  HDF5 files look like those of ``distbfs bfs -o``;
+``.npy`` files hold one array each: ``NAME.level.npy``, ``NAME.parent.npy``.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from distbfs.errors import DistbfsError, InputError, ResourceError, ServiceError
+from distbfs.search.output import ResultFile
+from distbfs.types import Array, Ids
+
+HIDDEN = ".partial-"
+ENDINGS = {"hdf5": (".h5",), "npy": (".level.npy", ".parent.npy")}
+
+
+class Rows(Protocol):
+    """Takes the results of searches, one after the other."""
+
+    def write(self, row: int, level: Array, parent: Array | None) -> None:
+        """Keep the levels and parents of one search."""
+
+
+class ArrayFiles:
+    """Rows in ``.npy`` files: level int32, parent int64, [n] or [k, n]."""
+
+    def __init__(self, folder: Path, rows: int, n: int, *, parents: bool) -> None:
+        shape = (n,) if rows == 1 else (rows, n)
+        need = rows * n * (12 if parents else 4)
+        if shutil.disk_usage(folder).free < need:
+            raise ResourceError(f"{need} bytes are needed on the disk of the results")
+        level, parent = ENDINGS["npy"]
+        self._level = self._new(folder / level, np.int32, shape)
+        self._parent = self._new(folder / parent, np.int64, shape) if parents else None
+
+    @staticmethod
+    def _new(path: Path, kind: type, shape: tuple[int, ...]) -> Array:
+        made: Array = np.lib.format.open_memmap(path, "w+", np.dtype(kind), shape)
+        return made
+
+    def write(self, row: int, level: Array, parent: Array | None) -> None:
+        """Keep the levels and parents of one search."""
+        for array, values in ((self._level, level), (self._parent, parent)):
+            if array is not None:
+                array.reshape(-1, array.shape[-1])[row] = values
+
+
+class ResultFolder:
+    """One folder, found once; links on the way to it are resolved then.
+
+    limit: files that it may hold.  Raises InputError for what is no folder.
+    """
+
+    def __init__(self, path: Path, limit: int, identity: str) -> None:
+        try:
+            path.mkdir(mode=0o700, exist_ok=True)
+            self.path = path.resolve(strict=True)
+            self._found = self.path.stat()
+            self._try_to_write()
+        except OSError as error:
+            raise InputError(f"{path}: no folder for results: {error}") from error
+        self._limit = limit
+        self._identity = identity
+        self._numbers = count(1)
+
+    def _try_to_write(self) -> None:
+        with tempfile.TemporaryDirectory(prefix=HIDDEN, dir=self.path):
+            pass
+
+    def check_name(self, form: str, name: str | None, *, parents: bool) -> None:
+        """Raise ServiceError where new files of that name cannot be."""
+        if name is not None:
+            endings = ENDINGS[form] if parents else ENDINGS[form][:1]
+            self._check([name + end for end in endings])
+
+    def _check(self, names: Sequence[str]) -> None:
+        now = self.path.lstat()
+        if (now.st_dev, now.st_ino) != (self._found.st_dev, self._found.st_ino):
+            raise ServiceError("no_room", "the folder of results was replaced")
+        there = os.listdir(self.path)
+        if len(there) + len(names) > self._limit:
+            raise ServiceError(
+                "no_room", f"the folder of results holds {self._limit} files already"
+            )
+        for name in names:
+            if name in there:
+                raise ServiceError("exists", f"there is a result {name} already")
+
+    def _free_name(self, stem: str, endings: Sequence[str]) -> str:
+        for number in self._numbers:
+            name = f"{stem}-{number}"
+            if not any(os.path.lexists(self.path / f"{name}{end}") for end in endings):
+                return name
+        raise ValueError("count ended")
+
+    @contextmanager
+    def new(
+        self,
+        form: str,
+        sources: Ids,
+        n: int,
+        *,
+        name: str | None,
+        stem: str,
+        parents: bool,
+    ) -> Iterator[tuple[Rows, list[str]]]:
+        """Yield what takes the rows of new files, and their paths.
+
+        form: "hdf5" or "npy"; name: without its ending, None for one made of ``stem``.
+        The files appear at the end of the block, all or none.  Raises ServiceError.
+        """
+        endings = ENDINGS[form] if parents else ENDINGS[form][:1]
+        name = name or self._free_name(stem, endings)
+        names = [name + end for end in endings]
+        self._check(names)
+        paths = [str(self.path / item) for item in names]
+        try:
+            with tempfile.TemporaryDirectory(prefix=HIDDEN, dir=self.path) as made:
+                work = Path(made)
+                if form == "hdf5":
+                    hdf5 = work / endings[0]
+                    with ResultFile(
+                        hdf5, sources, n, self._identity, parents=parents
+                    ) as file:
+                        file.open(force=False)
+                        yield file, paths
+                        file.finish()
+                else:
+                    yield ArrayFiles(work, len(sources), n, parents=parents), paths
+                self._publish(work, endings, names)
+        except (OSError, ResourceError, InputError) as error:
+            raise _refusal(error) from error
+
+    def _publish(
+        self, work: Path, endings: Sequence[str], names: Sequence[str]
+    ) -> None:
+        """Give complete files their names; a name is never taken from another file."""
+        done: list[Path] = []
+        try:
+            for ending, name in zip(endings, names, strict=True):
+                with (work / ending).open("rb+") as handle:
+                    os.fsync(handle.fileno())
+                (self.path / name).hardlink_to(work / ending)
+                done.append(self.path / name)
+        except OSError:
+            for path in done:
+                path.unlink()
+            raise
+
+
+def _refusal(error: OSError | DistbfsError) -> ServiceError:
+    if isinstance(error, FileExistsError):
+        return ServiceError("exists", "there is a result of that name already")
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return ServiceError("no_room", "the disk of the results is full")
+    return ServiceError("no_room", f"no result can be written: {error}")

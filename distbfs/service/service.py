@@ -1,0 +1,414 @@
+"""Rank 0 of a service: takes tickets in turn, has them searched and answers them."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from distbfs.errors import SearchStopped, ServiceError
+from distbfs.exchange.signals import StopFlag
+from distbfs.service.limits import Limits
+from distbfs.service.metrics import Metrics
+from distbfs.service.operations import OPERATIONS, Checker, Request, bad, good
+from distbfs.service.ranks import Ranks, Step
+from distbfs.service.results import ResultFolder
+from distbfs.service.tickets import Ticket, Tickets
+from distbfs.types import Array
+
+LOG = logging.getLogger("distbfs.service")
+TICK = 0.1  # seconds until a signal on rank 0 is seen
+LOOK = 0.5  # seconds until a signal on another rank is seen
+NO_FOLDER = "start the service with --results, or ask for the result 'summary'"
+
+Answer = dict[str, Any]
+Done = Callable[[Answer], None]
+
+
+class Service:
+    """Answers requests with the searches of all ranks.
+
+    ``submit`` and ``now`` may be called from any thread; ``run`` is the main thread's.
+
+    graph: what ``stats`` tells of the graph and what searches run on (JSON values)
+    results: where bulk results go, None for nowhere
+    """
+
+    def __init__(
+        self,
+        ranks: Ranks,
+        limits: Limits,
+        graph: dict[str, Any],
+        results: ResultFolder | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.ranks = ranks
+        self.limits = limits
+        self.graph = graph
+        self.metrics = metrics or Metrics()
+        self.n = ranks.session.layout.n
+        self.checker = Checker(self.n, limits)
+        self.tickets = Tickets(limits.queue)
+        self._results = results
+        self._parents = ranks.session.options.parents
+        self._draining = threading.Event()
+        self._failure: BaseException | None = None
+        self._numbers = itertools.count(1)
+        self._running = 0
+        self._operations = {
+            "bfs": self._bfs,
+            "distances": self._distances,
+            "path": self._path,
+            "reachable": self._reachable,
+        }
+
+    # taken by other threads
+
+    @property
+    def draining(self) -> bool:
+        """Whether the service ends and takes no more requests."""
+        return self._draining.is_set()
+
+    def drain(self) -> None:
+        """Take no more requests, answer those that wait, then end."""
+        self._draining.set()
+        self.tickets.wake()
+
+    def fail(self, error: BaseException) -> None:
+        """End the service with an error of another thread."""
+        self._failure = error
+        self.drain()
+
+    def name(self) -> str:
+        """Return a new name of a request for the log."""
+        return f"r{next(self._numbers)}"
+
+    def now(self, request: Request, name: str) -> Answer | None:
+        """Return the answer to a request that needs no search, else None."""
+        if not OPERATIONS[request.op].immediate:
+            return None
+        if request.op == "shutdown":
+            self.drain()
+        values = self.stats() if request.op == "stats" else self.health()
+        self.metrics.answered(request.op, "ok")
+        LOG.info("%s %s: ok", name, request.op, extra={"request": name})
+        return good(request.id, values)
+
+    def submit(
+        self, request: Request, name: str, done: Done, gone: Callable[[], bool]
+    ) -> None:
+        """Put a request into the queue; ServiceError where it cannot be.
+
+        done: takes the answer, on the main thread; gone: see ``Ticket``
+        """
+        if self.draining:
+            raise ServiceError("draining", "the service ends", request.id)
+        if request.op == "path" and not self._parents:
+            raise ServiceError(
+                "bad_request", "the service runs with --no-parents", request.id
+            )
+        arrived = time.monotonic()
+        until = arrived + (request.deadline or self.limits.deadline)
+        self.tickets.put(Ticket(request, done, gone, name, arrived, until))
+
+    def refused(self, error: ServiceError, op: str, name: str) -> Answer:
+        """Count and log an error that a request got; returns the answer."""
+        self.metrics.answered(op if op in OPERATIONS else "unknown", error.code)
+        LOG.info("%s %s: %s", name, error.code, error, extra={"request": name})
+        return bad(error)
+
+    def health(self) -> dict[str, Any]:
+        """Return the state of the service."""
+        return {"state": "draining" if self.draining else "ready"}
+
+    def stats(self) -> dict[str, Any]:
+        """Return counts, times and the graph."""
+        return {
+            **self.health(),
+            "graph": self.graph,
+            "queue": len(self.tickets),
+            "running": self._running,
+            "limits": vars(self.limits),
+            **self.metrics.as_dict(),
+        }
+
+    # the main thread
+
+    def run(self, flag: StopFlag) -> None:
+        """Answer until the end is asked for by a request or a signal (rank 0).
+
+        An error of the searches is raised: it ends the service on all ranks.
+        """
+        looked = time.monotonic()
+        while True:
+            group = self.tickets.take(TICK)
+            self._running = len(group)
+            if group:
+                self._serve(group)
+            self._running = 0
+            if flag.requested:
+                self.drain()
+            elif time.monotonic() - looked > LOOK:
+                looked = time.monotonic()
+                if self.ranks.look():
+                    self.drain()
+            if self._failure is not None:
+                raise self._failure
+            if self.draining and not len(self.tickets):
+                return
+
+    def _serve(self, group: list[Ticket]) -> None:
+        """Answer requests that one search serves."""
+        now = time.monotonic()
+        wanted = []
+        for ticket in group:
+            ticket.waited = now - ticket.arrived
+            self.metrics.waited(ticket.waited)
+            if ticket.gone():
+                self._finish(ticket, _gone(ticket))
+            elif ticket.late:
+                self._finish(ticket, _late(ticket))
+            else:
+                wanted.append(ticket)
+        if not wanted:
+            return
+        if wanted[0].request.op == "multi_bfs":
+            self._answer(wanted[0], self._multi_bfs)
+            return
+        with self._stopped(wanted):
+            self._one_search(wanted)
+
+    @contextmanager
+    def _stopped(self, group: list[Ticket]) -> Iterator[None]:
+        """Answer all of a group where its search was stopped."""
+        try:
+            yield
+        except SearchStopped:
+            for ticket in group:
+                error = _gone(ticket) if ticket.gone() else _late(ticket)
+                self._finish(ticket, error)
+
+    def _one_search(self, group: list[Ticket]) -> None:
+        """Search once and answer requests for the same source."""
+        steps: list[Step] = []
+        ends, parents = [], False
+        for ticket in group:
+            mine, with_parents = self._steps_of(ticket.request)
+            steps += mine
+            ends.append(len(steps))
+            parents = parents or with_parents
+        source = group[0].request.values["source"]
+        seconds, found = self.ranks.search(
+            source,
+            steps,
+            parents=parents and self._parents,
+            stop=lambda: all(ticket.lost for ticket in group),
+        )
+        self.metrics.searched(seconds)
+        begin = 0
+        for ticket, end in zip(group, ends, strict=True):
+            mine = found[begin:end]
+            begin = end
+            if ticket.late:
+                self._finish(ticket, _late(ticket))
+                continue
+            answer = self._operations[ticket.request.op]
+            self._answer(
+                ticket,
+                lambda t, a=answer, m=mine: a(t.request, seconds, m),  # type: ignore[misc]
+                seconds,
+            )
+
+    def _answer(
+        self, ticket: Ticket, make: Callable[[Ticket], Answer], seconds: float = 0.0
+    ) -> None:
+        """Answer a ticket with what a function returns or refuses."""
+        try:
+            self._finish(ticket, make(ticket), seconds)
+        except ServiceError as error:
+            error.id = ticket.request.id
+            self._finish(ticket, error)
+        except SearchStopped:
+            self._finish(ticket, _gone(ticket) if ticket.gone() else _late(ticket))
+
+    def _finish(
+        self, ticket: Ticket, result: Answer | ServiceError, seconds: float = 0.0
+    ) -> None:
+        request = ticket.request
+        failed = isinstance(result, ServiceError)
+        code = result.code if isinstance(result, ServiceError) else "ok"
+        answer = (
+            bad(result)
+            if isinstance(result, ServiceError)
+            else good(request.id, result)
+        )
+        ticket.done(answer)
+        self.metrics.answered(request.op, code)
+        LOG.info(
+            "%s %s: %s, waited %.3f ms, searched %.3f ms",
+            ticket.name,
+            request.op,
+            f"{code} ({result})" if failed else code,
+            ticket.waited * 1e3,
+            seconds * 1e3,
+            extra={"request": ticket.name},
+        )
+
+    def _steps_of(self, request: Request) -> tuple[list[Step], bool]:
+        """Return the steps that a request needs after its search, and if parents."""
+        values = request.values
+        if request.op == "path":
+            return [["path", values["target"], self.limits.inline]], True
+        if request.op == "bfs":
+            where = self._where(values, 1)
+            steps: list[Step] = [["counts"], ["traversed"]]
+            if where == "summary":
+                return steps, False
+            return [*steps, ["block"]], bool(values["parents"])
+        return [["at", values["targets"]]], False
+
+    def _where(self, values: dict[str, Any], rows: int) -> str:
+        """Return where a result goes: inline, file or summary; what else is refused."""
+        wanted: str = values["result"]
+        arrays = 2 if values["parents"] and self._parents else 1
+        small = rows * self.n * arrays <= self.limits.inline
+        if wanted == "auto":
+            wanted = "inline" if small and values["name"] is None else "file"
+        return wanted
+
+    def check_result(self, request: Request) -> None:
+        """Refuse, before any search, a result that could go nowhere."""
+        values = request.values
+        if "result" not in values:
+            return
+        rows = len(values.get("sources", "1"))
+        where = self._where(values, rows)
+        if where == "file":
+            if self._results is None:
+                raise ServiceError("bad_request", f"no folder for results; {NO_FOLDER}")
+            parents = bool(values["parents"] and self._parents)
+            self._results.check_name(values["format"], values["name"], parents=parents)
+        if where == "inline":
+            arrays = 2 if values["parents"] and self._parents else 1
+            count = rows * self.n * arrays
+            if count > self.limits.inline:
+                raise ServiceError(
+                    "too_large",
+                    f"{count} values inline; allowed: {self.limits.inline}; use the "
+                    "result 'file' or 'summary'",
+                )
+
+    def _summary(
+        self, source: int, seconds: float, counts: list[int], nedge: int
+    ) -> dict[str, Any]:
+        self.metrics.traversed(nedge, seconds)
+        told = {
+            "source": source,
+            "reached": sum(counts),
+            "depth": len(counts) - 1,
+            "nedge": nedge,
+            "seconds": seconds,
+            "TEPS": nedge / seconds if seconds else 0.0,
+            "levels": counts,
+        }
+        self.metrics.last = told
+        return told
+
+    def _distances(self, request: Request, seconds: float, found: list[Any]) -> Answer:  # noqa: ARG002
+        return {"distances": found[0]}
+
+    def _reachable(self, request: Request, seconds: float, found: list[Any]) -> Answer:  # noqa: ARG002
+        return {"reachable": [level >= 0 for level in found[0]]}
+
+    def _path(self, request: Request, seconds: float, found: list[Any]) -> Answer:  # noqa: ARG002
+        [(distance, path)] = found
+        if path is None and distance >= 0:
+            raise ServiceError(
+                "too_large",
+                f"the path has {distance + 1} vertices; allowed: {self.limits.inline}",
+            )
+        return {"distance": distance, "path": path}
+
+    def _bfs(self, request: Request, seconds: float, found: list[Any]) -> Answer:
+        values = request.values
+        counts, nedge, *blocks = found
+        told = self._summary(values["source"], seconds, counts, nedge)
+        if not blocks:
+            return told
+        level, parent = blocks[0]
+        if not values["parents"]:
+            parent = None
+        if self._where(values, 1) == "inline":
+            return {**told, **_inline(level, parent)}
+        return {**told, **self._file(values, [values["source"]], [(level, parent)])}
+
+    def _multi_bfs(self, ticket: Ticket) -> Answer:
+        values = ticket.request.values
+        sources = values["sources"]
+        where = self._where(values, len(sources))
+        told: list[dict[str, Any]] = []
+
+        def searches() -> Iterator[tuple[Any, Any]]:
+            steps: list[Step] = [["counts"], ["traversed"]]
+            steps += [] if where == "summary" else [["block"]]
+            parents = self._parents and values["parents"] and where != "summary"
+            for source in sources:
+                seconds, (counts, nedge, *blocks) = self.ranks.search(
+                    source, steps, parents=parents, stop=lambda: ticket.lost
+                )
+                self.metrics.searched(seconds)
+                told.append(self._summary(source, seconds, counts, nedge))
+                level, parent = blocks[0] if blocks else (None, None)
+                yield level, parent if parents else None
+
+        if where == "file":
+            files = self._file(values, sources, searches())
+            return {"searches": told, **files}
+        if where == "inline":
+            rows = [_inline(level, parent) for level, parent in searches()]
+            return {"searches": [{**a, **b} for a, b in zip(told, rows, strict=True)]}
+        for _ in searches():
+            pass
+        return {"searches": told}
+
+    def _file(
+        self, values: dict[str, Any], sources: list[int], rows: Any
+    ) -> dict[str, Any]:
+        """Write rows of (level, parent); returns the paths of the files."""
+        if self._results is None:
+            raise ServiceError("bad_request", f"no folder for results; {NO_FOLDER}")
+        stem = f"bfs-{sources[0]}" if len(sources) == 1 else "multi_bfs"
+        made = self._results.new(
+            values["format"],
+            np.array(sources, dtype=np.int64),
+            self.n,
+            name=values["name"],
+            stem=stem,
+            parents=bool(values["parents"] and self._parents),
+        )
+        with made as (file, paths):
+            for row, (level, parent) in enumerate(rows):
+                file.write(row, level, parent)
+        return {"files": paths}
+
+
+def _inline(level: Array, parent: Array | None) -> dict[str, Any]:
+    found = {"level": level.tolist()}
+    return found if parent is None else {**found, "parent": parent.tolist()}
+
+
+def _late(ticket: Ticket) -> ServiceError:
+    spent = ticket.until - ticket.arrived
+    return ServiceError(
+        "deadline", f"no answer within {spent:g} seconds", ticket.request.id
+    )
+
+
+def _gone(ticket: Ticket) -> ServiceError:
+    return ServiceError("gone", "nobody waits for the answer", ticket.request.id)

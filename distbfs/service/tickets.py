@@ -1,0 +1,96 @@
+"""Requests that wait: a bounded queue between those who take them and the searches."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from distbfs.errors import ServiceError
+from distbfs.service.operations import Request
+
+ONE_SOURCE = ("bfs", "distances", "path", "reachable")
+
+
+@dataclass(eq=False)
+class Ticket:
+    """One request on its way.
+
+    done: takes the answer, once, on the thread of the searches
+    gone: tells whether nobody waits for the answer any more; from any thread
+    name: what the log calls it; until: when its deadline is, ``time.monotonic``
+    """
+
+    request: Request
+    done: Callable[[dict[str, Any]], None]
+    gone: Callable[[], bool]
+    name: str
+    arrived: float
+    until: float
+    waited: float = field(default=0.0)
+
+    @property
+    def late(self) -> bool:
+        """Whether its deadline has passed."""
+        return time.monotonic() >= self.until
+
+    @property
+    def lost(self) -> bool:
+        """Whether there is no use in going on with it."""
+        return self.late or self.gone()
+
+
+class Tickets:
+    """A queue of at most ``limit`` tickets, for many threads that put and one."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._waiting: deque[Ticket] = deque()
+        self._changed = threading.Condition()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, ticket: Ticket) -> None:
+        """Add a ticket; ServiceError ``busy`` where the queue is full."""
+        with self._changed:
+            if len(self._waiting) >= self._limit:
+                raise ServiceError(
+                    "busy",
+                    f"{self._limit} requests wait already; try again",
+                    ticket.request.id,
+                )
+            self._waiting.append(ticket)
+            self._changed.notify()
+
+    def take(self, timeout: float) -> list[Ticket]:
+        """Return the oldest ticket and all that one search answers with it.
+
+        Those are the requests for the same source.  Empty after ``timeout`` seconds.
+        """
+        with self._changed:
+            if not self._waiting and not self._changed.wait(timeout):
+                return []
+            if not self._waiting:
+                return []
+            first = self._waiting.popleft()
+            if first.request.op not in ONE_SOURCE:
+                return [first]
+            source = first.request.values["source"]
+            same = [
+                ticket
+                for ticket in self._waiting
+                if ticket.request.op in ONE_SOURCE
+                and ticket.request.values["source"] == source
+            ]
+            for ticket in same:
+                self._waiting.remove(ticket)
+            return [first, *same]
+
+    def wake(self) -> None:
+        """Let ``take`` return early."""
+        with self._changed:
+            self._changed.notify()

@@ -1,0 +1,76 @@
+"""The bearer token of the HTTP service: from a file that only its owner reads."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+from ipaddress import ip_address
+from pathlib import Path
+
+from distbfs.errors import InputError, UsageError
+
+SHORTEST, LONGEST = 16, 4096
+
+
+def read_token(path: Path) -> str:
+    """Return the token of a file; a new one is made where there is no file.
+
+    Raises UsageError for a file that others may read, or a token that is too short.
+    """
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _read(path)
+    except OSError as error:
+        raise InputError(
+            f"{path}: no token can be written: {error.strerror}"
+        ) from error
+    token = secrets.token_urlsafe(32)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(token + "\n")
+    return token
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            token = file.read(LONGEST + 1).decode("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: no token can be read: {error}") from error
+    if stat.S_IMODE(mode) & 0o077:
+        raise UsageError(f"{path}: others may read the token; chmod 600 it")
+    if not SHORTEST <= len(token) <= LONGEST or not token.isprintable():
+        raise UsageError(
+            f"{path}: a token has {SHORTEST} to {LONGEST} printable characters"
+        )
+    return token
+
+
+class Guard:
+    """Compares tokens in a time that tells nothing of them."""
+
+    def __init__(self, token: str) -> None:
+        self._digest = hashlib.sha256(token.encode()).digest()
+
+    def allows(self, header: str | None) -> bool:
+        """Return whether an Authorization header carries the token."""
+        scheme, _, given = (header or "").partition(" ")
+        digest = hashlib.sha256(given.strip().encode("utf-8", "replace")).digest()
+        same = hmac.compare_digest(digest, self._digest)
+        return same and scheme.lower() == "bearer"
+
+
+def check_host(host: str, *, remote: bool) -> None:
+    """Refuse an address that other machines reach, unless that is asked for."""
+    try:
+        near = host == "localhost" or ip_address(host).is_loopback
+    except ValueError as error:
+        raise UsageError(f"--http-host {host}: give an IP address") from error
+    if not near and not remote:
+        raise UsageError(
+            f"--http-host {host} can be reached from other machines; add --allow-remote"
+        )

@@ -1,0 +1,294 @@
+"""Check a service as a whole: mixed queries of several clients, and what it costs.
+
+Generates a Kronecker graph, starts ``distbfs serve`` on ranks, asks from clients in
+processes of their own, and compares every answer with SciPy's.  Prints a table of what
+was measured and its limit, ends with 1 where a limit is missed.
+
+    python scripts/check_service.py                         # scale 18, 2 ranks, 10^4
+    python scripts/check_service.py --scale 10 --queries 200
+
+Ratios hold on a machine with nothing else to do.  Needs psutil and SciPy (extra
+``test``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import psutil
+import scipy.sparse as sp
+from scipy.sparse.csgraph import breadth_first_order
+
+import distbfs
+from distbfs.generate.kronecker import Kronecker
+from distbfs.report.tables import print_table
+
+DISTBFS = [sys.executable, "-m", "distbfs"]
+MIX = ("distances", "path", "reachable", "bfs", "multi_bfs", "file")
+SHARES = (0.5, 0.2, 0.15, 0.1, 0.03, 0.02)
+
+
+class Reference:
+    """The graph as SciPy has it, and levels from a few sources."""
+
+    def __init__(self, scale: int, sources: int, seed: int) -> None:
+        made = Kronecker(scale)
+        u, v = made.tuples_at(np.arange(made.tuples))
+        both = np.concatenate([u, v]), np.concatenate([v, u])
+        ones = np.ones(len(both[0]), dtype=np.int8)
+        self.n = made.n
+        matrix = sp.coo_matrix((ones, both), shape=(made.n, made.n)).tocsr()
+        self.offsets, self.columns = matrix.indptr, matrix.indices
+        rng = np.random.default_rng(seed)
+        self.sources = rng.integers(0, made.n, sources).tolist()
+        self.levels = {s: self._levels(matrix, s) for s in set(self.sources)}
+
+    @staticmethod
+    def _levels(matrix: Any, source: int) -> np.ndarray:
+        order, before = breadth_first_order(matrix, source, directed=True)
+        level = np.full(matrix.shape[0], -1, dtype=np.int32)
+        level[source] = 0
+        for vertex in order[1:]:
+            level[vertex] = level[before[vertex]] + 1
+        return level
+
+    def linked(self, a: int, b: int) -> bool:
+        """Whether an edge of the graph joins two vertices."""
+        return bool(np.isin(b, self.columns[self.offsets[a] : self.offsets[a + 1]]))
+
+
+def wrong(reference: Reference, op: str, client: Any, rng: np.random.Generator) -> str:
+    """Ask once; return what is wrong with the answer, "" for nothing."""
+    source = int(rng.choice(reference.sources))
+    level = reference.levels[source]
+    targets = rng.integers(0, reference.n, int(rng.integers(1, 20))).tolist()
+    counts = np.bincount(level[level >= 0]).tolist()
+    if op == "distances":
+        good = client.distances(source, targets) == level[targets].tolist()
+    elif op == "reachable":
+        good = client.reachable(source, targets) == (level[targets] >= 0).tolist()
+    elif op == "bfs":
+        good = client.bfs(source, result="summary")["levels"] == counts
+    elif op == "multi_bfs":
+        more = rng.choice(reference.sources, 3).tolist()
+        found = client.multi_bfs(more, result="summary")["searches"]
+        wanted = [int((reference.levels[s] >= 0).sum()) for s in more]
+        good = [one["reached"] for one in found] == wanted
+    elif op == "file":
+        [path] = client.bfs(source, result="file")["files"]
+        with h5py.File(path) as file:
+            good = bool(np.array_equal(file["level"][0], level))
+        os.unlink(path)
+    else:
+        way = client.path(source, targets[0])
+        good = (way is None) == (level[targets[0]] < 0)
+        if way is not None and good:
+            good = (way[0], way[-1], len(way) - 1) == (
+                source,
+                targets[0],
+                level[targets[0]],
+            ) and all(reference.linked(a, b) for a, b in pairwise(way))
+    return "" if good else f"{op} from {source}"
+
+
+def ask_many(
+    reference: Reference, path: str, queries: int, seed: int, results: Any
+) -> None:
+    """Be one client; put what was wrong, and how many were answered."""
+    rng = np.random.default_rng(seed)
+    faults, answered = [], 0
+    try:
+        with distbfs.connect(path) as client:
+            for _ in range(queries):
+                fault = wrong(reference, str(rng.choice(MIX, p=SHARES)), client, rng)
+                answered += 1
+                if fault:
+                    faults.append(fault)
+    except Exception as error:  # noqa: BLE001
+        faults.append(f"{type(error).__name__}: {error}")
+    results.put((answered, faults))
+
+
+def started(args: argparse.Namespace, folder: Path) -> subprocess.Popen[str]:
+    """Start the service and wait until it is ready."""
+    ranks = ["mpiexec", "-n", str(args.ranks)] if args.ranks > 1 else []
+    command = [*ranks, *DISTBFS, "serve", str(folder / "graph"), "--socket"]
+    command += [str(folder / "s"), "--results", str(folder / "results")]
+    log = (folder / "log").open("a")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    assert process.stdout is not None
+    if process.stdout.readline() != "ready\n":
+        sys.exit((folder / "log").read_text())
+    return process
+
+
+def ranks_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """Return the processes of the ranks."""
+    below = psutil.Process(process.pid).children(recursive=True)
+    pythons = [
+        one for one in below if "serve" in one.cmdline() and "-m" in one.cmdline()
+    ]
+    pythons = [one for one in pythons if "mpiexec" not in one.cmdline()[0]]
+    return pythons or [psutil.Process(process.pid)]
+
+
+@contextmanager
+def clients(args: argparse.Namespace, reference: Reference, folder: Path) -> Any:
+    """Run all clients; yields their results when they have ended."""
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    each = args.queries // args.clients
+    running = [
+        context.Process(
+            target=ask_many,
+            args=(reference, str(folder / "s"), each, args.seed + k, results),
+        )
+        for k in range(args.clients)
+    ]
+    for one in running:
+        one.start()
+    yield running
+    found = [results.get() for _ in running]
+    for one in running:
+        one.join()
+    args.answered = sum(answered for answered, _ in found)
+    args.faults = [fault for _, faults in found for fault in faults]
+
+
+def resident(processes: list[psutil.Process]) -> int:
+    """Return the bytes that processes hold together."""
+    return sum(one.memory_info().rss for one in processes)
+
+
+def pairs(reference: Reference, client: Any, count: int) -> float:
+    """Return the median seconds of distances for one pair."""
+    taken = []
+    for k in range(count):
+        source = reference.sources[k % len(reference.sources)]
+        began = time.perf_counter()
+        client.distances(source, [k % reference.n])
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken)
+
+
+def bare(args: argparse.Namespace, reference: Reference, folder: Path) -> float:
+    """Return the median seconds of the same searches by ``distbfs bfs``."""
+    file = folder / "sources"
+    file.write_text("\n".join(map(str, reference.sources)))
+    ranks = ["mpiexec", "-n", str(args.ranks)] if args.ranks > 1 else []
+    command = [*ranks, *DISTBFS, "bfs", str(folder / "graph"), "--sources", str(file)]
+    command += ["--no-parents", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)["searches"]
+    return statistics.median(one["seconds"] for one in found)
+
+
+def first_answers(client: Any, processes: list[psutil.Process]) -> tuple[float, float]:
+    """Return (share of a core of the busiest idle rank, median seconds to wake up)."""
+    before = [sum(one.cpu_times()[:2]) for one in processes]
+    time.sleep(3)
+    after = [sum(one.cpu_times()[:2]) for one in processes]
+    taken = []
+    for k in range(5):
+        time.sleep(0.5)
+        began = time.perf_counter()
+        client.distances(k, [k])
+        taken.append(time.perf_counter() - began)
+    share = max(b - a for a, b in zip(before, after, strict=True)) / 3
+    return share, statistics.median(taken)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=int, default=18)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--queries", type=int, default=10_000)
+    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--sources", type=int, default=64)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path, help="File for the figures.")
+    args = parser.parse_args()
+    reference = Reference(args.scale, args.sources, args.seed)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        command = [*DISTBFS, "generate", "kronecker", "--scale", str(args.scale)]
+        command += ["--parts", str(args.ranks), "-o", str(folder / "graph")]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        rows = measure(args, reference, folder)
+    print_table(("what", "measured", "limit", "good"), rows)
+    if args.json:
+        names = ("what", "measured", "limit", "good")
+        told = [dict(zip(names, row, strict=True)) for row in rows]
+        args.json.write_text(json.dumps({**vars(args), "json": None, "rows": told}))
+    sys.exit(0 if all(row[3] for row in rows) else 1)
+
+
+def measure(args: argparse.Namespace, reference: Reference, folder: Path) -> list[Any]:
+    """Return rows of what was measured: (what, value, limit, whether it is good)."""
+    began = time.perf_counter()
+    process = started(args, folder)
+    load = time.perf_counter() - began
+    processes = ranks_of(process)
+    with distbfs.connect(folder / "s") as client:
+        pairs(reference, client, 200)
+        one, alone = [], []
+        for _ in range(3):
+            alone.append(bare(args, reference, folder))
+            one.append(pairs(reference, client, 500))
+        share, first = first_answers(client, processes)
+    memory = 0
+    with clients(args, reference, folder) as running:
+        done = 0
+        while done < args.queries / 5 and any(one.is_alive() for one in running):
+            time.sleep(0.2)
+            with distbfs.connect(folder / "s") as client:
+                done = client.stats()["searches"] - 1700
+        memory = resident(processes)
+    after = resident(processes)
+    for rank in processes:
+        rank.send_signal(signal.SIGKILL)
+    process.wait()
+    began = time.perf_counter()
+    again = started(args, folder)
+    restart = time.perf_counter() - began
+    with distbfs.connect(folder / "s") as client:
+        served = client.health()["state"] == "ready"
+        client.shutdown()
+    code = again.wait(timeout=60)
+    for fault in args.faults[:10]:
+        print("wrong:", fault)
+    asked = args.queries // args.clients * args.clients
+    ratio = statistics.median(one) / statistics.median(alone)
+    growth = after / memory - 1
+    return [
+        ("queries answered", args.answered, asked, args.answered == asked),
+        ("answers wrong", len(args.faults), 0, not args.faults),
+        ("p50 of distances, ms", statistics.median(one) * 1e3, "", True),
+        ("bare search, levels only, ms", statistics.median(alone) * 1e3, "", True),
+        ("p50 over the bare search", ratio, 1.3, ratio <= 1.3),
+        ("growth of memory", growth, 0.01, growth < 0.01),
+        ("idle rank, share of a core", share, 0.05, share < 0.05),
+        ("first answer after a pause, ms", first * 1e3, 10, first < 0.01),
+        ("first load, s", load, "", True),
+        ("restart after kill -9, s", restart, load * 1.2, restart < load * 1.2),
+        ("serves again and ends", code, 0, served and code == 0),
+    ]
+
+
+if __name__ == "__main__":
+    main()

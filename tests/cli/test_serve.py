@@ -1,0 +1,280 @@
+"""The service as users start it: alone and under mpiexec, by signals and by faults."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from commands import (
+    DISTBFS,
+    alone,
+    begin,
+    check_results,
+    environment,
+    finish,
+    here,
+    injected,
+    ranks_below,
+)
+from graphs import kronecker
+from launching import end_tree, needs_mpi, run
+
+from distbfs.service.client import connect
+
+SCALE = 9
+SOURCE = kronecker(SCALE)
+RANKS = [1, pytest.param(2, marks=needs_mpi)]
+TARGETS = list(range(0, SOURCE.n, 7))
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stores")
+    for parts in (1, 2):
+        arguments = ("--scale", SCALE, "--parts", parts, "-o", folder / str(parts))
+        assert here("generate", "kronecker", *arguments).code == 0
+    return folder
+
+
+@contextlib.contextmanager
+def serving(ranks, stores, folder, *arguments, env=None):
+    """Start ``distbfs serve`` and wait until it is ready; yields (process, socket)."""
+    path = folder / "s"
+    command = [*DISTBFS, "serve", stores / str(ranks), "--socket", path, *arguments]
+    process = begin(ranks, [str(word) for word in command], env or environment())
+    try:
+        line = process.stdout.readline()
+        assert line == "ready\n", (line, process.stderr.read())
+        yield process, path
+    finally:
+        if process.poll() is None:
+            end_tree(process)
+            process.communicate()
+
+
+def check_answers(path, source=SOURCE):
+    with connect(path) as client:
+        for root in (0, 5):
+            wanted = source.distances(root)
+            assert client.distances(root, TARGETS) == wanted[TARGETS].tolist()
+            way = client.path(root, int(wanted.argmax()))
+            assert len(way) == wanted.max() + 1
+            found = client.bfs(root)
+            assert found["level"] == wanted.tolist()
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_signals_end_it_with_0(ranks, number, stores, tmp_path):
+    with serving(ranks, stores, tmp_path) as (process, path):
+        check_answers(path)
+        process.send_signal(number)
+        done = finish(process)
+    assert (done.code, done.out) == (0, "")
+    assert "r1 distances: ok, waited" in done.err
+    assert not path.exists()
+
+
+@needs_mpi
+def test_a_signal_at_another_rank(stores, tmp_path):
+    with serving(2, stores, tmp_path) as (process, path):
+        check_answers(path)
+        ranks_below(process)[1].send_signal(signal.SIGTERM)
+        assert finish(process).code == 0
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_query(ranks, stores, tmp_path):
+    out = tmp_path / "out"
+    with serving(ranks, stores, tmp_path, "--results", out) as (process, path):
+        ask = ("query", path)
+        told = here(*ask, "distances", "source=5", "targets=0,5,9", "deadline=5").values
+        wanted = SOURCE.distances(5)[[0, 5, 9]].tolist()
+        assert told == {"distances": wanted}
+        told = here(*ask, "multi_bfs", "sources=3,4", "result=file", "name=two").values
+        assert told["files"] == [str(out / "two.h5")]
+        check_results(SOURCE, out / "two.h5", [3, 4])
+        assert here(*ask, "stats").values["graph"]["ranks"] == ranks
+        refused = here(*ask, "path", "source=0", f"target={SOURCE.n}")
+        assert refused.refusal.startswith("distbfs: bad_request: target is 512; allow")
+        for words, text in [
+            (["bfs", "source"], "'source' is no field of bfs; allowed: source"),
+            (["bfs", "size=1"], "'size=1' is no field of bfs"),
+            (["bfs", "source=x"], "source is 'x', which cannot be read"),
+            (["go"], "'go' is not one of"),
+        ]:
+            assert text in here(*ask, *words).refusal
+        assert here(*ask, "shutdown").values == {"state": "draining"}
+        assert finish(process).code == 0
+    assert "no service" in here("query", path, "health").refusal or not path.exists()
+
+
+def test_no_service(tmp_path):
+    assert "No such file" in here("query", tmp_path / "s", "health").refusal
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_standard_streams(ranks, stores, tmp_path):
+    lines = [
+        {"id": 7, "op": "distances", "source": 0, "targets": TARGETS},
+        {"id": 8, "op": "bfs", "source": 1},
+        {"id": 9, "op": "nothing"},
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "in").write_text(text)
+    shell = f"{' '.join(DISTBFS)} serve {stores / str(ranks)} < {tmp_path / 'in'}"
+    if ranks > 1:
+        shell = f"mpiexec -n {ranks} {shell}"
+    done = run(["sh", "-c", shell], 60, environment())
+    assert done.returncode == 0, done.stderr
+    ready, *answers = done.stdout.splitlines()
+    assert ready == "ready"
+    found = {answer["id"]: answer for answer in map(json.loads, answers)}
+    assert found[7]["distances"] == SOURCE.distances(0)[TARGETS].tolist()
+    assert found[8]["level"] == SOURCE.distances(1).tolist()
+    assert found[9]["error"]["code"] == "unknown_op"
+
+
+def test_counts_at_the_end(stores, tmp_path):
+    with serving(1, stores, tmp_path, "--json") as (process, path):
+        check_answers(path)
+        process.terminate()
+        told = finish(process).values
+    assert told["answers"]["path"] == {"ok": 2}
+    assert told["state"] == "draining"
+
+
+def test_log_lines_have_request_names(stores, tmp_path):
+    with serving(1, stores, tmp_path, "--log-format", "json") as (process, path):
+        with connect(path) as client:
+            client.distances(0, [1])
+        process.terminate()
+        lines = [json.loads(line) for line in finish(process).err.splitlines()]
+    [line] = [line for line in lines if line.get("request") == "r1"]
+    assert line["message"].startswith("r1 distances: ok, waited ")
+
+
+@needs_mpi
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize(
+    ("what", "code"), [("error", 1), ("exit-3", 3)], ids=["error", "exit-3"]
+)
+def test_a_fault_ends_it_with_its_code(rank, what, code, stores, tmp_path):
+    env = injected(tmp_path / "log", fault=f"{what}:{rank}:2")
+    with serving(2, stores, tmp_path, env=env) as (process, path):
+        done = here("query", path, "distances", "source=0", "targets=1")
+        assert done.code == 1
+        assert "distbfs: broken:" in done.err
+        assert finish(process).code == code
+
+
+@needs_mpi
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_rank_ends_it_and_it_starts_again(rank, stores, tmp_path):
+    with serving(2, stores, tmp_path) as (process, path):
+        ranks_below(process)[rank].kill()
+        assert finish(process).code != 0
+    with serving(2, stores, tmp_path) as (process, path):
+        check_answers(path)
+        process.terminate()
+        assert finish(process).code == 0
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_ranks_that_wait_leave_their_core(ranks, stores, tmp_path):
+    """Processor time, not wall time, of two idle seconds: under 5 % of a core."""
+    with serving(ranks, stores, tmp_path) as (process, path):
+        check_answers(path)
+        watched = list(ranks_below(process).values()) or [psutil.Process(process.pid)]
+        before = [sum(one.cpu_times()[:2]) for one in watched]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(2)
+        after = [sum(one.cpu_times()[:2]) for one in watched]
+        assert max(np.subtract(after, before)) < 0.05 * 2
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_trace(ranks, stores, tmp_path):
+    file = tmp_path / "trace.json"
+    with serving(ranks, stores, tmp_path, "--trace", file) as (process, path):
+        check_answers(path)
+        process.terminate()
+        assert finish(process).code == 0
+    events = json.loads(file.read_text())["traceEvents"]
+    searches = {}
+    for event in events:
+        if event["name"] == "search":
+            searches.setdefault(event["pid"], []).append(event)
+    assert sorted(searches) == list(range(ranks))
+    for each in zip(*searches.values(), strict=True):
+        assert len({event["args"]["root"] for event in each}) == 1
+        begins = [event["ts"] for event in each]
+        ends = [event["ts"] + event["dur"] for event in each]
+        assert max(begins) < min(ends), "one clock: the ranks search together"
+
+
+def test_bfs_writes_a_trace(stores, tmp_path):
+    file = tmp_path / "trace.json"
+    ask = ("bfs", stores / "1", "-s", 3, "--stepwise", "--trace", file)
+    assert here(*ask).code == 0
+    names = {event["name"] for event in json.loads(file.read_text())["traceEvents"]}
+    assert {"search", "previsit", "visit_nn", "parents"} <= names
+    told = here("plot", "trace", file, "-o", tmp_path / "t.png", "--json").values
+    assert set(told["ranks"]["0"]) >= {"search", "counts"}
+    assert (tmp_path / "t.png").stat().st_size > 5000
+    assert "allowed: .png" in here("plot", "trace", file, "-o", tmp_path / "t").refusal
+    assert "give the name of a file" in here(*ask[:-1], tmp_path).refusal
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_http(ranks, stores, tmp_path):
+    token = tmp_path / "token"
+    ways = ("--http", 0, "--token-file", token)
+    with serving(ranks, stores, tmp_path, *ways) as (process, path):
+        lines = iter(process.stderr.readline, "")
+        address = next(x for x in lines if "http://" in x).split()[-1]
+        ask = ("query", address, "distances", "source=5", "targets=0,9")
+        told = here(*ask, "--token-file", token).values
+        assert told == {"distances": SOURCE.distances(5)[[0, 9]].tolist()}
+        assert "unauthorized" in here(*ask).refusal
+        check_answers(path)
+        process.terminate()
+        assert finish(process).code == 0
+
+
+def test_what_is_refused(stores, tmp_path):
+    (tmp_path / "file").write_text("")
+    store = stores / "1"
+    for arguments, text in [
+        (["--socket", tmp_path / "file"], "is no socket"),
+        (["--socket", tmp_path / "s", "--results", tmp_path / "file"], "no folder for"),
+        (["--socket", tmp_path / "s", "--queue", 0], "queue is 0; allowed: 1 to"),
+        (["--socket", tmp_path / "s", "--deadline", 0], "deadline is 0.0; allowed"),
+        (["--http", 0], "--http needs --token-file"),
+        (["--http", 0, "--http-host", "::"], "add --allow-remote"),
+        (["--http", 0, "--token-file", tmp_path / "file"], "others may read"),
+        (["--json"], "--json needs --socket"),
+        (["--trace", tmp_path], "give the name of a file"),
+        (["--internal-ids", "--engine", "openmp"], "answers in input ids"),
+    ]:
+        assert text in alone("serve", store, *arguments).refusal
+    assert not os.path.lexists(tmp_path / "s")
+
+
+@needs_mpi
+def test_many_clients_at_once(tmp_path):
+    """``scripts/check_service.py``, whose figures a busy machine may miss."""
+    script = Path(__file__).resolve().parents[2] / "scripts" / "check_service.py"
+    told = tmp_path / "told.json"
+    arguments = ("--scale", 8, "--queries", 160, "--sources", 8, "--json", told)
+    done = run([sys.executable, str(script), *map(str, arguments)], 120, environment())
+    assert done.returncode in (0, 1), done.stderr
+    rows = {row["what"]: row for row in json.loads(told.read_text())["rows"]}
+    for name in ("queries answered", "answers wrong", "serves again and ends"):
+        assert rows[name]["good"], (rows, done.stdout)

@@ -1,0 +1,36 @@
+"""Traces of sessions on devices are shown as NVTX ranges too."""
+
+from types import SimpleNamespace
+
+from distbfs.cli.tracing import start_trace
+from distbfs.device import cuda
+
+
+class Watched:
+    """What a trace is given to."""
+
+    def watch(self, trace):
+        self.trace = trace
+
+
+def test_ranges_on_devices(tmp_path, monkeypatch):
+    shown = []
+    pair = (shown.append, lambda: shown.append("end"))
+    monkeypatch.setattr(cuda, "ranges", lambda: pair)
+    session = Watched()
+    made = start_trace(tmp_path / "t", session, SimpleNamespace(device=object()))
+    assert made is session.trace
+    with made("search"), made("counts"):
+        pass
+    assert shown == ["search", "counts", "end", "end"]
+    assert [span.name for span in made.spans] == ["counts", "search"]
+
+
+def test_no_ranges_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setattr(cuda, "ranges", lambda: 1 // 0)
+    session = Watched()
+    assert start_trace(None, session, SimpleNamespace(device=object())) is None
+    made = start_trace(tmp_path / "t", session, SimpleNamespace(device=None))
+    with made("search"):
+        pass
+    assert len(made.spans) == 1

@@ -1,0 +1,199 @@
+"""The images' files: linted, and their install steps run in a clean place."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCKER = ROOT / "docker"
+IMAGES = sorted(DOCKER.glob("*.Dockerfile"))
+PREFIX = "/opt/distbfs"
+INSTALL_SECONDS = 280
+EACH = pytest.mark.parametrize("image", IMAGES, ids=lambda path: path.stem)
+
+
+def steps_of(image):
+    """The instructions of a Dockerfile as (stage, word, text)."""
+    text = re.sub(r"\\\n", " ", image.read_text())
+    stage, steps = "", []
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        word, _, rest = line.strip().partition(" ")
+        if word == "FROM":
+            stage = rest.partition(" AS ")[2]
+        steps.append((stage, word, rest.strip()))
+    return steps
+
+
+def copied(steps, folder):
+    """Copy what the build stage copies from the source, as docker does."""
+    for stage, word, text in steps:
+        if stage != "build" or word != "COPY":
+            continue
+        *names, target = shlex.split(text)
+        for name in names:
+            place = folder / (name if target == "./" else target)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / name).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(ROOT / name, place, ignore=ignored)
+            else:
+                shutil.copy2(ROOT / name, place)
+
+
+def bare(home):
+    """An environment with nothing of this one but where pip finds packages."""
+    kept = {k: v for k, v in os.environ.items() if k.startswith("PIP_")}
+    kept |= {k: v for k, v in os.environ.items() if k.lower().endswith("_proxy")}
+    python = Path(sys.executable).resolve()
+    path = f"{python.parent}:/usr/bin:/bin"
+    return {**kept, "PATH": path, "HOME": str(home), "PYTHON": str(python)}
+
+
+def install(image, folder):
+    """Run the install step of an image; returns where it installed."""
+    steps = steps_of(image)
+    copied(steps, folder / "src")
+    [run] = [text for stage, word, text in steps if (stage, word) == ("build", "RUN")]
+    prefix = folder / "prefix"
+    words = [w.replace(PREFIX, str(prefix)) for w in shlex.split(run)]
+    (folder / "home").mkdir()
+    done = subprocess.run(
+        words,
+        cwd=folder / "src",
+        env=bare(folder / "home"),
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return prefix
+
+
+@EACH
+def test_what_every_image_has(image):
+    steps = steps_of(image)
+    bases = [text.split()[0] for _, word, text in steps if word == "FROM"]
+    stages = [text.partition(" AS ")[2] for _, word, text in steps if word == "FROM"]
+    for base in bases:
+        assert base in stages or re.fullmatch(r"[\w/.-]+:\d+\.\d+\.\d+-[\w.-]+", base)
+    assert [text for stage, word, text in steps if word == "USER"] == ["10001"]
+    users = [stage for stage, word, _ in steps if word == "USER"]
+    assert users == ["runtime"]
+    assert all(
+        text.startswith("runtime AS") for _, w, text in steps[-1:] if w == "FROM"
+    )
+    [(stage, health)] = [(s, text) for s, word, text in steps if word == "HEALTHCHECK"]
+    assert stage == "service"
+    assert json.loads(health.partition("CMD ")[2])[:2] == ["distbfs", "query"]
+    builds = [s for s, word, text in steps if word == "COPY" and "--from=build" in text]
+    assert builds == ["runtime"]
+
+
+@pytest.mark.skipif(not shutil.which("hadolint"), reason="needs hadolint")
+def test_hadolint():
+    command = ["hadolint", "-c", DOCKER / "hadolint.yaml", *IMAGES]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_compose():
+    yaml = pytest.importorskip("yaml")
+    whole = yaml.safe_load((DOCKER / "compose.yaml").read_text())
+    for name, service in whole["services"].items():
+        image = DOCKER / Path(service["build"]["dockerfile"]).name
+        assert image.stem == name
+        stages = {stage for stage, _, _ in steps_of(image)}
+        assert service["build"]["target"] in stages
+        assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+        assert service["cap_drop"] == ["ALL"]
+
+
+def test_the_apptainer_recipe_installs_as_the_images_do():
+    text = (DOCKER / "distbfs.def").read_text()
+    [cuda] = [image for image in IMAGES if image.stem == "cuda"]
+    [run] = [t for s, word, t in steps_of(cuda) if (s, word) == ("build", "RUN")]
+    assert f"/src/{run}" in text
+    assert f"From: {steps_of(cuda)[0][2].split()[0]}" in text
+    for stage, word, rest in steps_of(cuda):
+        if (stage, word) == ("build", "COPY"):
+            assert all(
+                f"    {name} /src/{name}\n" in text for name in rest.split()[:-1]
+            )
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cpu")
+    prefix = install(DOCKER / "cpu.Dockerfile", folder)
+    return prefix, folder / "home"
+
+
+@pytest.mark.slow
+def test_the_cpu_image_installs_and_serves(installed, tmp_path):
+    """Its commands run in a tree that has nothing else, the health check too."""
+    prefix, home = installed
+    env = bare(home) | {"PATH": f"{prefix}/bin:/usr/bin:/bin"}
+
+    def run(*words):
+        done = subprocess.run(
+            words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "mpi4py" in run("distbfs", "doctor")
+    run("distbfs", "generate", "kronecker", "--scale", "8", "-o", "graph")
+    assert "harmonic_mean_TEPS" in run(
+        *("mpiexec", "-n", "2", "distbfs", "graph500", "--scale", "8")
+    )
+    steps = steps_of(DOCKER / "cpu.Dockerfile")
+    [command] = [t for s, word, t in steps if (s, word) == ("service", "CMD")]
+    [health] = [t for _, word, t in steps if word == "HEALTHCHECK"]
+    places = {"/data": str(tmp_path), "/run/distbfs": str(tmp_path)}
+
+    def words_of(text):
+        for old, new in places.items():
+            text = text.replace(old, new)
+        return json.loads(text)
+
+    serve = ["distbfs", *words_of(command)]
+    with subprocess.Popen(
+        serve, env=env, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        assert "ready" in run(*words_of(health.partition("CMD ")[2]))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+
+
+@pytest.mark.slow
+def test_the_cuda_image_finds_its_packages(installed, tmp_path):
+    """Without installing gigabytes: pip resolves what its step asks for."""
+    steps = steps_of(DOCKER / "cuda.Dockerfile")
+    copied(steps, tmp_path)
+    [run] = [text for stage, word, text in steps if (stage, word) == ("build", "RUN")]
+    extras = run.split()[-1]
+    prefix, home = installed
+    pip = [prefix / "bin" / "python", "-m", "pip", "install", "--dry-run"]
+    done = subprocess.run(
+        [*pip, f".[{extras}]"],
+        cwd=tmp_path,
+        env=bare(home),
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    [line] = [x for x in done.stdout.splitlines() if x.startswith("Would install")]
+    for name in ("cupy-cuda13x", "nvidia-nccl-cu13", "nvidia-cuda-nvrtc"):
+        assert f" {name}-" in line

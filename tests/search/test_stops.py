@@ -1,0 +1,181 @@
+"""What a service asks of a session: to stop, few values, no parents, a trace."""
+
+import numpy as np
+import pytest
+from graphs import NAMED, build, check_search, kronecker, some_roots
+from test_ranks import threads_exchange  # noqa: F401
+from test_session import HOSTED, session_of
+from worlds import on_ranks
+
+from distbfs.engines.base import Until
+from distbfs.engines.cuda.xbfs import XbfsWhole
+from distbfs.errors import SearchStopped
+from distbfs.generate.hashing import Permutation
+from distbfs.options import SearchOptions
+from distbfs.search.session import Session
+from distbfs.timing import Trace
+
+WHOLE = ["fast", "push", "hybrid", "ordered"]
+NONE = 10**9  # a threshold that leaves no delegates
+EACH = pytest.mark.parametrize(
+    ("parts", "options"),
+    [
+        *((1, {"method": name, "threshold": NONE}) for name in WHOLE),
+        (1, {"engine": "reference", "threshold": NONE}),
+        (1, {"engine": "openmp", "stepwise": True, "threshold": 3}),
+        *((parts, {"engine": engine}) for engine in HOSTED for parts in (3, 4)),
+    ],
+)
+
+
+class After:
+    """Says stop when asked for the k-th time."""
+
+    def __init__(self, k):
+        self.left = k
+
+    def __call__(self):
+        self.left -= 1
+        return self.left <= 0
+
+
+@EACH
+@pytest.mark.parametrize("level", [1, 2, 5])
+def test_a_stopped_search_harms_no_later_one(parts, options, level):
+    source = NAMED["grid"]
+    session = session_of(source, parts, threads=2, **options)
+    asked = After(level)
+    with pytest.raises(SearchStopped, match="stopped"):
+        session.search(7, stop=asked)
+    assert asked.left == 0, "asked again after it said stop"
+    for root in some_roots(source, 3):
+        found = session.search(root, stop=lambda: False)
+        check_search(source, root, *session.block(found))
+    session.close()
+
+
+@EACH
+def test_one_question_a_level(parts, options):
+    source = NAMED["path"]
+    session = session_of(source, parts, threads=1, **options)
+    asked = After(10**9)
+    found = session.search(0, stop=asked)
+    assert found.levels == 130
+    assert 10**9 - asked.left in (130, 131)
+
+
+@pytest.mark.parametrize(
+    "options", [*({"method": name} for name in WHOLE), {"engine": "reference"}]
+)
+def test_a_search_ends_at_whichever_comes_first(options):
+    source = NAMED["path"]
+    session = session_of(source, threads=2, threshold=NONE, **options)
+    wanted = source.distances(0)
+    for until in (Until(5), Until(targets=np.array([5])), Until(9, np.array([5, 3]))):
+        with pytest.raises(SearchStopped):
+            session.search(0, until=until, stop=After(5))
+        asked = After(6)
+        found = session.search(0, until=until, stop=asked)
+        assert (found.levels, asked.left) == (5, 1), "asked after the last level"
+        level, _ = session.block(found)
+        np.testing.assert_array_equal(level, np.where(wanted <= 5, wanted, -1))
+        np.testing.assert_array_equal(session.level_counts(found), np.ones(6))
+    check_search(source, 7, *session.block(session.search(7)))
+
+
+def test_a_device_is_asked_before_it_begins():
+    search = XbfsWhole(None)  # which would fail as soon as it is called
+    with pytest.raises(SearchStopped, match="before it began"):
+        search.search(0, stop=lambda: True)
+
+
+@pytest.mark.parametrize("who", [0, 1, 2])
+def test_one_rank_stops_all(who):
+    source = NAMED["path"]
+
+    def work(world):
+        made, _ = build(source, 3, world)
+        options = SearchOptions(exchange="threads", threads=1)
+        session = Session(world, made, options)
+        stop = After(4) if world.rank == who else (lambda: False)
+        with pytest.raises(SearchStopped, match="level 3"):
+            session.search(0, stop=stop)
+        level, _ = session.block(session.search(64))
+        session.close()
+        return level.copy()
+
+    found = np.concatenate(on_ranks(3, work))
+    np.testing.assert_array_equal(found, source.distances(64))
+
+
+@EACH
+@pytest.mark.parametrize("seed", [None, 5])
+def test_a_few_values(parts, options, seed):
+    source = kronecker(9)
+    session = session_of(source, parts, seed=seed, **options)
+    for root in some_roots(source, 3):
+        found = session.search(root)
+        whole, parent = session.block(found)
+        check_search(source, root, whole, parent)
+        ids = np.random.default_rng(root).integers(0, source.n, 70)
+        level, above = session.at(found, ids)
+        assert (level.dtype, above.dtype) == (np.int32, np.int64)
+        np.testing.assert_array_equal(level, whole[ids])
+        np.testing.assert_array_equal(above, parent[ids])
+        counts = np.bincount(whole[whole >= 0])
+        np.testing.assert_array_equal(session.level_counts(found), counts)
+    empty = session.at(found, np.zeros(0, np.int64))
+    assert [x.shape for x in empty] == [(0,), (0,)]
+
+
+@EACH
+def test_a_search_without_parents(parts, options):
+    source = NAMED["kronecker"]
+    session = session_of(source, parts, **options)
+    found = session.search(3, parents=False)
+    np.testing.assert_array_equal(session.block(found)[0], source.distances(3))
+    assert session.block(found)[1] is None
+    assert session.at(found, np.arange(4))[1] is None
+    check_search(source, 3, *session.block(session.search(3)))
+
+
+def test_a_few_values_of_ranks():
+    source = kronecker(8)
+    permutation = Permutation(source.n, 3)
+
+    def work(world):
+        made, _ = build(source, 4, world, threshold=10, permute_seed=3)
+        options = SearchOptions(exchange="threads", threads=1)
+        session = Session(world, made, options, permutation)
+        found = session.search(5)
+        level, parent = session.at(found, np.arange(source.n))
+        counts = session.level_counts(found)
+        session.close()
+        return level, parent, counts
+
+    for level, parent, counts in on_ranks(2, work):
+        check_search(source, 5, level, parent)
+        np.testing.assert_array_equal(counts, np.bincount(level[level >= 0]))
+
+
+def test_phases_go_into_a_trace():
+    source = NAMED["grid"]
+    shown = []
+    trace = Trace(push=shown.append, pop=lambda: shown.append("end"))
+    session = session_of(source, 2)
+    session.watch(trace)
+    found = session.search(0)
+    names = [span.name for span in trace.spans]
+    assert names.count("previsit") == found.levels + 1
+    assert names[-1] == "search"
+    assert trace.spans[-1].values == {"root": 0}
+    assert all(span.begin <= span.end for span in trace.spans)
+    whole = trace.spans[-1]
+    assert all(whole.begin <= s.begin <= s.end <= whole.end for s in trace.spans)
+    assert shown.count("end") == len(names) == len(shown) - len(names)
+    alone = session_of(source)
+    trace = Trace(limit=2)
+    alone.watch(trace)
+    for root in range(3):
+        alone.search(root)
+    assert [span.values["root"] for span in trace.spans] == [1, 2]

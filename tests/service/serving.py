@@ -1,0 +1,137 @@
+"""A service in this process, on threads, with a graph that tests know."""
+
+import contextlib
+import json
+import socket
+import threading
+import time
+from pathlib import Path
+
+from graphs import build, kronecker
+
+from distbfs.exchange.signals import StopFlag
+from distbfs.exchange.world import SoloWorld
+from distbfs.options import SearchOptions
+from distbfs.search.session import Session
+from distbfs.service.front import Front, listen
+from distbfs.service.limits import Limits
+from distbfs.service.lines import SocketDoor
+from distbfs.service.metrics import Metrics
+from distbfs.service.ranks import Ranks
+from distbfs.service.results import ResultFolder
+from distbfs.service.service import Service
+
+SOURCE = kronecker(8, 4)
+SECONDS = 20
+
+
+class SlowSession(Session):
+    """Waits in a search until it may go on, asking ``stop`` as a level would."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.begun, self.go = threading.Semaphore(0), threading.Event()
+        self.slow, self.searches = False, 0
+
+    def search(self, root, *, records=False, parents=True, stop=None):
+        self.searches += 1
+        self.begun.release()
+        while self.slow and not self.go.is_set():
+            time.sleep(0.002)
+            if stop is not None and stop():
+                break
+        return super().search(root, records=records, parents=parents, stop=stop)
+
+
+def make_service(source=SOURCE, results=None, *, options=None, metrics=None, **limits):
+    """A service that does not run yet."""
+    made, _ = build(source, 1)
+    chosen = SearchOptions(threads=1, **(options or {}))
+    session = SlowSession(SoloWorld(), made, chosen)
+    limits = Limits(**limits)
+    folder = None if results is None else ResultFolder(results, limits.files, "test")
+    ranks = Ranks(session, StopFlag())
+    return Service(ranks, limits, {"n": source.n}, folder, metrics or Metrics())
+
+
+@contextlib.contextmanager
+def running(service, doors=()):
+    """Run a service and what lets clients in, until the end of the block."""
+    errors, opened = [], threading.Event()
+
+    def run():
+        try:
+            with Front(service, doors):
+                opened.set()
+                service.run(StopFlag())
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+        opened.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    opened.wait(SECONDS)
+    try:
+        yield service
+    finally:
+        service.ranks.session.go.set()
+        service.drain()
+        thread.join(SECONDS)
+    assert not thread.is_alive()
+    if errors:
+        raise errors[0]
+
+
+@contextlib.contextmanager
+def serving(folder, source=SOURCE, **options):
+    """Yield (service, path of its socket)."""
+    service = make_service(source, **options)
+    path = Path(folder) / "s"
+    door = SocketDoor(service, listen(path))
+    with running(service, [door]):
+        yield service, path
+    path.unlink()
+
+
+class Talker:
+    """A client that may say anything."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(SECONDS)
+        self.socket.connect(str(path))
+        self.rest = b""
+
+    def say(self, *requests):
+        lines = [
+            r if isinstance(r, bytes) else json.dumps(r).encode() for r in requests
+        ]
+        self.socket.sendall(b"".join(line + b"\n" for line in lines))
+
+    def hear(self):
+        """The next answer, None at the end."""
+        while b"\n" not in self.rest:
+            data = self.socket.recv(1 << 16)
+            if not data:
+                return None
+            self.rest += data
+        line, _, self.rest = self.rest.partition(b"\n")
+        return json.loads(line)
+
+    def ask(self, request):
+        self.say(request)
+        return self.hear()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.socket.close()
+
+
+def wait_for(condition):
+    """Wait until a condition holds."""
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end, "not reached"
+        time.sleep(0.002)

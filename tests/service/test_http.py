@@ -1,0 +1,260 @@
+"""The HTTP service: token, statuses, limits, checks for machines, a page for people."""
+
+import json
+import re
+import socket
+import stat
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from serving import SOURCE, make_service, running, wait_for
+
+from distbfs.errors import InputError, ServiceError, UsageError
+from distbfs.service.client import connect
+from distbfs.service.http import FILES, HttpDoor, listen_http
+from distbfs.service.openapi import STATUS
+from distbfs.service.operations import OPERATIONS
+from distbfs.service.tokens import Guard, check_host, read_token
+
+httpx = pytest.importorskip("httpx", reason="needs the extra 'test'")
+pytest.importorskip("uvicorn", reason="needs the extra 'serve'")
+
+TOKEN = "a-token-of-some-length"
+WANTED = SOURCE.distances(3)
+
+
+@contextmanager
+def serving(**options):
+    """Yield (service, address)."""
+    service = make_service(**options)
+    listening = listen_http("127.0.0.1", 0)
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    with running(service, [HttpDoor(service, listening, TOKEN)]):
+        yield service, address
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with serving(line=2000) as (service, address):
+        yield service, address
+
+
+@pytest.fixture
+def http(shared):
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    with httpx.Client(base_url=shared[1], headers=headers, trust_env=False) as client:
+        yield client
+
+
+def code_of(answer):
+    assert answer.json()["ok"] is False
+    return answer.json()["error"]["code"]
+
+
+def test_the_same_client(shared):
+    with connect(shared[1], token=TOKEN) as client:
+        assert client.distances(3, list(range(SOURCE.n))) == WANTED.tolist()
+        assert client.bfs(3)["level"] == WANTED.tolist()
+        assert client.health() == {"state": "ready"}
+        with pytest.raises(ServiceError, match="source is -1") as caught:
+            client.bfs(-1)
+        assert caught.value.code == "bad_request"
+    for token in (None, "wrong", TOKEN + "x"):
+        with pytest.raises(ServiceError) as caught:
+            connect(shared[1], token=token).bfs(3)
+        assert caught.value.code == "unauthorized"
+    with pytest.raises(ServiceError) as caught:
+        connect("http://127.0.0.1:1", token=TOKEN).health()
+    assert caught.value.code == "not_found"
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+@pytest.mark.parametrize(
+    "header", [None, "", "Bearer", "Bearer x", f"Basic {TOKEN}", TOKEN, "Bearer é"]
+)
+def test_no_operation_without_the_token(shared, op, header):
+    headers = {} if header is None else {"Authorization": header.encode("latin-1")}
+    ask = {"json": {"source": 0}, "headers": headers, "trust_env": False}
+    answer = httpx.post(f"{shared[1]}/v1/{op}", **ask)
+    assert (answer.status_code, code_of(answer)) == (401, "unauthorized")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    del ask["json"]
+    assert httpx.get(f"{shared[1]}/metrics", **ask).status_code == 401
+    assert not shared[0].draining
+
+
+@pytest.mark.parametrize("path", [*FILES, "/openapi.json", "/healthz", "/readyz"])
+def test_what_needs_no_token(shared, path):
+    answer = httpx.get(shared[1] + path, trust_env=False)
+    assert answer.status_code == 200
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_pages_load_nothing_from_elsewhere():
+    for name, _ in FILES.values():
+        text = (Path(HttpDoor.__init__.__globals__["PAGE"]) / name).read_text()
+        assert not re.findall(r"(?:src|href)=\"(?!/)|https?://", text)
+
+
+def test_statuses(http):
+    def post(path, **options):
+        return http.post(path, **options)
+
+    answer = post("/v1/path", json={"source": 3, "target": 3, "id": "x"})
+    assert answer.json() == {"id": "x", "ok": True, "distance": 0, "path": [3]}
+    assert answer.headers["x-request-id"].startswith("r")
+    for wanted, code, found in [
+        (400, "bad_request", post("/v1/bfs", json={})),
+        (400, "bad_request", post("/v1/bfs", json={"op": "bfs", "source": 1})),
+        (413, "too_large", post("/v1/bfs", json={"name": "x" * 3000})),
+        (415, "not_json", post("/v1/bfs", content="{}")),
+        (404, "not_found", post("/v1/none", json={})),
+        (404, "not_found", http.get("/v1/")),
+        (405, "not_allowed", http.get("/v1/bfs")),
+        (405, "not_allowed", http.delete("/healthz")),
+    ]:
+        assert (found.status_code, code_of(found)) == (wanted, code)
+        assert STATUS[code] == wanted
+    assert http.get("/v1/bfs").headers["allow"] == "POST"
+    form = {"content-type": "application/json"}
+    for text in (b"", b"[", b"\xff", b"[" * 1900):
+        assert post("/v1/bfs", content=text, headers=form).status_code == 400
+
+
+def test_metrics(http, shared):
+    http.post("/v1/bfs", json={"source": 3, "result": "summary"})
+    text = http.get("/metrics").text
+    for line in (
+        'distbfs_answers_total{code="ok",op="bfs"}',
+        "distbfs_queue_wait_seconds_bucket",
+        "distbfs_search_seconds_sum",
+        "distbfs_search_gteps_count",
+        f"distbfs_graph_vertices {SOURCE.n}.0",
+        "distbfs_queue_length 0.0",
+    ):
+        assert line in text
+
+
+def test_a_body_without_end():
+    with serving(patience=0.2) as (_, address):
+        port = int(address.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as slow:
+            head = (
+                f"POST /v1/bfs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+            )
+            more = "Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
+            slow.sendall((head + more).encode())
+            assert b" 400 " in slow.recv(1000)
+
+
+def ask_and_leave(address, headers, source):
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(
+            f"{address}/v1/bfs",
+            json={"source": source},
+            headers=headers,
+            timeout=2,
+            trust_env=False,
+        )
+
+
+def test_busy_deadline_and_a_client_that_leaves():
+    with serving(queue=1) as (service, address):
+        session = service.ranks.session
+        session.slow = True
+        auth = {"Authorization": f"Bearer {TOKEN}"}
+        with httpx.Client(base_url=address, headers=auth, trust_env=False) as http:
+            late = http.post("/v1/bfs", json={"source": 1, "deadline": 0.05})
+            assert (late.status_code, code_of(late)) == (504, "deadline")
+            waiting = [
+                threading.Thread(target=ask_and_leave, args=(address, auth, k))
+                for k in range(2)
+            ]
+            waiting[0].start()
+            wait_for(lambda: service.stats()["running"] == 1)
+            waiting[1].start()
+            wait_for(lambda: len(service.tickets) == 1)
+            busy = http.post("/v1/bfs", json={"source": 5})
+            assert (busy.status_code, code_of(busy)) == (503, "busy")
+            assert busy.headers["retry-after"] == "1"
+            assert http.get("/readyz").status_code == 200
+            for thread in waiting:
+                thread.join()
+            wait_for(lambda: service.stats()["answers"]["bfs"].get("gone") == 2)
+            service.drain()
+            wait_for(lambda: service.draining)
+
+
+def test_not_ready_while_it_drains():
+    with serving() as (service, address):
+        service.ranks.session.slow = True
+        auth = {"Authorization": f"Bearer {TOKEN}"}
+        with httpx.Client(base_url=address, headers=auth, trust_env=False) as http:
+            asked = threading.Thread(
+                target=lambda: http.post("/v1/bfs", json={"source": 1})
+            )
+            asked.start()
+            wait_for(lambda: service.stats()["running"] == 1)
+            assert http.post("/v1/shutdown", json={}).json()["state"] == "draining"
+            assert http.get("/readyz").status_code == 503
+            assert http.get("/healthz").status_code == 200
+            refused = http.post("/v1/bfs", json={"source": 1})
+            assert (refused.status_code, code_of(refused)) == (503, "draining")
+            service.ranks.session.go.set()
+            asked.join()
+
+
+def test_tokens(tmp_path):
+    path = tmp_path / "token"
+    made = read_token(path)
+    assert len(made) >= 32
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert read_token(path) == made
+    path.chmod(0o640)
+    with pytest.raises(UsageError, match="others may read"):
+        read_token(path)
+    path.chmod(0o600)
+    path.write_text("short")
+    with pytest.raises(UsageError, match="16 to 4096"):
+        read_token(path)
+    with pytest.raises(InputError):
+        read_token(tmp_path / "no" / "token")
+    guard = Guard(made)
+    assert guard.allows(f"Bearer {made}")
+    assert guard.allows(f"bearer  {made} ")
+    assert not any(guard.allows(x) for x in (None, "", made, f"Bearer {made[:-1]}"))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.9.9.9"])
+def test_near_addresses(host):
+    check_host(host, remote=False)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1"])
+def test_far_addresses(host):
+    with pytest.raises(UsageError, match="add --allow-remote"):
+        check_host(host, remote=False)
+    check_host(host, remote=True)
+    with pytest.raises(UsageError, match="give an IP address"):
+        check_host("example.org", remote=True)
+
+
+def test_a_port_that_is_taken():
+    taken = listen_http("127.0.0.1", 0)
+    with taken, pytest.raises(InputError, match="in use"):
+        listen_http("127.0.0.1", taken.getsockname()[1])
+
+
+def test_the_description_fits_the_operations(shared):
+    api = httpx.get(f"{shared[1]}/openapi.json", trust_env=False).json()
+    assert {path for path in api["paths"] if path.startswith("/v1/")} == {
+        f"/v1/{op}" for op in OPERATIONS
+    }
+    error = api["components"]["schemas"]["Error"]["properties"]["error"]
+    told = set(error["properties"]["code"]["enum"])
+    assert told == set(STATUS)
+    assert set(ServiceError.CODES) - told == {"gone", "broken"}
+    json.dumps(api)

@@ -1,0 +1,154 @@
+"""Every request is checked, or refused with a code and a line of text."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distbfs.errors import ServiceError
+from distbfs.service.limits import Limits
+from distbfs.service.operations import OPERATIONS, Checker, Request, bad, good
+
+N = 50
+LIMITS = Limits(ids=5, deadline=9.0)
+CHECKER = Checker(N, LIMITS)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=9), inner)
+    ),
+    max_leaves=9,
+)
+NAMES = sorted({name for op in OPERATIONS.values() for name in op.fields})
+LIKELY = st.fixed_dictionaries(
+    {"op": st.sampled_from([*OPERATIONS, "x"]) | VALUES},
+    optional={
+        "id": st.integers() | VALUES,
+        "deadline": st.floats(0, 10) | VALUES,
+        **{
+            name: st.integers(-1, N)
+            | st.lists(st.integers(-1, N), max_size=7)
+            | st.sampled_from(["auto", "file", "hdf5", "a.b", "../x", True])
+            | VALUES
+            for name in NAMES
+        },
+    },
+)
+
+
+def refusal(line):
+    with pytest.raises(ServiceError) as caught:
+        CHECKER.line(line if isinstance(line, bytes) else json.dumps(line).encode())
+    return caught.value
+
+
+def holds(request):
+    """Whether a request that passed is what the service relies on."""
+    values = request.values
+    fields = OPERATIONS[request.op].fields
+    assert set(values) == set(fields)
+    for name in ("source", "target"):
+        if name in values:
+            assert type(values[name]) is int
+            assert 0 <= values[name] < N
+    for name in ("sources", "targets"):
+        if name in values:
+            assert 1 <= len(values[name]) <= LIMITS.ids
+            assert all(type(x) is int and 0 <= x < N for x in values[name])
+    name = values.get("name")
+    assert name is None or (name[0] != "." and "/" not in name and "\0" not in name)
+    assert request.deadline is None or 0 < request.deadline <= LIMITS.deadline
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
+def test_any_bytes(data):
+    try:
+        request = CHECKER.line(data)
+    except ServiceError as error:
+        told = bad(error)["error"]
+        told_well = told["code"] in ServiceError.CODES and json.dumps(told)
+    else:
+        told_well = True
+        holds(request)
+    assert told_well
+
+
+@given(LIKELY)
+def test_anything_like_a_request(value):
+    data = json.dumps(value).encode()
+    try:
+        request = CHECKER.line(data)
+    except ServiceError as error:
+        answer = bad(error)
+        assert answer["ok"] is False
+        assert "\n" not in answer["error"]["message"]
+        assert len(json.dumps(answer)) < 2000
+        if type(value.get("id")) is int and abs(value["id"]) < 1 << 62:
+            assert answer["id"] == value["id"]
+    else:
+        holds(request)
+
+
+def test_what_is_asked_for():
+    data = b'{"id": 7, "op": "distances", "source": 0, "targets": [3, 9]}'
+    wanted = Request(7, "distances", {"source": 0, "targets": [3, 9]})
+    assert CHECKER.line(data) == wanted
+    whole = CHECKER.line(b'{"op": "bfs", "source": 1.0, "deadline": 2, "id": "a"}')
+    assert (whole.id, whole.deadline) == ("a", 2)
+    assert whole.values == {
+        "source": 1,
+        "result": "auto",
+        "format": "hdf5",
+        "name": None,
+        "parents": True,
+    }
+    assert good(3, {"path": None}) == {"id": 3, "ok": True, "path": None}
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "text"),
+    [
+        (b"", "bad_request", "not JSON"),
+        (b"[" * 100_000, "bad_request", "nested too deeply"),
+        (b"\xff", "bad_request", "not JSON"),
+        (b"NaN", "bad_request", "NaN is no JSON"),
+        (b"1" * 5000, "bad_request", "not JSON"),
+        ([], "bad_request", "a request is a JSON object"),
+        ({}, "unknown_op", "op is null; allowed: bfs, distances"),
+        ({"op": "x" * 500}, "unknown_op", "xxx..."),
+        ({"op": "health", "x": 1}, "bad_request", 'health has no field "x"'),
+        ({"op": "bfs"}, "bad_request", "bfs lacks 'source'"),
+        ({"op": "bfs", "source": True}, "bad_request", "source is true; allowed: ver"),
+        ({"op": "bfs", "source": 1.5}, "bad_request", "vertices 0 to 49"),
+        ({"op": "bfs", "source": 50}, "bad_request", "source is 50"),
+        ({"op": "bfs", "source": 1, "name": "../a"}, "bad_request", 'name is "../a"'),
+        ({"op": "bfs", "source": 1, "name": "a\n"}, "bad_request", "name is"),
+        ({"op": "bfs", "source": 1, "result": []}, "bad_request", "auto, inline"),
+        ({"op": "bfs", "source": 1, "parents": 1}, "bad_request", "true, false"),
+        (
+            {"op": "bfs", "source": 1, "name": "a", "result": "inline"},
+            "bad_request",
+            "writes no file to name",
+        ),
+        ({"op": "multi_bfs", "sources": []}, "bad_request", "at least one"),
+        ({"op": "multi_bfs", "sources": [0] * 6}, "too_large", "allowed: 1 to 5"),
+        ({"op": "multi_bfs", "sources": [0, -1]}, "bad_request", "sources[1] is -1"),
+        ({"op": "health", "deadline": 10}, "bad_request", "0.001 to 9.0 seconds"),
+        ({"op": "health", "id": []}, "bad_request", "id is []"),
+        ({"op": "health", "id": "x" * 129}, "bad_request", "up to 128 characters"),
+    ],
+)
+def test_what_is_refused(line, code, text):
+    error = refusal(line)
+    assert error.code == code
+    assert text in str(error)
+
+
+def test_refusals_keep_the_id():
+    assert refusal({"id": 5, "op": "bfs"}).id == 5
+    assert refusal({"id": {}, "op": "bfs"}).id is None

@@ -1,0 +1,358 @@
+"""A service on a socket: right answers, and nobody harmed by anybody."""
+
+import json
+import os
+import socket
+import stat
+from itertools import pairwise
+
+import h5py
+import numpy as np
+import pytest
+from graphs import Tuples, check_search
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from serving import SOURCE, Talker, make_service, running, serving, wait_for
+from test_operations import LIKELY
+
+import distbfs
+from distbfs.errors import InputError, ServiceError, UsageError
+from distbfs.service.client import connect
+from distbfs.service.front import listen
+from distbfs.service.lines import SocketDoor
+
+N = SOURCE.n
+WANTED = SOURCE.distances(3)
+FAR = int(np.flatnonzero(WANTED < 0)[0])
+NEAR = int(np.flatnonzero(WANTED.max() == WANTED)[0])
+
+
+def code_of(answer):
+    assert answer["ok"] is False
+    return answer["error"]["code"]
+
+
+def block(service):
+    """Make searches wait until ``go``."""
+    service.ranks.session.slow = True
+
+
+def test_answers(tmp_path):
+    with serving(tmp_path) as (service, path), distbfs.connect(path) as client:
+        assert client.health() == {"state": "ready"}
+        assert client.distances(3, list(range(N))) == WANTED.tolist()
+        assert client.reachable(3, [NEAR, FAR, 3]) == [True, False, True]
+        assert client.path(3, FAR) is None
+        assert client.path(3, 3) == [3]
+        way = client.path(3, NEAR)
+        assert (way[0], way[-1], len(way) - 1) == (3, NEAR, WANTED[NEAR])
+        edges = set(map(tuple, SOURCE.edges.tolist()))
+        assert all(pair in edges for pair in pairwise(way))
+        found = client.bfs(3)
+        level = np.array(found["level"], dtype=np.int32)
+        check_search(SOURCE, 3, level, np.array(found["parent"]))
+        assert found["levels"] == np.bincount(WANTED[WANTED >= 0]).tolist()
+        assert found["reached"] == (WANTED >= 0).sum()
+        assert found["depth"] == WANTED.max()
+        assert found["nedge"] == (WANTED[SOURCE.u] >= 0).sum()
+        several = client.multi_bfs([3, FAR], parents=False)["searches"]
+        assert [one["source"] for one in several] == [3, FAR]
+        assert several[0]["level"] == WANTED.tolist()
+        assert "parent" not in several[0]
+        assert "level" not in client.multi_bfs([1], result="summary")["searches"][0]
+        told = client.stats()
+        assert told["graph"] == {"n": N}
+        assert told["answers"]["path"] == {"ok": 3}
+        assert told["searches"] == 9
+        assert told["search"]["p50"] > 0
+        assert service.metrics.last["source"] == 1
+
+
+def test_the_example_of_the_manual(tmp_path):
+    with serving(tmp_path) as (_, path), Talker(path) as talker:
+        assert talker.ask(
+            {"id": 7, "op": "distances", "source": 3, "targets": [NEAR, FAR]}
+        ) == {"id": 7, "ok": True, "distances": [int(WANTED.max()), -1]}
+        assert talker.ask({"id": 8, "op": "path", "source": 3, "target": FAR}) == {
+            "id": 8,
+            "ok": True,
+            "distance": -1,
+            "path": None,
+        }
+
+
+def test_results(tmp_path):
+    out = tmp_path / "out"
+    with (
+        serving(tmp_path, results=out, inline=10) as (_, path),
+        connect(path) as client,
+    ):
+        [file] = client.bfs(3)["files"]
+        with h5py.File(file) as opened:
+            check_search(SOURCE, 3, opened["level"][0], opened["parent"][0])
+        level, parent = client.multi_bfs([3, 5], format="npy", name="two")["files"]
+        assert os.path.basename(level) == "two.level.npy"
+        for row, root in enumerate([3, 5]):
+            check_search(SOURCE, root, np.load(level)[row], np.load(parent)[row])
+        searches = client.stats()["searches"]
+        with pytest.raises(ServiceError, match=r"two.level.npy already") as caught:
+            client.bfs(3, format="npy", name="two")
+        assert caught.value.code == "exists"
+        with pytest.raises(ServiceError, match="values inline; allowed: 10"):
+            client.bfs(3, result="inline")
+        assert client.stats()["searches"] == searches, "searched for nothing"
+    assert {os.path.dirname(file), os.path.dirname(level)} == {str(out)}
+
+
+def test_no_folder_for_results(tmp_path):
+    with serving(tmp_path, inline=10) as (_, path), connect(path) as client:
+        with pytest.raises(ServiceError, match="start the service with --results"):
+            client.bfs(3)
+        assert "files" not in client.bfs(3, result="summary")
+
+
+def test_a_long_path_is_told_apart_from_none(tmp_path):
+    source = Tuples(30, range(29), range(1, 30))
+    with serving(tmp_path, source, inline=20) as (_, path), connect(path) as client:
+        assert client.path(0, 19) == list(range(20))
+        with pytest.raises(ServiceError, match="the path has 21 vertices") as caught:
+            client.path(0, 20)
+        assert caught.value.code == "too_large"
+
+
+def test_levels_only(tmp_path):
+    options = {"parents": False}
+    with serving(tmp_path, options=options) as (_, path), connect(path) as client:
+        assert client.distances(3, [NEAR]) == [WANTED[NEAR]]
+        assert "parent" not in client.bfs(3)
+        with pytest.raises(ServiceError, match="--no-parents"):
+            client.path(3, NEAR)
+
+
+def test_wrong_requests_harm_nobody(tmp_path):
+    with serving(tmp_path, line=300) as (service, path), Talker(path) as talker:
+        talker.say(b"x" * 1000, b"\x00\xff", b"[1]", {"op": "no"}, b"y" * 299)
+        codes = [code_of(talker.hear()) for _ in range(5)]
+        assert codes == ["too_large", *["bad_request"] * 2, "unknown_op", "bad_request"]
+        assert talker.ask({"id": 1, "op": "health"})["ok"]
+        assert service.stats()["answers"]["unknown"] == {
+            "bad_request": 3,
+            "too_large": 1,
+            "unknown_op": 1,
+        }
+
+
+def test_one_search_for_one_source(tmp_path):
+    with serving(tmp_path) as (service, path), Talker(path) as talker:
+        block(service)
+        talker.say({"id": 0, "op": "bfs", "source": 9, "result": "summary"})
+        service.ranks.session.begun.acquire()
+        talker.say(
+            {"id": 1, "op": "distances", "source": 3, "targets": [NEAR]},
+            {"id": 2, "op": "path", "source": 3, "target": NEAR},
+            {"id": 3, "op": "distances", "source": 4, "targets": [4]},
+            {"id": 4, "op": "bfs", "source": 3},
+        )
+        wait_for(lambda: len(service.tickets) == 4)
+        service.ranks.session.go.set()
+        answers = {a["id"]: a for a in (talker.hear() for _ in range(5))}
+        assert all(answer["ok"] for answer in answers.values())
+        assert answers[1]["distances"] == [answers[2]["distance"]]
+        assert answers[4]["level"] == WANTED.tolist()
+        assert service.ranks.session.searches == 3
+
+
+def test_a_full_queue_is_busy_and_health_still_answers(tmp_path):
+    with serving(tmp_path, queue=2) as (service, path), Talker(path) as talker:
+        block(service)
+        talker.say({"id": 0, "op": "distances", "source": 0, "targets": [0]})
+        service.ranks.session.begun.acquire()
+        for k in (1, 2, 3):
+            talker.say({"id": k, "op": "distances", "source": k, "targets": [0]})
+        refused = talker.hear()
+        assert (refused["id"], code_of(refused)) == (3, "busy")
+        assert talker.ask({"id": 4, "op": "health"})["state"] == "ready"
+        service.ranks.session.go.set()
+        assert sorted(talker.hear()["id"] for _ in range(3)) == [0, 1, 2]
+
+
+def test_deadlines_stop_searches(tmp_path):
+    with serving(tmp_path) as (service, path), Talker(path) as talker:
+        block(service)
+        for request in (
+            {"op": "distances", "source": 1, "targets": [0]},
+            {"op": "multi_bfs", "sources": [1, 2], "result": "summary"},
+        ):
+            answer = talker.ask({"id": 5, "deadline": 0.05, **request})
+            assert (answer["id"], code_of(answer)) == (5, "deadline")
+        assert service.ranks.session.searches == 2
+        service.ranks.session.go.set()
+        assert talker.ask({"op": "distances", "source": 1, "targets": [1]})["ok"]
+
+
+def test_a_late_request_does_not_stop_one_that_shares_its_search(tmp_path):
+    with serving(tmp_path) as (service, path), Talker(path) as talker:
+        block(service)
+        talker.say({"id": 0, "op": "distances", "source": 9, "targets": [0]})
+        service.ranks.session.begun.acquire()
+        same = {"op": "distances", "source": 3, "targets": [NEAR]}
+        talker.say({"id": 1, **same}, {"id": 2, "deadline": 0.2, **same})
+        wait_for(lambda: len(service.tickets) == 2)
+        service.ranks.session.slow = False
+        service.ranks.session.go.set()
+        answers = {a["id"]: a for a in (talker.hear() for _ in range(3))}
+        assert answers[1]["ok"]
+
+
+def test_a_client_that_leaves_costs_no_search(tmp_path):
+    with serving(tmp_path) as (service, path), Talker(path) as other:
+        block(service)
+        with Talker(path) as talker:
+            for k in range(3):
+                talker.say({"id": k, "op": "distances", "source": k, "targets": [0]})
+            service.ranks.session.begun.acquire()
+        wait_for(lambda: service.stats()["answers"].get("distances") == {"gone": 3})
+        assert service.ranks.session.searches == 1, "searched for nobody"
+        service.ranks.session.go.set()
+        assert other.ask({"op": "distances", "source": 3, "targets": [3]})["ok"]
+
+
+def test_a_client_that_has_said_all_gets_all(tmp_path):
+    with serving(tmp_path) as (_, path), Talker(path) as talker:
+        talker.say({"id": 1, "op": "distances", "source": 3, "targets": [NEAR]})
+        talker.socket.sendall(b'{"id": 2, "op": "health"}')  # without an end of line
+        talker.socket.shutdown(socket.SHUT_WR)
+        assert {talker.hear()["id"] for _ in range(2)} == {1, 2}
+        assert talker.hear() is None
+
+
+def test_a_client_that_does_not_read_is_dropped(tmp_path):
+    with serving(tmp_path, patience=0.3) as (service, path), Talker(path) as other:
+        with Talker(path) as talker:
+            talker.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            everything = {"op": "bfs", "source": 3}
+            wait = json.dumps(everything).encode() + b"\n"
+            with pytest.raises(OSError, match=r"[Bb]roken pipe|reset"):
+                talker.socket.sendall(wait * 20_000)
+            # its requests are open while it does not read; the others go on
+            assert other.ask({"op": "health"})["ok"]
+            wait_for(lambda: service.stats()["queue"] == 0)
+        assert other.ask({"op": "distances", "source": 3, "targets": [3]})["ok"]
+
+
+def test_too_many_clients(tmp_path):
+    with serving(tmp_path, clients=2) as (_, path):
+        with Talker(path) as one, Talker(path) as two:
+            assert one.ask({"op": "health"})["ok"]
+            assert two.ask({"op": "health"})["ok"]
+            with Talker(path) as three:
+                assert code_of(three.hear()) == "busy"
+                assert three.hear() is None
+            assert one.ask({"op": "health"})["ok"]
+        with Talker(path) as again:
+            wait_for(lambda: (again.ask({"op": "health"}) or {}).get("ok"))
+
+
+def test_draining_answers_what_waits(tmp_path):
+    with serving(tmp_path) as (service, path), Talker(path) as talker:
+        block(service)
+        for k in range(3):
+            talker.say({"id": k, "op": "distances", "source": k, "targets": [k]})
+        service.ranks.session.begun.acquire()
+        wait_for(lambda: len(service.tickets) == 2)
+        talker.say({"id": 3, "op": "shutdown"})
+        assert talker.hear() == {"id": 3, "ok": True, "state": "draining"}
+        refused = talker.ask({"id": 4, "op": "distances", "source": 1, "targets": [1]})
+        assert code_of(refused) == "draining"
+        service.ranks.session.go.set()
+        assert [talker.hear()["distances"] for _ in range(3)] == [[0]] * 3
+        assert talker.hear() is None
+
+
+def test_an_error_of_a_search_ends_the_service(tmp_path, monkeypatch):
+    service = make_service()
+
+    def fault(*_, **__):
+        raise MemoryError("gone")
+
+    monkeypatch.setattr(service.ranks.session, "search", fault)
+    door = SocketDoor(service, listen(tmp_path / "s"))
+    heard = []
+
+    def ask():
+        with running(service, [door]), Talker(tmp_path / "s") as talker:
+            talker.say({"op": "distances", "source": 1, "targets": [1]})
+            heard.append(talker.hear())
+
+    with pytest.raises(MemoryError):
+        ask()
+    assert heard == [None]
+
+
+def test_the_socket(tmp_path):
+    with serving(tmp_path) as (_, path):
+        mode = path.stat().st_mode
+        assert stat.S_ISSOCK(mode)
+        assert stat.S_IMODE(mode) == 0o600
+        with pytest.raises(UsageError, match="answers there already"):
+            listen(path)
+    dead = socket.socket(socket.AF_UNIX)
+    dead.bind(str(path))
+    dead.close()
+    listen(path).close()
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UsageError, match="is no socket"):
+        listen(tmp_path / "file")
+    with pytest.raises(UsageError, match="up to 107 bytes"):
+        listen(tmp_path / ("x" * 107))
+    with pytest.raises(InputError, match="there is no folder"):
+        listen(tmp_path / "no" / "s")
+
+
+def test_no_service(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "none", tmp_path / "file"):
+        with pytest.raises(ServiceError) as caught:
+            connect(path)
+        assert caught.value.code == "not_found"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fuzz")
+    with serving(folder, results=folder / "out", files=50) as (service, path):
+        yield service, path
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    st.lists(
+        st.binary(max_size=60).filter(lambda x: b"\n" not in x)
+        | LIKELY.filter(lambda x: x["op"] != "shutdown").map(
+            lambda x: json.dumps(x).encode()
+        ),
+        max_size=12,
+    ),
+    st.booleans(),
+)
+def test_anything_on_the_socket(shared, lines, leaves):
+    """One answer for each line, however the client ends."""
+    service, path = shared
+    with Talker(path) as talker:
+        talker.say(*lines)
+        if leaves:
+            return
+        talker.socket.shutdown(socket.SHUT_WR)
+        answers = []
+        while (answer := talker.hear()) is not None:
+            answers.append(answer)
+        assert len(answers) == sum(1 for line in lines if line.strip())
+        for answer in answers:
+            assert answer["ok"] or answer["error"]["code"] in ServiceError.CODES
+    with connect(path) as client:
+        assert client.distances(3, [NEAR]) == [WANTED[NEAR]]
+        assert not service.draining

@@ -1,0 +1,119 @@
+"""The job files of ``slurm/``, run by Slurm."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
+from commands import DISTBFS, check_results, injected, rows_done, searches_begun
+from graphs import kronecker
+
+from distbfs.service.client import connect
+
+FILES = Path(__file__).resolve().parents[2] / "slurm"
+TWO = ("--ntasks=2",)
+SOURCE = kronecker(8)
+SOURCES = list(range(60))
+
+
+@pytest.fixture(scope="module")
+def store(cluster):
+    made = cluster.folder / "graph"
+    arguments = ("--scale", 8, "--parts", 2, "-o", made)
+    cluster.run(*DISTBFS, "generate", "kronecker", *arguments)
+    (cluster.folder / "sources").write_text("\n".join(map(str, SOURCES)))
+    return made
+
+
+@pytest.mark.parametrize("file", sorted(FILES.glob("*.sbatch")), ids=lambda f: f.stem)
+def test_every_file_says_what_it_takes(file):
+    text = file.read_text()
+    assert text.startswith("#!/bin/bash\n# ")
+    assert "set -euo pipefail" in text
+    head = text.partition("set -euo")[0]
+    for name in ("STORE", "SCALE", "SOURCES", "OUT", "ARGS", "MPI", "SOCKET"):
+        assert (f"${{{name}:-" in text or f'"${name}"' in text) == (f"{name}:" in head)
+
+
+def test_graph500(cluster):
+    job = cluster.submit(FILES / "graph500.sbatch", *TWO, SCALE=8, ARGS="--parts 4")
+    text = cluster.finish(job, "graph500")
+    assert "num_mpi_processes:              2\n" in text
+    assert "bfs  harmonic_mean_TEPS:     !" in text
+    assert "# parts:                        4\n" in text
+
+
+@pytest.mark.parametrize(("name", "scales"), [("weak", [8, 9]), ("strong", [8, 8])])
+def test_scaling(cluster, name, scales):
+    job = cluster.submit(FILES / f"{name}.sbatch", *TWO, SCALE=8)
+    cluster.finish(job, name)
+    folder = cluster.folder / f"{name}-{job}"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        f"{name}-{ranks}.json" for ranks in (1, 2)
+    ]
+    told = [json.loads((folder / f"{name}-{k}.json").read_text()) for k in (1, 2)]
+    assert [one["SCALE"] for one in told] == scales
+    assert [one["num_mpi_processes"] for one in told] == [1, 2]
+
+
+def batch(cluster, store, name, *options, sleep=0.2):
+    """Submit the batch of sources with slow searches; returns (job, log, output)."""
+    out, log = cluster.folder / f"{name}.h5", cluster.folder / f"{name}.log"
+    env = {**injected(log, sleep=sleep), "STORE": store, "OUT": out}
+    env["SOURCES"] = cluster.folder / "sources"
+    job = cluster.submit(FILES / "batch.sbatch", *TWO, *options, **env)
+    cluster.wait(lambda: searches_begun(log) >= 3)
+    return job, log, out
+
+
+def check_resumed(cluster, job, log, out):
+    """Let a job that queues again go on, to a complete result without repeats."""
+    cluster.wait(lambda: cluster.state(job) == "PENDING")
+    done = rows_done(Path(f"{out}.partial"))
+    assert 0 < done < len(SOURCES)
+    assert not out.exists()
+    begun = searches_begun(log)
+    cluster.start_again(job)
+    cluster.wait(lambda: searches_begun(log) > begun)
+    cluster.finish(job, "bfs")
+    check_results(SOURCE, out, SOURCES)
+    assert searches_begun(log) == begun + len(SOURCES) - done, "a search was repeated"
+    assert cluster.show(job)["Restarts"] == "1"
+
+
+def test_a_batch_goes_on_after_its_time(cluster, store):
+    """Slurm itself sends the signal; it looks at times about twice a minute."""
+    options = ("--time=1", "--signal=USR1@57")
+    job, log, out = batch(cluster, store, "timed", *options, sleep=0.8)
+    check_resumed(cluster, job, log, out)
+
+
+def test_a_batch_goes_on_after_a_preemption(cluster, store):
+    job, log, out = batch(cluster, store, "preempted")
+    other = cluster.submit(FILES / "graph500.sbatch", *TWO, "--partition=high", SCALE=6)
+    cluster.finish(other, "graph500")
+    check_resumed(cluster, job, log, out)
+
+
+def test_a_complete_batch_does_nothing(cluster, store):
+    out = cluster.folder / "there.h5"
+    out.write_text("")
+    job = cluster.submit(FILES / "batch.sbatch", *TWO, OUT=out)
+    assert "is complete" in cluster.finish(job, "bfs")
+
+
+def test_the_service(cluster, store):
+    path = cluster.folder / "socket"
+    job = cluster.submit(FILES / "serve.sbatch", *TWO, STORE=store, SOCKET=path)
+    output = cluster.folder / f"serve-{job}.out"
+    cluster.wait(lambda: output.exists() and "ready" in output.read_text())
+    with connect(path) as client:
+        assert client.distances(3, SOURCES) == SOURCE.distances(3)[SOURCES].tolist()
+        assert client.stats()["graph"]["ranks"] == 2
+        [file] = client.bfs(3, result="file")["files"]
+    assert Path(file).parent == cluster.folder / f"results-{job}"
+    cluster.run("scancel", "--signal=TERM", job)
+    assert "the service ends" in cluster.finish(job, "serve")
+    assert not path.exists()
