@@ -18,12 +18,12 @@ from typing import Any
 import pan_figures as pan
 
 from distbfs.cli.planning import (
-    gpu_part_bytes,
     model_of,
     of_kronecker,
     read_report,
     runs_of,
 )
+from distbfs.engines.cuda.part_memory import part_bytes
 from distbfs.errors import InputError, UsageError
 from distbfs.partition.cost_model import Run
 
@@ -95,7 +95,7 @@ def line_of(
             "threshold": graph.threshold,
             "delegates": graph.delegates,
             "nn": graph.nn,
-            "device_bytes": gpu_part_bytes(graph.shapes[0])["total"],
+            "device_bytes": part_bytes(graph.shapes[0])["total"],
         }
         rows.append(told | {name: model[name] for name in names})
     return {"constants": model["constants"], "rows": rows}
