@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from distbfs.errors import UsageError
 from distbfs.types import Array, Words
 
 
@@ -74,3 +75,11 @@ class Exchange(Protocol):
 
     def close(self) -> None:
         """Free buffers and pending requests."""
+
+
+def need_device_arrays(name: str, on_device: bool) -> None:
+    """Raise UsageError where an exchange of device arrays is given others."""
+    if not on_device:
+        raise UsageError(
+            f"exchange '{name}' takes arrays in device memory only; allowed: solo, host"
+        )

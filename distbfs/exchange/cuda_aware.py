@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.errors import LaunchError, UsageError
+from distbfs.errors import LaunchError
 from distbfs.exchange.agree import first_reason
+from distbfs.exchange.base import need_device_arrays
 from distbfs.exchange.host import HostExchange
 from distbfs.exchange.mpi import MpiWorld, library_name
 from distbfs.exchange.staging import DeviceSlot, HostSlot, PinnedSlot
@@ -51,11 +52,7 @@ class CudaAwareExchange(HostExchange):
         item: npt.DTypeLike = np.uint32,
         on_device: bool = True,
     ) -> None:
-        if not on_device:
-            raise UsageError(
-                "exchange 'cuda_aware' takes arrays in device memory only; "
-                "allowed: solo, host"
-            )
+        need_device_arrays(self.name, on_device)
         proof = "" if options.trust_mpi else missing_proof(world)
         if reason := first_reason(world, proof):
             raise LaunchError(

@@ -17,7 +17,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import UsageError
-from distbfs.exchange.base import Traffic
+from distbfs.exchange.base import Traffic, need_device_arrays
 from distbfs.exchange.link import link_of
 from distbfs.exchange.local import LocalPhase
 from distbfs.exchange.messages import Messages
@@ -68,11 +68,7 @@ class NcclExchange:
         item: npt.DTypeLike = np.uint32,
         on_device: bool = True,
     ) -> None:
-        if not on_device:
-            raise UsageError(
-                "exchange 'nccl' takes arrays in device memory only; allowed: solo, "
-                "host"
-            )
+        need_device_arrays(self.name, on_device)
         if world.size > 1 and not isinstance(world, MpiWorld):
             raise UsageError(
                 f"exchange 'nccl' needs MPI between {world.size} ranks, "

@@ -15,8 +15,8 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.peers import foreign_array
-from distbfs.errors import LaunchError, UsageError
-from distbfs.exchange.base import Traffic
+from distbfs.errors import LaunchError
+from distbfs.exchange.base import Traffic, need_device_arrays
 from distbfs.exchange.local import LocalPhase
 from distbfs.exchange.messages import Messages
 from distbfs.exchange.peers import PeerGroup, peer_problem
@@ -54,10 +54,7 @@ class P2pExchange:
         item: npt.DTypeLike = np.uint32,
         on_device: bool = True,
     ) -> None:
-        if not on_device:
-            raise UsageError(
-                "exchange 'p2p' takes arrays in device memory only; allowed: solo, host"
-            )
+        need_device_arrays(self.name, on_device)
         self._local = LocalPhase(world, placement, delegates, item, on_device=True)
         self._device = int(cuda.cupy().cuda.Device())
         if problem := peer_problem(world, [self._device]):
