@@ -116,7 +116,7 @@ class CudaPart:
         balance: str = "auto",
     ) -> None:
         cp = cuda.cupy()
-        self.part, self._parents, self._balance = part, parents, balance
+        self.part, self._balance = part, balance
         n, d = part.local_count, part.delegate_count
         _check_size(part, placement)
         words, dwords = -(-part.active // 64) * 2, mask_words(d) * 2
@@ -191,7 +191,6 @@ class CudaPart:
         self._events = {name: cp.cuda.Event(disable_timing=True) for name in names}
         self._counting = self._launched = False
         self._work = Work()
-        self._checks = np.zeros(4, dtype=np.int64)
         self._isolated: int | None = None
 
     def _boxes(self, nn: DeviceRows) -> Ids:
