@@ -15,7 +15,7 @@
 #define THREADS 256
 #define WARPS 8
 #define PULL_BLOCKS 5 /* of a pull on each multiprocessor */
-#define COUNT_BITS 29 /* of the size of a queue: edges << COUNT_BITS | entries */
+#define COUNT_BITS 30 /* of the size of a queue: edges << COUNT_BITS | entries */
 #define ENTRIES ((1ull << COUNT_BITS) - 1)
 #define FIRST 4      /* columns of a row that are kept beside it too */
 #define BOX_STEP 16  /* between counters that are added to at once: 128 bytes */
