@@ -84,7 +84,7 @@ class SearchOptions:
     threads: int = 0
     parents: bool = True
     direction: str = "auto"
-    dd: Factors = field(default_factory=lambda: Factors(0.5, 1e-7))
+    dd: Factors = field(default_factory=lambda: Factors(0.01, 1e-7))
     dn: Factors = field(default_factory=lambda: Factors(0.002, 1e-7))
     nd: Factors = field(default_factory=lambda: Factors(0.05, 1e-7))
     stepwise: bool = False

@@ -18,7 +18,7 @@ from distbfs.cli.common import (
     output_options,
     share_of_cores,
 )
-from distbfs.cli.storing import store_graph
+from distbfs.cli.storing import devices_to_build, store_graph
 from distbfs.errors import UsageError
 from distbfs.generate.uniform import MAX_VERTICES
 from distbfs.types import TupleSource
@@ -127,6 +127,12 @@ def make_source(family: str, threads: int, given: Mapping[str, float]) -> TupleS
 @click.option("--seed", type=int, help="Seed of the tuples.  [1]")
 @click.option("--output", "-o", type=STORE, required=True, help="Folder of the store.")
 @click.option("--force", is_flag=True, help="Replace a store that is there.")
+@click.option(
+    "--on-devices",
+    is_flag=True,
+    help="Build on CUDA devices, one a rank or more; vertices keep the order of ids, "
+    "which openmp searches more slowly than its own.",
+)
 @directed_option
 @build_options
 @output_options
@@ -134,6 +140,7 @@ def command(
     family: str,
     output: Path,
     force: bool,
+    on_devices: bool,
     directed: bool,
     parts: int | None,
     threshold: int | None,
@@ -158,4 +165,5 @@ def command(
     options = make_build_options(
         threshold=threshold, pass_gib=pass_gib, permute_seed=None, directed=directed
     )
-    store_graph(terminal, source, output, parts, options, force=force)
+    devices = devices_to_build(terminal, directed=directed) if on_devices else None
+    store_graph(terminal, source, output, parts, options, force=force, devices=devices)

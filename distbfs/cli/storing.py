@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from distbfs.cli.common import Terminal
-from distbfs.errors import StoreError
+from distbfs.errors import StoreError, UsageError
+from distbfs.exchange.placing import take_devices
 from distbfs.options import BuildOptions
 from distbfs.partition.construct import BuildSummary, check_alone
 from distbfs.partition.layout import Placement
@@ -50,6 +51,13 @@ def check_target(
         raise StoreError(f"{output} exists; give --force to replace it")
     if not output.resolve().parent.is_dir():
         raise StoreError(f"{output}: the folder {output.parent} does not exist")
+
+
+def devices_to_build(terminal: Terminal, *, directed: bool) -> list[int]:
+    """Return this rank's CUDA devices; UsageError for what they do not build."""
+    if directed:
+        raise UsageError("--on-devices builds symmetric graphs, not --directed ones")
+    return take_devices(terminal.world, share=False)
 
 
 def store_graph(

@@ -5,15 +5,17 @@ Numbers, rows and columns are those of ``part`` (Pan, Pearce, Owens 2018, Table 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
-from distbfs.types import SUBGRAPHS, Array, Ids
+from distbfs.types import SUBGRAPHS, Array, Ids, World
 
 COLUMN_PAD = 256  # columns that may be read past the end
 UPLOAD_BYTES = 64 << 20  # of pinned memory that an array passes through
@@ -183,3 +185,48 @@ def part_to_device(part: Part, upload: PartUpload | None = None) -> DevicePart:
             numbers=to_device(part.numbers),
             tuple_degrees=to_device(part.tuple_degrees.astype(np.uint32)),
         )
+
+
+def parts_to_host(world: World, parts: Sequence[DevicePart]) -> Iterator[Part]:
+    """Yield this rank's parts in host memory, one after the other.
+
+    The degrees of delegates are summed over all parts first (collective), int64 [d].
+    """
+    summed = np.zeros(parts[0].delegate_count, dtype=np.int64)
+    for part in parts:
+        with part.vertices.device:
+            for rows in (part.dn, part.dd):
+                summed += _lengths(rows)
+    summed = world.allreduce(summed)
+    for part in parts:
+        with part.vertices.device:
+            yield _to_host(part, summed)
+
+
+def _to_host(part: DevicePart, delegate_degrees: Ids) -> Part:
+    """Return a part in host memory; see ``parts_to_host``."""
+    degrees = _lengths(part.nn) + _lengths(part.nd)
+    graphs = {}
+    for name in SUBGRAPHS:
+        rows: DeviceRows = getattr(part, name)
+        graphs[name] = CSR(rows.offsets.get(), rows.columns[: rows.edges].get())
+    own = np.flatnonzero(part.layout.part_of(part.delegates) == part.index)
+    local = part.layout.local_of(part.delegates[own])
+    degrees[part.numbers.get()[local]] = delegate_degrees[own]
+    return Part(
+        part.layout,
+        part.index,
+        part.threshold,
+        part.delegates,
+        delegate_degrees,
+        **graphs,
+        vertices=part.vertices.get(),
+        degrees=degrees,
+        tuple_degrees=part.tuple_degrees.get().astype(np.int64),
+        active=part.active,
+    )
+
+
+def _lengths(rows: DeviceRows) -> Ids:
+    """Return row lengths, NumPy int64 [rows]."""
+    return np.diff(rows.offsets.get().astype(np.int64))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from distbfs.formats.ids import IdMap
 from distbfs.options import BuildOptions
 from distbfs.partition.construct import BuildSummary, construct
+from distbfs.partition.device_construct import construct_on_devices
+from distbfs.partition.device_part import parts_to_host
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 from distbfs.store.folder import new_token
@@ -33,6 +36,7 @@ def write_graph(
     counts: tuple[int, int, int] | None = None,
     described: dict[str, object] | None = None,
     ids: IdMap | None = None,
+    devices: Sequence[int] | None = None,
 ) -> BuildSummary:
     """Build the parts of a graph and write them as a store (collective).
 
@@ -40,11 +44,13 @@ def write_graph(
     them: ends of tuples per part of this rank by local id; tuples, loops and repeats;
     what recreates them.
     ids: what vertices are called in their file, on rank 0
+    devices: CUDA devices of this rank that build, its parts dealt out to them in turn;
+    None: the host builds
 
     Raises StoreError where the folder may not be written, ResourceError for a full
     disk; then nothing is left behind.
     """
-    Placement(parts, world.size)
+    placement = Placement(parts, world.size)
     token = world.broadcast(new_token() if world.rank == 0 else None)
     records: list[PartRecord] = []
     with StoreWriter(folder, overwrite, token) as writer:
@@ -55,7 +61,17 @@ def write_graph(
                 part.tuple_degrees[:] = by_number
             records.append(writer.write_part(part))
 
-        summary = construct(source, world, parts, options, sink)
+        if devices is None:
+            summary = construct(source, world, parts, options, sink)
+        else:
+            count = placement.per_rank
+            dealt = [devices[k % len(devices)] for k in range(count)]
+            made, summary = construct_on_devices(
+                source, world, parts, options, devices=dealt
+            )
+            options = replace(options, order_block=1)
+            for part in parts_to_host(world, made):
+                sink(part)
         every: dict[int, PartRecord] = {}
         for encoded in gather_records(world, records):
             every[encoded.index] = encoded

@@ -8,6 +8,7 @@ from graphs import (
     NAMED,
     NO_VERTEX,
     Tuples,
+    build,
     complete,
     kronecker,
     random_tuples,
@@ -23,6 +24,9 @@ from distbfs.graph import device_build
 from distbfs.options import BuildOptions
 from distbfs.partition import device_keys
 from distbfs.partition.device_construct import construct_on_devices
+from distbfs.partition.device_part import part_to_device
+from distbfs.store.hdf5 import open_store
+from distbfs.store.write import write_graph
 from distbfs.timing import Stopwatch
 
 
@@ -127,6 +131,37 @@ def test_ranks(device, monkeypatch, parts, ranks):
         found = on_ranks(ranks, work)
         for _, summary in found:
             check(source, [made for made, _ in found], summary, threshold)
+
+
+@pytest.mark.parametrize(("parts", "ranks"), [(1, 1), (3, 1), (4, 2)])
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+def test_a_store_of_parts_from_devices(
+    device, monkeypatch, tmp_path, parts, ranks, threshold
+):
+    """It gives the devices back what they built, and the host a sound part."""
+    monkeypatch.setattr(EmulatedDevice, "check", lambda self, when: None)
+    source, options = GRAPHS["uniform"], BuildOptions(threshold=threshold)
+    folder = tmp_path / "store"
+
+    def work(world):
+        return write_graph(world, source, folder, parts, options, devices=[0])
+
+    summaries = on_ranks(ranks, work)
+    store = open_store(folder)
+    assert store.manifest.order_block == 1
+    loaded = [store.load_part(index) for index in range(parts)]
+    wanted, told = build(source, parts, threshold=threshold)
+    for part, other in zip(loaded, wanted, strict=True):
+        part.check()
+        for name in ("degrees", "tuple_degrees"):
+            by_id = getattr(part, name)[part.numbers]
+            assert by_id.dtype == np.int64
+            np.testing.assert_array_equal(by_id, getattr(other, name)[other.numbers])
+        np.testing.assert_array_equal(part.delegate_degrees, other.delegate_degrees)
+    assert store.manifest.m == told.m
+    lent = [part_to_device(part) for part in loaded]
+    made = [lent[rank::ranks] for rank in range(ranks)]
+    check(source, made, summaries[0], threshold)
 
 
 def test_several_devices_of_a_rank(device, monkeypatch):
