@@ -65,7 +65,7 @@ def main() -> None:
             for name, found in most.items()
         },
     }
-    pan.save(args.out, "pan_fig08", values, draw, (4 + 3 * len(shown), 4.5))
+    pan.save(args.out, "pan_fig08", values, draw, (max(4 + 3 * len(shown), 10), 5))
 
 
 if __name__ == "__main__":

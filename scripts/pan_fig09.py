@@ -49,6 +49,8 @@ def main() -> None:
         for name in runs.LABELS
         if (found := [row for row in usual if row["variant"] == name])
     }
+    most = max(map(len, lines.values()))
+    lines = {name: x for name, x in lines.items() if len(x) > 1 or most == 1}
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()

@@ -78,7 +78,7 @@ def main() -> None:
         for k, (name, label) in enumerate(bars.items()):
             at = [place + 0.27 * (k - 1) for place in range(len(told))]
             found = axes.bar(at, [row[name] for row in told], 0.27, label=label)
-            axes.bar_label(found, fmt="%.3g", fontsize=6)
+            axes.bar_label(found, fmt="%.4g", fontsize=6)
         names = [
             f"scale {row['scale']}\n{row['reference']}\nours: scale {row['our_scale']}"
             f"\non {row['our_devices']} device{'s' * (row['our_devices'] > 1)}"

@@ -22,8 +22,8 @@ from distbfs.formats.ids import id_map
 from distbfs.graph.csr import CSR
 from distbfs.options import check_range
 from distbfs.partition.part import Part
+from distbfs.store import chunks, safety, schema
 from distbfs.store import folder as folders
-from distbfs.store import safety, schema
 from distbfs.store.schema import IdsRecord, Manifest, PartRecord
 from distbfs.store.sink import Sink
 from distbfs.types import SUBGRAPHS
@@ -362,25 +362,13 @@ def slices(dataset: h5py.Dataset, name: str, digest: str, into: Array | None) ->
     """Yield (start, values) for a dataset, slice by slice, and check its digest.
 
     Values are views of ``into`` where it is given.  Raises StoreError at the end where
-    the digest differs, and where a chunk fails its checksum.
+    the digest differs.
     """
-    hasher = xxhash.xxh3_128()
-    step = schema.SLICE_BYTES // dataset.dtype.itemsize
-    for start in range(0, dataset.size, step):
-        stop = min(start + step, dataset.size)
-        if into is None:
-            values = np.empty(stop - start, dataset.dtype)
-        else:
-            values = into[start:stop]
-        try:
-            dataset.read_direct(values, np.s_[start:stop], None)
-        except (OSError, RuntimeError) as error:
-            if isinstance(error, OSError) and error.errno:
-                raise
-            what = f"/{name} is altered: a chunk fails its checksum"
-            raise StoreError(what) from error
+    hasher, start = xxhash.xxh3_128(), 0
+    for values in chunks.slices(dataset, name, into):
         hasher.update(values.view(np.uint8).data)
         yield start, values
+        start += len(values)
     if hasher.hexdigest() != digest:
         raise StoreError(f"/{name} is altered: its digest is not the manifest's")
 

@@ -193,7 +193,7 @@ def test_flipped_byte_in_each_dataset(store, name):
     data = bytearray(path.read_bytes())
     data[chunk.byte_offset + chunk.size // 2] ^= 4
     path.write_bytes(data)
-    refused(store.folder, f"/{name} is altered: a chunk fails its checksum")
+    refused(store.folder, f"/{name} is altered: its digest is not the manifest's")
 
 
 @pytest.mark.parametrize("name", schema.DATASETS)

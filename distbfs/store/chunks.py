@@ -1,0 +1,82 @@
+"""Reads the chunks of a dataset from its file by several threads.
+
+HDF5 tells where chunks lie, but reads and checks them one after the other under one
+lock.  Chunks here hold plain values and a checksum behind them, so they are read
+straight into place; whoever reads checks the digest of the whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import h5py
+import numpy as np
+
+from distbfs.errors import StoreError
+from distbfs.store import schema
+from distbfs.types import Array
+
+THREADS = 8  # that wait for one file
+
+
+def slices(dataset: h5py.Dataset, name: str, into: Array | None) -> Iterator[Array]:
+    """Yield the values of a dataset in order, slices of schema.SLICE_BYTES.
+
+    Values are views of ``into`` where it is given; the next slice is read meanwhile.
+    Raises OSError, and StoreError where the file ends before a chunk does.
+    """
+    size, step = dataset.size, schema.SLICE_BYTES // dataset.dtype.itemsize
+    if size == 0:
+        return
+    file = dataset.file.id.get_vfd_handle()
+    with ThreadPoolExecutor(THREADS) as pool:
+
+        def begin(start: int) -> tuple[Array, list[Future[None]]]:
+            stop = min(start + step, size)
+            values = into
+            if values is None:
+                values = np.empty(stop - start, dataset.dtype)
+            else:
+                values = values[start:stop]
+            return values, [
+                pool.submit(fill, file, name, place, piece)
+                for place, piece in pieces(dataset, name, start, values)
+            ]
+
+        ahead = begin(0)
+        for start in range(0, size, step):
+            values, reading = ahead
+            if start + step < size:
+                ahead = begin(start + step)
+            for future in reading:
+                future.result()
+            yield values
+
+
+def pieces(
+    dataset: h5py.Dataset, name: str, start: int, values: Array
+) -> Iterator[tuple[int, Array]]:
+    """Yield (place in the file, part of values) for the chunks of a slice.
+
+    start: element at which the slice and a chunk begin
+    """
+    [chunk] = dataset.chunks
+    for at in range(0, len(values), chunk):
+        info: Any = dataset.id.get_chunk_info_by_coord((start + at,))
+        piece = values[at : at + chunk]
+        if info.byte_offset is None or info.filter_mask or info.size < piece.nbytes:
+            raise StoreError(f"/{name} is altered: a chunk is not as it was written")
+        yield info.byte_offset, piece
+
+
+def fill(file: int, name: str, place: int, piece: Array) -> None:
+    """Read values from a place in a file."""
+    left = memoryview(piece.view(np.uint8))  # type: ignore[arg-type]
+    while left:
+        count = os.preadv(file, [left], place)
+        if count == 0:
+            raise StoreError(f"/{name} is cut short")
+        left, place = left[count:], place + count
