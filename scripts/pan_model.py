@@ -3,7 +3,7 @@
 Scale 26 a device, 1 to 8192 devices.  Constants are those of ``distbfs plan``: fitted
 to level records where these are given with their reports, else assumed.  Measured
 points: files of ``distbfs graph500 --json``; or JSON with "rows" that have "devices",
-"scale" and "GTEPS".
+"scale" and "GTEPS", and of which those with another "variant" than default are left out.
 Source: Pan, Pearce, Owens 2018, Sections V and VI-C (Fig. 9).
 """
 
@@ -27,6 +27,7 @@ from distbfs.engines.cuda.part_memory import part_bytes
 from distbfs.errors import InputError, UsageError
 from distbfs.partition.cost_model import Run
 
+PLAIN = "default"  # the variant that is meant, of several
 PARTS = {
     "work": "tab:blue",
     "masks": "tab:green",
@@ -42,7 +43,7 @@ def measured(path: Path) -> list[dict[str, float]]:
         values = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(values, dict) and "rows" in values:
             names = {"devices": int, "scale": int, "GTEPS": float}
-            rows = values["rows"]
+            rows = [x for x in values["rows"] if x.get("variant", PLAIN) == PLAIN]
             return [{k: of(row[k]) for k, of in names.items()} for row in rows]
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
