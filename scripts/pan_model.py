@@ -3,7 +3,7 @@
 Scale 26 a device, 1 to 8192 devices.  Constants are those of ``distbfs plan``: fitted
 to level records where these are given with their reports, else assumed.  Measured
 points: files of ``distbfs graph500 --json``; or JSON with "rows" that have "devices",
-"scale" and "GTEPS", and of which those with another "variant" than default are left out.
+"scale" and "GTEPS"; those with another "variant" than default are left out.
 Source: Pan, Pearce, Owens 2018, Sections V and VI-C (Fig. 9).
 """
 
