@@ -24,6 +24,7 @@ from distbfs.cli.common import (
     output_options,
     search_options,
     stop_requests,
+    trace_option,
 )
 from distbfs.cli.loading import (
     Choice,
@@ -33,6 +34,7 @@ from distbfs.cli.loading import (
     load_session,
     need_symmetric,
 )
+from distbfs.cli.tracing import check_trace, finish_trace, start_trace
 from distbfs.errors import UsageError, ValidationError
 from distbfs.exchange.signals import StopFlag
 from distbfs.generate.families import from_description
@@ -141,6 +143,7 @@ def refuse_build_options(context: click.Context) -> None:
     type=click.Path(path_type=Path),
     help="File for one JSON line a level, from one more search a root.",
 )
+@trace_option
 @build_options
 @search_options
 @output_options
@@ -152,6 +155,7 @@ def command(
     roots: int,
     skip_validation: bool,
     records: Path | None,
+    trace_file: Path | None,
     parts: int | None,
     threshold: int | None,
     pass_gib: float,
@@ -166,6 +170,7 @@ def command(
     if graph is not None:
         refuse_build_options(context)
     terminal = open_terminal(json_output=json_output, log_format=log_format)
+    check_trace(trace_file)
     world = terminal.world
     options = make_search_options(world, **choices)
     store = None if graph is None else open_store(graph)
@@ -192,6 +197,7 @@ def command(
         chosen = choose_roots(session.layout.n, roots, seed, session.connected)
         if not len(chosen):
             raise ValidationError("no vertex has a neighbour besides itself: no search")
+        trace = start_trace(trace_file, session, choice)
         cost = ParentShare()
         with terminal.progress("searching", len(chosen)) as tick:
             searches = run_searches(
@@ -207,6 +213,7 @@ def command(
             LOG.warning(
                 "stopped on request after %d of %d searches", len(searches), len(chosen)
             )
+        finish_trace(terminal, trace_file, trace)
         if records is not None:
             write_level_records(session, [x.root for x in searches], log, stop)
         session.close()

@@ -219,6 +219,15 @@ def test_trace(ranks, stores, tmp_path):
         assert max(begins) < min(ends), "one clock: the ranks search together"
 
 
+def test_graph500_writes_a_trace(tmp_path):
+    file = tmp_path / "trace.json"
+    ask = ("graph500", "--scale", 7, "--roots", 3, "--stepwise", "--trace", file)
+    assert here(*ask).code == 0
+    events = json.loads(file.read_text())["traceEvents"]
+    assert sum(x["name"] == "search" for x in events) == 4, "one more to warm up"
+    assert "give the name of a file" in here(*ask[:-1], tmp_path).refusal
+
+
 def test_bfs_writes_a_trace(stores, tmp_path):
     file = tmp_path / "trace.json"
     ask = ("bfs", stores / "1", "-s", 3, "--stepwise", "--trace", file)
