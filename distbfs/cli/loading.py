@@ -92,7 +92,7 @@ def choose(
     UsageError for what cannot go together, DeviceMissing where there is no device.
     """
     if directed:
-        return _choose_directed(world, options)
+        return _choose_directed(world, options, n)
     if options.engine == "auto":
         return _choose_auto(world, options, n, asked)
     kind = registry.lookup(registry.ENGINES, "engine", options.engine)
@@ -112,19 +112,36 @@ def choose(
     return Choice(options, kind(options))
 
 
-def _choose_directed(world: World, options: SearchOptions) -> Choice:
-    """Return an engine of the host; UsageError where parts or devices are asked for."""
-    if world.size > 1 or options.stepwise:
+def _choose_directed(world: World, options: SearchOptions, n: int) -> Choice:
+    """Return an engine for one process; UsageError where parts are asked for."""
+    if world.size > 1:
         raise UsageError(NEEDS_SYMMETRIC)
-    if options.engine == "auto":
-        return Choice(options, why="the graph is directed")
-    kind = registry.lookup(registry.ENGINES, "engine", options.engine)
-    if on_device(kind):
-        raise UsageError(
-            f"engine {options.engine} searches symmetric graphs, and this one is "
-            "directed; allowed: auto, openmp, reference"
-        )
-    return Choice(options)
+    named = options.engine if options.engine != "auto" else FIRST
+    kind = registry.lookup(registry.ENGINES, "engine", named)
+    if not on_device(kind):
+        if options.stepwise:
+            raise UsageError(NEEDS_SYMMETRIC)
+        return Choice(options)
+    try:
+        fit = kind.for_directed(replace(options, engine=named))
+        kind.check(fit, whole=True)
+        why = f"there is a CUDA device; method {fit.method}: the graph is directed"
+        if n > MAX_VERTICES:
+            raise UsageError("more than 2^31 vertices; use openmp")
+        engine: DeviceEngine = kind(fit)
+    except (DeviceMissing, UsageError) as error:
+        if options.engine != "auto" or wants_device(options):
+            raise
+        if options.stepwise:
+            raise UsageError(NEEDS_SYMMETRIC) from error
+        return Choice(options, why=str(error).partition(";")[0])
+    return Choice(fit, engine, why if options.engine == "auto" else "")
+
+
+def wants_device(options: SearchOptions) -> bool:
+    """Return whether options ask for what engines on a device alone have."""
+    usual = SearchOptions()
+    return any(getattr(options, x) != getattr(usual, x) for x in DEVICE_OPTIONS)
 
 
 def _choose_auto(
@@ -138,13 +155,12 @@ def _choose_auto(
     if n > MAX_VERTICES:
         return Choice(options, why="more than 2^31 vertices")
     kind = registry.lookup(registry.ENGINES, "engine", FIRST)
-    usual, named = SearchOptions(), replace(options, engine=FIRST)
-    wanted = any(getattr(options, x) != getattr(usual, x) for x in DEVICE_OPTIONS)
+    named = replace(options, engine=FIRST)
     try:
         kind.check(named, whole=True)
         return Choice(named, kind(named), "there is a CUDA device")
     except (DeviceMissing, UsageError) as error:
-        if wanted:
+        if wants_device(options):
             raise
         return Choice(options, why=str(error).partition(";")[0])
 

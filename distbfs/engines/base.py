@@ -305,6 +305,13 @@ class DeviceEngine(Engine, Protocol):
         whole: a graph in one part without delegates, else parts
         """
 
+    @staticmethod
+    def for_directed(options: SearchOptions) -> SearchOptions:
+        """Return options with a method that searches directed graphs.
+
+        Raises UsageError where another one is asked for.
+        """
+
     def graph_of(
         self,
         part: Part,

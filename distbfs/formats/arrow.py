@@ -57,7 +57,8 @@ class ArrowReader:
         with sound(where):
             chosen = _open(file, whole, sorted(set(table.chosen)))
         batches = _batches(chosen, whole)
-        return table.hand_over(map(table.ordered, batches), take, self.name)
+        pieces = table.pieces(map(table.ordered, batches))
+        return table.hand_over(pieces, take, self.name)
 
 
 def _open(file: BinaryFile, whole: bool, fields: list[int] | None) -> Any:

@@ -6,14 +6,17 @@ says how many vertices there are by the key ``distbfs.vertices`` of its metadata
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ctypes
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from distbfs.device import cc
 from distbfs.errors import InputError, ResourceError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.lines import LineFault
@@ -25,8 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from distbfs.formats.packed import BinaryFile
-    from distbfs.types import Ids
+    from distbfs.types import Array, Ids
 
+Piece: TypeAlias = "tuple[Ids, int]"  # pairs, and their largest id and one
+
+SOURCE = Path(__file__).with_suffix(".c")
+COMPILED = {"int32", "uint32", "int64"}  # ids that columns.c takes
 USUAL = (("src", "dst"), ("source", "target"), ("from", "to"), ("u", "v"))
 VERTICES = b"distbfs.vertices"
 ROWS = 1 << 18
@@ -108,6 +115,9 @@ class Table:
         self.others = len(names) - len(set(self.chosen))
         self.options = options
         self.words = Words() if options.relabel == "text" else None
+        self._library = None
+        if options.compiled and self.words is None:
+            self._library = cc.load_or_none(SOURCE)
         self.n = options.n
         if self.n is None and stated is not None and not options.relabel:
             self.n = self._stated(stated)
@@ -123,26 +133,58 @@ class Table:
         first, second = (batch.column(name) for name in self.names)
         return first, second
 
-    def hand_over(
-        self, batches: Iterator[tuple[Any, Any]], take: Take, name: str
-    ) -> EdgeFile:
-        """Pass the pairs on; what is returned lacks the digest."""
-        tuples, largest = 0, 0
+    def pieces(
+        self, batches: Iterator[tuple[Any, Any]], begin: int = 0
+    ) -> Iterator[Piece]:
+        """Yield the pairs of batches, of which the first begins at that row."""
         while True:
             with sound(self.where):
                 columns = next(batches, None)
             if columns is None:
-                break
-            if not len(columns[0]):
-                continue
-            pairs = np.empty((len(columns[0]), 2), dtype=np.int64)
-            for side, (array, column) in enumerate(
-                zip(columns, self.names, strict=True)
-            ):
-                pairs[:, side] = self._ids(array, column, tuples)
+                return
+            if len(columns[0]):
+                yield self._pairs(columns, begin)
+                begin += len(columns[0])
+
+    def _pairs(self, columns: tuple[Any, Any], begin: int) -> Piece:
+        count, ids = len(columns[0]), self._plain(columns)
+        pairs = np.empty((count, 2), dtype=np.int64)
+        if ids is not None:
+            base, most = self.options.base, self._most()
+            span = np.array([LARGEST_ID, -1], dtype=np.int64)
+            call = getattr(self._library, f"pairs_{ids[0].dtype}")
+            numbers = ctypes.c_int64(count), ctypes.c_int64(base)
+            arrays = [cc.pointer(x) for x in (*ids, pairs, span)]
+            call(numbers[0], *arrays[:2], numbers[1], *arrays[2:])
+            if base <= span[0] and span[1] <= most:
+                return pairs, int(span[1]) - base + 1
+        for side, (array, column) in enumerate(zip(columns, self.names, strict=True)):
+            pairs[:, side] = self._ids(array, column, begin)
+        return pairs, int(pairs.max()) + 1
+
+    def _plain(self, columns: tuple[Any, Any]) -> list[Array] | None:
+        """Return both columns as arrays that the kernel takes, None if it does not."""
+        kinds = {str(array.type) for array in columns}
+        if self._library is None or len(kinds) > 1 or not kinds <= COMPILED:
+            return None
+        with sound(self.where):
+            for array in columns:
+                array.validate(full=True)
+            if any(array.null_count for array in columns):
+                return None
+            return [array.to_numpy(zero_copy_only=True) for array in columns]
+
+    def _most(self) -> int:
+        """Return the largest id as written."""
+        return LARGEST_ID if self.n is None else self.n - 1 + self.options.base
+
+    def hand_over(self, pieces: Iterable[Piece], take: Take, name: str) -> EdgeFile:
+        """Pass the pairs on; what is returned lacks the digest."""
+        tuples, largest = 0, 0
+        for pairs, most in pieces:
             take(pairs)
             tuples += len(pairs)
-            largest = max(largest, int(pairs.max()) + 1)
+            largest = max(largest, most)
         if not tuples and self.n is None:
             raise InputError(f"{self.where}: no edges")
         words = None if self.words is None else tuple(self.words.index)
@@ -169,8 +211,7 @@ class Table:
                 values = array.to_numpy(False)
             if self.words is not None:
                 return self._text(values.astype(str).tolist(), where, begin)
-            n, base = self.n, self.options.base
-            most = LARGEST_ID if n is None else n - 1 + base
+            base, most = self.options.base, self._most()
             return checked(values, most, base, where, begin, 1)
         text = types.is_string(kind) or types.is_large_string(kind)
         if not text:

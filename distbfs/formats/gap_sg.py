@@ -10,13 +10,14 @@ Asanović, Patterson, The GAP Benchmark Suite (2015), reference code (writer.h).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from distbfs.errors import InputError
+from distbfs.formats.ahead import in_order
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
-from distbfs.formats.mirror import BACK, FORTH, ONCE, Mirror
+from distbfs.formats.mirror import BACK, FORTH, ONCE, Lists, Mirror
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
 from distbfs.formats.writing import Edges
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from distbfs.types import Array, Ids
+
+Piece: TypeAlias = "tuple[Array, Lists]"  # neighbours, and what was found
 
 HEADER_BYTES = 17
 MOST_NODES = 1 << 31
@@ -168,15 +171,34 @@ def _lists(
 
     file.pass_over((nodes + 1) * OFFSET_BYTES)
     offsets = offsets_at(file, start, nodes + 1)
-    for first, counts in csr_counts(offsets, entries, refuse):
-        begin = file.position
-        data = np.frombuffer(file.read(int(counts.sum()) * width), dtype="<i4")
-        stride = width // NODE_BYTES
-        found = mirror.lists(first, counts, data, stride, nodes, way)
+    begin, stride = file.position, width // NODE_BYTES
+
+    def pieces() -> Iterator[tuple[int, int, Ids]]:
+        at = begin
+        for first, counts in csr_counts(offsets, entries, refuse):
+            yield at, first, counts
+            at += int(counts.sum()) * width
+
+    def work(piece: tuple[int, int, Ids], room: tuple[Array, Ids]) -> Piece:
+        at, first, counts = piece
+        data = room[0][: int(counts.sum()) * stride]
+        file.fill(data.data.cast("B"), at)
+        found = mirror.lists(first, counts, data, stride, nodes, way, room[1])
+        return data, found
+
+    most = min(CHUNK, entries)
+
+    def room() -> tuple[Array, Ids]:
+        kept = 0 if way == BACK else most
+        return np.empty(most * stride, "<i4"), np.empty((kept, 2), np.int64)
+
+    for data, found in in_order(work, pieces(), room):
         if found.bad >= 0:
             bad = data[found.bad * stride :][:1]
             _, what = id_fault(bad, nodes - 1) or (0, "")
-            raise file.refuse(what, begin + found.bad * width)
+            raise file.refuse(what, file.position + found.bad * width)
+        file.passed(data.data.cast("B"))
+        mirror.count(found)
         yield found.pairs
 
 

@@ -34,10 +34,12 @@ def pair_hash(u: Ids, v: Ids) -> Words:
 
 @dataclass(frozen=True)
 class Lists:
-    """Pairs, int64 [k, 2], that last until the next; the entry that is bad, or -1."""
+    """Pairs, int64 [k, 2], and what ``Mirror.count`` adds; the bad entry, or -1."""
 
     pairs: Ids
     bad: int
+    sum: int = 0
+    count: int = 0
 
 
 class Mirror:
@@ -48,7 +50,6 @@ class Mirror:
 
     def __init__(self, compiled: bool = True) -> None:
         self._library = cc.load_or_none(SOURCE) if compiled else None
-        self._pairs: Ids = np.zeros((0, 2), dtype=np.int64)
         self._sum = 0
         self._count = 0
 
@@ -86,19 +87,30 @@ class Mirror:
         self._count += int(sums[1].astype(np.int64))
         return pairs[:kept_count]
 
+    def count(self, found: Lists) -> None:
+        """Count pairs that ``lists`` has found."""
+        self._sum += found.sum
+        self._count += found.count
+
     def lists(
-        self, first: int, counts: Ids, data: Array, stride: int, nodes: int, way: int
+        self,
+        first: int,
+        counts: Ids,
+        data: Array,
+        stride: int,
+        nodes: int,
+        way: int,
+        out: Ids,
     ) -> Lists:
-        """Return the pairs of lists of neighbours, counted as ``way`` says.
+        """Return the pairs of lists of neighbours; changes nothing here.
 
         first: id of the first row; counts: entries of each row, int64; data: int32,
-        every stride-th is a neighbour; nodes: ids are less.  ONCE keeps the pairs that
-        stand for their edges, FORTH all, BACK none.
+        every stride-th is a neighbour; nodes: ids are less; out: int64 [entries, 2],
+        the pairs may lie there.  ONCE keeps the pairs that stand for their edges, FORTH
+        all, BACK none.
         """
         if self._library is None:
             return self._plain_lists(first, counts, data[::stride], nodes, way)
-        if len(self._pairs) < len(data):
-            self._pairs = np.empty((len(data), 2), dtype=np.int64)
         sums = np.zeros(2, dtype=np.uint64)
         bad = np.zeros(1, dtype=np.int64)
         call = self._library.lists_once
@@ -111,13 +123,13 @@ class Mirror:
             cc.pointer(data),
             ctypes.c_int64(nodes),
             ctypes.c_int64(way),
-            cc.pointer(self._pairs),
+            cc.pointer(out),
             cc.pointer(sums),
             cc.pointer(bad),
         )
-        self._sum += int(sums[0])
-        self._count += int(sums[1].astype(np.int64))
-        return Lists(self._pairs[:kept], int(bad[0]))
+        return Lists(
+            out[:kept], int(bad[0]), int(sums[0]), int(sums[1].astype(np.int64))
+        )
 
     def _plain_lists(
         self, first: int, counts: Ids, near: Array, nodes: int, way: int
@@ -129,13 +141,16 @@ class Mirror:
             return Lists(none, outside[0])
         u = np.repeat(np.arange(first, first + len(counts), dtype=np.int64), counts)
         v = near.astype(np.int64)
+        counted = Mirror(compiled=False)
+        pairs = none
         if way == ONCE:
-            return Lists(self.once(u, v), -1)
-        if way == BACK:
-            self.back(v, u)
-            return Lists(none, -1)
-        self.forth(u, v)
-        return Lists(np.stack((u, v), axis=1), -1)
+            pairs = counted.once(u, v)
+        elif way == BACK:
+            counted.back(v, u)
+        else:
+            counted.forth(u, v)
+            pairs = np.stack((u, v), axis=1)
+        return Lists(pairs, -1, counted._sum, counted._count)
 
     def even(self) -> bool:
         """Return whether both lists are the same so far."""

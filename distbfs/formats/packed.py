@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 18
 UNPACK_BYTES = 4 << 20
+PASS_BYTES = 1 << 20  # few enough for a cache
 
 
 class BinaryFile(HashedFile):
@@ -96,10 +97,31 @@ class BinaryFile(HashedFile):
             raise self.refuse("the file is truncated", position + len(data))
         return data
 
+    def fill(self, room: memoryview, position: int) -> None:
+        """Fill memory with the bytes from a position on, which does not change."""
+        done = 0
+        while done < len(room):
+            try:
+                some = os.preadv(self.content.fileno(), [room[done:]], position + done)
+            except OSError as error:
+                raise unreadable(self.path, error) from error
+            if not some:
+                raise self.refuse("the file is truncated", position + done)
+            done += some
+
+    def passed(self, data: memoryview) -> None:
+        """Hash the next bytes of the file, which were read elsewhere."""
+        if not self.packing:
+            self._seen(data)
+        self.position += len(data)
+
     def pass_over(self, count: int) -> None:
         """Read and hash ``count`` bytes that are looked at elsewhere."""
-        for done in range(0, count, UNPACK_BYTES):
-            self.read(min(UNPACK_BYTES, count - done))
+        room = memoryview(bytearray(min(PASS_BYTES, count)))
+        for done in range(0, count, PASS_BYTES):
+            some = room[: min(PASS_BYTES, count - done)]
+            self.fill(some, self.position)
+            self.passed(some)
 
 
 def id_fault(ids: Array, most: int, base: int = 0) -> tuple[int, str] | None:

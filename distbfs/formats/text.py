@@ -107,7 +107,7 @@ class HashedFile:
         self._seen(data)
         return data
 
-    def _seen(self, data: bytes) -> None:
+    def _seen(self, data: bytes | memoryview) -> None:
         """Hash bytes of the file and report progress."""
         self._hash.update(data)
         self._fetched += len(data)

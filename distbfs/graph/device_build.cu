@@ -3,8 +3,8 @@
  * Method: count the ends of tuples at each vertex; number the vertices by falling degree
  * class with a stable counting sort; for a range of numbers, pack both directions of the
  * tuples into keys, and, when they are sorted, write each key that differs from the one
- * before it as a column.  A vertex that has a number has an edge, so no row is empty and
- * the first key of each row tells where the row starts.
+ * before it as a column.  The first key of each row tells where the row starts.  A vertex
+ * that has a number has an edge, so no row is empty, but in directed graphs (device_rows.py).
  *
  * Data encoding: a key is (row - first row of the range) * 2^32 + column, both numbers of
  * device_graph.py.  Classes are those of device_graph.degree_class, 0 ... 127.

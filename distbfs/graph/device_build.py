@@ -160,6 +160,11 @@ class Numbering:
         self.at_least = class_starts.get().astype(np.int64)[CLASSES - classes]
         self.at_least[0] = self.active
 
+    def arrays(self) -> dict[str, Any]:
+        """Return what a DeviceGraph has of it."""
+        names = ("active", "at_least", "vertices", "numbers")
+        return {name: getattr(self, name) for name in names}
+
 
 class Ranges:
     """Ranges of numbers whose keys fit a buffer.
@@ -294,32 +299,33 @@ class Budget:
         self.hold = single or (not cheap and PAIR_BYTES * count <= spare - self.buffer)
 
 
-def _assemble(
+def make_rows(
     kernels: Kernels,
     chunks: Chunks,
-    degrees: list[Any],
+    numbering: Numbering,
+    lengths: list[Any],
     budget: Budget,
     say: Say,
     *,
     both: bool,
     wide: bool,
-) -> dict[str, Any]:
-    """Return the arrays of a graph from degrees, uint32 [n], and pairs of ids.
+) -> tuple[Any, Any, int]:
+    """Return (offsets, columns, edges) of rows from pairs of ids.
 
-    degrees: one array in a list, which is emptied; both: a pair is two directed edges
+    lengths: uint32 [active], keys of each row, one array in a list, which is emptied
+    both: a pair is two directed edges.  Offsets of empty rows are not set.
     """
     with kernels.phase("numbering"):
-        found = Numbering(kernels, degrees.pop())
-        ranges = Ranges(kernels, found.sorted)
+        ranges = Ranges(kernels, lengths.pop())
         capacity = min(max(budget.buffer // KEY_BYTES, ranges.longest), ranges.total)
         bounds = ranges.cut(capacity)
-        active = found.active
-        del found.sorted, ranges._degrees
+        active = numbering.active
+        del ranges._degrees
     with kernels.phase("memory"):
         cuda.release()
         need = 4 * ranges.total + 8 * active + KEY_BYTES * capacity + RESERVE // 4
         cuda.require(need, f"building a graph of {ranges.total} directed edges")
-        rows = Rows(kernels, found.numbers, active, ranges.total, wide=wide)
+        rows = Rows(kernels, numbering.numbers, active, ranges.total, wide=wide)
         buffer = cuda.cupy().empty(capacity, np.uint64)
     say(f"{ranges.total} keys in {len(bounds)} ranges of rows, at most {capacity} each")
     for index, bound in enumerate(bounds):
@@ -336,18 +342,35 @@ def _assemble(
     with kernels.phase("memory"):
         cuda.release()
         offsets, columns = rows.finish()
-    return {
-        "active": active,
-        "m": rows.m,
-        "at_least": found.at_least,
-        "offsets": offsets,
-        "columns": columns,
-        "vertices": found.vertices,
-        "numbers": found.numbers,
-    }
+    return offsets, columns, rows.m
 
 
-def _check_size(n: int) -> None:
+def assemble(
+    kernels: Kernels,
+    chunks: Chunks,
+    degrees: list[Any],
+    budget: Budget,
+    say: Say,
+    *,
+    both: bool,
+    wide: bool,
+) -> dict[str, Any]:
+    """Return the arrays of a graph from degrees, uint32 [n], and pairs of ids.
+
+    degrees: one array in a list, which is emptied; both: a pair is two directed edges
+    """
+    with kernels.phase("numbering"):
+        found = Numbering(kernels, degrees.pop())
+        lengths = [found.sorted]
+        del found.sorted
+    offsets, columns, m = make_rows(
+        kernels, chunks, found, lengths, budget, say, both=both, wide=wide
+    )
+    return {**found.arrays(), "m": m, "offsets": offsets, "columns": columns}
+
+
+def check_size(n: int) -> None:
+    """Raise UsageError for more vertices than have numbers."""
     if n > MAX_VERTICES:
         raise UsageError(
             f"{n} vertices do not fit one device's graph; allowed: {MAX_VERTICES}"
@@ -367,7 +390,7 @@ def build(
     BUFFER_BYTES; the keys of the longest row fit in any case)
     wide: offsets of 64 bits for any number of edges
     """
-    _check_size(source.n)
+    check_size(source.n)
     cupy = cuda.cupy()
     clock = Stopwatch()
     n, count = source.n, source.tuples
@@ -399,99 +422,13 @@ def build(
             loops, total = (int(x) for x in sums.get())
         if total != 2 * count:
             raise InputError("a vertex has 2^32 ends of edge tuples or more")
-        made = _assemble(kernels, chunks, degrees, budget, say, both=True, wide=wide)
+        made = assemble(kernels, chunks, degrees, budget, say, both=True, wide=wide)
     return DeviceGraph(
         n=n,
         tuples=count,
         loops=loops,
         tuple_degrees=ends,
         source=source.describe(),
-        seconds=clock.seconds,
-        **made,
-    )
-
-
-class HostRows:
-    """Pairs of ids, one for each entry of rows on the host.
-
-    offsets: [rows + 1], columns: uint32 [m], numbers; vertices: device uint32 [rows],
-    number -> id
-    """
-
-    def __init__(
-        self, kernels: Kernels, offsets: Array, columns: Array, vertices: Any
-    ) -> None:
-        self._kernels, self._offsets = kernels, offsets
-        self._columns, self._vertices = columns, vertices
-
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
-        """Write the pairs of the entries start … stop-1."""
-        cupy = cuda.cupy()
-        bounds = np.array([start, stop - 1], dtype=self._offsets.dtype)
-        first, last = np.searchsorted(self._offsets, bounds, side="right") - 1
-        local = self._offsets[first : last + 2].astype(np.uint64)
-        base = int(local[0])
-        given = (
-            np.uint64(stop - start),
-            np.uint64(last + 1 - first),
-            np.uint64(start - base),
-            cupy.asarray(local - np.uint64(base)),
-            cupy.asarray(self._columns[start:stop].astype(np.uint32, copy=False)),
-            self._vertices[int(first) :],
-            self._vertices,
-        )
-        self._kernels.launch("expand_rows", stop - start, BLOCK, *given, u, v)
-
-
-def from_rows(
-    n: int,
-    offsets: Array,
-    columns: Array,
-    vertices: Array,
-    tuple_degrees: Array,
-    tuples: int,
-    loops: int,
-    source: dict[str, Any],
-    *,
-    buffer_bytes: int | None = None,
-    wide: bool = False,
-    say: Say = silent,
-) -> DeviceGraph:
-    """Return the graph of rows on the host that are numbered in another way.
-
-    offsets: integers [n + 1]; columns: integers [m], numbers of the rows, both
-    directions of each edge and no loops; vertices: integers [n], number -> id
-    tuple_degrees: integers [n], by number; the rest: as in DeviceGraph and ``build``
-    """
-    _check_size(n)
-    if len(offsets) != n + 1 or len(vertices) != n or len(tuple_degrees) != n:
-        raise InputError(f"rows, vertices and degrees do not fit {n} vertices")
-    cupy = cuda.cupy()
-    clock = Stopwatch()
-    count = len(columns)
-    with cuda.memory_of(f"building a graph of {n} vertices and {count} edges"):
-        with clock("compile"):
-            kernels = Kernels(clock)
-        with kernels.phase("memory"):
-            cuda.release()
-            budget = Budget(n, count, count, buffer_bytes, cheap=False)
-        with kernels.phase("degrees"):
-            ids = cupy.asarray(vertices.astype(np.uint32, copy=False))
-            degrees, ends = [cupy.zeros(n, np.uint32)], cupy.zeros(n, np.uint32)
-            lengths = np.diff(offsets)
-            for values, out in ((lengths, degrees[0]), (tuple_degrees, ends)):
-                given = cupy.asarray(values.astype(np.uint32, copy=False))
-                kernels.launch("scatter", n, BLOCK, np.uint64(n), given, ids, out)
-            del given, lengths, values, out
-        pairs = HostRows(kernels, offsets, columns, ids)
-        chunks = Chunks(pairs, count, hold=budget.hold)
-        made = _assemble(kernels, chunks, degrees, budget, say, both=False, wide=wide)
-    return DeviceGraph(
-        n=n,
-        tuples=tuples,
-        loops=loops,
-        tuple_degrees=ends,
-        source=source,
         seconds=clock.seconds,
         **made,
     )

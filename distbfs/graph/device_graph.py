@@ -51,8 +51,11 @@ class DeviceGraph:
     tuple_degrees: uint32 [n], by id: ends of input tuples at the vertex; a loop is two
     source: what recreates the tuples
     seconds: what the build took, by phase
+    in_offsets, in_columns: of a directed graph, whose rows hold the edges out: as
+        offsets and columns, the edges in; else None
 
-    The arrays are CuPy's.
+    The arrays are CuPy's.  Of a directed graph, vertices are numbered by the sum of
+    both degrees, rows may be empty, and a tuple is two ends at the vertex it leaves.
     """
 
     n: int
@@ -68,9 +71,17 @@ class DeviceGraph:
     tuple_degrees: Any
     source: dict[str, Any]
     seconds: dict[str, float]
+    in_offsets: Any = None
+    in_columns: Any = None
+
+    @property
+    def directed(self) -> bool:
+        """Whether edges lead one way only."""
+        return self.in_offsets is not None
 
     @property
     def nbytes(self) -> int:
         """Bytes of device memory that the arrays take."""
-        arrays = (self.offsets, self.columns, self.vertices, self.numbers)
+        arrays = [self.offsets, self.columns, self.vertices, self.numbers]
+        arrays += [self.in_offsets, self.in_columns] * self.directed
         return sum(int(a.nbytes) for a in (*arrays, self.tuple_degrees))

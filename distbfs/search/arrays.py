@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import InputError
-from distbfs.graph.csr import CSR, row_offsets
+from distbfs.graph.csr import CSR, row_blocks, row_offsets
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids
@@ -125,6 +126,29 @@ def part_of_rows(offsets: Array, columns: Array, incoming: CSR | None) -> Part:
     )
     part.check()
     return part
+
+
+def without_loops(part: Part) -> Part:
+    """Return a part without edges from a vertex to itself; itself where it has none."""
+    out, into = loopless(part.nn), part.incoming
+    if out is part.nn:
+        return part
+    return replace(part, nn=out, incoming=None if into is None else loopless(into))
+
+
+def loopless(rows: CSR) -> CSR:
+    """Return rows without edges to themselves; the same rows where there are none."""
+    loops = np.zeros(rows.rows, dtype=np.int64)
+    degrees = rows.degrees()
+    for first, last in row_blocks(rows.offsets):
+        edges = slice(int(rows.offsets[first]), int(rows.offsets[last]))
+        own = np.repeat(np.arange(first, last), degrees[first:last])
+        found = own[rows.columns[edges] == own]
+        loops[first:last] = np.bincount(found - first, minlength=last - first)
+    if not loops.any():
+        return rows
+    kept = rows.columns != rows.sources()
+    return CSR(row_offsets(degrees - loops), rows.columns[kept])
 
 
 def scipy_rows(matrix: Any) -> CSR:

@@ -34,6 +34,7 @@ from distbfs.search.arrays import (
     part_of_rows,
     scipy_rows,
     shared,
+    without_loops,
 )
 from distbfs.search.device_session import DeviceSession
 from distbfs.search.result import Result
@@ -257,14 +258,16 @@ class Graph:
         name = FIRST if options.engine == "auto" else options.engine
         kind = registry.lookup(registry.ENGINES, "engine", name)
         if on_device(kind):
-            given = {**vars(options), "engine": name}
+            wanted = replace(options, engine=name)
             try:
-                kind.check(SearchOptions(**given), whole=True)
-                engine = kind(SearchOptions(**given))
+                if self.directed:
+                    wanted = kind.for_directed(wanted)
+                kind.check(wanted, whole=True)
+                engine = kind(wanted)
                 if self._tuples is not None and not self.directed:
                     held = build(self._tuples)
                 else:
-                    held = engine.graph_of(self.part)
+                    held = engine.graph_of(without_loops(self.part))
                 return DeviceSession(SoloWorld(), engine, held, engine.options)
             except (DeviceMissing, UsageError):
                 if options.engine != "auto":

@@ -90,7 +90,7 @@ def test_a_service_follows_the_edges(store):
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    assert "; auto: the graph is directed" in done.stderr
+    assert "; auto: no CUDA device" in done.stderr
     lines = [json.loads(x) for x in done.stdout.splitlines() if x != "ready"]
     answers = {line["id"]: line for line in lines}
     matrix = matrix_of(GRAPH)
@@ -105,7 +105,14 @@ def test_a_service_follows_the_edges(store):
 
 
 def test_auto_says_why_it_stays_on_the_host(store):
-    assert "; auto: the graph is directed" in here("bfs", store, "-s", 0).err
+    assert "; auto: no CUDA device" in here("bfs", store, "-s", 0).err
+
+
+def test_no_device_is_code_3(store):
+    for words in (("--engine", "xbfs"), ("--method", "paper", "--balance", "static")):
+        done = here("bfs", store, "-s", 0, *words)
+        assert (done.code, done.out) == (3, "")
+        assert done.err.startswith("distbfs: no CUDA device")
 
 
 def test_what_is_stored(store):
@@ -225,10 +232,10 @@ def test_parts_are_refused_before_a_file_is_read(tmp_path):
 REFUSALS = [
     (("bfs", "-s", 0, "--stepwise"), "needs a symmetric graph, and this one is direc"),
     (
-        ("bfs", "-s", 0, "--engine", "xbfs"),
-        "engine xbfs searches symmetric graphs",
+        ("bfs", "-s", 0, "--engine", "xbfs", "--method", "fast"),
+        "method 'fast' of engine xbfs searches symmetric graphs",
     ),
-    (("serve", "--engine", "xbfs"), "engine xbfs searches symmetric graphs"),
+    (("serve", "--engine", "xbfs", "--method", "fast"), "is directed; allowed: paper"),
     (
         ("partition", "--parts", 2, "-o", "new"),
         "partition needs a symmetric graph",

@@ -155,6 +155,27 @@ def test_what_is_asked_for_with_parts(a_device):
         chosen("xbfs", n=(1 << 31) + 1)
 
 
+def test_directed_graphs_take_method_paper(a_device):
+    def chosen(engine="auto", n=9, **options):
+        options = SearchOptions(engine=engine, **options)
+        return choose(SoloWorld(), options, n, directed=True)
+
+    found = chosen()
+    assert (found.device.name, found.device.method) == ("xbfs", "paper")
+    assert found.why == ("there is a CUDA device; method paper: the graph is directed")
+    assert (chosen("xbfs").options.method, chosen("xbfs").why) == ("paper", "")
+    assert chosen(balance="thread", stepwise=True).device.method == "paper"
+    assert chosen("openmp").device is None
+    assert chosen(method="push").device is None
+    assert chosen(n=(1 << 31) + 1).why == "more than 2^31 vertices"
+    with pytest.raises(UsageError, match=r"more than 2\^31 vertices"):
+        chosen("xbfs", n=(1 << 31) + 1)
+    with pytest.raises(UsageError, match="this one is directed; allowed: paper"):
+        chosen("xbfs", method="fast")
+    with pytest.raises(UsageError, match="needs a symmetric graph"):
+        chosen("openmp", stepwise=True)
+
+
 @pytest.mark.parametrize("more", [("--parts", 2), ("--threshold", 4)])
 def test_parts_of_a_new_graph(a_device, more):
     words = ("graph500", "--scale", 6, "--roots", 2, *more)

@@ -5,14 +5,13 @@ from functools import cache
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from directed_graphs import check, csr, directed, matrix_of, part_of
 from graphs import NAMED, build, kronecker, random_tuples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse.csgraph import shortest_path
 from variants import make_engine, on_a_device, variants, ways
 
 from distbfs.engines.base import WHOLE, Until
-from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import InputError, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph.csr import CSR
@@ -27,77 +26,6 @@ EACH_WAY = pytest.mark.parametrize(
     ("engine", "method", "direction"),
     [w for w in ways(["auto", "push", "pull"]) if not on_a_device(w.values[0])],
 )
-
-
-def csr(matrix, dtype=np.uint32):
-    return CSR(matrix.indptr.astype(dtype), matrix.indices.astype(np.uint32))
-
-
-def part_of(matrix, seed=0, dtype=np.uint32):
-    """A directed part; numbers are permuted, vertices without edges last."""
-    n = matrix.shape[0]
-    degrees = np.diff(matrix.indptr) + np.diff(matrix.tocsc().indptr)
-    shuffled = np.random.default_rng(seed).permutation(n)
-    vertices = shuffled[np.argsort(degrees[shuffled] == 0, kind="stable")]
-    inside = matrix[vertices][:, vertices].tocsr()
-    none, ids = CSR.empty(0), np.zeros(0, np.int64)
-    return Part(
-        Layout(n, 1),
-        0,
-        n,
-        ids,
-        ids,
-        csr(inside, dtype),
-        CSR.empty(n),
-        none,
-        none,
-        vertices.astype(np.uint32),
-        degrees[vertices].astype(np.int64),
-        2 * np.diff(inside.indptr).astype(np.int64),
-        int((degrees > 0).sum()),
-        csr(inside.T.tocsr(), dtype),
-    )
-
-
-def matrix_of(n, u, v):
-    """Edges u -> v without loops and repeats."""
-    u, v = np.asarray(u, dtype=np.int64), np.asarray(v, dtype=np.int64)
-    u, v = u[u != v], v[u != v]
-    matrix = sp.csr_matrix((np.ones(len(u)), (u, v)), shape=(n, n))
-    matrix.data[:] = 1
-    return matrix
-
-
-def distances(matrix, root):
-    found = shortest_path(matrix, unweighted=True, indices=root)
-    return np.where(np.isinf(found), -1, found).astype(np.int32)
-
-
-def check(matrix, root, result, until=WHOLE):
-    """Levels are SciPy's up to where the search may end, parents are edges."""
-    wanted = distances(matrix, root)
-    if until.targets is not None and len(until.targets):
-        ends = wanted[until.targets]
-        if (ends >= 0).all():
-            wanted[wanted > ends.max()] = -1
-    if until.depth is not None:
-        wanted[wanted > until.depth] = -1
-    np.testing.assert_array_equal(result.level, wanted)
-    parent = result.parent
-    assert parent[root] == root
-    np.testing.assert_array_equal(parent >= 0, wanted >= 0)
-    child = np.flatnonzero(wanted > 0)
-    np.testing.assert_array_equal(wanted[parent[child]], wanted[child] - 1)
-    if len(child):
-        assert (np.asarray(matrix[parent[child], child]) == 1).all()
-
-
-@st.composite
-def directed(draw, most=30):
-    n = draw(st.integers(1, most))
-    vertex = st.integers(0, n - 1)
-    pairs = draw(st.lists(st.tuples(vertex, vertex), max_size=90))
-    return matrix_of(n, [p[0] for p in pairs], [p[1] for p in pairs])
 
 
 @EACH_WAY
@@ -254,10 +182,3 @@ def test_edges_in_that_do_not_fit():
     object.__setattr__(part, "incoming", CSR.empty(3))
     with pytest.raises(InputError, match="not as many"):
         part.check()
-
-
-def test_the_device_engine_says_that_it_needs_a_symmetric_graph():
-    part = part_of(matrix_of(3, [0, 1], [1, 2]))
-    engine = object.__new__(XbfsEngine)  # made where there is a device
-    with pytest.raises(UsageError, match="this one is directed; allowed: openmp, ref"):
-        engine.graph_of(part)

@@ -66,7 +66,9 @@ def test_lists_are_counted_alike(rows, first, stride, way):
     answers = []
     for compiled in WAYS:
         one = Mirror(compiled)
-        found = one.lists(first, counts, data, stride, 9, way)
+        out = np.empty((len(near), 2), dtype=np.int64)
+        found = one.lists(first, counts, data, stride, 9, way, out)
+        one.count(found)
         if found.bad >= 0:
             answers.append(found.bad)
         else:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.formats import columns
+from distbfs.formats import parquet as parquet_format
 from distbfs.formats.base import ReaderOptions, make_reader, sniff
 from formats.packing import PACK
 from formats.test_relabel import WORDS, named, opened
@@ -139,6 +140,31 @@ def test_sparse_integers(tmp_path):
     write_parquet(pa.table({"src": np.array([2**64 - 1]), "dst": [-7]}), path, 9)
     with opened(path) as source:
         assert named(source) == [(str(2**64 - 1), "-7")]
+
+
+@pytest.mark.parametrize("kind", ["int32", "uint32", "int64"])
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("most", [0, 1 << 21], ids=["one-by-one", "side-by-side"])
+def test_row_groups(tmp_path, monkeypatch, kind, compiled, most):
+    monkeypatch.setattr(parquet_format, "MOST_ROWS", most)
+    pairs = np.random.default_rng(2).integers(1, 500, (4000, 2))
+    path = tmp_path / "a.parquet"
+
+    def write():
+        table = pa.table({"src": pairs[:, 0], "dst": pairs[:, 1]})
+        form = pa.schema([("src", kind), ("dst", kind)])
+        write_dense_parquet(table.cast(form), path, 300)
+
+    write()
+    for base in (False, True):
+        found, edges = read(path, one_based=base, compiled=compiled)
+        assert edges == (pairs - base).tolist()
+        assert found.n == pairs.max() + 1 - base
+    pairs[2345, 1] = 0
+    write()
+    fault = r"dst\[2345\]: id 0 is out of range; allowed: 1"
+    with pytest.raises(InputError, match=fault):
+        read(path, one_based=True, compiled=compiled)
 
 
 def put(tmp_path, table, name="a.parquet"):

@@ -8,8 +8,9 @@ from distbfs.device import cuda
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph import device_build
-from distbfs.graph.device_build import build, from_rows
+from distbfs.graph.device_build import build
 from distbfs.graph.device_graph import COLUMN_PAD, ISOLATED, degree_class
+from distbfs.graph.device_rows import from_rows
 
 
 def held(source):

@@ -73,7 +73,8 @@ Control = _structure(
 )
 Params = _structure(
     "Params",
-    **dict.fromkeys(("offsets", "columns", "status", "parent"), _pointer),
+    **dict.fromkeys(("offsets", "columns", "in_offsets", "in_columns"), _pointer),
+    **dict.fromkeys(("status", "parent"), _pointer),
     queues=_pointer * 2,
     **dict.fromkeys(("chunks", "segments", "totals", "work"), _pointer),
     **dict.fromkeys(("control", "records"), _pointer),
@@ -113,6 +114,8 @@ class PaperResult:
 
 class PaperSearch:
     """Searches a graph on one device by the published method.
+
+    Of a directed graph it pushes along edges out and pulls along edges in.
 
     frontier: how queues are made.
         ``auto``: the order of Figure 7, decided by alpha and lambda.
@@ -182,6 +185,7 @@ class PaperSearch:
         cp, graph = cuda.cupy(), self.graph
         n = max(graph.active, 1)
         threads = cuda.multiprocessors() * MAX_BLOCKS * BLOCK
+        alike = not graph.directed
         self._level = cp.empty(graph.active, np.int32)
         self._parent = cp.empty(graph.active, np.uint32) if parents else None
         self._control = cp.zeros(ctypes.sizeof(Control), np.uint8)
@@ -190,6 +194,8 @@ class PaperSearch:
         self._arrays = {
             "offsets": graph.offsets,
             "columns": graph.columns,
+            "in_offsets": graph.offsets if alike else graph.in_offsets,
+            "in_columns": graph.columns if alike else graph.in_columns,
             "status": self._level,
             "chunks": cp.empty(2 * graph.m // CHUNK + 1, np.uint64),
             "segments": cp.empty(threads, np.uint32),

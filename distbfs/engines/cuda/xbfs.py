@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ from distbfs.engines.cuda.part import CudaPart
 from distbfs.engines.cuda.results import host_levels, host_parents
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.generate.hashing import Permutation
-from distbfs.graph.device_build import from_rows
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
+from distbfs.graph.device_rows import from_rows
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.device_part import DevicePart, part_to_device
 from distbfs.partition.layout import Placement
@@ -35,6 +36,10 @@ from distbfs.types import Stop
 METHODS = ("fast", "paper")
 PAPER_ONLY = ("frontier", "balance", "asynchronous")
 WHOLE_ONLY = ("frontier", "asynchronous")
+NEEDS_PAPER = (
+    "method 'fast' of engine xbfs searches symmetric graphs, and this one is directed; "
+    "allowed: paper"
+)
 PULLS = "warp"  # how pulls of method paper share their work where nothing is asked for
 PARTS_ONLY = (
     *("exchange", "mask_reduce", "share_device", "trust_mpi"),
@@ -99,6 +104,16 @@ class XbfsEngine:
                 "leave --method out for several parts or delegates"
             )
 
+    @staticmethod
+    def for_directed(options: SearchOptions) -> SearchOptions:
+        """Return options with the method that searches directed graphs.
+
+        Raises UsageError where another one is asked for.
+        """
+        if options.method not in ("", "paper"):
+            raise UsageError(NEEDS_PAPER)
+        return replace(options, method="paper")
+
     def graph_of(
         self,
         part: Part,
@@ -113,11 +128,6 @@ class XbfsEngine:
             raise UsageError(
                 "engine xbfs searches a graph that is one part without delegates"
             )
-        if part.directed:
-            raise UsageError(
-                "engine xbfs searches symmetric graphs, and this one is directed; "
-                "allowed: openmp, reference"
-            )
         vertices = part.vertices
         if permutation is not None:
             vertices = permutation.inverse(vertices.astype(np.int64))
@@ -130,11 +140,14 @@ class XbfsEngine:
             int(part.tuple_degrees.sum()) // 2,
             0,
             source or {},
+            incoming=part.incoming,
         )
 
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory."""
         self.check(self.options, whole=True)
+        if graph.directed and self.method != "paper":
+            raise UsageError(NEEDS_PAPER)
         if graph.n > MAX_VERTICES:
             raise UsageError(
                 f"engine xbfs searches up to 2^31 vertices, not {graph.n}; use another "

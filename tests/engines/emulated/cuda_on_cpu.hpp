@@ -102,7 +102,7 @@ struct Fiber {
     Copy copy[MOST_COPIES];
 };
 
-enum Kind { NOTHING, SHUFFLE, BALLOT, REDUCE, SYNC };
+enum Kind { NOTHING, SHUFFLE, BALLOT, MATCH, REDUCE, SYNC };
 
 struct Warp {
     unsigned live, ready, arrived, looking, at_block, at_cluster;
@@ -131,7 +131,7 @@ struct Block {
     std::vector<Fiber> fibers;
     std::vector<Warp> warps;
     Fiber *now;
-    unsigned live, at_block, at_cluster, cluster_round;
+    unsigned live, at_block, at_cluster, cluster_round, vote;
     std::vector<char> room;
     uint4 *dynamic;
     char *statics;
@@ -325,7 +325,7 @@ static void run_block(Launch &l, unsigned index) {
     self = &b;
     b.fibers.resize(l.threads);
     b.warps.assign((l.threads + LANES - 1) / LANES, Warp());
-    b.live = l.threads, b.at_block = b.at_cluster = b.cluster_round = 0;
+    b.live = l.threads, b.at_block = b.at_cluster = b.cluster_round = b.vote = 0;
     for (unsigned t = 0; t < l.threads; t++) {
         Fiber &f = b.fibers[t];
         f.thread.x = t, f.group = 0, f.copies = 0, f.round = 0;
@@ -438,6 +438,14 @@ static inline unsigned __ballot_sync(unsigned mask, bool x) {
 }
 static inline bool __any_sync(unsigned mask, bool x) { return __ballot_sync(mask, x) != 0; }
 static inline bool __all_sync(unsigned mask, bool x) { return __ballot_sync(mask, !x) == 0; }
+static inline unsigned __match_any_sync(unsigned mask, unsigned x) {
+    using namespace emulated;
+    const unsigned live = own_warp().live;
+    const Word *all = meet(mask, MATCH, x);
+    unsigned bits = 0;
+    for (unsigned k = 0; k < LANES; k++) bits |= (unsigned)((unsigned)all[k] == x) << k;
+    return bits & live;
+}
 static inline unsigned __reduce_add_sync(unsigned mask, unsigned x) {
     using namespace emulated;
     const unsigned live = own_warp().live;
@@ -468,6 +476,16 @@ static inline void __syncthreads() {
     if (w.ready & bit) w.ready &= ~bit;
     else to_scheduler();
 }
+static inline int __syncthreads_or(int x) {
+    emulated::Block &b = *emulated::self;
+    if (x) b.vote = 1;
+    __syncthreads();
+    const int any = b.vote;
+    __syncthreads();
+    b.vote = 0;
+    __syncthreads();
+    return any;
+}
 static inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
@@ -484,6 +502,11 @@ static inline double atomicAdd(double *p, double x) {
     double old = *p, sum = old + x;
     while (!__atomic_compare_exchange(p, &old, &sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         sum = old + x;
+    return old;
+}
+template <class T> T atomicExch(T *p, T x) { return __atomic_exchange_n(p, x, __ATOMIC_RELAXED); }
+template <class T> T atomicCAS(T *p, T old, T x) {
+    __atomic_compare_exchange_n(p, &old, x, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return old;
 }
 template <class T> T atomicMax(T *p, T x) {

@@ -28,6 +28,7 @@ FLAGS = (
 )
 ELSEWHERE = re.compile(r'#include "\.\./(?:\w+/)*')
 DYNAMIC = re.compile(r"extern __shared__ uint4 dynamic\[\];")
+STANDARD = re.compile(r"typedef (\w+) (uint\d+_t);")
 KERNEL = re.compile(r"__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(")
 
 
@@ -55,6 +56,7 @@ class Kernels:
         for path in source_closure(source.resolve()):
             text = ELSEWHERE.sub('#include "', path.read_text(encoding="utf-8"))
             text = DYNAMIC.sub("uint4 *dynamic = EMULATED_DYNAMIC;", text)
+            text = STANDARD.sub(r"#define \2 \1", text)
             (folder / path.name).write_text(text)
         for name in ("cuda_on_cpu.hpp", "ptx_on_cpu.hpp"):
             shutil.copy(HERE / name, folder)
@@ -244,7 +246,10 @@ class ArrayModule:
             Stream=Stream,
             Event=Event,
             alloc_pinned_memory=bytearray,
-            runtime=SimpleNamespace(CUDARuntimeError=RuntimeError),
+            runtime=SimpleNamespace(
+                CUDARuntimeError=RuntimeError,
+                memcpy=lambda to, at, size, kind: ctypes.memmove(to, at, size),
+            ),
         )
 
     def __getattr__(self, name):

@@ -31,6 +31,15 @@ INLINE u64 look(const u64 *p) {
     emulated::to_scheduler();
     return x;
 }
+INLINE u32 look_acquire(const u32 *p) {
+    const u32 x = __atomic_load_n(p, __ATOMIC_ACQUIRE);
+    emulated::own_warp().looking |= emulated::own_bit();
+    emulated::to_scheduler();
+    return x;
+}
+INLINE int load_cached(const int *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+INLINE int load_relaxed(const int *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+INLINE void store_relaxed(int *p, int x) { __atomic_store_n(p, x, __ATOMIC_RELAXED); }
 INLINE void acquire() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 INLINE void fence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }

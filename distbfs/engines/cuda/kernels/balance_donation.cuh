@@ -44,14 +44,14 @@ DEVICE void pull_donation(const Params &p, const uint32_t *queue, uint32_t size,
         const uint32_t at = first + lane_id();
         const uint32_t v = at < size ? queue[at] : NONE;
         const bool wanted = v != NONE;
-        const uint32_t degree = wanted ? degree_of(p, v) : 0;
-        const uint64_t begin = wanted ? __ldg(p.offsets + v) : 0;
+        const uint32_t degree = wanted ? in_degree_of(p, v) : 0;
+        const uint64_t begin = wanted ? __ldg(p.in_offsets + v) : 0;
         Rule rule;
         uint32_t found = NONE, k = 0;
         while (true) {
             const uint32_t pause = k + CHECKS_BEFORE_COUNT;
             while (k < pause && k < degree && found == NONE) {
-                const uint32_t neighbour = __ldg(p.columns + begin + k++);
+                const uint32_t neighbour = __ldg(p.in_columns + begin + k++);
                 const int status = Rule::load(p.status + neighbour);
                 if (status == level - 1)
                     found = neighbour;
@@ -68,7 +68,7 @@ DEVICE void pull_donation(const Params &p, const uint32_t *queue, uint32_t size,
             const uint32_t stop = __shfl_sync(FULL, degree, owner);
             Rule shared;
             const uint32_t hit =
-                share_row(p, p.columns + row, start, stop, level, shared);
+                share_row(p, p.in_columns + row, start, stop, level, shared);
             if (lane_id() == owner) {
                 found = hit;
                 k = start;

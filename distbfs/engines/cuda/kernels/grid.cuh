@@ -15,20 +15,10 @@ DEVICE void grid_barrier(uint32_t *word) {
         const uint32_t add = blockIdx.x == 0 ? 0x80000000u - (gridDim.x - 1) : 1;
         __threadfence();
         const uint32_t old = atomicAdd(word, add);
-        uint32_t now;
-        do asm volatile("ld.acquire.gpu.global.u32 %0,[%1];"
-                        : "=r"(now)
-                        : "l"(word)
-                        : "memory");
-        while (((now ^ old) & 0x80000000u) == 0);
+        while (((look_acquire(word) ^ old) & 0x80000000u) == 0) {
+        }
         __threadfence();
     }
     __syncthreads();
-}
-
-DEVICE uint64_t nanoseconds() {
-    uint64_t time;
-    asm volatile("mov.u64 %0,%%globaltimer;" : "=l"(time));
-    return time;
 }
 #endif

@@ -56,6 +56,8 @@ struct Control {
 struct Params {
     const OFFSET *offsets;   /* [vertices + 1] */
     const uint32_t *columns; /* [edges], numbers */
+    const OFFSET *in_offsets;   /* the rows that pulls look at: the same of a symmetric */
+    const uint32_t *in_columns; /* graph, those of the edges in of a directed one */
     int *status;             /* [vertices], level or -1 */
     uint32_t *parent;        /* [vertices], numbers or NONE; null: not wanted */
     uint32_t *queues[2];     /* [vertices] each */
@@ -76,6 +78,10 @@ struct Params {
 
 DEVICE uint32_t degree_of(const Params &p, uint32_t v) {
     return (uint32_t)(__ldg(p.offsets + v + 1) - __ldg(p.offsets + v));
+}
+
+DEVICE uint32_t in_degree_of(const Params &p, uint32_t v) {
+    return (uint32_t)(__ldg(p.in_offsets + v + 1) - __ldg(p.in_offsets + v));
 }
 
 /* The queue that a level reads and the one that a push writes. */

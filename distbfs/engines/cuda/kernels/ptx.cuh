@@ -1,5 +1,5 @@
-/* Types, and every instruction that is not C++: nothing else in the kernels of methods
- * `fast` and `cluster` is PTX. */
+/* Types, and every instruction that is not C++: nothing else in the kernels of this folder
+ * is PTX. */
 #ifndef DISTBFS_PTX_CUH
 #define DISTBFS_PTX_CUH
 
@@ -45,6 +45,24 @@ INLINE u64 look(const u64 *p) {
     u64 x;
     asm volatile("ld.relaxed.gpu.global.u64 %0,[%1];" : "=l"(x) : "l"(p) : "memory");
     return x;
+}
+INLINE u32 look_acquire(const u32 *p) {
+    u32 x;
+    asm volatile("ld.acquire.gpu.global.u32 %0,[%1];" : "=r"(x) : "l"(p) : "memory");
+    return x;
+}
+INLINE int load_cached(const int *p) {
+    int x;
+    asm volatile("ld.global.ca.s32 %0,[%1];" : "=r"(x) : "l"(p));
+    return x;
+}
+INLINE int load_relaxed(const int *p) {
+    int x;
+    asm volatile("ld.relaxed.gpu.global.s32 %0,[%1];" : "=r"(x) : "l"(p));
+    return x;
+}
+INLINE void store_relaxed(int *p, int x) {
+    asm volatile("st.relaxed.gpu.global.s32 [%0],%1;" ::"l"(p), "r"(x) : "memory");
 }
 INLINE void acquire() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 

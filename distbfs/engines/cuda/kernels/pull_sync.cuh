@@ -15,7 +15,8 @@ struct Synchronous {
     __device__ __forceinline__ uint32_t same_level() const { return NONE; }
 };
 
-/* Write what was learnt of v: `found` is a neighbour of level - 1, or NONE. */
+/* Write what was learnt of v: `found` is a neighbour of level - 1, or NONE.
+ * degree: of the row that was looked at */
 template <class Rule>
 DEVICE void settle(const Params &p, uint32_t v, uint32_t degree, uint32_t found,
                    const Rule &rule, int level, Tally &tally) {
@@ -24,6 +25,7 @@ DEVICE void settle(const Params &p, uint32_t v, uint32_t degree, uint32_t found,
     if (parent == NONE) return;
     store_status(p.status + v, late ? level + 1 : level);
     if (p.parent) p.parent[v] = parent;
+    if (p.in_offsets != p.offsets) degree = degree_of(p, v);
     if (late) {
         tally.early++;
         tally.early_edges += degree;
@@ -37,8 +39,8 @@ DEVICE void settle(const Params &p, uint32_t v, uint32_t degree, uint32_t found,
 template <class Rule>
 DEVICE void traverse(const Params &p, uint32_t v, int level, Tally &tally) {
     Rule rule;
-    const uint32_t degree = degree_of(p, v);
-    const uint32_t *row = p.columns + __ldg(p.offsets + v);
+    const uint32_t degree = in_degree_of(p, v);
+    const uint32_t *row = p.in_columns + __ldg(p.in_offsets + v);
     uint32_t found = NONE, k = 0;
     while (k < degree && found == NONE) {
         const uint32_t neighbour = __ldg(row + k++);

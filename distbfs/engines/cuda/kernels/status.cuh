@@ -7,20 +7,10 @@
 constexpr int UNVISITED = -1;
 
 /* May be as old as the last grid barrier: then a vertex found since looks unvisited. */
-DEVICE int load_status(const int *at) {
-    int value;
-    asm volatile("ld.global.ca.s32 %0,[%1];" : "=r"(value) : "l"(at));
-    return value;
-}
+DEVICE int load_status(const int *at) { return load_cached(at); }
 
 /* Sees what other multiprocessors wrote in this level. */
-DEVICE int load_fresh(const int *at) {
-    int value;
-    asm volatile("ld.relaxed.gpu.global.s32 %0,[%1];" : "=r"(value) : "l"(at));
-    return value;
-}
+DEVICE int load_fresh(const int *at) { return load_relaxed(at); }
 
-DEVICE void store_status(int *at, int level) {
-    asm volatile("st.relaxed.gpu.global.s32 [%0],%1;" ::"l"(at), "r"(level) : "memory");
-}
+DEVICE void store_status(int *at, int level) { store_relaxed(at, level); }
 #endif

@@ -1,9 +1,10 @@
 /* Integer types and warp constants of the paper's kernels; NVRTC has no headers. */
 #ifndef DISTBFS_TYPES_CUH
 #define DISTBFS_TYPES_CUH
+#include "ptx.cuh"
 
-typedef unsigned int uint32_t;
-typedef unsigned long long uint64_t;
+typedef u32 uint32_t;
+typedef u64 uint64_t;
 
 #define DEVICE static __device__ __forceinline__
 

@@ -1,0 +1,52 @@
+"""Pieces of a file that threads work on ahead of who takes them, in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from distbfs.device.cc import thread_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+MOST_WORKERS = 8
+
+Job = TypeVar("Job")
+Room = TypeVar("Room")
+Found = TypeVar("Found")
+
+
+def workers() -> int:
+    """Return how many threads work on a file."""
+    return min(thread_count(), MOST_WORKERS)
+
+
+def in_order(
+    work: Callable[[Job, Room], Found],
+    jobs: Iterable[Job],
+    room: Callable[[], Room],
+) -> Iterator[Found]:
+    """Yield ``work(job, room)`` for all jobs in order; threads do them ahead.
+
+    work: lets go of the interpreter most of the time; room: makes what a job writes to,
+    one for each thread and one more; it is used again once the next is asked for
+    """
+    count = workers()
+    free = [room() for _ in range(count + 1)]
+    under_way: deque[tuple[Room, Future[Found]]] = deque()
+    with ThreadPoolExecutor(count) as pool:
+        try:
+            for job in jobs:
+                if not free:
+                    held, first = under_way.popleft()
+                    yield first.result()
+                    free.append(held)
+                mine = free.pop()
+                under_way.append((mine, pool.submit(work, job, mine)))
+            while under_way:
+                yield under_way.popleft()[1].result()
+        finally:
+            for _, future in under_way:
+                future.cancel()

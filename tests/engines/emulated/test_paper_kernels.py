@@ -1,0 +1,201 @@
+"""Method ``paper`` with its kernels run on the CPU; directed graphs against SciPy."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from device_graphs import HostGraph, hubs
+from directed_graphs import check, directed, matrix_of, part_of
+from graphs import Tuples, grid, kronecker, random_tuples
+from hypothesis import HealthCheck, given, settings
+
+import distbfs
+from distbfs.device import cuda
+from distbfs.engines.cuda import paper
+from distbfs.engines.cuda.paper import PaperSearch
+from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.errors import UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.options import SearchOptions
+from distbfs.search.device_session import DeviceSession
+
+PAIRS = [(f, d) for d in paper.DIRECTIONS for f in paper.ALLOWED[d]]
+SYMMETRIC = {
+    "one-edge": Tuples(4, [1, 1], [3, 3]),
+    "path": Tuples(40, range(39), range(1, 40)),
+    "grid": grid(9),
+    "random": random_tuples(700, 2000, 11),
+    "hubs": hubs(2, 2100),
+}
+
+
+@pytest.fixture
+def device(device, monkeypatch):
+    """Let two blocks fit a multiprocessor."""
+    monkeypatch.setattr(paper, "_resident_blocks", lambda kernel: 2)
+    return device
+
+
+@cache
+def large(name):
+    """Directed graphs; many vertices have edges of one direction alone."""
+    if name == "layers":  # a long way, and rows of more than a chunk in and out
+        u = [*range(60), *[60] * 2500, *range(61, 2561)]
+        v = [*range(1, 61), *range(61, 2561), *[2561] * 2500]
+        return matrix_of(2600, u, v)
+    source = kronecker(9) if name == "kronecker" else random_tuples(1500, 4000, 3)
+    return matrix_of(source.n, source.u, source.v)
+
+
+def whole(matrix, **options):
+    options = SearchOptions(engine="xbfs", method="paper", **options)
+    return XbfsEngine(options).whole(part_of(matrix))
+
+
+def roots_of(matrix, count=3):
+    """A hub of each direction, and others."""
+    out, into = np.diff(matrix.indptr), np.diff(matrix.tocsc().indptr)
+    some = np.random.default_rng(3).integers(0, matrix.shape[0], count)
+    return [int(out.argmax()), int(into.argmax()), *some.tolist()]
+
+
+@pytest.mark.parametrize("stepwise", [True, False], ids=["stepwise", "resident"])
+@pytest.mark.parametrize(("frontier", "direction"), PAIRS)
+def test_directed_graphs(device, frontier, direction, stepwise):
+    form = {"frontier": frontier, "direction": direction, "stepwise": stepwise}
+    for k, name in enumerate(("kronecker", "random", "layers")):
+        matrix = large(name)
+        search = whole(matrix, **form, asynchronous=k % 2 == 0)
+        for root in roots_of(matrix, 2):
+            check(matrix, root, search.search(root))
+
+
+@pytest.mark.parametrize("balance", paper.BALANCES)
+@pytest.mark.parametrize("asynchronous", [True, False], ids=["async", "sync"])
+def test_balances_of_pulls(device, balance, asynchronous):
+    for name in ("kronecker", "layers"):
+        matrix = large(name)
+        for direction in ("auto", "pull"):
+            form = {"balance": balance, "direction": direction}
+            search = whole(matrix, **form, asynchronous=asynchronous)
+            for root in roots_of(matrix, 2):
+                check(matrix, root, search.search(root, records=True))
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(matrix=directed())
+def test_any_directed_graph(device, matrix):
+    for direction in paper.DIRECTIONS:
+        search = whole(matrix, direction=direction)
+        for root in range(min(matrix.shape[0], 3)):
+            check(matrix, root, search.search(root))
+
+
+def test_checks_of_pushes_and_pulls(device):
+    """A push checks the edges out of its frontier, a pull edges in."""
+    matrix = large("kronecker")
+    out = np.diff(matrix.indptr)
+    root = int(out.argmax())
+    for direction in ("push", "pull"):
+        form = {"direction": direction, "asynchronous": False, "balance": "static"}
+        found = whole(matrix, **form).search(root, records=True)
+        level = found.level
+        for depth, record in enumerate(found.records):
+            if direction == "push":
+                assert record.checks == out[level == depth].sum()
+                continue
+            unvisited = (level < 0) | (level > depth)
+            wanted = 0
+            back = matrix.tocsc()
+            for v in np.flatnonzero(unvisited):
+                row = back.indices[back.indptr[v] : back.indptr[v + 1]]
+                hit = level[row] == depth
+                wanted += len(row) if not hit.any() else 1
+            assert record.checks >= wanted  # rows are looked at in another order
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_symmetric_graphs(device, name):
+    host = HostGraph(SYMMETRIC[name], wide=name == "random")
+    for stepwise in (True, False):
+        for direction in paper.DIRECTIONS:
+            search = PaperSearch(host.graph, stepwise=stepwise, direction=direction)
+            for root in {0, host.active // 2, host.active - 1}:
+                host.check(root, search.search(root))
+                host.check(root, search.search(root, records=True))
+
+
+def test_a_session_counts_edges_that_leave(device):
+    matrix = large("random")
+    engine = XbfsEngine(SearchOptions(engine="xbfs", method="paper"))
+    graph = engine.graph_of(part_of(matrix))
+    assert graph.directed
+    assert graph.m == matrix.nnz == graph.tuples
+    assert graph.nbytes > 8 * graph.m
+    session = DeviceSession(SoloWorld(), engine, graph, engine.options)
+    for root in roots_of(matrix):
+        outcome = session.search(root)
+        level, parent = session.block(outcome)
+        reached = level >= 0
+        assert session.reached(outcome) == (reached.sum(), level.max())
+        assert session.traversed(outcome) == np.diff(matrix.indptr)[reached].sum()
+        assert (parent >= 0).sum() == reached.sum()
+
+
+@pytest.mark.parametrize("buffer_bytes", [None, 4000])
+def test_rows_out_and_in(device, buffer_bytes):
+    """Whatever the ranges of rows that are sorted together; some rows are empty."""
+    from distbfs.graph.device_rows import from_rows  # noqa: PLC0415
+
+    part = part_of(large("random"))
+    made = from_rows(
+        *(part.layout.n, part.nn.offsets, part.nn.columns, part.vertices),
+        *(part.tuple_degrees, part.nn.edges, 0, {}),
+        incoming=part.incoming,
+        buffer_bytes=buffer_bytes,
+    )
+    ids = made.vertices.get()
+    shape = (made.active, made.active)
+    for offsets, columns, wanted in (
+        (made.offsets, made.columns, large("random")),
+        (made.in_offsets, made.in_columns, large("random").T),
+    ):
+        held = (np.ones(made.m), columns.get()[: made.m], offsets.get())
+        found = sp.csr_matrix(held, shape=shape)
+        assert found.has_sorted_indices
+        assert (found != wanted.tocsr()[ids][:, ids]).nnz == 0
+
+
+def test_the_python_interface(device, monkeypatch):
+    """Loops and repeats in rows, whose columns need not rise."""
+    monkeypatch.setattr(cuda, "describe", lambda: {"device": "none"})
+    offsets, columns = [0, 3, 4, 4, 7], [2, 0, 2, 1, 3, 1, 0]
+    for one_way in (True, False):
+        matrix = sp.csr_matrix((np.ones(7), columns, offsets), shape=(4, 4))
+        graph = distbfs.Graph.from_scipy(matrix, directed=one_way)
+        for root in range(4):
+            found = distbfs.bfs(graph, root, engine="xbfs")
+            wanted = distbfs.bfs(graph, root, engine="reference")
+            assert found.level.tolist() == wanted.level.tolist()
+            assert found.engine == "xbfs"
+    with pytest.raises(UsageError, match="directed; allowed: paper"):
+        distbfs.bfs(
+            distbfs.Graph.from_scipy(matrix, directed=True),
+            0,
+            engine="xbfs",
+            method="fast",
+        )
+    graph = distbfs.Graph.from_edges([0, 1, 1, 2], [1, 2, 1, 3], directed=True)
+    assert distbfs.bfs(graph, 1, depth_limit=1).level.tolist() == [-1, 0, 1, -1]
+    assert distbfs.bfs(graph.reversed(), 2).path_to(0) == [2, 1, 0]
+
+
+def test_method_fast_says_that_it_needs_a_symmetric_graph(device):
+    engine = XbfsEngine(SearchOptions(engine="xbfs"))
+    with pytest.raises(UsageError, match="this one is directed; allowed: paper"):
+        engine.whole(part_of(large("random")))

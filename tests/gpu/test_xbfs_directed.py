@@ -1,0 +1,80 @@
+"""Directed graphs on a device: pushes along edges out, pulls along edges in."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from directed_graphs import check, directed, matrix_of, part_of
+from graphs import kronecker, random_tuples
+from hypothesis import given, settings
+
+import distbfs
+from distbfs.engines.cuda import paper
+from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.options import SearchOptions
+
+PAIRS = [(f, d) for d in paper.DIRECTIONS for f in paper.ALLOWED[d]]
+
+
+@cache
+def large(name):
+    """Graphs with rows of more than a chunk, and many without edges out or in."""
+    if name == "layers":
+        u = [*range(60), *[60] * 5000, *range(61, 5061)]
+        v = [*range(1, 61), *range(61, 5061), *[5061] * 5000]
+        return matrix_of(5100, u, v)
+    source = kronecker(14) if name == "kronecker" else random_tuples(90_000, 240_000, 3)
+    return matrix_of(source.n, source.u, source.v)
+
+
+def whole(matrix, dtype=np.uint32, **options):
+    options = SearchOptions(engine="xbfs", method="paper", **options)
+    return XbfsEngine(options).whole(part_of(matrix, dtype=dtype))
+
+
+def roots_of(matrix, count):
+    out, into = np.diff(matrix.indptr), np.diff(matrix.tocsc().indptr)
+    some = np.random.default_rng(3).integers(0, matrix.shape[0], count)
+    return [int(out.argmax()), int(into.argmax()), *some.tolist()]
+
+
+@pytest.mark.parametrize("stepwise", [True, False], ids=["stepwise", "resident"])
+@pytest.mark.parametrize("asynchronous", [True, False], ids=["async", "sync"])
+@pytest.mark.parametrize(("frontier", "direction"), PAIRS)
+def test_every_frontier(frontier, direction, asynchronous, stepwise):
+    form = {"frontier": frontier, "direction": direction, "stepwise": stepwise}
+    for name in ("kronecker", "random", "layers"):
+        matrix = large(name)
+        search = whole(matrix, **form, asynchronous=asynchronous)
+        for root in roots_of(matrix, 3):
+            check(matrix, root, search.search(root))
+
+
+@pytest.mark.parametrize("balance", paper.BALANCES)
+@pytest.mark.parametrize("asynchronous", [True, False], ids=["async", "sync"])
+def test_every_balance(balance, asynchronous):
+    for name in ("kronecker", "layers"):
+        matrix = large(name)
+        for direction in ("auto", "pull"):
+            form = {"balance": balance, "direction": direction}
+            search = whole(matrix, **form, asynchronous=asynchronous)
+            for root in roots_of(matrix, 3):
+                check(matrix, root, search.search(root, records=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(matrix=directed())
+def test_any_directed_graph(matrix):
+    for direction in paper.DIRECTIONS:
+        search = whole(matrix, direction=direction)
+        for root in range(min(matrix.shape[0], 3)):
+            check(matrix, root, search.search(root))
+
+
+def test_the_python_interface():
+    matrix = large("kronecker")
+    graph = distbfs.Graph.from_scipy(matrix, directed=True)
+    for root in roots_of(matrix, 3):
+        found = distbfs.bfs(graph, root)
+        assert found.engine == "xbfs"
+        check(matrix, root, found)
