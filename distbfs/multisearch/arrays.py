@@ -214,10 +214,14 @@ def filled(state: State) -> Any:
         ) from error
 
 
-def kept_value(state: State, level: Array) -> Array:
-    """Return what the traversal keeps under a name, from int32 levels [b, n]."""
+def kept_value(state: State, level: Array, deepest: int | None = None) -> Array:
+    """Return what the traversal keeps under a name, from int32 levels [b, n].
+
+    deepest: the largest level of all, where ``level`` may not show it
+    """
     if state.name == "level":
-        check_depth(int(level.max(initial=0)), state.dtype)
+        most = int(level.max(initial=0)) if deepest is None else deepest
+        check_depth(most, state.dtype)
         return level.astype(state.dtype)  # -1 becomes 255 as uint8
     reached = level >= 0
     if state.name == "reachable":

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.errors import ResourceError, SearchStopped
+from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.sharing import Searcher, WholeSearcher
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids
 
@@ -113,3 +114,23 @@ def scaled(value: Array, sources: Ids, *, normalized: bool, directed: bool) -> A
     if not every:
         out[sources] = value[sources] / ((k - 1) * pairs) if k > 1 else math.nan
     return out
+
+
+def betweenness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> Array:
+    """Return betweenness, float64 [n], on all ranks (collective).
+
+    sources: int64 [k], distinct, all vertices for exact values; see ``scaled``.  Raises
+    UsageError where the graph is in parts.
+    """
+    if not isinstance(searcher, WholeSearcher):
+        raise UsageError(
+            "betweenness needs the whole graph on each rank; use fewer ranks a machine "
+            "or --divide sources"
+        )
+    if searcher.runner.name == "openmp":
+        mine = searcher.share(sources)
+        value = dependencies(searcher.part, mine, searcher.options)
+        value = searcher.world.allreduce(value)
+    else:
+        value = searcher.run(PROBLEM, sources)["value"]
+    return scaled(value, sources, normalized=normalized, directed=searcher.directed)
