@@ -128,7 +128,7 @@ class WholeSearcher:
             width = int(self.world.allreduce(np.array([value.shape[1]]), "max")[0])
             padded = np.pad(value, ((0, 0), (0, width - value.shape[1])))
             rows = np.concatenate(self.world.allgather(padded.ravel()))
-            return rows.reshape(-1, width)
+            return rows.reshape(-1, width) if width else value  # no searches
         if state.per == "search":
             joined = np.concatenate(self.world.allgather(plain))
         else:
