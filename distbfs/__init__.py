@@ -5,7 +5,9 @@
     >>> distbfs.bfs(graph, 0).level
     array([ 0,  1,  2,  3, -1, -1, -1], dtype=int32)
 
-``Graph``, ``bfs`` and ``Result`` are imported when they are asked for.
+Many searches at once: ``path_lengths``, ``reachable``, ``betweenness``,
+``closeness``, ``eccentricity``, ``diameter``, ``within_hops``, and ``search_many`` for
+a ``Problem`` of one's own.  All names are imported when they are asked for.
 """
 
 from importlib import import_module
@@ -17,6 +19,16 @@ _HOMES = {
     "Graph": "distbfs.search.library",
     "Result": "distbfs.search.result",
     "bfs": "distbfs.search.library",
+    "Problem": "distbfs.multisearch.problem",
+    "State": "distbfs.multisearch.problem",
+    "betweenness": "distbfs.multisearch.library",
+    "closeness": "distbfs.multisearch.library",
+    "diameter": "distbfs.multisearch.library",
+    "eccentricity": "distbfs.multisearch.library",
+    "path_lengths": "distbfs.multisearch.library",
+    "reachable": "distbfs.multisearch.library",
+    "search_many": "distbfs.multisearch.library",
+    "within_hops": "distbfs.multisearch.library",
 }
 
 

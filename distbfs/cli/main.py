@@ -21,6 +21,7 @@ COMMANDS = {
     "verify": "Check every byte and rule of a store.",
     "plan": "Show the memory per device before anything is loaded.",
     "bfs": "Search a stored graph from given sources.",
+    "multisearch": "Run an application of many searches at once.",
     "serve": "Keep a stored graph loaded and answer queries.",
     "query": "Ask a service.",
     "compare": "Compare engines on one graph: time, GTEPS, edge checks.",

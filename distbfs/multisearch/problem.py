@@ -21,14 +21,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 FUNCTIONS = ("init", "prior", "visit_vertex", "post", "finalize")
-Per = Literal["search", "vertex", "pair"]
+Per = Literal["search", "vertex", "pair", "level"]
 
 
 @dataclass(frozen=True)
 class State:
     """An array that a problem keeps.
 
-    per: "search" [k], "vertex" [n] (all searches share it), or "pair" [k, n]
+    per: "search" [k], "vertex" [n] (all searches share it), "pair" [k, n]; "level"
+        [k, levels] is for what the traversal keeps (see ``base.KEPT``)
     dtype: of NumPy; fill: value before a search begins ("vertex": before the first)
     result: whether it is handed to the user at the end; else it lives in a batch only
     """

@@ -11,7 +11,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -77,11 +77,13 @@ class Graph:
 
     def _begin(self) -> None:
         self._sessions: dict[SearchOptions, Session | DeviceSession] = {}
+        self._kept: dict[Hashable, Any] = {}
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy needs: all but what searches hold."""
-        return {k: v for k, v in vars(self).items() if k not in ("_sessions", "_lock")}
+        held = ("_sessions", "_kept", "_lock")
+        return {k: v for k, v in vars(self).items() if k not in held}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -202,6 +204,17 @@ class Graph:
                 raise UsageError("a graph is made of a part or of tuples")
             self._part = built(self._tuples, directed=self.directed)
         return self._part
+
+    @property
+    def lock(self) -> Lock:
+        """What holds off other searches of the graph."""
+        return self._lock
+
+    def kept(self, key: Hashable, make: Callable[[Part], Any]) -> Any:
+        """Return what ``make`` makes of the part, kept with the graph under a key."""
+        if key not in self._kept:
+            self._kept[key] = make(self.part)
+        return self._kept[key]
 
     def reversed(self) -> Graph:
         """Return the graph with every edge turned round; arrays are shared."""

@@ -1,5 +1,6 @@
 """The kernels without instructions of this processor: the plain half of ``bits.h``."""
 
+import numpy as np
 import pytest
 from graphs import (
     NAMED,
@@ -14,6 +15,7 @@ from variants import make_engine
 
 from distbfs.device import cc
 from distbfs.exchange.world import SoloWorld
+from distbfs.multisearch.bits import BitSearch
 from distbfs.options import SearchOptions
 from distbfs.search.session import Session
 
@@ -65,3 +67,18 @@ def test_searches(name, parts, direction):
 def test_the_compiler_is_the_generic_one():
     assert make_engine("openmp").describe()["engine"] == "openmp"
     assert cc.find_compiler().endswith("generic0/cc")
+
+
+@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_many_searches_at_once(name, width):
+    source = GRAPHS[name]
+    [part], _ = build(source, 1, threshold=1 << 62)
+    roots = np.array(some_roots(source, 9) * 10)
+    roots = roots[: 64 * width]
+    search = BitSearch(part, width, 2)
+    search.run(roots)
+    wanted = np.stack([source.distances(root) for root in roots])
+    for dtype in ("uint8", "int16", "int32"):
+        np.testing.assert_array_equal(search.levels(dtype), wanted.astype(dtype))
+    np.testing.assert_array_equal(search.reachable(), wanted >= 0)

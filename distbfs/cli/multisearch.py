@@ -1,0 +1,250 @@
+"""``distbfs multisearch``: applications of many searches at once."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from distbfs.cli.applying import APPS, Task, pick_sources, print_told, read_pairs
+from distbfs.cli.common import (
+    STORE,
+    Terminal,
+    open_terminal,
+    output_options,
+    share_of_cores,
+    stop_requests,
+    with_options,
+)
+from distbfs.cli.loading import engine_line, load_session
+from distbfs.errors import ResourceError, UsageError
+from distbfs.multisearch.base import MOST, RunOptions
+from distbfs.multisearch.choose import RUNNERS, choose_runner
+from distbfs.multisearch.output import check_name
+from distbfs.multisearch.sharing import (
+    WAYS,
+    PartsSearcher,
+    Searcher,
+    WholeSearcher,
+    choose_sharing,
+    whole_bytes,
+)
+from distbfs.multisearch.whole import whole_graph
+from distbfs.options import SearchOptions
+from distbfs.partition.memory import readable
+from distbfs.store.hdf5 import Store, open_store
+
+PARTS_ENGINES = {"cuda": "xbfs"}  # what the engine is called that searches parts
+
+source_options = with_options(
+    click.option(
+        "--sources",
+        "chosen",
+        default="all",
+        metavar="K|FILE|all",
+        help="K random vertices, those of a file (one id a line), or all.  [all]",
+    ),
+    click.option("--seed", default=1, help="Seed of the K random vertices.  [1]"),
+    click.option(
+        "--pairs",
+        type=click.Path(path_type=Path),
+        help="File of reachability: two ids a line, from and to.",
+    ),
+)
+
+app_options = with_options(
+    click.option(
+        "--normalized/--no-normalized",
+        default=True,
+        help="Scale betweenness and closeness as NetworkX does by default.  [yes]",
+    ),
+    click.option(
+        "--dtype",
+        type=click.Choice(["auto", *MOST]),
+        default="auto",
+        help="Type of levels; auto: the narrowest that holds them.  [auto]",
+    ),
+    click.option("--hops", type=click.IntRange(0), help="Hops of khop; default: all."),
+)
+
+run_options = with_options(
+    click.option(
+        "--engine",
+        type=click.Choice(["auto", *RUNNERS]),
+        default="auto",
+        help="auto takes cuda where there is a device, else openmp.  [auto]",
+    ),
+    click.option("--method", default="", help="Variant of the engine."),
+    click.option(
+        "--threshold",
+        default="16",
+        metavar="T|auto",
+        help="Degree from which a warp takes a vertex (hybrid on cuda).  [16]",
+    ),
+    click.option(
+        "--batch",
+        type=click.IntRange(0),
+        default=0,
+        help="Searches at once; 0: what memory allows.  [0]",
+    ),
+    click.option(
+        "--threads",
+        type=click.IntRange(0, 4096),
+        default=0,
+        help="OpenMP threads a rank; 0: this rank's share of the cores.  [0]",
+    ),
+    click.option(
+        "--divide",
+        type=click.Choice(WAYS),
+        default="auto",
+        help="What ranks share: sources, each with the whole graph, or its parts; "
+        "auto: sources where the graph fits on each rank.  [auto]",
+    ),
+)
+
+
+@click.command("multisearch")
+@click.argument("app", type=click.Choice(list(APPS)))
+@click.argument("store", type=STORE)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="File of the results: .h5; .parquet too for apsp, .csv for reachability.",
+)
+@click.option("--force", is_flag=True, help="Replace an output that is there.")
+@source_options
+@app_options
+@run_options
+@output_options
+def command(
+    app: str,
+    store: Path,
+    output: Path | None,
+    force: bool,
+    chosen: str,
+    seed: int,
+    pairs: Path | None,
+    normalized: bool,
+    dtype: str,
+    hops: int | None,
+    threshold: str,
+    divide: str,
+    json_output: bool,
+    log_format: str,
+    **choices: Any,
+) -> None:
+    """Run an application of many searches on the graph of STORE.
+
+    apsp: lengths of shortest paths.  reachability: answers for --pairs.  betweenness,
+    closeness, eccentricity: a value for each vertex.  diameter: exact, with the radius.
+    khop: vertices within hops.
+    """
+    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    world = terminal.world
+    check_given(app, output, force=force, pairs=pairs)
+    opened = open_store(store)
+    manifest = opened.manifest
+    ids = opened.load_ids() if world.rank == 0 else None
+    with ExitStack() as stack:
+        flag = stack.enter_context(stop_requests())
+        options = RunOptions(
+            method=choices["method"],
+            threshold=int(threshold) if threshold.isdigit() else threshold,
+            batch=choices["batch"],
+            threads=choices["threads"] or share_of_cores(world),
+            stop=lambda: flag.requested,
+        )
+        sources, asked = np.zeros(0, dtype=np.int64), []
+        names: list[tuple[str, str]] = []
+        if pairs is not None:
+            if world.rank == 0:
+                found, names = read_pairs(pairs, manifest.n, ids)
+                asked = found.ravel().tolist()
+            asked = world.broadcast(asked)
+        elif app != "diameter":
+            sources = pick_sources(terminal, chosen, manifest.n, ids, seed, app)
+        searcher = make_searcher(terminal, opened, choices["engine"], options, divide)
+        told = {"app": app, "n": manifest.n, "directed": manifest.directed}
+        task = Task(
+            terminal,
+            searcher,
+            options,
+            sources,
+            output,
+            force,
+            ids,
+            {**told, "normalized": normalized},
+            normalized,
+            dtype,
+            hops,
+            np.array(asked, dtype=np.int64).reshape(-1, 2),
+            names,
+        )
+        began = time.perf_counter()
+        result = APPS[app](task)
+        seconds = time.perf_counter() - began
+    values = {
+        "store": str(store),
+        **told,
+        "engine": searcher.describe(),
+        "sources": len(sources),
+        "found": result,
+        "seconds": seconds,
+    }
+    terminal.result(values, lambda: print_told(values))
+    world.barrier()
+
+
+def check_given(app: str, output: Path | None, *, force: bool, pairs: Any) -> None:
+    """Refuse, before the graph is loaded, options that do not fit an application."""
+    if (app == "reachability") != (pairs is not None):
+        raise UsageError(
+            "reachability needs --pairs" if pairs is None else f"{app} takes no --pairs"
+        )
+    if output is None:
+        return
+    if app == "diameter":
+        raise UsageError("diameter prints what it finds; leave --output out")
+    check_name(output, app)
+    if output.is_dir():
+        raise UsageError(f"{output} is a folder; give the name of a file")
+    if output.exists() and not force:
+        raise UsageError(f"{output} exists; give --force to replace it")
+    if not output.resolve().parent.is_dir():
+        raise UsageError(f"{output}: there is no folder {output.parent}")
+
+
+def make_searcher(
+    terminal: Terminal, store: Store, engine: str, options: RunOptions, divide: str
+) -> Searcher:
+    """Load a store and return what searches it (collective); says how."""
+    world, manifest = terminal.world, store.manifest
+    way, why = choose_sharing(world, world.hosts, manifest, divide)
+    if world.size > 1:
+        terminal.say(f"ranks share {way}: {why}")
+    if way == "parts":
+        if options.method:
+            raise UsageError(f"method '{options.method}' is not for parts")
+        name = PARTS_ENGINES.get(engine, engine)
+        wanted = SearchOptions(engine=name, parents=False, threads=options.threads)
+        session = load_session(terminal, store, wanted)
+        terminal.say(engine_line(session))
+        return PartsSearcher(session, options)
+    try:
+        part = whole_graph(store)
+        runner, reason = choose_runner(engine, part)
+        searcher = WholeSearcher(world, runner, part, options)
+    except MemoryError as error:
+        need = readable(whole_bytes(manifest))
+        raise ResourceError(
+            f"{store.folder}: a rank needs about {need} for the whole graph; there is "
+            "not enough memory"
+        ) from error
+    text = f"engine {runner.name}"
+    terminal.say(f"{text}; auto: {reason}" if reason else text)
+    return searcher

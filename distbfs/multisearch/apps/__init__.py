@@ -1,0 +1,1 @@
+"""Applications of many searches at once, one file each."""

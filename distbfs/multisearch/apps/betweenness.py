@@ -1,0 +1,136 @@
+"""Betweenness centrality of vertices, exact or from k sources.
+
+As a problem it runs on every engine; engine openmp has a kernel of its own for it.
+
+Source: Brandes 2001.  Scales are those of NetworkX 3.6 (``betweenness_centrality``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cc
+from distbfs.errors import ResourceError, SearchStopped, UsageError
+from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.sharing import Searcher, WholeSearcher
+from distbfs.partition.part import Part
+from distbfs.types import Array, Ids
+
+SOURCES_AT_ONCE = 64  # of a thread, between two looks at whether to stop
+
+
+def begin(s: Any, i: Ids) -> None:
+    """There is one path from a source to itself."""
+    s.sigma[i, s.sources[i]] = 1
+
+
+def count_paths(s: Any, i: Ids, u: Ids, v: Ids) -> None:
+    """Add the paths to u to those to v, one level down."""
+    down = s.level[i, v] == s.depth_now + 1
+    i, u, v = i[down], u[down], v[down]
+    np.add.at(s.sigma, (i, v), s.sigma[i, u])
+
+
+def accumulate(s: Any, i: Ids) -> None:
+    """Add up dependencies from the deepest level to the first."""
+    for row, u, v in s.backwards():
+        down = s.level[row, v] == s.depth_now + 1
+        a, b, c = row[down], u[down], v[down]
+        share = s.sigma[a, b] / s.sigma[a, c] * (1 + s.delta[a, c])
+        np.add.at(s.delta, (a, b), share)
+    s.delta[i, s.sources[i]] = 0
+    s.value += s.delta.sum(axis=0)
+
+
+PROBLEM = Problem(
+    "betweenness",
+    (
+        State("sigma", "float64", "pair", result=False),
+        State("delta", "float64", "pair", result=False),
+        State("value", "float64", "vertex"),
+    ),
+    {"init": begin, "visit_vertex": count_paths, "post": accumulate},
+)
+
+
+def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
+    """Return the sum of the dependencies of sources on each vertex, float64 [n], by id.
+
+    By the kernel for CPUs.  Raises ResourceError where memory does not last and
+    SearchStopped where ``options.stop`` said so.
+    """
+    wide = part.nn.offsets.itemsize == 8
+    library = cc.load(
+        Path(__file__).with_name("brandes.c"), OFFSET="uint64_t" if wide else "uint32_t"
+    )
+    threads, n = cc.thread_count(options.threads), part.local_count
+    value = np.zeros(n, dtype=np.float64)
+    numbers = part.numbers[sources]
+    step = SOURCES_AT_ONCE * threads
+    for first in range(0, len(numbers), step):
+        if options.stop is not None and options.stop():
+            raise SearchStopped(f"stopped after {first} of {len(numbers)} sources")
+        some = numbers[first : first + step]
+        failed = library.brandes(
+            *map(cc.pointer, (part.nn.offsets, part.nn.columns)),
+            ctypes.c_int64(n),
+            cc.pointer(some),
+            ctypes.c_int64(len(some)),
+            cc.pointer(value),
+            ctypes.c_int(threads),
+        )
+        if failed:
+            raise ResourceError(
+                f"betweenness by {threads} threads needs {threads * n * 33} bytes; "
+                "there is not enough memory"
+            )
+    by_id = np.empty_like(value)
+    by_id[part.vertices] = value
+    return by_id
+
+
+def scaled(value: Array, sources: Ids, *, normalized: bool, directed: bool) -> Array:
+    """Return sums of dependencies, float64 [n], as betweenness.
+
+    sources: int64 [k], distinct.  Of k < n sources values are estimates, scaled as
+    NetworkX does it: a source is none for itself, so that one source alone says nothing
+    of its own betweenness, which is NaN.  Without sources all values are 0.
+    """
+    n, k = len(value), len(sources)
+    others = n - 1
+    if others < 2 or not k:
+        return np.zeros(n)
+    halves = 1 if directed else 2
+    every = k == n
+    pairs = others - 1 if normalized else halves / others
+    of_others = 1 / ((others if every else k) * pairs)
+    out = value * of_others
+    if not every:
+        out[sources] = value[sources] / ((k - 1) * pairs) if k > 1 else math.nan
+    return out
+
+
+def betweenness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> Array:
+    """Return betweenness, float64 [n], on all ranks (collective).
+
+    sources: int64 [k], distinct, all vertices for exact values; see ``scaled``.  Raises
+    UsageError where the graph is in parts.
+    """
+    if not isinstance(searcher, WholeSearcher):
+        raise UsageError(
+            "betweenness needs the whole graph on each rank; use fewer ranks a machine "
+            "or --divide sources"
+        )
+    if searcher.runner.name == "openmp":
+        mine = searcher.share(sources)
+        value = dependencies(searcher.part, mine, searcher.options)
+        value = searcher.world.allreduce(value)
+    else:
+        value = searcher.run(PROBLEM, sources)["value"]
+    return scaled(value, sources, normalized=normalized, directed=searcher.directed)

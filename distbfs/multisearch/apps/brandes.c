@@ -1,0 +1,152 @@
+/* Betweenness: shortest paths are counted forwards, dependencies added up backwards.
+ *
+ * Each thread takes every threads-th source, with arrays of its own, so that results do
+ * not change from run to run.  coef[v] = (1 + delta[v]) / sigma[v] is kept in place of
+ * delta[v]: one load an edge on the way back.
+ * Numbers of paths grow as binomials and would overflow on large grids.  Only ratios
+ * between neighbouring levels matter, so a level whose largest count passes BIG is scaled
+ * by SMALL, and so are the sums of the level above it.
+ *
+ * Source: Brandes, A Faster Algorithm for Betweenness Centrality, 2001, Section 4.
+ */
+#include <float.h>
+#include <omp.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#ifndef OFFSET
+#define OFFSET uint32_t
+#endif
+
+#define BIG 0x1p500
+#define SMALL 0x1p-500
+
+typedef struct {
+    int64_t n;
+    const OFFSET *offsets;   /* [n + 1] */
+    const uint32_t *columns; /* [edges] */
+    double *sigma, *coef;    /* [n] each */
+    int32_t *level;          /* [n], -1 between searches */
+    uint32_t *queue;         /* [n], vertices by level */
+    int64_t *begins;         /* [n + 1], where each level begins in the queue */
+    double *value;           /* [n], dependencies on each vertex so far */
+    uint8_t *scaled;         /* [n + 1], levels whose counts were scaled */
+} paths;
+
+static inline void scale_level(paths *p, int64_t first, int64_t last, int32_t level) {
+    double most = 0;
+    for (int64_t k = first; k < last; k++)
+        if (p->sigma[p->queue[k]] > most) most = p->sigma[p->queue[k]];
+    p->scaled[level] = most > BIG;
+    if (most <= BIG) return;
+    for (int64_t k = first; k < last; k++) {
+        double *sigma = p->sigma + p->queue[k];
+        *sigma *= SMALL;
+        if (*sigma < DBL_MIN) *sigma = DBL_MIN;
+    }
+}
+
+/* Find the levels from a source and count paths; returns the number of levels. */
+static int32_t forwards(paths *p, uint32_t source) {
+    int64_t first = 0, last = 1;
+    int32_t level = 0;
+    p->queue[0] = source;
+    p->level[source] = 0;
+    p->sigma[source] = 1;
+    p->scaled[0] = 0;
+    while (first < last) {
+        int64_t tail = last;
+        p->begins[level] = first;
+        for (int64_t k = first; k < last; k++) {
+            uint32_t u = p->queue[k];
+            double sigma = p->sigma[u];
+            for (OFFSET e = p->offsets[u]; e < p->offsets[u + 1]; e++) {
+                uint32_t v = p->columns[e];
+                if (p->level[v] < 0) {
+                    p->level[v] = level + 1;
+                    p->sigma[v] = sigma;
+                    p->queue[tail++] = v;
+                } else if (p->level[v] == level + 1) {
+                    p->sigma[v] += sigma;
+                }
+            }
+        }
+        first = last;
+        last = tail;
+        level++;
+        scale_level(p, first, last, level);
+    }
+    p->begins[level] = last;
+    return level;
+}
+
+/* Add up dependencies from the deepest level to the first. */
+static void backwards(paths *p, int32_t levels) {
+    for (int32_t level = levels - 1; level > 0; level--) {
+        double scale = p->scaled[level + 1] ? SMALL : 1;
+        for (int64_t k = p->begins[level]; k < p->begins[level + 1]; k++) {
+            uint32_t u = p->queue[k];
+            double sum = 0;
+            for (OFFSET e = p->offsets[u]; e < p->offsets[u + 1]; e++) {
+                uint32_t v = p->columns[e];
+                if (p->level[v] == level + 1) sum += p->coef[v];
+            }
+            double delta = p->sigma[u] * (sum * scale);
+            p->value[u] += delta;
+            p->coef[u] = (1 + delta) / p->sigma[u];
+        }
+    }
+    for (int64_t k = 0; k < p->begins[levels]; k++) p->level[p->queue[k]] = -1;
+}
+
+static int allocate(paths *p) {
+    size_t n = (size_t)p->n;
+    p->sigma = malloc(n * sizeof(double));
+    p->coef = malloc(n * sizeof(double));
+    p->level = malloc(n * sizeof(int32_t));
+    p->queue = malloc(n * sizeof(uint32_t));
+    p->begins = malloc((n + 2) * sizeof(int64_t));
+    p->value = calloc(n, sizeof(double));
+    p->scaled = malloc(n + 2);
+    if (!p->sigma || !p->coef || !p->level || !p->queue || !p->begins || !p->value ||
+        !p->scaled)
+        return 0;
+    for (size_t v = 0; v < n; v++) p->level[v] = -1;
+    return 1;
+}
+
+static void release(paths *p) {
+    free(p->sigma), free(p->coef), free(p->level), free(p->queue);
+    free(p->begins), free(p->value), free(p->scaled);
+}
+
+/* Add to value [n] the dependencies of k sources (numbers, uint32) on each vertex, which
+ * a source has not on itself.  Returns 0, or -1 where there is no memory. */
+int brandes(const OFFSET *offsets, const uint32_t *columns, int64_t n,
+            const uint32_t *sources, int64_t k, double *value, int threads) {
+    int failed = 0, team = k < threads ? (int)k : threads;
+    if (!team) return 0;
+    paths *all = calloc((size_t)team, sizeof(paths));
+    if (!all) return -1;
+#pragma omp parallel num_threads(team)
+    {
+        int id = omp_get_thread_num(), size = omp_get_num_threads();
+        paths *p = all + id;
+        p->n = n;
+        p->offsets = offsets;
+        p->columns = columns;
+        if (!allocate(p)) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
+#pragma omp barrier
+        if (!failed)
+            for (int64_t s = id; s < k; s += size) backwards(p, forwards(p, sources[s]));
+#pragma omp barrier
+        if (!failed) {
+#pragma omp for schedule(static)
+            for (int64_t v = 0; v < n; v++)
+                for (int t = 0; t < size; t++) value[v] += all[t].value[v];
+        }
+    }
+    for (int t = 0; t < team; t++) release(all + t);
+    free(all);
+    return failed ? -1 : 0;
+}

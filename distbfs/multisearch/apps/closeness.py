@@ -1,0 +1,38 @@
+"""Closeness centrality, as NetworkX has it (Freeman 1979; Wasserman and Faust 1994).
+
+Of a directed graph distances lead to the vertex.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.sharing import Searcher
+from distbfs.types import Array, Ids
+
+PROBLEM = Problem(
+    "closeness",
+    (State("reached", "int64", "search"), State("distance", "int64", "search")),
+    bits=True,
+)
+
+
+def closeness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> Array:
+    """Return closeness, float64 [n]: of the sources, NaN for other vertices.
+
+    normalized: times the share of vertices in reach (``wf_improved`` of NetworkX), so
+    that vertices of small components do not come first.  Collective; on all ranks.
+    """
+    found = searcher.turned().run(PROBLEM, sources)
+    others, total = found["reached"] - 1, found["distance"]
+    value = np.zeros(len(sources))
+    some = total > 0
+    value[some] = others[some] / total[some]
+    if normalized and searcher.n > 1:
+        value *= others / (searcher.n - 1)
+    out = np.full(searcher.n, math.nan)
+    out[sources] = value
+    return out

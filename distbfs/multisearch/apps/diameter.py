@@ -1,0 +1,127 @@
+"""The exact diameter and radius by bounds, with as few searches as they need.
+
+A search from v with eccentricity e bounds the eccentricity of each vertex w at distance
+d: max(d, e - d) at least, e + d at most.  Next are searched, in turn, the vertices that
+may be farthest out (largest upper bound) and nearest to the middle (smallest lower
+bound), more of them at once the longer it takes, until no vertex is left that could
+change diameter or radius.
+
+Source: Takes and Kosters, Determining the Diameter of Small World Networks, CIKM 2011
+(BoundingDiameters); Computing the Eccentricity Distribution of Large Graphs, 2013.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from distbfs.errors import UsageError
+from distbfs.multisearch.apps.components import largest_component
+from distbfs.multisearch.bits import LANE
+from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.sharing import Searcher
+from distbfs.types import Array, Ids
+
+PROBLEM = Problem(
+    "diameter",
+    (State("level", "int32", "pair", -1), State("depth", "int64", "search")),
+    bits=True,
+)
+ALONE = 8  # searches that go one by one before more go at once
+
+
+@dataclass
+class Bounds:
+    """What is known of the eccentricities of the vertices of a component.
+
+    low, high: int32 [size]; done: bool [size], vertices that were searched from
+    """
+
+    low: Array
+    high: Array
+    done: Array
+
+    @classmethod
+    def unknown(cls, size: int) -> Bounds:
+        """Return bounds that say nothing."""
+        most = np.full(size, size - 1, dtype=np.int32)
+        low = np.full(size, min(size - 1, 1), dtype=np.int32)
+        return cls(low, most, np.zeros(size, dtype=np.bool_))
+
+    def learn(self, at: int, level: Array) -> None:
+        """Take a search from vertex ``at``; level: int32 [size]."""
+        far = int(level.max())
+        np.maximum(self.low, np.maximum(level, far - level), out=self.low)
+        np.minimum(self.high, level + far, out=self.high)
+        self.low[at] = self.high[at] = far
+        self.done[at] = True
+
+    @property
+    def diameter(self) -> tuple[int, int]:
+        """The bounds of the diameter."""
+        return int(self.low.max()), int(self.high.max())
+
+    @property
+    def radius(self) -> tuple[int, int]:
+        """The bounds of the radius."""
+        return int(self.low.min()), int(self.high.min())
+
+    def next(self, count: int) -> Ids:
+        """Return the vertices to search from next, none where all is known."""
+        outer = self.high > self.diameter[0]
+        inner = self.low < self.radius[1]
+        outward, inward = np.flatnonzero(outer), np.flatnonzero(inner)
+        half = -(-count // 2)
+        picks = [
+            *outward[smallest(-self.high[outward], half)].tolist(),
+            *inward[smallest(self.low[inward], half)].tolist(),
+        ]
+        chosen = list(dict.fromkeys(k for k in picks if not self.done[k]))
+        return np.array(chosen[:count], dtype=np.int64)
+
+
+def smallest(values: Array, count: int) -> Ids:
+    """Return the places of the smallest values, spread over those that are equal."""
+    if len(values) <= count:
+        return np.argsort(values, kind="stable")
+    limit = np.partition(values, count - 1)[count - 1]
+    below = np.flatnonzero(values < limit)
+    equal = np.flatnonzero(values == limit)
+    wanted = count - len(below)
+    spread = equal[np.linspace(0, len(equal) - 1, wanted).astype(np.int64)]
+    return np.concatenate([below, spread])
+
+
+def diameter(searcher: Searcher) -> dict[str, Any]:
+    """Return the diameter and radius of the largest component (collective).
+
+    With ``vertices`` of it, whether the graph is ``connected``, and the number of
+    ``searches``.  Both are None for a graph without vertices.  Raises UsageError for a
+    directed graph.
+    """
+    if searcher.directed:
+        raise UsageError(
+            "diameter needs a symmetric graph, and this one is directed; eccentricity "
+            "takes directed graphs"
+        )
+    world, inside = searcher.world, largest_component(searcher)
+    size = len(inside)
+    told: dict[str, Any] = {"connected": size == searcher.n, "vertices": size}
+    if not size:
+        return {**told, "radius": None, "diameter": None, "searches": 0}
+    bounds, searches = Bounds.unknown(size), 0
+    while True:
+        count = 2 if searches < ALONE else min(LANE, 2 * searches)
+        count = min(count, max(searcher.at_once(4), 1))
+        plan = world.broadcast(bounds.next(count).tolist() if world.rank == 0 else [])
+        if not plan:
+            break
+        some = np.array(plan, dtype=np.int64)
+        rows = searcher.run(PROBLEM, inside[some])["level"]
+        for at, row in zip(plan, rows, strict=False):  # no rows but on rank 0
+            bounds.learn(at, row[inside])
+        searches += len(plan)
+    found = world.broadcast([bounds.radius[1], bounds.diameter[0]])
+    return {**told, "radius": found[0], "diameter": found[1], "searches": searches}

@@ -1,0 +1,44 @@
+"""Eccentricity: how far the farthest vertex in reach is; radius and diameter by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from distbfs.multisearch.apps.components import largest_component
+from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.sharing import Searcher
+from distbfs.types import Array, Ids
+
+PROBLEM = Problem(
+    "eccentricity",
+    (State("reached", "int64", "search"), State("depth", "int64", "search")),
+    bits=True,
+)
+
+
+def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, dict[str, Any]]:
+    """Return (eccentricity int32 [n], summary), on all ranks (collective).
+
+    Of sources, -1 for other vertices.  Where others cannot be reached it is that inside
+    what can be.  The summary has ``connected`` (of a directed graph: strongly) and, if
+    all vertices were sources, ``radius`` and ``diameter`` of the largest component and
+    its size, ``vertices``; of a directed graph that is not connected they are None.
+    """
+    found = searcher.run(PROBLEM, sources)
+    value = np.full(searcher.n, -1, dtype=np.int32)
+    value[sources] = found["depth"]
+    if not searcher.n or (value < 0).any():
+        return value, {}
+    connected = bool((found["reached"] == searcher.n).all())
+    if searcher.directed and not connected:
+        told = {"vertices": None, "radius": None, "diameter": None}
+        return value, {"connected": False, **told}
+    inside = value if connected else value[largest_component(searcher)]
+    return value, {
+        "connected": connected,
+        "vertices": len(inside),
+        "radius": int(inside.min()),
+        "diameter": int(inside.max()),
+    }

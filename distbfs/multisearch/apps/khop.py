@@ -1,0 +1,29 @@
+"""How many vertices are within k hops of sources."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.sharing import Searcher
+from distbfs.types import Array, Ids
+
+PROBLEM = Problem("khop", (State("count", "int64", "level"),), bits=True)
+
+
+def khop(
+    searcher: Searcher, sources: Ids, hops: int | None, options: RunOptions
+) -> Array:
+    """Return the vertices within 0, 1, … hops, int64 [k, hops + 1] (collective).
+
+    The source is within 0 hops.  hops: None for all, the largest depth of the sources.
+    """
+    found = searcher.run(PROBLEM, sources, replace(options, depth=hops))
+    counts = found["count"]
+    width = counts.shape[1] if hops is None else hops + 1
+    counts = np.pad(counts, ((0, 0), (0, max(width - counts.shape[1], 0))))
+    within: Array = np.cumsum(counts, axis=1)
+    return within

@@ -1,0 +1,32 @@
+"""Whether a vertex reaches another, and how far it is, for many pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.sharing import Searcher
+from distbfs.types import Array, Ids
+
+PROBLEM = Problem("reachability", (State("reachable", "bool", "pair"),), bits=True)
+
+
+def reachability(searcher: Searcher, pairs: Ids) -> Array:
+    """Return whether pairs[j, 0] reaches pairs[j, 1], bool [q] (collective).
+
+    pairs: int64 [q, 2], equal on all ranks.  Each source is searched once.  On rank 0;
+    others get [0].
+    """
+    sources, of_pair = np.unique(pairs[:, 0], return_inverse=True)
+    order = np.argsort(of_pair, kind="stable")
+    begins = np.searchsorted(of_pair[order], np.arange(len(sources) + 1))
+    here = searcher.world.rank == 0
+    out = np.zeros(len(pairs) if here else 0, dtype=np.bool_)
+    step = searcher.at_once(1)
+    for first in range(0, len(sources), step):
+        some = sources[first : first + step]
+        rows = searcher.run(PROBLEM, some)["reachable"]
+        if here:
+            asked = order[begins[first] : begins[first + len(some)]]
+            out[asked] = rows[of_pair[asked] - first, pairs[asked, 1]]
+    return out

@@ -1,0 +1,327 @@
+"""Problems whose functions are NumPy's, over arrays of edges; the reference runner.
+
+A function gets the batch of searches that runs now, ``s``, and arrays that say where:
+
+- ``init(s, i)``, ``post(s, i)``: rows i of the batch, int64 [b]
+- ``prior(s, i)``: the rows that have a frontier, on level ``s.depth_now``
+- ``visit_vertex(s, i, u, v)``: edges (u, v) out of the frontiers of rows i, int64 [e];
+  u is on level ``s.depth_now``
+- ``finalize(s)``: after all batches; per-vertex state and results of all searches
+
+Vertices are input ids.  A row of the batch is search ``s.first + i``.  State is an
+attribute by its name: [b] per search, [n] per vertex, [b, n] per pair; ``s.level`` is
+always there, int32 [b, n], and right for all vertices up to one level below the
+frontier.  The same row and vertex may occur many times in one call: NumPy's
+``np.add.at`` and ``np.bincount`` add such repeats up, ``array[i, v] += x`` does not.
+
+This module reads as the contract of all runners; it traverses level by level in NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from distbfs.errors import SearchStopped, UsageError
+from distbfs.graph.csr import CSR
+from distbfs.multisearch.base import (
+    KEPT,
+    Results,
+    RunOptions,
+    call,
+    check_depth,
+    check_problem,
+)
+from distbfs.multisearch.problem import Problem, State
+from distbfs.partition.part import Part
+from distbfs.types import Array, Ids
+
+PIECE = 1 << 21  # edges given to a function at once
+FEWEST = 1
+
+
+class Walk(Protocol):
+    """How a batch of searches goes through a graph."""
+
+    def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
+        """Yield (rows, vertices) of each level, ascending by row.
+
+        level: int32 [b, n], -1 everywhere; holds the next level when one is yielded
+        """
+
+    def edges(self, i: Ids, u: Ids) -> Iterator[tuple[Ids, Ids, Ids]]:
+        """Yield all edges (i, u, v) out of vertices u, in pieces."""
+
+
+class Searches:
+    """A batch of searches as functions see it (see the top of this file).
+
+    n: vertices; sources: int64 [b]; first: number of the first search of the batch
+    level: int32 [b, n]; depth_now: level of the frontier
+    found: for each level (rows, vertices), in the order in which they were found
+    """
+
+    def __init__(self, n: int, sources: Ids, first: int, walk: Walk | None) -> None:
+        self.n, self.sources, self.first = n, sources, first
+        self.level = np.full((len(sources), n), -1, dtype=np.int32)
+        self.depth_now = 0
+        self.found: list[tuple[Ids, Ids]] = []
+        self._walk = walk
+
+    def __getattr__(self, name: str) -> Any:
+        names = ", ".join(k for k in vars(self) if not k.startswith("_"))
+        raise AttributeError(f"there is no state '{name}'; there are: {names}")
+
+    def backwards(self) -> Iterator[tuple[Ids, Ids, Ids]]:
+        """Yield the edges (i, u, v) out of all vertices found, the deepest u first.
+
+        Pieces of edges; one holds one level of u only.
+        """
+        for depth in range(len(self.found) - 1, -1, -1):
+            self.depth_now = depth
+            if self._walk is not None:
+                yield from self._walk.edges(*self.found[depth])
+
+
+class NumpyWalk:
+    """Goes level by level in NumPy."""
+
+    def __init__(self, rows: CSR) -> None:
+        """Take the rows of neighbours by id."""
+        self._rows = rows
+
+    def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
+        """Yield the frontier of each level; see ``Walk``."""
+        i, u = np.arange(len(sources)), sources
+        level[i, u] = 0
+        depth = 0
+        while len(u):
+            depth += 1
+            keys = []
+            for row, _, v in self.edges(i, u):
+                new = level[row, v] < 0
+                row, v = row[new], v[new]  # noqa: PLW2901
+                level[row, v] = depth
+                keys.append(np.unique(row * level.shape[1] + v))
+            yield i, u
+            key = np.unique(np.concatenate(keys)) if keys else u[:0]
+            i, u = np.divmod(key, level.shape[1])
+
+    def edges(self, i: Ids, u: Ids) -> Iterator[tuple[Ids, Ids, Ids]]:
+        """Yield all edges out of vertices u, in pieces."""
+        ends = np.cumsum(
+            self._rows.offsets[u + 1].astype(np.int64) - self._rows.offsets[u]
+        )
+        for first, last in cuts(ends):
+            place, column = self._rows.edges_of(u[first:last])
+            piece = first + place
+            yield i[piece], u[piece], column.astype(np.int64)
+
+
+def cuts(ends: Ids) -> Iterator[tuple[int, int]]:
+    """Yield (first, last + 1) of runs of about PIECE edges, one vertex at least.
+
+    ends: int64 [k], sums of the lengths so far
+    """
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = int(np.searchsorted(ends, before + PIECE, side="right"))
+        last = max(last, first + 1)
+        yield first, last
+        first = last
+
+
+def rows_by_id(part: Part) -> CSR:
+    """Return the rows of a whole graph by id, columns ids."""
+    columns = part.vertices[part.nn.columns]
+    return CSR(part.nn.offsets, columns).permute_rows(part.numbers)
+
+
+def batch_size(problem: Problem, n: int, options: RunOptions, most: int) -> int:
+    """Return how many searches run at once, 1 at least."""
+    if options.batch:
+        return min(options.batch, most)
+    pair = sum(np.dtype(s.dtype).itemsize for s in problem.state if s.per == "pair")
+    fits = options.memory // max(n * (4 + 16 + pair), 1)
+    return int(min(max(fits, FEWEST), most))
+
+
+class Outputs:
+    """The state that outlasts a batch, and the results of all searches."""
+
+    def __init__(self, problem: Problem, k: int, n: int) -> None:
+        self._problem = problem
+        shapes = {"search": (k,), "vertex": (n,), "pair": (k, n), "level": (k, 0)}
+        self.values: dict[str, Array] = {}
+        for state in problem.state:
+            if state.result or state.per == "vertex":
+                shape, fill = shapes[state.per], filled(state)
+                if state.name in KEPT:
+                    fill = 0
+                self.values[state.name] = np.full(shape, fill, dtype=state.dtype)
+
+    def begin(self, s: Searches) -> None:
+        """Give a batch its state."""
+        shapes = {"search": (len(s.sources),), "pair": s.level.shape}
+        for state in self._problem.state:
+            if state.name in KEPT:
+                continue
+            if state.per == "vertex":
+                value = self.values[state.name]
+            else:
+                value = np.full(shapes[state.per], filled(state), dtype=state.dtype)
+            setattr(s, state.name, value)
+
+    def take(self, s: Searches) -> None:
+        """Keep the results of a batch."""
+        rows = slice(s.first, s.first + len(s.sources))
+        for state in self._problem.state:
+            if state.name not in self.values or state.per == "vertex":
+                continue
+            if state.name not in KEPT:
+                self.values[state.name][rows] = getattr(s, state.name)
+                continue
+            self.put(state.name, rows, kept_value(state, s.level))
+
+    def put(self, name: str, rows: slice, value: Array) -> None:
+        """Keep what the traversal knows of some searches."""
+        held = self.values[name]
+        if name == "count":
+            wider = value.shape[1] - held.shape[1]
+            if wider > 0:
+                held = np.pad(held, ((0, 0), (0, wider)))
+                self.values[name] = held
+            held[rows, : value.shape[1]] = value
+        else:
+            held[rows] = value
+
+    def results(self) -> dict[str, Array]:
+        """Return the results."""
+        asked = {s.name for s in self._problem.state if s.result}
+        return {name: x for name, x in self.values.items() if name in asked}
+
+
+def filled(state: State) -> Any:
+    """Return what a state is filled with, of its dtype; UsageError if it has none."""
+    try:
+        return np.array(state.fill).astype(state.dtype, casting="unsafe")
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UsageError(
+            f"state {state.name}: {state.fill!r} is no {state.dtype}"
+        ) from error
+
+
+def kept_value(state: State, level: Array, deepest: int | None = None) -> Array:
+    """Return what the traversal keeps under a name, from int32 levels [b, n].
+
+    deepest: the largest level of all, where ``level`` may not show it
+    """
+    if state.name == "level":
+        most = int(level.max(initial=0)) if deepest is None else deepest
+        check_depth(most, state.dtype)
+        return level.astype(state.dtype)  # -1 becomes 255 as uint8
+    reached = level >= 0
+    if state.name == "reachable":
+        return reached
+    if state.name == "reached":
+        return reached.sum(axis=1)
+    if state.name == "depth":
+        return level.max(axis=1, initial=0)
+    if state.name == "distance":
+        return np.where(reached, level, 0).sum(axis=1, dtype=np.int64)
+    width = int(level.max(initial=0)) + 1
+    counts = [np.bincount(row[row >= 0], minlength=width) for row in level]
+    return np.array(counts, dtype=np.int64).reshape(len(level), width)
+
+
+def run_batches(
+    problem: Problem,
+    walk: Walk,
+    n: int,
+    sources: Ids,
+    options: RunOptions,
+    most: int = 1 << 31,
+) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Run a problem in batches of up to ``most`` searches; return (results, told)."""
+    outputs = Outputs(problem, len(sources), n)
+    size = batch_size(problem, n, options, min(most, max(len(sources), 1)))
+    batches = range(0, len(sources), size)
+    levels = 0
+    for first in batches:
+        s = Searches(n, sources[first : first + size], first, walk)
+        outputs.begin(s)
+        rows = np.arange(len(s.sources))
+        call(problem, "init", s, rows)
+        for depth, (i, u) in enumerate(walk.frontiers(s.sources, s.level)):
+            if options.stop is not None and options.stop():
+                raise SearchStopped(f"the searches were stopped at level {depth}")
+            s.depth_now = depth
+            s.found.append((i, u))
+            if depth == options.depth:
+                break
+            call(problem, "prior", s, np.unique(i))
+            for edges in (
+                walk.edges(i, u) if "visit_vertex" in problem.functions else ()
+            ):
+                call(problem, "visit_vertex", s, *edges)
+        if options.depth is not None:
+            s.level[s.level > options.depth] = -1
+        levels = max(levels, len(s.found))
+        call(problem, "post", s, rows)
+        outputs.take(s)
+    end = Searches(n, sources[:0], 0, None)
+    end.sources = sources
+    for name, value in outputs.values.items():
+        setattr(end, name, value)
+    call(problem, "finalize", end)
+    return outputs.results(), {"batches": len(batches), "levels": levels}
+
+
+class ReferenceRunner:
+    """NumPy on one thread."""
+
+    name = "reference"
+    methods = ("numpy",)
+
+    def prepare(self, part: Part) -> tuple[Part, NumpyWalk]:
+        """Return a whole graph with its rows by id."""
+        return part, NumpyWalk(rows_by_id(part))
+
+    def run(
+        self,
+        problem: Problem,
+        graph: tuple[Part, NumpyWalk],
+        sources: Ids,
+        options: RunOptions,
+    ) -> Results:
+        """Run a problem; see ``base.Runner``."""
+        check_problem(problem)
+        part, walk = graph
+        check_sources(sources, part.layout.n)
+        check_method(self, options)
+        values, told = run_batches(problem, walk, part.layout.n, sources, options)
+        return Results(values, {**self.describe(), **told})
+
+    def describe(self) -> dict[str, Any]:
+        """Return what problems run on, for reports."""
+        return {"engine": self.name, "method": "numpy", "threads": 1}
+
+
+def check_method(runner: Any, options: RunOptions) -> None:
+    """Raise UsageError for a method that a runner has not."""
+    if options.method and options.method not in runner.methods:
+        allowed = ", ".join(runner.methods)
+        raise UsageError(
+            f"method '{options.method}' of engine {runner.name}; allowed: {allowed}"
+        )
+
+
+def check_sources(sources: Ids, n: int) -> None:
+    """Raise UsageError unless all sources, int64 [k], are vertices."""
+    outside = sources[(sources < 0) | (sources >= n)]
+    if len(outside):
+        allowed = f"allowed: 0 to {n - 1}" if n else "the graph has none"
+        raise UsageError(f"source {outside[0]} is not a vertex; {allowed}")

@@ -1,0 +1,220 @@
+"""What runs a problem, on any hardware, and what it hands back.
+
+The traversal keeps some state itself.  A problem that declares a state of one of these
+names has it as a result, and problems with ``bits`` declare no other:
+
+=========  ========  ==================================================================
+name       per       meaning
+=========  ========  ==================================================================
+level      pair      hops from the source; -1 = unreached (255 as uint8)
+reachable  pair      whether a vertex was reached, bool or uint8
+reached    search    vertices reached, the source among them
+depth      search    the largest level: the eccentricity of the source
+distance   search    sum of the levels of all reached vertices
+count      level     vertices by level, [k, largest depth + 1]
+=========  ========  ==================================================================
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from distbfs.errors import DistbfsError, UsageError
+from distbfs.multisearch.problem import FUNCTIONS, Problem, State
+from distbfs.options import check_choice, check_range
+from distbfs.partition.part import Part
+from distbfs.types import Array, Ids, Stop
+
+KEPT = {
+    "level": ("pair", "iu"),
+    "reachable": ("pair", "bu"),
+    "reached": ("search", "i"),
+    "depth": ("search", "i"),
+    "distance": ("search", "i"),
+    "count": ("level", "i"),
+}
+MOST = {"uint8": 254, "int16": (1 << 15) - 1, "int32": (1 << 31) - 1}
+RESERVED = {"n", "sources", "first", "depth_now", "found", "backwards"}
+BATCH_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a problem runs.
+
+    method, threshold: of runner cuda; "" is its default, threshold a number or "auto"
+    batch: searches at a time, 0 = what fits in ``memory`` bytes
+    bits: whether bit-parallel batches may serve a problem that allows them
+    threads: OpenMP threads, 0 = what the system allows
+    depth: the last level that is searched, None for all
+    direction: "auto", or "push" / "pull" to force one in bit-parallel batches
+    stop: asked between levels, or between batches at least; SearchStopped for yes
+    """
+
+    method: str = ""
+    threshold: int | str = 16
+    batch: int = 0
+    bits: bool = True
+    threads: int = 0
+    depth: int | None = None
+    direction: str = "auto"
+    memory: int = BATCH_BYTES
+    stop: Stop | None = None
+
+    def __post_init__(self) -> None:
+        if self.threshold != "auto":
+            if not isinstance(self.threshold, int):
+                raise UsageError(
+                    f"threshold is '{self.threshold}'; allowed: auto, 0 or more"
+                )
+            check_range("threshold", self.threshold, 0)
+        check_range("batch", self.batch, 0)
+        check_range("threads", self.threads, 0, 4096)
+        check_range("memory", self.memory, 1)
+        check_choice("direction", self.direction, ("auto", "push", "pull"))
+        if self.depth is not None:
+            check_range("depth", self.depth, 0)
+
+
+@dataclass
+class Results:
+    """What a problem left: its results by name of state, and how it ran.
+
+    values: [k], [n], [k, n] or [k, levels] on the host, by input id, of the dtypes that
+        were declared; functions may have added others in ``finalize``
+    told: JSON values: runner, method, batches, levels
+    """
+
+    values: dict[str, Array]
+    told: dict[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Array:
+        """Return a result; UsageError where the problem has no such one."""
+        if name not in self.values:
+            names = ", ".join(self.values) or "none"
+            raise UsageError(f"there is no result '{name}'; there are: {names}")
+        return self.values[name]
+
+
+class Runner(Protocol):
+    """Runs problems over graphs that are whole: one part without delegates.
+
+    ``__init__`` raises CompilerMissing or DeviceMissing where it cannot run here.
+    """
+
+    name: str
+    methods: tuple[str, ...]
+
+    def prepare(self, part: Part) -> Any:
+        """Return a whole graph as the runner wants it; UsageError if it cannot be.
+
+        Ids of the part are the input's (see ``whole.in_input_ids``).
+        """
+
+    def run(
+        self, problem: Problem, graph: Any, sources: Ids, options: RunOptions
+    ) -> Results:
+        """Run a problem from sources, int64 [k], vertices of the graph, k = 0 too.
+
+        graph: what ``prepare`` returned; one run at a time.  Raises UsageError for a
+        problem that cannot run and for an error in one of its functions, which is
+        named with its line; ResourceError where memory does not last.
+        """
+
+    def describe(self) -> dict[str, Any]:
+        """Return what problems run on, for reports (JSON values)."""
+
+
+def check_problem(problem: Problem) -> None:
+    """Raise UsageError for a problem that says what cannot be."""
+    where = f"problem {problem.name}"
+    for name, function in problem.functions.items():
+        if name not in FUNCTIONS:
+            allowed = ", ".join(FUNCTIONS)
+            raise UsageError(f"{where}: function '{name}'; allowed: {allowed}")
+        if not callable(function):
+            raise UsageError(f"{where}: {name} is a {type(function).__name__}")
+    seen: set[str] = set()
+    for state in problem.state:
+        if state.name in seen:
+            raise UsageError(f"{where}: state {state.name} is declared twice")
+        seen.add(state.name)
+        _check_state(where, state)
+    if problem.bits and (problem.functions or seen - set(KEPT)):
+        names = ", ".join(KEPT)
+        raise UsageError(
+            f"{where}: bits is for problems without functions whose state is among "
+            f"{names}"
+        )
+
+
+def _check_state(where: str, state: State) -> None:
+    """Raise UsageError unless a state has a name, a dtype and a shape."""
+    if not state.name.isidentifier() or state.name in RESERVED:
+        raise UsageError(f"{where}: '{state.name}' cannot be the name of a state")
+    try:
+        kind = np.dtype(state.dtype)
+    except TypeError as error:
+        raise UsageError(
+            f"{where}: state {state.name}: '{state.dtype}' is no dtype"
+        ) from error
+    if kind.kind not in "biuf":
+        raise UsageError(
+            f"{where}: state {state.name} is {kind}; allowed: numbers and bool"
+        )
+    if state.name in KEPT:
+        per, kinds = KEPT[state.name]
+        if state.per != per or kind.kind not in kinds:
+            raise UsageError(
+                f"{where}: {state.name} is kept by the traversal per {per}, not as "
+                f"{kind} per {state.per}"
+            )
+        if state.name == "level":
+            check_choice(f"{where}: dtype of level", kind.name, tuple(MOST))
+    elif state.per not in ("search", "vertex", "pair"):
+        raise UsageError(
+            f"{where}: state {state.name} is per '{state.per}'; allowed: search, "
+            "vertex, pair"
+        )
+
+
+def check_depth(depth: int, dtype: str) -> None:
+    """Raise UsageError where levels up to ``depth`` do not fit a dtype."""
+    most = MOST[np.dtype(dtype).name]
+    if depth > most:
+        raise TooDeep(
+            f"level {depth} does not fit {np.dtype(dtype)}, which ends at {most}"
+        )
+
+
+class TooDeep(UsageError):  # noqa: N818
+    """A level does not fit the dtype that was asked for."""
+
+
+def call(problem: Problem, name: str, *values: Any) -> None:
+    """Call a function of a problem where it has it; an error names it and its line."""
+    function = problem.functions.get(name)
+    if function is None:
+        return
+    try:
+        function(*values)
+    except (DistbfsError, MemoryError):
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"problem {problem.name}: {name} failed: {told(function, error)}"
+        ) from error
+
+
+def told(function: Callable[..., Any], error: Exception) -> str:
+    """Return an error of a user's function in one line: file, line, what."""
+    own = getattr(getattr(function, "__code__", None), "co_filename", None)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == own]
+    where = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
+    text = " ".join(str(error).split())
+    return f"{where}{type(error).__name__}: {text}" if text else type(error).__name__

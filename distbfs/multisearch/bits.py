@@ -1,0 +1,242 @@
+"""Bit-parallel batches on CPUs: the arrays and calls of ``bits.c``."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from distbfs.device import cc
+from distbfs.errors import SearchStopped
+from distbfs.multisearch.base import MOST, check_depth
+from distbfs.partition.part import Part, mask_words
+from distbfs.types import Array, Ids, Stop
+
+WIDTHS = (1, 2, 4, 8)  # 64-bit lanes of a word
+LANE = 64
+MOST_SEARCHES = LANE * WIDTHS[-1]
+PLANES = 31
+HELD = 3  # planes to begin with: levels below 8
+DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
+NO_LIMIT = (1 << 31) - 2
+KINDS = {"uint8": 1, "int16": 2, "int32": 4}
+FLAGS = 0
+GROW, STOPPED = 1, -2
+ASK = ctypes.CFUNCTYPE(ctypes.c_int)
+RECORD = np.dtype([(name, np.int64) for name in ("direction", "frontier", "checks")])
+
+
+def structure(width: int) -> type[ctypes.Structure]:
+    """Return the C view (``bit_search`` in bits.c) for words of some lanes."""
+    pointers = ("offsets", "columns", "in_offsets", "in_columns", "seen", "other")
+    numbers = ("held", "keep_levels", "limit", "level", "count", "work", "clean")
+    fields = [
+        *((name, ctypes.c_int64) for name in ("n", "rows", "edges")),
+        *((name, ctypes.c_void_p) for name in pointers),
+        *((name, ctypes.c_void_p) for name in ("claimed", "queue", "spare")),
+        ("planes", ctypes.c_void_p * PLANES),
+        *((name, ctypes.c_void_p) for name in ("counts", "records")),
+        *((name, ctypes.c_int64) for name in (*numbers, "queued")),
+        ("running", ctypes.c_uint64 * width),
+        ("depth", ctypes.c_int32 * (LANE * width)),
+        ("stop", ASK),
+    ]
+    return type("BitSearchView", (ctypes.Structure,), {"_fields_": fields})
+
+
+def prepare(width: int = 1, offset_bytes: int = 4) -> ctypes.CDLL:
+    """Return the library for words of some lanes, compiled if need be."""
+    offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
+    return cc.load(Path(__file__).with_name("bits.c"), WIDTH=width, OFFSET=offset)
+
+
+def width_for(searches: int) -> int:
+    """Return how many lanes serve some searches at once, at most the widest word."""
+    return next((w for w in WIDTHS if LANE * w >= searches), WIDTHS[-1])
+
+
+def bytes_needed(n: int, width: int, *, levels: bool, depth: int = 255) -> int:
+    """Return the bytes of a ``BitSearch`` over n vertices that reaches some depth."""
+    words = 2 + (depth.bit_length() if levels else 0)
+    return n * (8 * width * words + 2 * 4) + n // 8
+
+
+@dataclass(frozen=True)
+class Record:
+    """One level: "push" or "pull", vertices whose edges it began with, edge checks."""
+
+    direction: str
+    frontier: int
+    checks: int
+
+
+class BitSearch:
+    """Runs up to 64 x ``width`` searches at once; results last until the next begins.
+
+    part: one part without delegates, in the ids of results
+    """
+
+    def __init__(self, part: Part, width: int, threads: int) -> None:
+        self.width, self._threads, self._part = width, threads, part
+        n, rows, pulled = part.local_count, part.active, part.pulled
+        self._n = n
+        self._library = prepare(width, part.nn.offsets.itemsize)
+        self._arrays = {
+            "offsets": part.nn.offsets,
+            "columns": part.nn.columns,
+            "in_offsets": pulled.offsets,
+            "in_columns": pulled.columns,
+            "seen": cc.aligned_empty(n * width, np.uint64),
+            "other": cc.aligned_empty(n * width, np.uint64),
+            "claimed": cc.aligned_full(mask_words(n), 0, np.uint64),
+            "queue": cc.aligned_empty(rows, np.uint32),
+            "spare": cc.aligned_empty(rows, np.uint32),
+        }
+        self._planes: list[Array] = []
+        self._view = structure(width)(
+            n=n,
+            rows=rows,
+            edges=part.nn.edges,
+            **{name: cc.pointer(array) for name, array in self._arrays.items()},
+        )
+        self._sources = np.zeros(0, dtype=np.int64)
+        self._counts: Array | None = None
+
+    def run(
+        self,
+        sources: Ids,
+        *,
+        levels: bool = True,
+        counts: bool = False,
+        limit: int | None = None,
+        direction: str = "auto",
+        stop: Stop | None = None,
+    ) -> None:
+        """Search from vertex ids, int64 [k].
+
+        levels: whether ``levels`` and ``levels_at`` are wanted after it
+        counts: whether ``counts`` are; limit: the last level
+        Raises SearchStopped where ``stop`` said so at a level.
+        """
+        view, self._sources = self._view, sources
+        numbers = self._part.numbers[sources]
+        view.keep_levels, view.held = int(levels), HELD
+        view.limit = NO_LIMIT if limit is None else limit
+        for plane in range(HELD if levels else 0):
+            self._add_plane(plane)
+        self._counts = None
+        if counts:
+            self._counts = np.zeros((1 << HELD, LANE * self.width), dtype=np.int64)
+        self._records = np.zeros(1 << HELD, dtype=RECORD)
+        self._point()
+        view.stop = ASK() if stop is None else ASK(stop)
+        state, threads = ctypes.byref(view), ctypes.c_int(self._threads)
+        self._library.bits_begin(
+            state, cc.pointer(numbers), ctypes.c_int64(len(sources)), threads
+        )
+        way = ctypes.c_int(DIRECTIONS[direction])
+        while (done := self._library.bits_run(state, threads, way)) == GROW:
+            self._grow()
+        if done == STOPPED:
+            # a queue that was not pushed leaves no claims
+            raise SearchStopped(f"the searches were stopped at level {view.level}")
+
+    def _add_plane(self, plane: int) -> None:
+        if plane == len(self._planes):
+            self._planes.append(cc.aligned_empty(self._n * self.width, np.uint64))
+        self._view.planes[plane] = cc.pointer(self._planes[plane]).value
+
+    def _grow(self) -> None:
+        """Make room for twice as many levels."""
+        held = int(self._view.held)
+        if self._view.keep_levels:
+            self._add_plane(held)
+            self._planes[held][:] = 0
+        if self._counts is not None:
+            self._counts = np.concatenate([self._counts, np.zeros_like(self._counts)])
+        self._records = np.concatenate([self._records, np.zeros_like(self._records)])
+        self._view.held = held + 1
+        self._point()
+
+    def _point(self) -> None:
+        self._view.counts = cc.pointer(self._counts)
+        self._view.records = cc.pointer(self._records)
+
+    @property
+    def depth(self) -> Array:
+        """The largest level of each search, int32 [k]."""
+        return np.array(self._view.depth[: len(self._sources)], dtype=np.int32)
+
+    @property
+    def deepest(self) -> int:
+        """The largest level of all searches, 0 for none."""
+        return int(self.depth.max(initial=0))
+
+    @property
+    def counts(self) -> Array:
+        """Vertices by search and level, int64 [k, deepest + 1]."""
+        if self._counts is None:
+            raise ValueError("counts were not asked for")
+        return self._counts[: self.deepest + 1, : len(self._sources)].T
+
+    @property
+    def records(self) -> list[Record]:
+        """What each level did; the last finds nothing unless there was a limit."""
+        names = ("push", "pull")
+        return [
+            Record(names[int(r["direction"])], int(r["frontier"]), int(r["checks"]))
+            for r in self._records[1 : self._view.level + 1]
+        ]
+
+    def levels(self, dtype: str = "", out: Array | None = None) -> Array:
+        """Return levels by id, [k, n]; -1 = unreached, 255 as uint8.
+
+        dtype: uint8, int16 or int32, "" for the narrowest that holds all levels; out:
+        where to write, rows contiguous.  Raises TooDeep where a level does not fit.
+        """
+        if out is not None:
+            dtype = out.dtype.name
+        deepest = self.deepest
+        if not dtype:
+            dtype = next(name for name, most in MOST.items() if deepest <= most)
+        check_depth(deepest, dtype)
+        return self._spread(KINDS[dtype], np.dtype(dtype), out)
+
+    def reachable(self) -> Array:
+        """Return which vertices each search reached by id, bool [k, n]."""
+        return self._spread(FLAGS, np.dtype(np.bool_), None)
+
+    def _spread(self, kind: int, dtype: np.dtype, out: Array | None) -> Array:
+        shape = (len(self._sources), self._n)
+        if out is None:
+            flat = cc.aligned_empty(shape[0] * shape[1] * dtype.itemsize, np.uint8)
+            out = flat.view(dtype).reshape(shape)
+        if out.shape != shape:
+            raise ValueError(f"out has shape {out.shape}, not {shape}")
+        self._library.bits_spread(
+            ctypes.byref(self._view),
+            cc.pointer(self._part.numbers),
+            ctypes.c_int64(shape[0]),
+            ctypes.c_int(kind),
+            ctypes.c_int64(self._n),
+            cc.pointer(out),
+            ctypes.c_int(self._threads),
+        )
+        return out
+
+    def levels_at(self, search: Ids, vertices: Ids) -> Array:
+        """Return the level of each vertex id in each search (row), int32; -1 if none.
+
+        Of searches without levels: 0 for what was reached.
+        """
+        numbers, found = self._part.numbers[vertices], np.empty(len(search), np.int32)
+        self._library.bits_levels_at(
+            ctypes.byref(self._view),
+            cc.pointer(np.ascontiguousarray(search, dtype=np.int64)),
+            cc.pointer(numbers),
+            ctypes.c_int64(len(search)),
+            cc.pointer(found),
+        )
+        return found

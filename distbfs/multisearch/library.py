@@ -1,0 +1,188 @@
+"""The Python interface to many searches at once; graphs are ``distbfs.Graph``.
+
+>>> import distbfs
+>>> graph = distbfs.Graph.from_edges([0, 1, 2, 2], [1, 2, 3, 4])
+>>> distbfs.path_lengths(graph, [0, 3])
+array([[0, 1, 2, 3, 3],
+       [3, 2, 1, 0, 2]], dtype=uint8)
+>>> distbfs.betweenness(graph, normalized=False)
+array([0., 3., 5., 0., 0.])
+>>> found = distbfs.diameter(graph)
+>>> found["radius"], found["diameter"]
+(2, 3)
+
+Arrays [n] are by vertex id, which is the place of a node in ``graph.nodes`` for a graph
+of named nodes.  Sources are vertices as ``distbfs.bfs`` takes them; None is all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from distbfs.exchange.world import SoloWorld
+from distbfs.multisearch.apps import betweenness as of_betweenness
+from distbfs.multisearch.apps import closeness as of_closeness
+from distbfs.multisearch.apps import diameter as of_diameter
+from distbfs.multisearch.apps import eccentricity as of_eccentricity
+from distbfs.multisearch.apps import khop, paths
+from distbfs.multisearch.apps import reachability as of_reachability
+from distbfs.multisearch.base import Results, RunOptions
+from distbfs.multisearch.choose import choose_runner
+from distbfs.multisearch.problem import Problem
+from distbfs.multisearch.sharing import WholeSearcher
+from distbfs.partition.part import Part
+from distbfs.search.library import Graph
+from distbfs.types import Array, Ids
+
+Sources: TypeAlias = "Iterable[Any] | None"
+
+
+def searcher_of(graph: Graph, engine: str, options: RunOptions) -> WholeSearcher:
+    """Return what runs problems on a graph, kept with the graph for an engine."""
+
+    def make(part: Part) -> WholeSearcher:
+        runner, _ = choose_runner(engine, part)
+        return WholeSearcher(SoloWorld(), runner, part, options)
+
+    kept: WholeSearcher = graph.kept(("multisearch", engine), make)
+    kept.options = options
+    return kept
+
+
+def ids_of(graph: Graph, sources: Sources) -> Ids:
+    """Return the ids of vertices, int64 [k]; UsageError for what is none."""
+    if sources is None:
+        return np.arange(graph.n, dtype=np.int64)
+    return np.array([graph.id_of(vertex) for vertex in sources], dtype=np.int64)
+
+
+def distinct(graph: Graph, sources: Sources) -> Ids:
+    """Return the ids of vertices, each once."""
+    return np.array(list(dict.fromkeys(ids_of(graph, sources).tolist())), np.int64)
+
+
+def search_many(
+    graph: Graph,
+    problem: Problem,
+    sources: Sources,
+    engine: str = "auto",
+    **options: Any,
+) -> Results:
+    """Run a problem of one's own from sources; see ``Problem`` and ``State``.
+
+    engine: "auto", "reference", "openmp" or "cuda"; options: of ``RunOptions``, as
+    ``batch``, ``threads``, ``depth``, ``method``, ``threshold``
+
+    Results are found by name of state.  Raises UsageError for a problem that cannot
+    run, and for an error in one of its functions, which it names with the line.
+
+    >>> import distbfs
+    >>> import numpy as np
+    >>> def visit_vertex(s, i, u, v):
+    ...     np.add.at(s.edges, i, 1)
+    >>> problem = distbfs.Problem(
+    ...     "edges in reach",
+    ...     (distbfs.State("edges", "int64", "search"),),
+    ...     {"visit_vertex": visit_vertex},
+    ... )
+    >>> graph = distbfs.Graph.from_edges([0, 1, 3], [1, 2, 4])
+    >>> distbfs.search_many(graph, problem, [0, 3])["edges"]
+    array([4, 2])
+    """
+    given = RunOptions(**options)
+    with graph.lock:
+        searcher = searcher_of(graph, engine, given)
+        return searcher.run(problem, ids_of(graph, sources), given)
+
+
+def path_lengths(
+    graph: Graph, sources: Sources = None, dtype: str = "auto", engine: str = "auto"
+) -> Array:
+    """Return the lengths of shortest paths from sources, [k, n].
+
+    dtype: uint8 (255 = unreached), int16 or int32 (-1); "auto": the narrowest that
+    holds all of them.
+    """
+    with graph.lock:
+        searcher = searcher_of(graph, engine, RunOptions())
+        return paths.levels(searcher, ids_of(graph, sources), dtype)
+
+
+def reachable(graph: Graph, pairs: Iterable[Any], engine: str = "auto") -> Array:
+    """Return whether the first vertex of each pair reaches the second, bool [q]."""
+    ends = [graph.id_of(vertex) for pair in pairs for vertex in pair]
+    with graph.lock:
+        searcher = searcher_of(graph, engine, RunOptions())
+        asked = np.array(ends, dtype=np.int64).reshape(-1, 2)
+        return of_reachability.reachability(searcher, asked)
+
+
+def betweenness(
+    graph: Graph,
+    sources: Sources = None,
+    *,
+    normalized: bool = True,
+    engine: str = "auto",
+) -> Array:
+    """Return betweenness as NetworkX has it, float64 [n].
+
+    Of some sources: an estimate, scaled as by ``k`` there.
+    """
+    with graph.lock:
+        searcher = searcher_of(graph, engine, RunOptions())
+        return of_betweenness.betweenness(
+            searcher, distinct(graph, sources), normalized=normalized
+        )
+
+
+def closeness(
+    graph: Graph,
+    sources: Sources = None,
+    *,
+    normalized: bool = True,
+    engine: str = "auto",
+) -> Array:
+    """Return closeness as NetworkX has it, float64 [n], NaN for other vertices.
+
+    normalized: ``wf_improved`` there.
+    """
+    with graph.lock:
+        searcher = searcher_of(graph, engine, RunOptions())
+        return of_closeness.closeness(
+            searcher, distinct(graph, sources), normalized=normalized
+        )
+
+
+def eccentricity(graph: Graph, sources: Sources = None, engine: str = "auto") -> Array:
+    """Return how far the farthest vertex in reach is, int32 [n], -1 for other vertices.
+
+    Unlike NetworkX it takes graphs that are not connected.
+    """
+    with graph.lock:
+        searcher = searcher_of(graph, engine, RunOptions())
+        return of_eccentricity.eccentricity(searcher, distinct(graph, sources))[0]
+
+
+def diameter(graph: Graph, engine: str = "auto") -> dict[str, Any]:
+    """Return ``diameter``, ``radius`` and ``vertices`` of the largest component.
+
+    And whether the graph is ``connected``, and the ``searches`` that it took.  Exact.
+    """
+    with graph.lock:
+        return of_diameter.diameter(searcher_of(graph, engine, RunOptions()))
+
+
+def within_hops(
+    graph: Graph,
+    sources: Sources = None,
+    hops: int | None = None,
+    engine: str = "auto",
+) -> Array:
+    """Return the vertices within 0, 1, … hops of sources, int64 [k, hops + 1]."""
+    options = RunOptions(depth=hops)
+    with graph.lock:
+        searcher = searcher_of(graph, engine, RunOptions())
+        return khop.khop(searcher, ids_of(graph, sources), hops, options)

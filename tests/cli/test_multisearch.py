@@ -1,0 +1,361 @@
+"""``distbfs multisearch``: files and figures of each application, and refusals."""
+
+import h5py
+import networkx as nx
+import numpy as np
+import pyarrow.parquet as parquet
+import pytest
+from commands import DISTBFS, begin, environment, files_in, finish, here, on
+from graphs import Tuples, random_tuples
+from launching import needs_mpi
+
+from distbfs.cli import applying
+from distbfs.cli import multisearch as cli
+from distbfs.multisearch import sharing
+
+GRAPH = random_tuples(90, 130, seed=6)
+LEVELS = np.stack([GRAPH.distances(v) for v in range(GRAPH.n)])
+
+
+def as_networkx():
+    graph = nx.Graph()
+    graph.add_nodes_from(range(GRAPH.n))
+    graph.add_edges_from(zip(GRAPH.u.tolist(), GRAPH.v.tolist(), strict=True))
+    return graph
+
+
+@pytest.fixture(scope="module")
+def edges(tmp_path_factory):
+    path = tmp_path_factory.mktemp("edges") / "edges.txt"
+    lines = [f"{u} {v}" for u, v in zip(GRAPH.u, GRAPH.v, strict=True)]
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture(scope="module")
+def stores(edges):
+    """The graph in one part and in two."""
+    made = {}
+    for parts in (1, 2):
+        store = edges.with_name(f"store-{parts}")
+        words = ("--parts", parts, "--vertices", GRAPH.n)
+        assert here("convert", edges, "-o", store, *words).code == 0
+        made[parts] = store
+    return made
+
+
+def run(app, store, *words, ranks=1):
+    done = on(ranks, "multisearch", app, store, "--json", *words)
+    return done.values["found"], done
+
+
+RANKS = [1, pytest.param(2, marks=needs_mpi)]
+EVERY = pytest.mark.parametrize(
+    ("ranks", "parts", "divide"),
+    [
+        (1, 1, "auto"),
+        (1, 2, "auto"),
+        pytest.param(2, 1, "sources", marks=needs_mpi),
+        pytest.param(2, 2, "parts", marks=needs_mpi),
+    ],
+)
+
+
+@EVERY
+def test_path_lengths(stores, tmp_path, ranks, parts, divide):
+    out = tmp_path / "out.h5"
+    words = ("--divide", divide, "-o", out)
+    told, _ = run("apsp", stores[parts], *words, ranks=ranks)
+    assert told["pairs_reached"] == (LEVELS >= 0).sum()
+    assert told["largest_level"] == LEVELS.max()
+    with h5py.File(out) as file:
+        assert file["level"].dtype.name == told["dtype"] == "uint8"
+        np.testing.assert_array_equal(file["level"], LEVELS.astype(np.uint8))
+        assert file["level"].attrs["unreached"] == 255
+        np.testing.assert_array_equal(file["sources"], np.arange(GRAPH.n))
+    assert files_in(tmp_path) == ["out.h5"]
+
+
+@EVERY
+def test_values_of_vertices(stores, tmp_path, ranks, parts, divide):
+    graph, store, words = as_networkx(), stores[parts], ("--divide", divide)
+    expected = {
+        "closeness": nx.closeness_centrality(graph),
+        "eccentricity": dict(enumerate(LEVELS.max(axis=1))),
+    }
+    if divide != "parts":
+        expected["betweenness"] = nx.betweenness_centrality(graph)
+    for app, wanted in expected.items():
+        out = tmp_path / f"{app}.h5"
+        run(app, store, *words, "-o", out, ranks=ranks)
+        with h5py.File(out) as file:
+            value = file["value"][:]
+            assert file["sources"].shape == (GRAPH.n,)
+            assert file.attrs["app"] == app
+        np.testing.assert_allclose(value, list(wanted.values()), rtol=1e-9, atol=1e-14)
+    if divide == "parts":
+        done = on(ranks, "multisearch", "betweenness", store, *words)
+        assert done.code == 2
+        assert "betweenness needs the whole graph on each rank" in done.err
+
+
+@EVERY
+def test_radius_and_diameter(stores, ranks, parts, divide):
+    graph = as_networkx()
+    inside = graph.subgraph(max(nx.connected_components(graph), key=len))
+    wanted = {"radius": nx.radius(inside), "diameter": nx.diameter(inside)}
+    for app in ("diameter", "eccentricity"):
+        told, _ = run(app, stores[parts], "--divide", divide, ranks=ranks)
+        assert {name: told[name] for name in wanted} == wanted
+        assert told["vertices"] == len(inside)
+        assert told["connected"] is False
+    text = here("multisearch", "diameter", stores[parts]).out
+    assert "no: figures are of the largest component" in text
+
+
+@EVERY
+def test_reachability_and_hops(stores, tmp_path, ranks, parts, divide):
+    pairs = np.random.default_rng(3).integers(0, GRAPH.n, (60, 2))
+    path, words = tmp_path / "pairs.txt", ("--divide", divide)
+    path.write_text("# from, to\n" + "".join(f"{u}, {v}\n" for u, v in pairs))
+    reached = LEVELS[pairs[:, 0], pairs[:, 1]] >= 0
+    for name in ("out.h5", "out.csv"):
+        out = tmp_path / name
+        told, _ = run(
+            "reachability",
+            stores[parts],
+            "--pairs",
+            path,
+            "-o",
+            out,
+            *words,
+            ranks=ranks,
+        )
+        assert told == {"pairs": 60, "reachable": int(reached.sum())}
+    with h5py.File(tmp_path / "out.h5") as file:
+        np.testing.assert_array_equal(file["pair"], pairs)
+        np.testing.assert_array_equal(file["reachable"], reached)
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    wanted = [f"{u},{v},{int(r)}" for (u, v), r in zip(pairs, reached, strict=True)]
+    assert lines == wanted
+    out = tmp_path / "hops.h5"
+    run("khop", stores[parts], "--hops", 2, "-o", out, *words, ranks=ranks)
+    with h5py.File(out) as file:
+        within = file["within"][:]
+    near = [((LEVELS >= 0) & (k >= LEVELS)).sum(axis=1) for k in range(3)]
+    np.testing.assert_array_equal(within, np.stack(near, axis=1))
+
+
+def test_sources_of_a_number_and_of_a_file(stores, tmp_path):
+    store, out = stores[1], tmp_path / "out.h5"
+    picked = []
+    for seed in (1, 1, 2):
+        run("apsp", store, "--sources", 7, "--seed", seed, "-o", out, "--force")
+        with h5py.File(out) as file:
+            picked.append(file["sources"][:].tolist())
+            np.testing.assert_array_equal(
+                file["level"], LEVELS[picked[-1]].astype(np.uint8)
+            )
+    assert picked[0] == picked[1] != picked[2]
+    assert len(set(picked[0])) == 7
+    listed = tmp_path / "sources.txt"
+    listed.write_text("5 # one\n80\n5\n")
+    for app, wanted in (("khop", [5, 80, 5]), ("closeness", [5, 80])):
+        run(app, store, "--sources", listed, "-o", out, "--force")
+        with h5py.File(out) as file:
+            assert file["sources"][:].tolist() == wanted
+    with h5py.File(out) as file:
+        known = np.flatnonzero(~np.isnan(file["value"][:]))
+    assert known.tolist() == [5, 80]
+    for app in ("apsp", "betweenness", "closeness", "eccentricity", "khop"):
+        run(app, store, "--sources", 0, "-o", out, "--force")
+        with h5py.File(out) as file:
+            assert file["sources"].shape == (0,)
+
+
+def test_tables_and_types_of_levels(stores, tmp_path):
+    for dtype in ("uint8", "int16", "int32"):
+        out = tmp_path / f"{dtype}.parquet"
+        run("apsp", stores[2], "--sources", 9, "--dtype", dtype, "-o", out)
+        table = parquet.read_table(out)
+        level = np.array(table["level"].to_pylist())
+        sources = table["source"].to_pylist()
+        wanted = LEVELS[sources].astype(dtype)
+        assert str(table.schema.field("level").type) == (
+            f"fixed_size_list<element: {dtype}>[{GRAPH.n}]"
+        )
+        np.testing.assert_array_equal(level, wanted)
+
+
+def test_long_paths_take_wider_levels(tmp_path, monkeypatch):
+    path = tmp_path / "path.txt"
+    path.write_text("".join(f"{k} {k + 1}\n" for k in range(400)))
+    assert here("convert", path, "-o", tmp_path / "store").code == 0
+    monkeypatch.setattr(sharing, "ROWS_BYTES", 401 * 50)
+    listed = tmp_path / "sources.txt"
+    listed.write_text("".join(f"{200 + k}\n" for k in range(101)))
+    out = tmp_path / "out.h5"
+    words = ("-o", out, "--sources", listed)
+    done = here("multisearch", "apsp", tmp_path / "store", *words)
+    assert done.code == 0
+    assert "does not fit uint8" in done.err
+    with h5py.File(out) as file:
+        assert file["level"].dtype == np.int16
+        assert file["level"][100, 0] == 300
+    words = ("-o", tmp_path / "no.h5", "--dtype", "uint8", "--sources", listed)
+    refused = here("multisearch", "apsp", tmp_path / "store", *words)
+    assert refused.code == 2
+    assert "level 254" not in refused.err
+    assert refused.err.count("does not fit uint8") == 1
+    assert not (tmp_path / "no.h5").exists()
+    assert not [name for name in files_in(tmp_path) if "partial" in name]
+
+
+def test_ids_of_the_file(tmp_path):
+    path = tmp_path / "named.csv"
+    path.write_text("a,b\nb,c\nx,y\n")
+    store, out = tmp_path / "store", tmp_path / "out.h5"
+    assert here("convert", path, "-o", store, "--relabel").code == 0
+    told, _ = run("betweenness", store, "-o", out, "--no-normalized")
+    assert told["largest"][0] == ["b", 1.0]
+    with h5py.File(out) as file:
+        ids = [name.decode() for name in file["ids"][:]]
+        assert file["value"][ids.index("b")] == 1
+    pairs = tmp_path / "pairs.txt"
+    pairs.write_text("a c\na x\n")
+    done = here("multisearch", "reachability", store, "--pairs", pairs, "--json")
+    assert done.values["found"]["answers"] == [True, False]
+    table = tmp_path / "out.parquet"
+    run("apsp", store, "-o", table)
+    assert sorted(parquet.read_table(table)["source"].to_pylist()) == list("abcxy")
+
+
+def test_engines_agree(stores, tmp_path):
+    found = []
+    for engine, more in (("openmp", ()), ("reference", ()), ("openmp", ("arrays",))):
+        out = tmp_path / f"{len(found)}.h5"
+        method = ("--method", *more) if more else ()
+        words = ("--engine", engine, *method, "-o", out)
+        assert here("multisearch", "closeness", stores[1], *words).code == 0
+        with h5py.File(out) as file:
+            found.append(file["value"][:])
+    assert (found[0] == found[1]).all()
+    assert (found[0] == found[2]).all()
+
+
+def test_directed_stores(tmp_path):
+    path, store = tmp_path / "edges.txt", tmp_path / "store"
+    path.write_text("0 1\n1 2\n")
+    assert here("convert", path, "-o", store, "--directed").code == 0
+    done = here("multisearch", "diameter", store)
+    assert done.code == 2
+    assert "diameter needs a symmetric graph" in done.err.splitlines()[-1]
+    told, done = run("eccentricity", store)
+    assert told["diameter"] is None
+    assert "the graph is directed" in done.err
+    done = here("multisearch", "apsp", store, "--divide", "parts")
+    assert "a directed graph has no parts" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["apsp", "--sources", "91"], "--sources is 91; allowed: 0 to 90, a file, all"),
+        (["apsp", "--sources", "none.txt"], "none.txt: cannot be read as text"),
+        (["apsp", "-o", "out.txt"], "apsp writes files of .h5, .hdf5, .parquet, .pq"),
+        (["closeness", "-o", "out.csv"], "closeness writes files of .h5, .hdf5"),
+        (["diameter", "-o", "out.h5"], "leave --output out"),
+        (["apsp", "-o", "/none/out.h5"], "there is no folder /none"),
+        (["reachability"], "reachability needs --pairs"),
+        (["apsp", "--pairs", "x"], "apsp takes no --pairs"),
+        (["apsp", "--threshold", "many"], "threshold is 'many'; allowed: auto"),
+        (["apsp", "--method", "hybrid", "--engine", "openmp"], "allowed: bits, arrays"),
+        (["nothing"], "'nothing' is not one of 'apsp'"),
+    ],
+)
+def test_refusals(stores, tmp_path, monkeypatch, words, text):
+    monkeypatch.chdir(tmp_path)
+    done = here("multisearch", words[0], stores[1], *words[1:])
+    assert done.code == 2
+    lines = [
+        line for line in done.err.splitlines() if "engine " not in line or text in line
+    ]
+    assert len(lines) == 1
+    assert text in lines[0]
+    assert not files_in(tmp_path)
+
+
+def test_pairs_that_are_refused(stores, tmp_path):
+    for text, told in (("1 2\n3\n", ":2: 1 words; allowed: two"), ("1 x\n", ":1: 'x'")):
+        path = tmp_path / "pairs.txt"
+        path.write_text(text)
+        done = here("multisearch", "reachability", stores[1], "--pairs", path)
+        assert told in done.refusal
+
+
+def test_an_output_that_is_there_stays(stores, tmp_path):
+    out = tmp_path / "out.h5"
+    out.write_text("mine")
+    assert "give --force" in here("multisearch", "apsp", stores[1], "-o", out).refusal
+    assert out.read_text() == "mine"
+
+
+def test_a_full_disk_leaves_nothing(stores, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("distbfs.store.sink.os.pwrite", full)
+    for app in ("apsp", "closeness"):
+        done = here("multisearch", app, stores[1], "-o", tmp_path / "out.h5")
+        assert done.code == 3
+        assert "the disk is full" in done.err
+    assert not files_in(tmp_path)
+
+
+def test_a_run_that_is_stopped_leaves_nothing(tmp_path):
+    """A signal ends the run between two levels; the file never appears."""
+    source = Tuples(20_000, range(19_999), range(1, 20_000))
+    path, store = tmp_path / "path.txt", tmp_path / "store"
+    path.write_text(
+        "\n".join(f"{u} {v}" for u, v in zip(source.u, source.v, strict=True))
+    )
+    assert here("convert", path, "-o", store).code == 0
+    path.unlink()
+    words = ["multisearch", "apsp", str(store), "-o", str(tmp_path / "out.h5")]
+    process = begin(1, [*DISTBFS, *words, "--dtype", "int16"], environment())
+    while not [name for name in files_in(tmp_path) if "partial" in name]:
+        assert process.poll() is None
+    process.terminate()
+    done = finish(process, 30)
+    assert done.code == 1
+    assert "stopped" in done.err
+    assert all(name.startswith("store") for name in files_in(tmp_path))
+
+
+def test_how_ranks_share_is_decided(monkeypatch):
+    class Manifest:
+        n, m, parts, delegates, directed = 1000, 5000, 2, 3, False
+
+    class Two:
+        rank, size = 0, 2
+
+        def allreduce(self, values, op):
+            assert op == "min"
+            return values
+
+    monkeypatch.setattr(sharing, "machine_memory", lambda: (1 << 40, "physical"))
+    way, why = sharing.choose_sharing(Two(), ["a", "a"], Manifest, "auto")
+    assert way == "sources"
+    assert "may fill 409.6 GiB" in why
+    monkeypatch.setattr(sharing, "machine_memory", lambda: (1 << 24, "physical"))
+    assert sharing.choose_sharing(Two(), ["a", "a"], Manifest, "auto")[0] == "parts"
+    assert (
+        sharing.choose_sharing(Two(), ["a", "a"], Manifest, "sources")[0] == "sources"
+    )
+
+
+def test_every_application_is_in_the_help():
+    text = " ".join(here("multisearch", "--help").out.split())
+    for name in applying.APPS:
+        assert name in text
+    assert cli.command.name == "multisearch"

@@ -1,0 +1,125 @@
+"""Applications of many searches over the ranks that were started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from graphs import NAMED, Tuples, build, random_tuples
+
+from distbfs.exchange.world import SoloWorld
+from distbfs.multisearch import sharing
+from distbfs.multisearch.apps.betweenness import PROBLEM, betweenness
+from distbfs.multisearch.apps.closeness import closeness
+from distbfs.multisearch.apps.diameter import diameter
+from distbfs.multisearch.apps.eccentricity import eccentricity
+from distbfs.multisearch.apps.khop import khop
+from distbfs.multisearch.apps.paths import levels, stream
+from distbfs.multisearch.apps.reachability import reachability
+from distbfs.multisearch.base import RunOptions, TooDeep
+from distbfs.multisearch.choose import choose_runner
+from distbfs.multisearch.sharing import PartsSearcher, Searcher, WholeSearcher
+from distbfs.options import SearchOptions
+from distbfs.search.session import Session
+
+if TYPE_CHECKING:
+    from distbfs.exchange.world import Ranks
+
+GRAPHS = {
+    "random": random_tuples(20, 18, seed=8),
+    "two-components": Tuples(8, [0, 1, 2, 5], [1, 2, 3, 6]),
+    "isolated": NAMED["isolated"],
+    "one-vertex": NAMED["one-vertex"],
+}
+LONG = Tuples(257, range(256), range(1, 257))
+
+
+def whole(world: Ranks, source: Tuples, name: str = "openmp") -> WholeSearcher:
+    """Every rank holds the graph."""
+    [part], _ = build(source, 1, SoloWorld(), threshold=1 << 62)
+    runner, _ = choose_runner(name)
+    return WholeSearcher(world, runner, part, RunOptions(threads=1))
+
+
+def in_parts(world: Ranks, source: Tuples) -> PartsSearcher:
+    """The ranks hold two parts each."""
+    parts, _ = build(source, 2 * world.size, world, threshold=2)
+    session = Session(world, parts, SearchOptions(parents=False, threads=1))
+    return PartsSearcher(session, RunOptions())
+
+
+WAYS = {
+    "openmp": whole,
+    "reference": lambda world, source: whole(world, source, "reference"),
+    "parts": in_parts,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_ranks_find_what_one_finds(
+    world: Ranks, way: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of pairs are rank 0's; all else is on every rank."""
+    monkeypatch.setattr(sharing, "ROWS_BYTES", 500)
+    source = GRAPHS[name]
+    on: Searcher = WAYS[way](world, source)
+    alone = whole(SoloWorld(), source)
+    pairs = np.random.default_rng(2).integers(0, source.n, (6, 2))
+    # searches of parts take turns and many exchanges: fewer of them
+    for count in (0, 3 % source.n, source.n)[: 2 if way == "parts" else 3]:
+        sources = np.random.default_rng(count).permutation(source.n)[:count]
+        wanted = levels(alone, sources)
+        found = levels(on, sources)
+        if world.rank == 0:
+            np.testing.assert_array_equal(found, wanted)
+        else:
+            assert found.shape == (0, source.n)
+        np.testing.assert_array_equal(closeness(on, sources), closeness(alone, sources))
+        value, told = eccentricity(on, sources)
+        again, expected = eccentricity(alone, sources)
+        np.testing.assert_array_equal(value, again)
+        assert told == expected
+        for hops in (None, 1):
+            np.testing.assert_array_equal(
+                khop(on, sources, hops, on.options),
+                khop(alone, sources, hops, alone.options),
+            )
+        if way != "parts":
+            np.testing.assert_allclose(
+                betweenness(on, sources), betweenness(alone, sources), rtol=1e-12
+            )
+            functions = on.run(PROBLEM, sources)["value"]
+            np.testing.assert_allclose(
+                functions, alone.run(PROBLEM, sources)["value"], rtol=1e-12
+            )
+    if way == "parts" and name == "random":
+        return
+    found, wanted = diameter(on), diameter(alone)
+    for told in ("radius", "diameter", "connected", "vertices"):
+        assert found[told] == wanted[told]
+    reached = reachability(on, pairs)
+    if world.rank == 0:
+        np.testing.assert_array_equal(reached, reachability(alone, pairs))
+    else:
+        assert not len(reached)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_level_that_does_not_fit_is_known_on_all_ranks(
+    world: Ranks, way: str
+) -> None:
+    """Only the last source is too deep, which only one rank may search from."""
+    on = WAYS[way](world, LONG)
+    sources = np.array([128, 129, 127, 0])
+    if way == "parts":  # 257 levels take a while on many ranks
+        sources = sources[-1:]
+    with pytest.raises(TooDeep):
+        stream(on, sources, "uint8", lambda *_: None)
+    if way == "parts":
+        return
+    found = levels(on, sources)
+    assert found.dtype == np.int16
+    if world.rank == 0:
+        np.testing.assert_array_equal(found[-1], np.arange(257))

@@ -1,0 +1,219 @@
+"""Applications against NetworkX, on one rank."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from graphs import (
+    NAMED,
+    NO_VERTEX,
+    Tuples,
+    build,
+    grid,
+    kronecker,
+    random_tuples,
+    sources,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wholes import HOSTS, all_levels, by_networkx, whole
+
+from distbfs.errors import UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.multisearch import sharing
+from distbfs.multisearch.apps import betweenness as between
+from distbfs.multisearch.apps.betweenness import betweenness
+from distbfs.multisearch.apps.closeness import closeness
+from distbfs.multisearch.apps.components import largest_component
+from distbfs.multisearch.apps.diameter import diameter
+from distbfs.multisearch.apps.eccentricity import eccentricity
+from distbfs.multisearch.apps.khop import khop
+from distbfs.multisearch.apps.paths import levels, stream
+from distbfs.multisearch.apps.reachability import reachability
+from distbfs.multisearch.base import RunOptions, TooDeep
+from distbfs.multisearch.choose import choose_runner
+from distbfs.multisearch.sharing import WholeSearcher
+from distbfs.options import SearchOptions
+from distbfs.search.session import Session
+
+SMALL = [name for name in NAMED if name not in ("kronecker", "path")]
+
+
+def searcher(source, name="openmp", directed=False, **options):
+    runner, _ = choose_runner(name)
+    part = whole(source, directed)
+    return WholeSearcher(SoloWorld(), runner, part, RunOptions(**options))
+
+
+def in_parts(source):
+    """The same interface over a session of four parts."""
+    parts, _ = build(source, 4, threshold=2)
+    session = Session(SoloWorld(), parts, SearchOptions(exchange="solo", parents=False))
+    return sharing.PartsSearcher(session, RunOptions())
+
+
+WAYS = {
+    **{name: lambda source, name=name: searcher(source, name) for name in HOSTS},
+    "parts": in_parts,
+}
+
+
+@pytest.fixture(params=WAYS)
+def way(request, monkeypatch):
+    monkeypatch.setattr(sharing, "ROWS_BYTES", 4096)  # several pieces
+    return WAYS[request.param]
+
+
+def of_component(source):
+    """Return the largest component by NetworkX, of equals the one of the least id."""
+    found = nx.connected_components(by_networkx(source))
+    return sorted(max(found, key=lambda one: (len(one), -min(one))))
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_graphs(name, way):
+    source, graph = NAMED[name], by_networkx(NAMED[name])
+    on, every, wanted = way(source), np.arange(source.n), all_levels(source)
+    found = levels(on, every)
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(found, wanted.astype(np.uint8))
+    for normalized in (True, False):
+        got = closeness(on, every, normalized=normalized)
+        close = nx.closeness_centrality(graph, wf_improved=normalized)
+        np.testing.assert_allclose(got, list(close.values()), rtol=1e-12)
+    value, told = eccentricity(on, every)
+    np.testing.assert_array_equal(value, wanted.max(axis=1))
+    component = of_component(source)
+    np.testing.assert_array_equal(largest_component(on), component)
+    inside = graph.subgraph(component)
+    wanted_told = {
+        "connected": nx.is_connected(graph),
+        "vertices": len(component),
+        "radius": nx.radius(inside),
+        "diameter": nx.diameter(inside),
+    }
+    assert told == wanted_told
+    by_bounds = diameter(on)
+    assert (len(component) > 2) <= by_bounds.pop("searches") <= source.n
+    assert by_bounds == wanted_told
+    pairs = np.random.default_rng(1).integers(0, source.n, (50, 2))
+    reached = [nx.has_path(graph, *pair) for pair in pairs.tolist()]
+    assert reachability(on, pairs).tolist() == reached
+    for hops in (None, 0, 2, 500):
+        counts = khop(on, every[:5], hops, RunOptions())
+        assert hops is None or counts.shape[1] == hops + 1
+        for row, level in zip(counts, wanted, strict=False):
+            near = [((level >= 0) & (level <= k)).sum() for k in range(len(row))]
+            assert row.tolist() == near
+
+
+@settings(max_examples=80, deadline=None)
+@given(sources(max_n=30), st.data())
+def test_any_graph(source, data):
+    name, directed = data.draw(st.sampled_from(HOSTS)), data.draw(st.booleans())
+    on, graph = searcher(source, name, directed), by_networkx(source, directed)
+    roots = data.draw(
+        st.lists(st.integers(0, source.n - 1), unique=True, max_size=source.n)
+    )
+    some = np.array(roots, dtype=np.int64)
+    others = np.setdiff1d(np.arange(source.n), some)
+    wanted = all_levels(source, directed)
+    found = levels(on, some, "int16")
+    np.testing.assert_array_equal(found, wanted[some].reshape(-1, source.n))
+    close = closeness(on, some)
+    expected = nx.closeness_centrality(graph)
+    np.testing.assert_allclose(close[some], [expected[v] for v in roots], rtol=1e-12)
+    assert np.isnan(close[others]).all()
+    value, told = eccentricity(on, some)
+    np.testing.assert_array_equal(value[some], wanted[some].max(axis=1, initial=0))
+    assert (value[others] == -1).all()
+    assert bool(told) == (len(roots) == source.n)
+    pairs = np.array(
+        data.draw(st.lists(st.tuples(*[st.integers(0, source.n - 1)] * 2)))
+    )
+    pairs = pairs.reshape(-1, 2).astype(np.int64)
+    reached = wanted[pairs[:, 0], pairs[:, 1]] >= 0
+    np.testing.assert_array_equal(reachability(on, pairs), reached)
+    if not directed:
+        inside = graph.subgraph(of_component(source))
+        found = diameter(on)
+        assert found["diameter"] == nx.diameter(inside)
+        assert found["radius"] == nx.radius(inside)
+
+
+def test_directed_graphs():
+    ring = Tuples(5, range(5), [1, 2, 3, 4, 0])
+    on = searcher(ring, directed=True)
+    value, told = eccentricity(on, np.arange(5))
+    assert value.tolist() == [4] * 5
+    assert (told["radius"], told["diameter"], told["connected"]) == (4, 4, True)
+    chain = Tuples(3, [0, 1], [1, 2])
+    on = searcher(chain, directed=True)
+    value, told = eccentricity(on, np.arange(3))
+    assert value.tolist() == [2, 1, 0]
+    assert told["connected"] is False
+    assert told["diameter"] is None
+    with pytest.raises(UsageError, match="diameter needs a symmetric graph"):
+        diameter(on)
+
+
+@pytest.mark.parametrize(
+    "source", [grid(35), kronecker(11), random_tuples(900, 1000, seed=2)]
+)
+def test_diameter_takes_few_searches(source):
+    found = diameter(searcher(source))
+    far = source.distances(of_component(source)).max(axis=1)
+    assert found["diameter"] == far.max()
+    assert found["radius"] == far.min()
+    assert found["searches"] < found["vertices"] / 2
+
+
+def test_levels_widen_and_refuse():
+    source = Tuples(300, range(299), range(1, 300))
+    on = searcher(source)
+    assert levels(on, np.array([150])).dtype == np.uint8
+    found = levels(on, np.array([0, 150]))
+    assert found.dtype == np.int16
+    assert found[0, 299] == 299
+    with pytest.raises(TooDeep, match="level 299 does not fit uint8"):
+        levels(on, np.array([0]), "uint8")
+    assert levels(on, np.zeros(0, dtype=np.int64)).shape == (0, 300)
+
+
+def test_rows_are_streamed(monkeypatch):
+    monkeypatch.setattr(sharing, "ROWS_BYTES", 144 * 10)
+    rows, done = [], []
+    source = NAMED["grid"]
+    every = np.arange(25)
+    take = lambda first, level: rows.append((first, level.shape))  # noqa: E731
+    stream(searcher(source), every, "uint8", take, done.append)
+    assert rows == [(0, (10, 144)), (10, (10, 144)), (20, (5, 144))]
+    assert done == [10, 20, 25]
+
+
+def test_graphs_without_vertices():
+    on = searcher(NO_VERTEX)
+    none = np.zeros(0, dtype=np.int64)
+    assert levels(on, none).shape == (0, 0)
+    assert betweenness(on, none).shape == closeness(on, none).shape == (0,)
+    assert eccentricity(on, none)[0].shape == (0,)
+    assert diameter(on)["diameter"] is None
+    assert reachability(on, none.reshape(0, 2)).shape == (0,)
+    assert khop(on, none, 2, RunOptions()).shape == (0, 3)
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_betweenness_by_searchers(name, monkeypatch):
+    source = NAMED["two-hubs"]
+    wanted = list(nx.betweenness_centrality(by_networkx(source)).values())
+    called = []
+    kernel = between.dependencies
+    monkeypatch.setattr(
+        between, "dependencies", lambda *x: called.append(1) or kernel(*x)
+    )
+    got = betweenness(searcher(source, name), np.arange(source.n))
+    np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-14)
+    assert bool(called) == (name == "openmp")
+    with pytest.raises(UsageError, match="betweenness needs the whole graph"):
+        betweenness(in_parts(source), np.arange(3))
+    with pytest.raises(UsageError, match="does not run over parts"):
+        in_parts(source).run(between.PROBLEM, np.arange(3))

@@ -1,0 +1,101 @@
+"""Betweenness against NetworkX: the kernel for CPUs, and the problem on each runner."""
+
+import random
+
+import networkx as nx
+import numpy as np
+import pytest
+from graphs import NAMED, Tuples, grid, sources
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wholes import HOSTS, by_networkx, whole
+
+from distbfs.errors import SearchStopped
+from distbfs.multisearch.apps.betweenness import PROBLEM, dependencies, scaled
+from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.choose import choose_runner
+
+CLOSE = {"rtol": 1e-9, "atol": 1e-14}
+WAYS = ("kernel", *HOSTS)
+
+
+def sums(way, part, roots, **options):
+    roots = np.asarray(roots, dtype=np.int64)
+    if way == "kernel":
+        return dependencies(part, roots, RunOptions(**options))
+    runner, _ = choose_runner(way)
+    return runner.run(PROBLEM, runner.prepare(part), roots, RunOptions(**options))[
+        "value"
+    ]
+
+
+@pytest.mark.parametrize("name", [n for n in NAMED if n not in ("kronecker", "path")])
+@pytest.mark.parametrize("way", WAYS)
+def test_named_graphs(name, way):
+    source = NAMED[name]
+    every, part = np.arange(source.n), whole(source)
+    found = sums(way, part, every)
+    for normalized in (True, False):
+        wanted = nx.betweenness_centrality(by_networkx(source), normalized=normalized)
+        got = scaled(found, every, normalized=normalized, directed=False)
+        np.testing.assert_allclose(got, list(wanted.values()), **CLOSE)
+
+
+def sampled(graph, roots, normalized):
+    """Return what NetworkX finds when its sample is these vertices."""
+
+    class Fixed(random.Random):
+        def sample(self, population, k, *, counts=None):
+            return roots
+
+    found = nx.betweenness_centrality(
+        graph, k=len(roots), normalized=normalized, seed=Fixed(0)
+    )
+    return list(found.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(sources(max_n=20), st.sampled_from(WAYS), st.data())
+def test_any_graph_and_any_sources(source, way, data):
+    directed, normalized = data.draw(st.booleans()), data.draw(st.booleans())
+    roots = data.draw(
+        st.lists(st.integers(0, source.n - 1), unique=True, max_size=source.n)
+    )
+    found = sums(
+        way, whole(source, directed), roots, threads=data.draw(st.integers(1, 3))
+    )
+    got = scaled(found, np.array(roots, int), normalized=normalized, directed=directed)
+    if not roots:
+        assert not got.any()
+        return
+    wanted = sampled(by_networkx(source, directed), roots, normalized)
+    np.testing.assert_allclose(got, wanted, **CLOSE)
+
+
+def test_more_paths_than_a_double_can_count():
+    """A chain of 1,100 diamonds has 2^1100 shortest paths from end to end."""
+    count = 1100
+    joint = np.arange(count) * 3
+    u = np.concatenate([joint, joint, joint + 1, joint + 2])
+    v = np.concatenate([joint + 1, joint + 2, joint + 3, joint + 3])
+    source = Tuples(3 * count + 1, u, v, size=1 << 20)
+    got = sums("kernel", whole(source), [0], threads=1)
+    left = source.n - 1 - np.arange(source.n)
+    wanted = left.astype(float)  # of a joint: all vertices behind it
+    side = np.arange(source.n) % 3 > 0
+    behind = source.n - 3 * (np.arange(source.n) // 3 + 1)
+    wanted[side] = behind[side] / 2
+    wanted[0] = wanted[-1] = 0
+    np.testing.assert_allclose(got, wanted, rtol=1e-9)
+
+
+def test_results_do_not_change_from_run_to_run():
+    part = whole(grid(30))
+    first, again = (sums("kernel", part, range(200), threads=3) for _ in range(2))
+    assert (first == again).all()
+
+
+def test_a_run_that_is_stopped():
+    asked, part = iter([False, True]), whole(NAMED["grid"])
+    with pytest.raises(SearchStopped, match="stopped after 64 of 144 sources"):
+        sums("kernel", part, range(144), threads=1, stop=lambda: next(asked))

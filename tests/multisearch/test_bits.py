@@ -1,0 +1,152 @@
+"""Bit-parallel batches: levels, counts and reachability against distances."""
+
+import numpy as np
+import pytest
+from graphs import NAMED, Tuples, grid, kronecker, random_tuples, sources
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wholes import all_levels, whole
+
+from distbfs.errors import SearchStopped
+from distbfs.multisearch.base import TooDeep
+from distbfs.multisearch.bits import LANE, BitSearch, width_for
+from distbfs.multisearch.whole import reversed_graph
+
+WAYS = ("auto", "push", "pull")
+LARGER = {
+    "random": random_tuples(700, 1500, seed=4),
+    "kronecker-12": kronecker(12),
+    "grid-40": grid(40),
+}
+
+
+def check(search, wanted, rows, **options):
+    """Search from vertices ``rows``; everything must agree with levels [k, n]."""
+    search.run(np.asarray(rows), counts=True, **options)
+    for dtype in ("", "uint8", "int16", "int32"):
+        level = search.levels(dtype)
+        assert dtype in ("", level.dtype.name)
+        np.testing.assert_array_equal(level, wanted.astype(level.dtype))
+    np.testing.assert_array_equal(search.reachable(), wanted >= 0)
+    np.testing.assert_array_equal(search.depth, wanted.max(axis=1))
+    for row, counts in zip(wanted, search.counts, strict=True):
+        width = search.deepest + 1
+        np.testing.assert_array_equal(
+            np.bincount(row[row >= 0], minlength=width), counts
+        )
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("direction", WAYS)
+def test_named_graphs(name, direction):
+    source = NAMED[name]
+    roots = np.arange(min(source.n, 200))
+    wanted = np.stack([source.distances(v) for v in roots])
+    search = BitSearch(whole(source), width_for(len(roots)), threads=2)
+    check(search, wanted, roots, direction=direction)
+
+
+@pytest.mark.parametrize("name", LARGER)
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_width(name, width, threads):
+    source = LARGER[name]
+    roots = np.random.default_rng(width).integers(0, source.n, LANE * width)
+    wanted = np.stack([source.distances(v) for v in roots])
+    search = BitSearch(whole(source), width, threads)
+    ways = set()
+    for direction in WAYS:
+        check(search, wanted, roots, direction=direction)
+        ways |= {record.direction for record in search.records}
+    assert ways == {"push", "pull"}
+    check(search, wanted[:3], roots[:3])  # what the last batch left is forgotten
+
+
+@settings(max_examples=60, deadline=None)
+@given(sources(), st.data())
+def test_any_graph(source, data):
+    directed = data.draw(st.booleans())
+    part = whole(source, directed)
+    roots = data.draw(st.lists(st.integers(0, source.n - 1), max_size=70))
+    search = BitSearch(part, width_for(len(roots)), data.draw(st.integers(1, 2)))
+    wanted = all_levels(source, directed)[roots]
+    way = data.draw(st.sampled_from(WAYS))
+    if roots:
+        check(search, wanted, roots, direction=way)
+    else:
+        search.run(np.zeros(0, dtype=np.int64), counts=True)
+        assert search.levels().shape == (0, source.n)
+        assert search.counts.shape[0] == search.deepest == 0
+    if directed and roots:
+        turned = BitSearch(reversed_graph(part), search.width, 1)
+        check(turned, all_levels(source, directed).T[roots], roots, direction=way)
+
+
+def test_pull_stops_early_and_the_choice_is_by_price():
+    search = BitSearch(whole(LARGER["kronecker-12"]), 1, 2)
+    roots, edges = np.arange(64), search._part.nn.edges
+    checks = {}
+    for way in WAYS:
+        search.run(roots, direction=way)
+        checks[way] = sum(record.checks for record in search.records)
+    assert checks["auto"] <= min(checks["push"], checks["pull"])
+    assert checks["auto"] < 64 * edges / 10
+    search.run(roots)
+    assert {r.direction for r in search.records} == {"push", "pull"}
+
+
+def test_planes_are_added_while_levels_go_on():
+    source = Tuples(600, range(599), range(1, 600))
+    search = BitSearch(whole(source), 1, 2)
+    check_path = np.abs(np.arange(600) - 5)[None]
+    search.run(np.array([5]), counts=True)
+    np.testing.assert_array_equal(search.levels(), check_path)
+    assert search.levels().dtype == np.int16
+    with pytest.raises(
+        TooDeep, match="level 594 does not fit uint8, which ends at 254"
+    ):
+        search.levels("uint8")
+    search.run(np.array([0, 599]), limit=254)
+    assert search.levels().dtype == np.uint8
+    assert search.levels()[0, 255] == 255
+    assert search.depth.tolist() == [254, 254]
+
+
+def test_limits_and_single_pairs():
+    source = LARGER["grid-40"]
+    search = BitSearch(whole(source), 2, 2)
+    roots = np.arange(100)
+    wanted = np.stack([source.distances(v) for v in roots])
+    for limit in (0, 1, 7, 1000):
+        near = np.where(wanted > limit, -1, wanted)
+        check(search, near, roots, limit=limit)
+    rng = np.random.default_rng(2)
+    row, vertex = rng.integers(0, 100, 300), rng.integers(0, source.n, 300)
+    search.run(roots)
+    np.testing.assert_array_equal(search.levels_at(row, vertex), wanted[row, vertex])
+
+
+def test_a_search_that_is_stopped():
+    search = BitSearch(whole(NAMED["path"]), 1, 1)
+    asked = []
+
+    def stop():
+        asked.append(1)
+        return len(asked) > 3
+
+    with pytest.raises(SearchStopped, match="stopped at level 3"):
+        search.run(np.array([0]), stop=stop)
+    check(search, NAMED["path"].distances(9)[None], [9])
+
+
+def test_results_go_where_they_are_told():
+    source = NAMED["grid"]
+    search = BitSearch(whole(source), 1, 2)
+    search.run(np.array([3, 4]))
+    out = np.empty((4, source.n), dtype=np.int16)
+    search.levels(out=out[1:3])
+    np.testing.assert_array_equal(out[2], source.distances(4))
+    with pytest.raises(ValueError, match="shape"):
+        search.levels(out=out)
+    with pytest.raises(ValueError, match="not asked"):
+        _ = search.counts

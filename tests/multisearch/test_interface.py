@@ -1,0 +1,92 @@
+"""The Python interface, and the example of the README."""
+
+import contextlib
+import doctest
+import io
+import pickle
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import distbfs
+from distbfs.errors import UsageError
+from distbfs.multisearch import library
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+BEGIN = "    import numpy as np\n    import distbfs\n"
+
+
+def blocks(text):
+    """Return runs of indented lines, without the indent."""
+    out = [[]]
+    for line in text.splitlines():
+        if line.startswith("    ") or (not line and out[-1]):
+            out[-1].append(line[4:])
+        elif out[-1]:
+            out.append([])
+    return ["\n".join(block).strip("\n") for block in out if block]
+
+
+def test_the_example_of_the_readme():
+    text = README.read_text(encoding="utf-8")
+    code, wanted = blocks(text[text.index(BEGIN) :])[:2]
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "README.md", "exec"), {})
+    assert out.getvalue().strip("\n") == wanted
+    assert "visit_vertex" in code
+
+
+def test_examples_in_docstrings():
+    done = doctest.testmod(library)
+    assert done.attempted > 8
+    assert not done.failed
+
+
+@pytest.mark.parametrize("engine", ["reference", "openmp"])
+def test_graphs_of_networkx(engine):
+    graph = nx.relabel_nodes(nx.karate_club_graph(), lambda k: f"member {k}")
+    held, nodes = distbfs.Graph.from_networkx(graph), list(graph)
+    wanted = nx.betweenness_centrality(graph)
+    np.testing.assert_allclose(
+        distbfs.betweenness(held, engine=engine), list(wanted.values()), rtol=1e-9
+    )
+    close = nx.closeness_centrality(graph)
+    found = distbfs.closeness(held, ["member 3", "member 3"], engine=engine)
+    assert found[3] == pytest.approx(close["member 3"])
+    assert np.isnan(found[4])
+    assert distbfs.eccentricity(held, engine=engine).tolist() == list(
+        nx.eccentricity(graph).values()
+    )
+    assert distbfs.diameter(held, engine=engine)["diameter"] == nx.diameter(graph)
+    lengths = distbfs.path_lengths(held, ["member 5"], engine=engine)
+    for v, level in nx.single_source_shortest_path_length(graph, "member 5").items():
+        assert lengths[0, nodes.index(v)] == level
+    assert distbfs.reachable(held, [("member 1", "member 2")], engine=engine).all()
+    hops = distbfs.within_hops(held, ["member 0"], 1, engine=engine)
+    assert hops.tolist() == [[1, 1 + graph.degree["member 0"]]]
+
+
+def test_every_name_is_there_and_bfs_goes_on():
+    for name in ("Problem", "State", "search_many"):
+        assert name in dir(distbfs)
+    graph = distbfs.Graph.from_edges([0, 1, 5], [1, 2, 6])
+    assert distbfs.path_lengths(graph).shape == (7, 7)
+    assert distbfs.bfs(graph, 0).depth == 2
+    again = pickle.loads(pickle.dumps(graph))
+    assert distbfs.diameter(again)["diameter"] == 2
+    with pytest.raises(UsageError, match="9 is not a vertex"):
+        distbfs.path_lengths(graph, [9])
+    with pytest.raises(UsageError, match="unknown engine 'gpu'"):
+        distbfs.path_lengths(graph, [0], engine="gpu")
+
+
+def test_directed_graphs_and_graphs_without_vertices():
+    chain = distbfs.Graph.from_edges([0, 1], [1, 2], directed=True)
+    assert distbfs.path_lengths(chain, [1], "int32").tolist() == [[-1, 0, 1]]
+    assert distbfs.closeness(chain).tolist() == [0, 0.5, pytest.approx(2 / 3)]
+    none = distbfs.Graph.from_edges([], [])
+    assert distbfs.path_lengths(none).shape == (0, 0)
+    assert distbfs.diameter(none)["diameter"] is None
