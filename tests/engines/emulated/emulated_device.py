@@ -26,7 +26,7 @@ FLAGS = (
     *("-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-pthread"),
     *("-fno-strict-aliasing", "-Wl,-Bsymbolic"),
 )
-ELSEWHERE = re.compile(r'#include "\.\./(?:\w+/)*')
+ELSEWHERE = re.compile(r'#include "(?:\.\./)+(?:\w+/)*')
 DYNAMIC = re.compile(r"extern __shared__ uint4 dynamic\[\];")
 KERNEL = re.compile(r"__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(")
 
