@@ -42,20 +42,26 @@ class Kernels:
         self.folder = folder
         self.found = {}
 
-    def library(self, source, definitions):
-        key = (source.name, *sorted(definitions.items()))
+    def library(self, source, definitions, texts=None):
+        """texts: headers by name, in the place of files"""
+        given = sorted((texts or {}).items())
+        key = (source.name, *sorted(definitions.items()), *given)
         if key not in self.found:
-            self.found[key] = self.compile(source, definitions)
+            self.found[key] = self.compile(source, definitions, given)
         return self.found[key]
 
-    def compile(self, source, definitions):
+    def compile(self, source, definitions, texts):
         words = [f"{name}-{value}" for name, value in sorted(definitions.items())]
+        if texts:
+            words.append(str(len(self.found)))
         folder = self.folder / "-".join([source.stem, *words])
         folder.mkdir()
         for path in source_closure(source.resolve()):
             text = ELSEWHERE.sub('#include "', path.read_text(encoding="utf-8"))
             text = DYNAMIC.sub("uint4 *dynamic = EMULATED_DYNAMIC;", text)
             (folder / path.name).write_text(text)
+        for name, text in texts:
+            (folder / name).write_text(text)
         for name in ("cuda_on_cpu.hpp", "ptx_on_cpu.hpp"):
             shutil.copy(HERE / name, folder)
         (folder / "ptx.cuh").write_text('#include "ptx_on_cpu.hpp"\n')
@@ -188,8 +194,8 @@ class EmulatedDevice:
         device = self
 
         class Module:
-            def __init__(self, source, **definitions):
-                self.library = device.kernels.library(source, definitions)
+            def __init__(self, source, texts=None, /, **definitions):
+                self.library = device.kernels.library(source, definitions, texts)
 
             def kernel(self, name):
                 return Kernel(device, self.library, name)
@@ -290,6 +296,9 @@ class Kernel:
 
     def share_memory(self, blocks, shared):
         pass
+
+    def attribute(self, number):
+        return 32
 
     def run(self, pointers, grid, block, shared, together, cluster):
         device = self.device
