@@ -25,6 +25,7 @@ from distbfs.cli.common import (
     search_options,
     stop_requests,
 )
+from distbfs.cli.energy import energy_option, searches_energy
 from distbfs.cli.loading import (
     Choice,
     build_session,
@@ -41,6 +42,7 @@ from distbfs.graph500 import report as reports
 from distbfs.graph500.benchmark import ParentShare, machine, run_searches, versions
 from distbfs.graph500.roots import choose_roots
 from distbfs.options import BuildOptions
+from distbfs.report.energy import energy_lines
 from distbfs.search.session import AnySession, Outcome
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
@@ -141,6 +143,7 @@ def refuse_build_options(context: click.Context) -> None:
     type=click.Path(path_type=Path),
     help="File for one JSON line a level, from one more search a root.",
 )
+@energy_option
 @build_options
 @search_options
 @output_options
@@ -152,6 +155,7 @@ def command(
     roots: int,
     skip_validation: bool,
     records: Path | None,
+    with_energy: bool,
     parts: int | None,
     threshold: int | None,
     pass_gib: float,
@@ -209,12 +213,18 @@ def command(
             )
         if records is not None:
             write_level_records(session, [x.root for x in searches], log, stop)
+        energy = None
+        if with_energy and searches:
+            again = [x.root for x in searches]
+            energy = searches_energy(session, again, sum(x.nedge for x in searches))
         session.close()
         if not searches:
             return 0
         notes = {**facts.pop("notes"), **session.notes()}
         if cost.text():
             notes["parents"] = cost.text()
+        if energy is not None:
+            notes |= {f"energy {k}": x for k, x in enumerate(energy_lines(energy), 1)}
         figures = reports.BenchmarkFigures(
             **facts,
             processes=world.size,
@@ -227,7 +237,7 @@ def command(
             machine={**machine(), "hosts": world.describe()["hosts"]},
             notes=notes,
         )
-        return print_report(terminal, figures, session)
+        return print_report(terminal, figures, session, energy)
 
 
 def counter(
@@ -261,7 +271,10 @@ def write_level_records(
 
 
 def print_report(
-    terminal: Terminal, figures: reports.BenchmarkFigures, session: AnySession
+    terminal: Terminal,
+    figures: reports.BenchmarkFigures,
+    session: AnySession,
+    energy: dict[str, Any] | None,
 ) -> int:
     """Print the report, or the errors of an invalid run; returns the exit code."""
     if reports.failures(figures):
@@ -270,6 +283,7 @@ def print_report(
         return 1
     if terminal.world.rank == 0:
         values = reports.as_json(figures) | {"search": session.describe()}
+        values |= {} if energy is None else {"energy": energy}
         if terminal.as_json:
             click.echo(json.dumps(values, indent=2))
         else:
