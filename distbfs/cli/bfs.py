@@ -24,9 +24,11 @@ from distbfs.cli.common import (
     stop_requests,
     trace_option,
 )
+from distbfs.cli.energy import energy_option, print_energy, searches_energy
 from distbfs.cli.loading import choose, engine_line, load_session
 from distbfs.cli.tracing import check_trace, finish_trace, start_trace
 from distbfs.errors import InputError, UsageError
+from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
@@ -69,6 +71,23 @@ def read_sources(
         source_of(word, place, n, ids) for word, place in zip(words, where, strict=True)
     ]
     return np.array(sources, dtype=np.int64)
+
+
+def agreed_sources(
+    world: Ranks,
+    store: Store,
+    given: Sequence[str],
+    path: Path | None,
+    ids: IdMap | None,
+) -> Ids:
+    """Return the sources (collective); names of vertices are read by rank 0 alone."""
+    n = store.manifest.n
+    if store.manifest.ids is None:
+        return read_sources(given, path, n, None)
+    told = None
+    if world.rank == 0:
+        told = read_sources(given, path, n, ids).tolist()
+    return np.array(world.broadcast(told), dtype=np.int64)
 
 
 def source_of(word: str, place: str, n: int, ids: IdMap | None) -> int:
@@ -165,6 +184,13 @@ def print_searches(rows: Sequence[dict[str, Any]]) -> None:
         print_table((*names, "GTEPS"), cells)
 
 
+def print_all(rows: Sequence[dict[str, Any]], energy: dict[str, Any] | None) -> None:
+    """Print the searches and, where it was asked for, their energy."""
+    print_searches(rows)
+    if energy is not None:
+        print_energy(energy)
+
+
 @click.command("bfs")
 @click.argument("store", type=STORE)
 @click.option(
@@ -191,6 +217,7 @@ def print_searches(rows: Sequence[dict[str, Any]]) -> None:
 )
 @click.option("--force", is_flag=True, help="Replace an output that is there.")
 @trace_option
+@energy_option
 @search_options
 @output_options
 def command(
@@ -201,6 +228,7 @@ def command(
     records: Path | None,
     force: bool,
     trace_file: Path | None,
+    with_energy: bool,
     json_output: bool,
     log_format: str,
     **choices: Any,
@@ -212,13 +240,7 @@ def command(
     opened = open_store(store)
     manifest = opened.manifest
     ids = opened.load_ids() if world.rank == 0 else None
-    if manifest.ids is None:
-        sources = read_sources(given, sources_file, manifest.n, None)
-    else:
-        told = None
-        if world.rank == 0:
-            told = read_sources(given, sources_file, manifest.n, ids).tolist()
-        sources = np.array(world.broadcast(told), dtype=np.int64)
+    sources = agreed_sources(world, opened, given, sources_file, ids)
     options = make_search_options(world, **choices)
     choice = choose(world, options, manifest.n, directed=manifest.directed)
     with ExitStack() as stack:
@@ -235,8 +257,9 @@ def command(
         if result is not None and vertices is not None:
             result.name_columns(vertices)
         rows: list[dict[str, Any]] = []
+        waiting = np.flatnonzero(~done)
         with terminal.progress("searching", len(sources)) as tick:
-            for row in np.flatnonzero(~done).tolist():
+            for row in waiting.tolist():
                 if stop.agreed(world):
                     break
                 outcome = session.search(int(sources[row]), records=records is not None)
@@ -249,6 +272,10 @@ def command(
                 done[row] = True
                 tick(int(done.sum()))
         finish_trace(terminal, trace_file, trace)
+        energy = None
+        if with_energy and rows:
+            again = sources[waiting[: len(rows)]].tolist()
+            energy = searches_energy(session, again, sum(x["nedge"] for x in rows))
         session.close()
         if done.all() and result is not None:
             result.finish()
@@ -265,4 +292,5 @@ def command(
             "searches": rows,
             "complete": bool(done.all()),
         }
-        terminal.result(values, lambda: print_searches(rows))
+        values |= {} if energy is None else {"energy": energy}
+        terminal.result(values, lambda: print_all(rows, energy))

@@ -19,6 +19,7 @@ from distbfs.cli.comparing import (
     edges_of,
     uses_device,
 )
+from distbfs.cli.energy import energy_option, print_energy, searches_energy
 from distbfs.cli.generate import make_source
 from distbfs.cli.loading import need_symmetric
 from distbfs.errors import UsageError
@@ -146,6 +147,7 @@ def given_source(
     type=click.Path(path_type=Path),
     help="Draw the GTEPS as bars: a .png, .svg or .pdf file.",
 )
+@energy_option
 @output_options
 def command(
     store: Path | None,
@@ -156,6 +158,7 @@ def command(
     baseline: str | None,
     threads: int,
     plot: Path | None,
+    with_energy: bool,
     json_output: bool,
     log_format: str,
     **sizes: int | None,
@@ -192,6 +195,10 @@ def command(
         chosen = choose_sources(entries[0].open, count, seed)
         label = baseline or entries[0].label
         told = compare(terminal, entries, chosen, repeats, label)
+        if with_energy:
+            roots, edges = told["sources"], sum(told["nedge"])
+            for entry, figures in zip(entries, told["engines"], strict=True):
+                figures["energy"] = searches_energy(entry.open, roots, edges)
         graph = {
             "title": str(store) if source is None else title_of(source),
             "source": opened.manifest.source if opened else described(source),
@@ -207,7 +214,16 @@ def command(
     if plot is not None and world.rank == 0:
         plots.draw_comparison(values, plot)
         terminal.say(f"wrote {plot}")
-    terminal.result(values, lambda: print_comparison(values))
+    terminal.result(values, lambda: print_all(values))
+
+
+def print_all(values: dict[str, Any]) -> None:
+    """Print the comparison and, where it was asked for, each engine's energy."""
+    print_comparison(values)
+    for engine in values["engines"]:
+        if "energy" in engine:
+            click.echo(f"{engine['engine']}:")
+            print_energy(engine["energy"])
 
 
 def described(source: TupleSource | None) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from distbfs.cli.common import (
     stop_requests,
     trace_option,
 )
+from distbfs.cli.energy import energy_option, searches_energy
 from distbfs.cli.loading import (
     Choice,
     build_session,
@@ -43,6 +44,7 @@ from distbfs.graph500 import report as reports
 from distbfs.graph500.benchmark import ParentShare, machine, run_searches, versions
 from distbfs.graph500.roots import choose_roots
 from distbfs.options import BuildOptions
+from distbfs.report.energy import energy_lines
 from distbfs.search.session import AnySession, Outcome
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
@@ -144,6 +146,7 @@ def refuse_build_options(context: click.Context) -> None:
     help="File for one JSON line a level, from one more search a root.",
 )
 @trace_option
+@energy_option
 @build_options
 @search_options
 @output_options
@@ -156,6 +159,7 @@ def command(
     skip_validation: bool,
     records: Path | None,
     trace_file: Path | None,
+    with_energy: bool,
     parts: int | None,
     threshold: int | None,
     pass_gib: float,
@@ -216,12 +220,18 @@ def command(
         finish_trace(terminal, trace_file, trace)
         if records is not None:
             write_level_records(session, [x.root for x in searches], log, stop)
+        energy = None
+        if with_energy and searches:
+            again = [x.root for x in searches]
+            energy = searches_energy(session, again, sum(x.nedge for x in searches))
         session.close()
         if not searches:
             return 0
         notes = {**facts.pop("notes"), **session.notes()}
         if cost.text():
             notes["parents"] = cost.text()
+        if energy is not None:
+            notes |= {f"energy {k}": x for k, x in enumerate(energy_lines(energy), 1)}
         figures = reports.BenchmarkFigures(
             **facts,
             processes=world.size,
@@ -234,7 +244,7 @@ def command(
             machine={**machine(), "hosts": world.describe()["hosts"]},
             notes=notes,
         )
-        return print_report(terminal, figures, session)
+        return print_report(terminal, figures, session, energy)
 
 
 def counter(
@@ -268,7 +278,10 @@ def write_level_records(
 
 
 def print_report(
-    terminal: Terminal, figures: reports.BenchmarkFigures, session: AnySession
+    terminal: Terminal,
+    figures: reports.BenchmarkFigures,
+    session: AnySession,
+    energy: dict[str, Any] | None,
 ) -> int:
     """Print the report, or the errors of an invalid run; returns the exit code."""
     if reports.failures(figures):
@@ -277,6 +290,7 @@ def print_report(
         return 1
     if terminal.world.rank == 0:
         values = reports.as_json(figures) | {"search": session.describe()}
+        values |= {} if energy is None else {"energy": energy}
         if terminal.as_json:
             click.echo(json.dumps(values, indent=2))
         else:

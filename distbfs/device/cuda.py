@@ -7,7 +7,7 @@ a search costs three calls: event, launch, event.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -228,10 +228,19 @@ def release() -> None:
 
 
 class Module:
-    """The kernels of one ``.cu`` file on the current device."""
+    """The kernels of one ``.cu`` file on the current device.
 
-    def __init__(self, source: Path, **definitions: str | int) -> None:
-        code = nvrtc.cubin(source, architecture(), definitions)
+    texts: headers that are no files, by name (see ``nvrtc.compile_source``)
+    """
+
+    def __init__(
+        self,
+        source: Path,
+        texts: Mapping[str, str] = nvrtc.NO_TEXTS,
+        /,
+        **definitions: str | int,
+    ) -> None:
+        code = nvrtc.cubin(source, architecture(), definitions, texts)
         self._module = cupy().cuda.function.Module()
         self._module.load(code)
 

@@ -14,16 +14,26 @@ import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from distbfs.device.cache import INCLUDE, cache_folder, exclusive, source_closure
 from distbfs.errors import DeviceMissing
 
 OPTIONS = ("-std=c++17", "-default-device", "--fmad=true")
+NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 VARIANTS = re.compile(
     r"^[ \t]*(?://|/?\*)[ \t]*variants:(.*?)(?:\*/[ \t]*)?$", re.MULTILINE
 )
+
+
+class KernelRefused(DeviceMissing):
+    """NVRTC cannot compile a kernel; log: all it says."""
+
+    def __init__(self, message: str, log: str) -> None:
+        super().__init__(message)
+        self.log = log
 
 
 def bindings() -> Any:
@@ -67,11 +77,18 @@ def options_for(arch: str, definitions: Mapping[str, str | int]) -> list[str]:
     return [f"--gpu-architecture={arch}", *OPTIONS, *macros]
 
 
-def content_key(source: Path, arch: str, definitions: Mapping[str, str | int]) -> str:
-    """Return the cache key of a kernel file."""
+def content_key(
+    source: Path,
+    arch: str,
+    definitions: Mapping[str, str | int],
+    texts: Mapping[str, str] = NO_TEXTS,
+) -> str:
+    """Return the cache key of a kernel file; texts: as of ``compile_source``."""
     digest = hashlib.blake2b(digest_size=16)
     for path in source_closure(source.resolve()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for name, text in sorted(texts.items()):
+        digest.update(name.encode() + b"\0" + text.encode() + b"\0")
     told = (options_for(arch, definitions), bindings().getVersion())
     digest.update(repr(told).encode())
     return digest.hexdigest()
@@ -92,18 +109,23 @@ def headers_of(source: Path) -> dict[str, Path]:
 
 
 def compile_source(
-    source: Path, arch: str, definitions: Mapping[str, str | int] | None = None
+    source: Path,
+    arch: str,
+    definitions: Mapping[str, str | int] | None = None,
+    texts: Mapping[str, str] = NO_TEXTS,
 ) -> bytes:
     """Return the machine code (cubin) of a kernel file.
 
-    arch: as "sm_90".  Raises DeviceMissing with NVRTC's first error.
+    arch: as "sm_90"; texts: headers by the names they are included by, which go before
+    files of these names.  Raises KernelRefused with NVRTC's first error.
     """
     nvrtc = bindings()
-    headers = headers_of(source)
+    found = {name: path.read_bytes() for name, path in headers_of(source).items()}
+    headers = found | {name: text.encode() for name, text in texts.items()}
     program = nvrtc.createProgram(
         source.read_text(encoding="utf-8"),
         source.name,
-        [path.read_bytes() for path in headers.values()],
+        list(headers.values()),
         [name.encode() for name in headers],
     )
     try:
@@ -113,8 +135,8 @@ def compile_source(
         log = nvrtc.getProgramLog(program)
         lines = [line for line in log.splitlines() if line.strip()] or [str(error)]
         first = next((line for line in lines if "error" in line), lines[0])
-        raise DeviceMissing(
-            f"NVRTC cannot compile {source.name} for {arch}: {first}"
+        raise KernelRefused(
+            f"NVRTC cannot compile {source.name} for {arch}: {first}", log
         ) from error
     finally:
         nvrtc.destroyProgram(program)
@@ -122,19 +144,22 @@ def compile_source(
 
 
 def cubin(
-    source: Path, arch: str, definitions: Mapping[str, str | int] | None = None
+    source: Path,
+    arch: str,
+    definitions: Mapping[str, str | int] | None = None,
+    texts: Mapping[str, str] = NO_TEXTS,
 ) -> bytes:
     """Return the machine code of a kernel file, from the cache where it is there."""
     given = definitions or {}
     folder = cache_folder()
-    key = content_key(source, arch, given)
+    key = content_key(source, arch, given, texts)
     target = folder / f"{source.stem}-{arch}-{key}.cubin"
     with contextlib.suppress(OSError):
         return target.read_bytes()
     with exclusive(folder / f"{key}.lock"):
         with contextlib.suppress(OSError):
             return target.read_bytes()
-        code = compile_source(source, arch, given)
+        code = compile_source(source, arch, given, texts)
         handle, name = tempfile.mkstemp(suffix=".cubin", dir=folder)
         with os.fdopen(handle, "wb") as file:
             file.write(code)

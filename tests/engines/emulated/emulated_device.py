@@ -26,7 +26,7 @@ FLAGS = (
     *("-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-pthread"),
     *("-fno-strict-aliasing", "-Wl,-Bsymbolic"),
 )
-ELSEWHERE = re.compile(r'#include "\.\./(?:\w+/)*')
+ELSEWHERE = re.compile(r'#include "(?:\.\./)+(?:\w+/)*')
 DYNAMIC = re.compile(r"extern __shared__ uint4 dynamic\[\];")
 STANDARD = re.compile(r"typedef (\w+) (uint\d+_t);")
 KERNEL = re.compile(r"__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(")
@@ -43,14 +43,18 @@ class Kernels:
         self.folder = folder
         self.found = {}
 
-    def library(self, source, definitions):
-        key = (source.name, *sorted(definitions.items()))
+    def library(self, source, definitions, texts=None):
+        """texts: headers by name, in the place of files"""
+        given = sorted((texts or {}).items())
+        key = (source.name, *sorted(definitions.items()), *given)
         if key not in self.found:
-            self.found[key] = self.compile(source, definitions)
+            self.found[key] = self.compile(source, definitions, given)
         return self.found[key]
 
-    def compile(self, source, definitions):
+    def compile(self, source, definitions, texts):
         words = [f"{name}-{value}" for name, value in sorted(definitions.items())]
+        if texts:
+            words.append(str(len(self.found)))
         folder = self.folder / "-".join([source.stem, *words])
         folder.mkdir()
         for path in source_closure(source.resolve()):
@@ -58,6 +62,8 @@ class Kernels:
             text = DYNAMIC.sub("uint4 *dynamic = EMULATED_DYNAMIC;", text)
             text = STANDARD.sub(r"#define \2 \1", text)
             (folder / path.name).write_text(text)
+        for name, text in texts:
+            (folder / name).write_text(text)
         for name in ("cuda_on_cpu.hpp", "ptx_on_cpu.hpp"):
             shutil.copy(HERE / name, folder)
         (folder / "ptx.cuh").write_text('#include "ptx_on_cpu.hpp"\n')
@@ -190,8 +196,8 @@ class EmulatedDevice:
         device = self
 
         class Module:
-            def __init__(self, source, **definitions):
-                self.library = device.kernels.library(source, definitions)
+            def __init__(self, source, texts=None, /, **definitions):
+                self.library = device.kernels.library(source, definitions, texts)
 
             def kernel(self, name):
                 return Kernel(device, self.library, name)
@@ -295,6 +301,9 @@ class Kernel:
 
     def share_memory(self, blocks, shared):
         pass
+
+    def attribute(self, number):
+        return 32
 
     def run(self, pointers, grid, block, shared, together, cluster):
         device = self.device

@@ -1,0 +1,98 @@
+"""``--energy``: what the searches of a command take, in a pass of their own.
+
+NVML's counter moves every few ten milliseconds, many searches take less than one: so
+the same searches are made again, without validation and output, until SECONDS are over.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.device.energy import measured
+from distbfs.engines.base import on_device
+from distbfs.report.energy import energy_figures, energy_lines, energy_values, joined
+from distbfs.search.device_parts import DevicePartsSession
+from distbfs.search.device_session import DeviceSession
+from distbfs.search.session import AnySession, Session
+from distbfs.types import World
+
+SECONDS = 2.0
+
+energy_option = click.option(
+    "--energy",
+    "with_energy",
+    is_flag=True,
+    help="Make the searches again and tell their energy, by NVML and RAPL.",
+)
+
+
+def energy_of(
+    world: World,
+    run: Callable[[], object],
+    searches: int,
+    edges: int,
+    uuids: Sequence[str],
+    seconds: float | None = None,
+) -> dict[str, Any]:
+    """Return the energy of ``run``, repeated for ``seconds`` (collective).
+
+    searches, edges: of one run, edges as TEPS counts, over all ranks
+    uuids: this rank's GPUs (``cuda.uuid()``), if any; the CPUs of each host are
+    measured by one of its ranks in any case
+    """
+    hosts = getattr(world, "hosts", ["localhost"] * world.size)
+    first = hosts.index(hosts[world.rank]) == world.rank
+    began = time.perf_counter()
+    run()
+    world.barrier()
+    taken = time.perf_counter() - began
+    wanted = SECONDS if seconds is None else seconds
+    repeats = world.broadcast(max(1, int(-(-wanted // max(taken, 1e-6)))))
+    with measured(uuids, cpus=first) as energy:
+        for _ in range(repeats):
+            run()
+        world.barrier()
+    mine = json.dumps(energy_values(energy)).encode()
+    every = world.allgather(np.frombuffer(mine, dtype=np.uint8))
+    values = joined([json.loads(one.tobytes().decode()) for one in every])
+    return energy_figures(values, repeats * searches, repeats * edges)
+
+
+def searches_energy(
+    session: AnySession, roots: Sequence[int], edges: int
+) -> dict[str, Any]:
+    """Return the energy of searches from all roots (collective).
+
+    edges: traversed by one search from each root, as TEPS counts
+    """
+
+    def run() -> None:
+        for root in roots:
+            session.search(int(root))
+
+    return energy_of(session.world, run, len(roots), edges, gpus_of(session))
+
+
+def gpus_of(session: AnySession) -> list[str]:
+    """Return the GPUs that a session searches on here, as nvidia-smi shows them."""
+    if isinstance(session, DevicePartsSession):
+        found = []
+        for device in session.devices:
+            with cuda.cupy().cuda.Device(device):
+                found.append(cuda.uuid())
+        return found
+    by_part = isinstance(session, Session) and on_device(session.engine)
+    return [cuda.uuid()] if by_part or isinstance(session, DeviceSession) else []
+
+
+def print_energy(figures: dict[str, Any]) -> None:
+    """Print the figures, one line each."""
+    for line in energy_lines(figures):
+        click.echo(line)

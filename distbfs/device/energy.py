@@ -1,0 +1,63 @@
+"""The energy that GPUs and CPUs take while something runs, as far as it can be read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from distbfs.device.nvml import GpuEnergy, NvmlMeter
+from distbfs.device.rapl import CpuEnergy, RaplMeter
+from distbfs.errors import DeviceMissing
+
+GPU_ONLY = "of GPUs alone (NVML), not a Green Graph500 figure"
+CPU_ONLY = "of CPU packages alone (RAPL), not a Green Graph500 figure"
+
+
+@dataclass
+class Energy:
+    """What was taken, or why nothing is known.
+
+    seconds: how long was measured; missing: reasons, one line each
+    """
+
+    seconds: float = 0.0
+    gpus: list[GpuEnergy] = field(default_factory=list)
+    cpus: list[CpuEnergy] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def measured(
+    uuids: Sequence[str], *, cpus: bool = False, powercap: Path | None = None
+) -> Iterator[Energy]:
+    """Measure the energy of a ``with`` block; yields what is filled in at its end.
+
+    uuids: GPUs, as nvidia-smi shows them; cpus: the CPUs of this host too
+
+    Where NVML or RAPL is missing, ``missing`` says so and there is no figure.
+    """
+    found = Energy()
+    meters: list[tuple[Any, list[Any]]] = []
+    if uuids:
+        try:
+            meters.append((NvmlMeter(uuids), found.gpus))
+        except DeviceMissing as error:
+            found.missing.append(str(error))
+    if cpus:
+        try:
+            meters.append((RaplMeter(powercap), found.cpus))
+        except DeviceMissing as error:
+            found.missing.append(str(error))
+    for meter, _ in meters:
+        meter.start()
+    began = time.perf_counter()
+    try:
+        yield found
+    finally:
+        found.seconds = time.perf_counter() - began
+        for meter, into in meters:
+            into.extend(meter.stop())

@@ -1,0 +1,144 @@
+"""Energy of NVIDIA GPUs by NVML: the counter of a board, and its power, sampled.
+
+The power is read every 10 ms by a thread and integrated by the trapezoidal rule, as in
+McLaughlin, Riedy, Bader 2015, Section IV-A; the counter is the board's own.  Both are
+of the whole GPU, idle power included, and of nothing else in the machine.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from distbfs.errors import DeviceMissing
+
+PERIOD = 0.010  # seconds between samples
+
+
+def library() -> Any:
+    """Return NVML, begun; DeviceMissing, with why, where there is none."""
+    try:
+        import pynvml  # noqa: PLC0415
+    except ImportError as error:
+        raise DeviceMissing(
+            "no NVML: nvidia-ml-py is not installed; pip install 'distbfs[energy]'"
+        ) from error
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise DeviceMissing(f"no NVML: {error}") from error
+    return pynvml
+
+
+@dataclass
+class GpuEnergy:
+    """What one GPU has taken between two moments.
+
+    counter_joules: by its counter, sampled_joules: by its power; None where it has none
+    """
+
+    uuid: str
+    name: str
+    counter_joules: float | None
+    sampled_joules: float | None
+    samples: int
+
+    @property
+    def joules(self) -> float | None:
+        """By the counter, else by the power."""
+        if self.counter_joules is not None:
+            return self.counter_joules
+        return self.sampled_joules
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return dict(vars(self))
+
+
+@dataclass
+class Gpu:
+    """A GPU while it is watched; watts: (seconds, W) of each sample."""
+
+    handle: Any
+    uuid: str
+    name: str
+    began_millijoules: int | None = None
+    watts: list[tuple[float, float]] = field(default_factory=list)
+
+
+class NvmlMeter:
+    """Watches GPUs between ``start`` and ``stop``.
+
+    uuids: which, as nvidia-smi shows them; raises DeviceMissing without NVML or them
+    """
+
+    def __init__(self, uuids: Sequence[str]) -> None:
+        self._nvml = library()
+        self._gpus: list[Gpu] = []
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        for uuid in uuids:
+            try:
+                handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
+                name = self._nvml.nvmlDeviceGetName(handle)
+            except self._nvml.NVMLError as error:
+                raise DeviceMissing(f"no NVML for {uuid}: {error}") from error
+            name = name.decode() if isinstance(name, bytes) else str(name)
+            self._gpus.append(Gpu(handle, uuid, name))
+
+    def _counter(self, gpu: Gpu) -> int | None:
+        """Return the counter in mJ, None where the GPU has none."""
+        try:
+            return int(self._nvml.nvmlDeviceGetTotalEnergyConsumption(gpu.handle))
+        except self._nvml.NVMLError:
+            return None
+
+    def _sample(self) -> None:
+        for gpu in self._gpus:
+            try:
+                power = self._nvml.nvmlDeviceGetPowerUsage(gpu.handle)
+            except self._nvml.NVMLError:
+                continue
+            gpu.watts.append((time.perf_counter(), power * 1e-3))
+
+    def _watch(self) -> None:
+        while not self._stop.wait(PERIOD):
+            self._sample()
+
+    def start(self) -> None:
+        """Begin to watch."""
+        for gpu in self._gpus:
+            gpu.watts.clear()
+            gpu.began_millijoules = self._counter(gpu)
+        self._stop.clear()
+        self._sample()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> list[GpuEnergy]:
+        """End; return what each GPU took."""
+        if self._thread is not None:
+            self._stop.set()
+            self._thread.join()
+            self._thread = None
+        self._sample()
+        return [self._ended(gpu) for gpu in self._gpus]
+
+    def _ended(self, gpu: Gpu) -> GpuEnergy:
+        now, before = self._counter(gpu), gpu.began_millijoules
+        counted = None if now is None or before is None else (now - before) * 1e-3
+        return GpuEnergy(
+            gpu.uuid, gpu.name, counted, integral(gpu.watts), len(gpu.watts)
+        )
+
+
+def integral(watts: Sequence[tuple[float, float]]) -> float | None:
+    """Return joules from (seconds, W), trapezoidal rule; None below two samples."""
+    if len(watts) < 2:
+        return None
+    steps = pairwise(watts)
+    return sum((t1 - t0) * (p0 + p1) / 2 for (t0, p0), (t1, p1) in steps)

@@ -1,0 +1,105 @@
+"""Energy of CPUs by RAPL, where Linux shows its counters under /sys/class/powercap."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distbfs.errors import DeviceMissing
+
+FOLDER = Path("/sys/class/powercap")
+ZONE = re.compile(r"intel-rapl:\d+(?::\d+)?")
+PERIOD = 1.0  # seconds between looks, so that no counter goes round twice unseen
+
+
+@dataclass
+class Zone:
+    """A counter of microjoules that goes round at ``limit``."""
+
+    path: Path
+    name: str
+    limit: int
+    last: int = 0
+    total: int = 0
+
+    def look(self) -> None:
+        """Add what has been taken since the last look."""
+        now = int((self.path / "energy_uj").read_text(encoding="ascii"))
+        step = now - self.last
+        self.total += step if step >= 0 else step + self.limit + 1
+        self.last = now
+
+
+@dataclass
+class CpuEnergy:
+    """What a zone has taken: a package, or the memory ("dram") beside it."""
+
+    zone: str
+    joules: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return dict(vars(self))
+
+
+def zones(folder: Path) -> list[Zone]:
+    """Return packages and memory; DeviceMissing where none can be read."""
+    found: list[Zone] = []
+    try:
+        paths = sorted(p for p in folder.iterdir() if ZONE.fullmatch(p.name))
+    except OSError as error:
+        raise DeviceMissing(f"no RAPL: {folder}: {error.strerror}") from error
+    for path in paths:
+        try:
+            name = (path / "name").read_text(encoding="ascii").strip()
+            if path.name.count(":") == 2 and name != "dram":
+                continue  # a part of what its package counts
+            limit = int((path / "max_energy_range_uj").read_text(encoding="ascii"))
+            zone = Zone(path, name, limit)
+            zone.look()
+        except PermissionError as error:
+            raise DeviceMissing(
+                f"no RAPL: {error.filename} may not be read; it is for root alone here"
+            ) from error
+        except (OSError, ValueError):
+            continue
+        found.append(zone)
+    if not found:
+        raise DeviceMissing(f"no RAPL: {folder} has no zone that can be read")
+    return found
+
+
+class RaplMeter:
+    """Watches this host's CPUs; raises DeviceMissing where RAPL cannot be read."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._zones = zones(FOLDER if folder is None else folder)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def _watch(self) -> None:
+        while not self._stop.wait(PERIOD):
+            for zone in self._zones:
+                zone.look()
+
+    def start(self) -> None:
+        """Begin to watch."""
+        for zone in self._zones:
+            zone.look()
+            zone.total = 0
+        self._stop.clear()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> list[CpuEnergy]:
+        """End; return what each zone took."""
+        if self._thread is not None:
+            self._stop.set()
+            self._thread.join()
+            self._thread = None
+        for zone in self._zones:
+            zone.look()
+        return [CpuEnergy(zone.name, zone.total * 1e-6) for zone in self._zones]

@@ -1,0 +1,49 @@
+"""The degree T from which a vertex gets a warp: from the degrees and the searches.
+
+A search goes over every vertex once, so that its work is counted in steps of a warp:
+
+- by a warp, a vertex of degree d takes GRAB steps to be fetched and ceil(d / 32) more;
+- by threads, 32 vertices take GRAB steps and as many as the largest of their degrees,
+  expected 32 independent draws from the degrees below T; each of these steps reads 32
+  places instead of one line and counts SCATTERED times, and once more as much where
+  there are fewer searches than blocks, since no other block then hides its latency.
+
+T is the one of CANDIDATES with the fewest steps, the smaller where two are equal.
+Source: the future work of McLaughlin, Riedy, Bader 2015, Section III-B.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from distbfs.types import Ids
+
+CANDIDATES = (0, 2, 4, 8, 16, 32, 64, 128, 256, 1024)
+ENDLESS = 0xFFFFFFFF  # T without end: threads alone
+GRAB = 3.0
+SCATTERED = 2.0
+
+
+def steps(histogram: Ids, threshold: int, scattered: float) -> float:
+    """Return the steps of a search; histogram: vertices by degree, int64."""
+    degrees = np.arange(len(histogram))
+    small, large = histogram[:threshold], histogram[threshold:]
+    by_warp = float((large * (GRAB + -(-degrees[threshold:] // 32))).sum())
+    count = int(small.sum())
+    if not count:
+        return by_warp
+    below = np.cumsum(small) / count
+    largest = float((1 - below**32).sum())  # expected largest of 32
+    return by_warp + -(-count // 32) * (GRAB + scattered * largest)
+
+
+def choose_threshold(histogram: Ids, searches: int, blocks: int) -> int:
+    """Return T, ENDLESS for threads alone.
+
+    histogram: vertices by degree, int64; searches: to be made; blocks: at once
+    """
+    scattered = SCATTERED * (2 if searches < blocks else 1)
+    top = len(histogram)
+    allowed = [t for t in CANDIDATES if t < top] + [ENDLESS]
+    costs = [steps(histogram, min(t, top), scattered) for t in allowed]
+    return allowed[int(np.argmin(costs))]

@@ -1,0 +1,131 @@
+/* Up to 128 * PIECES searches in one traversal, and as many launches as its room asks for.
+ *
+ * A cooperative grid, one block of 1,024 threads a multiprocessor, meets once a level
+ * that is pulled and twice where it is pushed; the direction is chosen on the device by
+ * the edges out of the frontier.  Data: bits.cuh.
+ *
+ * variants: OFFSET=u32 PIECES=1 | OFFSET=u32 PIECES=2 | OFFSET=u32 PIECES=4 | OFFSET=u64 PIECES=1 | OFFSET=u64 PIECES=2 | OFFSET=u64 PIECES=4
+ */
+#include "bits.cuh"
+#include "bits_pull.cuh"
+#include "bits_push.cuh"
+
+/* Counts the bits of the frontier, search by search, for tiles of 32 vertices.
+ * room: [32 * WORDS] */
+INLINE void count_level(const Params &p, const Level &l, const uint4 *front, const u32 *mark,
+                        const u32 *queue, u32 dense, u32 count, u32 all, u32 depth, u32 *room) {
+    const u32 *words = (const u32 *)front;
+    const u32 tiles = dense ? (p.active + 31) / 32 : (all + 31) / 32;
+    u32 sum[WORDS];
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) sum[w] = 0;
+    for (u32 i = threadIdx.x; i < 32 * WORDS; i += THREADS) room[i] = 0;
+    __syncthreads();
+    for (u32 tile = l.warp; tile < tiles; tile += l.warps) {
+        const u32 i = tile * 32 + l.lane;
+        if (dense && !mark[tile]) continue;
+        bool there = i < all;
+        if (dense) there = mark[tile] >> l.lane & 1;
+        u32 v = i;
+        if (there && !dense) v = entry(p, queue, count, i);
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) {
+            const u32 bits = there ? words[(u64)v * WORDS + w] : 0;
+            if (!__any_sync(ALL, bits != 0)) continue;
+#pragma unroll 8
+            for (u32 j = 0; j < 32; j++) {
+                const u32 found = __popc(__ballot_sync(ALL, bits >> j & 1));
+                if (l.lane == j) sum[w] += found;
+            }
+        }
+    }
+#pragma unroll
+    for (int w = 0; w < WORDS; w++)
+        if (sum[w]) atomicAdd(room + 32 * w + l.lane, sum[w]);
+    __syncthreads();
+    for (u32 i = threadIdx.x; i < 32 * WORDS; i += THREADS)
+        if (room[i]) atomicAdd(p.counts + (u64)depth * 32 * WORDS + i, room[i]);
+    __syncthreads();
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) {
+    __shared__ u32 room[32 * WORDS];
+    __shared__ u64 news[2];
+    State s = *p.state;
+    u32 turn = 0, used = 0;
+    const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
+    Level l;
+    l.lane = threadIdx.x & 31;
+    l.warps = gridDim.x * WARPS;
+    l.warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x; /* neighbours on other SMs */
+    l.group = l.lane / PIECES, l.piece = l.lane % PIECES;
+    while (s.edges && s.depth < p.last) {
+        const u32 side = s.depth & 1;
+        l.depth = s.depth + 1;
+        l.cur = p.front[side], l.next = p.front[side ^ 1];
+        l.mark = p.mark[s.depth % MARKS], l.old = p.mark[(s.depth + 3) % MARKS];
+        l.next_mark = p.mark[(s.depth + 1) % MARKS];
+        uint4 *clear = (uint4 *)p.mark[(s.depth + 2) % MARKS];
+        for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.words / 4; i += gridDim.x * THREADS)
+            clear[i] = make_uint4(0, 0, 0, 0);
+        if (s.edges >= p.pull_edges) {
+            const u32 edges = pull(p, l, room);
+            s.edges = grid_sum(&p.control->barrier, turn, edges);
+            s.dense = 1, s.pulls++;
+        } else {
+            if (s.dense) {
+                l.size = &p.control->size[16 * (used % 3)];
+                if (lead) p.control->size[16 * ((used + 1) % 3)] = 0;
+                used++;
+                l.next_queue = p.queue[side];
+                gather(p, l, l.mark);
+                grid_sum(&p.control->barrier, turn, 0, l.size, 1, news);
+                s.count = (u32)news[0], s.hubs = (u32)(news[0] >> 32), s.dense = 0;
+            }
+            l.size = &p.control->size[16 * (used % 3)];
+            if (lead) p.control->size[16 * ((used + 1) % 3)] = 0;
+            used++;
+            l.next_queue = p.queue[side ^ 1];
+            push(p, l, p.queue[side], s.count, s.hubs);
+            grid_sum(&p.control->barrier, turn, 0, l.size, 1, news);
+            const u32 count = (u32)news[0], hubs = (u32)(news[0] >> 32);
+            const u32 edges = settle_queue(p, l, p.queue[side], s.count, s.count + s.hubs, count,
+                                           count + hubs);
+            s.edges = grid_sum(&p.control->barrier, turn, edges);
+            s.count = count, s.hubs = hubs, s.pushes++;
+        }
+        s.depth++;
+        if (p.counts && s.edges)
+            count_level(p, l, l.next, l.next_mark, p.queue[side ^ 1], s.dense, s.count,
+                        s.count + s.hubs, s.depth, room);
+    }
+    /* a launch without a meeting: all must have read the state */
+    if (!turn) grid_sum(&p.control->barrier, turn, 0);
+    if (lead) *p.state = s;
+}
+
+struct Begin {
+    Params p;
+    const u32 *numbers; /* [n], id -> number */
+    const u32 *source;  /* [k], ids */
+    u32 k;
+};
+
+/* Level 0 of the searches, by one block; all of seen, front, mark and state is zero. */
+extern "C" __global__ void __launch_bounds__(THREADS, 1) begin(const Begin b) {
+    const Params &p = b.p;
+    u32 *seen = (u32 *)p.seen, *front = (u32 *)p.front[0];
+    for (u32 i = threadIdx.x; i < b.k; i += THREADS) {
+        const u32 v = b.numbers[b.source[i]];
+        if (p.counts) p.counts[i] = 1;
+        if (v == NONE) continue;
+        const u64 at = (u64)v * WORDS + i / 32;
+        atomicOr(seen + at, 1u << (i & 31));
+        atomicOr(front + at, 1u << (i & 31));
+        const u32 bit = 1u << (v & 31);
+        if (atomicOr(p.mark[0] + (v >> 5), bit) & bit) continue;
+        atomicAdd(&p.state->edges, (u64)(p.row[v + 1] - p.row[v]));
+        if (v < p.hubs) p.queue[0][p.active - 1 - atomicAdd(&p.state->hubs, 1u)] = v;
+        else p.queue[0][atomicAdd(&p.state->count, 1u)] = v;
+    }
+}

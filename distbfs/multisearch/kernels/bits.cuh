@@ -1,0 +1,105 @@
+/* The data of searches that share one traversal, a bit each.
+ *
+ * A vertex has a row of PIECES times 16 bytes, 128 searches a lane: bit i of the row is
+ * search i.  Vertices are numbers (graph/device_graph.py): hubs first.
+ * Level of a vertex in a search: bit b of it is in plane b, for all that have been seen.
+ * Sources: Then et al. 2014 (MS-BFS); Beamer, Asanovic, Patterson 2012 (direction).
+ */
+#ifndef DISTBFS_BITS_CUH
+#define DISTBFS_BITS_CUH
+#include "../../engines/cuda/kernels/base.cuh"
+
+#define THREADS 1024
+#define WARPS 32
+#define GROUP (32 / PIECES)   /* rows that a warp reads at a time */
+#define WORDS (4 * PIECES)    /* of 32 searches */
+#define PLANES 32
+#define MARKS 4
+#define AHEAD 4              /* neighbours that a lane reads at a time */
+
+#if PIECES == 4
+typedef u8 Part; /* the marks of the vertices of a warp */
+#elif PIECES == 2
+typedef u16 Part;
+#else
+typedef u32 Part;
+#endif
+
+/* What one launch leaves for the next. */
+struct State {
+    u32 depth, count, hubs; /* of the frontier: level, queue from its front, from its end */
+    u32 dense;              /* there is no queue */
+    u64 edges;              /* out of the frontier */
+    u32 pulls, pushes;      /* levels */
+};
+
+struct Control {
+    Barrier barrier;
+    u64 size[3 * 16]; /* in turn, hubs << 32 | others */
+};
+
+struct Params {
+    const OFFSET *row;      /* [active + 1] */
+    const u32 *adj;         /* [m + pad] */
+    uint4 *seen;            /* [active][PIECES] */
+    uint4 *front[2];        /* [active][PIECES]; that of the next level has no bits where
+                             * nothing is marked two levels before it */
+    uint4 *plane[PLANES];   /* [active][PIECES] */
+    u32 *mark[MARKS];       /* [words]: rows of the frontier with bits; by level */
+    u32 *queue[2];          /* [active]: hubs from the end */
+    u32 *counts;            /* [levels][32 * WORDS] or null: vertices by level and search */
+    Control *control;       /* zero */
+    State *state;
+    u64 pull_edges;         /* frontiers of so many edges are pulled */
+    u32 active, words;      /* words of a mark, a multiple of 4 */
+    u32 hubs, wide;         /* vertices below: for all warps, for a warp; multiples of 32 */
+    u32 planes, last;       /* planes there are, unless null; the last level to make */
+    uint4 full[4];          /* [PIECES]: searches there are */
+};
+
+INLINE uint4 operator|(uint4 a, uint4 b) {
+    return make_uint4(a.x | b.x, a.y | b.y, a.z | b.z, a.w | b.w);
+}
+/* Bits of a that b has not. */
+INLINE uint4 without(uint4 a, uint4 b) {
+    return make_uint4(a.x & ~b.x, a.y & ~b.y, a.z & ~b.z, a.w & ~b.w);
+}
+INLINE u32 some(uint4 a) { return a.x | a.y | a.z | a.w; }
+
+INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31) & 1; }
+
+/* Whether any lane of a group has x; all lanes of the warp call it. */
+INLINE u32 group_any(u32 x) {
+#pragma unroll
+    for (int s = 1; s < PIECES; s <<= 1) x |= __shfl_xor_sync(ALL, x, s);
+    return x;
+}
+
+/* OR over the groups of a warp, for each place in the row. */
+INLINE u32 over_groups(u32 x) {
+#pragma unroll
+    for (int s = PIECES; s < 32; s <<= 1) x |= __shfl_xor_sync(ALL, x, s);
+    return x;
+}
+
+/* Which thread this is, and where the level's data are. */
+struct Level {
+    const uint4 *cur;       /* the frontier */
+    uint4 *next;
+    const u32 *mark, *old;  /* of cur; of what was in next before */
+    u32 *next_mark;
+    u32 *next_queue;
+    u64 *size;              /* of next_queue */
+    u32 depth;              /* of what is found */
+    u32 warp, warps, lane, group, piece;
+};
+
+/* A vertex is in the next frontier with `fresh` in this lane's piece; `seen` was before. */
+INLINE void settle(const Params &p, const Level &l, u32 v, uint4 seen, uint4 fresh) {
+    const u64 at = (u64)v * PIECES + l.piece;
+    if (!some(fresh)) return;
+    p.seen[at] = seen | fresh;
+    for (u32 b = 0; b < p.planes; b++)
+        if (l.depth >> b & 1) p.plane[b][at] = p.plane[b][at] | fresh;
+}
+#endif

@@ -1,0 +1,114 @@
+/* A level by pulls: each vertex that some search has not seen asks its neighbours, until
+ * all searches have seen it.  Hubs are asked for by a block, wide rows by a warp, others
+ * by a group of lanes. */
+#ifndef DISTBFS_BITS_PULL_CUH
+#define DISTBFS_BITS_PULL_CUH
+#include "bits.cuh"
+
+/* OR of the neighbours at, at + step … of a row, until nothing of `want` is missing.
+ * All lanes of a warp call it. */
+INLINE uint4 ask(const Params &p, const Level &l, OFFSET at, OFFSET end, u32 step, uint4 want) {
+    uint4 found = make_uint4(0, 0, 0, 0);
+    while (__any_sync(ALL, at < end)) {
+        u32 u[AHEAD];
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) {
+            const OFFSET here = at + (OFFSET)k * step;
+            u[k] = at < end && here < end ? __ldg(p.adj + here) : NONE;
+        }
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++)
+            if (u[k] != NONE && !bit_of(l.mark, u[k])) u[k] = NONE;
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++)
+            if (u[k] != NONE) found = found | l.cur[(u64)u[k] * PIECES + l.piece];
+        if (at < end) at += (OFFSET)AHEAD * step;
+        if (!group_any(some(without(want, found)))) at = end;
+    }
+    return found;
+}
+
+/* What a vertex has found, in its row; returns whether it is in the frontier. */
+INLINE bool finish_pull(const Params &p, const Level &l, u32 v, uint4 seen, uint4 fresh) {
+    const bool any = group_any(some(fresh)) != 0;
+    if (v == NONE) return false;
+    if (any || bit_of(l.old, v)) l.next[(u64)v * PIECES + l.piece] = fresh;
+    if (any) settle(p, l, v, seen, fresh);
+    return any;
+}
+
+/* Returns this thread's part of the edges out of the next frontier. */
+INLINE u32 pull(const Params &p, const Level &l, u32 *room) {
+    const uint4 full = p.full[l.piece], zero = make_uint4(0, 0, 0, 0);
+    u32 edges = 0;
+    for (u32 v = blockIdx.x; v < p.hubs; v += gridDim.x) {
+        const u64 at = (u64)v * PIECES + l.piece;
+        const uint4 seen = p.seen[at], want = without(full, seen);
+        uint4 found = zero;
+        if (group_any(some(want))) { /* the same for all threads of the block */
+            if (threadIdx.x < WORDS) room[threadIdx.x] = 0;
+            __syncthreads();
+            const OFFSET begin = p.row[v], end = p.row[v + 1];
+            const u32 first = (threadIdx.x >> 5) * GROUP + l.group;
+            found = ask(p, l, begin + first, end, WARPS * GROUP, want);
+            found.x = over_groups(found.x), found.y = over_groups(found.y);
+            found.z = over_groups(found.z), found.w = over_groups(found.w);
+            u32 *to = room + 4 * l.piece;
+            if (l.group == 0) {
+                atomicOr(to, found.x), atomicOr(to + 1, found.y);
+                atomicOr(to + 2, found.z), atomicOr(to + 3, found.w);
+            }
+            __syncthreads();
+            found = make_uint4(to[0], to[1], to[2], to[3]);
+            __syncthreads();
+            found = without(found, without(make_uint4(ALL, ALL, ALL, ALL), want));
+        }
+        if (threadIdx.x < 32) {
+            const bool any = finish_pull(p, l, l.group ? NONE : v, seen, found);
+            if (any && l.lane == 0) {
+                atomicOr(l.next_mark + (v >> 5), 1u << (v & 31));
+                edges += (u32)(p.row[v + 1] - p.row[v]);
+            }
+        }
+    }
+    for (u32 v = p.hubs + l.warp; v < p.wide; v += l.warps) {
+        const uint4 seen = p.seen[(u64)v * PIECES + l.piece], want = without(full, seen);
+        uint4 found = zero;
+        if (group_any(some(want))) {
+            const OFFSET begin = p.row[v], end = p.row[v + 1];
+            found = ask(p, l, begin + l.group, end, GROUP, want);
+            found.x = over_groups(found.x) & want.x, found.y = over_groups(found.y) & want.y;
+            found.z = over_groups(found.z) & want.z, found.w = over_groups(found.w) & want.w;
+        }
+        const bool any = finish_pull(p, l, l.group ? NONE : v, seen, found);
+        if (any && l.lane == 0) {
+            atomicOr(l.next_mark + (v >> 5), 1u << (v & 31));
+            edges += (u32)(p.row[v + 1] - p.row[v]);
+        }
+    }
+    for (u32 tile = p.wide / GROUP + l.warp; tile * GROUP < p.active; tile += l.warps) {
+        const u32 v = tile * GROUP + l.group < p.active ? tile * GROUP + l.group : NONE;
+        uint4 seen = zero, want = zero;
+        OFFSET at = 0, end = 0;
+        if (v != NONE) {
+            seen = p.seen[(u64)v * PIECES + l.piece], want = without(full, seen);
+            at = p.row[v], end = p.row[v + 1];
+        }
+        const u32 degree = (u32)(end - at);
+        if (!group_any(some(want))) at = end;
+        uint4 found = ask(p, l, at, end, 1, want);
+        found = make_uint4(found.x & want.x, found.y & want.y, found.z & want.z,
+                           found.w & want.w);
+        const bool any = finish_pull(p, l, v, seen, found);
+        u32 bits = __ballot_sync(ALL, any && l.piece == 0);
+        if (any && l.piece == 0) edges += degree;
+        if (PIECES > 1) { /* every PIECES-th bit */
+            u32 packed = 0;
+            for (u32 k = 0; k < GROUP; k++) packed |= (bits >> k * PIECES & 1) << k;
+            bits = packed;
+        }
+        if (l.lane == 0) ((Part *)l.next_mark)[tile] = (Part)bits;
+    }
+    return edges;
+}
+#endif

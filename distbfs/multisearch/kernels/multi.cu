@@ -1,0 +1,148 @@
+/* Many searches at once, a block each; blocks take searches in turn.
+ *
+ * EDGES=1: edge-parallel, a thread for each edge of the graph at every level.
+ * EDGES=0: by queues; a warp for a vertex of degree T or more, else a thread.  T = 0 is
+ * the warp-based method, T without end the work-efficient one.
+ * A search's levels are bytes as long as they fit (LEVEL); visited bits are in shared
+ * memory where they fit.
+ * Sources: McLaughlin, Riedy, Bader 2015, Section III; Jia et al. 2011 (edge-parallel);
+ * McLaughlin, Bader 2014 (work-efficient).
+ *
+ * variants: OFFSET=u32 LEVEL=u8 EDGES=0 THREADS=1024 | OFFSET=u32 LEVEL=u16 EDGES=1 THREADS=256 | OFFSET=u64 LEVEL=u32 EDGES=0 THREADS=256
+ */
+#include "multi.cuh"
+
+#include "problem.cuh"
+
+struct Job {
+    Params p;
+    Fields f;
+};
+
+#define ORDER (!EDGES || HAS_POST) /* whether the order of vertices is kept */
+
+/* v was found by edges of this level where `fresh`; all lanes of a warp call it. */
+INLINE void enqueue(const Params &p, Block *b, u32 *order, u32 v, bool fresh) {
+    const u32 lane = threadIdx.x & 31, who = __ballot_sync(ALL, fresh);
+    if (!who) return;
+    const u32 large = __ballot_sync(ALL, fresh && v < p.split), small = who & ~large;
+    u32 to = 0, back = 0;
+    if (lane == 0 && small) to = atomicAdd(&b->small, (u32)__popc(small));
+    if (lane == 0 && large) back = atomicAdd(&b->large, (u32)__popc(large));
+    to = __shfl_sync(ALL, to, 0), back = __shfl_sync(ALL, back, 0);
+    if (!ORDER || !fresh) return;
+    if (v < p.split) order[p.active - (back + __popc(large & lanes_below(lane)))] = v;
+    else order[to + __popc(small & lanes_below(lane))] = v;
+}
+
+/* The edge (u, v); all lanes of a warp call it. */
+INLINE void follow(const Params &p, Search &s, u32 u, u32 v, bool there) {
+    bool fresh = false;
+    if (there) {
+        const u32 bit = 1u << (v & 31);
+        /* whoever sees v without a level writes the same one; one of them gets the bit */
+        if (LEVELS ? s.level.at[v] == UNREACHED : !(s.bits[v >> 5] & bit)) {
+            if (LEVELS) s.level.at[v] = (LEVEL)(s.depth + 1);
+            fresh = !(atomicOr(s.bits + (v >> 5), bit) & bit);
+        }
+#if HAS_VISIT_VERTEX
+        visit_vertex(s, u, v);
+#endif
+    }
+    enqueue(p, s.block, s.order, v, fresh);
+}
+
+/* One search.  Returns false where a level passes DEEPEST. */
+INLINE bool traverse(const Params &p, Search &s) {
+    Block *b = s.block;
+    u32 small = 0, large = 0;
+    for (s.depth = 0;; s.depth++) {
+        __syncthreads();
+        const u32 small_end = b->small, large_end = b->large;
+        if (threadIdx.x == 0) b->small_next = b->large_next = 0;
+        s.size = small_end - small + large_end - large;
+        if (HAS_POST && threadIdx.x == 0)
+            s.starts[s.depth] = small, s.starts[p.active + 3 + s.depth] = large;
+        __syncthreads();
+        if (!s.size) break;
+        if (LEVELS && s.depth + 1 > DEEPEST) return false;
+#if HAS_PRIOR
+        prior(s);
+        __syncthreads();
+#endif
+#if EDGES
+        for (u64 e = threadIdx.x; e - (threadIdx.x & 31) < p.m; e += THREADS) {
+            const u32 u = e < p.m ? __ldg(p.from + e) : NONE;
+            const bool there = u != NONE && s.level.at[u] == (LEVEL)s.depth;
+            if (__any_sync(ALL, there)) follow(p, s, u, there ? __ldg(p.adj + e) : 0, there);
+        }
+#else
+        s.edges(small, small_end, large, large_end,
+                [&](u32 u, u32 v, bool there) { follow(p, s, u, v, there); });
+#endif
+        small = small_end, large = large_end;
+    }
+    s.depth--;
+    return true;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) search(const Job job) {
+    extern __shared__ uint4 dynamic[]; /* [words / 4] visited bits, unless p.bits */
+    __shared__ Block block;
+    const Params &p = job.p;
+    for (;;) {
+        if (threadIdx.x == 0) block.search = p.control[1] ? NONE : atomicAdd(p.control, 1u);
+        __syncthreads();
+        const u32 at = block.search;
+        if (at >= p.count) break;
+        const u32 i = p.first + at, source = p.numbers[p.sources[i]];
+        Search s(job.f, i, at, p.stride, p.active);
+        s.index = i, s.source = source, s.n = p.n, s.depth = 0, s.size = 0;
+        s.p = &p, s.block = &block;
+        s.order = p.order + blockIdx.x * (u64)(p.active + 1);
+        s.starts = p.starts + blockIdx.x * (u64)(2 * (p.active + 3));
+        s.bits = p.bits ? p.bits + blockIdx.x * (u64)p.words : (u32 *)dynamic;
+        s.level.at = p.level + (p.level_by_search ? at : blockIdx.x) * p.stride;
+        s.level.last = p.active;
+        for (u32 w = threadIdx.x; w < p.words / 4; w += THREADS)
+            ((uint4 *)s.bits)[w] = make_uint4(0, 0, 0, 0);
+        if (LEVELS) /* all bits of each level: unreached */
+            for (u64 w = threadIdx.x; w < p.stride * sizeof(LEVEL) / 16; w += THREADS)
+                ((uint4 *)s.level.at)[w] = make_uint4(NONE, NONE, NONE, NONE);
+        s.fill(p.active + 1);
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            const bool large = source < p.split;
+            block.small = !large, block.large = large;
+            if (ORDER) s.order[large ? p.active : 0] = source;
+            if (LEVELS) s.level[source] = 0;
+            if (source < p.active) s.bits[source >> 5] |= 1u << (source & 31);
+        }
+#if HAS_INIT
+        __syncthreads();
+        init(s);
+#endif
+        if (!traverse(p, s)) {
+            if (threadIdx.x == 0) p.control[1] = 1;
+            break;
+        }
+#if HAS_POST
+        post(s);
+#endif
+        __syncthreads();
+    }
+}
+
+struct End {
+    Fields f;
+    const u32 *vertices;
+    u32 n, k;
+};
+
+extern "C" __global__ void __launch_bounds__(256) finish(const End end) {
+#if HAS_FINALIZE
+    Whole w(end.f);
+    w.n = end.n, w.k = end.k, w.vertices = end.vertices;
+    finalize(w);
+#endif
+}

@@ -1,0 +1,92 @@
+"""Joules per GPU, per search and per edge, from what meters have read on all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from distbfs.device.energy import CPU_ONLY, GPU_ONLY, Energy
+from distbfs.report.tables import shown
+
+
+def energy_values(energy: Energy) -> dict[str, Any]:
+    """Return what one rank has measured as JSON values."""
+    return {
+        "seconds": energy.seconds,
+        "gpus": [gpu.as_dict() for gpu in energy.gpus],
+        "cpus": [cpu.as_dict() for cpu in energy.cpus],
+        "missing": list(energy.missing),
+    }
+
+
+def joined(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figures of all ranks as one; a GPU that ranks share counts once."""
+    gpus: dict[str, Any] = {}
+    for rank in values:
+        for gpu in rank["gpus"]:
+            gpus.setdefault(gpu["uuid"], gpu)
+    missing = dict.fromkeys(line for rank in values for line in rank["missing"])
+    return {
+        "seconds": max((rank["seconds"] for rank in values), default=0.0),
+        "gpus": list(gpus.values()),
+        "cpus": [cpu for rank in values for cpu in rank["cpus"]],
+        "missing": list(missing),
+    }
+
+
+def energy_figures(
+    values: Mapping[str, Any], searches: int, edges: int
+) -> dict[str, Any]:
+    """Return the figures of a run: what was measured, and that by search and edge.
+
+    searches: that were made while it was measured; edges: traversed by all of them, as
+    TEPS counts.  A total is there where all of its parts are.
+    """
+    figures: dict[str, Any] = {**values, "searches": searches, "edges": edges}
+    for kind, note, ways in (
+        ("gpu", GPU_ONLY, ("counter_joules", "sampled_joules")),
+        ("cpu", CPU_ONLY, ("joules",)),
+    ):
+        each = values[f"{kind}s"]
+        if not each:
+            continue
+        told: dict[str, Any] = {"note": note}
+        for way in ways:
+            parts = [one[way] for one in each]
+            if any(part is None for part in parts):
+                continue
+            total = sum(parts)
+            told[way] = total
+            told[f"{way}_per_search"] = total / searches if searches else None
+            told[f"{way}_per_edge"] = total / edges if edges else None
+        figures[kind] = told
+    return figures
+
+
+def energy_lines(figures: Mapping[str, Any]) -> list[str]:
+    """Return the figures as lines of text."""
+    lines = []
+    count, seconds = figures["searches"], figures["seconds"]
+    for kind in ("gpu", "cpu"):
+        told = figures.get(kind)
+        if told is None:
+            continue
+        words = {"counter_joules": "counter", "sampled_joules": "power, sampled"}
+        for way in ("counter_joules", "sampled_joules", "joules"):
+            if way not in told:
+                continue
+            by = f" by {words[way]}" if way in words else ""
+            per_edge = told[f"{way}_per_edge"]
+            edge = "" if per_edge is None else f", {shown(per_edge * 1e9)} nJ/edge"
+            lines.append(
+                f"{kind.upper()} energy{by}: {shown(told[way])} J in "
+                f"{shown(seconds)} s, {count} searches: "
+                f"{shown(told[f'{way}_per_search'])} J/search{edge}"
+            )
+        lines.append(f"this is {told['note']}")
+    for gpu in figures["gpus"] if len(figures["gpus"]) > 1 else []:
+        parts = (("counter", "counter_joules"), ("power", "sampled_joules"))
+        words_of = [f"{w} {shown(gpu[k])} J" for w, k in parts if gpu[k] is not None]
+        lines.append(f"{gpu['name']} {gpu['uuid']}: {', '.join(words_of)}")
+    lines += [f"no energy figure: {line}" for line in figures["missing"]]
+    return lines

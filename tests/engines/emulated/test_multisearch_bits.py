@@ -1,0 +1,162 @@
+"""Bit-parallel searches with the kernels run on the CPU, against SciPy's distances."""
+
+import numpy as np
+import pytest
+from device_graphs import HostGraph, hubs, small
+from fast_graphs import path, shuffled
+from graphs import NAMED, NO_VERTEX, Tuples, sources, uniform
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from distbfs.device import cuda
+from distbfs.errors import UsageError
+from distbfs.multisearch import device_bits
+from distbfs.multisearch.device_bits import BitSearches, all_levels, level_dtype
+
+GRAPHS = {**NAMED, **small(), "two-hubs-far": hubs(3, 2500)}
+ALWAYS_PULL, NEVER_PULL = 1, 1 << 62
+
+
+def distances(source, roots):
+    return np.stack([source.distances(int(r)) for r in roots]) if len(roots) else None
+
+
+def signed(levels):
+    """Levels as int64, -1 where unreached."""
+    found = np.asarray(levels.get()).astype(np.int64)
+    if levels.dtype == np.uint8:
+        found[found == 255] = -1
+    return found
+
+
+def some_sources(source, count, seed=3):
+    rng = np.random.default_rng(seed)
+    found = rng.integers(0, source.n, count)
+    found[0] = source.degrees.argmax()
+    found[-1] = source.degrees.argmin()
+    return found
+
+
+@pytest.mark.parametrize("pull_edges", [None, ALWAYS_PULL, NEVER_PULL])
+@pytest.mark.parametrize("width", [128, 256, 512])
+def test_levels_and_counts(device, monkeypatch, width, pull_edges):
+    monkeypatch.setattr(device_bits, "HUB_DEGREE", 300)
+    for k, (name, source) in enumerate(GRAPHS.items()):
+        made = HostGraph(source, wide=k % 3 == 1)
+        roots = some_sources(source, [3, 40, width, 17][k % 4])
+        searches = BitSearches(
+            made.graph, counts=True, width=width, pull_edges=pull_edges
+        )
+        batch = searches.search(roots)
+        wanted = distances(source, roots)
+        assert batch.deepest == max(wanted.max(), 0), name
+        np.testing.assert_array_equal(signed(batch.levels()), wanted, name)
+        counts = np.stack(
+            [np.bincount(row[row >= 0], minlength=batch.deepest + 1) for row in wanted]
+        )
+        np.testing.assert_array_equal(batch.counts().get(), counts, name)
+
+
+def test_levels_beyond_a_byte_and_again(device):
+    """Planes and counts grow; the second batch finds them there."""
+    source = shuffled(path(700))
+    made = HostGraph(source)
+    searches = BitSearches(made.graph, counts=True)
+    for roots in ([5, 9, 600], [699, 0], [77]):
+        batch = searches.search(roots)
+        levels = batch.levels()
+        assert levels.dtype == level_dtype(batch.deepest)
+        np.testing.assert_array_equal(signed(levels), distances(source, roots))
+        assert (batch.counts().get().sum(axis=1) == 700).all()
+
+
+@pytest.mark.parametrize("most", [0, 1, 3, 16, 1000])
+def test_levels_up_to(device, most):
+    source = GRAPHS["grid"]
+    made = HostGraph(source)
+    wanted = distances(source, [0, 7])
+    wanted[wanted > most] = -1
+    batch = BitSearches(made.graph).search([0, 7], most)
+    assert batch.deepest == min(most, wanted.max())
+    np.testing.assert_array_equal(signed(batch.levels()), wanted)
+
+
+@pytest.mark.parametrize("name", ["isolated", "two-components", "kronecker"])
+def test_all_sources_in_batches(device, name):
+    source = GRAPHS[name]
+    made = HostGraph(source)
+    roots = np.arange(source.n)[:300]
+    levels = all_levels(made.graph, roots, width=128)
+    np.testing.assert_array_equal(signed(levels), distances(source, roots))
+
+
+def test_the_second_batch_is_deeper(device):
+    source = Tuples(600, [*range(499), 500], [*range(1, 500), 501])
+    made = HostGraph(source)
+    roots = [500] * 128 + [0, 510]
+    levels = all_levels(made.graph, roots, width=128)
+    assert levels.dtype == np.int16
+    np.testing.assert_array_equal(signed(levels), distances(source, roots))
+
+
+def test_no_source_and_no_vertex(device):
+    made = HostGraph(GRAPHS["grid"])
+    assert all_levels(made.graph, []).shape == (0, made.source.n)
+    batch = BitSearches(made.graph).search([])
+    assert (batch.deepest, batch.levels().shape) == (0, (0, made.source.n))
+    assert BitSearches(HostGraph(NO_VERTEX).graph).search([]).deepest == 0
+
+
+def test_reached(device):
+    source = GRAPHS["two-components"]
+    made = HostGraph(source)
+    roots = np.array([0, 15, 3])
+    batch = BitSearches(made.graph, levels=False).search(roots)
+    rows, targets = np.divmod(np.arange(3 * source.n), source.n)
+    wanted = distances(source, roots) >= 0
+    found = batch.reached(rows, targets).get()
+    np.testing.assert_array_equal(found, wanted.ravel())
+    assert not len(batch.reached([], []))
+    alone = HostGraph(NAMED["no-edges"])
+    batch = BitSearches(alone.graph).search([4, 5])
+    assert batch.reached([0, 0, 1], [4, 5, 5]).get().tolist() == [True, False, True]
+
+
+def test_refusals(device):
+    made = HostGraph(GRAPHS["grid"])
+    searches = BitSearches(made.graph, levels=False)
+    with pytest.raises(UsageError, match="source 289 is no vertex; allowed: 0 to 288"):
+        searches.search([3, 289])
+    with pytest.raises(UsageError, match="600 searches at once; allowed: 512"):
+        searches.search([0] * 600)
+    with pytest.raises(UsageError, match="made without levels"):
+        searches.search([0]).levels()
+    with pytest.raises(UsageError, match="made without counts"):
+        searches.search([0]).counts()
+    with pytest.raises(UsageError, match="width is 64; allowed: 128, 256, 512"):
+        BitSearches(made.graph, width=64)
+    with pytest.raises(UsageError, match="search 1 of 1"):
+        searches.search([0]).reached([1], [0])
+
+
+def test_narrower_rows_where_memory_is_short(device, monkeypatch):
+    made = HostGraph(uniform(5000, 20_000))
+    need = 16 * 11 * made.active + 10 * made.active + device_bits.RESERVE
+    monkeypatch.setattr(cuda, "free_bytes", lambda: need + 100)
+    assert BitSearches(made.graph).width == 128
+    monkeypatch.setattr(cuda, "free_bytes", lambda: need - 100)
+    with pytest.raises(device_bits.ResourceError, match=r"need \d+ bytes of device"):
+        BitSearches(made.graph)
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(source=sources(), pull=st.sampled_from([None, 1, 30, NEVER_PULL]))
+def test_any_graph(device, source, pull):
+    made = HostGraph(source)
+    roots = np.arange(source.n)
+    batch = BitSearches(made.graph, width=128, pull_edges=pull).search(roots)
+    np.testing.assert_array_equal(signed(batch.levels()), distances(source, roots))

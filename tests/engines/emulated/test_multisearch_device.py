@@ -1,0 +1,292 @@
+"""Problems over many searches with the kernels run on the CPU, against NetworkX."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from device_graphs import HostGraph, hubs, small
+from fast_graphs import path, shuffled
+from graphs import NAMED, NO_VERTEX, Tuples, sources
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from distbfs.device import cuda
+from distbfs.errors import ResourceError, UsageError
+from distbfs.multisearch.device import METHODS, DeviceOptions, DeviceRunner
+from distbfs.multisearch.device_apps import STATES, cuda_text, device_problem
+from distbfs.multisearch.problem import Problem, State
+
+GRAPHS = {**NAMED, **small(), "hubs": hubs(3, 300), "shuffled": shuffled(path(60))}
+GRAPHS.pop("wide-star")
+WAYS = [(m, t) for m in METHODS for t in ((2, None) if m == "hybrid" else (16,))]
+
+
+def network(source):
+    found = nx.Graph()
+    found.add_nodes_from(range(source.n))
+    found.add_edges_from(zip(source.u.tolist(), source.v.tolist(), strict=True))
+    found.remove_edges_from(list(nx.selfloop_edges(found)))
+    return found
+
+
+def distances(source, roots):
+    found = [source.distances(int(r)) for r in roots]
+    return np.stack(found) if found else np.zeros((0, source.n), int)
+
+
+def roots_of(source, count, seed=3):
+    rng = np.random.default_rng(seed)
+    ends = [source.degrees.argmax(), source.degrees.argmin()]
+    return np.concatenate([ends, rng.integers(0, source.n, count)])
+
+
+def signed(levels):
+    found = np.asarray(levels.get()).astype(np.int64)
+    if levels.dtype == np.uint8:
+        found[found == 255] = -1
+    return found
+
+
+def run(name, made, roots, **options):
+    return DeviceRunner().run(
+        device_problem(name), made.graph, roots, DeviceOptions(**options)
+    )
+
+
+@pytest.mark.parametrize(("method", "threshold"), WAYS)
+def test_levels(device, method, threshold):
+    for k, (name, source) in enumerate(GRAPHS.items()):
+        made = HostGraph(source, wide=k % 3 == 1)
+        roots = roots_of(source, 3)
+        block = (256, 1024)[k % 2]
+        options = {"method": method, "threshold": threshold, "block": block}
+        found = run("paths", made, roots, levels=True, batch=1 + k % 4, **options)
+        wanted = distances(source, roots)
+        assert found["level"].dtype == np.uint8
+        np.testing.assert_array_equal(signed(found["level"]), wanted, name)
+        deepest = found["deepest"].get()
+        np.testing.assert_array_equal(deepest, np.maximum(wanted.max(axis=1), 0), name)
+
+
+@pytest.mark.parametrize(("method", "threshold"), WAYS)
+def test_betweenness(device, method, threshold):
+    for name, source in GRAPHS.items():
+        if source.n > 130:
+            continue
+        made = HostGraph(source)
+        found = run(
+            "betweenness",
+            made,
+            np.arange(source.n),
+            method=method,
+            threshold=threshold,
+            block=256,
+        )
+        wanted = nx.betweenness_centrality(network(source), normalized=False)
+        wanted = 2 * np.array([wanted[v] for v in range(source.n)])
+        assert set(found) == {"value"}
+        np.testing.assert_allclose(
+            found["value"].get(), wanted, 1e-9, 1e-9, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("method", ["hybrid", "edge-parallel"])
+def test_other_applications(device, method):
+    options = {"method": method, "threshold": 2, "block": 256}
+    for name in ("isolated", "two-components", "loops", "kronecker", "star"):
+        source = GRAPHS[name]
+        made = HostGraph(source)
+        roots = roots_of(source, 4)
+        wanted = distances(source, roots)
+        there = wanted >= 0
+        found = run("closeness", made, roots, **options)
+        np.testing.assert_array_equal(found["reached"].get(), there.sum(axis=1))
+        far = np.where(there, wanted, 0).sum(axis=1)
+        np.testing.assert_array_equal(found["far"].get(), far)
+        found = run("eccentricity", made, roots, **options)
+        np.testing.assert_array_equal(found["eccentricity"].get(), wanted.max(axis=1))
+        found = run("reachability", made, roots, **options)
+        np.testing.assert_array_equal(found["reached"].get(), there)
+        problem = device_problem("khop", hops=2)
+        found = DeviceRunner().run(problem, made.graph, roots, DeviceOptions(**options))
+        near = (there & (wanted <= 2)).sum(axis=1)
+        assert set(found) == {"count"}
+        np.testing.assert_array_equal(found["count"].get(), near)
+
+
+@pytest.mark.parametrize("levels", [True, False])
+def test_levels_that_pass_a_byte(device, levels):
+    """What was added up before the levels were widened does not count twice."""
+    source = Tuples(900, [*range(699), 700], [*range(1, 700), 701])
+    made = HostGraph(shuffled(source))
+    source = made.source
+    roots = [*range(0, 900, 150), 5]
+    runner = DeviceRunner()
+    options = DeviceOptions(levels=levels, batch=2 if levels else None)
+    found = runner.run(device_problem("betweenness"), made.graph, roots, options)
+    assert runner.level == "u16"
+    assert runner.batches == (4 if levels else 1)
+    if levels:
+        assert found["level"].dtype == np.int16
+        wanted = distances(source, roots)
+        np.testing.assert_array_equal(found["level"].get(), wanted)
+    parts = nx.betweenness_centrality_subset(
+        network(source), roots, list(range(900)), normalized=False
+    )
+    value = 2 * np.array([parts[v] for v in range(900)])
+    np.testing.assert_allclose(found["value"].get(), value, 1e-9, 1e-9)
+
+
+def test_no_search_and_no_vertex(device):
+    made = HostGraph(GRAPHS["grid"])
+    found = run("paths", made, [], levels=True)
+    assert found["level"].shape == (0, made.source.n)
+    assert found["deepest"].shape == (0,)
+    assert not run("betweenness", made, [])["value"].get().any()
+    assert run("reachability", made, [])["reached"].shape == (0, made.source.n)
+    empty = HostGraph(NO_VERTEX)
+    assert run("betweenness", empty, [])["value"].shape == (0,)
+
+
+def test_results_to_a_sink(device):
+    source = GRAPHS["two-components"]
+    made = HostGraph(source)
+    roots = roots_of(source, 5)
+    kept = []
+    runner = DeviceRunner()
+    found = runner.run(
+        device_problem("reachability"),
+        made.graph,
+        roots,
+        DeviceOptions(levels=True, batch=3),
+        sink=lambda first, last, x: kept.append((first, last, x)),
+    )
+    assert found == {}
+    assert [(first, last) for first, last, _ in kept] == [(0, 3), (3, 6), (6, 7)]
+    wanted = distances(source, roots)
+    levels = np.concatenate([signed(x["level"]) for *_, x in kept])
+    np.testing.assert_array_equal(levels, wanted)
+    there = np.concatenate([x["reached"].get() for *_, x in kept])
+    np.testing.assert_array_equal(there, wanted >= 0)
+
+
+OWN = """
+// counts the edges of each level, and who is last in its level
+void init(Search &s) { s.best[s.source] = 3.5f; }
+void prior(Search &s) {
+    if (s.thread() == 0) s.rounds++;
+}
+void visit_vertex(Search &s, u32 u, u32 v) {
+    atomicAdd(&s.edges_seen, 1ull);
+    atomicAdd(&s.looks[v], 1u);
+    if (s.id(u) == s.first) atomicAdd(&s.near, s.degree(u) > 0 ? 1u : 0u);
+}
+void post(Search &s) {
+    for (u32 d = 0; d <= s.depth; d++)
+        s.each(d, [&](u32 v) { atomicAdd(&s.sum, (u64)d * s.id(v)); });
+}
+void finalize(Whole &w) {
+    for (u64 i = w.thread(); i < w.k; i += w.threads()) w.rounds[i] *= 10;
+    for (u64 v = w.thread(); v < w.n; v += w.threads())
+        w.looks[v] = w.looks[v] * 2 + (w.id((u32)v) == 0);
+}
+"""
+OWN_STATE = (
+    State("rounds", "int16", "search"),
+    State("edges_seen", "uint64", "search"),
+    State("near", "uint32", "search", fill=7),
+    State("first", "uint32", "search", fill=0, result=False),
+    State("sum", "uint64", "search"),
+    State("looks", "uint32", "vertex"),
+    State("best", "float32", "pair", fill=-float("inf")),
+)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_problem_of_ones_own(device, method):
+    source = Tuples(9, [0, 0, 1, 2, 3, 5, 5, 5], [1, 2, 3, 3, 4, 6, 6, 5])
+    made = HostGraph(source)
+    problem = Problem("own", OWN_STATE, cuda=OWN)
+    roots = [0, 4, 6, 8]
+    found = DeviceRunner().run(
+        problem, made.graph, roots, DeviceOptions(method=method, threshold=3)
+    )
+    assert "first" not in found
+    found = {name: array.get().tolist() for name, array in found.items()}
+    assert found["rounds"] == [40, 40, 20, 10]
+    assert found["edges_seen"] == [10, 10, 2, 0]
+    assert found["near"] == [9, 9, 7, 7]
+    assert found["sum"] == [1 + 2 + 2 * 3 + 3 * 4, 3 + 2 * (1 + 2), 5, 0]
+    looks = np.array([2, 2, 2, 3, 1, 0, 0, 0, 0]) * 2  # of the first two searches
+    looks[[5, 6]] += 1
+    assert found["looks"] == (2 * looks + (np.arange(9) == 0)).tolist()
+    best = np.full((4, 9), -np.inf, np.float32)
+    best[range(4), roots] = 3.5
+    assert found["best"] == best.tolist()
+
+
+def test_refusals(device, monkeypatch):
+    made = HostGraph(GRAPHS["grid"])
+
+    def refused(match, state=(), cuda_text=OWN, **options):
+        problem, runner = Problem("p", tuple(state), cuda=cuda_text), DeviceRunner()
+        with pytest.raises(UsageError, match=match):
+            runner.run(problem, made.graph, [0], DeviceOptions(**options))
+
+    refused("state 'depth' is no name that is free", [State("depth", "int8", "pair")])
+    refused("state 'a b' is no name", [State("a b", "int8", "pair")])
+    refused("dtype complex64; allowed: int8", [State("x", "complex64", "pair")])
+    refused("per 'edge'; allowed: search", [State("x", "int8", "edge")])
+    refused("two states of one name", [State("x", "int8", "pair")] * 2)
+    refused("'p' has none of the functions init", cuda_text="// init(\nint x;")
+    for match, options in (
+        ("method .*hybrid", {"method": "thread"}),
+        ("threshold is -1", {"threshold": -1}),
+        ("batch is 0", {"batch": 0}),
+        ("block is 7", {"block": 7}),
+    ):
+        with pytest.raises(UsageError, match=match):
+            DeviceOptions(**options)
+    with pytest.raises(UsageError, match="source -1 is no vertex"):
+        run("paths", made, [-1])
+    with pytest.raises(UsageError, match="application 'x'; allowed: betweenness"):
+        cuda_text("x")
+    monkeypatch.setattr(cuda, "free_bytes", lambda: 1000)
+    with pytest.raises(ResourceError, match=r"'paths' over 1 searches .* needs"):
+        run("paths", made, [0], levels=True)
+
+
+def test_memory_bounds_blocks_and_batches(device, monkeypatch):
+    source = GRAPHS["grid"]
+    made = HostGraph(source)
+    roots = np.arange(40)
+    device.multiprocessors = 8
+    monkeypatch.setattr(cuda, "free_bytes", lambda: (256 << 20) + 60_000)
+    runner = DeviceRunner()
+    found = runner.run(
+        device_problem("paths"), made.graph, roots, DeviceOptions(levels=True)
+    )
+    assert (runner.blocks, runner.batches) == (16, 14) or runner.batches > 1
+    np.testing.assert_array_equal(signed(found["level"]), distances(source, roots))
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(source=sources(max_n=24), method=st.sampled_from(METHODS))
+def test_any_graph(device, source, method):
+    made = HostGraph(source)
+    roots = np.arange(source.n)
+    options = {"method": method, "levels": True}
+    found = run("betweenness", made, roots, **options)
+    np.testing.assert_array_equal(signed(found["level"]), distances(source, roots))
+    wanted = nx.betweenness_centrality(network(source), normalized=False)
+    wanted = 2 * np.array([wanted[v] for v in range(source.n)])
+    np.testing.assert_allclose(found["value"].get(), wanted, 1e-9, 1e-9)
+
+
+def test_every_application_has_a_text():
+    for name in STATES:
+        assert "void " in cuda_text(name)
+        assert device_problem(name).name == name
