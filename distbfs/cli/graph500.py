@@ -220,10 +220,7 @@ def command(
         finish_trace(terminal, trace_file, trace)
         if records is not None:
             write_level_records(session, [x.root for x in searches], log, stop)
-        energy = None
-        if with_energy and searches:
-            again = [x.root for x in searches]
-            energy = searches_energy(session, again, sum(x.nedge for x in searches))
+        energy = measured_energy(session, searches) if with_energy else None
         session.close()
         if not searches:
             return 0
@@ -245,6 +242,16 @@ def command(
             notes=notes,
         )
         return print_report(terminal, figures, session, energy)
+
+
+def measured_energy(
+    session: AnySession, searches: list[reports.SearchFigures]
+) -> dict[str, Any] | None:
+    """Return the energy of all searches, run once more; None where there is none."""
+    if not searches:
+        return None
+    again = [x.root for x in searches]
+    return searches_energy(session, again, sum(x.nedge for x in searches))
 
 
 def counter(

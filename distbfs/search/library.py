@@ -338,8 +338,8 @@ def bfs(
     parents: whether parents are found too; direction: "auto", "push" or "pull"
     threads: OpenMP threads, 0 for all
 
-    Engines on devices go on to the end and drop what lies beyond.  Raises UsageError for
-    what is no vertex or no option, DeviceMissing and CompilerMissing (both
+    Engines on devices go on to the end and drop what lies beyond.  Raises UsageError
+    for what is no vertex or no option, DeviceMissing and CompilerMissing (both
     ResourceError) where the engine that is named cannot run.
 
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])
