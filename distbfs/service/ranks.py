@@ -17,6 +17,7 @@ from distbfs.errors import SearchStopped
 from distbfs.exchange.signals import StopFlag
 from distbfs.search.lookup import gathered
 from distbfs.search.session import AnySession, Outcome
+from distbfs.service.together import together
 from distbfs.timing import Trace, kept
 from distbfs.types import Array, Stop
 
@@ -32,6 +33,7 @@ class Ranks:
     """One rank of a service; rank 0 calls ``search``, ``look`` and ``end``.
 
     flag: tells whether this rank was asked to stop
+    together: searches from many sources at once, None where that cannot be
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class Ranks:
         self.session = session
         self._flag = flag
         self._trace = trace
+        self.together = together(session)
         self._steps: dict[str, Callable[..., Any]] = {
             "at": self._at,
             "path": self._path,

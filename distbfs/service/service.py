@@ -20,6 +20,7 @@ from distbfs.service.operations import OPERATIONS, Checker, Request, bad, good
 from distbfs.service.ranks import Ranks, Step
 from distbfs.service.results import ResultFolder
 from distbfs.service.tickets import Ticket, Tickets
+from distbfs.service.together import FEWEST, MOST
 from distbfs.types import Array
 
 LOG = logging.getLogger("distbfs.service")
@@ -54,7 +55,8 @@ class Service:
         self.metrics = metrics or Metrics()
         self.n = ranks.session.layout.n
         self.checker = Checker(self.n, limits)
-        self.tickets = Tickets(limits.queue)
+        many = (FEWEST, MOST) if ranks.together is not None else None
+        self.tickets = Tickets(limits.queue, many)
         self._results = results
         self._parents = ranks.session.options.parents
         self._draining = threading.Event()
@@ -182,7 +184,10 @@ class Service:
             self._answer(wanted[0], self._multi_bfs)
             return
         with self._stopped(wanted):
-            self._one_search(wanted)
+            if self._several(wanted):
+                self._search_together(wanted)
+            else:
+                self._one_search(wanted)
 
     @contextmanager
     def _stopped(self, group: list[Ticket]) -> Iterator[None]:
@@ -193,6 +198,31 @@ class Service:
             for ticket in group:
                 error = _gone(ticket) if ticket.gone() else _late(ticket)
                 self._finish(ticket, error)
+
+    def _several(self, group: list[Ticket]) -> bool:
+        """Return whether requests are for more than one source."""
+        first = group[0].request.values["source"]
+        return any(ticket.request.values["source"] != first for ticket in group)
+
+    def _search_together(self, group: list[Ticket]) -> None:
+        """Search from many sources at once and answer small requests."""
+        if self.ranks.together is None:
+            raise ValueError("requests for many sources were gathered")
+        asked = [
+            (x.request.values["source"], x.request.values["targets"]) for x in group
+        ]
+        seconds, levels = self.ranks.together.levels(
+            list(dict.fromkeys(source for source, _ in asked)),
+            asked,
+            lambda: all(ticket.lost for ticket in group),
+        )
+        self.metrics.searched(seconds)
+        for ticket, found in zip(group, levels, strict=True):
+            if ticket.late:
+                self._finish(ticket, _late(ticket))
+                continue
+            make = self._operations[ticket.request.op]
+            self._finish(ticket, make(ticket.request, seconds, [found]), seconds)
 
     def _one_search(self, group: list[Ticket]) -> None:
         """Search once and answer requests for the same source."""

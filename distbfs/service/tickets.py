@@ -13,6 +13,7 @@ from distbfs.errors import ServiceError
 from distbfs.service.operations import Request
 
 ONE_SOURCE = ("bfs", "distances", "path", "reachable")
+SMALL = ("distances", "reachable")  # what searches from many sources answer together
 
 
 @dataclass(eq=False)
@@ -44,10 +45,15 @@ class Ticket:
 
 
 class Tickets:
-    """A queue of at most ``limit`` tickets, for many threads that put and one."""
+    """A queue of at most ``limit`` tickets, for many threads that put and one.
 
-    def __init__(self, limit: int) -> None:
+    together: (fewest, most) sources that small requests are gathered from, None where
+    they are not
+    """
+
+    def __init__(self, limit: int, together: tuple[int, int] | None = None) -> None:
         self._limit = limit
+        self._together = together
         self._waiting: deque[Ticket] = deque()
         self._changed = threading.Condition()
 
@@ -69,7 +75,8 @@ class Tickets:
     def take(self, timeout: float) -> list[Ticket]:
         """Return the oldest ticket and all that one search answers with it.
 
-        Those are the requests for the same source.  Empty after ``timeout`` seconds.
+        Those are the requests for the same source, or the small requests for any
+        where that is worth it.  Empty after ``timeout`` seconds.
         """
         with self._changed:
             if not self._waiting and not self._changed.wait(timeout):
@@ -79,6 +86,8 @@ class Tickets:
             first = self._waiting.popleft()
             if first.request.op not in ONE_SOURCE:
                 return [first]
+            if gathered := self._small(first):
+                return gathered
             source = first.request.values["source"]
             same = [
                 ticket
@@ -89,6 +98,26 @@ class Tickets:
             for ticket in same:
                 self._waiting.remove(ticket)
             return [first, *same]
+
+    def _small(self, first: Ticket) -> list[Ticket]:
+        """Return small requests for many sources, none where they are too few."""
+        if self._together is None or first.request.op not in SMALL:
+            return []
+        fewest, most = self._together
+        sources: set[int] = set()
+        group = []
+        for ticket in (first, *self._waiting):
+            if ticket.request.op not in SMALL:
+                continue
+            source = ticket.request.values["source"]
+            if source in sources or len(sources) < most:
+                sources.add(source)
+                group.append(ticket)
+        if len(sources) < fewest:
+            return []
+        for ticket in group[1:]:
+            self._waiting.remove(ticket)
+        return group
 
     def wake(self) -> None:
         """Let ``take`` return early."""

@@ -24,7 +24,7 @@ from distbfs.multisearch.apps import betweenness as between
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.components import largest_component
-from distbfs.multisearch.apps.diameter import diameter
+from distbfs.multisearch.apps.diameter import Bounds, diameter
 from distbfs.multisearch.apps.eccentricity import eccentricity
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels, stream
@@ -165,6 +165,21 @@ def test_diameter_takes_few_searches(source):
     assert found["diameter"] == far.max()
     assert found["radius"] == far.min()
     assert found["searches"] < found["vertices"] / 2
+
+
+def test_what_a_search_tells_of_others():
+    """A path of five vertices, searched from one end, then from the middle."""
+    bounds = Bounds.unknown(5)
+    assert bounds.diameter == (1, 4)
+    bounds.high[:] = 9
+    bounds.learn(0, np.arange(5, dtype=np.int32))
+    assert bounds.low.tolist() == [4, 3, 2, 3, 4]
+    assert bounds.high.tolist() == [4, 5, 6, 7, 8]
+    assert (bounds.diameter, bounds.radius) == ((4, 8), (2, 4))
+    assert 0 not in bounds.next(9)
+    bounds.learn(2, np.array([2, 1, 0, 1, 2], dtype=np.int32))
+    assert (bounds.diameter, bounds.radius) == ((4, 4), (2, 2))
+    assert not len(bounds.next(9))
 
 
 def test_levels_widen_and_refuse():

@@ -140,3 +140,32 @@ def test_networkx_benchmark_counts_what_it_says():
     for row in rows:
         ratio = row["networkx_seconds"] / row["cached_seconds"]
         assert row["speedup_cached"] == pytest.approx(ratio)
+
+
+def test_multisearch_benchmark_counts_what_it_says():
+    words = [
+        "--scale",
+        "8",
+        "--sources",
+        "20",
+        "--edges",
+        "300",
+        "--repeats",
+        "1",
+        "--json",
+    ]
+    done = subprocess.run(
+        [sys.executable, SCRIPTS / "bench_multisearch.py", *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    found = json.loads(done.stdout)
+    levels, between = found["levels"], found["betweenness"]
+    ratio = levels["single_seconds"] / levels["bits_uint8_seconds"]
+    assert levels["speedup_uint8"] == pytest.approx(ratio)
+    ratio = between["networkx_seconds_of_all"] / between["seconds"]
+    assert between["speedup"] == pytest.approx(ratio)
+    assert between["networkx_sources"] == 10
