@@ -27,6 +27,8 @@
 #define SAMPLE_DEPTH 64   /* neighbours looked at per sampled row */
 #define PUSH_PRICE 3.0    /* price of an edge in a push over one in a pull */
 #define PULL_FLOOR 200    /* no pull while the frontier has fewer edges / 200 */
+#define LIGHT_SAMPLES 1024 /* frontier vertices that tell how large each search is */
+#define LIGHT 32         /* a search is light with fewer edges / 256 in its frontier */
 #define LOCAL_QUEUE 512
 #define SEARCHES (64 * WIDTH)
 #define PLANES 31
@@ -164,16 +166,19 @@ static inline word pull_row(const bit_search *s, uint32_t v, word todo, int64_t 
     return all;
 }
 
-static void pull(bit_search *s, int threads, word *found) {
-    word wanted = running(s);
+/* Find the bits of a level that rows are asked for; those of `light` were pushed. */
+static void pull(bit_search *s, int threads, word light, word *found) {
+    word wanted = running(s), heavy = wanted & ~light;
 #pragma omp parallel num_threads(threads)
     {
         tally t;
         begin_tally(s, &t);
 #pragma omp for schedule(dynamic, 1024) nowait
         for (int64_t v = 0; v < s->rows; v++) {
-            word old = s->seen[v], todo = wanted & ~old, gain = no_bits();
-            if (any(todo)) gain = pull_row(s, (uint32_t)v, todo, &t.checks) & todo;
+            word old = s->seen[v], todo = heavy & ~old, gain = no_bits();
+            if (any(light)) gain = s->other[v];
+            if (any(todo)) gain |= pull_row(s, (uint32_t)v, todo, &t.checks);
+            gain &= wanted & ~old;
             s->other[v] = old | gain;
             if (any(gain)) note(s, &t, (uint32_t)v, gain);
         }
@@ -303,9 +308,50 @@ static void push(bit_search *s, int threads, int64_t work, int64_t size, word *f
     s->spare = swap;
 }
 
+/* The searches whose frontiers have few edges, from a sample of the queue: they would keep
+ * a pull at rows that have long shown all others.  Bits of levels before are counted too,
+ * so that no search is taken for smaller than it is. */
+static word light_searches(const bit_search *s) {
+    double edges[SEARCHES];
+    memset(edges, 0, sizeof edges);
+    int64_t step = s->count / LIGHT_SAMPLES + 1, limit = s->edges / LIGHT;
+    for (int64_t k = 0; k < s->count; k += step) {
+        word w = s->seen[s->queue[k]];
+        double weight = (double)(step * out_degree(s, s->queue[k]));
+        for (int lane = 0; lane < WIDTH; lane++)
+            for (uint64_t rest = w[lane]; rest; rest &= rest - 1)
+                edges[64 * lane + __builtin_ctzll(rest)] += weight;
+    }
+    word all = running(s), light = no_bits();
+    for (int i = 0; i < SEARCHES; i++)
+        if (edges[i] < (double)limit) light[i / 64] |= all[i / 64] & UINT64_C(1) << (i & 63);
+    return light;
+}
+
+/* Push the bits of some searches alone, to `other`, where a pull finds them. */
+static void push_light(bit_search *s, int threads, int64_t size, word light) {
+    int64_t checks = 0;
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 64) reduction(+ : checks)
+    for (int64_t k = 0; k < size; k++) {
+        uint32_t u = s->queue[k];
+        word from = s->seen[u] & light;
+        if (!any(from)) continue;
+        checks += out_degree(s, u);
+        for (OFFSET e = s->offsets[u]; e < s->offsets[u + 1]; e++) {
+            uint32_t v = s->columns[e];
+            uint64_t *lanes = (uint64_t *)(s->other + v);
+            word gain = from & ~s->seen[v];
+            for (int j = 0; j < WIDTH; j++)
+                if (gain[j] & ~__atomic_load_n(lanes + j, __ATOMIC_RELAXED))
+                    __atomic_fetch_or(lanes + j, gain[j], __ATOMIC_RELAXED);
+        }
+    }
+    s->records[s->level].checks += checks;
+}
+
 /* Expected edge checks of a pull, from a sample of rows. */
-static double pull_price(const bit_search *s) {
-    word wanted = running(s);
+static double pull_price(const bit_search *s, word light) {
+    word wanted = running(s) & ~light;
     int64_t checks = 0;
     uint64_t random = (uint64_t)(s->level + 1) * UINT64_C(0x9E3779B97F4A7C15);
     for (int k = 0; k < SAMPLES; k++) {
@@ -321,10 +367,13 @@ static double pull_price(const bit_search *s) {
     return (double)checks / SAMPLES * (double)s->rows;
 }
 
-static int pull_next(const bit_search *s, int direction) {
+/* Whether to pull, and which searches to push before it. */
+static int pull_next(bit_search *s, int direction, int threads, word *light) {
     if (direction != BY_PRICE) return direction == ONLY_PULL;
     if (s->work <= SERIAL_EDGES || s->work < s->edges / PULL_FLOOR) return 0;
-    return pull_price(s) < (double)s->work * PUSH_PRICE;
+    if (!s->queued) queue_found(s, threads);
+    *light = light_searches(s);
+    return pull_price(s, *light) < (double)s->work * PUSH_PRICE;
 }
 
 /* Begin k searches; sources: uint32 [k], vertex numbers. */
@@ -364,7 +413,8 @@ int bits_run(bit_search *s, int threads, int direction) {
     while (s->count && s->level < s->limit) {
         if ((s->level + 1) >> s->held) return GROW;
         if (s->stop && s->stop()) return STOPPED;
-        int up = pull_next(s, direction);
+        word light = no_bits();
+        int up = pull_next(s, direction, threads, &light);
         if (!up && !s->queued) queue_found(s, threads);
         int64_t size = s->count, work = s->work;
         word found = no_bits();
@@ -374,7 +424,8 @@ int bits_run(bit_search *s, int threads, int direction) {
         s->records[s->level] = record;
         if (s->counts) memset(s->counts + s->level * SEARCHES, 0, 8 * SEARCHES);
         if (up) {
-            pull(s, threads, &found);
+            if (any(light)) push_light(s, threads, size, light);
+            pull(s, threads, light, &found);
         } else {
             if (!s->clean) queue_found(s, threads);
             push(s, threads, work, size, &found);
