@@ -191,7 +191,8 @@ def command(
             stack.callback(entry.session.close)
         chosen = choose_sources(entries[0].open, count, seed)
         label = baseline or entries[0].label
-        told = compare(terminal, entries, chosen, repeats, label)
+        ids = opened.load_ids() if opened and world.rank == 0 else None
+        told = compare(terminal, entries, chosen, repeats, label, ids)
         graph = {
             "title": str(store) if source is None else title_of(source),
             "source": opened.manifest.source if opened else described(source),

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -35,6 +36,7 @@ from distbfs.cli.loading import (
 )
 from distbfs.errors import UsageError, ValidationError
 from distbfs.exchange.signals import StopFlag
+from distbfs.formats.ids import IdMap, name_of
 from distbfs.generate.families import from_description
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph500 import report as reports
@@ -44,7 +46,7 @@ from distbfs.options import BuildOptions
 from distbfs.search.session import AnySession, Outcome
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
-from distbfs.types import TupleSource
+from distbfs.types import Ids, TupleSource
 
 BUILD_OPTIONS = {
     "edge_factor": "--edge-factor",
@@ -169,8 +171,10 @@ def command(
     world = terminal.world
     options = make_search_options(world, **choices)
     store = None if graph is None else open_store(graph)
+    ids = None
     if store is not None:
         need_symmetric(store, "graph500")
+        ids = store.load_ids() if world.rank == 0 else None
     n = 1 << int(scale or 0) if store is None else store.manifest.n
     asked = ["--parts"] * ((parts or 1) > 1) + ["--threshold"] * (threshold is not None)
     choice = choose(world, options, n, asked)
@@ -208,7 +212,9 @@ def command(
                 "stopped on request after %d of %d searches", len(searches), len(chosen)
             )
         if records is not None:
-            write_level_records(session, [x.root for x in searches], log, stop)
+            write_level_records(session, chosen[: len(searches)], log, stop, ids)
+        if ids is not None:
+            searches = [in_ids_of_the_file(x, ids) for x in searches]
         session.close()
         if not searches:
             return 0
@@ -246,18 +252,31 @@ def counter(
 
 
 def write_level_records(
-    session: AnySession, roots: list[int], file: TextIO | None, stop: StopFlag
+    session: AnySession,
+    roots: Ids,
+    file: TextIO | None,
+    stop: StopFlag,
+    ids: IdMap | None,
 ) -> None:
     """Search from each root once more and write its levels as JSON lines.
 
     Collective; rank 0 has the file.  A request to stop ends it too.
     """
-    for root in roots:
+    for root in roots.tolist():
         if stop.agreed(session.world):
             return
         found = session.search(root, records=True).records
         if file is not None:
-            file.writelines(json.dumps({"root": root, **x}) + "\n" for x in found)
+            name = name_of(root, ids)
+            file.writelines(json.dumps({"root": name, **x}) + "\n" for x in found)
+
+
+def in_ids_of_the_file(
+    found: reports.SearchFigures, ids: IdMap
+) -> reports.SearchFigures:
+    """Return figures whose root has the id that the store keeps."""
+    error = found.error and f"{found.error} (vertices are numbers of the store here)"
+    return replace(found, root=name_of(int(found.root), ids), error=error)
 
 
 def print_report(

@@ -1,6 +1,7 @@
 """Graphs whose ids are sparse or text: commands take and give the ids of the file."""
 
 import json
+import re
 import subprocess
 
 import h5py
@@ -10,6 +11,7 @@ from commands import DISTBFS, environment, files_in, here, on
 from graphs import random_tuples
 from launching import clean_environment, find_mpiexec, needs_mpi
 
+from distbfs.engines.openmp.whole import OpenMPWhole
 from distbfs.store.hdf5 import open_store
 
 GRAPH = random_tuples(60, 150, seed=8)
@@ -190,6 +192,47 @@ def test_a_service_takes_and_gives_the_ids_of_the_file(case, tmp_path, ranks):
     assert "targets[1] is -1; allowed: ids of the gr" in found[7]["error"]["message"]
     assert found[8]["source"] == found[9]["source"] == source
     assert found[10]["graph"]["ids"] == ("text" if type(source) is str else "integer")
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_the_benchmark_and_comparisons_name_vertices(case, tmp_path, ranks):
+    path, names = case
+    store = convert(path, tmp_path / "store", "--parts", 2)
+    known = {names[v] for v in USED.tolist()}
+    log = tmp_path / "log"
+    words = ("graph500", "--graph", store, "--roots", 3, "--records", log, "--json")
+    roots = [x["root"] for x in on(ranks, *words).values["searches"]]
+    assert len(set(roots)) == 3
+    assert set(roots) <= known
+    logged = [json.loads(line)["root"] for line in log.read_text().splitlines()]
+    assert list(dict.fromkeys(logged)) == roots
+    words = ("compare", store, "--engines", "reference,openmp", "--sources", 2)
+    told = on(ranks, *words, "--repeats", 1, "--json").values
+    assert set(told["sources"]) <= known
+
+
+def test_what_is_wrong_is_told_in_ids_of_the_file(case, tmp_path, monkeypatch):
+    path, names = case
+    store = convert(path, tmp_path / "store")
+    known = {names[v] for v in USED.tolist()}
+    whole = OpenMPWhole.search
+
+    def wrong(self, root, **options):
+        found = whole(self, root, **options)
+        found.level[root] = 1
+        return found
+
+    monkeypatch.setattr(OpenMPWhole, "search", wrong)
+    words = ("compare", store, "--engines", "reference,openmp", "--sources", 1)
+    done = here(*words, "--repeats", 1)
+    assert done.code == 1
+    match = re.search("levels from source (.*) differ: vertex (.*) has 0 by", done.err)
+    assert {match[1], match[2]} <= {str(x) for x in known}
+    done = here("graph500", "--graph", store, "--roots", 1, "--engine", "openmp")
+    assert done.code == 1
+    match = re.search("search from root (.*): rule 1", done.err)
+    assert match[1] in {str(x) for x in known}
+    assert "(vertices are numbers of the store here)" in done.err
 
 
 @needs_mpi
