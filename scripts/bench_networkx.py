@@ -20,17 +20,19 @@ from typing import Any
 import networkx as nx
 
 from distbfs.networkx_backend import backend
+from distbfs.networkx_backend.info import FUNCTIONS
 from distbfs.report.tables import print_table
 
 EDGES_A_NODE = 10
-CALLS = {
-    "single_source_shortest_path_length": lambda g: (g, 0),
-    "bfs_edges": lambda g: (g, 0),
-    "descendants": lambda g: (g, 0),
-    "has_path": lambda g: (g, 0, len(g) - 1),
+CALLS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+    **dict.fromkeys(FUNCTIONS, lambda g: (g, 0)),
     "connected_components": lambda g: (g,),
+    "descendants_at_distance": lambda g: (g, 0, 3),
+    "has_path": lambda g: (g, 0, len(g) - 1),
     "is_connected": lambda g: (g,),
 }
+for name in ("all_pairs_shortest_path_length", "diameter"):
+    del CALLS[name]  # searches from all nodes
 
 
 def finish(result: Any) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.cli.bfs import name_of, read_sources, source_of
+from distbfs.cli.bfs import read_sources, source_of
 from distbfs.cli.common import Terminal
 from distbfs.errors import InputError, UsageError
-from distbfs.formats.ids import IdMap
+from distbfs.formats.ids import IdMap, name_of
 from distbfs.formats.writing import placed
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness

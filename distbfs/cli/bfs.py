@@ -29,7 +29,7 @@ from distbfs.cli.loading import choose, engine_line, load_session
 from distbfs.cli.tracing import check_trace, finish_trace, start_trace
 from distbfs.errors import InputError, UsageError
 from distbfs.exchange.world import Ranks
-from distbfs.formats.ids import IdMap
+from distbfs.formats.ids import IdMap, name_of
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
 from distbfs.search.lookup import gathered
@@ -104,11 +104,6 @@ def source_of(word: str, place: str, n: int, ids: IdMap | None) -> int:
             f"{place}: source {int(word)} is not a vertex; allowed: 0 to {n - 1}"
         )
     return int(word)
-
-
-def name_of(vertex: int, ids: IdMap | None) -> int | str:
-    """Return what a vertex is called in the file that the graph came from."""
-    return vertex if ids is None else ids.names(np.array([vertex]))[0]
 
 
 def figures(session: AnySession, outcome: Outcome, ids: IdMap | None) -> dict[str, Any]:

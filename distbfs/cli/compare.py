@@ -194,9 +194,10 @@ def command(
             stack.callback(entry.session.close)
         chosen = choose_sources(entries[0].open, count, seed)
         label = baseline or entries[0].label
-        told = compare(terminal, entries, chosen, repeats, label)
+        ids = opened.load_ids() if opened and world.rank == 0 else None
+        told = compare(terminal, entries, chosen, repeats, label, ids)
         if with_energy:
-            roots, edges = told["sources"], sum(told["nedge"])
+            roots, edges = chosen.tolist(), sum(told["nedge"])
             for entry, figures in zip(entries, told["engines"], strict=True):
                 figures["energy"] = searches_energy(entry.open, roots, edges)
         graph = {

@@ -13,6 +13,7 @@ from distbfs.cli.common import Terminal
 from distbfs.cli.loading import Choice, build_session, choose, load_session
 from distbfs.device.rates import Rates, device_rates, host_rates
 from distbfs.errors import UsageError, ValidationError
+from distbfs.formats.ids import IdMap, name_of
 from distbfs.graph500.roots import choose_roots
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.report.compare import add_limits, add_speedups, engine_figures
@@ -121,11 +122,16 @@ def choose_sources(session: AnySession, count: int, seed: int) -> Ids:
 
 
 def check_levels(
-    expected: Array, level: Array, entries: Sequence[Entry], entry: Entry, source: int
+    expected: Array,
+    level: Array,
+    entries: Sequence[Entry],
+    entry: Entry,
+    source: int,
+    ids: IdMap | None,
 ) -> None:
     """Raise ValidationError unless the levels are those of the first engine.
 
-    Collective; expected, level: this rank's blocks, int32.
+    Collective; expected, level: this rank's blocks, int32; ids: on rank 0
     """
     world = entry.open.world
     first, _ = slice_bounds(entry.open.layout.n, world.size, world.rank)
@@ -139,14 +145,19 @@ def check_levels(
     if len(wrong) and wrong[0] + first == vertex:
         values[:] = expected[wrong[0]], level[wrong[0]]
     a, b = world.allreduce(values).tolist()
+    root, name = world.broadcast([name_of(x, ids) for x in (source, vertex)])
     raise ValidationError(
-        f"levels from source {source} differ: vertex {vertex} has {a} by "
+        f"levels from source {root} differ: vertex {name} has {a} by "
         f"{entries[0].label}, {b} by {entry.label}"
     )
 
 
 def run(
-    terminal: Terminal, entries: Sequence[Entry], sources: Ids, repeats: int
+    terminal: Terminal,
+    entries: Sequence[Entry],
+    sources: Ids,
+    repeats: int,
+    ids: IdMap | None,
 ) -> list[int]:
     """Search, engines taking turns; return the tuples traversed from each source.
 
@@ -170,7 +181,8 @@ def run(
                         reached = entry.open.traversed(outcome)
                 expected = found[entries[0].label]
                 for entry in entries[1:]:
-                    check_levels(expected, found[entry.label], entries, entry, source)
+                    levels = found[entry.label]
+                    check_levels(expected, levels, entries, entry, source, ids)
             nedge.append(reached)
             for entry in entries:
                 entry.seconds.append(taken[entry.label])
@@ -235,9 +247,13 @@ def compare(
     sources: Ids,
     repeats: int,
     baseline: str,
+    ids: IdMap | None = None,
 ) -> dict[str, Any]:
-    """Run a comparison; return its figures (collective)."""
-    nedge = run(terminal, entries, sources, repeats)
+    """Run a comparison; return its figures (collective).
+
+    ids: what vertices are called in the file that the graph came from, on rank 0
+    """
+    nedge = run(terminal, entries, sources, repeats, ids)
     reached = count_checks(entries, sources)
     told = []
     for entry in entries:
@@ -254,7 +270,7 @@ def compare(
         limits = limits_of(entries, rates, edges_of(entries), reached)
     add_limits(told, limits)
     return {
-        "sources": sources.tolist(),
+        "sources": [name_of(x, ids) for x in sources.tolist()],
         "nedge": nedge,
         "repeats": repeats,
         "baseline": baseline,

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -38,6 +39,7 @@ from distbfs.cli.loading import (
 from distbfs.cli.tracing import check_trace, finish_trace, start_trace
 from distbfs.errors import UsageError, ValidationError
 from distbfs.exchange.signals import StopFlag
+from distbfs.formats.ids import IdMap, name_of
 from distbfs.generate.families import from_description
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph500 import report as reports
@@ -48,7 +50,7 @@ from distbfs.report.energy import energy_lines
 from distbfs.search.session import AnySession, Outcome
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
-from distbfs.types import TupleSource
+from distbfs.types import Ids, TupleSource
 
 BUILD_OPTIONS = {
     "edge_factor": "--edge-factor",
@@ -178,8 +180,10 @@ def command(
     world = terminal.world
     options = make_search_options(world, **choices)
     store = None if graph is None else open_store(graph)
+    ids = None
     if store is not None:
         need_symmetric(store, "graph500")
+        ids = store.load_ids() if world.rank == 0 else None
     n = 1 << int(scale or 0) if store is None else store.manifest.n
     asked = ["--parts"] * ((parts or 1) > 1) + ["--threshold"] * (threshold is not None)
     choice = choose(world, options, n, asked)
@@ -219,16 +223,15 @@ def command(
             )
         finish_trace(terminal, trace_file, trace)
         if records is not None:
-            write_level_records(session, [x.root for x in searches], log, stop)
+            write_level_records(session, chosen[: len(searches)], log, stop, ids)
         energy = measured_energy(session, searches) if with_energy else None
+        searches = in_ids_of_the_file(searches, ids)
         session.close()
         if not searches:
             return 0
-        notes = {**facts.pop("notes"), **session.notes()}
-        if cost.text():
-            notes["parents"] = cost.text()
-        if energy is not None:
-            notes |= {f"energy {k}": x for k, x in enumerate(energy_lines(energy), 1)}
+        told = energy_lines(energy) if energy is not None else []
+        notes = {**facts.pop("notes"), **session.notes(), **cost.note()}
+        notes |= {f"energy {k}": line for k, line in enumerate(told, 1)}
         figures = reports.BenchmarkFigures(
             **facts,
             processes=world.size,
@@ -250,7 +253,7 @@ def measured_energy(
     """Return the energy of all searches, run once more; None where there is none."""
     if not searches:
         return None
-    again = [x.root for x in searches]
+    again = [int(x.root) for x in searches]
     return searches_energy(session, again, sum(x.nedge for x in searches))
 
 
@@ -270,18 +273,40 @@ def counter(
 
 
 def write_level_records(
-    session: AnySession, roots: list[int], file: TextIO | None, stop: StopFlag
+    session: AnySession,
+    roots: Ids,
+    file: TextIO | None,
+    stop: StopFlag,
+    ids: IdMap | None,
 ) -> None:
     """Search from each root once more and write its levels as JSON lines.
 
     Collective; rank 0 has the file.  A request to stop ends it too.
     """
-    for root in roots:
+    for root in roots.tolist():
         if stop.agreed(session.world):
             return
         found = session.search(root, records=True).records
         if file is not None:
-            file.writelines(json.dumps({"root": root, **x}) + "\n" for x in found)
+            name = name_of(root, ids)
+            file.writelines(json.dumps({"root": name, **x}) + "\n" for x in found)
+
+
+def in_ids_of_the_file(
+    searches: list[reports.SearchFigures], ids: IdMap | None
+) -> list[reports.SearchFigures]:
+    """Return figures whose roots have the ids that the store keeps, if it does."""
+    if ids is None:
+        return searches
+    more = "(vertices are numbers of the store here)"
+    return [
+        replace(
+            found,
+            root=name_of(int(found.root), ids),
+            error=found.error and f"{found.error} {more}",
+        )
+        for found in searches
+    ]
 
 
 def print_report(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,16 @@ def read_fields(op: str, words: Sequence[str]) -> dict[str, Any]:
     return fields
 
 
+def _vertex(text: str) -> int | str:
+    """Return a whole number where the text is one as JSON has it, else the text."""
+    return int(text) if re.fullmatch("0|-?[1-9][0-9]{0,18}", text) else text
+
+
 def _value(kind: str, text: str) -> Any:
     if kind == "vertex":
-        return int(text)
+        return _vertex(text)
     if kind == "vertices":
-        return [int(part) for part in text.split(",")]
+        return [_vertex(part) for part in text.split(",")]
     if kind == "seconds":
         return float(text)
     if kind == "flag":

@@ -90,6 +90,7 @@ def about(store: Store, path: Path, told: dict[str, Any], ranks: int) -> dict[st
         "n": manifest.n,
         "m": manifest.m,
         "tuples": manifest.tuples,
+        "ids": None if manifest.ids is None else manifest.ids.kind,
         "parts": manifest.parts,
         "ranks": ranks,
         "engine": told,
@@ -179,6 +180,7 @@ def command(
         ways.check()
     opened = open_store(store)
     manifest = opened.manifest
+    ids = opened.load_ids() if world.rank == 0 else None
     options = make_search_options(world, **choices)
     if options.internal_ids:
         raise UsageError("a service answers in input ids; leave --internal-ids out")
@@ -188,7 +190,7 @@ def command(
         folder = None
         if results is not None and world.rank == 0:
             folder = ResultFolder(
-                results, limits.files, manifest.digests[0]["vertices"]
+                results, limits.files, manifest.digests[0]["vertices"], ids
             )
         session = load_session(terminal, opened, choice)
         trace = start_trace(trace_file, session, choice)
@@ -197,13 +199,8 @@ def command(
             ranks.follow()
         else:
             told = about(opened, store, session.describe(), world.size)
-            service = Service(ranks, limits, told, folder)
+            service = Service(ranks, limits, told, folder, ids=ids)
             terminal.say(engine_line(session, choice.why))
-            if manifest.ids is not None:
-                terminal.say(
-                    "vertices are numbers in requests and answers, not the ids that "
-                    "the store keeps"
-                )
             answer(terminal, service, ways, flag)
             ranks.end()
         finish_trace(terminal, trace_file, trace)

@@ -40,6 +40,11 @@ class IdMap(Protocol):
         """Return which rule of the map is broken, "" if none is."""
 
 
+def name_of(vertex: int, ids: IdMap | None) -> int | str:
+    """Return what a vertex is called in the file that the graph came from."""
+    return vertex if ids is None else ids.names(np.array([vertex]))[0]
+
+
 class IntegerIds:
     """Ids that are whole numbers, int64 [n], rising."""
 

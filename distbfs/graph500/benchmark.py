@@ -43,16 +43,17 @@ class ParentShare:
             self.shares.append(outcome.phases["parents"] / outcome.seconds)
             self.bytes_sent.append(outcome.parent_cost.bytes_sent)
 
-    def text(self) -> str:
-        """Return what a report says, empty where there is nothing to say."""
+    def note(self) -> dict[str, str]:
+        """Return what a report says, if there is anything to say."""
         if not self.shares:
-            return ""
+            return {}
         share = statistics.median(self.shares)
         sent = statistics.median(self.bytes_sent)
-        return (
+        text = (
             f"{100 * share:.1f} % of the search time, {sent:.0f} bytes sent a search "
             "(medians, rank 0)"
         )
+        return {"parents": text}
 
 
 def run_searches(

@@ -33,13 +33,14 @@ SKIPPED = -1.0
 class SearchFigures:
     """One search of a benchmark.
 
-    seconds: the official time; validate_seconds: -1 where validation was skipped
+    root: what the vertex is called in the input; seconds: the official time
+    validate_seconds: -1 where validation was skipped
     nedge: input tuples in the reached component
     levels_seconds: time of a search for levels only from the same root, if measured
     wall_seconds: the host's wall time, where ``seconds`` is a device's
     """
 
-    root: int
+    root: int | str
     seconds: float
     nedge: int
     validate_seconds: float = SKIPPED

@@ -6,7 +6,9 @@ NetworkX gives and raises.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
@@ -14,13 +16,14 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from distbfs.graph.components import component_labels
 from distbfs.networkx_backend.graph import BackendGraph
 from distbfs.search.library import Graph
 from distbfs.types import Array
 
 SMALL = 256  # nodes below which a conversion takes longer than NetworkX
-CHUNK = 1 << 22
+CHEAP = (  # what NetworkX does faster than a conversion
+    *("has_path", "descendants_at_distance"),
+)
 OURS_ONLY_WITHOUT = {
     "bfs_edges": {"sort_neighbors": 4},
     "bfs_predecessors": {"sort_neighbors": 3},
@@ -61,7 +64,7 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
 
 
 def should_run(
-    name: str,  # noqa: ARG001
+    name: str,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> bool | str:
@@ -69,7 +72,32 @@ def should_run(
     graph = args[0] if args else kwargs.get("G", ())
     if len(graph) < SMALL:
         return f"fewer than {SMALL} nodes"
+    if name in CHEAP and not converted(graph):
+        return "a conversion takes longer"
     return True
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Let no garbage be collected while many objects are made that are all kept.
+
+    Else all objects of the program are looked at again and again.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def converted(graph: Any) -> bool:
+    """Return whether NetworkX has kept a conversion of a graph."""
+    if isinstance(graph, BackendGraph):
+        return True
+    kept = getattr(graph, "__networkx_cache__", None) or {}
+    return bool(kept.get("backends", {}).get("distbfs"))
 
 
 def known(G: BackendGraph, node: Any) -> Any:  # noqa: N803
@@ -138,7 +166,8 @@ def bfs_tree(
     """Return the tree of a search, see ``networkx.bfs_tree``."""
     tree = nx.DiGraph()
     tree.add_node(source)
-    tree.add_edges_from(bfs_edges(G, source, reverse, depth_limit))
+    with uncollected():
+        tree.add_edges_from(bfs_edges(G, source, reverse, depth_limit))
     return tree
 
 
@@ -228,8 +257,9 @@ def single_source_shortest_path(
         hash(source)
         raise nx.NodeNotFound(f"Source {source} not in G")
     paths = {source: [source]}
-    for parent, child in G.tree_edges(source, cutoff):
-        paths[child] = [*paths[parent], child]
+    with uncollected():
+        for parent, child in G.tree_edges(source, cutoff):
+            paths[child] = [*paths[parent], child]
     return paths
 
 
@@ -243,16 +273,15 @@ def single_target_shortest_path(
         hash(target)
         raise nx.NodeNotFound(f"Target {target} not in G")
     paths = {target: [target]}
-    for parent, child in G.tree_edges(target, cutoff, reverse=True):
-        paths[child] = [child, *paths[parent]]
+    with uncollected():
+        for parent, child in G.tree_edges(target, cutoff, reverse=True):
+            paths[child] = [child, *paths[parent]]
     return paths
 
 
 def has_path(G: BackendGraph, source: Any, target: Any) -> bool:  # noqa: N803
     """Return whether a path leads there, see ``networkx.has_path``."""
-    found(G, source, "Source")
-    level = G.levels(source, targets=[found(G, target, "Target")])
-    return bool(level[G.graph.id_of(target)] >= 0)
+    return G.joined(found(G, source, "Source"), found(G, target, "Target"))
 
 
 def descendants(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
@@ -275,14 +304,7 @@ def refuse_directed(G: BackendGraph) -> None:  # noqa: N803
 def connected_components(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
     """Return an iterator of node sets, see ``networkx.connected_components``."""
     refuse_directed(G)
-    rows = G.graph.part.nn
-
-    def edges() -> Iterable[tuple[Array, Array]]:
-        sources, columns = rows.sources(), rows.columns
-        for first in range(0, rows.edges, CHUNK):
-            yield sources[first : first + CHUNK], columns[first : first + CHUNK]
-
-    label = component_labels(len(G), edges)
+    label = G.components()
     order = np.argsort(label, kind="stable")
     cuts = np.flatnonzero(np.diff(label[order])) + 1
     names = G.names(order)

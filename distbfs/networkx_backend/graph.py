@@ -9,10 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.graph.components import component_labels
 from distbfs.graph.csr import CSR
 from distbfs.search.library import Graph, bfs
 from distbfs.search.result import Result
 from distbfs.types import Array, Ids
+
+MANY_EDGES = 1 << 22  # from which a search takes all threads
+FEW_CHECKS = 1 << 13  # of edges, one by one
 
 
 class BackendGraph:
@@ -58,9 +62,57 @@ class BackendGraph:
         """The graph with its edges turned round."""
         return self.graph.reversed()
 
+    @cached_property
+    def _labels(self) -> Array:
+        """The nodes as an array of objects, [n]."""
+        return np.fromiter(self.nodes, dtype=object, count=self.graph.n)
+
     def names(self, ids: Array) -> list[Any]:
         """Return the nodes with these ids."""
-        return self.graph.named(ids).tolist()
+        found: list[Any] = self._labels[ids].tolist()
+        return found
+
+    @cached_property
+    def _threads(self) -> int:
+        """Threads of a search; more than one cost more than they give here."""
+        return 1 if self.graph.part.nn.edges < MANY_EDGES else 0
+
+    @cached_property
+    def _looks(self) -> tuple[tuple[memoryview, memoryview], ...]:
+        """Offsets and columns of edges out and in, to be read number by number."""
+        part = self.graph.part
+        return tuple(
+            (rows.offsets.data, rows.columns.data) for rows in (part.nn, part.pulled)
+        )
+
+    def joined(self, source: Any, target: Any) -> bool:
+        """Return whether a path leads from one node to another.
+
+        Searches from both ends, the smaller frontier first, and by an engine where
+        FEW_CHECKS edges have not told.
+        """
+        if source == target:
+            return True
+        frontiers = [{self.graph.id_of(node)} for node in (source, target)]
+        seen = [set(frontier) for frontier in frontiers]
+        checks = 0
+        while all(frontiers):
+            side = int(len(frontiers[0]) > len(frontiers[1]))
+            (offsets, columns), other = self._looks[side], seen[1 - side]
+            found: set[int] = set()
+            for vertex in frontiers[side]:
+                row = columns[offsets[vertex] : offsets[vertex + 1]].tolist()
+                if not other.isdisjoint(row):
+                    return True
+                found.update(row)
+                checks += len(row)
+                if checks > FEW_CHECKS:
+                    level = self.levels(source, targets=[target])
+                    return bool(level[self.graph.id_of(target)] >= 0)
+            found -= seen[side]
+            seen[side] |= found
+            frontiers[side] = found
+        return False
 
     def levels(
         self,
@@ -78,6 +130,7 @@ class BackendGraph:
             depth_limit=whole_limit(limit),
             targets=targets,
             parents=False,
+            threads=self._threads,
         ).level
 
     def ordered(
@@ -95,8 +148,34 @@ class BackendGraph:
         pairs: Array = found.tree()
         return zip(pairs[:, 0].tolist(), pairs[:, 1].tolist(), strict=True)
 
+    def components(self) -> Ids:
+        """Return the smallest id of the component of each node, int64 [n].
+
+        One search finds that of the node with most neighbours, the edges of the rest
+        tell the others.
+        """
+        n, rows = self.graph.n, self.graph.part.nn
+        label = np.zeros(n, dtype=np.int64)
+        if not n:
+            return label
+        hub = int(np.argmax(np.diff(rows.offsets)))
+        reached = self.levels(self.nodes[hub]) >= 0
+        label[reached] = np.argmax(reached)
+        rest = np.flatnonzero(~reached)
+        place = np.cumsum(~reached) - 1
+        index, columns = rows.edges_of(rest)
+        ends = index, place[columns]
+        label[rest] = rest[component_labels(len(rest), lambda: [ends])]
+        return label
+
     def layers(self, sources: Ids) -> Iterator[Ids]:
         """Yield the ids of each level of a search from several sources at once."""
+        if len(sources) == 1:
+            found = self.ordered(self.nodes[int(sources[0])])
+            if found.order is not None:
+                cuts = np.cumsum(np.bincount(found.level[found.order]))
+                yield from np.split(found.order, cuts[:-1])
+                return
         rows: CSR = self.graph.part.nn
         seen = np.zeros(self.graph.n, dtype=np.bool_)
         seen[sources] = True

@@ -166,13 +166,17 @@ def unsigned(values: Array, dtype: type[np.unsignedinteger]) -> Array:
     return values.astype(dtype)
 
 
-def networkx_rows(adjacency: Any, index: dict[Any, int]) -> CSR:
-    """Return rows with the neighbours of each node in the order NetworkX holds them."""
-    lengths = np.fromiter(map(len, adjacency.values()), np.int64, len(index))
+def networkx_rows(adjacency: Any, index: dict[Any, int] | None) -> CSR:
+    """Return rows with the neighbours of each node in the order NetworkX holds them.
+
+    index: node -> id, None where nodes are the ids
+    """
+    lengths = np.fromiter(map(len, adjacency.values()), np.int64, len(adjacency))
     offsets = row_offsets(lengths)
-    names = chain.from_iterable(adjacency.values())
-    count = int(offsets[-1])
-    return CSR(offsets, np.fromiter(map(index.__getitem__, names), np.uint32, count))
+    ids: Iterator[Any] = chain.from_iterable(adjacency.values())
+    if index is not None:
+        ids = map(index.__getitem__, ids)
+    return CSR(offsets, np.fromiter(ids, np.uint32, int(offsets[-1])))
 
 
 def named_part(graph: Any) -> tuple[Part, list[Any] | None, dict[Any, int] | None]:
@@ -180,10 +184,13 @@ def named_part(graph: Any) -> tuple[Part, list[Any] | None, dict[Any, int] | Non
 
     Nodes and their places are None where nodes are the ids.
     """
-    nodes = list(graph)
-    index = {node: k for k, node in enumerate(nodes)}
+    nodes: list[Any] | None = list(graph)
+    index: dict[Any, int] | None = None
+    if all(type(node) is int and node == k for k, node in enumerate(graph)):
+        nodes = None
+    else:
+        index = {node: k for k, node in enumerate(graph)}
     rows = networkx_rows(graph._adj, index)
     incoming = networkx_rows(graph._pred, index) if graph.is_directed() else None
     part = part_of_rows(rows.offsets, rows.columns, incoming)
-    plain = all(type(node) is int and node == k for k, node in enumerate(nodes))
-    return (part, None, None) if plain else (part, nodes, index)
+    return part, nodes, index

@@ -70,9 +70,7 @@ class Graph:
         self._index = index
         self._names: Array | None = None
         if nodes is not None:
-            self._names = np.empty(len(nodes), dtype=object)
-            for k, node in enumerate(nodes):  # a node may be a tuple
-                self._names[k] = node
+            self._names = np.fromiter(nodes, dtype=object, count=len(nodes))
         self._begin()
 
     def _begin(self) -> None:

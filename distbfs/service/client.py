@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
@@ -17,11 +17,14 @@ from distbfs.errors import ServiceError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+Vertex: TypeAlias = "int | str"
 SECONDS = 70.0  # more than the longest answer takes by default
 
 
 class Client:
     """A connection to a service; a context manager, for one thread at a time.
+
+    Vertices are numbers, or the ids that the store keeps (``convert --relabel``).
 
     Every method raises ServiceError, with a ``code``, where there is no good answer.
     """
@@ -33,16 +36,16 @@ class Client:
     def close(self) -> None:
         """Leave the service."""
 
-    def bfs(self, source: int, **fields: Any) -> dict[str, Any]:
+    def bfs(self, source: Vertex, **fields: Any) -> dict[str, Any]:
         """Search from a source; see ``result``, ``format``, ``name``, ``parents``."""
         return self.call("bfs", source=source, **fields)
 
-    def multi_bfs(self, sources: Sequence[int], **fields: Any) -> dict[str, Any]:
+    def multi_bfs(self, sources: Sequence[Vertex], **fields: Any) -> dict[str, Any]:
         """Search from several sources."""
         return self.call("multi_bfs", sources=list(sources), **fields)
 
     def distances(
-        self, source: int, targets: Sequence[int], **fields: Any
+        self, source: Vertex, targets: Sequence[Vertex], **fields: Any
     ) -> list[int]:
         """Return the levels of targets, -1 for those that are not reached."""
         found: list[int] = self.call(
@@ -51,7 +54,7 @@ class Client:
         return found
 
     def reachable(
-        self, source: int, targets: Sequence[int], **fields: Any
+        self, source: Vertex, targets: Sequence[Vertex], **fields: Any
     ) -> list[bool]:
         """Return whether the source reaches targets."""
         found: list[bool] = self.call(
@@ -59,9 +62,11 @@ class Client:
         )["reachable"]
         return found
 
-    def path(self, source: int, target: int, **fields: Any) -> list[int] | None:
+    def path(
+        self, source: Vertex, target: Vertex, **fields: Any
+    ) -> list[Vertex] | None:
         """Return the vertices of a shortest path, None where there is none."""
-        found: list[int] | None = self.call(
+        found: list[Vertex] | None = self.call(
             "path", source=source, target=target, **fields
         )["path"]
         return found

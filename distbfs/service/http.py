@@ -116,7 +116,7 @@ class Application:
     def __init__(self, service: Service, token: str) -> None:
         self._service = service
         self._guard = Guard(token)
-        self._described = describe_api(service.n, service.limits)
+        self._described = describe_api(service.names, service.limits)
         service.metrics.expose()
         gauge = service.metrics.gauge
         gauge(

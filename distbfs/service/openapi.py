@@ -6,6 +6,7 @@ from typing import Any
 
 from distbfs import __version__
 from distbfs.service.limits import MAX_ID_TEXT, Limits
+from distbfs.service.names import Names
 from distbfs.service.operations import (
     DEADLINE,
     NAME,
@@ -40,52 +41,57 @@ TEXTS = {
     507: "There is no room for results.",
 }
 LEVELS = {"type": "array", "items": {"type": "integer"}}
-SUMMARY = {
-    "source": {"type": "integer"},
-    "reached": {"type": "integer"},
-    "depth": {"type": "integer"},
-    "nedge": {"type": "integer"},
-    "seconds": {"type": "number"},
-    "TEPS": {"type": "number"},
-    "levels": LEVELS,
-    "level": LEVELS,
-    "parent": LEVELS,
-}
 FILES = {"type": "array", "items": {"type": "string"}}
-ANSWERS: dict[str, tuple[list[str], dict[str, Any]]] = {
-    "bfs": (["source", "reached", "levels"], {**SUMMARY, "files": FILES}),
-    "distances": (["distances"], {"distances": LEVELS}),
-    "path": (
-        ["distance", "path"],
-        {
-            "distance": {"type": "integer"},
-            "path": {**LEVELS, "type": ["array", "null"]},
-        },
-    ),
-    "reachable": (
-        ["reachable"],
-        {"reachable": {"type": "array", "items": {"type": "boolean"}}},
-    ),
-    "multi_bfs": (
-        ["searches"],
-        {
-            "searches": {
-                "type": "array",
-                "items": {"type": "object", "properties": SUMMARY},
-            },
-            "files": FILES,
-        },
-    ),
-    "stats": (["state", "graph", "answers"], {"graph": {"type": "object"}}),
-    "health": (["state"], {}),
-    "shutdown": (["state"], {}),
-}
+NAMES = {"number": "integer", "integer": "integer", "text": "string"}
+
+
+def answers(kind: str) -> dict[str, tuple[list[str], dict[str, Any]]]:
+    """Return what each answer must have, and its fields; kind: of names of vertices."""
+    name: dict[str, Any] = {"type": NAMES[kind]}
+    parent = name if kind == "number" else {"type": [NAMES[kind], "null"]}
+    kept = {} if kind == "number" else {"ids": {"type": "array", "items": name}}
+    summary = {
+        "source": name,
+        "reached": {"type": "integer"},
+        "depth": {"type": "integer"},
+        "nedge": {"type": "integer"},
+        "seconds": {"type": "number"},
+        "TEPS": {"type": "number"},
+        "levels": LEVELS,
+        "level": LEVELS,
+        "parent": {"type": "array", "items": parent},
+    }
+    path = {"type": ["array", "null"], "items": name}
+    each = {"type": "object", "properties": summary}
+    return {
+        "bfs": (["source", "reached", "levels"], {**summary, **kept, "files": FILES}),
+        "distances": (["distances"], {"distances": LEVELS}),
+        "path": (
+            ["distance", "path"],
+            {"distance": {"type": "integer"}, "path": path},
+        ),
+        "reachable": (
+            ["reachable"],
+            {"reachable": {"type": "array", "items": {"type": "boolean"}}},
+        ),
+        "multi_bfs": (
+            ["searches"],
+            {"searches": {"type": "array", "items": each}, **kept, "files": FILES},
+        ),
+        "stats": (["state", "graph", "answers"], {"graph": {"type": "object"}}),
+        "health": (["state"], {}),
+        "shutdown": (["state"], {}),
+    }
+
+
 STATE = {"state": {"type": "string", "enum": ["ready", "draining"]}}
 
 
-def field_schema(item: Field, n: int, limits: Limits) -> dict[str, Any]:
+def field_schema(item: Field, names: Names, limits: Limits) -> dict[str, Any]:
     """Return the JSON schema of one field."""
-    vertex = {"type": "integer", "minimum": 0, "maximum": n - 1}
+    vertex: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": names.n - 1}
+    if names.ids is not None:
+        vertex = {"type": ["integer", "string"]}
     kinds: dict[str, dict[str, Any]] = {
         "vertex": vertex,
         "vertices": {
@@ -107,7 +113,9 @@ def field_schema(item: Field, n: int, limits: Limits) -> dict[str, Any]:
     return made if item.default is None else {**made, "default": item.default}
 
 
-def request_schema(operation: Operation, n: int, limits: Limits) -> dict[str, Any]:
+def request_schema(
+    operation: Operation, names: Names, limits: Limits
+) -> dict[str, Any]:
     """Return the JSON schema of the body of an operation."""
     fields = {**operation.fields, "deadline": DEADLINE}
     return {
@@ -127,7 +135,9 @@ def request_schema(operation: Operation, n: int, limits: Limits) -> dict[str, An
                     {"type": "null"},
                 ],
             },
-            **{name: field_schema(item, n, limits) for name, item in fields.items()},
+            **{
+                name: field_schema(item, names, limits) for name, item in fields.items()
+            },
         },
     }
 
@@ -136,8 +146,8 @@ def _json(schema: dict[str, Any], text: str) -> dict[str, Any]:
     return {"description": text, "content": {"application/json": {"schema": schema}}}
 
 
-def _answer_schema(name: str) -> dict[str, Any]:
-    required, properties = ANSWERS[name]
+def _answer_schema(name: str, kind: str) -> dict[str, Any]:
+    required, properties = answers(kind)[name]
     state = STATE if "state" in required else {}
     return {
         "type": "object",
@@ -151,7 +161,7 @@ def _answer_schema(name: str) -> dict[str, Any]:
     }
 
 
-def _operation(name: str, n: int, limits: Limits) -> dict[str, Any]:
+def _operation(name: str, names: Names, limits: Limits) -> dict[str, Any]:
     operation = OPERATIONS[name]
     error = {"$ref": "#/components/schemas/Error"}
     return {
@@ -161,18 +171,18 @@ def _operation(name: str, n: int, limits: Limits) -> dict[str, Any]:
         "requestBody": {
             "required": True,
             "content": {
-                "application/json": {"schema": request_schema(operation, n, limits)}
+                "application/json": {"schema": request_schema(operation, names, limits)}
             },
         },
         "responses": {
-            "200": _json(_answer_schema(name), "Done."),
+            "200": _json(_answer_schema(name, names.kind), "Done."),
             **{str(status): _json(error, text) for status, text in TEXTS.items()},
         },
     }
 
 
-def describe_api(n: int, limits: Limits) -> dict[str, Any]:
-    """Return the description (OpenAPI 3.1) of a service for a graph of n vertices."""
+def describe_api(names: Names, limits: Limits) -> dict[str, Any]:
+    """Return the description (OpenAPI 3.1) of a service for a graph."""
     state = _json({"type": "object", "properties": STATE}, "The state of the service.")
     plain = {
         "description": "Prometheus text.",
@@ -188,7 +198,7 @@ def describe_api(n: int, limits: Limits) -> dict[str, Any]:
         },
         "paths": {
             **{
-                f"/v1/{name}": {"post": _operation(name, n, limits)}
+                f"/v1/{name}": {"post": _operation(name, names, limits)}
                 for name in OPERATIONS
             },
             "/healthz": {

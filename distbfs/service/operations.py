@@ -15,6 +15,7 @@ from typing import Any, Literal, NoReturn
 
 from distbfs.errors import ServiceError
 from distbfs.service.limits import MAX_ID_TEXT, Limits
+from distbfs.service.names import Names
 
 Kind = Literal["vertex", "vertices", "choice", "flag", "name", "seconds"]
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
@@ -117,10 +118,10 @@ def _whole(value: Any) -> Any:
 
 
 class Checker:
-    """Checks requests for a graph of n vertices."""
+    """Checks requests; vertices come as their names and leave as numbers."""
 
-    def __init__(self, n: int, limits: Limits) -> None:
-        self.n = n
+    def __init__(self, names: Names, limits: Limits) -> None:
+        self.names = names
         self.limits = limits
 
     def line(self, data: bytes) -> Request:
@@ -217,9 +218,9 @@ class Checker:
         )
 
     def _vertex(self, key: str, value: Any) -> int:
-        vertex = _whole(value)
-        if type(vertex) is not int or not 0 <= vertex < self.n:
-            self._wrong(key, value, f"vertices 0 to {self.n - 1}")
+        vertex = self.names.find(_whole(value))
+        if vertex < 0:
+            self._wrong(key, value, self.names.allowed)
         return vertex
 
     def _vertices(self, key: str, value: Any) -> list[int]:
@@ -230,10 +231,10 @@ class Checker:
                 "too_large",
                 f"{key} has {len(value)} vertices; allowed: 1 to {self.limits.ids}",
             )
-        found = [_whole(item) for item in value]
-        for place, item in enumerate(found):
-            if type(item) is not int or not 0 <= item < self.n:
-                self._vertex(f"{key}[{place}]", item)
+        found = [self.names.find(_whole(item)) for item in value]
+        for place, vertex in enumerate(found):
+            if vertex < 0:
+                self._vertex(f"{key}[{place}]", value[place])
         return found
 
     def _seconds(self, key: str, value: Any) -> None:

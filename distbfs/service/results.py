@@ -2,7 +2,8 @@
 
 A file is written in a hidden folder of its own and linked to its name when it is
 complete; nothing is ever replaced.  HDF5 files look like those of ``distbfs bfs -o``;
-``.npy`` files hold one array each: ``NAME.level.npy``, ``NAME.parent.npy``.
+``.npy`` files hold one array each: ``NAME.level.npy``, ``NAME.parent.npy`` and, where
+vertices have other ids in their file, ``NAME.ids.npy``: vertex v is ids[v] there.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from typing import Protocol
 import numpy as np
 
 from distbfs.errors import DistbfsError, InputError, ResourceError, ServiceError
+from distbfs.formats.ids import IdMap
 from distbfs.search.output import ResultFile
 from distbfs.types import Array, Ids
 
 HIDDEN = ".partial-"
+KEPT = ".ids.npy"
 ENDINGS = {"hdf5": (".h5",), "npy": (".level.npy", ".parent.npy")}
 
 
@@ -61,10 +64,13 @@ class ArrayFiles:
 class ResultFolder:
     """One folder, found once; links on the way to it are resolved then.
 
-    limit: files that it may hold.  Raises InputError for what is no folder.
+    limit: files that it may hold; ids: what vertices are called in their file, if they
+    have other ids there.  Raises InputError for what is no folder.
     """
 
-    def __init__(self, path: Path, limit: int, identity: str) -> None:
+    def __init__(
+        self, path: Path, limit: int, identity: str, ids: IdMap | None = None
+    ) -> None:
         try:
             path.mkdir(mode=0o700, exist_ok=True)
             self.path = path.resolve(strict=True)
@@ -74,16 +80,26 @@ class ResultFolder:
             raise InputError(f"{path}: no folder for results: {error}") from error
         self._limit = limit
         self._identity = identity
+        self._ids = ids
         self._numbers = count(1)
 
     def _try_to_write(self) -> None:
         with tempfile.TemporaryDirectory(prefix=HIDDEN, dir=self.path):
             pass
 
+    def _endings(self, form: str, *, parents: bool) -> tuple[str, ...]:
+        endings = ENDINGS[form] if parents else ENDINGS[form][:1]
+        kept = self._ids is not None and form == "npy"
+        return (*endings, KEPT) if kept else endings
+
     def check_name(self, form: str, name: str | None, *, parents: bool) -> None:
         """Raise ServiceError where new files of that name cannot be."""
+        if form == "npy" and self._ids is not None and self._ids.kind == "text":
+            raise ServiceError(
+                "bad_request", "format npy holds no ids that are text; use hdf5"
+            )
         if name is not None:
-            endings = ENDINGS[form] if parents else ENDINGS[form][:1]
+            endings = self._endings(form, parents=parents)
             self._check([name + end for end in endings])
 
     def _check(self, names: Sequence[str]) -> None:
@@ -122,7 +138,7 @@ class ResultFolder:
         form: "hdf5" or "npy"; name: without its ending, None for one made of ``stem``.
         The files appear at the end of the block, all or none.  Raises ServiceError.
         """
-        endings = ENDINGS[form] if parents else ENDINGS[form][:1]
+        endings = self._endings(form, parents=parents)
         name = name or self._free_name(stem, endings)
         names = [name + end for end in endings]
         self._check(names)
@@ -133,12 +149,19 @@ class ResultFolder:
                 if form == "hdf5":
                     hdf5 = work / endings[0]
                     with ResultFile(
-                        hdf5, sources, n, self._identity, parents=parents
+                        hdf5,
+                        sources,
+                        n,
+                        self._identity,
+                        parents=parents,
+                        ids=self._ids,
                     ) as file:
                         file.open(force=False)
                         yield file, paths
                         file.finish()
                 else:
+                    if self._ids is not None:
+                        np.save(work / KEPT, self._ids.arrays()["ids"])
                     yield ArrayFiles(work, len(sources), n, parents=parents), paths
                 self._publish(work, endings, names)
         except (OSError, ResourceError, InputError) as error:

@@ -14,8 +14,10 @@ import numpy as np
 
 from distbfs.errors import SearchStopped, ServiceError
 from distbfs.exchange.signals import StopFlag
+from distbfs.formats.ids import IdMap
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
+from distbfs.service.names import Names
 from distbfs.service.operations import OPERATIONS, Checker, Request, bad, good
 from distbfs.service.ranks import Ranks, Step
 from distbfs.service.results import ResultFolder
@@ -48,13 +50,15 @@ class Service:
         graph: dict[str, Any],
         results: ResultFolder | None = None,
         metrics: Metrics | None = None,
+        ids: IdMap | None = None,
     ) -> None:
         self.ranks = ranks
         self.limits = limits
         self.graph = graph
         self.metrics = metrics or Metrics()
         self.n = ranks.session.layout.n
-        self.checker = Checker(self.n, limits)
+        self.names = Names(self.n, ids)
+        self.checker = Checker(self.names, limits)
         many = (FEWEST, MOST) if ranks.together is not None else None
         self.tickets = Tickets(limits.queue, many)
         self._results = results
@@ -306,11 +310,15 @@ class Service:
     def _where(self, values: dict[str, Any], rows: int) -> str:
         """Return where a result goes: inline, file or summary; what else is refused."""
         wanted: str = values["result"]
-        arrays = 2 if values["parents"] and self._parents else 1
-        small = rows * self.n * arrays <= self.limits.inline
+        small = self._values(values, rows) <= self.limits.inline
         if wanted == "auto":
             wanted = "inline" if small and values["name"] is None else "file"
         return wanted
+
+    def _values(self, values: dict[str, Any], rows: int) -> int:
+        """Return how many values levels, parents and kept ids are."""
+        arrays = 2 if values["parents"] and self._parents else 1
+        return self.n * (rows * arrays + (self.names.ids is not None))
 
     def check_result(self, request: Request) -> None:
         """Refuse, before any search, a result that could go nowhere."""
@@ -325,8 +333,7 @@ class Service:
             parents = bool(values["parents"] and self._parents)
             self._results.check_name(values["format"], values["name"], parents=parents)
         if where == "inline":
-            arrays = 2 if values["parents"] and self._parents else 1
-            count = rows * self.n * arrays
+            count = self._values(values, rows)
             if count > self.limits.inline:
                 raise ServiceError(
                     "too_large",
@@ -339,7 +346,7 @@ class Service:
     ) -> dict[str, Any]:
         self.metrics.traversed(nedge, seconds)
         told = {
-            "source": source,
+            "source": self.names.of(source),
             "reached": sum(counts),
             "depth": len(counts) - 1,
             "nedge": nedge,
@@ -363,6 +370,8 @@ class Service:
                 "too_large",
                 f"the path has {distance + 1} vertices; allowed: {self.limits.inline}",
             )
+        if path is not None:
+            path = self.names.each(np.array(path, dtype=np.int64))
         return {"distance": distance, "path": path}
 
     def _bfs(self, request: Request, seconds: float, found: list[Any]) -> Answer:
@@ -375,7 +384,7 @@ class Service:
         if not values["parents"]:
             parent = None
         if self._where(values, 1) == "inline":
-            return {**told, **_inline(level, parent)}
+            return {**told, **self._inline(level, parent), **self._all_ids()}
         return {**told, **self._file(values, [values["source"]], [(level, parent)])}
 
     def _multi_bfs(self, ticket: Ticket) -> Answer:
@@ -401,11 +410,22 @@ class Service:
             files = self._file(values, sources, searches())
             return {"searches": told, **files}
         if where == "inline":
-            rows = [_inline(level, parent) for level, parent in searches()]
-            return {"searches": [{**a, **b} for a, b in zip(told, rows, strict=True)]}
+            rows = [self._inline(level, parent) for level, parent in searches()]
+            each = [{**a, **b} for a, b in zip(told, rows, strict=True)]
+            return {"searches": each, **self._all_ids()}
         for _ in searches():
             pass
         return {"searches": told}
+
+    def _inline(self, level: Array, parent: Array | None) -> dict[str, Any]:
+        found = {"level": level.tolist()}
+        if parent is None:
+            return found
+        return {**found, "parent": self.names.each(parent)}
+
+    def _all_ids(self) -> dict[str, Any]:
+        """Return what the places of levels and parents are called."""
+        return {} if self.names.ids is None else {"ids": self.names.all()}
 
     def _file(
         self, values: dict[str, Any], sources: list[int], rows: Any
@@ -413,7 +433,9 @@ class Service:
         """Write rows of (level, parent); returns the paths of the files."""
         if self._results is None:
             raise ServiceError("bad_request", f"no folder for results; {NO_FOLDER}")
-        stem = f"bfs-{sources[0]}" if len(sources) == 1 else "multi_bfs"
+        stem = "bfs" if "source" in values else "multi_bfs"
+        if len(sources) == 1 and self.names.kind != "text":
+            stem = f"bfs-{self.names.of(sources[0])}"
         made = self._results.new(
             values["format"],
             np.array(sources, dtype=np.int64),
@@ -426,11 +448,6 @@ class Service:
             for row, (level, parent) in enumerate(rows):
                 file.write(row, level, parent)
         return {"files": paths}
-
-
-def _inline(level: Array, parent: Array | None) -> dict[str, Any]:
-    found = {"level": level.tolist()}
-    return found if parent is None else {**found, "parent": parent.tolist()}
 
 
 def _late(ticket: Ticket) -> ServiceError:

@@ -1,12 +1,17 @@
 """Graphs whose ids are sparse or text: commands take and give the ids of the file."""
 
+import json
+import re
+import subprocess
+
 import h5py
 import numpy as np
 import pytest
-from commands import DISTBFS, begin, environment, files_in, finish, here, on
+from commands import DISTBFS, environment, files_in, here, on
 from graphs import random_tuples
-from launching import needs_mpi
+from launching import clean_environment, find_mpiexec, needs_mpi
 
+from distbfs.engines.openmp.whole import OpenMPWhole
 from distbfs.store.hdf5 import open_store
 
 GRAPH = random_tuples(60, 150, seed=8)
@@ -112,11 +117,122 @@ def test_an_output_of_other_ids_is_not_gone_on_with(case, tmp_path):
     assert here("bfs", store, "-s", source, "-o", out).code == 0
 
 
-def test_a_service_says_that_it_numbers_vertices(case, tmp_path):
-    store = convert(case[0], tmp_path / "store")
-    done = finish(begin(1, [*DISTBFS, "serve", str(store)], environment()), 60)
-    assert (done.code, done.out) == (0, "ready\n")
-    assert "vertices are numbers in requests and answers, not the ids" in done.err
+def served(ranks, store, requests, *words):
+    """Answers of a service by id, which is asked over stdin."""
+    said = "".join(json.dumps({"id": k, **x}) + "\n" for k, x in enumerate(requests))
+    command = [*DISTBFS, "serve", str(store), *map(str, words)]
+    if ranks > 1:
+        command = [str(find_mpiexec()), "-n", str(ranks), *command]
+    done = subprocess.run(
+        command,
+        input=said,
+        capture_output=True,
+        text=True,
+        env=clean_environment(environment()),
+        timeout=90,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(x) for x in done.stdout.splitlines() if x.startswith("{")]
+    answers = {line["id"]: line for line in lines}
+    assert len(answers) == len(requests)
+    return [answers[k] for k in range(len(requests))]
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_a_service_takes_and_gives_the_ids_of_the_file(case, tmp_path, ranks):
+    path, names = case
+    store = convert(path, tmp_path / "store", "--parts", 2)
+    source, *targets = (names[v] for v in USED[[3, 0, 5, -1]].tolist())
+    distance = GRAPH.distances(names.index(source))
+    by_name = {names[v]: distance[v] for v in USED.tolist()}
+    far = max(by_name, key=by_name.get)
+    hdf5, plain = {"result": "file", "name": "a"}, {"result": "file", "format": "npy"}
+    bfs = {"op": "bfs", "source": source}
+    requests = [
+        {"op": "distances", "source": source, "targets": targets},
+        {"op": "path", "source": source, "target": far},
+        bfs,
+        {"op": "multi_bfs", "sources": [source, far], "parents": False},
+        {**bfs, **hdf5},
+        {**bfs, **plain, "name": "b"},
+        {**bfs, "source": "nobody"},
+        {"op": "reachable", "source": source, "targets": [far, -1]},
+        {**bfs, "result": "summary"},
+        {**bfs, "source": str(source), "result": "summary"},
+        {"op": "stats"},
+    ]
+    out = tmp_path / "out"
+    found = served(ranks, store, requests, "--results", out)
+    assert found[0]["distances"] == [by_name[x] for x in targets]
+    steps = found[1]["path"]
+    assert (steps[0], steps[-1], len(steps)) == (source, far, by_name[far] + 1)
+    assert [by_name[x] for x in steps] == list(range(len(steps)))
+    assert found[2]["source"] == source
+    assert dict(zip(found[2]["ids"], found[2]["level"], strict=True)) == by_name
+    for name, up in zip(found[2]["ids"], found[2]["parent"], strict=True):
+        if by_name[name] <= 0:
+            assert up == (source if by_name[name] == 0 else None)
+        else:
+            assert by_name[up] == by_name[name] - 1
+    assert [x["source"] for x in found[3]["searches"]] == [source, far]
+    assert sorted(found[3]["ids"]) == sorted(by_name)
+    with h5py.File(out / "a.h5") as file:
+        ids = [x if isinstance(x, np.int64) else x.decode() for x in file["ids"][:]]
+        level = file["level"][0].tolist()
+    assert dict(zip(ids, level, strict=True)) == by_name
+    if isinstance(source, str):
+        assert found[5]["error"]["message"].startswith("format npy holds no ids that a")
+    else:
+        ids, level = (np.load(out / f"b.{x}.npy").tolist() for x in ("ids", "level"))
+        assert dict(zip(ids, level, strict=True)) == by_name
+        assert [str(out / "b.ids.npy")] == found[5]["files"][-1:]
+    assert found[6]["error"]["message"] == (
+        'source is "nobody"; allowed: ids of the graph'
+    )
+    assert "targets[1] is -1; allowed: ids of the gr" in found[7]["error"]["message"]
+    assert found[8]["source"] == found[9]["source"] == source
+    assert found[10]["graph"]["ids"] == ("text" if type(source) is str else "integer")
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_the_benchmark_and_comparisons_name_vertices(case, tmp_path, ranks):
+    path, names = case
+    store = convert(path, tmp_path / "store", "--parts", 2)
+    known = {names[v] for v in USED.tolist()}
+    log = tmp_path / "log"
+    words = ("graph500", "--graph", store, "--roots", 3, "--records", log, "--json")
+    roots = [x["root"] for x in on(ranks, *words).values["searches"]]
+    assert len(set(roots)) == 3
+    assert set(roots) <= known
+    logged = [json.loads(line)["root"] for line in log.read_text().splitlines()]
+    assert list(dict.fromkeys(logged)) == roots
+    words = ("compare", store, "--engines", "reference,openmp", "--sources", 2)
+    told = on(ranks, *words, "--repeats", 1, "--json").values
+    assert set(told["sources"]) <= known
+
+
+def test_what_is_wrong_is_told_in_ids_of_the_file(case, tmp_path, monkeypatch):
+    path, names = case
+    store = convert(path, tmp_path / "store")
+    known = {names[v] for v in USED.tolist()}
+    whole = OpenMPWhole.search
+
+    def wrong(self, root, **options):
+        found = whole(self, root, **options)
+        found.level[root] = 1
+        return found
+
+    monkeypatch.setattr(OpenMPWhole, "search", wrong)
+    words = ("compare", store, "--engines", "reference,openmp", "--sources", 1)
+    done = here(*words, "--repeats", 1)
+    assert done.code == 1
+    match = re.search("levels from source (.*) differ: vertex (.*) has 0 by", done.err)
+    assert {match[1], match[2]} <= {str(x) for x in known}
+    done = here("graph500", "--graph", store, "--roots", 1, "--engine", "openmp")
+    assert done.code == 1
+    match = re.search("search from root (.*): rule 1", done.err)
+    assert match[1] in {str(x) for x in known}
+    assert "(vertices are numbers of the store here)" in done.err
 
 
 @needs_mpi

@@ -106,7 +106,8 @@ def test_query(ranks, stores, tmp_path):
         for words, text in [
             (["bfs", "source"], "'source' is no field of bfs; allowed: source"),
             (["bfs", "size=1"], "'size=1' is no field of bfs"),
-            (["bfs", "source=x"], "source is 'x', which cannot be read"),
+            (["bfs", "source=x"], 'source is "x"; allowed: vertices 0 to 511'),
+            (["bfs", "deadline=x"], "deadline is 'x', which cannot be read"),
             (["go"], "'go' is not one of"),
         ]:
             assert text in here(*ask, *words).refusal

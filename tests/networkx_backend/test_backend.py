@@ -1,5 +1,6 @@
 """The backend's functions against NetworkX's: results, their order, and errors."""
 
+import gc
 import inspect
 import math
 import subprocess
@@ -203,6 +204,53 @@ def test_what_is_left_to_networkx(name, args, kwargs, answer):
 def test_small_graphs_are_left_to_networkx():
     assert backend.should_run("bfs_edges", (nx.path_graph(9),), {}) != True  # noqa: E712
     assert backend.should_run("bfs_edges", (), {"G": nx.path_graph(999)}) is True
+
+
+def test_what_takes_less_than_a_conversion_is_left_to_networkx():
+    graph = nx.path_graph(999)
+    for name in backend.CHEAP:
+        assert backend.should_run(name, (graph, 0, 3), {}) == (
+            "a conversion takes longer"
+        )
+    ours = backend.convert_from_nx(graph)
+    graph.__networkx_cache__["backends"] = {"distbfs": {"key": ours}}
+    for name in backend.CHEAP:
+        assert backend.should_run(name, (graph, 0, 3), {}) is True
+        assert backend.should_run(name, (ours, 0, 3), {}) is True
+
+
+@pytest.mark.parametrize("checks", [0, 40, 1 << 13])
+@pytest.mark.parametrize("kind", KINDS)
+def test_paths_between_any_two_nodes(monkeypatch, kind, checks):
+    monkeypatch.setattr("distbfs.networkx_backend.graph.FEW_CHECKS", checks)
+    graph = kind(nx.gnm_random_graph(60, 70, seed=4, directed="Di" in kind.__name__))
+    converted = BackendGraph(*made(graph))
+    for source in range(0, 60, 7):
+        for target in graph:
+            wanted = nx.has_path(graph, source, target)
+            assert backend.has_path(converted, source, target) == wanted
+
+
+@pytest.mark.parametrize("edges", [0, 40, 90, 300])
+@pytest.mark.parametrize("words", [False, True])
+def test_components_of_larger_graphs(edges, words):
+    graph = nx.gnm_random_graph(120, edges, seed=edges)
+    if words:
+        graph = nx.relabel_nodes(graph, {k: (str(k), k) for k in graph})
+    for name in UNDIRECTED:
+        same(name, graph)
+    for node in [*graph][:5]:
+        same("bfs_layers", graph, [node])
+
+
+def test_garbage_is_collected_again():
+    graph = BackendGraph(*made(nx.path_graph(9)))
+    for collects in (True, False):
+        (gc.enable if collects else gc.disable)()
+        backend.single_source_shortest_path(graph, 0)
+        backend.bfs_tree(graph, 0)
+        assert gc.isenabled() == collects
+    gc.enable()
 
 
 @settings(max_examples=30, deadline=None)

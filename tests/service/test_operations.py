@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from distbfs.errors import ServiceError
 from distbfs.service.limits import Limits
+from distbfs.service.names import Names
 from distbfs.service.operations import OPERATIONS, Checker, Request, bad, good
 
 N = 50
 LIMITS = Limits(ids=5, deadline=9.0)
-CHECKER = Checker(N, LIMITS)
+CHECKER = Checker(Names(N), LIMITS)
 VALUES = st.recursive(
     st.none()
     | st.booleans()

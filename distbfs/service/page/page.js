@@ -66,10 +66,15 @@ async function refresh() {
   }
 }
 
+/* An id that is no number, or a long one, goes as text. */
+function vertex(text) {
+  return /^(0|-?[1-9]\d{0,14})$/.test(text.trim()) ? Number(text) : text.trim();
+}
+
 byId("query").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const op = byId("op").value, fields = { source: Number(byId("source").value) };
-  const targets = byId("targets").value.split(",").map(Number);
+  const op = byId("op").value, fields = { source: vertex(byId("source").value) };
+  const targets = byId("targets").value.split(",").map(vertex);
   if (op === "bfs") fields.result = "summary";
   else if (op === "path") fields.target = targets[0];
   else fields.targets = targets;

@@ -1,0 +1,63 @@
+"""What vertices are called in requests and answers: numbers, or ids of a store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from distbfs.formats.ids import IdMap
+from distbfs.types import Array, Ids
+
+
+class Names:
+    """The vertices 0 … n-1 and their names.
+
+    ids: what vertices are called in the file that the graph came from, None where they
+    are numbers there too
+    """
+
+    def __init__(self, n: int, ids: IdMap | None = None) -> None:
+        self.n, self.ids = n, ids
+
+    @property
+    def kind(self) -> str:
+        """What names are: "number", or the kind of the ids ("integer", "text")."""
+        return "number" if self.ids is None else self.ids.kind
+
+    @property
+    def allowed(self) -> str:
+        """What a message says of the names that there are."""
+        return f"vertices 0 to {self.n - 1}" if self.ids is None else "ids of the graph"
+
+    def find(self, value: Any) -> int:
+        """Return the vertex that a JSON value names, -1 where there is none.
+
+        Of kept ids, a whole number and its digits name the same.
+        """
+        if self.ids is not None:
+            known = type(value) in (int, str)
+            return self.ids.find(str(value)) if known else -1
+        return value if type(value) is int and 0 <= value < self.n else -1
+
+    def of(self, vertex: int) -> int | str:
+        """Return the name of a vertex."""
+        if self.ids is None:
+            return vertex
+        return self.ids.names(np.array([vertex], dtype=np.int64))[0]
+
+    def each(self, vertices: Array) -> list[Any]:
+        """Return the names of vertices, integers [k]; of -1: -1, or None for ids."""
+        if self.ids is None:
+            numbers: list[Any] = vertices.tolist()
+            return numbers
+        found: list[Any] = [None] * len(vertices)
+        there: Ids = np.flatnonzero(vertices >= 0)
+        names = self.ids.names(vertices[there])
+        for place, name in zip(there.tolist(), names, strict=True):
+            found[place] = name
+        return found
+
+    def all(self) -> list[Any]:
+        """Return the names of all vertices in order."""
+        return self.each(np.arange(self.n, dtype=np.int64))
