@@ -27,7 +27,8 @@ class Extremes:
     """What is known of the component of a vertex.
 
     diameter, radius: None where it was not asked for; searches: that it took
-    ends: a vertex of the largest eccentricity seen, and one of the smallest
+    ends: a vertex whose eccentricity is known to be the largest found, and one whose
+        is the smallest; the diameter's and a centre where these were asked for
     """
 
     diameter: int | None
@@ -57,23 +58,19 @@ def extremes(
     inside = levels >= 0
     lower = xp.zeros(len(levels), np.int32)
     upper = xp.full(len(levels), ENDLESS, np.int32)
-    vertex, searches = start, 0
-    largest, smallest = (-1, start), (ENDLESS, start)
-    take_upper = True
+    vertex, searches, take_upper = start, 0, True
     while True:
         searches += 1
         ecc = int(levels.max())
-        largest = max(largest, (ecc, vertex), key=lambda x: x[0])
-        smallest = min(smallest, (ecc, vertex), key=lambda x: x[0])
         d = levels.astype(np.int32)
         xp.maximum(lower, xp.maximum(d, ecc - d), out=lower)
         xp.minimum(upper, ecc + d, out=upper)
         lower[vertex] = upper[vertex] = ecc
         # a vertex outside of the component bounds nothing
-        top = xp.where(inside, upper, -1)
-        bottom = xp.where(inside, lower, ENDLESS)
-        far = int(top.max()) <= largest[0]
-        near = int(bottom.min()) >= smallest[0]
+        top, bottom = xp.where(inside, upper, -1), xp.where(inside, lower, ENDLESS)
+        largest = int(xp.where(inside, lower, -1).max())
+        smallest = int(xp.where(inside, upper, ENDLESS).min())
+        far, near = int(top.max()) <= largest, int(bottom.min()) >= smallest
         if (far or not diameter) and (near or not radius):
             break
         if most is not None and searches >= most:
@@ -85,11 +82,15 @@ def extremes(
         else:
             vertex = int(xp.where(known, ENDLESS, bottom).argmin())
         levels = levels_from(vertex)
+    ends = (
+        xp.where(inside, lower, -1).argmax(),
+        xp.where(inside, upper, ENDLESS).argmin(),
+    )
     return Extremes(
-        largest[0] if diameter else None,
-        smallest[0] if radius else None,
+        largest if diameter else None,
+        smallest if radius else None,
         searches,
-        (largest[1], smallest[1]),
+        (int(ends[0]), int(ends[1])),
     )
 
 
