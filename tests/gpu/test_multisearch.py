@@ -1,0 +1,187 @@
+"""Many searches at once on a CUDA device, against SciPy and NetworkX."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from device_graphs import HostGraph, hubs, small
+from fast_graphs import path, shuffled
+from graphs import NAMED, Tuples, grid, kronecker, uniform
+
+from distbfs.device import cuda
+from distbfs.device.energy import measured
+from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.errors import UsageError
+from distbfs.multisearch.device import METHODS, DeviceOptions, DeviceRunner
+from distbfs.multisearch.device_apps import STATES, device_problem
+from distbfs.multisearch.device_bits import BitSearches, all_levels
+from distbfs.multisearch.extremes import device_extremes
+from distbfs.multisearch.problem import Problem
+from distbfs.options import SearchOptions
+
+GRAPHS = {
+    **NAMED,
+    **small(),
+    "long": shuffled(path(3000)),
+    "hub": uniform(9000, 12_000, hub=8000),
+    "hubs-far": hubs(3, 2500),
+    "kronecker-14": kronecker(14, 16),
+    "wide-grid": shuffled(grid(90)),
+}
+WAYS = [(m, t) for m in METHODS for t in ((2, 16, None) if m == "hybrid" else (16,))]
+
+
+def roots_of(source, count, seed=3):
+    rng = np.random.default_rng(seed)
+    ends = [source.degrees.argmax(), source.degrees.argmin()]
+    return np.concatenate([ends, rng.integers(0, source.n, count)])
+
+
+def distances(source, roots):
+    return np.stack([source.distances(int(r)) for r in roots])
+
+
+def signed(levels):
+    found = levels.get().astype(np.int64)
+    if levels.dtype == np.uint8:
+        found[found == 255] = -1
+    return found
+
+
+@pytest.mark.parametrize("pull_edges", [None, 1, 1 << 62])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_bits(name, pull_edges):
+    source = GRAPHS[name]
+    made = HostGraph(source, wide=pull_edges == 1)
+    roots = roots_of(source, 60)
+    wanted = distances(source, roots)
+    for width in (128, 256, 512):
+        searches = BitSearches(
+            made.graph, counts=True, width=width, pull_edges=pull_edges
+        )
+        for _ in range(2):
+            batch = searches.search(roots)
+            np.testing.assert_array_equal(signed(batch.levels()), wanted)
+            counts = [
+                np.bincount(x[x >= 0], minlength=batch.deepest + 1) for x in wanted
+            ]
+            np.testing.assert_array_equal(batch.counts().get(), np.stack(counts))
+
+
+def test_many_batches():
+    source = kronecker(12, 8)
+    made = HostGraph(source)
+    roots = np.arange(1300) * 3 % source.n
+    wanted = distances(source, roots)
+    np.testing.assert_array_equal(signed(all_levels(made.graph, roots)), wanted)
+    batch = BitSearches(made.graph, levels=False).search(roots[:512])
+    rng = np.random.default_rng(5)
+    rows, targets = rng.integers(0, 512, 9999), rng.integers(0, source.n, 9999)
+    found = batch.reached(rows, targets).get()
+    np.testing.assert_array_equal(found, wanted[rows, targets] >= 0)
+
+
+@pytest.mark.parametrize(("method", "threshold"), WAYS)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_levels(name, method, threshold):
+    source = GRAPHS[name]
+    roots = roots_of(source, 5)
+    wanted = distances(source, roots)
+    for block in (256, 1024):
+        made = HostGraph(source, wide=block == 256)
+        options = DeviceOptions(method, threshold, True, batch=4, block=block)
+        found = DeviceRunner().run(device_problem("paths"), made.graph, roots, options)
+        np.testing.assert_array_equal(signed(found["level"]), wanted)
+        deepest = np.maximum(wanted.max(axis=1), 0)
+        np.testing.assert_array_equal(found["deepest"].get(), deepest)
+
+
+@pytest.mark.parametrize(("method", "threshold"), WAYS)
+def test_betweenness(method, threshold):
+    sources = {name: x for name, x in GRAPHS.items() if x.n <= 500}
+    sources["kronecker-9"] = kronecker(9, 8)
+    for name, source in sources.items():
+        graph = nx.Graph()
+        graph.add_nodes_from(range(source.n))
+        graph.add_edges_from(zip(source.u.tolist(), source.v.tolist(), strict=True))
+        graph.remove_edges_from(list(nx.selfloop_edges(graph)))
+        wanted = nx.betweenness_centrality(graph, normalized=False)
+        wanted = 2 * np.array([wanted[v] for v in range(source.n)])
+        found = DeviceRunner().run(
+            device_problem("betweenness"),
+            HostGraph(source).graph,
+            np.arange(source.n),
+            DeviceOptions(method, threshold),
+        )
+        np.testing.assert_allclose(
+            found["value"].get(), wanted, 1e-9, 1e-9, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_applications_on_all_vertices(name):
+    source = GRAPHS["kronecker"]
+    made = HostGraph(source)
+    roots = np.arange(source.n)
+    wanted = distances(source, roots)
+    there = wanted >= 0
+    found = DeviceRunner().run(device_problem(name, hops=2), made.graph, roots)
+    checks = {
+        "closeness": ("far", np.where(there, wanted, 0).sum(axis=1)),
+        "eccentricity": ("eccentricity", wanted.max(axis=1)),
+        "khop": ("count", (there & (wanted <= 2)).sum(axis=1)),
+        "paths": ("deepest", wanted.max(axis=1)),
+        "reachability": ("reached", there),
+    }
+    if name in checks:
+        key, values = checks[name]
+        np.testing.assert_array_equal(found[key].get(), values)
+
+
+def test_levels_that_pass_a_byte():
+    source = Tuples(1500, [*range(1399), 1400], [*range(1, 1400), 1401])
+    made = HostGraph(source)
+    roots = np.arange(0, 1500, 100)
+    runner = DeviceRunner()
+    options = DeviceOptions(levels=True, batch=4)
+    found = runner.run(device_problem("betweenness"), made.graph, roots, options)
+    assert runner.level == "u16"
+    np.testing.assert_array_equal(found["level"].get(), distances(source, roots))
+
+
+def test_an_error_of_the_user():
+    made = HostGraph(GRAPHS["grid"])
+    problem = Problem("mine", cuda="void init(Search &s) {\n    s.nothing = 1;\n}\n")
+    with pytest.raises(UsageError, match=r"problem 'mine', line 2: .*nothing"):
+        DeviceRunner().run(problem, made.graph, [0])
+
+
+@pytest.mark.parametrize("name", ["wide-grid", "grid", "tree", "kronecker"])
+def test_extremes(name):
+    source = GRAPHS[name]
+    graph = nx.Graph(zip(source.u.tolist(), source.v.tolist(), strict=True))
+    start = int(source.degrees.argmax())
+    part = graph.subgraph(nx.node_connected_component(graph, start))
+    options = SearchOptions(engine="xbfs", parents=False)
+    search = XbfsEngine(options).on_graph(HostGraph(source).graph)
+    found = device_extremes(search, start)
+    if name == "wide-grid":
+        assert (found.diameter, found.radius) == (178, 90)
+    else:
+        assert (found.diameter, found.radius) == (nx.diameter(part), nx.radius(part))
+
+
+def test_energy():
+    """Counter and power agree where the driver has both."""
+    pytest.importorskip("pynvml")
+    made = HostGraph(GRAPHS["kronecker-14"])
+    searches = BitSearches(made.graph)
+    roots = np.arange(512)
+    with measured([cuda.uuid()]) as energy:
+        for _ in range(2000):
+            searches.search(roots)
+    if energy.missing:
+        pytest.skip(energy.missing[0])
+    (gpu,) = energy.gpus
+    assert gpu.samples > 10
+    if gpu.counter_joules is not None and gpu.sampled_joules is not None:
+        assert gpu.sampled_joules == pytest.approx(gpu.counter_joules, rel=0.5)
