@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar
 
 from distbfs.errors import UsageError
 
@@ -62,6 +62,78 @@ class Factors:
 
 
 @dataclass(frozen=True)
+class Knobs:
+    """K1 … K7 of engine bfs4k (Busato, Bombieri 2015); None: set from the graph.
+
+    k1: least virtual warp, threads; k2: share of the vertices, those of the highest
+    degrees, whose rows go to the second queue, %; k3: neighbours of such a row that a
+    thread takes; k4: edge-discover where the frontier times k4 is below the resident
+    threads, 0 never; k5: vertices a thread up to which one block searches alone, 0
+    never; k6: threads that share a hash table; k7: vertices a thread, on average, from
+    which a warp writes in turns; ext: the extended edge-discover
+    """
+
+    k1: int | None = None
+    k2: float | None = None
+    k3: int | None = None
+    k4: int | None = None
+    k5: int | None = None
+    k6: int | None = None
+    k7: int | None = None
+    ext: bool | None = None
+
+    CHOICES: ClassVar[dict[str, tuple[int, ...]]] = {
+        "k1": (1, 2, 4, 8, 16, 32),
+        "k6": (32, 64, 128, 256, 512, 1024),
+    }
+    RANGES: ClassVar[dict[str, tuple[int, int]]] = {
+        "k2": (0, 100),
+        "k3": (1, 1024),
+        "k4": (0, 64),
+        "k5": (0, 4),
+        "k7": (0, 32),
+    }
+
+    def __post_init__(self) -> None:
+        for name, allowed in self.CHOICES.items():
+            if getattr(self, name) is not None:
+                check_choice(name, getattr(self, name), allowed)
+        for name, (low, high) in self.RANGES.items():
+            if getattr(self, name) is not None:
+                check_range(name, getattr(self, name), low, high)
+
+    @classmethod
+    def parse(cls, text: str) -> Knobs:
+        """Return the knobs of ``auto`` or ``k1=8,k4=2,ext=no``; others stay None."""
+        found = cls()
+        for word in text.split(",") if text not in ("", "auto") else []:
+            found = found.with_text(*word.partition("=")[::2])
+        return found
+
+    def with_text(self, name: str, value: str) -> Knobs:
+        """Return the knobs with one set from its text."""
+        if name not in {item.name for item in fields(self)}:
+            allowed = ", ".join(item.name for item in fields(self))
+            raise UsageError(f"knob '{name}'; allowed: auto, or some of {allowed}")
+        if name == "ext":
+            check_choice("ext", value, ("yes", "no"))
+            return replace(self, ext=value == "yes")
+        try:
+            number = float(value) if name == "k2" else int(value)
+        except ValueError:
+            low, high = self.RANGES.get(name, (self.CHOICES.get(name, (0,))[0], 0))
+            high = high or self.CHOICES[name][-1]
+            raise UsageError(
+                f"{name} is '{value}', no number; allowed: {low} to {high}"
+            ) from None
+        return replace(self, **{name: number})  # type: ignore[arg-type]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the knobs that are set as JSON values."""
+        return {k: v for k, v in vars(self).items() if v is not None}
+
+
+@dataclass(frozen=True)
 class SearchOptions:
     """How a search runs.
 
@@ -73,7 +145,8 @@ class SearchOptions:
     stepwise: use the host level loop even where the engine can run alone
     frontier, balance, asynchronous: strategies of engine xbfs, method paper (Gaihre et
         al. 2019, Sections 4.1, 5.1, 5.2); balance also of pulls of parts
-    internal_ids: leave results of engine xbfs in the numbers of the device's graph
+    knobs: of engine bfs4k
+    internal_ids: leave results of an engine on a device in the numbers of its graph
     share_device: let ranks of engine xbfs use the same device
     trust_mpi: give device pointers to MPI though it does not say that it takes them;
         where it does not they end the program (exchange cuda_aware)
@@ -91,6 +164,7 @@ class SearchOptions:
     frontier: str = "auto"
     balance: str = "auto"
     asynchronous: bool = True
+    knobs: Knobs = field(default_factory=Knobs)
     internal_ids: bool = False
     share_device: bool = False
     trust_mpi: bool = False
@@ -115,5 +189,7 @@ class SearchOptions:
             value = getattr(self, item.name)
             if isinstance(value, Factors):
                 value = {"to_pull": value.to_pull, "to_push": value.to_push}
+            if isinstance(value, Knobs):
+                value = value.as_dict()
             out[item.name] = value
         return out

@@ -11,6 +11,7 @@ ENGINES = {
     "reference": "distbfs.engines.reference:ReferenceEngine",
     "openmp": "distbfs.engines.openmp.engine:OpenMPEngine",
     "xbfs": "distbfs.engines.cuda.xbfs:XbfsEngine",
+    "bfs4k": "distbfs.engines.cuda.bfs4k:Bfs4kEngine",
 }
 EXCHANGES = {
     "solo": "distbfs.exchange.solo:SoloExchange",

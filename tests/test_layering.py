@@ -145,7 +145,7 @@ def test_registered_names_exist(table, name):
 
 def test_unknown_names_are_refused():
     with pytest.raises(
-        registry.UsageError, match="unknown engine 'gpu'; allowed: open"
+        registry.UsageError, match="unknown engine 'gpu'; allowed: bfs4k"
     ):
         registry.lookup(registry.ENGINES, "engine", "gpu")
 

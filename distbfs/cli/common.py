@@ -24,7 +24,7 @@ from distbfs.engines.cuda.paper import BALANCES, FRONTIERS
 from distbfs.errors import InputError
 from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
-from distbfs.options import BuildOptions, Factors, SearchOptions
+from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 LOG = logging.getLogger("distbfs")
@@ -252,9 +252,15 @@ search_options = with_options(
         help="Let pulls of method paper find one level only.",
     ),
     click.option(
+        "--knobs",
+        default="auto",
+        metavar="auto|K=V,...",
+        help="K1 to K7 of engine bfs4k, as k1=8,k2=0.1; others by degrees.  [auto]",
+    ),
+    click.option(
         "--internal-ids",
         is_flag=True,
-        help="Leave results of engine xbfs in the ids of the device's graph.",
+        help="Leave results of a device's engine in the ids of the device's graph.",
     ),
     click.option(
         "--share-device",
@@ -290,7 +296,13 @@ search_options = with_options(
 
 
 def make_search_options(
-    world: Ranks, *, no_parents: bool, no_async: bool, threads: int, **values: Any
+    world: Ranks,
+    *,
+    no_parents: bool,
+    no_async: bool,
+    threads: int,
+    knobs: str = "auto",
+    **values: Any,
 ) -> SearchOptions:
     """Return search options from those of the command line (collective)."""
     for name in ("dd", "dn", "nd"):
@@ -300,6 +312,7 @@ def make_search_options(
     return SearchOptions(
         parents=not no_parents,
         asynchronous=not no_async,
+        knobs=Knobs.parse(knobs),
         threads=threads or share_of_cores(world),
         **values,
     )

@@ -30,7 +30,7 @@ class LevelRecord:
 
     direction: the engine's name for what it did; frontier: vertices whose neighbours
     it looked at, the frontier in a push, the unvisited ones in a pull; checks: edge
-    checks; found: vertices found; seconds: wall time
+    checks; found: vertices found; seconds: wall time; extra: what else it counts
     """
 
     direction: str
@@ -38,6 +38,7 @@ class LevelRecord:
     checks: int
     found: int
     seconds: float
+    extra: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

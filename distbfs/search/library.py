@@ -315,15 +315,15 @@ def bfs(
     """Search a graph breadth-first from a vertex.
 
     source: a vertex id, or the name of a node
-    engine: "auto" (a CUDA device where there is one, else the CPU), "openmp", "xbfs" or
-        "reference"; method: its variant
+    engine: "auto" (a CUDA device where there is one, else the CPU), "openmp",
+        "reference", or on a device "xbfs", "bfs4k"; method: its variant
     depth_limit: the last level that is searched
     targets: vertices; the search ends with the level that finds the last of them
     parents: whether parents are found too; direction: "auto", "push" or "pull"
     threads: OpenMP threads, 0 for all
 
-    Engine xbfs goes on to the end and drops what lies beyond.  Raises UsageError for
-    what is no vertex or no option, DeviceMissing and CompilerMissing (both
+    Engines on devices go on to the end and drop what lies beyond.  Raises UsageError
+    for what is no vertex or no option, DeviceMissing and CompilerMissing (both
     ResourceError) where the engine that is named cannot run.
 
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])

@@ -40,7 +40,7 @@ NEEDS_SYMMETRIC = (
 )
 DEVICE_EXCHANGES = ("nccl", "cuda_aware", "p2p")
 DEVICE_OPTIONS = (
-    *("frontier", "balance", "asynchronous", "internal_ids"),
+    *("frontier", "balance", "asynchronous", "knobs", "internal_ids"),
     "share_device",
 )
 
@@ -163,7 +163,11 @@ def check_roots(roots: Ids, n: int) -> None:
 
 def records_of(records: Iterable[LevelRecord]) -> list[dict[str, Any]]:
     """Return the records of an engine that ran alone as JSON values."""
-    return [{"level": k, **vars(record)} for k, record in enumerate(records, 1)]
+    found = []
+    for k, record in enumerate(records, 1):
+        told = {"level": k, **vars(record)}
+        found.append(told | told.pop("extra"))
+    return found
 
 
 def outcome_copied(outcome: Outcome) -> Outcome:
@@ -186,7 +190,8 @@ def refuse_device_options(options: SearchOptions, engine: str) -> None:
     usual = SearchOptions()
     for name in DEVICE_OPTIONS:
         if getattr(options, name) != getattr(usual, name):
-            raise UsageError(f"{name} is for engine xbfs; the engine is {engine}")
+            owner = "bfs4k" if name == "knobs" else "xbfs"
+            raise UsageError(f"{name} is for engine {owner}; the engine is {engine}")
 
 
 def make_engine(

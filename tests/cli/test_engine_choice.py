@@ -1,5 +1,7 @@
 """Which engine a command takes, and what is said of it, where there is no device."""
 
+import re
+
 import h5py
 import numpy as np
 import pytest
@@ -11,10 +13,11 @@ from distbfs.cli.loading import choose
 from distbfs.device import cuda
 from distbfs.engines.base import on_device
 from distbfs.engines.cuda.memory import graph_bytes, search_bytes
+from distbfs.engines.cuda.whole import GraphEngine
 from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import DeviceMissing, InputError, UsageError
 from distbfs.exchange.world import SoloWorld
-from distbfs.options import Factors, SearchOptions
+from distbfs.options import Factors, Knobs, SearchOptions
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.output import ResultFile
 
@@ -169,9 +172,65 @@ def test_wrong_words():
     assert "'x' is not one of 'auto'" in here(*words, "--balance", "x").refusal
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("k1=3", "k1 is '3'; allowed: 1, 2, 4, 8, 16, 32"),
+        ("k2=-1", "k2 is -1.0; allowed: 0 to 100"),
+        ("k2=nan", "k2 is nan; allowed: 0 to 100"),
+        ("k3=0", "k3 is 0; allowed: 1 to 1024"),
+        ("k4=65", "k4 is 65; allowed: 0 to 64"),
+        ("k5=5", "k5 is 5; allowed: 0 to 4"),
+        ("k6=100", "k6 is '100'; allowed: 32, 64, 128, 256, 512, 1024"),
+        ("k7=33", "k7 is 33; allowed: 0 to 32"),
+        ("k1=x", "k1 is 'x', no number; allowed: 1 to 32"),
+        ("ext=1", "ext is '1'; allowed: yes, no"),
+        ("k8=1", "knob 'k8'; allowed: auto, or some of k1, k2"),
+        ("k1", "k1 is '', no number"),
+    ],
+)
+def test_knobs_outside_their_ranges(text, message):
+    with pytest.raises(UsageError, match=re.escape(message)):
+        Knobs.parse(text)
+    words = ("graph500", "--scale", 5, "--engine", "bfs4k", "--knobs", text)
+    assert message in here(*words).refusal
+
+
+def test_knobs_of_a_command():
+    assert Knobs.parse("auto") == Knobs.parse("") == Knobs()
+    found = Knobs.parse("k1=8,k2=0.25,k3=16,k4=2,k5=1,k6=64,k7=10,ext=no")
+    assert found == Knobs(8, 0.25, 16, 2, 1, 64, 10, False)
+    words = ("graph500", "--scale", 5, "--knobs", "k1=4")
+    refusal = here(*words, "--engine", "openmp").refusal
+    assert refusal.endswith("knobs is for engine bfs4k; the engine is openmp")
+
+
+GRAPH_ENGINES = [
+    name for name in ENGINES if issubclass(lookup(ENGINES, "engine", name), GraphEngine)
+]
+
+
+@pytest.mark.parametrize("engine", GRAPH_ENGINES)
+def test_engines_for_whole_graphs_refuse_what_is_not_theirs(engine):
+    kind = lookup(ENGINES, "engine", engine)
+    for options, message in (
+        ({"method": "none"}, "method is 'none'; allowed: "),
+        ({"direction": "pull"}, "direction is 'pull'; allowed: auto, push"),
+        ({"frontier": "no-queue"}, f"frontier is no option of engine {engine}"),
+        ({"uniquify": True}, "uniquify is for searches of parts"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            kind.check(SearchOptions(engine=engine, **options), whole=True)
+    with pytest.raises(UsageError, match=f"{engine} searches a graph in one part"):
+        kind.check(SearchOptions(engine=engine), whole=False)
+    refusal = on(2, "graph500", "--scale", 5, "--engine", engine).refusal
+    assert f"engine {engine} searches a graph in one part alone" in refusal
+
+
 def test_engines_say_where_they_search():
     found = {name: on_device(lookup(ENGINES, "engine", name)) for name in ENGINES}
-    assert found == {"reference": False, "openmp": False, "xbfs": True}
+    hosts = {name for name, there in found.items() if not there}
+    assert hosts == {"reference", "openmp"}
     with pytest.raises(DeviceMissing):
         XbfsEngine(SearchOptions(engine="xbfs"))
 

@@ -8,7 +8,7 @@ from test_session import HOSTED, session_of
 from worlds import on_ranks
 
 from distbfs.engines.base import Until
-from distbfs.engines.cuda.xbfs import XbfsWhole
+from distbfs.engines.cuda.whole import OnHost
 from distbfs.errors import SearchStopped
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
@@ -84,7 +84,7 @@ def test_a_search_ends_at_whichever_comes_first(options):
 
 
 def test_a_device_is_asked_before_it_begins():
-    search = XbfsWhole(None)  # which would fail as soon as it is called
+    search = OnHost(None)  # which would fail as soon as it is called
     with pytest.raises(SearchStopped, match="before it began"):
         search.search(0, stop=lambda: True)
 

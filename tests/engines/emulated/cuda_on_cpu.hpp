@@ -456,6 +456,9 @@ static inline unsigned __reduce_max_sync(unsigned mask, unsigned x) {
         if (live >> k & 1 && (unsigned)all[k] > most) most = (unsigned)all[k];
     return most;
 }
+static inline unsigned __reduce_min_sync(unsigned mask, unsigned x) {
+    return ~__reduce_max_sync(mask, ~x);
+}
 static inline void __syncwarp(unsigned mask = ~0u) { emulated::meet(mask, emulated::SYNC, 0); }
 
 static inline void __syncthreads() {
@@ -475,11 +478,24 @@ static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 template <class T> T __ldg(const T *p) { return *p; }
 template <class T> T __ldcg(const T *p) { return *(const volatile T *)p; }
+/* A status that others may write meanwhile: the value is old when it comes. */
+static inline int __ldcg(const int *p) {
+    const int x = *(const volatile int *)p;
+    emulated::own_warp().looking |= emulated::own_bit();
+    emulated::to_scheduler();
+    return x;
+}
 static inline uint4 __ldcg(const uint4 *p) { return *p; }
+static inline uint2 __ldcg(const uint2 *p) { return *p; }
 
 /* Atomics. */
 template <class T> T atomicOr(T *p, T x) { return __atomic_fetch_or(p, x, __ATOMIC_RELAXED); }
 template <class T> T atomicAdd(T *p, T x) { return __atomic_fetch_add(p, x, __ATOMIC_RELAXED); }
+template <class T> T atomicExch(T *p, T x) { return __atomic_exchange_n(p, x, __ATOMIC_RELAXED); }
+template <class T> T atomicCAS(T *p, T old, T x) {
+    __atomic_compare_exchange_n(p, &old, x, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return old;
+}
 static inline double atomicAdd(double *p, double x) {
     double old = *p, sum = old + x;
     while (!__atomic_compare_exchange(p, &old, &sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))

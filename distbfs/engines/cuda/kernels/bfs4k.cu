@@ -1,0 +1,240 @@
+/* Engine `bfs4k`: pushes whose work is shared out by what the frontier and the degrees
+ * look like, the whole search in one launch.
+ *
+ * Method: a cooperative grid, one block of 1,024 threads a multiprocessor, meets once a
+ * level.  Frontiers up to 1,024 x K5 vertices are searched by block 0 alone, level after
+ * level, with the frontier in shared memory.  A level is shared out by edges where the
+ * frontier times K4 is below the resident threads, else by virtual warps of K1 to 32
+ * lanes.  Rows of the vertices of highest degree (K2) go to a second queue in pieces.
+ * What the paper decides on the host between kernels is decided on the device.
+ * Data: bfs4k.cuh.  Source: Busato, Bombieri: BFS-4K: an Efficient Implementation of BFS
+ * for Kepler GPU Architectures, IEEE TPDS 2015, Sections 4 to 6.
+ *
+ * variants: OFFSET=u32 COUNT=0 CLAIM=1 | OFFSET=u64 COUNT=0 CLAIM=1 | OFFSET=u32 COUNT=1 CLAIM=1 | OFFSET=u64 COUNT=1 CLAIM=1 | OFFSET=u32 COUNT=0 CLAIM=0 | OFFSET=u64 COUNT=0 CLAIM=0 | OFFSET=u32 COUNT=1 CLAIM=0 | OFFSET=u64 COUNT=1 CLAIM=0
+ */
+#include "bfs4k_visit.cuh"
+
+/* Forget the last search and set the root. */
+INLINE void begin_search(const Params &p) {
+    const u64 all = (u64)gridDim.x * THREADS, me = (u64)blockIdx.x * THREADS + threadIdx.x;
+    for (u64 v = me; v < p.active; v += all) {
+        p.level[v] = v == p.root ? 0 : -1;
+        if (p.parent) p.parent[v] = v == p.root ? p.root : NONE;
+    }
+#if CLAIM
+    for (u64 w = me; w < p.words; w += all)
+        p.visited[w] = w == p.root >> 5 ? 1u << (p.root & 31) : 0;
+#endif
+    const u32 degree = (u32)(p.row[p.root + 1] - p.row[p.root]);
+    if (p.root < p.hubs)
+        for (u64 k = me; k < (degree + piece_length(p) - 1) / piece_length(p); k += all)
+            p.piece[0][k] = make_uint2(p.root, (u32)k);
+    else if (me == 0) p.queue[0][0] = p.root;
+}
+
+INLINE void first_state(const Params &p, State &s) {
+    const u32 degree = (u32)(p.row[p.root + 1] - p.row[p.root]);
+    const bool hub = p.root < p.hubs;
+    s.depth = s.refused = s.left = 0, s.begun = 1;
+    s.count = !hub, s.hubs = hub;
+    s.pieces = hub ? (degree + piece_length(p) - 1) / piece_length(p) : 0;
+}
+
+/* What a launch knows between two levels.  It waits in shared memory while one runs, so
+ * that the level has the registers. */
+struct Run {
+    State s;
+    u32 turn, budget, used, step;
+};
+
+/* A level of the whole grid; returns what it was. */
+INLINE u32 grid_level(const Params &p, const Run *parked, u32 *room, Mail *mail) {
+    const State &s = parked->s;
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, now = s.depth & 1;
+    const u32 warps = gridDim.x * WARPS, threads = gridDim.x * THREADS;
+    const u32 *queue = queue_of(p, now);
+    u64 *tables = (u64 *)(room + WARPS * LOCAL * 32);
+    const Table table = {tables + ((u64)(warp / p.group_warps) << p.table), p.table};
+    GridSink sink = {p, room + warp * LOCAL * 32, 0, queue_of(p, now ^ 1), pieces_of(p, now ^ 1), mail};
+    Tally tally;
+    Visit<GridSink> visit = {p, sink, table, (int)s.depth + 1, lane, tally};
+
+    /* neighbours in a block share a piece; entries go to multiprocessors in turn */
+    visit.by_piece(pieces_of(p, now), s.pieces, blockIdx.x * WARPS + warp, warps);
+    const bool edges = discovers(p, threads, s.count);
+    const u32 size = virtual_warp(p, threads, s.count);
+    const u32 each = share_of(s.count, warps, edges ? 1 : 32 >> size);
+    for (u64 base = (u64)(warp * gridDim.x + blockIdx.x) * each; base < s.count;
+         base += (u64)warps * each) {
+        u32 u = 0, degree = 0;
+        u64 row = 0;
+        if (lane < each && base + lane < s.count) {
+            u = __ldcg(queue + base + lane);
+            row = p.row[u], degree = (u32)(p.row[u + 1] - row);
+        }
+        if (edges) visit.by_edge(u, row, degree);
+        else visit.by_vertex(u, row, degree, each, size);
+    }
+    sink.finish(lane, warp);
+    tell(p, tally, s.depth, lane);
+    return edges ? GRID_EDGES : GRID_WARPS;
+}
+
+/* Block 0 alone: levels until the frontier is empty or too large; it is in memory then,
+ * as it was before.  Each level has one __syncthreads. */
+INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
+    __shared__ Mail mail[3];
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    u64 *const tables = (u64 *)room;
+    const Table table = {tables, p.table_alone};
+    OFFSET *const rows = (OFFSET *)(tables + (1ull << p.table_alone));
+    u32 *const words = (u32 *)(rows + 2 * p.alone);
+    u32 depth = parked->s.depth, count = parked->s.count, which = 0;
+
+    if (threadIdx.x < 3) mail[threadIdx.x] = Mail{};
+    __syncthreads();
+    {
+        const Near near = near_of(p, rows, words, depth & 1);
+        u64 edges = 0;
+        for (u32 i = threadIdx.x; i < count; i += THREADS) {
+            const u32 v = __ldcg(queue_of(p, depth & 1) + i);
+            const OFFSET begin = p.row[v];
+            const u32 degree = (u32)(p.row[v + 1] - begin);
+            near.vertex[i] = v, near.begin[i] = begin, near.degree[i] = degree;
+            edges += degree;
+        }
+        if (edges) atomicAdd(&mail[2].edges, edges);
+    }
+    __syncthreads();
+    if (mail[2].edges > EDGES * (u64)p.alone) {
+        if (threadIdx.x == 0) parked->s.refused = 1;
+        return;
+    }
+    __syncthreads();
+    Mail *own;
+    do {
+        own = &mail[which], which = which == 2 ? 0 : which + 1;
+        if (threadIdx.x == 0) mail[which] = Mail{};
+        const u32 now = depth & 1;
+        const Near from = near_of(p, rows, words, now);
+        Tally tally;
+        BlockSink sink = {p, near_of(p, rows, words, now ^ 1), queue_of(p, now ^ 1),
+                          pieces_of(p, now ^ 1), own};
+        Visit<BlockSink> visit = {p, sink, table, (int)depth + 1, lane, tally};
+        const bool by_edge = discovers(p, THREADS, count);
+        const u32 size = virtual_warp(p, THREADS, count);
+        const u32 each = share_of(count, WARPS, by_edge ? 1 : 32 >> size);
+        for (u32 base = warp * each; base < count; base += WARPS * each) {
+            u32 u = 0, degree = 0;
+            u64 row = 0;
+            if (lane < each && base + lane < count)
+                u = from.vertex[base + lane], row = from.begin[base + lane],
+                degree = from.degree[base + lane];
+            if (by_edge) visit.by_edge(u, row, degree);
+            else visit.by_vertex(u, row, degree, each, size);
+        }
+        tell(p, tally, depth, lane);
+        __syncthreads();
+        if (threadIdx.x == 0) note(p, depth, by_edge ? BLOCK_EDGES : BLOCK_WARPS, count);
+        depth++, count = (u32)own->size;
+    } while (depth - parked->s.depth != parked->budget && count && !own->pieces &&
+             count <= p.alone && own->edges <= EDGES * (u64)p.alone);
+    const u32 kept = count < p.alone ? count : p.alone;
+    for (u32 i = threadIdx.x; i < kept; i += THREADS)
+        queue_of(p, depth & 1)[i] = near_of(p, rows, words, depth & 1).vertex[i];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        parked->budget -= depth - parked->s.depth;
+        parked->s.depth = depth, parked->s.count = count;
+        /* the grid comes next, before `alone` of Control is written again */
+        parked->s.refused = own->edges > EDGES * (u64)p.alone;
+        parked->s.pieces = (u32)own->pieces, parked->s.hubs = (u32)own->hubs;
+    }
+}
+
+#if !CLAIM
+/* More repeats than the queue has room for: make it again, without any. */
+INLINE void refill(const Params &p, const State &s, Mail *mail, u32 *room) {
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, now = s.depth & 1;
+    GridSink sink = {p, room + warp * LOCAL * 32, 0, queue_of(p, now), pieces_of(p, now), mail};
+    const u64 all = (u64)gridDim.x * THREADS;
+    for (u64 base = (u64)blockIdx.x * THREADS + warp * 32; base < p.active; base += all) {
+        const u64 v = base + lane;
+        sink.add(v < p.active && __ldcg(p.level + v) == (int)s.depth, (u32)v, lane);
+    }
+    sink.finish(lane, warp);
+}
+#endif
+
+INLINE void park(Run *parked, const Run &r) {
+    __syncthreads(); /* all have read what was there */
+    if (threadIdx.x == 0) *parked = r;
+    __syncthreads();
+}
+
+INLINE Run unpark(const Run *parked) {
+    reload();
+    return *parked;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) {
+    extern __shared__ uint4 dynamic[];
+    __shared__ u64 news[8];
+    __shared__ Run parked;
+    u32 *room = (u32 *)dynamic;
+    Control *c = p.control;
+    const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
+    Run r = {*p.state, 0, p.budget, 0, 0};
+    if (blockIdx.x == 0)
+        for (u32 i = threadIdx.x; i < sizeof(Control) / 8; i += THREADS) ((u64 *)p.other)[i] = 0;
+    if (!r.s.begun) {
+        begin_search(p);
+        first_state(p, r.s);
+#if COUNT
+        if (lead) p.records[p.record_capacity].nanoseconds = nanoseconds();
+#endif
+        grid_sum(&c->barrier, r.turn, 0);
+    }
+    while ((r.s.count || r.s.pieces) && r.budget) {
+        Mail *mail = &c->mail[r.used % 3], *later = &c->mail[(r.used + 1) % 3];
+        if (p.alone && !r.s.pieces && !r.s.refused && r.s.count <= p.alone) {
+            if (blockIdx.x == 0) {
+                park(&parked, r);
+                block_levels(p, &parked, room);
+                __syncthreads();
+                r = unpark(&parked);
+                r.s.left = r.budget;
+                if (threadIdx.x == 0) c->alone = r.s;
+            }
+            grid_sum(&c->barrier, r.turn, 0, (const u64 *)&c->alone, sizeof(State) / 8, news);
+            r.s = *(const State *)news;
+            r.budget = r.s.left;
+        } else {
+            if (lead) *later = Mail{};
+            r.used++;
+            park(&parked, r);
+            const u32 step = grid_level(p, &parked, room, mail);
+            r = unpark(&parked);
+            grid_sum(&p.control->barrier, r.turn, 0, (const u64 *)mail, 3, news);
+            if (lead) note(p, r.s.depth, step, r.s.count + r.s.hubs);
+            r.s.depth++, r.budget--, r.s.refused = 0;
+            r.s.count = (u32)news[0], r.s.pieces = (u32)news[1], r.s.hubs = (u32)news[2];
+        }
+#if !CLAIM
+        if (r.s.count > p.capacity || r.s.pieces > p.piece_capacity) {
+            mail = &c->mail[r.used % 3], later = &c->mail[(r.used + 1) % 3];
+            if (lead) *later = Mail{};
+            r.used++;
+            __syncthreads();
+            refill(p, r.s, mail, room);
+            grid_sum(&c->barrier, r.turn, 0, (const u64 *)mail, 3, news);
+            r.s.count = (u32)news[0], r.s.pieces = (u32)news[1], r.s.hubs = (u32)news[2];
+        }
+#endif
+        __syncthreads(); /* all have read the news */
+    }
+    /* all must have read the state */
+    if (!r.turn) grid_sum(&c->barrier, r.turn, 0);
+    r.s.begun = r.s.count || r.s.pieces;
+    if (lead) *p.state = r.s;
+}

@@ -1,0 +1,148 @@
+/* How the edges of a frontier are shared out: dynamic virtual warps, edge-discover with
+ * its extended variant, and slices of the rows of the second queue.
+ * BFS-4K (Busato, Bombieri 2015), Sections 5.2 to 5.4. */
+#ifndef DISTBFS_BFS4K_VISIT_CUH
+#define DISTBFS_BFS4K_VISIT_CUH
+#include "bfs4k_queue.cuh"
+
+/* A level: who searches, and where what is found goes. */
+template <class Sink> struct Visit {
+    const Params &p;
+    Sink &sink;
+    Table table;
+    int level; /* of what is found */
+    u32 lane;
+    Tally &tally;
+
+    /* BATCH edges from -> to of a lane, those with `ok`; a whole warp calls it. */
+    __device__ __forceinline__ void look(const bool *ok, u32 *from, u32 *to) {
+        u32 mine = 0;
+#pragma unroll
+        for (int k = 0; k < BATCH; k++) {
+            mine |= (u32)(ok[k] && unvisited(p, to[k])) << k;
+            TALLY(tally, checks, ok[k]);
+        }
+        if (!__any_sync(ALL, mine)) return;
+#pragma unroll 1
+        for (int k = 0; k < BATCH; k++) {
+            if (__any_sync(ALL, mine & 1)) {
+                bool kept = unrepeated(table, mine & 1, to[0], tally);
+                if (kept) kept = take(p, to[0], from[0], level, tally);
+                sink.add(kept, to[0], lane);
+            }
+            mine >>= 1;
+#pragma unroll
+            for (int j = 1; j < BATCH; j++) to[j - 1] = to[j], from[j - 1] = from[j];
+        }
+    }
+
+    /* Neighbours start ... stop-1 of a row, by all lanes. */
+    __device__ __forceinline__ void run(u32 u, u64 row, u32 start, u32 stop) {
+        for (u32 base = start; base < stop; base += 32 * BATCH) {
+            bool ok[BATCH];
+            u32 from[BATCH], to[BATCH];
+#pragma unroll
+            for (int k = 0; k < BATCH; k++) {
+                const u32 at = base + k * 32 + lane;
+                ok[k] = at < stop, from[k] = u;
+                to[k] = ok[k] ? load_once(p.adj + (row + at)) : 0;
+            }
+            look(ok, from, to);
+        }
+    }
+
+    /* Virtual warps of 2^size lanes take a vertex each; u, row, degree: one a lane, of
+     * `many` lanes. */
+    __device__ __forceinline__ void by_vertex(u32 u, u64 row, u32 degree, u32 many, u32 size) {
+        const u32 width = 1u << size, each = 32 >> size, me = lane & (width - 1);
+        for (u32 k = 0; k < many; k += each) {
+            const u32 who = k + (lane >> size);
+            const u32 owner = __shfl_sync(ALL, u, who), length = __shfl_sync(ALL, degree, who);
+            const u64 begin = __shfl_sync(ALL, row, who);
+            const u32 longest = __reduce_max_sync(ALL, length);
+            for (u32 base = 0; base < longest; base += width * BATCH) {
+                bool ok[BATCH];
+                u32 from[BATCH], to[BATCH];
+#pragma unroll
+                for (int j = 0; j < BATCH; j++) {
+                    const u32 at = base + j * width + me;
+                    ok[j] = at < length, from[j] = owner;
+                    to[j] = ok[j] ? load_once(p.adj + (begin + at)) : 0;
+                }
+                look(ok, from, to);
+            }
+        }
+    }
+
+    /* Edge-discover: the lanes take edges; each finds its vertex by a binary search of
+     * the prefix sum of the degrees, which the lanes hold.  Extended: a row that goes on
+     * for whole warps is gone through without searches. */
+    __device__ __forceinline__ void by_edge(u32 u, u64 row, u32 degree) {
+        const u32 upto = warp_scan(degree, lane), before = upto - degree;
+        const u32 total = __shfl_sync(ALL, upto, 31);
+        u32 e = 0;
+        while (e < total) {
+            bool ok[BATCH];
+            u32 from[BATCH] = {}, to[BATCH] = {}, last = 0;
+#pragma unroll
+            for (int j = 0; j < BATCH; j++) {
+                const u32 at = e + j * 32 + lane;
+                ok[j] = at < total;
+                if (e + j * 32 >= total) continue;
+                u32 k = 0;
+#pragma unroll
+                for (int s = 16; s; s >>= 1)
+                    if (__shfl_sync(ALL, before, k + s) <= at) k += s;
+                last = k;
+                from[j] = __shfl_sync(ALL, u, k);
+                const u64 begin = __shfl_sync(ALL, row, k);
+                const u32 start = __shfl_sync(ALL, before, k);
+                if (ok[j]) to[j] = load_once(p.adj + (begin + (at - start)));
+            }
+            look(ok, from, to);
+            e += 32 * BATCH;
+            if (!p.extended || e >= total) continue;
+            last = __shfl_sync(ALL, last, 31);
+            const u32 end = __shfl_sync(ALL, upto, last);
+            if (end < e + 32) continue;
+            const u32 start = __shfl_sync(ALL, before, last), rest = (end - e) & ~31u;
+            run(__shfl_sync(ALL, u, last), __shfl_sync(ALL, row, last), e - start, e - start + rest);
+            e += rest;
+        }
+    }
+
+    /* The second queue: `count` pieces of rows, a slice a warp. */
+    __device__ __forceinline__ void by_piece(const uint2 *pieces, u32 count, u32 warp, u32 warps) {
+        const u64 all = (u64)count * p.slices;
+        for (u64 at = warp; at < all; at += warps) {
+            const uint2 one = __ldcg(pieces + at / p.slices);
+            const OFFSET begin = p.row[one.x];
+            const u32 degree = (u32)(p.row[one.x + 1] - begin);
+            const u64 start = (u64)one.y * piece_length(p) + at % p.slices * p.slice;
+            if (start >= degree) continue;
+            const u32 stop = start + p.slice < degree ? (u32)start + p.slice : degree;
+            run(one.x, begin, (u32)start, stop);
+        }
+    }
+};
+
+/* Virtual warps of a level as a power of two: the resident threads over the frontier,
+ * rounded down to a power of two, at least K1 and at most 32. */
+INLINE u32 virtual_warp(const Params &p, u32 threads, u32 count) {
+    u32 size = p.least_warp;
+    while (size < 5 && (u64)count << (size + 1) <= threads) size++;
+    return size;
+}
+
+/* Whether a level is shared out by edges. */
+INLINE bool discovers(const Params &p, u32 threads, u32 count) {
+    return p.edge_discover && (u64)count * p.edge_discover < threads;
+}
+
+/* Entries of the queue that a warp takes at a time; multiples of `unit`, at most 32. */
+INLINE u32 share_of(u32 count, u32 warps, u32 unit) {
+    u32 each = (count + warps - 1) / warps;
+    each = (each + unit - 1) / unit * unit;
+    return each < 32 ? each : 32;
+}
+#endif

@@ -1,0 +1,300 @@
+"""What engines for whole graphs on one device share.
+
+An engine of this kind gives a ``NumberSearch``; results by id, searches of parts in
+host memory and the refusals of what it does not do are here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.base import (
+    WHOLE,
+    DeviceResult,
+    DeviceSearch,
+    LevelRecord,
+    Until,
+    WholeResult,
+)
+from distbfs.engines.cuda.results import host_levels, host_parents
+from distbfs.errors import SearchStopped, UsageError
+from distbfs.generate.hashing import Permutation
+from distbfs.graph.device_build import from_rows
+from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
+from distbfs.options import SearchOptions, check_choice
+from distbfs.partition.device_part import DevicePart
+from distbfs.partition.layout import Placement
+from distbfs.partition.part import Part
+from distbfs.types import Stop
+
+SOURCE = Path(__file__).parent / "kernels" / "ids.cu"
+THREADS, BLOCKS = 256, 8  # of the kernels there; blocks on a multiprocessor
+PARTS_ONLY = (
+    *("exchange", "mask_reduce", "share_device", "trust_mpi"),
+    *("local_all2all", "uniquify", "dd", "dn", "nd"),
+)
+OTHERS = ("frontier", "balance", "asynchronous", "stepwise", "knobs")  # of some engines
+
+
+def changed(options: SearchOptions, names: tuple[str, ...]) -> str:
+    """Return the first of some options that was changed, else an empty text."""
+    usual = SearchOptions()
+    found = (x for x in names if getattr(options, x) != getattr(usual, x))
+    return next(found, "")
+
+
+def graph_of_part(
+    engine: str,
+    part: Part,
+    source: dict[str, Any] | None = None,
+    permutation: Permutation | None = None,
+) -> DeviceGraph:
+    """Return a part that is a whole graph as a graph in device memory.
+
+    permutation: what took input ids to the part's; ids of the graph are the input's
+    """
+    if part.layout.parts != 1 or part.delegate_count:
+        raise UsageError(
+            f"engine {engine} searches a graph that is one part without delegates"
+        )
+    if part.directed:
+        raise UsageError(
+            f"engine {engine} searches symmetric graphs, and this one is directed; "
+            "allowed: openmp, reference"
+        )
+    vertices = part.vertices
+    if permutation is not None:
+        vertices = permutation.inverse(vertices.astype(np.int64))
+    return from_rows(
+        part.layout.n,
+        part.nn.offsets,
+        part.nn.columns,
+        vertices,
+        part.tuple_degrees,
+        int(part.tuple_degrees.sum()) // 2,
+        0,
+        source or {},
+    )
+
+
+@dataclass
+class NumberResult:
+    """One search by vertex number; the arrays stay valid until the next search.
+
+    level: CuPy int32 [active], -1 = unreached
+    parent: CuPy uint32 [active], numbers, 2^32 - 1 = unreached, or None
+    levels: the largest level and one
+    seconds: device time from the root given to levels and parents complete
+    """
+
+    level: Any
+    parent: Any | None
+    levels: int
+    seconds: float
+    records: list[LevelRecord] = field(default_factory=list)
+    launches: int = 1
+
+
+class NumberSearch(Protocol):
+    """Searches a graph on the device by vertex number."""
+
+    def search(self, number: int, *, records: bool = False) -> NumberResult:
+        """Search from a vertex number."""
+
+
+class IdsParams(ctypes.Structure):
+    """``Ids`` in ids.cu."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("numbers", "vertices")),
+        *((name, ctypes.c_void_p) for name in ("level", "parent")),
+        *((name, ctypes.c_void_p) for name in ("level_out", "parent_out")),
+        *((name, ctypes.c_uint32) for name in ("n", "root")),
+    )
+
+
+class ById:
+    """A search by number with results by id, which are part of its time.
+
+    in_ids: false leaves results by number
+    """
+
+    def __init__(
+        self, graph: DeviceGraph, search: NumberSearch, *, in_ids: bool, parents: bool
+    ) -> None:
+        cp = cuda.cupy()
+        self.graph, self.in_ids, self._search = graph, in_ids, search
+        self._level = self._parent = None
+        with cuda.memory_of("results"):
+            if in_ids:
+                self._level = cp.empty(graph.n, dtype=cp.int32)
+            if in_ids and parents:
+                self._parent = cp.empty(graph.n, dtype=cp.uint32)
+        self._params = IdsParams(
+            numbers=graph.numbers.data.ptr,
+            vertices=graph.vertices.data.ptr,
+            level_out=0 if self._level is None else self._level.data.ptr,
+            parent_out=0 if self._parent is None else self._parent.data.ptr,
+            n=graph.n,
+        )
+        module = cuda.Module(SOURCE, ANY=1)
+        grid = BLOCKS * cuda.multiprocessors()
+        self._to_ids, self._alone = (
+            module.kernel(name).prepare(self._params, grid, THREADS)
+            for name in ("to_ids", "alone")
+        )
+
+    def search(self, root: int, *, records: bool = False) -> DeviceResult:
+        """Search from a vertex id."""
+        if not 0 <= root < self.graph.n:
+            raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
+        self._params.root = root
+        number = int(self.graph.numbers[root])
+        if number == ISOLATED:
+            if self._level is None:
+                raise UsageError(f"vertex {root} has no edges and no number")
+            seconds = self._alone.timed()
+            alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
+            return DeviceResult(self._level, self._parent, 1, seconds, 1, alone)
+        found = self._search.search(number, records=records)
+        told = (found.levels, found.seconds, found.launches, found.records)
+        if self._level is None:
+            return DeviceResult(found.level, found.parent, *told)
+        self._params.level = found.level.data.ptr
+        self._params.parent = 0 if found.parent is None else found.parent.data.ptr
+        seconds = found.seconds + self._to_ids.timed()
+        launches = found.launches + 1
+        return DeviceResult(
+            self._level, self._parent, found.levels, seconds, launches, found.records
+        )
+
+
+class OnHost:
+    """Searches a part that was copied to the device (a ``WholeSearch``)."""
+
+    def __init__(self, search: DeviceSearch) -> None:
+        self._search = search
+
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,  # noqa: ARG002
+        stop: Stop | None = None,
+    ) -> WholeResult:
+        """Search from a vertex id, to the end; results are copied to the host.
+
+        ``stop`` is asked before the search alone: no host sees its levels.
+        """
+        if stop is not None and stop():
+            raise SearchStopped("the search was stopped before it began")
+        found = self._search.search(root, records=records)
+        parent = None
+        if found.parent is not None:
+            parent = host_parents(found.parent).astype(np.int32)
+        level = host_levels(found.level)
+        return WholeResult(level, parent, found.levels, list(found.records))
+
+
+class GraphEngine:
+    """Base of engines that search a graph in one part on one device, and nothing else.
+
+    A subclass says ``name``, ``methods``, ``source`` (the paper) and ``directions``,
+    and makes searches by number in ``by_number``.  ``takes``: options of its own.
+    """
+
+    name: ClassVar[str]
+    methods: ClassVar[tuple[str, ...]]
+    directions: ClassVar[tuple[str, ...]] = ("auto", "push")
+    takes: ClassVar[tuple[str, ...]] = ()
+    on_device = True
+
+    def __init__(self, options: SearchOptions) -> None:
+        self.check(options, whole=True)
+        self.method = options.method or self.methods[0]
+        self.options = options
+        cuda.cupy()
+
+    @classmethod
+    def check(cls, options: SearchOptions, *, whole: bool) -> None:
+        """Raise UsageError for options that do not fit what is searched.
+
+        whole: a graph in one part without delegates, else parts
+        """
+        if not whole:
+            raise UsageError(f"engine {cls.name} searches a graph in one part alone")
+        check_choice("method", options.method or cls.methods[0], cls.methods)
+        check_choice("direction", options.direction, cls.directions)
+        if name := changed(options, tuple(x for x in OTHERS if x not in cls.takes)):
+            raise UsageError(f"{name} is no option of engine {cls.name}")
+        if name := changed(options, PARTS_ONLY):
+            raise UsageError(f"{name} is for searches of parts; there is one part")
+
+    def by_number(self, graph: DeviceGraph) -> NumberSearch:
+        """Prepare searches by vertex number."""
+        raise NotImplementedError
+
+    def bytes_of(self, graph: DeviceGraph) -> int:
+        """Return the bytes of device memory that searches by number take."""
+        raise NotImplementedError
+
+    def graph_of(
+        self,
+        part: Part,
+        source: dict[str, Any] | None = None,
+        permutation: Permutation | None = None,
+    ) -> DeviceGraph:
+        """Return a part that is a whole graph as a graph in device memory."""
+        return graph_of_part(self.name, part, source, permutation)
+
+    def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
+        """Prepare the searches of a graph in device memory."""
+        if graph.n > MAX_VERTICES:
+            raise UsageError(
+                f"engine {self.name} searches up to 2^31 vertices, not {graph.n}; use "
+                "another engine"
+            )
+        o = self.options
+        results = 0 if o.internal_ids else (8 if o.parents else 4) * graph.n
+        need = self.bytes_of(graph) + results
+        cuda.require(need, f"a search by engine {self.name} of {graph.n} vertices")
+        with cuda.memory_of("a search"):
+            search = self.by_number(graph)
+        return ById(graph, search, in_ids=not o.internal_ids, parents=o.parents)
+
+    def whole(self, part: Part) -> OnHost:
+        """Prepare the search of a graph that is one part without delegates."""
+        if self.options.internal_ids:
+            raise UsageError("internal_ids is for searches of a graph on the device")
+        return OnHost(self.on_graph(self.graph_of(part)))
+
+    def _no_parts(self) -> UsageError:
+        return UsageError(f"engine {self.name} searches a graph in one part alone")
+
+    def attach(self, part: Part, placement: Placement) -> Any:  # noqa: ARG002
+        """Refuse: there is no search of parts."""
+        raise self._no_parts()
+
+    def on_part(self, part: DevicePart, placement: Placement) -> Any:  # noqa: ARG002
+        """Refuse: there is no search of parts."""
+        raise self._no_parts()
+
+    def on_level(self, part: DevicePart, placement: Placement) -> Any:  # noqa: ARG002
+        """Refuse: there is no search of parts."""
+        raise self._no_parts()
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the engine runs on, for reports."""
+        return {
+            "engine": self.name,
+            "method": self.method,
+            "threads": 1,
+            **cuda.describe(),
+        }

@@ -1,0 +1,141 @@
+"""Every engine for whole graphs on a device, its kernels run on the CPU."""
+
+import numpy as np
+import pytest
+from device_graphs import HostGraph, hubs
+from fast_graphs import (
+    beside,
+    binary_tree,
+    fault,
+    lone,
+    path,
+    roots_of,
+    shuffled,
+    star,
+    wanted_levels,
+)
+from graphs import Tuples, complete, grid, kronecker, random_tuples, uniform
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from distbfs.engines.cuda.whole import GraphEngine
+from distbfs.errors import UsageError
+from distbfs.options import SearchOptions
+from distbfs.registry import ENGINES, lookup
+
+EACH = pytest.mark.parametrize(
+    ("engine", "method"),
+    [
+        (name, method)
+        for name in ENGINES
+        for kind in [lookup(ENGINES, "engine", name)]
+        if issubclass(kind, GraphEngine)
+        for method in kind.methods
+    ],
+)
+SHAPES = {
+    "one-edge": Tuples(4, [1, 1], [3, 3]),
+    "random": random_tuples(700, 1500, 11),
+    "kronecker": kronecker(9),
+    "star": star(600),
+    "grid": shuffled(grid(9)),
+    "tree": shuffled(binary_tree(255)),
+    "lonely": shuffled(beside(uniform(300, 900), path(9), lone(50))),
+    "hubs": hubs(2, 700),
+    "complete": complete(40),
+}
+MADE = {}
+
+
+def host(name, wide=False):
+    if (name, wide) not in MADE:
+        MADE[name, wide] = HostGraph(SHAPES[name], wide)
+    return MADE[name, wide]
+
+
+def make(graph, engine, method, **options):
+    kind = lookup(ENGINES, "engine", engine)
+    return kind(SearchOptions(engine=engine, method=method, **options)).on_graph(graph)
+
+
+def look_at_records(made, root, found):
+    """Each record against the histogram of levels."""
+    level = wanted_levels(made, root)
+    sizes = np.bincount(level[level >= 0])
+    log = found.records
+    assert sum(r.found for r in log) == sizes[1:].sum()
+    assert [r.found for r in log[: len(sizes) - 1]] == sizes[1:].tolist()
+    assert all(r.seconds >= 0 for r in log)
+    degrees = made.source.degrees
+    for depth, record in enumerate(log):
+        if record.direction.startswith("push"):
+            repeats = log[depth - 1].extra.get("repeats_missed", 0) if depth else 0
+            edges = degrees[level == depth].sum()
+            assert edges <= record.checks <= edges + repeats * degrees.max()
+            assert sizes[depth] <= record.frontier <= sizes[depth] + repeats
+
+
+@EACH
+@pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
+def test_shapes(device, engine, method, in_ids):
+    for k, name in enumerate(SHAPES):
+        made = host(name, wide=k % 4 == 3)
+        parents = k % 3 != 2
+        options = {"internal_ids": not in_ids, "parents": parents}
+        search = make(made.graph, engine, method, **options)
+        for root in roots_of(made, 1):
+            if not in_ids and not made.source.degrees[root]:
+                with pytest.raises(UsageError, match=f"vertex {root} has no edges"):
+                    search.search(root)
+                continue
+            found = search.search(root)
+            told = fault(made, root, found, in_ids=in_ids, parents=parents)
+            assert told is None, f"{name}, root {root}: {told}"
+            assert found.levels == wanted_levels(made, root).max() + 1
+            assert found.records == []
+
+
+@EACH
+@pytest.mark.parametrize("direction", ["auto", "push"])
+def test_records(device, engine, method, direction):
+    for name in ("kronecker", "hubs", "grid", "lonely"):
+        made = host(name)
+        search = make(made.graph, engine, method, direction=direction)
+        for root in roots_of(made, 1):
+            if not made.source.degrees[root]:
+                continue
+            found = search.search(root, records=True)
+            assert fault(made, root, found) is None
+            look_at_records(made, root, found)
+            if direction == "push":
+                assert all(r.direction.startswith("push") for r in found.records)
+
+
+@EACH
+@settings(
+    max_examples=6,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(n=st.integers(2, 90), density=st.integers(0, 4), seed=st.integers(0, 99))
+def test_any_graph(device, engine, method, n, density, seed):
+    made = HostGraph(random_tuples(n, density * n + 1, seed=seed))
+    if not made.active:
+        return
+    search = make(made.graph, engine, method)
+    for root in (0, n // 2, n - 1):
+        assert fault(made, root, search.search(root)) is None
+
+
+@EACH
+def test_wrong_roots_and_parts(device, engine, method):
+    made = host("grid")
+    search = make(made.graph, engine, method)
+    for root in (-1, made.source.n):
+        with pytest.raises(UsageError, match="allowed: 0 to 80"):
+            search.search(root)
+    maker = lookup(ENGINES, "engine", engine)(SearchOptions(engine=engine))
+    for call in (maker.attach, maker.on_part, maker.on_level):
+        with pytest.raises(UsageError, match="searches a graph in one part alone"):
+            call(None, None)
+    assert maker.bytes_of(made.graph) > 8 * made.active
