@@ -12,6 +12,11 @@ ENGINES = {
     "openmp": "distbfs.engines.openmp.engine:OpenMPEngine",
     "xbfs": "distbfs.engines.cuda.xbfs:XbfsEngine",
     "bfs4k": "distbfs.engines.cuda.bfs4k:Bfs4kEngine",
+    "layer": "distbfs.engines.cuda.layer:LayerEngine",
+    "frontier": "distbfs.engines.cuda.frontier:FrontierEngine",
+    "harish": "distbfs.engines.cuda.harish:HarishEngine",
+    "edge-parallel": "distbfs.engines.cuda.edge_parallel:EdgeParallelEngine",
+    "virtual-warp": "distbfs.engines.cuda.virtual_warp:VirtualWarpEngine",
 }
 EXCHANGES = {
     "solo": "distbfs.exchange.solo:SoloExchange",

@@ -80,6 +80,13 @@ class DeviceGraph:
         return self.in_offsets is not None
 
     @property
+    def pulled(self) -> tuple[Any, Any]:
+        """Offsets and columns of the rows that pulls look at."""
+        if self.directed:
+            return self.in_offsets, self.in_columns
+        return self.offsets, self.columns
+
+    @property
     def nbytes(self) -> int:
         """Bytes of device memory that the arrays take."""
         arrays = [self.offsets, self.columns, self.vertices, self.numbers]

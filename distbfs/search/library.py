@@ -330,7 +330,8 @@ def bfs(
 
     source: a vertex id, or the name of a node
     engine: "auto" (a CUDA device where there is one, else the CPU), "openmp",
-        "reference", or on a device "xbfs", "bfs4k"; method: its variant
+        "reference", or on a device "xbfs", "bfs4k", "layer", "frontier", "harish",
+        "edge-parallel", "virtual-warp"; method: its variant
     depth_limit: the last level that is searched
     targets: vertices; the search ends with the level that finds the last of them
     parents: whether parents are found too; direction: "auto", "push" or "pull"

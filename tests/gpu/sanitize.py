@@ -29,11 +29,14 @@ from distbfs.engines.base import DeviceResult  # noqa: E402
 from distbfs.engines.cuda.cluster import ClusterSearch  # noqa: E402
 from distbfs.engines.cuda.fast import FastSearch  # noqa: E402
 from distbfs.engines.cuda.paper import PaperSearch  # noqa: E402
+from distbfs.engines.cuda.whole import GraphEngine  # noqa: E402
 from distbfs.generate.cuda import device_tuples  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
 from distbfs.generate.road import Road  # noqa: E402
 from distbfs.graph.device_build import build  # noqa: E402
 from distbfs.graph500.device_validate import validate_on_device  # noqa: E402
+from distbfs.options import Knobs, SearchOptions  # noqa: E402
+from distbfs.registry import ENGINES, lookup  # noqa: E402
 
 GRAPHS = {
     "kronecker": lambda: kronecker(9),
@@ -128,7 +131,28 @@ def sweep(name):
     right(name, f"{wrong} wrong" if wrong else None)
 
 
+def by_engines(name):
+    """All engines for whole graphs, and knobs of bfs4k that force each way."""
+    for engine in ENGINES:
+        kind = lookup(ENGINES, "engine", engine)
+        if not issubclass(kind, GraphEngine):
+            continue
+        ways = [Knobs()]
+        if engine == "bfs4k":
+            ways += [Knobs(k4=0, k5=0, k1=2), Knobs(k4=1, k5=0), Knobs(k2=5, k3=1)]
+        for method in kind.methods:
+            for knobs in ways:
+                options = SearchOptions(engine=engine, method=method, knobs=knobs)
+                for graph, make in GRAPHS.items():
+                    made = HostGraph(make())
+                    search = kind(options).on_graph(made.graph)
+                    for records in (False, True):
+                        found = search.search(0, records=records)
+                        right(f"{name}, {engine}, {graph}", fault(made, 0, found))
+
+
 KINDS = {
+    "engines": by_engines,
     "fast-ids": fast,
     "fast-numbers": lambda name: fast(name, in_ids=False),
     "fast-stepwise": lambda name: fast(name, stepwise=True),

@@ -265,7 +265,7 @@ def test_matrices_that_are_refused():
         ({"source": "x"}, "'x' is not a vertex"),
         ({"source": 0, "depth_limit": -1}, "depth_limit is -1; allowed: 0 or more"),
         ({"source": 0, "targets": [9]}, "9 is not a vertex"),
-        ({"source": 0, "engine": "gpu"}, "unknown engine 'gpu'; allowed: bfs4kmp"),
+        ({"source": 0, "engine": "gpu"}, "unknown engine 'gpu'; allowed: bfs4k"),
         ({"source": 0, "engine": "openmp", "method": "x"}, "allowed: fast, push"),
         ({"source": 0, "direction": "up"}, "direction is 'up'"),
     ],

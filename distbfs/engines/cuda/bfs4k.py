@@ -14,7 +14,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import LevelRecord
-from distbfs.engines.cuda.knobs import Degrees, degrees_of, filled
+from distbfs.engines.cuda.knobs import MOST_SHARE, Degrees, degrees_of, filled
 from distbfs.engines.cuda.whole import GraphEngine, NumberResult
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph
@@ -242,9 +242,13 @@ class Bfs4kEngine(GraphEngine):
     def bytes_of(self, graph: DeviceGraph) -> int:
         """Return the bytes of device memory that searches by number take."""
         room = 0 if self.method == "claim" else graph.active // 2 + REPEATS_ROOM
-        pieces = 16 * (graph.active // 100 + graph.m // 32)
+        k = self.options.knobs
+        share = MOST_SHARE if k.k2 is None else k.k2
+        length = (k.k3 or 1) * (k.k6 or 32)
+        pieces = 16 * (int(graph.active * share) // 100 + graph.m // length + 1)
         results = (4 + 4 * self.options.parents) * graph.active
-        return results + 8 * (graph.active + room) + graph.active // 8 + pieces
+        queues = 8 * (graph.active + room)
+        return results + queues + graph.active // 8 + pieces + (1 << 20)
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""

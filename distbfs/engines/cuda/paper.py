@@ -185,7 +185,6 @@ class PaperSearch:
         cp, graph = cuda.cupy(), self.graph
         n = max(graph.active, 1)
         threads = cuda.multiprocessors() * MAX_BLOCKS * BLOCK
-        alike = not graph.directed
         self._level = cp.empty(graph.active, np.int32)
         self._parent = cp.empty(graph.active, np.uint32) if parents else None
         self._control = cp.zeros(ctypes.sizeof(Control), np.uint8)
@@ -194,8 +193,8 @@ class PaperSearch:
         self._arrays = {
             "offsets": graph.offsets,
             "columns": graph.columns,
-            "in_offsets": graph.offsets if alike else graph.in_offsets,
-            "in_columns": graph.columns if alike else graph.in_columns,
+            "in_offsets": graph.pulled[0],
+            "in_columns": graph.pulled[1],
             "status": self._level,
             "chunks": cp.empty(2 * graph.m // CHUNK + 1, np.uint64),
             "segments": cp.empty(threads, np.uint32),

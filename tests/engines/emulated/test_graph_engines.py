@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs
+from directed_graphs import check, directed, part_of
 from fast_graphs import (
     beside,
     binary_tree,
@@ -125,6 +126,23 @@ def test_any_graph(device, engine, method, n, density, seed):
     search = make(made.graph, engine, method)
     for root in (0, n // 2, n - 1):
         assert fault(made, root, search.search(root)) is None
+
+
+@EACH
+@settings(
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(matrix=directed())
+def test_any_directed_graph(device, engine, method, matrix):
+    """They push along edges out and pull along edges in."""
+    maker = lookup(ENGINES, "engine", engine)(
+        SearchOptions(engine=engine, method=method)
+    )
+    search = maker.whole(part_of(matrix))
+    for root in range(min(matrix.shape[0], 3)):
+        check(matrix, root, search.search(root))
 
 
 @EACH

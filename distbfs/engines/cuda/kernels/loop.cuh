@@ -1,0 +1,58 @@
+/* What the engines have in common whose levels the host launches one by one (loop.py).
+ *
+ * `depth` is the level of the frontier; what a launch finds is of depth + 1. */
+#ifndef DISTBFS_LOOP_CUH
+#define DISTBFS_LOOP_CUH
+#include "base.cuh"
+
+struct Params {
+    const OFFSET *row; /* [active + 1] */
+    const u32 *adj;    /* [m + pad] */
+    /* the rows that pulls look at; of a symmetric graph the same */
+    const OFFSET *in_row; /* [active + 1] */
+    const u32 *in_adj;    /* [m + pad] */
+    int *level;        /* [active], -1: unvisited */
+    u32 *parent;       /* [active], number or NONE; null: not wanted */
+    u32 *queue[2];     /* [active] each (frontier) */
+    u32 *bits;         /* [words], the frontier (frontier, pull) */
+    u32 *origin;       /* [m], the row that a column is in (edge-parallel) */
+    u8 *mask;          /* [active], the frontier (harish) */
+    u8 *fresh;         /* [active], what a level found (harish) */
+    u64 *counts;       /* [4][2]: of level depth & 3: vertices found, edge checks */
+    u64 m;
+    u32 active, depth, size, width; /* size: of the frontier; width: log2 of a virtual warp */
+    u32 root, pad;
+};
+
+INLINE u64 thread_of() { return blockIdx.x * (u64)blockDim.x + threadIdx.x; }
+INLINE u64 threads_of() { return (u64)gridDim.x * blockDim.x; }
+
+/* Forget the last search and set the root. */
+INLINE void begin_search(const Params &p) {
+    for (u64 v = thread_of(); v < p.active; v += threads_of()) {
+        p.level[v] = v == p.root ? 0 : -1;
+        if (p.parent) p.parent[v] = v == p.root ? p.root : NONE;
+    }
+    if (thread_of() < 8) p.counts[thread_of()] = 0;
+}
+
+/* Whether this thread is the one that finds v, from u. */
+INLINE bool find(const Params &p, u32 v, u32 u) {
+    if (p.level[v] != -1 || atomicCAS(p.level + v, -1, (int)p.depth + 1) != -1) return false;
+    if (p.parent) p.parent[v] = u;
+    return true;
+}
+
+/* Add what the threads of a warp have counted, and clear the counts of a later level; a
+ * whole warp calls it. */
+INLINE void count(const Params &p, u32 found, u64 checks) {
+    u64 *now = p.counts + 2 * (p.depth & 3);
+    const u32 sum = __reduce_add_sync(ALL, found);
+    if ((threadIdx.x & 31) == 0 && sum) atomicAdd(now, (u64)sum);
+#if COUNT
+    for (int s = 16; s; s >>= 1) checks += __shfl_down_sync(ALL, checks, s);
+    if ((threadIdx.x & 31) == 0 && checks) atomicAdd(now + 1, checks);
+#endif
+    if (thread_of() < 2) p.counts[2 * ((p.depth + 2) & 3) + thread_of()] = 0;
+}
+#endif
