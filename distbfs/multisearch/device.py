@@ -53,6 +53,7 @@ class DeviceOptions:
     levels: result "level" is wanted, by pair
     batch: searches whose results by pair are held at once (default: what fits)
     block: threads of a block, 256 or 1024 (default: by the mean degree)
+    most: levels beyond it are not searched
     """
 
     method: str = "hybrid"
@@ -60,6 +61,7 @@ class DeviceOptions:
     levels: bool = False
     batch: int | None = None
     block: int | None = None
+    most: int | None = None
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
@@ -67,6 +69,8 @@ class DeviceOptions:
             raise UsageError(f"threshold is {self.threshold}; allowed: 0 and more")
         if self.batch is not None and self.batch < 1:
             raise UsageError(f"batch is {self.batch}; allowed: 1 and more")
+        if self.most is not None and self.most < 0:
+            raise UsageError(f"most is {self.most}; allowed: 0 and more")
         if self.block is not None and self.block not in BLOCK_THREADS:
             raise UsageError(f"block is {self.block}; allowed: 1024, 256")
 
@@ -338,6 +342,7 @@ class Run:
             words=self.words,
             split=self._split(),
             level_by_search=self.options.levels,
+            most=ENDLESS if self.options.most is None else self.options.most,
         )
         for name, array in small.items():
             setattr(p, name, 0 if array is None else array.data.ptr)

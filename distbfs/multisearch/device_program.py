@@ -67,6 +67,7 @@ class Params(ctypes.Structure):
         *((name, ctypes.c_uint64) for name in ("m", "stride")),
         *((name, ctypes.c_uint32) for name in ("n", "active", "words", "split")),
         *((name, ctypes.c_uint32) for name in ("first", "count", "level_by_search")),
+        ("most", ctypes.c_uint32),
     )
 
 

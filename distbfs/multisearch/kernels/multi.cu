@@ -65,11 +65,17 @@ INLINE bool traverse(const Params &p, Search &s) {
             s.starts[s.depth] = small, s.starts[p.active + 3 + s.depth] = large;
         __syncthreads();
         if (!s.size) break;
-        if (LEVELS && s.depth + 1 > DEEPEST) return false;
+        if (LEVELS && s.depth + 1 > DEEPEST && s.depth < p.most) return false;
 #if HAS_PRIOR
         prior(s);
         __syncthreads();
 #endif
+        if (s.depth == p.most) {
+            if (HAS_POST && threadIdx.x == 0)
+                s.starts[s.depth + 1] = small_end,
+                s.starts[p.active + 4 + s.depth] = large_end;
+            return true;
+        }
 #if EDGES
         for (u64 e = threadIdx.x; e - (threadIdx.x & 31) < p.m; e += THREADS) {
             const u32 u = e < p.m ? __ldg(p.from + e) : NONE;

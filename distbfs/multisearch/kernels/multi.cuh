@@ -38,6 +38,7 @@ struct Params {
     u32 n, active, words, split;
     u32 first, count;     /* searches of this launch; of all are k */
     u32 level_by_search;
+    u32 most;             /* levels beyond it are not searched */
 };
 
 /* What the threads of a block share. */

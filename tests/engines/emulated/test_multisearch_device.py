@@ -169,6 +169,23 @@ def test_results_to_a_sink(device):
     np.testing.assert_array_equal(there, wanted >= 0)
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("most", [0, 2, 300])
+def test_levels_up_to(device, method, most):
+    source = GRAPHS["grid"]
+    made = HostGraph(source)
+    roots = [0, 40, 100]
+    wanted = distances(source, roots)
+    deepest = np.minimum(wanted.max(axis=1), most)
+    wanted[wanted > most] = -1
+    options = {"method": method, "most": most, "block": 256}
+    found = run("paths", made, roots, levels=True, **options)
+    np.testing.assert_array_equal(signed(found["level"]), wanted)
+    np.testing.assert_array_equal(found["deepest"].get(), deepest)
+    found = run("betweenness", made, roots, **options)
+    assert found["value"].get().any() == (most > 1)
+
+
 OWN = """
 // counts the edges of each level, and who is last in its level
 void init(Search &s) { s.best[s.source] = 3.5f; }
@@ -243,6 +260,7 @@ def test_refusals(device, monkeypatch):
         ("threshold is -1", {"threshold": -1}),
         ("batch is 0", {"batch": 0}),
         ("block is 7", {"block": 7}),
+        ("most is -1", {"most": -1}),
     ):
         with pytest.raises(UsageError, match=match):
             DeviceOptions(**options)
