@@ -204,6 +204,18 @@ class Outputs:
         return {name: x for name, x in self.values.items() if name in asked}
 
 
+def of_counts(name: str, counts: Array) -> Array:
+    """Return what is kept under a name, from vertices by level, int64 [b, levels]."""
+    if name == "count":
+        return counts
+    if name == "reached":
+        return counts.sum(axis=1)
+    places = np.arange(counts.shape[1], dtype=np.int64)
+    if name == "distance":
+        return counts @ places
+    return np.where(counts > 0, places, 0).max(axis=1, initial=0)
+
+
 def filled(state: State) -> Any:
     """Return what a state is filled with, of its dtype; UsageError if it has none."""
     try:

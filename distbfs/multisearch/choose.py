@@ -11,7 +11,7 @@ from distbfs.registry import lookup
 RUNNERS = {
     "reference": "distbfs.multisearch.arrays:ReferenceRunner",
     "openmp": "distbfs.multisearch.openmp:OpenMPRunner",
-    "cuda": "distbfs.multisearch.device:DeviceRunner",
+    "cuda": "distbfs.multisearch.cuda:CudaRunner",
 }
 
 

@@ -15,7 +15,7 @@ STATES: dict[str, tuple[State, ...]] = {
     "betweenness": (
         State("value", "float64", "vertex"),
         State("sigma", "float64", "pair", result=False),
-        State("share", "float64", "pair", result=False),
+        State("delta", "float64", "pair", result=False),
     ),
     "closeness": (
         State("reached", "uint32", "search"),

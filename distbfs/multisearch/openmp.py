@@ -21,6 +21,7 @@ from distbfs.multisearch.arrays import (
     check_method,
     check_sources,
     cuts,
+    of_counts,
     run_batches,
 )
 from distbfs.multisearch.base import Results, RunOptions, check_depth, check_problem
@@ -199,12 +200,7 @@ def kept(search: BitSearch, name: str) -> Array:
         return search.reachable()
     if name == "depth":
         return search.depth
-    counts = search.counts
-    if name == "reached":
-        return counts.sum(axis=1)
-    if name == "distance":
-        return counts @ np.arange(counts.shape[1], dtype=np.int64)
-    return counts
+    return of_counts(name, search.counts)
 
 
 def bits_batch(n: int, levels: bool, count: int, options: RunOptions) -> int:

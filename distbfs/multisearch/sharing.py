@@ -13,7 +13,7 @@ import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.multisearch import bits
-from distbfs.multisearch.arrays import Outputs, check_sources, kept_value
+from distbfs.multisearch.arrays import Outputs, check_sources, kept_value, of_counts
 from distbfs.multisearch.base import (
     Results,
     Runner,
@@ -186,7 +186,7 @@ class PartsSearcher:
                 counts = counts[: options.depth + 1]
             for state in problem.state:
                 if state.per != "pair":
-                    value = counted(state.name, counts)
+                    value = of_counts(state.name, counts[None])
                     outputs.put(state.name, slice(k, k + 1), value)
                     continue
                 if level is None:
@@ -220,17 +220,6 @@ class PartsSearcher:
     def describe(self) -> dict[str, Any]:
         """Return what problems run on."""
         return {**self._session.describe(), "divided": "parts"}
-
-
-def counted(name: str, counts: Ids) -> Array:
-    """Return what is kept under a name, of one search, from its vertices by level."""
-    if name == "count":
-        return counts[None]
-    if name == "reached":
-        return np.array([counts.sum()])
-    if name == "depth":
-        return np.array([len(counts) - 1])
-    return np.array([counts @ np.arange(len(counts))])
 
 
 def whole_bytes(manifest: Manifest) -> int:

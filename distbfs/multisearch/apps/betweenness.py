@@ -17,6 +17,7 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.device_apps import cuda_text
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.sharing import Searcher, WholeSearcher
 from distbfs.partition.part import Part
@@ -56,6 +57,7 @@ PROBLEM = Problem(
         State("value", "float64", "vertex"),
     ),
     {"init": begin, "visit_vertex": count_paths, "post": accumulate},
+    cuda_text("betweenness"),
 )
 
 

@@ -1,0 +1,127 @@
+"""The CUDA runner of many searches, its kernels run on the CPU: all applications."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from graphs import NAMED, NO_VERTEX, build, kronecker, random_tuples
+
+sys.path.append(str(Path(__file__).parents[2] / "multisearch"))
+
+from wholes import whole
+
+from distbfs.device import cuda
+from distbfs.errors import SearchStopped, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.multisearch.apps.betweenness import betweenness
+from distbfs.multisearch.apps.closeness import closeness
+from distbfs.multisearch.apps.diameter import diameter
+from distbfs.multisearch.apps.eccentricity import eccentricity
+from distbfs.multisearch.apps.khop import khop
+from distbfs.multisearch.apps.paths import levels
+from distbfs.multisearch.apps.reachability import reachability
+from distbfs.multisearch.base import RunOptions, TooDeep
+from distbfs.multisearch.choose import choose_runner
+from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.sharing import WholeSearcher
+
+SMALL = {
+    **{k: v for k, v in NAMED.items() if k not in ("kronecker", "path", "wide-star")},
+    "kronecker": kronecker(7),
+    "random": random_tuples(130, 150, 4),
+}
+METHODS = ("", "hybrid", "warp", "work-efficient", "edge-parallel")
+
+
+@pytest.fixture
+def device(device, monkeypatch):
+    """The emulator has no properties to tell."""
+    monkeypatch.setattr(cuda, "describe", dict)
+    return device
+
+
+def searcher(source, engine, **options):
+    runner, _ = choose_runner(engine)
+    return WholeSearcher(SoloWorld(), runner, whole(source), RunOptions(**options))
+
+
+def both(source, work, **options):
+    """What some work finds on the device, and by the reference."""
+    return (
+        work(searcher(source, "cuda", **options)),
+        work(searcher(source, "reference")),
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_applications(device, method):
+    for name, source in SMALL.items():
+        some = np.random.default_rng(3).permutation(source.n)[:7].astype(np.int64)
+        pairs = np.stack([some, some[::-1]], axis=1)
+        for work in (
+            lambda s, some=some: levels(s, some, "int16"),
+            lambda s, some=some: closeness(s, some),
+            lambda s, some=some: eccentricity(s, some)[0],
+            lambda s, some=some: khop(s, some, 2, RunOptions(method=s.options.method)),
+            lambda s, pairs=pairs: reachability(s, pairs),
+        ):
+            found, wanted = both(source, work, method=method)
+            np.testing.assert_array_equal(found, wanted, err_msg=name)
+
+
+@pytest.mark.parametrize("method", METHODS[:3])
+def test_betweenness(device, method):
+    for name, source in SMALL.items():
+        every = np.arange(source.n)
+        for some in (every, every[:1], every[:0]):
+            found, wanted = both(
+                source, lambda s, some=some: betweenness(s, some), method=method
+            )
+            np.testing.assert_allclose(found, wanted, rtol=1e-9, err_msg=name)
+
+
+def test_diameter(device):
+    for name, source in SMALL.items():
+        found, wanted = both(source, diameter)
+        assert found.pop("searches") <= source.n
+        wanted.pop("searches")
+        assert found == wanted, name
+
+
+def test_every_dtype_and_no_vertices(device):
+    line = NAMED["path"]
+    for dtype in ("uint8", "int16", "int32"):
+        for k in (0, 1, 3):
+            some = np.arange(k)
+            found, wanted = both(
+                random_tuples(40, 50, 1),
+                lambda s, some=some, d=dtype: levels(s, some, d),
+            )
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, wanted)
+    if line.n > 255:
+        with pytest.raises(TooDeep):
+            levels(searcher(line, "cuda"), np.arange(1), "uint8")
+    assert levels(searcher(NO_VERTEX, "cuda"), np.arange(0), "uint8").shape == (0, 0)
+
+
+def test_refusals(device):
+    source = kronecker(6)
+    some = np.arange(3)
+    plain = Problem("plain", (State("x", "int64", "search"),), {"init": len})
+    with pytest.raises(UsageError, match="has no CUDA text"):
+        searcher(source, "cuda").run(plain, some)
+    with pytest.raises(UsageError, match="method 'x' of engine cuda; allowed: bits"):
+        searcher(source, "cuda", method="x").run(plain, some)
+    wrong = Problem("wrong", (State("x", "int64", "search"),), {}, "void init(int) {}")
+    with pytest.raises(UsageError, match="problem wrong cannot run by method bits"):
+        searcher(source, "cuda", method="bits").run(wrong, some)
+    with pytest.raises(SearchStopped, match="stopped after 0 of 3"):
+        levels(searcher(source, "cuda", stop=lambda: True), some, "uint8")
+    part = whole(source, directed=True)
+    with pytest.raises(UsageError, match="this one is directed"):
+        choose_runner("cuda")[0].prepare(part)
+    delegates, _ = build(source, 1, threshold=2)
+    with pytest.raises(UsageError, match="one part without delegates"):
+        choose_runner("cuda")[0].prepare(delegates[0])
