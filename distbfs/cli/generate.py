@@ -42,7 +42,9 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "path": ANY_SIZE,
     "binary-tree": ANY_SIZE,
 }
-USUAL = {"neighbours": 10, "rewired": 0.1, "forward": 0.37, "backward": 0.32}
+# Gen-SmallWorld (k: 10 on each side, p: 0.3) and Gen-ForestFire (f: 0.35 and against
+# links 0.32, which is 0.914 of f) of Busato and Bombieri 2015, Table 1
+USUAL = {"neighbours": 20, "rewired": 0.3, "forward": 0.35, "backward": 0.914}
 
 
 def spelt(names: Iterable[str], between: str = ", ") -> str:
@@ -107,7 +109,7 @@ def make_source(family: str, threads: int, given: Mapping[str, float]) -> TupleS
 @click.option(
     "--neighbours",
     type=click.IntRange(2),
-    help=f"Vertices near each on the ring, even; small-world.  [{USUAL['neighbours']}]",
+    help=f"Nearest on the ring, both sides; small-world.  [{USUAL['neighbours']}]",
 )
 @click.option(
     "--rewired",
@@ -122,7 +124,7 @@ def make_source(family: str, threads: int, given: Mapping[str, float]) -> TupleS
 @click.option(
     "--backward",
     type=click.FloatRange(0, 1),
-    help=f"Ratio b of burning against links; forest-fire.  [{USUAL['backward']}]",
+    help=f"Chance against links over f; forest-fire.  [{USUAL['backward']}]",
 )
 @click.option("--seed", type=int, help="Seed of the tuples.  [1]")
 @click.option("--output", "-o", type=STORE, required=True, help="Folder of the store.")

@@ -1,8 +1,11 @@
 """Matrix Market coordinate files: an entry (i, j) is an edge, values do not count.
 
 A symmetric matrix gives each edge once, as the file does, and an entry on the diagonal
-one loop; a skew-symmetric one has none there.  Source: Boisvert, Pozo,
-Remington, The Matrix Market Exchange Formats: Initial Design, NISTIR 5935 (1996).
+one loop; a skew-symmetric one has none there.  Parsed by the kernel of edge lists and
+not by fast_matrix_market, which is not faster, takes room for the entries that a header
+claims, and lets columns too many and diagonals of skew-symmetric matrices pass.
+Source: Boisvert, Pozo, Remington, The Matrix Market Exchange Formats: Initial Design,
+NISTIR 5935 (1996).
 """
 
 from __future__ import annotations

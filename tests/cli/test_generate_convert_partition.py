@@ -142,12 +142,12 @@ OTHERS = [
     (("geometric", "-n", 300, "--degree", 6, "--seed", 3), Geometric(300, 6.0, 3)),
     (("geometric", "-s", 8), Geometric(256)),
     (("triangulation", "-n", 90, "--seed", 2), Triangulation(90, 2)),
-    (("small-world", "-n", 90), SmallWorld(90, 10, 0.1)),
+    (("small-world", "-n", 90), SmallWorld(90, 20, 0.3)),
     (
         ("small-world", "-s", 6, "--neighbours", 4, "--rewired", 0.5),
         SmallWorld(64, 4, 0.5),
     ),
-    (("forest-fire", "-n", 90), ForestFire(90, 0.37, 0.32)),
+    (("forest-fire", "-n", 90), ForestFire(90, 0.35, 0.914)),
     (
         ("forest-fire", "-n", 90, "--forward", 0.3, "--backward", 0.5, "--seed", 4),
         ForestFire(90, 0.3, 0.5, 4),
