@@ -296,7 +296,8 @@ class BitSearches:
         stream = cp.cuda.get_current_stream()
         cleared = (self._seen, *self._front, *self._mark, self._state, *self._planes)
         for array in cleared:
-            cuda.clear(array, stream)
+            if array.nbytes:
+                cuda.clear(array, stream)
         if self._counts is not None:
             cuda.clear(self._counts, stream)
         there = cuda.take(self._numbers, ids) != ISOLATED

@@ -109,7 +109,13 @@ def test_what_the_figures_say(scripts, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(has_device(), reason="there is a CUDA device")
-@pytest.mark.parametrize("script", ["xbfs_fig05.py", "xbfs_table2.py", "bench_gpu.py"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        *("xbfs_fig05.py", "xbfs_table2.py", "bench_gpu.py"),
+        *("bench_multisearch_gpu.py", "multi_fig01.py", "multi_tables.py"),
+    ],
+)
 def test_without_a_device(script, tmp_path):
     done = subprocess.run(
         [sys.executable, SCRIPTS / script, "--out", tmp_path],
@@ -155,7 +161,7 @@ def test_multisearch_benchmark_counts_what_it_says():
         "--json",
     ]
     done = subprocess.run(
-        [sys.executable, SCRIPTS / "bench_multisearch.py", *words],
+        [sys.executable, SCRIPTS / "bench_multisearch_gpu.py", *words],
         capture_output=True,
         text=True,
         check=True,

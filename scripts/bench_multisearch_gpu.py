@@ -1,0 +1,236 @@
+"""Measure many searches at once on one CUDA device, every result checked.
+
+Levels of 1,024 sources of a Kronecker graph by bit-parallel batches and by each method,
+betweenness from these sources, and the exact diameter of a road-like graph; seconds and
+joules.  Levels of some sources are validated by the tuples, those of all others must be
+the same by every way.
+
+    python scripts/bench_multisearch_gpu.py --parts bits methods --seconds 1
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import figures
+import multi_figures as multi
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.errors import ValidationError
+from distbfs.generate.road import Road
+from distbfs.graph.device_graph import DeviceGraph
+from distbfs.multisearch.device import DeviceOptions, DeviceRunner
+from distbfs.multisearch.device_apps import device_problem
+from distbfs.multisearch.device_bits import BitSearches, all_levels, level_dtype
+from distbfs.multisearch.extremes import device_extremes
+from distbfs.options import SearchOptions
+from distbfs.report.tables import print_table
+
+PARTS = ("bits", "methods", "betweenness", "diameter")
+MUST = {"levels": 0.4, "hybrid": 4.0, "betweenness": 4.0, "diameter": 60.0}
+AIM = {"levels": 0.1, "hybrid": 1.5, "betweenness": 1.5, "diameter": 10.0}
+
+
+class Bench:
+    """The measurements over one Kronecker graph."""
+
+    def __init__(self, args: Any) -> None:
+        self.args = args
+        self.source = multi.kronecker(args)
+        self.graph: DeviceGraph = figures.built(self.source)
+        self.sources = multi.sources_of(self.graph, args.roots, args.seed)
+        self.edges, self.deepest = multi.traversed(self.graph, self.sources)
+        self.levels = all_levels(self.graph, self.sources)
+        self.checked = multi.check_levels(
+            self.source, self.sources, self.levels, args.checked, "bit-parallel"
+        )
+
+    def bits(self) -> dict[str, Any]:
+        """All levels into one matrix, and vertices by level."""
+        rows = []
+        for width in (512, 256, 128):
+            searches = BitSearches(self.graph, width=width)
+            out = cuda.cupy().empty(
+                (len(self.sources), self.graph.n), level_dtype(self.deepest)
+            )
+            pulls = pushes = 0
+
+            def run(searches: Any = searches, out: Any = out) -> float:
+                nonlocal pulls, pushes
+                seconds = 0.0
+                for first, last, batch in searches.batches(self.sources):
+                    batch.levels(out[first:last])
+                    seconds += batch.seconds
+                    pulls, pushes = batch.pulls, batch.pushes
+                return seconds
+
+            run()
+            if bool((out != self.levels).any()):
+                raise ValidationError(f"bit-parallel, width {width}: other levels")
+            found = multi.timed(run, len(self.sources), self.edges, self.args.seconds)
+            told = {"pulls": pulls, "pushes": pushes, "joules": found.joules}
+            rows.append({"width": width, **told, **found.as_dict()})
+            del searches, out
+            cuda.release()
+        counts = BitSearches(self.graph, levels=False, counts=True)
+
+        def count() -> float:
+            done = counts.batches(self.sources)
+            return sum(batch.seconds for _, _, batch in done)
+
+        count()
+        found = multi.timed(count, len(self.sources), self.edges, self.args.seconds)
+        return {"levels": rows, "counts": {"joules": found.joules, **found.as_dict()}}
+
+    def methods(self) -> list[dict[str, Any]]:
+        """Path lengths by each method, levels by block; and the levels themselves."""
+        rows = []
+        ways = [(name, 16) for name in multi.METHODS]
+        for method, threshold in [*ways, ("hybrid", None)]:
+            row = multi.measure_method(
+                self.graph,
+                self.sources,
+                method,
+                self.args.seconds,
+                self.deepest,
+                self.edges,
+                threshold,
+            )
+            row["name"] = method if threshold else f"{method}, T auto"
+            rows.append(row)
+            if method == "edge-parallel" and row["stretched"] > 1:
+                continue
+            options = DeviceOptions(method, threshold, levels=True)
+            some = self.sources[:: max(len(self.sources) // 256, 1)]
+            problem = device_problem("paths")
+            found = DeviceRunner().run(problem, self.graph, some, options)["level"]
+            same = self.levels[:: max(len(self.sources) // 256, 1)]
+            if bool((found != same).any()):
+                raise ValidationError(f"method {method}: other levels")
+            del found, same
+            cuda.release()
+        return rows
+
+    def betweenness(self) -> dict[str, Any]:
+        """Brandes from all sources; one source is checked by sums over edges."""
+        runner, problem = DeviceRunner(), device_problem("betweenness")
+        options = DeviceOptions()
+        one = self.sources[:1]
+        value = runner.run(problem, self.graph, one, options)["value"]
+        wanted = self.dependencies(int(one[0]), self.levels[0])
+        worst = float(abs(value - wanted).max() / max(float(wanted.max()), 1.0))
+        if worst > 1e-9:
+            raise ValidationError(f"betweenness: off by {worst} of the largest")
+
+        def run() -> float:
+            runner.run(problem, self.graph, self.sources, options)
+            return runner.seconds
+
+        found = multi.timed(run, len(self.sources), self.edges, self.args.seconds)
+        told = {"difference": worst, "joules": found.joules, "blocks": runner.blocks}
+        return {**told, **found.as_dict()}
+
+    def dependencies(self, source: int, levels: Any) -> Any:
+        """Return what Brandes adds from one source, by id, CuPy float64 [n]."""
+        cp, graph = cuda.cupy(), self.graph
+        degrees = cp.diff(graph.offsets).astype(np.int64)
+        ends = cp.cumsum(degrees)
+        rows = cp.searchsorted(ends, cp.arange(graph.m), side="right")
+        columns = graph.columns[: graph.m].astype(np.int64)
+        level = levels[graph.vertices].astype(np.int64)
+        ahead = level[columns] == level[rows] + 1
+        u, v = rows[ahead], columns[ahead]
+        del rows, columns, ahead
+        n, at = graph.active, level[u]
+        sigma = cp.zeros(n)
+        sigma[int(graph.numbers[source])] = 1
+        deepest = int(at.max()) + 1
+        for d in range(deepest):
+            here = at == d
+            sigma += cp.bincount(v[here], sigma[u[here]], minlength=n)
+        delta = cp.zeros(n)
+        for d in reversed(range(deepest)):
+            a, b = u[at == d], v[at == d]
+            share = sigma[a] / sigma[b] * (1 + delta[b])
+            delta += cp.bincount(a, share, minlength=n)
+        delta[int(graph.numbers[source])] = 0
+        out = cp.zeros(graph.n)
+        out[graph.vertices] = delta
+        return out
+
+
+def diameter(args: Any) -> dict[str, Any]:
+    """Exact diameter and radius of the road-like graph by bounds."""
+    graph = figures.built(Road(1 << (12 if args.small else 22)))
+    search = XbfsEngine(SearchOptions(engine="xbfs", parents=False)).on_graph(graph)
+    roots, _ = figures.roots_of(graph, 1, args.seed)
+    search.search(roots[0])
+    began = time.perf_counter()
+    found = device_extremes(search, roots[0])
+    seconds = time.perf_counter() - began
+    ecc = int(search.search(found.ends[0]).levels) - 1
+    if ecc != found.diameter:
+        raise ValidationError(f"diameter {found.diameter}, but its end has {ecc}")
+    told = {"n": graph.n, "m": graph.m, "seconds": seconds}
+    return {**told, **vars(found)}
+
+
+def main() -> None:
+    parser = figures.arguments(__doc__, roots=1024)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--scale", type=int, default=19, help="of the Kronecker graph")
+    parser.add_argument("--seconds", type=float, default=5.0, help="a measurement")
+    parser.add_argument("--checked", type=int, default=64, help="sources validated")
+    args = parser.parse_args()
+    told: dict[str, Any] = {"must": MUST, "aim": AIM}
+    lines: list[tuple[Any, ...]] = []
+    if set(args.parts) - {"diameter"}:
+        bench = Bench(args)
+        told["graph"] = {
+            "source": bench.graph.source,
+            "n": bench.graph.n,
+            "active": bench.graph.active,
+            "m": bench.graph.m,
+            "sources": len(bench.sources),
+            "edges": bench.edges,
+            "deepest": bench.deepest,
+            "validated": bench.checked,
+        }
+        for part in PARTS[:3]:
+            if part not in args.parts:
+                continue
+            told[part] = getattr(bench, part)()
+            lines += table_of(part, told[part])
+            figures.save(args.out, "bench_multisearch_gpu", told)
+        del bench
+        cuda.release()
+    if "diameter" in args.parts:
+        told["diameter"] = diameter(args)
+        name = f"diameter {told['diameter']['diameter']}"
+        lines.append((name, told["diameter"]["seconds"], "-", "-"))
+        figures.save(args.out, "bench_multisearch_gpu", told)
+    print_table(("what", "wall s", "kernels s", "joules"), lines)
+
+
+def table_of(part: str, told: Any) -> list[tuple[Any, ...]]:
+    """Return lines (what, wall seconds, seconds of kernels, joules)."""
+
+    def line(name: str, row: dict[str, Any], wall: str, kernels: str) -> Any:
+        joules = row["joules"]
+        return name, row[wall], row[kernels], "-" if joules is None else joules
+
+    if part == "bits":
+        rows = [(f"levels, {x['width']} a batch", x) for x in told["levels"]]
+        rows.append(("vertices by level", told["counts"]))
+    elif part == "methods":
+        return [line(x["name"], x, "wall_seconds", "seconds") for x in told]
+    else:
+        rows = [("betweenness", told)]
+    return [line(name, row, "seconds", "kernels") for name, row in rows]
+
+
+if __name__ == "__main__":
+    figures.main(main)
