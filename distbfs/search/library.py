@@ -20,6 +20,7 @@ import numpy as np
 
 from distbfs import registry
 from distbfs.engines.base import WHOLE, Until, on_device
+from distbfs.engines.cuda.auto import AutoEngine
 from distbfs.errors import DeviceMissing, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_build import build
@@ -260,7 +261,8 @@ class Graph:
             given = {**vars(options), "engine": name}
             try:
                 kind.check(SearchOptions(**given), whole=True)
-                engine = kind(SearchOptions(**given))
+                make: Any = AutoEngine if options.engine == "auto" else kind
+                engine = make(SearchOptions(**given))
                 if self._tuples is not None and not self.directed:
                     held = build(self._tuples)
                 else:
