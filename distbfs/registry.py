@@ -18,6 +18,13 @@ ENGINES = {
     "edge-parallel": "distbfs.engines.cuda.edge_parallel:EdgeParallelEngine",
     "virtual-warp": "distbfs.engines.cuda.virtual_warp:VirtualWarpEngine",
 }
+PEERS = {
+    "scipy": "distbfs.search.peers.scipy:ScipyPeer",
+    "networkx": "distbfs.search.peers.networkx:NetworkxPeer",
+    "igraph": "distbfs.search.peers.igraph:IgraphPeer",
+    "networkit": "distbfs.search.peers.networkit:NetworkitPeer",
+    "cugraph": "distbfs.search.peers.cugraph:CugraphPeer",
+}
 EXCHANGES = {
     "solo": "distbfs.exchange.solo:SoloExchange",
     "host": "distbfs.exchange.host:HostExchange",

@@ -204,8 +204,8 @@ search_options = with_options(
         "--engine",
         type=click.Choice(["auto", *registry.ENGINES]),
         default="auto",
-        help="Per-device engine; auto takes xbfs where every rank has a CUDA device, "
-        "else openmp.  [auto]",
+        help="Per-device engine; auto takes what suits the graph on one rank with a "
+        "CUDA device, xbfs on several that each have one, else openmp.  [auto]",
     ),
     click.option("--method", default="", help="Variant of the engine, as 'fast'."),
     click.option(

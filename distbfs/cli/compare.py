@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 from distbfs import registry
-from distbfs.cli.common import STORE, open_terminal, output_options, share_of_cores
+from distbfs.cli.common import (
+    STORE,
+    Terminal,
+    open_terminal,
+    output_options,
+    share_of_cores,
+)
 from distbfs.cli.comparing import (
     Entry,
     Sessions,
     choose_sources,
     compare,
     edges_of,
-    uses_device,
+    spread_threads,
 )
 from distbfs.cli.energy import energy_option, print_energy, searches_energy
 from distbfs.cli.generate import make_source
 from distbfs.cli.loading import need_symmetric
 from distbfs.errors import UsageError
-from distbfs.options import SearchOptions
+from distbfs.options import Knobs, SearchOptions
 from distbfs.report import plots
 from distbfs.report.compare import print_comparison
+from distbfs.report.comparison_plots import draw_panels
 from distbfs.report.provenance import provenance
-from distbfs.store.hdf5 import open_store
+from distbfs.search.peers.base import installed
+from distbfs.store.hdf5 import Store, open_store
 from distbfs.types import TupleSource
 
 OPTIONS = {
@@ -39,7 +49,9 @@ OPTIONS = {
     "stepwise": "stepwise",
     "threads": "threads",
 }
+KNOBS = tuple(item.name for item in fields(Knobs))
 SWITCHES = ("async", "parents", "stepwise")
+MOST_THREADS = 4096
 IN_MEMORY = ("kronecker", "uniform", "road")
 
 
@@ -61,13 +73,19 @@ def parse_entry(text: str, threads: int) -> Entry:
     engine, _, method = name.partition("/")
     registry.lookup(registry.ENGINES, "engine", engine)
     values: dict[str, Any] = {"threads": threads}
+    knobs = Knobs()
     for word in words.split(",") if words else []:
         key, _, value = word.partition("=")
+        if key in KNOBS and value:
+            knobs = knobs.with_text(key, value)
+            continue
         if key not in OPTIONS or not value:
-            allowed = ", ".join(f"{key}=…" for key in OPTIONS)
+            allowed = ", ".join(f"{key}=…" for key in (*OPTIONS, *KNOBS))
             raise UsageError(f"'{word}' of engine '{text}'; allowed: {allowed}")
         values[OPTIONS[key]] = parsed(text, key, value)
-    return Entry(text, SearchOptions(engine=engine, method=method, **values))
+    own = values["threads"] if "threads=" in words else None
+    options = SearchOptions(engine=engine, method=method, knobs=knobs, **values)
+    return Entry(text, options, threads=own)
 
 
 def parsed(text: str, key: str, value: str) -> object:
@@ -83,44 +101,88 @@ def parsed(text: str, key: str, value: str) -> object:
     return value
 
 
-def parse_entries(text: str, baseline: str | None, threads: int) -> list[Entry]:
-    """Return all engines; UsageError where two are the same or the baseline is none."""
-    entries = [parse_entry(one, threads) for one in split_entries(text)]
-    labels = [entry.label for entry in entries]
+def parse_entries(
+    text: str, baseline: str | None, threads: Sequence[int], peers: Sequence[str] = ()
+) -> list[Entry]:
+    """Return all engines; UsageError where two are the same or the baseline is none.
+
+    threads: numbers of them that engines of the host run with in turn
+    """
+    given = [parse_entry(one, threads[0]) for one in split_entries(text)]
+    labels = [entry.label for entry in given]
     for label in labels:
         if labels.count(label) > 1:
             raise UsageError(f"engine '{label}' is given twice")
+    entries = spread_threads(given, threads)
+    entries += [Entry(name, SearchOptions(), peer=name) for name in peers]
+    labels = [entry.label for entry in entries]
     if baseline is not None and baseline not in labels:
         names = ", ".join(labels)
         raise UsageError(f"baseline '{baseline}' is no engine; allowed: {names}")
     return entries
 
 
-def given_source(
-    store: Path | None, seed: int, threads: int, sizes: dict[str, int | None]
-) -> TupleSource | None:
-    """Return the graph that is to be built in memory, None for a store."""
-    families = [name for name in IN_MEMORY if sizes[name] is not None]
-    if (store is not None) + len(families) != 1:
-        raise UsageError("give one of STORE, --kronecker, --uniform and --road")
-    if store is not None:
-        return None
-    name = families[0]
-    size = "vertices" if name == "road" else "scale"
-    return make_source(name, threads, {size: sizes[name] or 0, "seed": seed})
+def parse_threads(text: str, share: int) -> list[int]:
+    """Return the numbers of threads of a list; 0 is this rank's share of the cores."""
+    found = []
+    for word in text.split(","):
+        if not word.strip().isdecimal() or not 0 <= int(word) <= MOST_THREADS:
+            raise UsageError(
+                f"threads is '{word}'; allowed: 0 to {MOST_THREADS}, commas between"
+            )
+        found.append(int(word) or share)
+    return list(dict.fromkeys(found))
+
+
+def parse_peers(text: str | None) -> list[str]:
+    """Return the peers of a list; ``all`` is those that are installed."""
+    if text is None:
+        return []
+    names = installed() if text == "all" else text.split(",")
+    for name in names:
+        registry.lookup(registry.PEERS, "peer", name)
+    return list(dict.fromkeys(names))
+
+
+def given_sources(
+    seed: int, threads: int, sizes: Mapping[str, Sequence[int]]
+) -> list[TupleSource]:
+    """Return the graphs that are to be built in memory."""
+    return [
+        make_source(
+            name,
+            threads,
+            {"vertices" if name == "road" else "scale": size, "seed": seed},
+        )
+        for name in IN_MEMORY
+        for size in sizes[name]
+    ]
 
 
 @click.command("compare")
-@click.argument("store", type=STORE, required=False)
+@click.argument("stores", type=STORE, nargs=-1, metavar="[STORE]...")
 @click.option(
     "--engines",
     default="openmp,reference",
     help="Engines, as xbfs,xbfs/paper:frontier=scan-free,async=no,openmp/push.  "
     "[openmp,reference]",
 )
-@click.option("--kronecker", type=click.IntRange(1, 48), help="Graph of 2^scale.")
-@click.option("--uniform", type=click.IntRange(1, 48), help="2^scale, degree 32.")
-@click.option("--road", type=click.IntRange(4), help="About so many vertices.")
+@click.option(
+    "--kronecker", type=click.IntRange(1, 48), multiple=True, help="Graph of 2^scale."
+)
+@click.option(
+    "--uniform",
+    type=click.IntRange(1, 48),
+    multiple=True,
+    help="2^scale, degree 32.",
+)
+@click.option(
+    "--road", type=click.IntRange(4), multiple=True, help="About so many vertices."
+)
+@click.option(
+    "--peers",
+    help="Other libraries, as scipy,igraph; all: those that are installed.",
+)
 @click.option(
     "--sources",
     "count",
@@ -138,93 +200,143 @@ def given_source(
 @click.option("--baseline", help="Engine that speed-ups refer to; default: the first.")
 @click.option(
     "--threads",
-    type=click.IntRange(0, 4096),
-    default=0,
-    help="OpenMP threads a rank; 0: this rank's share of the cores.  [0]",
+    default="0",
+    help="OpenMP threads a rank, or several as 1,2,4; 0: this rank's share of the "
+    "cores.  [0]",
 )
 @click.option(
     "--plot",
     type=click.Path(path_type=Path),
-    help="Draw the GTEPS as bars: a .png, .svg or .pdf file.",
+    help="Draw the GTEPS as bars; with several graphs or threads, time, speed-up and "
+    "efficiency: a .png, .svg or .pdf file.",
 )
 @energy_option
 @output_options
 def command(
-    store: Path | None,
+    stores: tuple[Path, ...],
     engines: str,
+    peers: str | None,
     count: int,
     seed: int,
     repeats: int,
     baseline: str | None,
-    threads: int,
+    threads: str,
     plot: Path | None,
     with_energy: bool,
     json_output: bool,
     log_format: str,
-    **sizes: int | None,
+    **sizes: tuple[int, ...],
 ) -> None:
-    """Compare engines on STORE, or on a graph that is built in memory.
+    """Compare engines on each STORE, and on graphs that are built in memory.
 
     An engine is NAME, NAME/METHOD or either with options after a colon, separated by
     commas: frontier, balance, async (yes, no), direction, parents (yes, no), stepwise
-    (yes, no), threads.  All search the same sources, taking turns; their levels must be
-    the same, else the exit code is 1.
+    (yes, no), threads, k1 to k7 and ext.  All search the same sources, taking turns;
+    their levels must be the same, else the exit code is 1.
 
     Times are by events on a device, by the clock on CPUs.  A speed-up is the ratio of
-    median times.  Over limit is the time over that which memory would take for what a
-    search must do at least, both measured in this run; edge checks are counted in
-    searches of their own.
+    median times, an efficiency that over the fewest threads by their ratio.  Over limit
+    is the time over that which memory would take for what a search must do at least,
+    both measured in this run; edge checks, and repeats in frontiers, are counted in
+    searches of their own.  Peers are timed by the clock around their call alone.
     """
     terminal = open_terminal(json_output=json_output, log_format=log_format)
     world = terminal.world
-    share = threads or share_of_cores(world)
-    entries = parse_entries(engines, baseline, share)
+    share = share_of_cores(world)
+    counts, others = parse_threads(threads, share), parse_peers(peers)
+    entries = parse_entries(engines, baseline, counts, others)
+    if others and world.size > 1:
+        raise UsageError("peers search in one process; leave mpirun out")
     if plot is not None:
         plots.check_target(plot)
-    source = given_source(store, seed, share, sizes)
-    opened = None if store is None else open_store(store)
-    if opened is not None:
-        need_symmetric(opened, "compare")
-    sessions = Sessions(terminal, opened, source)
-    for entry in entries:
-        sessions.check(entry.options)
-    with ExitStack() as stack:
-        for entry in entries:
-            entry.session = sessions.open(entry.options)
-            stack.callback(entry.session.close)
-        chosen = choose_sources(entries[0].open, count, seed)
+    graphs: list[Store | TupleSource] = [open_store(path) for path in stores]
+    for opened in graphs:
+        if isinstance(opened, Store):
+            need_symmetric(opened, "compare")
+    graphs += given_sources(seed, counts[-1], sizes)
+    if not graphs:
+        raise UsageError(
+            "give one of STORE, --kronecker, --uniform and --road, or several"
+        )
+    comparisons = []
+    for graph in graphs:
+        again = parse_entries(engines, baseline, counts, others)
         label = baseline or entries[0].label
-        ids = opened.load_ids() if opened and world.rank == 0 else None
-        told = compare(terminal, entries, chosen, repeats, label, ids)
-        if with_energy:
-            roots, edges = chosen.tolist(), sum(told["nedge"])
-            for entry, figures in zip(entries, told["engines"], strict=True):
-                figures["energy"] = searches_energy(entry.open, roots, edges)
-        graph = {
-            "title": str(store) if source is None else title_of(source),
-            "source": opened.manifest.source if opened else described(source),
-            "n": entries[0].open.layout.n,
-            "m": edges_of(entries),
-        }
-        device = any(uses_device(entry) for entry in entries)
-    values = provenance(["distbfs", *sys.argv[1:]], device=device) | {
-        "graph": graph,
-        **told,
-    }
+        comparisons.append(
+            compare_on(
+                terminal,
+                graph,
+                again,
+                count,
+                seed,
+                repeats,
+                label,
+                with_energy=with_energy,
+            )
+        )
+    device = any("rates" in x and "cuda" in x["rates"] for x in comparisons)
+    values = provenance(["distbfs", *sys.argv[1:]], device=device)
+    values |= comparisons[0] if len(graphs) == 1 else {"comparisons": comparisons}
     values["ranks"] = world.size
     if plot is not None and world.rank == 0:
-        plots.draw_comparison(values, plot)
+        if len(graphs) == 1 and len(counts) == 1:
+            plots.draw_comparison(values, plot)
+        else:
+            draw_panels(values, plot)
         terminal.say(f"wrote {plot}")
     terminal.result(values, lambda: print_all(values))
 
 
+def compare_on(
+    terminal: Terminal,
+    graph: Store | TupleSource,
+    entries: list[Entry],
+    count: int,
+    seed: int,
+    repeats: int,
+    baseline: str,
+    *,
+    with_energy: bool,
+) -> dict[str, Any]:
+    """Compare engines on one graph; return the figures (collective)."""
+    opened = graph if isinstance(graph, Store) else None
+    source = None if isinstance(graph, Store) else graph
+    sessions = Sessions(terminal, opened, source)
+    for entry in entries:
+        if not entry.peer:
+            sessions.check(entry.options)
+    with ExitStack() as stack:
+        for entry in entries:
+            if entry.peer:
+                entry.session = sessions.peer(entry.peer)
+            else:
+                entry.session = sessions.open(entry.options)
+            stack.callback(entry.session.close)
+        chosen = choose_sources(entries[0].open, count, seed)
+        ids = opened.load_ids() if opened and terminal.world.rank == 0 else None
+        told = compare(terminal, entries, chosen, repeats, baseline, ids)
+        if with_energy:
+            roots, edges = chosen.tolist(), sum(told["nedge"])
+            for entry, figures in zip(entries, told["engines"], strict=True):
+                if not entry.peer:
+                    figures["energy"] = searches_energy(entry.open, roots, edges)
+        about = {
+            "title": str(opened.folder) if opened else title_of(source),
+            "source": opened.manifest.source if opened else described(source),
+            "n": entries[0].open.layout.n,
+            "m": edges_of(entries),
+        }
+    return {"graph": about, **told}
+
+
 def print_all(values: dict[str, Any]) -> None:
-    """Print the comparison and, where it was asked for, each engine's energy."""
+    """Print comparisons and, where it was asked for, each engine's energy."""
     print_comparison(values)
-    for engine in values["engines"]:
-        if "energy" in engine:
-            click.echo(f"{engine['engine']}:")
-            print_energy(engine["energy"])
+    for comparison in values.get("comparisons", [values]):
+        for engine in comparison["engines"]:
+            if "energy" in engine:
+                click.echo(f"{engine['engine']}:")
+                print_energy(engine["energy"])
 
 
 def described(source: TupleSource | None) -> dict[str, Any]:
@@ -232,8 +344,8 @@ def described(source: TupleSource | None) -> dict[str, Any]:
     return {} if source is None else source.describe()
 
 
-def title_of(source: TupleSource) -> str:
+def title_of(source: TupleSource | None) -> str:
     """Return a source in words."""
-    told = source.describe()
+    told = described(source)
     size = told.get("scale", told.get("vertices", told.get("n")))
-    return f"{told['family']} {size}"
+    return f"{told.get('family')} {size}"

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from distbfs import registry
 from distbfs.cli.common import Terminal
 from distbfs.cli.loading import Choice, build_session, choose, load_session
 from distbfs.device.rates import Rates, device_rates, host_rates
+from distbfs.engines.base import on_device
 from distbfs.errors import UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.graph500.roots import choose_roots
 from distbfs.options import BuildOptions, SearchOptions
-from distbfs.report.compare import add_limits, add_speedups, engine_figures
+from distbfs.report.compare import (
+    add_efficiency,
+    add_limits,
+    add_speedups,
+    engine_figures,
+)
 from distbfs.search.device_session import DeviceSession
 from distbfs.search.limit import need_of
+from distbfs.search.peers.base import PeerSession, Rows, rows_of
 from distbfs.search.session import AnySession, Session, make_engine
 from distbfs.store.hdf5 import Store
+from distbfs.store.tuples import StoreTuples
 from distbfs.types import Array, Ids, TupleSource, slice_bounds
 
 COUNTED = 4  # sources that are searched once more, with records, to count edge checks
@@ -31,16 +40,25 @@ TRIED = 8  # candidates whose component may be the largest
 class Entry:
     """One engine of a comparison, and what its searches took.
 
-    label: as the command line names it; seconds: [sources][repeats]; checks and
-    result_bytes: of the counted sources
+    label: as the command line names it; series: the same without a number of threads
+    that --threads gave; seconds: [sources][repeats]; checks, repeats (frontier entries
+    that are there twice, None where an engine does not count them) and result_bytes:
+    of the counted sources
+    joules: energy of a search, where something measures it
+    peer: another library, which has no records
     """
 
     label: str
     options: SearchOptions
+    series: str = ""
+    threads: int | None = None
+    peer: str = ""
     session: AnySession | None = None
     seconds: list[list[float]] = field(default_factory=list)
     checks: list[int] = field(default_factory=list)
+    repeats: list[int] = field(default_factory=list)
     result_bytes: int = 0
+    joules: float | None = None
 
     @property
     def open(self) -> AnySession:
@@ -48,6 +66,28 @@ class Entry:
         if self.session is None:
             raise UsageError(f"{self.label} is not loaded")
         return self.session
+
+
+def spread_threads(entries: Sequence[Entry], threads: Sequence[int]) -> list[Entry]:
+    """Return the engines of the host once for each number of threads.
+
+    Those of a device, and those whose entry says its threads, stay as they are.
+    """
+    found = []
+    for entry in entries:
+        kind = registry.lookup(registry.ENGINES, "engine", entry.options.engine)
+        if on_device(kind):
+            found.append(entry)
+        elif len(threads) == 1 or entry.threads is not None:
+            count = entry.options.threads
+            found.append(replace(entry, series=entry.label, threads=count))
+        else:
+            mark = "," if ":" in entry.label else ":"
+            for count in threads:
+                label = f"{entry.label}{mark}threads={count}"
+                options = replace(entry.options, threads=count)
+                found.append(Entry(label, options, entry.label, count))
+    return found
 
 
 class Sessions:
@@ -59,6 +99,7 @@ class Sessions:
         self._terminal, self._store, self._source = terminal, store, source
         self._host: Session | None = None
         self._device: DeviceSession | None = None
+        self._rows: Rows | None = None
         self._n = store.manifest.n if store is not None else source.n if source else 0
 
     def check(self, options: SearchOptions) -> None:
@@ -66,6 +107,15 @@ class Sessions:
         choice = choose(self._terminal.world, options, self._n)
         if choice.device is None:
             make_engine(self._terminal.world, options, lambda _: None)
+
+    def peer(self, name: str) -> Any:
+        """Return a session of another library, in one process."""
+        if self._rows is None:
+            given = StoreTuples(self._store) if self._store else self._source
+            if given is None:
+                raise UsageError("there is no graph to search")
+            self._rows = rows_of(given)
+        return PeerSession(self._terminal.world, name, self._rows)
 
     def open(self, options: SearchOptions) -> AnySession:
         """Return a session that is ready to search (collective)."""
@@ -201,8 +251,13 @@ def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
     reached = []
     for source in sources[:COUNTED].tolist():
         for entry in entries:
+            if entry.peer:
+                continue
             outcome = entry.open.search(source, records=True)
             entry.checks.append(sum(map(checks_of, outcome.records)))
+            if any("repeats_missed" in x for x in outcome.records):
+                missed = (x.get("repeats_missed", 0) for x in outcome.records)
+                entry.repeats.append(sum(missed))
             arrays = [x for x in (*outcome.level, *outcome.parent) if x is not None]
             entry.result_bytes = sum(int(x.nbytes) for x in arrays)
             if entry is entries[0]:
@@ -214,6 +269,8 @@ def measure_rates(entries: Sequence[Entry], bits: int) -> dict[str, Rates]:
     """Return the rates of each device that an engine runs on, by "cuda" and "cpu"."""
     rates: dict[str, Rates] = {}
     for entry in entries:
+        if entry.peer:
+            continue
         if uses_device(entry) and "cuda" not in rates:
             rates["cuda"] = device_rates(bits)
         elif not uses_device(entry) and "cpu" not in rates:
@@ -229,8 +286,9 @@ def limits_of(
     Edge checks are those of the engine that made the fewest.
     """
     found: dict[str, list[float]] = {}
-    fewest = [min(x) for x in zip(*(entry.checks for entry in entries), strict=True)]
-    for entry in entries:
+    ours = [entry for entry in entries if not entry.peer]
+    fewest = [min(x) for x in zip(*(entry.checks for entry in ours), strict=True)]
+    for entry in ours:
         where = "cuda" if uses_device(entry) else "cpu"
         found[entry.label] = [
             need_of(
@@ -258,11 +316,16 @@ def compare(
     told = []
     for entry in entries:
         figures = engine_figures(entry.seconds, nedge)
-        figures["checks"] = statistics.mean(entry.checks)
+        figures["checks"] = statistics.mean(entry.checks) if entry.checks else None
+        figures["repeats"] = statistics.mean(entry.repeats) if entry.repeats else None
+        figures["joules"] = entry.joules
         figures["result_bytes"] = entry.result_bytes
-        about = {"engine": entry.label, "search": entry.open.describe()}
+        about: dict[str, Any] = {"engine": entry.label}
+        about |= {"series": entry.series or entry.label, "threads": entry.threads}
+        about["search"] = entry.open.describe()
         told.append({**about, **figures})
     add_speedups(told, baseline)
+    add_efficiency(told)
     rates: dict[str, Rates] = {}
     limits: dict[str, list[float]] = {}
     if terminal.world.size == 1:

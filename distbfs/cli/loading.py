@@ -14,6 +14,7 @@ from distbfs import registry
 from distbfs.cli.common import Terminal
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceEngine, on_device
+from distbfs.engines.cuda.auto import AutoEngine
 from distbfs.errors import DeviceMissing, LaunchError, ResourceError, UsageError
 from distbfs.exchange.agree import first_reason
 from distbfs.exchange.placing import take_devices
@@ -158,7 +159,8 @@ def _choose_auto(
     named = replace(options, engine=FIRST)
     try:
         kind.check(named, whole=True)
-        return Choice(named, kind(named), "there is a CUDA device")
+        engine: Any = AutoEngine(named)
+        return Choice(named, engine, "there is a CUDA device")
     except (DeviceMissing, UsageError) as error:
         if wants_device(options):
             raise
@@ -316,4 +318,6 @@ def engine_line(session: AnySession, why: str = "") -> str:
         f"engine {told['engine']} ({told['method']}), {where}, {told['mode']}, "
         f"exchange {told['exchange']}"
     )
+    if "chosen_for" in told:
+        why = f"{why}; {told['chosen_for']}" if why else told["chosen_for"]
     return f"{line}; auto: {why}" if why else line

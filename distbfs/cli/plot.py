@@ -7,6 +7,9 @@ from pathlib import Path
 
 import click
 
+from distbfs.errors import InputError
+from distbfs.report.compare import comparisons_of
+from distbfs.report.comparison_plots import KINDS, USUAL, draw_panels
 from distbfs.report.plots import check_target, draw_trace
 from distbfs.report.trace import read_trace
 
@@ -49,3 +52,47 @@ def trace(
             name = event["name"]
             rank[name] = rank.get(name, 0.0) + event["dur"] / 1e6
         click.echo(json.dumps({"ranks": seconds}, indent=2))
+
+
+@command.command("compare")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Figure: .png, .svg or .pdf.",
+)
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice(list(KINDS)),
+    multiple=True,
+    help="What to draw, one panel each.  [time, speedup, efficiency]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the values drawn.")
+def compare(file: Path, output: Path, kinds: tuple[str, ...], as_json: bool) -> None:
+    """Draw what ``distbfs compare --json`` wrote to FILE.
+
+    Bars a graph and engine; lines over threads where engines ran with several.
+    """
+    check_target(output)
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+        chosen = kinds or USUAL
+        draw_panels(values, output, chosen)
+        told = [
+            {
+                "graph": one["graph"]["title"],
+                "engine": engine["engine"],
+                **{kind: engine[KINDS[kind][0]] for kind in chosen},
+            }
+            for one in comparisons_of(values)
+            for engine in one["engines"]
+        ]
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{file}: no result of 'distbfs compare --json'") from error
+    if as_json:
+        click.echo(json.dumps(told, indent=2))

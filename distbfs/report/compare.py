@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import click
 import numpy as np
 
 from distbfs.graph500.statistics import rate_statistics
@@ -46,6 +47,27 @@ def add_speedups(engines: Sequence[dict[str, Any]], baseline: str) -> None:
         engine["speedup"] = base / engine["median_seconds"]
 
 
+def add_efficiency(engines: Sequence[dict[str, Any]]) -> None:
+    """Add ``efficiency`` over threads: speed-up over the fewest, by their ratio.
+
+    None where a series has one number of threads only.
+    """
+    for engine in engines:
+        engine["efficiency"] = None
+        same = [x for x in engines if x["series"] == engine["series"] and x["threads"]]
+        if len(same) < 2 or not engine["threads"]:
+            continue
+        base = min(same, key=lambda x: x["threads"])
+        gain = base["median_seconds"] / engine["median_seconds"]
+        engine["efficiency"] = gain * base["threads"] / engine["threads"]
+
+
+def comparisons_of(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what ``distbfs compare --json`` says of each graph."""
+    found: list[Mapping[str, Any]] = values.get("comparisons", [values])
+    return found
+
+
 def add_limits(
     engines: Sequence[dict[str, Any]], limits: Mapping[str, Sequence[float]]
 ) -> None:
@@ -62,21 +84,45 @@ def add_limits(
             engine["over_limit"] = statistics.mean(times) / engine["limit_seconds"]
 
 
+def cell(value: float | None, scale: float = 1.0) -> str:
+    """Return a number as a table shows it, - where there is none."""
+    return "-" if value is None else shown(value * scale)
+
+
 def print_comparison(values: Mapping[str, Any]) -> None:
-    """Print the table of a comparison, one engine a line."""
+    """Print a table for each graph, one engine a line; columns without values fall."""
+    comparisons = comparisons_of(values)
+    for comparison in comparisons:
+        if len(comparisons) > 1:
+            graph = comparison["graph"]
+            click.echo(f"{graph['title']}: n {graph['n']}, m {graph['m']}")
+        print_engines(comparison["engines"])
+
+
+def print_engines(engines: Sequence[Mapping[str, Any]]) -> None:
+    """Print the table of one graph."""
+    there = {
+        name: any(engine.get(name) is not None for engine in engines)
+        for name in ("efficiency", "repeats", "joules")
+    }
+    names = [*COLUMNS, *(["efficiency"] if there["efficiency"] else []), COUNTS[0]]
+    names += ["repeats"] if there["repeats"] else []
+    names += [COUNTS[1], *(["J a search"] if there["joules"] else [])]
     rows = []
-    for engine in values["engines"]:
+    for engine in engines:
         low, high = (shown(x * 1e3) for x in engine["quartile_seconds"])
-        over = engine["over_limit"]
-        rows.append(
-            (
-                engine["engine"],
-                engine["median_seconds"] * 1e3,
-                f"{low} - {high}",
-                engine["harmonic_mean_GTEPS"],
-                engine["speedup"],
-                round(engine["checks"]),
-                "-" if over is None else shown(over),
-            )
-        )
-    print_table((*COLUMNS, *COUNTS), rows)
+        checks = engine["checks"]
+        cells = {
+            "engine": engine["engine"],
+            "median ms": engine["median_seconds"] * 1e3,
+            "quartiles ms": f"{low} - {high}",
+            "GTEPS": engine["harmonic_mean_GTEPS"],
+            "speed-up": engine["speedup"],
+            "efficiency": cell(engine.get("efficiency")),
+            "edge checks": "-" if checks is None else round(checks),
+            "repeats": cell(engine.get("repeats")),
+            "over limit": cell(engine["over_limit"]),
+            "J a search": cell(engine.get("joules")),
+        }
+        rows.append([cells[name] for name in names])
+    print_table(names, rows)

@@ -20,6 +20,7 @@ import numpy as np
 
 from distbfs import registry
 from distbfs.engines.base import WHOLE, Until, on_device
+from distbfs.engines.cuda.auto import AutoEngine
 from distbfs.errors import DeviceMissing, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_build import build
@@ -274,7 +275,9 @@ class Graph:
                 if self.directed:
                     wanted = kind.for_directed(wanted)
                 kind.check(wanted, whole=True)
-                engine = kind(wanted)
+                chooses = options.engine == "auto" and not self.directed
+                make: Any = AutoEngine if chooses else kind
+                engine = make(wanted)
                 if self._tuples is not None and not self.directed:
                     held = build(self._tuples)
                 else:

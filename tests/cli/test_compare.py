@@ -121,7 +121,11 @@ def test_the_list_of_engines(text, split):
         (("--engines", "openmp:frontier=auto,balance=static"), "for engine xbfs"),
         (("--engines", "openmp,openmp"), "engine 'openmp' is given twice"),
         (("--baseline", "fast"), "baseline 'fast' is no engine; allowed: openmp, ref"),
-        (("--road", 9), "give one of STORE, --kronecker, --uniform and --road"),
+        (("--engines", "openmp:k1=4"), "knobs is for engine bfs4k"),
+        (("--engines", "bfs4k:k1=5"), "k1 is '5'; allowed: 1, 2, 4, 8, 16, 32"),
+        (("--threads", "1,x"), "threads is 'x'; allowed: 0 to 4096"),
+        (("--threads", "1,2", "--baseline", "openmp"), "allowed: openmp:threads=1, "),
+        (("--peers", "boost"), "unknown peer 'boost'; allowed: cugraph"),
         (("--plot", "x.txt"), "a plot ends in '.txt'; allowed: .png"),
         (("--plot", "/none/x.png"), "the folder /none does not exist"),
     ],
@@ -235,3 +239,76 @@ def test_a_plot_is_checked_before_the_run(monkeypatch, tmp_path):
     plots.check_target(tmp_path / "x.svg")
     with pytest.raises(UsageError, match="ends in ''"):
         plots.check_target(tmp_path / "x")
+
+
+def test_several_graphs_threads_and_peers(store, tmp_path):
+    words = ("compare", store, "--kronecker", 7, "--road", 200, "--road", 300)
+    words += ("--threads", "1,2", "--peers", "scipy", "--sources", 2, "--repeats", 2)
+    words += ("--engines", "openmp/push,openmp:direction=push,reference:threads=1")
+    values = here(*words, "--json").values
+    assert len(values["comparisons"]) == 4
+    for one in values["comparisons"]:
+        engines = {engine["engine"]: engine for engine in one["engines"]}
+        assert list(engines) == [
+            *("openmp/push:threads=1", "openmp/push:threads=2"),
+            *("openmp:direction=push,threads=1", "openmp:direction=push,threads=2"),
+            *("reference:threads=1", "scipy"),
+        ]
+        base, other = list(engines.values())[:2]
+        assert one["baseline"] == base["engine"]
+        assert (base["speedup"], base["efficiency"]) == (1, 1)
+        ratio = base["median_seconds"] / other["median_seconds"]
+        assert other["efficiency"] == pytest.approx(ratio / 2)
+        assert other["search"]["threads"] == 2
+        assert engines["reference:threads=1"]["efficiency"] is None
+        peer = engines["scipy"]
+        assert peer["search"]["method"].startswith("breadth_first_order, SciPy ")
+        assert (peer["checks"], peer["over_limit"], peer["repeats"]) == (None,) * 3
+        assert np.array(peer["seconds"]).shape == (2, 2)
+    titles = [one["graph"]["title"] for one in values["comparisons"]]
+    assert titles == [str(store), "kronecker 7", "road 200", "road 300"]
+    out = here(*words).out.splitlines()
+    assert sum(line.startswith("engine") and "efficiency" in line for line in out) == 4
+    assert any(line.startswith("road 300: n ") for line in out)
+
+
+def test_peers_that_disagree(monkeypatch):
+    monkeypatch.setattr(
+        "distbfs.search.peers.scipy.ScipyPeer.levels",
+        lambda self, found, root: np.zeros(256, np.int32),
+    )
+    done = here("compare", *KRONECKER, "--peers", "scipy", "--engines", "reference")
+    assert done.code == 1
+    assert "by scipy" in done.err
+
+
+def test_every_peer_that_is_installed():
+    words = ("compare", *KRONECKER, "--peers", "all", "--engines", "openmp", "--json")
+    names = [engine["engine"] for engine in here(*words).values["engines"]]
+    assert {"openmp", "scipy", "networkx"} <= set(names)
+
+
+def test_panels(store, tmp_path):
+    pytest.importorskip("matplotlib")
+    path, file = tmp_path / "panels.png", tmp_path / "told.json"
+    words = ("compare", store, "--kronecker", 6, "--sources", 1, "--repeats", 1)
+    done = here(*words, "--json", "--threads", "1,2", "--plot", path)
+    assert path.read_bytes()[:4] == b"\x89PNG"
+    file.write_text(done.out)
+    for kind in ("time", "speedup", "efficiency", "rate"):
+        path.unlink()
+        words = ("plot", "compare", file, "-o", path, "--kind", kind, "--json")
+        told = here(*words).values
+        assert path.read_bytes()[:4] == b"\x89PNG"
+        assert len(told) == 8
+        assert told[0].keys() == {"graph", "engine", kind}
+    done = here("compare", store, "--kronecker", 6, "--sources", 1, "--json")
+    file.write_text(done.out)
+    words = ("plot", "compare", file, "-o", path)
+    assert here(*words).code == 0
+    refusal = here(*words, "--kind", "efficiency").refusal
+    assert refusal.endswith("the comparison has no values of efficiency")
+    for text in ("{}", "[1]", "x", '{"comparisons": 3}'):
+        file.write_text(text)
+        assert "no result of 'distbfs compare --json'" in here(*words).refusal
+    assert "No such file" in here("plot", "compare", "none.json", "-o", path).refusal

@@ -4,6 +4,7 @@ import pytest
 
 from distbfs.errors import ValidationError
 from distbfs.report.compare import (
+    add_efficiency,
     add_limits,
     add_speedups,
     engine_figures,
@@ -70,3 +71,30 @@ def test_the_table(capsys):
         "10",
     ]
     assert fast.split()[-1] == "-"
+
+
+def test_efficiency_is_over_the_fewest_threads():
+    times = {("a", 2): 4.0, ("a", 8): 2.0, ("b", 2): 1.0, ("c", None): 1.0}
+    engines = [
+        {"series": name, "threads": threads, "median_seconds": seconds}
+        for (name, threads), seconds in times.items()
+    ]
+    add_efficiency(engines)
+    assert [engine["efficiency"] for engine in engines] == [1, 0.5, None, None]
+
+
+def test_columns_without_values_are_left_out(capsys):
+    engines = two_engines()
+    add_speedups(engines, "slow")
+    add_limits(engines, {})
+    engines[0] |= {"repeats": 7.0, "joules": 0.25}
+    engines[1] |= {"checks": None}
+    one = {"engines": engines, "graph": {"title": "g", "n": 3, "m": 4}}
+    print_comparison({"comparisons": [one, one]})
+    title, head, slow, fast, *_ = capsys.readouterr().out.splitlines()
+    assert title == "g: n 3, m 4"
+    assert "repeats" in head
+    assert "J a search" in head
+    assert "efficiency" not in head
+    assert slow.split()[-3:] == ["7", "-", "0.25"]
+    assert fast.split()[-4:] == ["-"] * 4

@@ -161,7 +161,7 @@ def test_multisearch_benchmark_counts_what_it_says():
         "--json",
     ]
     done = subprocess.run(
-        [sys.executable, SCRIPTS / "bench_multisearch_gpu.py", *words],
+        [sys.executable, SCRIPTS / "bench_multisearch.py", *words],
         capture_output=True,
         text=True,
         check=True,

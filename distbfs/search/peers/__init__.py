@@ -1,0 +1,1 @@
+"""Other libraries that search breadth-first, for comparisons; one file each."""
