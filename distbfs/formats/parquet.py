@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAGIC = b"PAR1"
-MOST_ROWS = 1 << 21  # of row groups that are read side by side
+MOST_ROWS = 1 << 20  # of row groups that are read side by side
 BUFFERED: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 

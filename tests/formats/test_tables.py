@@ -144,7 +144,7 @@ def test_sparse_integers(tmp_path):
 
 @pytest.mark.parametrize("kind", ["int32", "uint32", "int64"])
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("most", [0, 1 << 21], ids=["one-by-one", "side-by-side"])
+@pytest.mark.parametrize("most", [0, 1 << 20], ids=["one-by-one", "side-by-side"])
 def test_row_groups(tmp_path, monkeypatch, kind, compiled, most):
     monkeypatch.setattr(parquet_format, "MOST_ROWS", most)
     pairs = np.random.default_rng(2).integers(1, 500, (4000, 2))
