@@ -25,6 +25,7 @@ COMMANDS = {
     "serve": "Keep a stored graph loaded and answer queries.",
     "query": "Ask a service.",
     "compare": "Compare engines on one graph: time, GTEPS, edge checks.",
+    "sweep": "Find the best settings for a graph: the knobs of bfs4k.",
     "graph500": "Run the Graph500 benchmark and print the official report.",
     "plot": "Draw figures from result files.",
     "doctor": "Show what this installation can use.",

@@ -19,6 +19,9 @@ ENGINES = (
 )
 SCRIPTS = [
     *sorted((ROOT / "scripts").glob("xbfs_*.py")),
+    *sorted((ROOT / "scripts").glob("bfs4k_*.py")),
+    ROOT / "scripts" / "cs406_tables.py",
+    ROOT / "scripts" / "bench_engines.py",
     ROOT / "scripts" / "bench_gpu.py",
 ]
 

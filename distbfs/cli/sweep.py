@@ -1,0 +1,179 @@
+"""``distbfs sweep``: the best settings for a graph."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from distbfs import registry
+from distbfs.cli.common import STORE, open_terminal, output_options, share_of_cores
+from distbfs.cli.compare import given_sources
+from distbfs.cli.comparing import Sessions, choose_sources
+from distbfs.cli.loading import need_symmetric
+from distbfs.device import cuda
+from distbfs.engines.cuda.knobs import auto_knobs, degrees_of
+from distbfs.errors import UsageError, ValidationError
+from distbfs.options import Knobs, SearchOptions
+from distbfs.report.provenance import provenance
+from distbfs.report.tables import print_fields, print_table
+from distbfs.search.device_session import DeviceSession
+from distbfs.search.knob_sweep import names_of, sweep_knobs
+from distbfs.store.hdf5 import Store, open_store
+from distbfs.types import Array, Ids
+
+ENGINE = "bfs4k"
+ROUNDS = 3  # of a trial; the median counts
+
+
+class Trials:
+    """Times two settings in turns on one graph; levels must be the same."""
+
+    def __init__(self, session: DeviceSession, options: SearchOptions, roots: Ids):
+        self._first, self._options, self._roots = session, options, roots.tolist()
+        self._sessions: dict[Knobs, DeviceSession] = {}
+        self._level: Array | None = None
+
+    def _session(self, knobs: Knobs) -> DeviceSession:
+        """Return a session, with room for the best and one trial."""
+        if knobs not in self._sessions:
+            while len(self._sessions) > 1:
+                del self._sessions[next(iter(self._sessions))]
+            cuda.release()
+            options = replace(self._options, knobs=knobs)
+            kind = registry.lookup(registry.ENGINES, "engine", ENGINE)
+            graph = self._first.graph
+            made = DeviceSession(self._first.world, kind(options), graph, options)
+            level, _ = made.block(made.search(self._roots[0]))
+            if self._level is None:
+                self._level = level
+            if not np.array_equal(level, self._level):
+                raise ValidationError(f"levels differ with knobs {knobs.as_dict()}")
+            self._sessions[knobs] = made
+        self._sessions[knobs] = self._sessions.pop(knobs)  # the last that was used
+        return self._sessions[knobs]
+
+    def measure(self, best: Knobs, tried: Knobs) -> tuple[float, float]:
+        """Return the median seconds over sources of both, which take turns."""
+        pair = [self._session(best), self._session(tried)]
+        taken: list[list[float]] = [[], []]
+        for root in self._roots:
+            spent: list[list[float]] = [[], []]
+            for turn in range(ROUNDS):
+                for k in (0, 1) if turn % 2 else (1, 0):
+                    spent[k].append(pair[k].search(root).seconds)
+            for k in (0, 1):
+                taken[k].append(statistics.median(spent[k]))
+        return statistics.median(taken[0]), statistics.median(taken[1])
+
+
+@click.command("sweep")
+@click.argument("store", type=STORE, required=False)
+@click.option(
+    "--knobs",
+    default="all",
+    metavar="all|K,...",
+    help="Knobs of engine bfs4k to try, as k1,k4.  [all]",
+)
+@click.option("--kronecker", type=click.IntRange(1, 48), help="Graph of 2^scale.")
+@click.option("--uniform", type=click.IntRange(1, 48), help="2^scale, degree 32.")
+@click.option("--road", type=click.IntRange(4), help="About so many vertices.")
+@click.option(
+    "--sources",
+    "count",
+    type=click.IntRange(1, 1 << 20),
+    default=8,
+    help="Vertices of the largest component to search from.  [8]",
+)
+@click.option("--seed", type=int, default=1, help="Seed of sources and graph.  [1]")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0),
+    default=60.0,
+    help="No new trial begins after these.  [60]",
+)
+@output_options
+def command(
+    store: Path | None,
+    knobs: str,
+    count: int,
+    seed: int,
+    seconds: float,
+    json_output: bool,
+    log_format: str,
+    **sizes: int | None,
+) -> None:
+    """Find the best knobs of engine bfs4k for STORE or a graph built in memory.
+
+    Each knob goes through its values while the others stay, from the automatic ones on;
+    what is tried and the best so far take turns.  The result can be given to --knobs.
+    """
+    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    names = names_of(knobs)
+    if terminal.world.size > 1:
+        raise UsageError("sweep runs in one process; leave mpirun out")
+    given: Mapping[str, list[int]] = {k: [v] if v else [] for k, v in sizes.items()}
+    built = given_sources(seed, share_of_cores(terminal.world), given)
+    if (store is not None) + len(built) != 1:
+        raise UsageError("give one of STORE, --kronecker, --uniform and --road")
+    opened: Store | None = None
+    if store is not None:
+        opened = open_store(store)
+        need_symmetric(opened, "sweep")
+    sessions = Sessions(terminal, opened, built[0] if built else None)
+    options = SearchOptions(engine=ENGINE)
+    sessions.check(options)
+    with ExitStack() as stack:
+        session: Any = sessions.open(options)
+        stack.callback(session.close)
+        roots = choose_sources(session, count, seed)
+        degrees = degrees_of(session.graph)
+        start = auto_knobs(degrees)
+        trials = Trials(session, options, roots)
+        until = time.perf_counter() + seconds
+        best, tried = sweep_knobs(
+            start, names, trials.measure, lambda: time.perf_counter() < until
+        )
+        before, after = trials.measure(start, best)
+    values = provenance(["distbfs", *sys.argv[1:]], device=True) | {
+        "degrees": degrees.as_dict(),
+        "auto": start.as_dict(),
+        "best": best.as_dict(),
+        "auto_seconds": before,
+        "best_seconds": after,
+        "trials": [vars(trial) for trial in tried],
+        "complete": time.perf_counter() < until,
+    }
+    terminal.result(values, lambda: print_sweep(values, best))
+
+
+def print_sweep(values: Mapping[str, Any], best: Knobs) -> None:
+    """Print the trials and the best knobs."""
+    rows = [
+        [
+            *(trial["knob"], str(trial["value"])),
+            *(trial["seconds"] * 1e3, trial["best_seconds"] * 1e3),
+        ]
+        for trial in values["trials"]
+    ]
+    print_table(("knob", "value", "ms", "best so far ms"), rows)
+    words = {True: "yes", False: "no"}
+    told = [
+        f"{k}={words[v] if isinstance(v, bool) else v}"
+        for k, v in best.as_dict().items()
+    ]
+    print_fields(
+        {
+            "automatic ms": values["auto_seconds"] * 1e3,
+            "best ms": values["best_seconds"] * 1e3,
+            "--knobs": ",".join(told),
+        }
+    )

@@ -1,0 +1,207 @@
+"""What the scripts that compare engines on one device share.
+
+Engines take turns, root by root; a limit of seconds a graph keeps a run short: every
+engine searches at least once, then rounds go on while there is time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import figures
+import numpy as np
+
+from distbfs import registry
+from distbfs.engines.base import DeviceSearch
+from distbfs.engines.cuda.auto import AutoEngine
+from distbfs.errors import ResourceError, ValidationError
+from distbfs.generate.cuda import device_tuples
+from distbfs.generate.geometric import Geometric
+from distbfs.generate.kronecker import Kronecker
+from distbfs.generate.rmat import RmatB, RmatER, RmatG
+from distbfs.generate.road import Road
+from distbfs.generate.small_world import SmallWorld
+from distbfs.generate.triangulation import Triangulation
+from distbfs.generate.uniform import Uniform
+from distbfs.graph.device_graph import DeviceGraph
+from distbfs.graph500.device_validate import validate_on_device
+from distbfs.graph500.statistics import rate_statistics
+from distbfs.options import SearchOptions
+from distbfs.types import TupleSource
+
+SECONDS = 10.0  # a graph
+SMALL_SECONDS = 0.3  # --small
+SMALLER = 64  # --small: so many times fewer vertices
+Make = Callable[[int], TupleSource]  # takes by what vertices are divided
+
+
+def scaled(kind: Any, scale: int, factor: int) -> Make:
+    """Return what makes a graph of 2^scale vertices."""
+    return lambda less: kind(scale - less.bit_length() + 1, factor)
+
+
+# Stand-ins for the graphs of BFS-4K's Table 1, by its names: vertices and stored edges
+# of the same size, degrees and levels as like as a family of the generator has them.
+BFS4K_GRAPHS: dict[str, Make] = {
+    "Amazon0505": lambda less: SmallWorld(400_000 // less, 8, 0.1),
+    "web-Google": scaled(Kronecker, 20, 3),
+    "com-youtube": scaled(Kronecker, 20, 3),
+    "as-skitter": scaled(Kronecker, 21, 6),
+    "roadNet-CA": lambda less: Road(2_000_000 // less),
+    "soc-LiveJournal1": scaled(Kronecker, 22, 8),
+    "Gen-SmallWorld": lambda less: SmallWorld(2_000_000 // less, 20, 0.3),
+    "europa.osm": lambda less: Road(50_900_000 // less),
+    "hugehubbles-00020": lambda less: Triangulation(10_600_000 // less),
+    "nlpkt160": lambda less: SmallWorld(8_300_000 // less, 26, 0.001),
+    "audikw1": lambda less: Geometric(900_000 // less, 81.0),
+    "cage15": lambda less: SmallWorld(5_200_000 // less, 18, 0.01),
+    "kkt_power": lambda less: Uniform.of_degree(2_100_000 // less, 6.3),
+    "coPapersCiteseer": scaled(Kronecker, 19, 32),
+    "kron_g500-logn20": scaled(Kronecker, 20, 48),
+    "random.2Mv.128Me": lambda less: Uniform.of_degree(2_000_000 // less, 64),
+    "rmat.2Mv.128Me": scaled(RmatG, 21, 32),
+}
+# The same for the graphs of CS406.
+CS406_GRAPHS: dict[str, Make] = {
+    "coPapers": scaled(Kronecker, 19, 32),
+    "rmat-er": scaled(RmatER, 24, 8),
+    "rmat-b": scaled(RmatB, 24, 8),
+    "europe": lambda less: Road(50_900_000 // less),
+    "wiki": scaled(Kronecker, 21, 8),
+}
+
+
+def arguments(
+    description: str | None, graphs: Mapping[str, Any], *, roots: int = 8
+) -> argparse.ArgumentParser:
+    """Return a parser with what these scripts have in common."""
+    parser = figures.arguments(description, roots=roots)
+    parser.add_argument(
+        "--graphs", nargs="+", choices=list(graphs), default=list(graphs)
+    )
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="a graph")
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Return the arguments; a quick check is quick."""
+    args = parser.parse_args()
+    if args.small:
+        args.seconds = min(args.seconds, SMALL_SECONDS)
+    return args
+
+
+def made(graphs: Mapping[str, Make], args: Any) -> Iterator[tuple[str, TupleSource]]:
+    """Yield the graphs that were asked for, as tuples."""
+    for name in args.graphs:
+        yield name, graphs[name](SMALLER if args.small else 1)
+
+
+def options_of(text: str) -> SearchOptions:
+    """Return options from ``ENGINE[/METHOD[/DIRECTION]]``."""
+    engine, _, rest = text.partition("/")
+    method, _, direction = rest.partition("/")
+    return SearchOptions(engine=engine, method=method, direction=direction or "auto")
+
+
+def prepared(graph: DeviceGraph, options: SearchOptions) -> DeviceSearch:
+    """Return a search that is ready; ``auto`` is what --engine auto takes."""
+    if options.engine == "auto":
+        return AutoEngine(SearchOptions(engine="xbfs")).on_graph(graph)
+    kind = registry.lookup(registry.ENGINES, "engine", options.engine)
+    found: DeviceSearch = kind(options).on_graph(graph)
+    return found
+
+
+def searches_of(
+    graph: DeviceGraph, ways: Sequence[str]
+) -> tuple[dict[str, DeviceSearch], dict[str, str]]:
+    """Return the searches by name, and why others are not there."""
+    searches: dict[str, DeviceSearch] = {}
+    missing: dict[str, str] = {}
+    for name in ways:
+        add_search(searches, missing, graph, name)
+    return searches, missing
+
+
+def add_search(
+    searches: dict[str, DeviceSearch],
+    missing: dict[str, str],
+    graph: DeviceGraph,
+    name: str,
+) -> None:
+    """Prepare one search, or note why it cannot be."""
+    try:
+        searches[name] = prepared(graph, options_of(name))
+    except ResourceError as error:
+        missing[name] = str(error)
+
+
+def run(
+    searches: Mapping[str, DeviceSearch],
+    roots: Sequence[int],
+    seconds: float,
+    tuples: TupleSource | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Search from roots, engines taking turns; return the figures of each.
+
+    tuples: of the graph; the first search of each engine and root is then validated,
+    outside of the time.  Raises ValidationError.
+    """
+    on_device = None if tuples is None else device_tuples(tuples)
+    taken: dict[str, dict[int, list[float]]] = {name: {} for name in searches}
+    levels, edges = 0, {}
+    for search in searches.values():
+        search.search(roots[0])
+    spent, rounds = 0.0, 0
+    while not rounds or spent < seconds:
+        for k, root in enumerate(roots):
+            if (k or rounds) and spent >= seconds:
+                break
+            names = list(searches)
+            turn = (k + rounds) % len(names)
+            for name in [*names[turn:], *names[:turn]]:
+                began = time.perf_counter()
+                found = searches[name].search(root)
+                spent += time.perf_counter() - began
+                levels = max(levels, found.levels)
+                if root not in taken[name] and on_device is not None:
+                    parent = found.parent
+                    said = validate_on_device(on_device, root, found.level, parent)
+                    if not said.valid:
+                        told = "; ".join(said.errors)
+                        raise ValidationError(f"{name}, root {root}: {told}")
+                    edges[root] = said.nedge
+                taken[name].setdefault(root, []).append(found.seconds)
+        rounds += 1
+    told = {}
+    for name, by_root in taken.items():
+        times = [x for one in by_root.values() for x in one]
+        medians = [statistics.median(one) for one in by_root.values()]
+        low, middle, high = np.quantile(times, [0.25, 0.5, 0.75]).tolist()
+        told[name] = {
+            "median_seconds": statistics.median(medians),
+            "quartile_seconds": [low, high],
+            "all_median_seconds": middle,
+            "searches": len(times),
+            "levels": levels,
+        }
+        if edges:
+            rate = rate_statistics([edges[root] for root in by_root], medians)
+            told[name]["harmonic_mean_GTEPS"] = rate.harmonic_mean / 1e9
+    return told
+
+
+def about(graph: DeviceGraph, name: str) -> dict[str, Any]:
+    """Return what a row says of its graph."""
+    return {
+        "graph": name,
+        "source": graph.source,
+        "n": graph.n,
+        "active": graph.active,
+        "m": graph.m,
+    }

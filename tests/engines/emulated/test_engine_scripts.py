@@ -1,0 +1,143 @@
+"""The scripts that compare engines, from end to end with kernels run on the CPU."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from device_graphs import HostGraph
+from graphs import kronecker
+
+from distbfs.errors import ValidationError
+
+SCRIPTS = Path(__file__).parents[3] / "scripts"
+NAMES = ("figures", "engine_runs", "bench_engines", "bfs4k_table2", "bfs4k_features")
+NAMES += ("cs406_tables", "cs406_table1")
+WAYS = (
+    *("xbfs/fast", "xbfs/fast/push", "xbfs/paper", "bfs4k/claim", "bfs4k/hash"),
+    *("layer/hybrid", "layer/push", "frontier/hybrid", "frontier/push", "auto"),
+)
+
+
+@pytest.fixture
+def scripts(device, monkeypatch):
+    """The scripts on the import path, one small graph in the place of all."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    figures = importlib.import_module("figures")
+    runs = importlib.import_module("engine_runs")
+    made = HostGraph(kronecker(7))
+    valid = SimpleNamespace(valid=True, nedge=900, errors=[])
+    monkeypatch.setattr(figures, "built", lambda source: made.graph)
+    monkeypatch.setattr(figures, "provenance", lambda *_, **__: {"commit": "x"})
+    ids = [int(made.vertices[0]), int(made.vertices[-1])]
+    monkeypatch.setattr(figures, "roots_of", lambda *_: (ids, 0))
+    monkeypatch.setattr(runs, "device_tuples", lambda source: source)
+    monkeypatch.setattr(runs, "validate_on_device", lambda *_: valid)
+    yield SimpleNamespace(valid=valid, made=made, runs=runs)
+    for name in NAMES:
+        sys.modules.pop(name, None)
+
+
+def run(name, folder, monkeypatch, *words):
+    module = importlib.import_module(name)
+    line = [f"{name}.py", "--out", str(folder), "--small", "--seconds", "0", *words]
+    monkeypatch.setattr(sys, "argv", line)
+    module.main()
+    return json.loads((folder / f"{name}.json").read_text()), module
+
+
+def test_bench_engines(scripts, tmp_path, monkeypatch, capsys):
+    ways = [x for x in WAYS if x != "xbfs/paper"]  # its kernels are not emulated
+    words = ("--graphs", "kron20", "--ways", *ways)
+    values, module = run("bench_engines", tmp_path, monkeypatch, *words)
+    [row] = values["rows"]
+    assert set(row["engines"]) == set(ways)
+    assert set(module.WAYS) == set(WAYS)
+    assert all(x["median_seconds"] > 0 for x in row["engines"].values())
+    assert row["auto"]["engine"] == "xbfs"
+    near = row["reach"]
+    assert near["bfs4k_over_push"] > 0
+    assert near["auto_over_best"] > 0
+    assert near["best"] in module.BEST
+    assert near["repeats_in_frontier"] == 0, "method claim queues none"
+    assert row["repeats"]["bfs4k/claim"]["frontier"] > 100
+    assert "bfs4k / push" in capsys.readouterr().out
+
+
+def test_what_misses_a_goal_is_named(scripts):
+    module = importlib.import_module("bench_engines")
+    times = {
+        "xbfs/fast": 1.0,
+        "xbfs/fast/push": 2.0,
+        "bfs4k/claim": 3.5,
+        "layer/push": 3.0,
+        "auto": 1.2,
+    }
+    told = {name: {"median_seconds": x} for name, x in times.items()}
+    counted = {"bfs4k/claim": {"in_frontier_share": 0.01}}
+    near = module.reach(told, counted)
+    assert near["bfs4k_over_push"] == 1.75
+    assert near["auto_over_best"] == 1.2
+    missed = module.verdict(
+        [{"graph": "a", "reach": near}, {"graph": "b", "reach": {}}]
+    )
+    assert all(graphs == ["a"] for graphs in missed.values())
+
+
+def test_wrong_searches_end_the_script(scripts, tmp_path, monkeypatch):
+    scripts.valid.valid, scripts.valid.errors = False, ["rule 3"]
+    words = ("--graphs", "kron20", "--ways", "xbfs/fast")
+    with pytest.raises(ValidationError, match=r"xbfs/fast, root \d+: rule 3"):
+        run("bench_engines", tmp_path, monkeypatch, *words)
+    assert not list(tmp_path.iterdir())
+
+
+def test_table_2(scripts, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    words = ("--graphs", "kron_g500-logn20")
+    values, module = run("bfs4k_table2", tmp_path, monkeypatch, *words)
+    [row] = values["rows"]
+    assert set(row["speedup"]) == set(module.ENGINES)
+    assert row["speedup"]["bfs4k"] == 1
+    assert row["best_warp"] in module.WARPS
+    assert (tmp_path / "bfs4k_table2.png").stat().st_size
+    assert set(module.PUBLISHED_MS) == set(module.BFS4K_GRAPHS)
+
+
+def test_features(scripts, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    words = ("--graphs", "as-skitter")
+    values, module = run("bfs4k_features", tmp_path, monkeypatch, *words)
+    [row] = values["rows"]
+    assert set(row["fig12"]) == set(module.FIG12)
+    sizes = row["fig12"]["VirtualWarp1+Hash64"]
+    assert sizes[0] == 1
+    assert set(row["fig13"]) == set(module.FIG13)
+    assert {"virtual warps", "automatic knobs", "harish"} <= set(row["seconds"])
+
+
+def test_tables_2_and_3_of_cs406(scripts, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    words = ("--graphs", "coPapers", "--cpu")
+    values, module = run("cs406_tables", tmp_path, monkeypatch, *words)
+    [row] = values["rows"]
+    assert set(row["engines"]) == set(row["speedup"]) == set(module.WAYS)
+
+
+def test_table_1_of_cs406(scripts, tmp_path, monkeypatch):
+    words = ("--graphs", "coPapers", "--threads", "1", "2")
+    values, _ = run("cs406_table1", tmp_path, monkeypatch, *words)
+    [row] = values["rows"]
+    for method in ("push", "hybrid"):
+        assert row[method]["1"]["efficiency"] == 1
+        gain = row[method]["2"]
+        assert gain["efficiency"] == pytest.approx(gain["speedup"] / 2)
+
+
+def test_graphs_of_the_papers_can_be_made(scripts):
+    for table in (scripts.runs.BFS4K_GRAPHS, scripts.runs.CS406_GRAPHS):
+        for make in table.values():
+            assert make(1).n > 100_000
+            assert make(scripts.runs.SMALLER).n < make(1).n
