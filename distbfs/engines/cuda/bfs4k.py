@@ -14,7 +14,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import LevelRecord
-from distbfs.engines.cuda.knobs import MOST_SHARE, Degrees, degrees_of, filled
+from distbfs.engines.cuda.knobs import MOST_SHARE, SPREAD, Degrees, degrees_of, filled
 from distbfs.engines.cuda.whole import GraphEngine, NumberResult
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph
@@ -29,10 +29,11 @@ CONTROL_BYTES = 8 * (4 * 16 + 3 * 4 + 4 + 8)
 RECORDS = 1 << 16  # levels that are recorded
 REPEATS_ROOM = 1 << 16  # entries of a queue besides half as many as there are vertices
 NO_LIMIT = 0xFFFFFFFF
-STEPS = ("push-block-edges", "push-block-warps", "push-edges", "push-warps")
+STEPS = ("push-block-edges", "push-block-warps", "push-edges", "push-warps", "pull")
 RECORD = ("step", "frontier", "checks", "found", "repeats", "missed", "conflicts")
 COUNTS = ("repeats_found", "repeats_missed", "conflicts")
-METHODS = ("claim", "hash")
+METHODS = ("auto", "claim", "hash")
+FEW_NEIGHBOURS = 8  # mean degree below which a claim costs less than repeats
 
 _u32, _pointer = ctypes.c_uint32, ctypes.c_void_p
 
@@ -50,7 +51,8 @@ class Params(ctypes.Structure):
     """``Params`` in bfs4k.cuh."""
 
     _fields_ = (
-        *((name, _pointer) for name in ("row", "adj", "level", "parent", "visited")),
+        *((name, _pointer) for name in ("row", "adj", "in_row", "in_adj")),
+        *((name, _pointer) for name in ("level", "parent", "visited")),
         ("queue", _pointer * 2),
         ("piece", _pointer * 2),
         *((name, _pointer) for name in ("control", "other", "state", "records")),
@@ -59,6 +61,7 @@ class Params(ctypes.Structure):
         *((name, _u32) for name in ("hubs", "slice", "slices", "least_warp")),
         *((name, _u32) for name in ("edge_discover", "alone", "group_warps")),
         *((name, _u32) for name in ("table", "table_alone", "turns", "extended")),
+        *((name, _u32) for name in ("pulls", "pad")),
     )
 
 
@@ -67,12 +70,23 @@ def bits_of(size: int) -> int:
     return max(size // 8, 2).bit_length() - 1
 
 
+def claims(degrees: Degrees) -> bool:
+    """Return whether found vertices are claimed by an atomic.
+
+    Where degrees are far apart many find the same vertex, and where they are low a
+    frontier has few edges; elsewhere repeats are rare and plain writes cost less.
+    """
+    uneven = degrees.deviation >= SPREAD * degrees.average
+    return uneven or degrees.average < FEW_NEIGHBOURS
+
+
 class Bfs4kSearch:
     """Searches a graph on one device by vertex number.
 
     knobs: those that are None are set from the degrees
     claim: found vertices are claimed by an atomic, so that no repeat is queued; else
         plain writes, as published, and repeats that the hash table missed are queued
+    pulls: levels whose frontier has 1/32 of the vertices are pulled
     stepwise: a launch a level; capacity: entries of a queue, for tests
 
     ``knobs`` and ``degrees`` say what is used.  Raises ResourceError.
@@ -85,6 +99,7 @@ class Bfs4kSearch:
         knobs: Knobs | None = None,
         claim: bool = True,
         parents: bool = True,
+        pulls: bool = False,
         stepwise: bool = False,
         capacity: int | None = None,
     ) -> None:
@@ -93,7 +108,12 @@ class Bfs4kSearch:
         self.knobs = filled(knobs or Knobs(), self.degrees)
         self.offset = "u64" if graph.offsets.dtype.itemsize == 8 else "u32"
         self.params = Params(
-            row=graph.offsets.data.ptr, adj=graph.columns.data.ptr, active=graph.active
+            row=graph.offsets.data.ptr,
+            adj=graph.columns.data.ptr,
+            in_row=graph.pulled[0].data.ptr,
+            in_adj=graph.pulled[1].data.ptr,
+            active=graph.active,
+            pulls=pulls,
         )
         self._set_knobs(self.knobs)
         self._allocate(parents=parents, capacity=capacity)
@@ -222,11 +242,19 @@ class Bfs4kSearch:
 
 
 class Bfs4kEngine(GraphEngine):
-    """Methods: claim (no repeat is queued) and hash (as published)."""
+    """Methods: claim (no repeat is queued), hash (as published), auto (``claims``).
+
+    Direction "push" is the paper's; "auto" pulls dense levels, as ``layer`` does.
+    """
 
     name = "bfs4k"
     methods = METHODS
     takes = ("knobs", "stepwise")
+
+    def _claim(self, graph: DeviceGraph) -> bool:
+        if self.method != METHODS[0]:
+            return self.method == "claim"
+        return claims(degrees_of(graph))
 
     def by_number(self, graph: DeviceGraph) -> Bfs4kSearch:
         """Prepare searches by vertex number."""
@@ -234,14 +262,15 @@ class Bfs4kEngine(GraphEngine):
         return Bfs4kSearch(
             graph,
             knobs=o.knobs,
-            claim=self.method == "claim",
+            claim=self._claim(graph),
             parents=o.parents,
+            pulls=o.direction == "auto",
             stepwise=o.stepwise,
         )
 
     def bytes_of(self, graph: DeviceGraph) -> int:
         """Return the bytes of device memory that searches by number take."""
-        room = 0 if self.method == "claim" else graph.active // 2 + REPEATS_ROOM
+        room = 0 if self._claim(graph) else graph.active // 2 + REPEATS_ROOM
         k = self.options.knobs
         share = MOST_SHARE if k.k2 is None else k.k2
         length = (k.k3 or 1) * (k.k6 or 32)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from distbfs.engines.cuda.cluster import LARGEST_MEAN
-from distbfs.engines.cuda.knobs import Degrees
+from distbfs.engines.cuda.knobs import SPREAD, Degrees
 
 MANY_LEVELS = 256  # from which what a level costs at least is what counts
-FEW_EDGES = 8.0  # mean degree below which no pull pays while frontiers are small
+HIGH_AVERAGE = 16.0  # from which, with even degrees, vertices share out as edges do
 
 
 @dataclass(frozen=True)
@@ -25,12 +24,6 @@ class Shape:
 
     degrees: Degrees
     levels: int
-
-    @property
-    def mean_next(self) -> float:
-        """Mean degree of a neighbour, Σd²/Σd."""
-        d = self.degrees
-        return (d.average**2 + d.deviation**2) / d.average if d.average else 0.0
 
 
 @dataclass(frozen=True)
@@ -47,18 +40,19 @@ def choose_engine(shape: Shape, *, push_only: bool = False) -> Chosen:
 
     push_only: direction "push" was asked for
 
-    Few levels: frontiers become a large share of the graph, and pulls skip most edges;
-    xbfs is the engine with pulls by bitmaps.  Many levels: frontiers stay small and a
-    level costs a few steps of latency; where even neighbours of neighbours are few, one
-    cluster of xbfs holds all of it, else one block of bfs4k holds the frontier in
-    shared memory.
+    Where directions are free, method fast of xbfs: its pulls by bitmaps skip most edges
+    of few wide levels, and one cluster or one block holds many narrow ones.  Where
+    levels are pushed alone, few, and degrees are high and even, bfs4k: its virtual
+    warps need no search for the row of an edge.
     """
-    levels, average = shape.levels, shape.degrees.average
-    long = levels >= MANY_LEVELS
-    if long and not push_only and shape.mean_next <= LARGEST_MEAN:
+    levels, degrees = shape.levels, shape.degrees
+    if levels >= MANY_LEVELS:
         return Chosen("xbfs", "fast", f"{levels} levels of few vertices")
-    if long and average <= FEW_EDGES:
-        return Chosen("bfs4k", "claim", f"{levels} levels, mean degree {average:.3g}")
-    if push_only:
-        return Chosen("xbfs", "fast", f"{levels} levels, pushes alone")
-    return Chosen("xbfs", "fast", f"{levels} levels, pulls skip edges")
+    if not push_only:
+        return Chosen("xbfs", "fast", f"{levels} levels, pulls skip edges")
+    even = degrees.deviation <= SPREAD * degrees.average
+    if even and degrees.average >= HIGH_AVERAGE:
+        return Chosen(
+            "bfs4k", "hash", f"pushes alone, {degrees.average:.3g} edges each"
+        )
+    return Chosen("xbfs", "fast", f"{levels} levels, pushes alone")

@@ -6,12 +6,14 @@
  * level, with the frontier in shared memory.  A level is shared out by edges where the
  * frontier times K4 is below the resident threads, else by virtual warps of K1 to 32
  * lanes.  Rows of the vertices of highest degree (K2) go to a second queue in pieces.
+ * Dense levels may be pulled instead (bfs4k_pull.cuh), which the paper has not.
  * What the paper decides on the host between kernels is decided on the device.
  * Data: bfs4k.cuh.  Source: Busato, Bombieri: BFS-4K: an Efficient Implementation of BFS
  * for Kepler GPU Architectures, IEEE TPDS 2015, Sections 4 to 6.
  *
  * variants: OFFSET=u32 COUNT=0 CLAIM=1 | OFFSET=u64 COUNT=0 CLAIM=1 | OFFSET=u32 COUNT=1 CLAIM=1 | OFFSET=u64 COUNT=1 CLAIM=1 | OFFSET=u32 COUNT=0 CLAIM=0 | OFFSET=u64 COUNT=0 CLAIM=0 | OFFSET=u32 COUNT=1 CLAIM=0 | OFFSET=u64 COUNT=1 CLAIM=0
  */
+#include "bfs4k_pull.cuh"
 #include "bfs4k_visit.cuh"
 
 /* Forget the last search and set the root. */
@@ -57,6 +59,12 @@ INLINE u32 grid_level(const Params &p, const Run *parked, u32 *room, Mail *mail)
     const Table table = {tables + ((u64)(warp / p.group_warps) << p.table), p.table};
     GridSink sink = {p, room + warp * LOCAL * 32, 0, queue_of(p, now ^ 1), pieces_of(p, now ^ 1), mail};
     Tally tally;
+    if (pulls(p, s.count + s.hubs)) {
+        pull(p, sink, s.depth, tally, lane, warp);
+        sink.finish(lane, warp);
+        tell(p, tally, s.depth, lane);
+        return GRID_PULL;
+    }
     Visit<GridSink> visit = {p, sink, table, (int)s.depth + 1, lane, tally};
 
     /* neighbours in a block share a piece; entries go to multiprocessors in turn */

@@ -18,7 +18,7 @@
 #define CLAIM 1 /* 1: found vertices are claimed by an atomic; 0: plain writes, as published */
 #endif
 
-enum Step { BLOCK_EDGES, BLOCK_WARPS, GRID_EDGES, GRID_WARPS };
+enum Step { BLOCK_EDGES, BLOCK_WARPS, GRID_EDGES, GRID_WARPS, GRID_PULL };
 
 /* What is found of the next frontier; in turn, each use clears the next. */
 struct Mail {
@@ -50,6 +50,8 @@ struct Control {
 struct Params {
     const OFFSET *row;   /* [active + 1] */
     const u32 *adj;      /* [m + pad] */
+    const OFFSET *in_row; /* [active + 1], the rows that pulls look at; the same of a */
+    const u32 *in_adj;   /* [m + pad]      symmetric graph */
     int *level;          /* [active], -1: unreached */
     u32 *parent;         /* [active], number or NONE; null: not wanted */
     u32 *visited;        /* [words], bits (CLAIM=1) */
@@ -70,6 +72,7 @@ struct Params {
     u32 table, table_alone; /* log2 of its entries: of a group, of one block alone */
     u32 turns;           /* K7 */
     u32 extended;
+    u32 pulls;           /* whether dense levels are pulled */
 };
 
 /* The queues that a level of this depth reads, by its last bit. */
