@@ -14,6 +14,7 @@ import numpy as np
 
 from distbfs.cli.bfs import read_sources, source_of
 from distbfs.cli.common import Terminal
+from distbfs.cli.energy import print_energy
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.formats.writing import placed
@@ -257,3 +258,5 @@ def print_told(values: Told) -> None:
     if rows:
         click.echo()
         print_table(("vertex", values["app"]), rows)
+    if "energy" in values:
+        print_energy(values["energy"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,15 @@ from distbfs.cli.common import (
     stop_requests,
     with_options,
 )
+from distbfs.cli.energy import energy_of, energy_option
 from distbfs.cli.loading import engine_line, load_session
-from distbfs.errors import ResourceError, UsageError
-from distbfs.multisearch.base import MOST, RunOptions
+from distbfs.device import cuda
+from distbfs.errors import LaunchError, ResourceError, UsageError
+from distbfs.exchange.agree import first_reason
+from distbfs.exchange.placing import take_devices
+from distbfs.exchange.world import Ranks
+from distbfs.multisearch.apps import reachability
+from distbfs.multisearch.base import MOST, Runner, RunOptions
 from distbfs.multisearch.choose import RUNNERS, choose_runner
 from distbfs.multisearch.output import check_name
 from distbfs.multisearch.sharing import (
@@ -36,8 +43,10 @@ from distbfs.multisearch.sharing import (
 from distbfs.multisearch.whole import whole_graph
 from distbfs.options import SearchOptions
 from distbfs.partition.memory import readable
+from distbfs.partition.part import Part
 from distbfs.store.hdf5 import Store, open_store
 
+SAMPLED = 64  # sources whose edges are counted for --energy
 PARTS_ENGINES = {"cuda": "xbfs"}  # what the engine is called that searches parts
 
 source_options = with_options(
@@ -120,6 +129,7 @@ run_options = with_options(
 @source_options
 @app_options
 @run_options
+@energy_option
 @output_options
 def command(
     app: str,
@@ -134,6 +144,7 @@ def command(
     hops: int | None,
     threshold: str,
     divide: str,
+    with_energy: bool,
     json_output: bool,
     log_format: str,
     **choices: Any,
@@ -188,6 +199,7 @@ def command(
         began = time.perf_counter()
         result = APPS[app](task)
         seconds = time.perf_counter() - began
+        energy = app_energy(task, app, result) if with_energy else None
     values = {
         "store": str(store),
         **told,
@@ -195,9 +207,35 @@ def command(
         "sources": len(sources),
         "found": result,
         "seconds": seconds,
+        **({"energy": energy} if energy is not None else {}),
     }
     terminal.result(values, lambda: print_told(values))
     world.barrier()
+
+
+def app_energy(task: Task, app: str, found: dict[str, Any]) -> dict[str, Any]:
+    """Return the energy of an application, run again without output (collective).
+
+    The edges of all searches are those of at most SAMPLED sources, scaled up.
+    """
+    again = replace(task, output=None)
+    searcher, sources = task.searcher, task.sources
+    if app == "reachability":
+        sources = np.unique(task.pairs[:, 0])
+    count = int(found.get("searches", len(sources)))
+    some = sources[:: max(len(sources) // SAMPLED, 1)][:SAMPLED]
+    edges = 0
+    if len(some) and isinstance(searcher, WholeSearcher):
+        part = searcher.part
+        degrees = np.empty(part.local_count)
+        degrees[part.vertices] = part.degrees
+        rows = searcher.run(reachability.PROBLEM, some)["reachable"]
+        edges = int((rows @ degrees).sum() / 2 / len(some) * count)
+    on_gpu = isinstance(searcher, WholeSearcher) and searcher.runner.name == "cuda"
+    uuids = [cuda.uuid()] if on_gpu else []
+    world = task.terminal.world
+    edges = world.broadcast(edges)
+    return energy_of(world, lambda: APPS[app](again), count, edges, uuids)
 
 
 def check_given(app: str, output: Path | None, *, force: bool, pairs: Any) -> None:
@@ -219,6 +257,25 @@ def check_given(app: str, output: Path | None, *, force: bool, pairs: Any) -> No
         raise UsageError(f"{output}: there is no folder {output.parent}")
 
 
+def agreed_runner(world: Ranks, engine: str, part: Part) -> tuple[Runner, str]:
+    """Return what runs on every rank, each on a device of its own, and why."""
+    runner, reason = choose_runner(engine, part)
+    if engine not in ("auto", "cuda"):
+        return runner, reason
+    why = first_reason(world, "" if runner.name == "cuda" else reason)
+    if not why:
+        try:
+            take_devices(world, share=False)
+        except LaunchError as error:
+            if engine == "cuda":
+                raise
+            why = str(error).partition(";")[0]
+    if not why:
+        return runner, reason
+    # a rank that may not use its device goes with the others
+    return (choose_runner("openmp")[0] if runner.name == "cuda" else runner), why
+
+
 def make_searcher(
     terminal: Terminal, store: Store, engine: str, options: RunOptions, divide: str
 ) -> Searcher:
@@ -237,7 +294,7 @@ def make_searcher(
         return PartsSearcher(session, options)
     try:
         part = whole_graph(store)
-        runner, reason = choose_runner(engine, part)
+        runner, reason = agreed_runner(world, engine, part)
         searcher = WholeSearcher(world, runner, part, options)
     except MemoryError as error:
         need = readable(whole_bytes(manifest))

@@ -61,15 +61,19 @@ def pieces(
 ) -> Iterator[tuple[int, Array]]:
     """Yield (place in the file, part of values) for the chunks of a slice.
 
-    start: element at which the slice and a chunk begin
+    start: element at which the slice begins
     """
     [chunk] = dataset.chunks
-    for at in range(0, len(values), chunk):
-        info: Any = dataset.id.get_chunk_info_by_coord((start + at,))
-        piece = values[at : at + chunk]
-        if info.byte_offset is None or info.filter_mask or info.size < piece.nbytes:
+    at = 0
+    while at < len(values):
+        skip = (start + at) % chunk
+        piece = values[at : at + chunk - skip]
+        info: Any = dataset.id.get_chunk_info_by_coord((start + at - skip,))
+        place, end = skip * piece.itemsize, (skip + len(piece)) * piece.itemsize
+        if info.byte_offset is None or info.filter_mask or info.size < end:
             raise StoreError(f"/{name} is altered: a chunk is not as it was written")
-        yield info.byte_offset, piece
+        yield info.byte_offset + place, piece
+        at += len(piece)
 
 
 def fill(file: int, name: str, place: int, piece: Array) -> None:

@@ -359,3 +359,16 @@ def test_every_application_is_in_the_help():
     for name in applying.APPS:
         assert name in text
     assert cli.command.name == "multisearch"
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_energy_is_told_or_why_there_is_none(stores, ranks):
+    words = ("--divide", "sources", "--engine", "openmp", "--energy")
+    done = on(ranks, "multisearch", "closeness", stores[1], "--json", *words)
+    told = done.values["energy"]
+    degrees = np.array(GRAPH.matrix.sum(axis=1)).ravel()
+    edges = ((LEVELS >= 0) @ degrees).sum() / 2
+    assert told["searches"] % GRAPH.n == 0
+    repeats = told["searches"] // GRAPH.n
+    assert told["edges"] == pytest.approx(repeats * edges, rel=0.2)
+    assert told["missing"] or told["cpus"]
