@@ -26,6 +26,7 @@ from distbfs.multisearch.choose import choose_runner
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.sharing import WholeSearcher
 
+README = Path(__file__).resolve().parents[3] / "README.md"
 SMALL = {
     **{k: v for k, v in NAMED.items() if k not in ("kronecker", "path", "wide-star")},
     "kronecker": kronecker(7),
@@ -125,3 +126,18 @@ def test_refusals(device):
     delegates, _ = build(source, 1, threshold=2)
     with pytest.raises(UsageError, match="one part without delegates"):
         choose_runner("cuda")[0].prepare(delegates[0])
+
+
+def test_the_example_of_the_readme(device):
+    """Its CUDA text gives what its functions give."""
+    text = README.read_text(encoding="utf-8")
+    begin = text.index(
+        "    import numpy as np\n    import distbfs\n\n    def init(s, i)"
+    )
+    lines = text[begin : text.index("\nIt prints", begin)].splitlines()
+    names = {}
+    code = "\n".join(line[4:] for line in lines if "print(" not in line)
+    exec(compile(code, "README.md", "exec"), names)
+    found = distbfs.search_many(names["graph"], names["problem"], [0, 4], engine="cuda")
+    for name in ("level", "paths"):
+        np.testing.assert_array_equal(found[name], names["found"][name])
