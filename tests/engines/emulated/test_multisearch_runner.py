@@ -11,6 +11,7 @@ sys.path.append(str(Path(__file__).parents[2] / "multisearch"))
 
 from wholes import whole
 
+import distbfs
 from distbfs.device import cuda
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
