@@ -7,11 +7,24 @@ from pathlib import Path
 
 import click
 
+from distbfs.cli.common import with_options
 from distbfs.errors import InputError
 from distbfs.report.compare import comparisons_of
 from distbfs.report.comparison_plots import KINDS, USUAL, draw_panels
 from distbfs.report.plots import check_target, draw_trace
 from distbfs.report.trace import read_trace
+
+
+figure_options = with_options(
+    click.argument("file", type=click.Path(path_type=Path)),
+    click.option(
+        "--output",
+        "-o",
+        type=click.Path(path_type=Path),
+        required=True,
+        help="Figure: .png, .svg or .pdf.",
+    ),
+)
 
 
 @click.group("plot")
@@ -20,14 +33,7 @@ def command() -> None:
 
 
 @command.command("trace")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Figure: .png, .svg or .pdf.",
-)
+@figure_options
 @click.option(
     "--begin",
     type=click.FloatRange(0),
@@ -55,14 +61,7 @@ def trace(
 
 
 @command.command("compare")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Figure: .png, .svg or .pdf.",
-)
+@figure_options
 @click.option(
     "--kind",
     "kinds",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +22,7 @@ Vertex: TypeAlias = "int | str"
 SECONDS = 70.0  # more than the longest answer takes by default
 
 
-class Client:
+class Client(ABC):
     """A connection to a service; a context manager, for one thread at a time.
 
     Vertices are numbers, or the ids that the store keeps (``convert --relabel``).
@@ -29,12 +30,12 @@ class Client:
     Every method raises ServiceError, with a ``code``, where there is no good answer.
     """
 
+    @abstractmethod
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask for an operation; returns the fields of the answer."""
-        raise NotImplementedError
 
-    def close(self) -> None:
-        """Leave the service."""
+    def close(self) -> None:  # noqa: B027
+        """Leave the service; nothing is held open unless a subclass says so."""
 
     def bfs(self, source: Vertex, **fields: Any) -> dict[str, Any]:
         """Search from a source; see ``result``, ``format``, ``name``, ``parents``."""

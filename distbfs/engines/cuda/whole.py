@@ -7,6 +7,7 @@ host memory and the refusals of what it does not do are here.
 from __future__ import annotations
 
 import ctypes
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -199,7 +200,7 @@ class OnHost:
         return WholeResult(level, parent, found.levels, list(found.records))
 
 
-class GraphEngine:
+class GraphEngine(ABC):
     """Base of engines that search a graph in one part on one device, and nothing else.
 
     A subclass says ``name``, ``methods``, ``source`` (the paper) and ``directions``,
@@ -238,13 +239,13 @@ class GraphEngine:
         """Return the options for a directed graph: those given, as rows are pushed."""
         return options
 
+    @abstractmethod
     def by_number(self, graph: DeviceGraph) -> NumberSearch:
         """Prepare searches by vertex number."""
-        raise NotImplementedError
 
+    @abstractmethod
     def bytes_of(self, graph: DeviceGraph) -> int:
         """Return the bytes of device memory that searches by number take."""
-        raise NotImplementedError
 
     def graph_of(
         self,
