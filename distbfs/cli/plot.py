@@ -14,7 +14,6 @@ from distbfs.report.comparison_plots import KINDS, USUAL, draw_panels
 from distbfs.report.plots import check_target, draw_trace
 from distbfs.report.trace import read_trace
 
-
 figure_options = with_options(
     click.argument("file", type=click.Path(path_type=Path)),
     click.option(
