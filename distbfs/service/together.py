@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from distbfs.errors import CompilerMissing
+from distbfs.device import cuda
+from distbfs.errors import CompilerMissing, ResourceError, SearchStopped, UsageError
 from distbfs.multisearch.bits import LANE, BitSearch
+from distbfs.multisearch.device_bits import SEARCHES, BitSearches
 from distbfs.multisearch.whole import in_input_ids
+from distbfs.search.device_session import DeviceSession
 from distbfs.search.session import AnySession, Session
-from distbfs.types import Stop
+from distbfs.types import Array, Ids, Stop
 
 FEWEST = 8  # sources from which one traversal costs less than a search for each
 MOST = LANE  # sources of a traversal
 
 
-class Together:
-    """Searches from several sources at once beside a session of the host."""
-
-    def __init__(self, search: BitSearch) -> None:
-        self._search = search
+class Together(ABC):
+    """Searches from several sources at once beside a session."""
 
     def levels(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
@@ -33,20 +34,53 @@ class Together:
         """
         began = time.perf_counter()
         row = {source: k for k, source in enumerate(sources)}
-        self._search.run(np.array(sources, dtype=np.int64), stop=stop)
         lengths = [len(targets) for _, targets in asked]
         rows = np.repeat([row[source] for source, _ in asked], lengths)
         flat = np.array([v for _, targets in asked for v in targets], dtype=np.int64)
-        found = self._search.levels_at(rows, flat)
+        found = self._found(np.array(sources, dtype=np.int64), rows, flat, stop)
         parts = np.split(found, np.cumsum(lengths)[:-1])
         return time.perf_counter() - began, [part.tolist() for part in parts]
+
+    @abstractmethod
+    def _found(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+        """Return the level of vertices[j] from sources[rows[j]], -1 = unreached."""
+
+
+class OnHost(Together):
+    """By the kernel for CPUs."""
+
+    def __init__(self, search: BitSearch) -> None:
+        self._search = search
+
+    def _found(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+        self._search.run(sources, stop=stop)
+        return self._search.levels_at(rows, vertices)
+
+
+class OnDevice(Together):
+    """On the device that holds the graph; asks ``stop`` before it begins."""
+
+    def __init__(self, search: BitSearches) -> None:
+        self._search = search
+
+    def _found(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+        if stop():
+            raise SearchStopped("the searches were stopped before they began")
+        levels = self._search.search(sources).levels()
+        cp = cuda.cupy()
+        found: Array = levels[cp.asarray(rows), cp.asarray(vertices)].get()
+        unreached = found == 255 if found.dtype == np.uint8 else found < 0
+        return np.where(unreached, -1, found.astype(np.int32))
 
 
 def together(session: AnySession) -> Together | None:
     """Return what searches together, None where the session cannot.
 
-    It can where one rank searches a whole graph by engine openmp.
+    It can where one rank searches a whole graph by engine openmp, or a symmetric one on
+    a device with room for it.
     """
+    if isinstance(session, DeviceSession):
+        return _on_device(session)
     if not isinstance(session, Session) or session.world.size > 1:
         return None
     told = session.describe()
@@ -54,6 +88,15 @@ def together(session: AnySession) -> Together | None:
         return None
     part = in_input_ids(session.parts[0], session.permutation)
     try:
-        return Together(BitSearch(part, MOST // LANE, told["threads"]))
+        return OnHost(BitSearch(part, MOST // LANE, told["threads"]))
     except CompilerMissing:
+        return None
+
+
+def _on_device(session: DeviceSession) -> OnDevice | None:
+    if session.graph.directed or not session.graph.active:
+        return None
+    try:
+        return OnDevice(BitSearches(session.graph, width=SEARCHES))
+    except (ResourceError, UsageError):
         return None
