@@ -27,7 +27,12 @@ from distbfs.cli.comparing import (
     edges_of,
     spread_threads,
 )
-from distbfs.cli.energy import energy_option, print_energy, searches_energy
+from distbfs.cli.energy import (
+    energy_option,
+    joules_of,
+    print_energy,
+    searches_energy,
+)
 from distbfs.cli.generate import make_source
 from distbfs.cli.loading import need_symmetric
 from distbfs.errors import UsageError
@@ -319,7 +324,8 @@ def compare_on(
             roots, edges = chosen.tolist(), sum(told["nedge"])
             for entry, figures in zip(entries, told["engines"], strict=True):
                 if not entry.peer:
-                    figures["energy"] = searches_energy(entry.open, roots, edges)
+                    energy = searches_energy(entry.open, roots, edges)
+                    figures |= {"energy": energy, "joules": joules_of(energy)}
         about = {
             "title": str(opened.folder) if opened else title_of(source),
             "source": opened.manifest.source if opened else described(source),

@@ -44,7 +44,6 @@ class Entry:
     that --threads gave; seconds: [sources][repeats]; checks, repeats (frontier entries
     that are there twice, None where an engine does not count them) and result_bytes:
     of the counted sources
-    joules: energy of a search, where something measures it
     peer: another library, which has no records
     """
 
@@ -58,7 +57,6 @@ class Entry:
     checks: list[int] = field(default_factory=list)
     repeats: list[int] = field(default_factory=list)
     result_bytes: int = 0
-    joules: float | None = None
 
     @property
     def open(self) -> AnySession:
@@ -318,7 +316,6 @@ def compare(
         figures = engine_figures(entry.seconds, nedge)
         figures["checks"] = statistics.mean(entry.checks) if entry.checks else None
         figures["repeats"] = statistics.mean(entry.repeats) if entry.repeats else None
-        figures["joules"] = entry.joules
         figures["result_bytes"] = entry.result_bytes
         about: dict[str, Any] = {"engine": entry.label}
         about |= {"series": entry.series or entry.label, "threads": entry.threads}

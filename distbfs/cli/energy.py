@@ -80,6 +80,13 @@ def searches_energy(
     return energy_of(session.world, run, len(roots), edges, gpus_of(session))
 
 
+def joules_of(figures: dict[str, Any]) -> float | None:
+    """Return the joules of a search: of GPUs by counter or power, else of CPUs."""
+    ways = (("gpu", "counter_joules"), ("gpu", "sampled_joules"), ("cpu", "joules"))
+    found = (figures.get(kind, {}).get(f"{way}_per_search") for kind, way in ways)
+    return next((joules for joules in found if joules), None)
+
+
 def gpus_of(session: AnySession) -> list[str]:
     """Return the GPUs that a session searches on here, as nvidia-smi shows them."""
     if isinstance(session, DevicePartsSession):

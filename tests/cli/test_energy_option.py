@@ -74,7 +74,10 @@ def test_compare(store, counter):
     values = here(*words, "--repeats", 1, "--energy", "--json").values
     for engine in values["engines"]:
         check(engine["energy"], 2, int(np.sum(values["nedge"])))
-    assert here(*words, "--repeats", 1, "--energy").out.count("CPU energy: 2 J in") == 2
+        assert engine["joules"] == engine["energy"]["cpu"]["joules_per_search"] > 0
+    text = here(*words, "--repeats", 1, "--energy").out
+    assert text.count("CPU energy: 2 J in") == 2
+    assert "J a search" in text
 
 
 def test_no_counter_is_said_and_gives_no_number(store, tmp_path, monkeypatch):
