@@ -81,6 +81,7 @@ def draw_panels(
 def draw_lines(axes: Any, comparisons: Sequence[Mapping[str, Any]], kind: str) -> None:
     """Draw one line over threads for each engine and graph."""
     key, _, scale = KINDS[kind]
+    ticks: set[int] = set()
     for comparison in comparisons:
         title = comparison["graph"]["title"]
         for name, engines in series_of(comparison).items():
@@ -90,7 +91,10 @@ def draw_lines(axes: Any, comparisons: Sequence[Mapping[str, Any]], kind: str) -
                 base / x["median_seconds"] if kind == "speedup" else x[key] * scale
                 for x in engines
             ]
-            axes.plot([x["threads"] for x in engines], heights, "o-", label=label)
+            counts = [x["threads"] for x in engines]
+            axes.plot(counts, heights, "o-", label=label)
+            ticks.update(counts)
+    axes.set_xticks(sorted(ticks))
     axes.set_xlabel("threads")
     if kind == "time":
         axes.set_yscale("log")
