@@ -229,7 +229,7 @@ class EmulatedDevice:
         for key, (held, start, size) in list(self.arrays.items()):
             raw = held()
             if raw is None:
-                del self.arrays[key]
+                self.arrays.pop(key, None)  # ranks may be threads
                 continue
             for where, at in (("before", raw[:start]), ("past", raw[start + size :])):
                 bad = np.flatnonzero(at != GUARDED)
