@@ -12,6 +12,7 @@ import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from types import SimpleNamespace
 
 import numpy as np
@@ -41,15 +42,16 @@ class Kernels:
 
     def __init__(self, folder):
         self.folder = folder
-        self.found = {}
+        self.found, self.locks = {}, {}
 
     def library(self, source, definitions, texts=None):
         """texts: headers by name, in the place of files"""
         given = sorted((texts or {}).items())
         key = (source.name, *sorted(definitions.items()), *given)
-        if key not in self.found:
-            self.found[key] = self.compile(source, definitions, given)
-        return self.found[key]
+        with self.locks.setdefault(key, Lock()):  # ranks may be threads
+            if key not in self.found:
+                self.found[key] = self.compile(source, definitions, given)
+            return self.found[key]
 
     def compile(self, source, definitions, texts):
         words = [f"{name}-{value}" for name, value in sorted(definitions.items())]
@@ -229,7 +231,7 @@ class EmulatedDevice:
         for key, (held, start, size) in list(self.arrays.items()):
             raw = held()
             if raw is None:
-                self.arrays.pop(key, None)  # ranks may be threads
+                self.arrays.pop(key, None)
                 continue
             for where, at in (("before", raw[:start]), ("past", raw[start + size :])):
                 bad = np.flatnonzero(at != GUARDED)
