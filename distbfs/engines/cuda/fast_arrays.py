@@ -39,7 +39,7 @@ POINTERS = (
 )
 LONGS = ("m", "stride", "mark_edges", "pull_edges")
 WORDS = (
-    ["n", "active", "words", "several", "root", "hubs", "ranges", "pieces"],
+    ["n", "active", "words", "several", "root", "root_id", "hubs", "ranges", "pieces"],
     ["hub_words", "tile", "blocks", "block_ids"],
     [f"listed{k}" for k in range(COLUMNS + 1)],
     ["parents", "budget", "rows", "push_only", "pull_only"],
