@@ -1,10 +1,16 @@
-"""What rows for resident searches must be, from the matrix of a graph."""
+"""Rows and searches that are resident on devices, and what they must be."""
 
 import numpy as np
+from device_parts import joined
+from graphs import check_search
 
+from distbfs.engines.cuda.resident import ResidentSearch
+from distbfs.exchange.peers import PeerGroup
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_graph import AT_LEAST, COLUMN_PAD, ISOLATED, degree_class
+from distbfs.options import SearchOptions
 from distbfs.partition.device_resident import GRANULE, construct_resident
+from distbfs.search.resident_driver import ResidentDriver
 
 
 def resident_parts(source, parts, world=None, **options):
@@ -67,3 +73,37 @@ def check_resident(source, made, summary):
             np.testing.assert_array_equal(got, np.sort(positions[row]))
         for least in range(1, AT_LEAST):
             assert (degrees[k::parts] >= least).sum() <= graph.at_least[least]
+
+
+def resident_driver(
+    source, parts, *, wide=False, overrides=None, devices=None, **options
+):
+    """The driver of searches resident on devices, of all parts in this process.
+
+    wide: offsets of 64 bits; overrides: arguments of the kernels to set otherwise
+    devices: of each part (default: the current one, where it is emulated)
+    """
+    world, options = SoloWorld(), SearchOptions(engine="xbfs", **options)
+    made, _ = resident_parts(source, parts, devices=devices)
+    searches = []
+    for part in made:
+        with part.ids.device:
+            if wide:
+                part.graph.offsets = part.graph.offsets.astype(np.uint64)
+            searches.append(ResidentSearch(part, options))
+    group = PeerGroup(world, [search.device for search in searches])
+    driver = ResidentDriver(world, searches, group)
+    for search in searches:
+        for name, value in (overrides or {}).items():
+            setattr(search.own, name, value)
+    return driver
+
+
+def look(driver, source, root, **options):
+    """Search and assert that the result is right; return it."""
+    found = driver.search(root, **options)
+    level, parent = (joined(x, source.n) for x in (found.level, found.parent))
+    wanted = check_search(source, root, level, parent)
+    assert found.levels == wanted.max() + 1
+    assert found.seconds > 0
+    return found

@@ -344,9 +344,19 @@ class Launch:
         self.kernel, self.arguments = kernel, arguments
         together = int(cooperative or cluster > 1)
         self.form = grid, block, shared, together, cluster
+        self.started = None
 
     def __call__(self, stream=0):
         self.kernel.run([ctypes.addressof(self.arguments)], *self.form)
+
+    def start(self, before=(), then=None):
+        """Run in a thread of its own, beside launches on other devices."""
+        pool = ThreadPoolExecutor(1)
+        self.started = pool.submit(self.timed, before, then)
+        pool.shutdown(wait=False)
+
+    def wait(self):
+        return self.started.result()
 
     def timed(self, before=(), then=None):
         begin = time.perf_counter()
