@@ -364,10 +364,16 @@ class Launch:
         self, before: Sequence[tuple[Any, int]] = (), then: Launch | None = None
     ) -> None:
         """Begin what ``timed`` does; ``wait`` ends it."""
+        self.record(before, then).start()
+
+    def record(
+        self, before: Sequence[tuple[Any, int]] = (), then: Launch | None = None
+    ) -> TimedGraph:
+        """Return what ``start`` launches, made when it is first asked for."""
         if self._graph is None:
             launches = [self] if then is None else [self, then]
             self._graph = TimedGraph(launches, before)
-        self._graph.start()
+        return self._graph
 
     def wait(self) -> float:
         """Wait for what ``start`` began; return its seconds."""

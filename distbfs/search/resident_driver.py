@@ -114,8 +114,9 @@ class ResidentDriver:
         if records:
             self._on_each(lambda part: part.prepare(records=True))
             self._world.barrier()
+        self._on_each(lambda part: part.ready(root, records=records))
         with clock("search"):
-            self._on_each(lambda part: part.start(root, records=records))
+            self._on_each(lambda part: part.start())
             ends = self._on_each(lambda part: part.wait())
         told = self._world.allreduce(np.array(ends).max(axis=0), "max")
         if told[2]:

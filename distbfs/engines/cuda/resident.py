@@ -240,14 +240,14 @@ class ResidentSearch:
 
     def prepare(self, *, records: bool = False) -> None:
         """Load the kernels, so that no device waits for it in a search."""
-        self._launch(int(records))
+        self._launch(int(records)).record(then=self._results)
         if records and self._trace is None:
             cp = cuda.cupy()
             self._trace = cp.zeros(ROWS * 4, dtype=np.uint64)
             self._counts = cp.zeros(ROWS, dtype=np.uint64)
 
-    def start(self, root: int, *, records: bool = False) -> None:
-        """Begin a search from a vertex id; all parts must begin it."""
+    def ready(self, root: int, *, records: bool = False) -> None:
+        """Set the arguments of a search from a vertex id."""
         p, layout = self.own, self.part.layout
         mine = layout.part_of(root) == self.part.index
         p.root, p.root_id = (layout.local_of(root) if mine else ISOLATED), root
@@ -264,6 +264,9 @@ class ResidentSearch:
             self._trace.fill(0)
             self._counts.fill(0)
         self._running = self._launch(int(records))
+
+    def start(self) -> None:
+        """Begin the search; nothing but launches may come before all parts have."""
         self._running.start(then=self._results)
 
     def wait(self) -> tuple[float, int, int]:

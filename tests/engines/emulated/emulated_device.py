@@ -349,6 +349,9 @@ class Launch:
     def __call__(self, stream=0):
         self.kernel.run([ctypes.addressof(self.arguments)], *self.form)
 
+    def record(self, before=(), then=None):
+        pass
+
     def start(self, before=(), then=None):
         """Run in a thread of its own, beside launches on other devices."""
         pool = ThreadPoolExecutor(1)

@@ -192,7 +192,8 @@ def test_a_part_that_does_not_answer(device, internal):
     for missing in (parts[2],):
         running = [part for part in parts if part is not missing]
         for part in running:
-            part.start(root)
+            part.ready(root)
+            part.start()
         assert {part.wait()[2] for part in running} == {1 + missing.part.index}
     with pytest.raises(DistbfsError, match="waited 8 s in vain for that of part 2"):
         driver.search(root)
