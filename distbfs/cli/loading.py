@@ -24,9 +24,11 @@ from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.construct import construct
 from distbfs.partition.device_construct import construct_on_devices
 from distbfs.partition.device_part import DevicePart, PartUpload, part_to_device
+from distbfs.partition.device_resident import construct_resident
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 from distbfs.search.device_parts import DevicePartsSession
+from distbfs.search.device_resident import ResidentSession, resident_reason
 from distbfs.search.device_session import DeviceSession, with_tuples
 from distbfs.search.session import (
     DEVICE_OPTIONS,
@@ -279,13 +281,27 @@ def build_session(
     world = terminal.world
     if choice.device is not None and choice.parts:
         mine = Placement(parts, world.size).parts_of(world.rank)
+        devices = choice.devices_of(len(mine))
+        reason = resident_reason(
+            world,
+            choice.options,
+            source.n,
+            parts,
+            devices,
+            separated="" if options.threshold is None else "--threshold",
+        )
+        if not reason:
+            return _build_resident(
+                terminal, source, parts, choice, devices, buffer_bytes
+            )
+        terminal.say(f"levels by the parts, not resident: {reason}")
         lent, summary = construct_on_devices(
             source,
             world,
             parts,
             options,
             buffer_bytes=buffer_bytes,
-            devices=choice.devices_of(len(mine)),
+            devices=devices,
         )
         began = time.perf_counter()
         of_parts = DevicePartsSession(world, choice.device, lent, choice.options)
@@ -308,6 +324,27 @@ def build_session(
     construction = summary.construction_seconds + time.perf_counter() - began
     threshold = summary.threshold if summary.delegates else None
     return Built(session, summary.generation_seconds, construction, threshold)
+
+
+def _build_resident(
+    terminal: Terminal,
+    source: TupleSource,
+    parts: int,
+    choice: Choice,
+    devices: Sequence[int],
+    buffer_bytes: int | None,
+) -> Built:
+    """Build a graph for searches that run whole on the devices (collective)."""
+    world = terminal.world
+    if choice.device is None:
+        raise UsageError("resident searches are for engines on devices")
+    lent, told = construct_resident(
+        source, world, parts, buffer_bytes=buffer_bytes, devices=devices
+    )
+    began = time.perf_counter()
+    session = ResidentSession(world, choice.device, lent, choice.options)
+    construction = told.construction_seconds + time.perf_counter() - began
+    return Built(session, told.generation_seconds, construction, None)
 
 
 def engine_line(session: AnySession, why: str = "") -> str:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import nvrtc
-from distbfs.errors import DeviceMissing, ResourceError
+from distbfs.errors import DeviceMissing, DistbfsError, ResourceError
 from distbfs.types import Array
 
 PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
@@ -357,10 +357,29 @@ class Launch:
 
         Events and kernels are one graph, so that no gap of the host lies between them.
         """
+        self.start(before, then)
+        return self.wait()
+
+    def start(
+        self, before: Sequence[tuple[Any, int]] = (), then: Launch | None = None
+    ) -> None:
+        """Begin what ``timed`` does; ``wait`` ends it."""
+        self.record(before, then).start()
+
+    def record(
+        self, before: Sequence[tuple[Any, int]] = (), then: Launch | None = None
+    ) -> TimedGraph:
+        """Return what ``start`` launches, made when it is first asked for."""
         if self._graph is None:
             launches = [self] if then is None else [self, then]
             self._graph = TimedGraph(launches, before)
-        return self._graph.run()
+        return self._graph
+
+    def wait(self) -> float:
+        """Wait for what ``start`` began; return its seconds."""
+        if self._graph is None:
+            raise DistbfsError(f"{self.kernel.name} was not launched")
+        return self._graph.wait()
 
     @property
     def parameters(self) -> ctypes.Array[ctypes.c_void_p]:
@@ -468,8 +487,8 @@ class TimedGraph:
             raise ResourceError(f"CUDA: the graph of {self._name} lacks a kernel")
         return [found[function] for function in wanted]
 
-    def run(self) -> float:
-        """Run with the arguments as they are now; return seconds between the events."""
+    def start(self) -> None:
+        """Begin with the arguments as they are now."""
         library = driver()
         for launch, (node, told) in zip(self._launches, self._nodes, strict=True):
             told.parameters = ctypes.addressof(launch.parameters)
@@ -478,6 +497,9 @@ class TimedGraph:
             )
             check(code, f"arguments of {launch.kernel.name}")
         check(library.cuGraphLaunch(self._exec, None), f"launch of {self._name}")
+
+    def wait(self) -> float:
+        """Wait for the end; return the seconds between the events."""
         self._call("cuEventSynchronize", self._events[1])
         self._call(
             "cuEventElapsedTime",

@@ -15,6 +15,8 @@
  */
 #include "device_sets.cuh"
 
+#define NO_NUMBER 0xffffffffu
+
 /* At most two keys that come of a tuple. */
 struct Found {
     u32 row[2], column[2], count;
@@ -200,6 +202,66 @@ extern "C" __global__ void __launch_bounds__(BLOCK) count_separated(
     const Separated rule = {parts,     part,    per,     blocks, active,
                             delegates, normals, members, table};
     count_keys(count, u, v, rule, lengths);
+}
+
+/* Rows are the numbers of this part, columns the positions of their neighbours; see
+ * device_resident.py.
+ *
+ * positions: [n], of all parts
+ */
+struct Positioned {
+    u32 parts, part;
+    const u32 *__restrict__ positions;
+    __device__ __forceinline__ u32 number(u32 position) const
+    {
+        return (position >> 10) / parts << 10 | (position & 1023);
+    }
+    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const
+    {
+        bool own_x = x % parts == part, own_y = y % parts == part;
+        if (!own_x && !own_y) return;
+        u32 a = positions[x], b = positions[y];
+        if (own_x) found.add(number(a), b);
+        if (own_y) found.add(number(b), a);
+    }
+};
+
+/* append by Positioned; u, v: [count]; positions: [n]; keys: [capacity]; size: [1] */
+extern "C" __global__ void __launch_bounds__(BLOCK) append_positioned(
+    u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, const u32 *positions,
+    u32 low, u32 last, u64 capacity, u64 *keys, u64 *size)
+{
+    append(count, u, v, Positioned{parts, part, positions}, low, last, capacity, keys, size);
+}
+
+/* Positions of the vertices of a part in the tables of all parts.
+ *
+ * numbers: [local]; positions: [n], by id; ids: [positions], by position
+ */
+extern "C" __global__ void __launch_bounds__(BLOCK) place_numbers(
+    u64 local, const u32 *__restrict__ numbers, u32 parts, u32 part,
+    u32 *__restrict__ positions, u32 *__restrict__ ids)
+{
+    u64 stride = (u64)gridDim.x * BLOCK;
+    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < local; k += stride) {
+        u32 number = numbers[k], id = (u32)k * parts + part;
+        bool some = number != NO_NUMBER;
+        u32 position = some ? ((number >> 10) * parts + part) << 10 | (number & 1023) : number;
+        positions[id] = position;
+        if (some) ids[position] = id;
+    }
+}
+
+/* classes: [local], the class of each degree [local], see device_graph.degree_class */
+extern "C" __global__ void __launch_bounds__(BLOCK) classes(
+    u64 local, const u32 *__restrict__ degrees, unsigned char *__restrict__ classes)
+{
+    u64 stride = (u64)gridDim.x * BLOCK;
+    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < local; k += stride) {
+        u32 degree = degrees[k], octave = 31 - __clz(degree | 1);
+        u32 wide = 16 + 4 * (octave - 4) + (degree >> (octave < 2 ? 0 : octave - 2) & 3);
+        classes[k] = (unsigned char)(degree <= 16 ? degree : wide);
+    }
 }
 
 /* Counts the loops of a chunk of tuples at the vertices of this part.

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -33,16 +33,18 @@ from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, TupleSource, World
 
 Result = TypeVar("Result")
+Made = TypeVar("Made", bound=Builder)
 
 
-class Crew:
+class Crew(Generic[Made]):
     """The builders of this rank's parts; those of several devices work at once.
 
-    devices: of each part; None: the current device for all
+    kind: of the builders; devices: of each part; None: the current device for all
     """
 
     def __init__(
         self,
+        kind: type[Made],
         source: TupleSource,
         shape: Shape,
         mine: Sequence[int],
@@ -58,10 +60,10 @@ class Crew:
         for k in range(len(mine)):
             device = None if devices is None else devices[k]
             self._groups.setdefault(device, []).append(k)
-        self.builders: dict[int | None, Builder] = {}
+        self.builders: dict[int | None, Made] = {}
         for device in self._groups:
             with self._on(device), cuda.memory_of("building on a device"):
-                self.builders[device] = Builder(source, shape, buffer_bytes)
+                self.builders[device] = kind(source, shape, buffer_bytes)
 
     def _on(self, device: int | None) -> AbstractContextManager[Any]:
         if device is None:
@@ -70,7 +72,7 @@ class Crew:
         return context
 
     def on_devices(
-        self, work: Callable[[Builder, list[int]], list[Result]]
+        self, work: Callable[[Made, list[int]], list[Result]]
     ) -> list[list[Result]]:
         """Return work(builder, its parts by position) of each device."""
 
@@ -83,10 +85,10 @@ class Crew:
         with ThreadPoolExecutor(len(self._groups)) as pool:
             return list(pool.map(run, self._groups))
 
-    def each(self, work: Callable[[Builder, int, int], Result]) -> list[Result]:
+    def each(self, work: Callable[[Made, int, int], Result]) -> list[Result]:
         """Return work(builder, position, part) of each part of this rank, in order."""
 
-        def parts(builder: Builder, positions: list[int]) -> list[Result]:
+        def parts(builder: Made, positions: list[int]) -> list[Result]:
             out = []
             for k in positions:
                 with cuda.memory_of(f"building part {self._mine[k]}"):
@@ -101,11 +103,16 @@ class Crew:
     def close(self) -> None:
         """Let go of everything but the parts."""
 
-        def drop(builder: Builder, _: list[int]) -> list[None]:
+        def drop(builder: Made, _: list[int]) -> list[None]:
             builder.keys.close()
             return []
 
         self.on_devices(drop)
+
+    def slowest(self) -> Stopwatch:
+        """Return the clock of the device that took longest."""
+        clocks = [builder.clock for builder in self.builders.values()]
+        return max(clocks, key=lambda c: sum(c.seconds.values()))
 
 
 def construct_on_devices(
@@ -134,7 +141,7 @@ def construct_on_devices(
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
     shape, mine = Shape(layout), placement.parts_of(world.rank)
     with watch("total"):
-        crew = Crew(source, shape, mine, devices, buffer_bytes)
+        crew = Crew(Builder, source, shape, mine, devices, buffer_bytes)
         counted = crew.each(lambda builder, _, part: builder.count(part))
         histogram, loops = _share_degrees(world, source, counted)
         threshold = options.threshold
@@ -151,8 +158,7 @@ def construct_on_devices(
     edges = world.allreduce(np.array(counts, dtype=np.int64).sum(axis=1))
     if edges.sum() != histogram.m:
         raise InputError("the edge tuples changed while the graph was built")
-    clocks = [builder.clock for builder in crew.builders.values()]
-    slowest = max(clocks, key=lambda c: sum(c.seconds.values()))
+    slowest = crew.slowest()
     for phase, seconds in slowest.seconds.items():
         if clock is not None:
             clock.add(phase, seconds)
@@ -191,7 +197,7 @@ def _share_degrees(
 
 
 def _separate(
-    crew: Crew,
+    crew: Crew[Builder],
     numbered: Sequence[Numbered],
     shared: Shared,
     mine: Sequence[int],

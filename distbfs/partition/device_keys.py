@@ -127,12 +127,14 @@ class Rule:
 
     rows: of all keys; arguments: of the kernels, between the tuples and the range
     first: what is also done with the tuples of the first pass
+    lengths: keys of each row where they are known, uint32 [rows]
     """
 
     name: str
     rows: int
     arguments: tuple[Any, ...]
     first: Callable[[Any, Any], None] | None = None
+    lengths: Any = None
 
 
 class KeyPasses:
@@ -187,7 +189,7 @@ class KeyPasses:
         self._each(rule, work)
         return int(size.get()[0])
 
-    def _count(self, rule: Rule) -> Any:
+    def count(self, rule: Rule) -> Any:
         """Return the keys of each row, uint32 [rows]."""
         lengths = cuda.cupy().zeros(rule.rows, np.uint32)
 
@@ -240,7 +242,7 @@ class KeyPasses:
         self, rule: Rule, kept: Callable[[Any], int]
     ) -> tuple[list[tuple[int, int, int]], int]:
         """Return ranges (first row, last + 1, keys) and the most keys of one."""
-        lengths = self._count(rule)
+        lengths = self.count(rule) if rule.lengths is None else rule.lengths
         with self.kernels.phase("ranges"):
             ranges = Ranges(self.kernels, lengths)
             need = kept(lengths) - lengths.nbytes
@@ -263,6 +265,8 @@ class RowWriter:
 
     lengths: uint32 [counted], zeros; the rows that may have columns
     kernel: what writes columns; arguments: of it, between lengths and columns
+    room: where columns go one after the other, with COLUMN_PAD more; None: to arrays
+        that are joined at the end, which takes the memory twice
     """
 
     def __init__(
@@ -272,10 +276,12 @@ class RowWriter:
         kernel: str = "write_columns",
         arguments: tuple[Any, ...] = (),
         dtype: type[np.unsignedinteger] = np.uint32,
+        room: Any = None,
     ) -> None:
         self._kernels, self._lengths = kernels, lengths
         self._kernel, self._arguments, self._dtype = kernel, arguments, dtype
         self._pieces: list[Any] = []
+        self._room, self._written = room, 0
 
     def add(self, keys: Any, shift: int) -> None:
         """Append the columns of keys, uint64; row of a key + shift is a row of these.
@@ -285,14 +291,20 @@ class RowWriter:
         if not len(keys):
             return
         starts, fresh = self._kernels.fresh_before(keys)
-        out = cuda.cupy().empty(fresh + COLUMN_PAD, self._dtype)
+        if self._room is None:
+            out = cuda.cupy().empty(fresh + COLUMN_PAD, self._dtype)
+            self._pieces.append(out)
+        else:
+            out = self._room[self._written : self._written + fresh + COLUMN_PAD]
+            self._written += fresh
         out[fresh:].set(np.zeros(COLUMN_PAD, self._dtype))
-        self._pieces.append(out)
         form = (np.uint64(len(keys)), keys, starts, np.uint32(shift & 0xFFFFFFFF))
         given = (*form, self._lengths, *self._arguments, out)
         self._kernels.launch(self._kernel, len(keys), KEYS_TILE, *given)
 
     def _columns(self) -> Any:
+        if self._room is not None:
+            return self._room[: self._written + COLUMN_PAD]
         if len(self._pieces) == 1:
             return self._pieces.pop()
         cupy = cuda.cupy()

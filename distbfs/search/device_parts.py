@@ -15,6 +15,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceEngine, DevicePartSearch
+from distbfs.errors import UsageError
 from distbfs.exchange.base import Exchange
 from distbfs.exchange.choose import choose_exchange
 from distbfs.exchange.local import brought_here
@@ -58,11 +59,16 @@ class DevicePartsSession:
         options: SearchOptions,
         permutation: Permutation | None = None,
     ) -> None:
+        if options.method == "resident":
+            raise UsageError(
+                "method 'resident' is for graphs that graph500 generates; these parts "
+                "are separated by degree"
+            )
         self.world = world
         self.engine = engine
-        self.parts = list(parts)
+        self.parts: list[Any] = list(parts)
         self.options = options
-        self.permutation = permutation
+        self.permutation: Permutation | None = permutation
         self.layout = parts[0].layout
         placement = Placement(self.layout.parts, world.size)
         self.devices = [int(part.vertices.device) for part in parts]
@@ -233,6 +239,13 @@ class DevicePartsSession:
     ) -> Any:
         """Return arrays by vertex id of outcome number ``rank`` from all parts."""
         cp, layout, size = cuda.cupy(), self.layout, self.world.size
+        if size == 1:
+            here = arrays(outcomes[0])
+            with cuda.memory_of("results of all parts"):
+                out = cp.empty(layout.n, dtype=here[0].dtype)
+                for part, array in enumerate(here):
+                    out[part :: layout.parts] = brought_here(array)
+            return out
         kinds = [[a.get() for a in arrays(x)] for x in outcomes]
         none = np.zeros(0, kinds[0][0].dtype)
         outgoing = [np.concatenate(kind) for kind in kinds]

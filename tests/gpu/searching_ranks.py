@@ -1,6 +1,6 @@
 """Ranks that search parts on their devices, one of which may fail; see the test.
 
-mpiexec -n 2 python tests/gpu/searching_ranks.py check p2p nccl host
+mpiexec -n 2 python tests/gpu/searching_ranks.py check p2p nccl host resident
 ... kill EXCHANGE     rank 1 is killed while all search
 ... memory EXCHANGE   rank 1 finds its device full
 """
@@ -26,7 +26,9 @@ from distbfs.exchange.world import run_guarded, start  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
 from distbfs.options import BuildOptions, SearchOptions  # noqa: E402
 from distbfs.partition.device_construct import construct_on_devices  # noqa: E402
+from distbfs.partition.device_resident import construct_resident  # noqa: E402
 from distbfs.search.device_parts import DevicePartsSession  # noqa: E402
+from distbfs.search.device_resident import ResidentSession  # noqa: E402
 
 GRAPHS = {
     "kronecker": kronecker(12),
@@ -51,6 +53,9 @@ VARIANTS = (
 def session_of(world, source, devices, per_rank, threshold, **options):
     """The session over parts of a graph, dealt out to the devices of each rank."""
     options = SearchOptions(engine="xbfs", share_device=True, **options)
+    if options.method == "resident":
+        parts, _ = construct_resident(source, world, world.size, devices=devices[:1])
+        return ResidentSession(world, XbfsEngine(options), parts, options)
     parts, _ = construct_on_devices(
         source,
         world,
@@ -59,6 +64,19 @@ def session_of(world, source, devices, per_rank, threshold, **options):
         devices=[devices[k % len(devices)] for k in range(per_rank)],
     )
     return DevicePartsSession(world, XbfsEngine(options), parts, options)
+
+
+def check_resident(world, devices):
+    """The same for searches that run whole on the devices."""
+    for name, graph in GRAPHS.items():
+        for more in RESIDENT:
+            told = {"method": "resident", **more}
+            session = session_of(world, graph, devices, 1, None, **told)
+            for root in some_roots(graph, 4):
+                compare(world, session, graph, int(root))
+            session.close()
+        if world.rank == 0:
+            print(name, "resident", flush=True)
 
 
 def check(world, devices, exchange):
@@ -86,6 +104,15 @@ def check(world, devices, exchange):
             print(name, exchange, session.describe()["exchange"], flush=True)
 
 
+RESIDENT = (
+    {},
+    {"internal_ids": True},
+    {"parents": False},
+    {"direction": "push"},
+    {"direction": "pull"},
+)
+
+
 def compare(world, session, graph, root):
     """One search; every rank looks at all results."""
     found = session.search(root)
@@ -105,9 +132,10 @@ def search_for_ever(world, devices, exchange, what):
         held = cp.cuda.runtime.malloc(free - (200 << 20))
         assert held
     scale = 22 if what == "memory" else 20
-    session = session_of(
-        world, Kronecker(scale, 16, 1), devices, 1, 32, exchange=exchange
-    )
+    told = {"exchange": exchange}
+    if exchange == "resident":
+        told = {"method": "resident"}
+    session = session_of(world, Kronecker(scale, 16, 1), devices, 1, 32, **told)
     session.search(3)
     if what == "kill" and world.rank == 1:
         threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGKILL)).start()
@@ -123,7 +151,9 @@ def main():
     world = start(grace=1)
     devices = take_devices(world, share=True)
     for exchange in exchanges:
-        if what == "check":
+        if what == "check" and exchange == "resident":
+            check_resident(world, devices)
+        elif what == "check":
             check(world, devices, exchange)
         else:
             search_for_ever(world, devices, exchange, what)

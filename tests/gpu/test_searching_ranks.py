@@ -31,7 +31,7 @@ def test_one_process_with_all_devices():
 
 
 @needs_mpi
-@pytest.mark.parametrize("exchange", ["auto", "p2p", "nccl", "host"])
+@pytest.mark.parametrize("exchange", ["auto", "p2p", "nccl", "host", "resident"])
 def test_levels_and_parents(exchange):
     ranks = min(devices(), 4) if exchange != "host" else 2
     if exchange != "host":
@@ -42,7 +42,7 @@ def test_levels_and_parents(exchange):
 
 
 @needs_mpi
-@pytest.mark.parametrize("exchange", ["p2p", "nccl", "host"])
+@pytest.mark.parametrize("exchange", ["p2p", "nccl", "host", "resident"])
 def test_a_killed_rank_ends_all(exchange):
     need_devices(1 if exchange == "host" else 2)
     done = run_ranks(2, [*RANKS, "kill", exchange], timeout=60)

@@ -237,7 +237,7 @@ class FastSearch:
         """Set the arguments; the bitmaps that the last search has cleaned serve."""
         self._check(root)
         p = self.params
-        p.root, p.budget = root, budget
+        p.root, p.root_id, p.budget = root, root, budget
         p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
         p.by_first, p.next_by_first = p.next_by_first, p.by_first
 

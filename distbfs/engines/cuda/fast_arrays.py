@@ -11,6 +11,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.graph.device_graph import DeviceGraph
+from distbfs.types import Array
 
 KERNELS = Path(__file__).with_name("kernels")
 THREADS, WARPS = 1024, 32
@@ -39,7 +40,7 @@ POINTERS = (
 )
 LONGS = ("m", "stride", "mark_edges", "pull_edges")
 WORDS = (
-    ["n", "active", "words", "several", "root", "hubs", "ranges", "pieces"],
+    ["n", "active", "words", "several", "root", "root_id", "hubs", "ranges", "pieces"],
     ["hub_words", "tile", "blocks", "block_ids"],
     [f"listed{k}" for k in range(COLUMNS + 1)],
     ["parents", "budget", "rows", "push_only", "pull_only"],
@@ -91,16 +92,41 @@ def ids_of_a_block(n: int, together: int) -> int:
     return max(units, 1) * LEAST_BLOCK_IDS
 
 
+def range_bounds(load: Any, ranges: int, longest: int) -> tuple[Array, int]:
+    """Return (bounds of ranges [r + 1], the most units of one) of about equal load.
+
+    load: CuPy float64, of each unit; ranges: wanted, or a multiple of it where ranges
+    of more than ``longest`` units would come
+    """
+    cp, units = cuda.cupy(), len(load)
+    upto = cp.cumsum(load)
+    while True:
+        cuts = np.zeros(ranges - 1)
+        if units:
+            share = float(upto[-1]) / ranges
+            cuts = cp.searchsorted(upto, cp.arange(1, ranges) * share).get()
+        bounds = np.concatenate([[0], cuts, [units]]).astype(np.uint32)
+        most = int(np.diff(bounds.astype(np.int64)).max())
+        if most <= longest:
+            return bounds, most
+        ranges *= 2
+
+
 class Arrays:
     """The arguments of a search and the arrays that they point to.
 
-    mean_next: mean degree of a neighbour, Σd²/Σd
+    names: what stands for a column in results: the id of a number
+    mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
     level: CuPy uint8, wide: int32, parent: uint32 (or None), as the search writes them
     """
 
-    def __init__(self, graph: DeviceGraph, *, in_ids: bool, parents: bool) -> None:
+    def __init__(
+        self, graph: DeviceGraph, *, in_ids: bool, parents: bool, names: Any = None
+    ) -> None:
         self.graph = g = graph
+        self.names = g.vertices if names is None else names
+        columns = None if names is None else len(names) // 32
         self.grid = cuda.multiprocessors()
         self.held: dict[str, Any] = {}
         self.offset = "u32" if g.offsets.dtype.itemsize == 4 else "u64"
@@ -108,13 +134,14 @@ class Arrays:
         hubs, self.mean_next, pieces = self._degrees()
         words = -(-g.active // 256) * 8
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
+        self.range_room = (shared - TABLE_BYTES) // 4 - 8
         hub_room = (shared - WARPS * WARP_WORDS * 4) // 4
         block_ids = ids_of_a_block(g.n, RESULT_BLOCKS * self.grid)
         self.params = Params(
             row=g.offsets.data.ptr,
             adj=g.columns.data.ptr,
             numbers=g.numbers.data.ptr,
-            vertices=g.vertices.data.ptr,
+            vertices=self.names.data.ptr,
             n=g.n,
             active=g.active,
             m=g.m,
@@ -123,20 +150,26 @@ class Arrays:
             several=int(g.at_least[2]),
             hubs=hubs,
             pieces=pieces,
-            hub_words=min(HUB_WORDS, hub_room, words) // 4 * 4,
+            hub_words=min(HUB_WORDS, hub_room, columns or words) // 4 * 4,
             tile=TILE_WORDS if words // TILE_WORDS >= self.grid * WARPS else 4,
             blocks=max(-(-g.n // block_ids), 1),
             block_ids=block_ids,
             parents=parents,
             rows=ROWS,
         )
-        limits = Thresholds.of(g.m, self.mean_next)
-        self.params.mark_edges = limits.mark_edges
-        self.params.pull_edges = limits.pull_edges
+        self.set_limits(g.m, self.mean_next)
         self._neighbours()
         self._places()
-        self.longest_range = self._ranges(shared - TABLE_BYTES)
+        self.longest_range = 0
+        if names is None:
+            self._ranges()
         self._state(in_ids=in_ids, parents=parents)
+
+    def set_limits(self, m: int, mean_next: float) -> None:
+        """Set the thresholds for a graph of m stored edges."""
+        limits = Thresholds.of(m, mean_next)
+        self.params.mark_edges = limits.mark_edges
+        self.params.pull_edges = limits.pull_edges
 
     def _full(self, name: str, size: int, dtype: Any = np.uint32) -> Any:
         self.held[name] = cuda.cupy().zeros(max(size, 1), dtype=dtype)
@@ -155,19 +188,22 @@ class Arrays:
     def _degrees(self) -> tuple[int, float, int]:
         """Return (hubs, mean degree of a neighbour, pieces of other rows)."""
         cp, g = cuda.cupy(), self.graph
+        self.squares, self.longest = 0.0, 0
         if not g.active:
             return 0, 1.0, 1
         total = cp.zeros(1, dtype=cp.float64)
         self._run("squares", g.offsets, g.active, total)
         top = min(g.active, MOST_HUBS + 1)
         degrees = cp.diff(g.offsets[: top + 1].astype(cp.int64)).get()
+        self.longest = int(degrees.max())  # of the first class, which comes first
         short = np.flatnonzero(degrees < HUB_DEGREE)
         hubs = min(int(short[0]) if len(short) else top, MOST_HUBS)
         longest, step = 0, 1 << 26
         for low in range(hubs, g.active, step):
             high = min(low + step, g.active)
             longest = max(longest, int(cp.diff(g.offsets[low : high + 1]).max()))
-        return hubs, float(total[0]) / max(g.m, 1), max(-(-longest // PIECE), 1)
+        self.squares = float(total[0])
+        return hubs, self.squares / max(g.m, 1), max(-(-longest // PIECE), 1)
 
     def _neighbours(self) -> None:
         """Copy first to eighth neighbours to arrays of their own."""
@@ -175,7 +211,7 @@ class Arrays:
         first = self._point("first", padded(g.active))
         first_id = self._point("first_id", padded(g.active))
         rows = (g.offsets, g.columns)
-        self._run("firsts", *rows, g.vertices, g.active, first, first_id)
+        self._run("firsts", *rows, self.names, g.active, first, first_id)
         for k in range(COLUMNS):
             listed = int(g.at_least[k + 2])
             size = padded(listed, 128)
@@ -205,39 +241,34 @@ class Arrays:
         self.held.update(piece=piece, piece_at=at)
         p.piece, p.piece_at = piece.data.ptr, at.data.ptr
 
-    def _ranges(self, room: int) -> int:
-        """Cut the words in ranges of about as many edges from hubs; return the longest.
+    def weights(self, hubs: int) -> Any:
+        """Return how many edges from columns below ``hubs`` each word's vertices have.
 
-        room: bytes of shared memory for a range
+        CuPy float64 [words]
         """
-        cp, g, p = cuda.cupy(), self.graph, self.params
-        words = p.words
+        g, words = self.graph, self.params.words
         weight = self._full("weight", words)
         rows = (g.offsets, g.columns)
-        self._run("weights", *rows, g.active, p.hubs, words, weight)
-        load = weight.astype(cp.float64)
-        load += 0.3 * max(float(load.sum()), 1.0) / max(words, 1)
-        upto = cp.cumsum(load)
+        self._run("weights", *rows, g.active, hubs, words, weight)
         del self.held["weight"]
-        rounds = 1
-        while True:
-            ranges = self.grid * rounds
-            cuts = np.zeros(ranges - 1)
-            if words:
-                share = float(upto[-1]) / ranges
-                cuts = cp.searchsorted(upto, cp.arange(1, ranges) * share).get()
-            bounds = np.concatenate([[0], cuts, [words]]).astype(np.uint32)
-            longest = int(np.diff(bounds.astype(np.int64)).max())
-            if longest <= room // 4 - 8:
-                break
-            rounds *= 2
-        p.ranges = ranges
-        held = self.held["range"] = cp.asarray(bounds)
+        return weight[:words].astype(np.float64)
+
+    def _ranges(self) -> None:
+        """Cut the words in ranges of about as many edges from hubs."""
+        load = self.weights(self.params.hubs)
+        load += 0.3 * max(float(load.sum()), 1.0) / max(len(load), 1)
+        self.cut(*range_bounds(load, self.grid, self.range_room))
+
+    def cut(self, bounds: Array, longest: int) -> None:
+        """Cut rows of hubs at words; longest: words of a range."""
+        g, p = self.graph, self.params
+        self.longest_range, p.ranges = longest, len(bounds) - 1
+        held = self.held["range"] = cuda.cupy().asarray(bounds)
         p.range = held.data.ptr
-        split = self._point("split", p.hubs * (ranges + 1))
+        split = self._point("split", p.hubs * (p.ranges + 1))
         if p.hubs:
-            self._run("splits", *rows, p.hubs, ranges, held, split)
-        return longest
+            rows = (g.offsets, g.columns)
+            self._run("splits", *rows, p.hubs, p.ranges, held, split)
 
     def _state(self, *, in_ids: bool, parents: bool) -> None:
         """Make what a search writes."""

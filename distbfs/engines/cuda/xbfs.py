@@ -29,6 +29,7 @@ from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 
 METHODS = ("fast", "paper")
+PARTS_METHODS = ("resident", "captured")  # how levels of parts run
 PAPER_ONLY = ("frontier", "balance", "asynchronous")
 WHOLE_ONLY = ("frontier", "asynchronous")
 NEEDS_PAPER = (
@@ -43,7 +44,7 @@ def check_options(options: SearchOptions, method: str, *, parts: bool) -> None:
 
     parts: parts may be searched, whose pulls can share their work in other ways too
     """
-    check_choice("method", method, METHODS)
+    check_choice("method", method, METHODS + PARTS_METHODS)
     check_choice("balance", options.balance, ("auto", *BALANCES))
     if changed(options, ("knobs",)):
         raise UsageError("knobs is no option of engine xbfs")
@@ -82,9 +83,15 @@ class XbfsEngine:
         check_options(options, options.method or METHODS[0], parts=not whole)
         if whole and (name := changed(options, PARTS_ONLY)):
             raise UsageError(f"{name} is for searches of parts; there is one part")
-        if not whole and (name := changed(options, ("internal_ids", *WHOLE_ONLY))):
+        inside = () if options.method == "resident" else ("internal_ids",)
+        if not whole and (name := changed(options, (*inside, *WHOLE_ONLY))):
             raise UsageError(f"{name} is for a graph in one part alone")
-        if not whole and options.method:
+        if whole and options.method in PARTS_METHODS:
+            raise UsageError(
+                f"method '{options.method}' is for several parts; give --parts or "
+                "start several ranks"
+            )
+        if not whole and options.method not in ("", *PARTS_METHODS):
             raise UsageError(
                 f"method '{options.method}' searches a graph in one part alone; "
                 "leave --method out for several parts or delegates"

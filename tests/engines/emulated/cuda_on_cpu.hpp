@@ -34,6 +34,7 @@
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __shared__ static thread_local
 
 struct alignas(8) uint2 { unsigned x, y; };

@@ -12,6 +12,7 @@ import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from types import SimpleNamespace
 
 import numpy as np
@@ -41,15 +42,16 @@ class Kernels:
 
     def __init__(self, folder):
         self.folder = folder
-        self.found = {}
+        self.found, self.locks = {}, {}
 
     def library(self, source, definitions, texts=None):
         """texts: headers by name, in the place of files"""
         given = sorted((texts or {}).items())
         key = (source.name, *sorted(definitions.items()), *given)
-        if key not in self.found:
-            self.found[key] = self.compile(source, definitions, given)
-        return self.found[key]
+        with self.locks.setdefault(key, Lock()):  # ranks may be threads
+            if key not in self.found:
+                self.found[key] = self.compile(source, definitions, given)
+            return self.found[key]
 
     def compile(self, source, definitions, texts):
         words = [f"{name}-{value}" for name, value in sorted(definitions.items())]
@@ -229,7 +231,7 @@ class EmulatedDevice:
         for key, (held, start, size) in list(self.arrays.items()):
             raw = held()
             if raw is None:
-                del self.arrays[key]
+                self.arrays.pop(key, None)
                 continue
             for where, at in (("before", raw[:start]), ("past", raw[start + size :])):
                 bad = np.flatnonzero(at != GUARDED)
@@ -342,9 +344,22 @@ class Launch:
         self.kernel, self.arguments = kernel, arguments
         together = int(cooperative or cluster > 1)
         self.form = grid, block, shared, together, cluster
+        self.started = None
 
     def __call__(self, stream=0):
         self.kernel.run([ctypes.addressof(self.arguments)], *self.form)
+
+    def record(self, before=(), then=None):
+        pass
+
+    def start(self, before=(), then=None):
+        """Run in a thread of its own, beside launches on other devices."""
+        pool = ThreadPoolExecutor(1)
+        self.started = pool.submit(self.timed, before, then)
+        pool.shutdown(wait=False)
+
+    def wait(self):
+        return self.started.result()
 
     def timed(self, before=(), then=None):
         begin = time.perf_counter()

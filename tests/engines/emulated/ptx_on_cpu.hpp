@@ -25,6 +25,9 @@ INLINE void reload() { __asm__ volatile("" ::: "memory"); }
 
 INLINE void red_or(u32 *p, u32 bits) { atomicOr(p, bits); }
 INLINE void add_release(u64 *p, u64 x) { __atomic_fetch_add(p, x, __ATOMIC_RELEASE); }
+INLINE u64 add_acquire_release(u64 *p, u64 x) {
+    return __atomic_fetch_add(p, x, __ATOMIC_ACQ_REL);
+}
 INLINE u64 look(const u64 *p) {
     const u64 x = __atomic_load_n(p, __ATOMIC_ACQUIRE);
     emulated::own_warp().looking |= emulated::own_bit();
@@ -44,7 +47,9 @@ INLINE void acquire() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 INLINE void fence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 INLINE void store_system(u64 *p, u64 x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
-INLINE u64 look_system(const u64 *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+INLINE u64 look_system(const u64 *p) { return look(p); }
+INLINE void write_system(u64 *p, u64 x) { __atomic_store_n(p, x, __ATOMIC_RELAXED); }
+INLINE u64 read_system(const u64 *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 
 INLINE void copy_async(u32 *to, const u32 *from) {
     emulated::Fiber &f = *emulated::self->now;

@@ -106,8 +106,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 s.phase = PULLING, s.base = s.depth;
             } else if (may_pull && s.edges >= p.mark_edges) {
                 park(&parked, r);
-                mark(p, p.queue[now], s.count, p.hub_queue[now], s.hubs, visited,
-                     visited + p.stride, room, warp, warps, lane);
+                mark(p, p.queue[now], s.count, p.hub_queue[now], s.hubs,
+                     Marks{p, visited, visited + p.stride}, room, warp, warps, lane);
                 r = unpark(&parked);
                 grid_sum(&c->barrier, turn, 0);
                 s.base = s.depth++;
@@ -129,8 +129,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                         }
                         const Queue next = {p.queue[to], p.hub_queue[to], small ? &own : mail};
                         park(&parked, r);
-                        push(p, p.queue[s.depth & 1], s.count, (u32)s.edges, visited, s.depth + 1,
-                             next, by, of, lane);
+                        push(p, p.queue[s.depth & 1], s.count, (u32)s.edges,
+                             Claim{p, visited, s.depth + 1, next}, by, of, lane);
                         __syncthreads();
                         r = unpark(&parked);
                         s.depth++, budget--;
@@ -168,8 +168,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             u64 *checks = COUNT && s.depth + 1 < p.rows ? p.counts + s.depth + 1 : 0;
             park(&parked, r);
             if (!last) {
-                const u32 open = pull(p, visited, visited + p.stride, room, hub_words, warp, warps,
-                                      lane, checks);
+                const u32 open = pull(p, visited, visited + p.stride, visited, room, hub_words,
+                                      warp, warps, lane, checks, Nothing());
                 r = unpark(&parked);
                 const u32 left = (u32)grid_sum(&c->barrier, turn, open), found = s.left - left;
                 pulled(p, s, left, false);
@@ -180,8 +180,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             Last one;
             bool kept = false;
             while (true) {
-                const u32 open = pull_last(p, visited, visited + p.stride, room, one, kept, warp,
-                                           warps, lane, checks);
+                const u32 open = pull_last(p, visited, visited + p.stride, visited, room, one,
+                                           kept, warp, warps, lane, checks);
                 r = unpark(&parked);
                 const u32 left = (u32)grid_sum(&c->barrier, turn, open), found = s.left - left;
                 pulled(p, s, left, true);

@@ -98,7 +98,7 @@ struct Params {
     u64 mark_edges;           /* a push of so many edges is followed by a pull */
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
     u32 n, active, words, several; /* several: vertices of degree 2 or more */
-    u32 root;                 /* id */
+    u32 root, root_id;        /* local id, NONE where another device has it; id */
     u32 hubs, ranges, pieces, hub_words, tile, blocks, block_ids;
     u32 listed[COLUMNS + 1];  /* listed[k]: vertices of degree k + 2 or more come first */
     u32 parents, budget, rows, push_only, pull_only;

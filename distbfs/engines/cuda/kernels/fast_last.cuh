@@ -25,13 +25,13 @@ INLINE void take(const Params &p, Last &one, u32 v, bool some) {
     for (u32 j = 0; j < KEPT; j++) one.u[j] = load_once(p.adj + at + (j < one.degree ? j : 0));
 }
 
-/* Whether a neighbour is visited in `old`, and which: the first. */
-INLINE bool look_for(const Params &p, const Last &one, const u32 *old, u32 &parent, u32 &checks) {
+/* Whether a neighbour is visited in `all`, and which: the first. */
+INLINE bool look_for(const Params &p, const Last &one, const u32 *all, u32 &parent, u32 &checks) {
     bool hit = false;
     if (!one.degree) return false;
 #pragma unroll
     for (int j = KEPT - 1; j >= 0; j--)
-        if (bit_of(old, one.u[j])) hit = true, parent = one.u[j];
+        if (bit_of(all, one.u[j])) hit = true, parent = one.u[j];
     if (COUNT) checks += one.degree < KEPT ? one.degree : KEPT;
     if (hit || one.degree <= KEPT) return hit;
     const u32 *row = p.adj + p.row[one.v];
@@ -42,7 +42,7 @@ INLINE bool look_for(const Params &p, const Last &one, const u32 *old, u32 &pare
         for (u32 j = 0; j < 4; j++) u[j] = load_once(row + (e + j < one.degree ? e + j : e));
 #pragma unroll
         for (int j = 3; j >= 0; j--)
-            if (bit_of(old, u[j])) hit = true, parent = u[j];
+            if (bit_of(all, u[j])) hit = true, parent = u[j];
         if (COUNT) checks += one.degree - e < 4 ? one.degree - e : 4;
     }
     return hit;
@@ -50,9 +50,9 @@ INLINE bool look_for(const Params &p, const Last &one, const u32 *old, u32 &pare
 
 /* Test one vertex a lane; its word of `fresh` is written already, by this warp.  One that
  * is found is forgotten.  Returns whether it is left. */
-INLINE u32 test(const Params &p, Last &one, const u32 *old, u32 *fresh, u32 &checks) {
+INLINE u32 test(const Params &p, Last &one, const u32 *all, u32 *fresh, u32 &checks) {
     u32 parent;
-    const bool hit = look_for(p, one, old, parent, checks), left = one.degree && !hit;
+    const bool hit = look_for(p, one, all, parent, checks), left = one.degree && !hit;
     __syncwarp();
     if (hit) {
         if (p.parents) p.parent[one.v] = parent;
@@ -63,10 +63,10 @@ INLINE u32 test(const Params &p, Last &one, const u32 *old, u32 *fresh, u32 &che
 }
 
 /* One level; returns this lane's share of the vertices still unvisited.
- * room: dynamic shared memory; kept: `one` has this warp's vertices, from the level before
+ * old, fresh, all: as in `pull`; room: dynamic shared memory; kept: `one` has this warp's vertices, from the level before
  * and for the next. */
-INLINE u32 pull_last(const Params &p, const u32 *old, u32 *fresh, u32 *room, Last &one, bool &kept,
-                     u32 warp, u32 warps, u32 lane, u64 *checks) {
+INLINE u32 pull_last(const Params &p, const u32 *old, u32 *fresh, const u32 *all, u32 *room,
+                     Last &one, bool &kept, u32 warp, u32 warps, u32 lane, u64 *checks) {
     u32 *list = room + (threadIdx.x >> 5) * WARP_WORDS; /* [31 + 16 * 32] */
     u32 left = 0, seen = 0, size = 0;
     bool more = false;
@@ -97,7 +97,7 @@ INLINE u32 pull_last(const Params &p, const u32 *old, u32 *fresh, u32 *room, Las
                 more = true;
                 size -= 32;
                 take(p, one, list[size + lane], true);
-                left += test(p, one, old, fresh, seen);
+                left += test(p, one, all, fresh, seen);
             }
         }
     }
@@ -105,7 +105,7 @@ INLINE u32 pull_last(const Params &p, const u32 *old, u32 *fresh, u32 *room, Las
         __syncwarp();
         take(p, one, lane < size ? list[lane] : 0, lane < size);
     }
-    left += test(p, one, old, fresh, seen);
+    left += test(p, one, all, fresh, seen);
     kept = !more;
     if (COUNT && checks) {
         const u32 sum = __reduce_add_sync(ALL, seen);

@@ -11,9 +11,36 @@
 
 #define PIECE 128 /* edges of a row that one warp takes when rows are few */
 
+/* What becomes of marks where columns are numbers: one snapshot is read, bits of the next
+ * are set. */
+struct Marks {
+    const Params &p;
+    const u32 *old;
+    u32 *fresh;
+    /* bits of the words from `w` on that are visited */
+    __device__ __forceinline__ u32 word(u32 w) const { return old[w]; }
+    /* of a row that is not cut: the visited bits of its word; to set one */
+    __device__ __forceinline__ u32 seen(u32 v) const { return old[v >> 5]; }
+    __device__ __forceinline__ u32 set(u32 v, u32 bit) const {
+        return atomicOr(fresh + (v >> 5), bit);
+    }
+    __device__ __forceinline__ void row(bool found, u32 v, u32 u, u32) const {
+        if (found && p.parents) p.parent[v] = u;
+    }
+    /* of a range: before all, each that is found, its words at the end, after all */
+    __device__ __forceinline__ void begin(u32) const {}
+    __device__ __forceinline__ void take(bool found, u32 v, u32 u, u32, u32) const {
+        if (found && p.parents) p.parent[v] = u;
+    }
+    __device__ __forceinline__ void merge(u32 w, u32 bits) const {
+        if (bits) red_or(fresh + w, bits);
+    }
+    __device__ __forceinline__ void end(u32) const {}
+};
+
 /* One piece of row a lane, `length` edges from `begin`: flattened, 4 x 32 at a time. */
-INLINE void mark_rows(const Params &p, u32 u, u64 begin, u32 length, const u32 *old,
-                      u32 *fresh, u32 lane) {
+template <class Sink>
+INLINE void mark_rows(const Params &p, u32 u, u64 begin, u32 length, const Sink &sink, u32 lane) {
     const u32 upto = warp_scan(length, lane), total = __shfl_sync(ALL, upto, 31);
     const u32 before = upto - length;
     for (u32 e = 0; e < total; e += 128) {
@@ -33,30 +60,32 @@ INLINE void mark_rows(const Params &p, u32 u, u64 begin, u32 length, const u32 *
             v[i] = ok[i] ? load_once(p.adj + (row + (me - start))) : 0u;
         }
 #pragma unroll
-        for (int i = 0; i < 4; i++) seen[i] = ok[i] ? old[v[i] >> 5] : ALL;
+        for (int i = 0; i < 4; i++) seen[i] = ok[i] ? sink.seen(v[i]) : ALL;
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const u32 bit = 1u << (v[i] & 31);
             ok[i] = ok[i] && !(seen[i] & bit);
             seen[i] = ALL;
-            if (ok[i]) seen[i] = atomicOr(fresh + (v[i] >> 5), bit);
+            if (ok[i]) seen[i] = sink.set(v[i], bit);
         }
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            if (ok[i] && !(seen[i] >> (v[i] & 31) & 1) && p.parents) p.parent[v[i]] = from[i];
+            sink.row(ok[i] && !(seen[i] >> (v[i] & 31) & 1), v[i], from[i], lane);
     }
 }
 
 /* Rows of the hubs in the queue, one destination range; `seen`: shared, the range's
  * words followed by tables for 1,024 hubs (before [1028], shift [1024 x 2], hub [1024],
  * sums [32]). */
-INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, const u32 *old,
-                       u32 *fresh, u32 *seen, u32 lane, u32 warp) {
+template <class Sink>
+INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, const Sink &sink,
+                       u32 *seen, u32 lane, u32 warp) {
     const u32 w0 = p.range[range], w1 = p.range[range + 1];
     u32 *before = seen + ((w1 - w0 + 3) & ~3u);
     u64 *shift = (u64 *)(before + 1028);
     u32 *who = (u32 *)(shift + 1024), *sums = who + 1024;
-    for (u32 i = threadIdx.x; i < w1 - w0; i += THREADS) seen[i] = old[w0 + i];
+    sink.begin(range);
+    for (u32 i = threadIdx.x; i < w1 - w0; i += THREADS) seen[i] = sink.word(w0 + i);
     __syncthreads();
     for (u32 h0 = 0; h0 < hubs; h0 += 1024) {
         u32 u = 0, length = 0;
@@ -102,26 +131,29 @@ INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, con
                 }
 #pragma unroll
                 for (int j = 0; j < 4; j++) {
-                    if (!ok[j]) continue;
                     const u32 bit = 1u << (v[j] & 31);
-                    u32 *word = seen + ((v[j] >> 5) - w0);
-                    if (*(volatile u32 *)word & bit) continue;
-                    if (!(atomicOr(word, bit) & bit) && p.parents) p.parent[v[j]] = who[at[j]];
+                    bool found = false;
+                    if (ok[j]) {
+                        u32 *word = seen + ((v[j] >> 5) - w0);
+                        if (!(*(volatile u32 *)word & bit)) found = !(atomicOr(word, bit) & bit);
+                    }
+                    sink.take(found, v[j], who[at[j]], range, lane);
                 }
             }
         }
         __syncthreads();
     }
-    for (u32 i = threadIdx.x; i < w1 - w0; i += THREADS)
-        if (seen[i]) red_or(fresh + w0 + i, seen[i]);
+    for (u32 i = threadIdx.x; i < w1 - w0; i += THREADS) sink.merge(w0 + i, seen[i]);
+    sink.end(range);
     __syncthreads();
 }
 
 /* The whole level; the caller meets all blocks afterwards. */
+template <class Sink>
 INLINE void mark(const Params &p, const uint4 *queue, u32 count, const u32 *hub, u32 hubs,
-                 const u32 *old, u32 *fresh, u32 *room, u32 warp, u32 warps, u32 lane) {
+                 const Sink &sink, u32 *room, u32 warp, u32 warps, u32 lane) {
     for (u32 r = blockIdx.x; r < p.ranges; r += gridDim.x)
-        mark_range(p, hub, hubs, r, old, fresh, room, lane, threadIdx.x >> 5);
+        mark_range(p, hub, hubs, r, sink, room, lane, threadIdx.x >> 5);
     if (count == hubs) return;
     /* few rows are taken in pieces, many by the lane */
     const bool pieces = (u64)count * p.pieces <= 16ull * warps;
@@ -139,7 +171,7 @@ INLINE void mark(const Params &p, const uint4 *queue, u32 count, const u32 *hub,
             length = u < p.hubs || e.w <= skip ? 0 : e.w - skip;
             if (pieces && length > PIECE) length = PIECE;
         }
-        if (__any_sync(ALL, length)) mark_rows(p, u, begin, length, old, fresh, lane);
+        if (__any_sync(ALL, length)) mark_rows(p, u, begin, length, sink, lane);
     }
 }
 #endif

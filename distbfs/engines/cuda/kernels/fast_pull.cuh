@@ -253,10 +253,20 @@ INLINE bool is_dense(u32 open, u32 words) {
     return __reduce_add_sync(ALL, __popc(open)) * 5 > words * 32;
 }
 
+/* What is done with a tile when its words are written: nothing. */
+struct Nothing {
+    __device__ __forceinline__ void operator()(u32, u32) const {}
+};
+
 /* The whole level; returns this thread's share of the vertices still unvisited.
- * room: dynamic shared memory, WARP_WORDS a warp and then the bits of hubs. */
-INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, u32 *room, u32 hub_words,
-                u32 warp, u32 warps, u32 lane, u64 *checks) {
+ * old, fresh: bits of the vertices that are looked at, by number; all: bits of their
+ * neighbours, as adj names them
+ * room: dynamic shared memory, WARP_WORDS a warp and then the bits of hubs
+ * done: called by a warp with the first word and the words of a tile; later steps may
+ * still set bits there. */
+template <class Done>
+INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, const u32 *all, u32 *room,
+                u32 hub_words, u32 warp, u32 warps, u32 lane, u64 *checks, const Done &done) {
     u32 *own = room + (threadIdx.x >> 5) * WARP_WORDS, *hub = room + WARPS * WARP_WORDS;
     u32 *staged = own + STAGE_AT;
     u16 *list = (u16 *)(own + SPARSE_AT);
@@ -271,9 +281,9 @@ INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, u32 *room, u32 hub_
     if (tile < tiles) stage(p, staged, tile * words, words, ~now, lane);
     else commit_copies();
     for (u32 i = threadIdx.x; i < hub_words >> 2; i += THREADS)
-        ((uint4 *)hub)[i] = ((const uint4 *)old)[i];
+        ((uint4 *)hub)[i] = ((const uint4 *)all)[i];
     __syncthreads();
-    Puller w = {p,    {hub, old, hub_words}, fresh, own, (u8 *)(own + WAIT), own + HALF_AT, 0, 0, lane, 0};
+    Puller w = {p,    {hub, all, hub_words}, fresh, own, (u8 *)(own + WAIT), own + HALF_AT, 0, 0, lane, 0};
     u32 left = 0, turn = 0;
 #pragma unroll 1
     for (;; tile += warps) {
@@ -312,6 +322,7 @@ INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, u32 *room, u32 hub_
             if (IN_IDS) red_or(p.by_first + word0 + lane, mark[lane]);
         }
         __syncwarp();
+        done(word0, words);
         now = next;
         next = then;
         dense = next_dense;

@@ -38,7 +38,7 @@ INLINE void append(const Params &p, bool mine, u32 v, OFFSET begin, u32 degree, 
     if (v < p.hubs) q.hub[hub_at + __popc(hubs & lanes_below(lane))] = v;
 }
 
-/* Each lane claims v for the parent u where `ok`; a whole warp calls it. */
+/* Each lane claims number v for the parent u where `ok`; a whole warp calls it. */
 INLINE void claim(const Params &p, bool ok, u32 v, u32 u, u32 *visited, u32 level,
                   const Queue &q, u32 lane) {
     const u32 bit = 1u << (v & 31);
@@ -56,9 +56,22 @@ INLINE void claim(const Params &p, bool ok, u32 v, u32 u, u32 *visited, u32 leve
     if (p.parents) p.parent[v] = u;
 }
 
-/* One level by `warps` warps of which this is `warp`; edges < 2^32. */
-INLINE void push(const Params &p, const uint4 *queue, u32 count, u32 edges, u32 *visited,
-                 u32 level, const Queue &next, u32 warp, u32 warps, u32 lane) {
+/* Claims all that a push finds; columns are numbers. */
+struct Claim {
+    const Params &p;
+    u32 *visited;
+    u32 level;
+    const Queue &next;
+    __device__ __forceinline__ void operator()(bool ok, u32 v, u32 u, u32 lane) const {
+        claim(p, ok, v, u, visited, level, next, lane);
+    }
+};
+
+/* One level by `warps` warps of which this is `warp`; edges < 2^32.  take(ok, column,
+ * number whose row it is in, lane) is called by whole warps. */
+template <class Take>
+INLINE void push(const Params &p, const uint4 *queue, u32 count, u32 edges, const Take &take,
+                 u32 warp, u32 warps, u32 lane) {
     u32 share = ((edges + warps - 1) / warps + 31) & ~31u;
     if (share > 1024) share = 1024;
     for (u64 from = (u64)warp * share; from < edges; from += (u64)warps * share) {
@@ -92,7 +105,7 @@ INLINE void push(const Params &p, const uint4 *queue, u32 count, u32 edges, u32 
             mine.z = __shfl_sync(ALL, entry.z, k);
             const bool ok = me < end;
             u32 v = ok ? load_once(p.adj + (row_of(p, mine) + (me - mine.y))) : 0u;
-            claim(p, ok, v, mine.x, visited, level, next, lane);
+            take(ok, v, mine.x, lane);
         }
     }
 }

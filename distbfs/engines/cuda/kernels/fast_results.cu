@@ -121,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
         /* a root without edges */
         const u32 at = p.root % ids;
         if (wide) p.level_wide[p.root] = 0;
-        level[at] = 0, parent[at] = p.root;
+        level[at] = 0, parent[at] = p.root_id;
     }
     __syncthreads();
     if (!wide)

@@ -41,6 +41,14 @@ INLINE void red_or(u32 *p, u32 bits) {
 INLINE void add_release(u64 *p, u64 x) {
     asm volatile("red.release.gpu.global.add.u64 [%0],%1;" ::"l"(p), "l"(x) : "memory");
 }
+INLINE u64 add_acquire_release(u64 *p, u64 x) {
+    u64 old;
+    asm volatile("atom.acq_rel.gpu.global.add.u64 %0,[%1],%2;"
+                 : "=l"(old)
+                 : "l"(p), "l"(x)
+                 : "memory");
+    return old;
+}
 INLINE u64 look(const u64 *p) {
     u64 x;
     asm volatile("ld.relaxed.gpu.global.u64 %0,[%1];" : "=l"(x) : "l"(p) : "memory");
@@ -74,6 +82,15 @@ INLINE void store_system(u64 *p, u64 x) {
 INLINE u64 look_system(const u64 *p) {
     u64 x;
     asm volatile("ld.acquire.sys.global.u64 %0,[%1];" : "=l"(x) : "l"(p) : "memory");
+    return x;
+}
+
+INLINE void write_system(u64 *p, u64 x) {
+    asm volatile("st.relaxed.sys.global.u64 [%0],%1;" ::"l"(p), "l"(x) : "memory");
+}
+INLINE u64 read_system(const u64 *p) {
+    u64 x;
+    asm volatile("ld.relaxed.sys.global.u64 %0,[%1];" : "=l"(x) : "l"(p) : "memory");
     return x;
 }
 

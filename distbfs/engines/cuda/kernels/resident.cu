@@ -1,0 +1,357 @@
+/* A whole search on several devices of one host, one cooperative launch on each.
+ *
+ * The steps are those of method fast (fast.cu), and every choice is made alike on all
+ * devices, from sums over all of them.  Frontiers of few edges are pushed by block 0 of
+ * each device; as long as rows are short, such a level is one exchange of letters between
+ * these blocks.  Wider ones are pushed by queue, pairs for owners meanwhile; a push that is
+ * followed by a pull marks; pulls read the replica of one snapshot and make the next, whose
+ * words go to all devices inside the pull, and those that change later after it.
+ * Data: resident.cuh; meetings: resident_meet.cuh.  Sources: those of fast.cu; Pan, Pearce,
+ * Owens 2018 (owner v mod p).
+ *
+ * variants: OFFSET=u32 COUNT=0 IN_IDS=0 | OFFSET=u32 COUNT=0 IN_IDS=1 | OFFSET=u64 COUNT=0 IN_IDS=0 | OFFSET=u64 COUNT=0 IN_IDS=1 | OFFSET=u32 COUNT=1 IN_IDS=0 | OFFSET=u32 COUNT=1 IN_IDS=1 | OFFSET=u64 COUNT=1 IN_IDS=0 | OFFSET=u64 COUNT=1 IN_IDS=1
+ */
+#include "resident.cuh"
+#include "fast_gather.cuh"
+#include "fast_last.cuh"
+#include "fast_pull.cuh"
+#include "fast_results.cuh"
+#include "resident_mark.cuh"
+#include "resident_meet.cuh"
+#include "resident_publish.cuh"
+#include "resident_push.cuh"
+
+INLINE bool few(const Resident &r, u64 left) { return left <= r.active_all / FEW; }
+
+/* Take the queues that all devices have made. */
+INLINE void take(const Resident &r, Journey &j, const News &news) {
+    j.edges = j.count = 0;
+    for (u32 t = 0; t < r.parts; t++) {
+        const u64 size = news.word[t][SIZE];
+        const u64 edges = sizeof(OFFSET) == 8 ? news.word[t][EDGES] : size >> 32;
+        j.edges += edges, j.count += (u32)size;
+        if (t != r.index) continue;
+        j.s.count = (u32)size, j.s.edges = edges, j.s.hubs = (u32)news.word[t][HUBS];
+    }
+    if (j.s.count) j.deepest = j.s.depth;
+}
+
+/* A pull is done and leaves `left` vertices of all. */
+INLINE void pulled(const Resident &r, Journey &j, u64 left, bool last) {
+    State &s = j.s;
+    const u64 found = s.left - left;
+    s.depth++, s.k++, s.step = last ? PULL_LAST : PULL;
+    s.left = (u32)left, s.tails += last, j.now ^= 1;
+    if (!left || !found) s.phase = FINISHING;
+    else if (r.own.pull_only) s.phase = PULLING;
+    else if (last ? s.tails >= MOST_TAILS && found <= SMALL : found * 8 < left && !few(r, left))
+        s.phase = GATHERING;
+}
+
+INLINE bool pushes(const Resident &r, const Journey &j) {
+    const Params &p = r.own;
+    return p.push_only || (j.edges < p.pull_edges && j.edges < p.mark_edges && !p.pull_only);
+}
+
+/* A line of the trace, by one thread: what all devices have done. */
+INLINE void note(const Resident &r, Journey &j, u32 what, u64 vertices, u64 edges) {
+    if (!r.own.trace || j.traced >= r.own.rows) return;
+    u64 *t = r.own.trace + (u64)j.traced++ * 4;
+    t[0] = nanoseconds(), t[1] = (u64)what << 32 | j.s.depth, t[2] = vertices, t[3] = edges;
+}
+
+/* Levels by block 0 of each device, until the frontier is wide or empty; false where the
+ * search has failed. */
+INLINE bool narrow(const Resident &r, Journey &j) {
+    const Params &p = r.own;
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    const bool lead = threadIdx.x == 0;
+    __shared__ Mail own;
+    __shared__ u32 sent[MOST_PARTS];
+    __shared__ News news;
+    u32 *filter = replica_of(r, r.index, j.now);
+    while (true) {
+        const bool known = j.known;
+        if (lead) {
+            own.size = known ? 0 : j.s.edges << 32 | j.s.count;
+            own.edges = known ? 0 : j.s.edges, own.hubs = known ? 0 : j.s.hubs;
+        }
+        if (threadIdx.x < MOST_PARTS) sent[threadIdx.x] = 0;
+        __syncthreads();
+        const u32 to = (j.s.depth & 1) ^ 1;
+        const Queue next = {p.queue[to], p.hub_queue[to], &own};
+        if (known) {
+            push(p, p.queue[to ^ 1], j.s.count, (u32)j.s.edges,
+                 Send{r, p.snapshot, filter, j.s.depth + 1, next, sent, true}, warp, WARPS, lane);
+            __syncthreads();
+            if (lead) {
+                j.s.depth++, j.s.step = BLOCK_PUSH, j.complete = 0;
+                if (COUNT && j.s.depth < p.rows) p.counts[j.s.depth] += j.s.edges;
+            }
+        }
+        if (!post(r, j, own, sent, news)) return false;
+        const u64 pairs = sum_of(r, news, SENT);
+        if (lead) take(r, j, news);
+        if (pairs) {
+            for (u32 t = 0; t < r.parts; t++)
+                if (t != r.index)
+                    claim_pairs(r, few_at(r, r.index, t, to), (u32)news.word[t][FOR_YOU],
+                                p.snapshot, j.s.depth, next, warp, WARPS, lane);
+            if (threadIdx.x < MOST_PARTS) sent[threadIdx.x] = 0;
+            __syncthreads();
+            if (lead) { /* what they are at most will do while rows are short */
+                j.edges += pairs * r.longest, j.count += pairs;
+                j.known = j.edges <= SMALL && pushes(r, j);
+                j.s.count = (u32)own.size, j.s.hubs = (u32)own.hubs;
+                j.s.edges = sizeof(OFFSET) == 8 ? own.edges : own.size >> 32;
+                if (j.s.count) j.deepest = j.s.depth;
+            }
+            __syncthreads();
+            if (!j.known) {
+                if (!post(r, j, own, sent, news)) return false;
+                if (lead) take(r, j, news);
+            }
+        }
+        if (lead) {
+            j.known = 1;
+            j.going = j.count && j.edges <= SMALL && pushes(r, j);
+            if (known) note(r, j, BLOCK_PUSH, j.count, j.edges);
+        }
+        __syncthreads();
+        if (!j.going) return true;
+    }
+}
+
+/* The queue that block 0 begins with, where the root is of this device. */
+INLINE void begin(const Resident &r, Journey &j) {
+    const Params &p = r.own;
+    State &s = j.s;
+    const u32 root = p.root == NONE ? NONE : p.numbers[p.root];
+    const bool some = root != NONE;
+    s.depth = s.base = s.k = s.tails = 0, s.dirty = 1, s.phase = PUSHING, s.step = START;
+    s.count = some, s.hubs = some && root < p.hubs, s.left = (u32)r.active_all;
+    s.edges = some ? (u64)(p.row[root + 1] - p.row[root]) : 0;
+    if (blockIdx.x || !some) return;
+    p.queue[0][0] = make_uint4(root, 0, (u32)p.row[root], (u32)s.edges);
+    if (root < p.hubs) p.hub_queue[0][0] = root;
+    atomicOr(p.snapshot + (root >> 5), 1u << (root & 31));
+    p.direct[root] = 0;
+    if (p.parents) p.parent[root] = position_of(r, root);
+}
+
+/* Snapshots 0 and 1 by a marking push; false where the search has failed. */
+INLINE bool mark_level(const Resident &r, Journey &j, News &news, u32 *room, const Mail *mail,
+                       u32 *sent, u32 warp, u32 warps, u32 lane) {
+    __shared__ u32 counts[MOST_PARTS];
+    const Params &p = r.own;
+    u32 *old = p.snapshot, *fresh = old + p.stride;
+    const u32 now = j.s.depth & 1;
+    mark(p, p.queue[now], j.s.count, p.hub_queue[now], j.s.hubs,
+         Sending{r, old, fresh, replica_of(r, r.index, j.now), sent, counts}, room, warp, warps,
+         lane);
+    reload();
+    if (!meet(r, j, 0, mail, sent, news)) return false;
+    bool some = false;
+    for (u32 t = 0; t < r.parts; t++) {
+        const u32 pairs = (u32)news.word[t][FOR_YOU];
+        if (t == r.index || !pairs) continue;
+        merge_pairs(r, pairs_at(r, r.index, t, 0), pairs, old, fresh);
+        some = true;
+    }
+    if (some && !meet_here(r, j)) return false;
+    merge_ranges(r, old, fresh, j.now ^ 1, room);
+    return meet(r, j, 0, 0, 0, news);
+}
+
+/* A level by queue; false where the search has failed. */
+INLINE bool push_level(const Resident &r, Journey &j, News &news, Mail *mail, u32 *sent, u32 warp,
+                       u32 warps, u32 lane) {
+    const Params &p = r.own;
+    const u32 now = j.s.depth & 1, level = j.s.depth + 1;
+    const Queue next = {p.queue[now ^ 1], p.hub_queue[now ^ 1], mail};
+    push(p, p.queue[now], j.s.count, (u32)j.s.edges,
+         Send{r, p.snapshot, replica_of(r, r.index, j.now), level, next, sent, false}, warp, warps,
+         lane);
+    reload();
+    if (!meet(r, j, 0, mail, sent, news)) return false;
+    if (!sum_of(r, news, SENT)) return true;
+    for (u32 t = 0; t < r.parts; t++)
+        if (t != r.index)
+            claim_pairs(r, pairs_at(r, r.index, t, 0), (u32)news.word[t][FOR_YOU], p.snapshot,
+                        level, next, warp, warps, lane);
+    reload();
+    return meet(r, j, 0, mail, 0, news);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_constant__ Resident r) {
+    extern __shared__ uint4 dynamic[];
+    u32 *room = (u32 *)dynamic;
+    const Params &p = r.own;
+    const u32 lane = threadIdx.x & 31, warps = gridDim.x * WARPS;
+    const u32 warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x; /* neighbours on other SMs */
+    const bool first = threadIdx.x == 0, lead = blockIdx.x == 0 && first;
+    __shared__ Journey j;
+    __shared__ News news;
+    if (first) {
+        const Desk *desk = r.desk;
+        j.s = *p.state;
+        j.edges = j.count = 0;
+        j.used = j.traced = j.deepest = j.now = j.complete = j.known = j.going = j.pad = 0;
+        j.turn = desk->turn, j.met = desk->met, j.met_here = desk->met_here;
+        if (lead) note(r, j, START, 0, 0);
+    }
+    if (blockIdx.x == 0) {
+        for (u32 i = threadIdx.x; i < sizeof(Control) / 8; i += THREADS) ((u64 *)p.other)[i] = 0;
+        if (threadIdx.x < 3 * 16) ((u32 *)r.desk->sent)[threadIdx.x] = 0;
+    }
+    __syncthreads();
+    const bool dirty = j.s.dirty;
+    __syncthreads();
+    if (dirty) {
+        clean(p, p.snapshot, p.by_first);
+        if (!meet_here(r, j)) return;
+    }
+    if (first) begin(r, j);
+    __syncthreads();
+    while (j.s.phase != DONE) {
+        const State &s = j.s;
+        u32 *visited = p.snapshot + s.k * p.stride;
+        Mail *mail = &p.control->mail[j.used % 3];
+        u32 *sent = r.desk->sent[j.used % 3];
+        switch (s.phase) {
+        case PUSHING: {
+            const bool by_queue = pushes(r, j);
+            if (!j.known || (j.count && j.edges <= SMALL && by_queue)) {
+                if (blockIdx.x == 0) {
+                    if (!narrow(r, j)) return;
+                    if (first) r.desk->journey = j, r.desk->journey.met_here++;
+                }
+                if (!meet_here(r, j, true)) return;
+                break;
+            }
+            if (!j.count) {
+                __syncthreads();
+                if (first) j.s.phase = FINISHING;
+                __syncthreads();
+                break;
+            }
+            if (!p.push_only && (j.edges >= p.pull_edges || p.pull_only)) {
+                if (!j.complete) {
+                    publish_changes(r, visited, j.now);
+                    if (!meet(r, j, 0, 0, 0, news)) return;
+                }
+                __syncthreads();
+                if (first) j.complete = 1, j.s.phase = PULLING, j.s.base = s.depth;
+                __syncthreads();
+                break;
+            }
+            const u32 then = (j.used + 1) % 3;
+            Mail *later = &p.control->mail[then];
+            if (lead) later->size = later->edges = later->hubs = 0;
+            if (blockIdx.x == 0 && threadIdx.x < MOST_PARTS) r.desk->sent[then][threadIdx.x] = 0;
+            const bool fine = by_queue
+                                  ? push_level(r, j, news, mail, sent, warp, warps, lane)
+                                  : mark_level(r, j, news, room, mail, sent, warp, warps, lane);
+            if (!fine) return;
+            if (first) {
+                j.used++, j.s.depth++;
+                if (COUNT && lead && s.depth < p.rows) p.counts[s.depth] += s.edges;
+                if (by_queue) {
+                    j.complete = 0, j.s.step = GRID_PUSH;
+                    take(r, j, news);
+                } else {
+                    j.s.base = s.depth - 1, j.s.k = 1, j.s.phase = PULLING, j.s.step = MARK_PUSH;
+                    j.now ^= 1, j.complete = 1;
+                }
+                if (lead) note(r, j, s.step, j.count, j.edges);
+            }
+            __syncthreads();
+            break;
+        }
+        case PULLING: {
+            if (s.k + 2 > SNAPSHOTS) {
+                flush(p, s.k, s.base);
+                if (!meet_here(r, j)) return;
+                if (first) {
+                    j.s.base = s.depth, j.s.k = 0;
+                    if (lead) note(r, j, FLUSH, 0, 0);
+                }
+                __syncthreads();
+                visited = p.snapshot;
+            }
+            /* few unvisited vertices do not pay for the copying of hub bits */
+            const u32 hub_words = s.left >= r.active_all / 8 ? p.hub_words : 0;
+            u64 *checks = COUNT && s.depth + 1 < p.rows ? p.counts + s.depth + 1 : 0;
+            const bool last = few(r, s.left);
+            Last one;
+            bool kept = false;
+            do {
+                const u32 *all = replica_of(r, r.index, j.now);
+                u32 *fresh = visited + p.stride, open;
+                if (!last)
+                    open = pull(p, visited, fresh, all, room, hub_words, warp, warps, lane, checks,
+                                Publish{r, fresh, j.now ^ 1});
+                else
+                    open = pull_last(p, visited, fresh, all, room, one, kept, warp, warps, lane,
+                                     checks);
+                reload();
+                if (!meet_here(r, j)) return;
+                publish_changes(r, fresh, j.now ^ 1);
+                if (!meet(r, j, open, 0, 0, news)) return;
+                if (first) {
+                    const u64 left = sum_of(r, news, VALUE), found = s.left - left;
+                    pulled(r, j, left, last);
+                    if (lead) note(r, j, s.step, found, left);
+                }
+                __syncthreads();
+                visited = fresh;
+                if (COUNT && checks) checks = s.depth + 1 < p.rows ? checks + 1 : 0;
+            } while (last && s.phase == PULLING && s.k + 2 <= SNAPSHOTS);
+            break;
+        }
+        case GATHERING: {
+            const u32 then = (j.used + 1) % 3, now = s.depth & 1;
+            Mail *later = &p.control->mail[then];
+            if (lead) later->size = later->edges = later->hubs = 0;
+            if (blockIdx.x == 0 && threadIdx.x < MOST_PARTS) r.desk->sent[then][threadIdx.x] = 0;
+            gather(p, visited - p.stride, visited, Queue{p.queue[now], p.hub_queue[now], mail},
+                   warp, warps, lane);
+            if (!meet(r, j, 0, mail, 0, news)) return;
+            if (first) {
+                j.used++;
+                take(r, j, news);
+            }
+            __syncthreads();
+            if (j.count) {
+                flush(p, s.k, s.base);
+                if (!meet_here(r, j)) return;
+            }
+            if (first) { /* the first pull counts what was visited before as found */
+                j.s.phase = j.count ? PUSHING : FINISHING;
+                if (j.count) {
+                    j.s.base = j.s.k = j.s.tails = 0;
+                    if (lead) note(r, j, GATHER, j.count, j.edges);
+                }
+            }
+            __syncthreads();
+            break;
+        }
+        default: /* FINISHING; results by id are written by another kernel */
+            clean_replicas(r);
+            if (!IN_IDS) {
+                clean(p, p.next_snapshot, p.next_by_first);
+                results_by_number(p, s.k, s.base, s.depth > NARROW);
+                if (lead) note(r, j, RESULTS, 0, 0);
+            }
+            __syncthreads();
+            if (first) j.s.phase = DONE, j.s.dirty = 0;
+            __syncthreads();
+        }
+    }
+    if (lead) {
+        Desk *desk = r.desk;
+        *p.state = j.s;
+        desk->turn = j.turn, desk->met = j.met, desk->met_here = j.met_here;
+        desk->deepest = j.deepest;
+    }
+}

@@ -1,0 +1,119 @@
+/* Marking push between devices; see fast_mark.cuh.
+ *
+ * Ranges of destinations are cut by position, alike on all devices, at granules.  A block
+ * marks a range in shared memory as one device does; what is new there and of another part
+ * goes to the owner as a pair, into the owner's list of that range, which begins where the
+ * owner's numbers of the range do.  After the meeting a block of the owner takes a range,
+ * puts the marks of all parts together in shared memory, stores parents of what is new, and
+ * publishes the words of the range.
+ */
+#ifndef DISTBFS_RESIDENT_MARK_CUH
+#define DISTBFS_RESIDENT_MARK_CUH
+#include "fast_mark.cuh"
+#include "resident_push.cuh"
+
+/* The first number of a part from a granule of all parts on. */
+INLINE u32 number_from(const Resident &r, u32 granule, u32 part) {
+    return (granule + r.parts - 1 - part) / r.parts << 10;
+}
+
+/* Marks of one device; columns are positions. */
+struct Sending {
+    const Resident &r;
+    const u32 *old; /* snapshots by number */
+    u32 *fresh;
+    u32 *filter; /* the replica by position */
+    u32 *sent;   /* [parts], of the queue's other rows */
+    u32 *count;  /* shared [MOST_PARTS], of the range */
+    __device__ __forceinline__ u32 word(u32 w) const {
+        const Owner o = owner_of(r, w << 5);
+        return o.part == r.index ? old[o.number >> 5] : filter[w];
+    }
+    __device__ __forceinline__ u32 seen(u32 v) const { return word(v >> 5); }
+    __device__ __forceinline__ u32 set(u32 v, u32 bit) const {
+        const Owner o = owner_of(r, v);
+        return atomicOr(o.part == r.index ? fresh + (o.number >> 5) : filter + (v >> 5), bit);
+    }
+    template <class At>
+    __device__ __forceinline__ void found(bool some, u32 v, u32 u, u32 *counts, const At &at,
+                                          u32 lane) const {
+        const Owner to = owner_of(r, v);
+        const u32 parent = position_of(r, u);
+        if (some && to.part == r.index && r.own.parents) r.own.parent[to.number] = parent;
+        send_pairs(r, some && to.part != r.index, to, parent, counts, at, lane);
+    }
+    __device__ __forceinline__ void row(bool some, u32 v, u32 u, u32 lane) const {
+        found(some, v, u, sent, [&](u32 part) { return pairs_at(r, part, r.index, 0); }, lane);
+    }
+    __device__ __forceinline__ void begin(u32) const {
+        if (threadIdx.x < MOST_PARTS) count[threadIdx.x] = 0;
+    }
+    __device__ __forceinline__ void take(bool some, u32 v, u32 u, u32 range, u32 lane) const {
+        const u32 granule = r.own.range[range] >> 5;
+        found(some, v, u, count, [&](u32 part) {
+            return pairs_at(r, part, r.index, 1) + number_from(r, granule, part);
+        }, lane);
+    }
+    __device__ __forceinline__ void merge(u32 w, u32 bits) const {
+        const Owner o = owner_of(r, w << 5);
+        if (bits && o.part == r.index) red_or(fresh + (o.number >> 5), bits);
+    }
+    __device__ __forceinline__ void end(u32 range) const {
+        const u32 t = threadIdx.x; /* all counting was before a __syncthreads */
+        if (t < r.parts && t != r.index)
+            r.marks[t][(u64)r.index * r.own.ranges + range] = count[t];
+    }
+};
+
+/* Pairs of rows that are not cut. */
+INLINE void merge_pairs(const Resident &r, const uint2 *list, u32 count, const u32 *old,
+                        u32 *fresh) {
+    const u32 stride = gridDim.x * THREADS;
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += stride) {
+        const uint2 pair = __ldcg(list + i);
+        const u32 w = pair.x >> 5, bit = 1u << (pair.x & 31);
+        if (old[w] & bit) continue;
+        if (!(atomicOr(fresh + w, bit) & bit) && r.own.parents) r.own.parent[pair.x] = pair.y;
+    }
+}
+
+/* Pairs of all ranges; writes own words of `fresh`, and those of all replicas.
+ * room: dynamic shared memory, the own words of a range */
+INLINE void merge_ranges(const Resident &r, const u32 *old, u32 *fresh, u32 which, u32 *room) {
+    const Params &p = r.own;
+    for (u32 range = blockIdx.x; range < p.ranges; range += gridDim.x) {
+        const u32 n0 = number_from(r, p.range[range] >> 5, r.index);
+        const u32 w0 = n0 >> 5, w1 = number_from(r, p.range[range + 1] >> 5, r.index) >> 5;
+        const u32 end = w1 < p.words ? w1 : p.words;
+        for (u32 w = w0 + threadIdx.x; w < end; w += THREADS)
+            room[w - w0] = old[w] | __ldcg(fresh + w);
+        __syncthreads();
+        for (u32 s = 0; s < r.parts; s++) {
+            if (s == r.index) continue;
+            const u32 count = __ldcg(r.marks[r.index] + ((u64)s * p.ranges + range));
+            const uint2 *list = pairs_at(r, r.index, s, 1) + n0;
+            for (u32 i0 = threadIdx.x; i0 < count; i0 += 4 * THREADS) {
+                uint2 pair[4];
+#pragma unroll
+                for (u32 k = 0; k < 4; k++) {
+                    const u32 i = i0 + k * THREADS;
+                    pair[k] = __ldcg(list + (i < count ? i : i0));
+                }
+#pragma unroll
+                for (u32 k = 0; k < 4; k++) { /* repeats of the first are found already */
+                    const u32 v = pair[k].x, bit = 1u << (v & 31);
+                    if (atomicOr(room + ((v >> 5) - w0), bit) & bit) continue;
+                    if (p.parents) p.parent[v] = pair[k].y;
+                }
+            }
+        }
+        __syncthreads();
+        for (u32 w = w0 + threadIdx.x; w < end; w += THREADS) {
+            const u32 bits = room[w - w0], at = place_of(r, w);
+            fresh[w] = bits;
+            for (u32 t = 0; t < r.parts; t++) replica_of(r, t, which)[at] = bits;
+        }
+        __syncthreads();
+    }
+}
+#endif

@@ -1,0 +1,346 @@
+"""One device's share of searches that are resident on several (kernels/resident.cu).
+
+Arrays are those of method ``fast`` for the rows of the part; what other devices write
+is in memory that all have mapped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.cuda.fast import CONTROL_BYTES, DONE, HIGHEST_AT, STEPS, State
+from distbfs.engines.cuda.fast_arrays import (
+    KERNELS,
+    RESULT_BLOCKS,
+    RESULT_THREADS,
+    ROWS,
+    TABLE_BYTES,
+    THREADS,
+    WARP_WORDS,
+    WARPS,
+    Arrays,
+    Params,
+)
+from distbfs.engines.cuda.results import BYTE_UNREACHED
+from distbfs.errors import UsageError
+from distbfs.graph.device_graph import ISOLATED
+from distbfs.options import SearchOptions
+from distbfs.partition.device_resident import GRANULE, ResidentPart
+from distbfs.types import Array, Ids
+
+MOST_PARTS, SMALL, NARROW = 8, 2048, 254  # as in resident.cuh, fast.cuh
+PATIENCE = 8_000_000_000  # ns that a device waits for another
+LETTER_BYTES = 64
+MAILBOX_BYTES = 4 * MOST_PARTS * LETTER_BYTES + 8
+FAILED_AT = MAILBOX_BYTES - 8
+NO_LIMIT = 0xFFFFFFFF
+WORDS = GRANULE // 32
+BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
+RANGES = 2  # destination ranges of a block, at least
+PAIR_BYTES = 8
+
+
+class Journey(ctypes.Structure):
+    """``Journey`` in resident.cuh."""
+
+    _fields_ = (
+        ("s", State),
+        *((x, ctypes.c_uint64) for x in ("edges", "count", "turn", "met", "met_here")),
+        *((x, ctypes.c_uint32) for x in ("used", "traced", "deepest", "now")),
+        *((x, ctypes.c_uint32) for x in ("complete", "known", "going", "pad")),
+    )
+
+
+class Desk(ctypes.Structure):
+    """``Desk`` in resident.cuh."""
+
+    _fields_ = (
+        *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
+        *((x, ctypes.c_uint64) for x in ("arrived", "arrived_here")),
+        ("sum", ctypes.c_uint64 * 64),
+        ("sent", ctypes.c_uint32 * 48),
+        *((x, ctypes.c_uint64) for x in ("deepest", "pad")),
+        ("journey", Journey),
+    )
+
+
+class ResidentParams(ctypes.Structure):
+    """``Resident`` in resident.cuh."""
+
+    _fields_ = (
+        ("own", Params),
+        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("mailbox", "replica")),
+        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("inbox", "marks")),
+        ("desk", ctypes.c_void_p),
+        *((x, ctypes.c_uint64) for x in ("magic", "patience", "active_all")),
+        *((x, ctypes.c_uint32) for x in ("parts", "index", "all_words")),
+        *((x, ctypes.c_uint32) for x in ("room", "longest", "pad")),
+    )
+
+
+def resident_problem(parts: int, options: SearchOptions) -> str:
+    """Return why parts cannot be searched so, "" where they can."""
+    if parts > MOST_PARTS:
+        return f"{parts} parts; resident searches are for up to {MOST_PARTS}"
+    if options.stepwise:
+        return "levels by the host are asked for"
+    return ""
+
+
+class ResidentSearch:
+    """Searches of one part; made, and its methods called, with its device current.
+
+    Made in two steps: what all parts must know of each other is said by ``facts`` and
+    ``weights``, ``connect`` takes what comes of it.
+
+    Raises UsageError for options and sizes that do not fit.
+    """
+
+    def __init__(self, part: ResidentPart, options: SearchOptions) -> None:
+        problem = resident_problem(part.layout.parts, options)
+        if problem:
+            raise UsageError(problem)
+        graph = part.graph
+        if options.direction == "push" and graph.m >= 1 << 32:
+            raise UsageError("direction 'push' alone serves parts below 2^32 edges")
+        self.part, self.options = part, options
+        self.in_ids = not options.internal_ids
+        self.device = int(graph.numbers.device)
+        cp = cuda.cupy()
+        self.arrays = Arrays(
+            graph, in_ids=self.in_ids, parents=options.parents, names=part.ids
+        )
+        own = self.arrays.params
+        own.push_only = options.direction == "push"
+        own.pull_only = options.direction == "pull"
+        self._controls = cp.zeros(2 * CONTROL_BYTES, dtype=np.uint8)
+        self._state = cp.zeros(ctypes.sizeof(State), dtype=np.uint8)
+        clean = State(phase=DONE, dirty=1)
+        self._state.set(np.frombuffer(bytes(clean), dtype=np.uint8))
+        self._desk = cp.zeros(ctypes.sizeof(Desk), dtype=np.uint8)
+        self._trace: Any = None
+        self._counts: Any = None
+        self._launches: dict[int, cuda.Launch] = {}
+        self._turn = 0
+
+    def facts(self) -> Array:
+        """Return what is summed over all parts, and then the longest row, float64."""
+        arrays = self.arrays
+        return np.array([arrays.squares, arrays.params.hubs, arrays.longest])
+
+    def weights(self, hubs: int) -> Array:
+        """Return the edges from hubs to each granule of this part, float64 [granules].
+
+        hubs: the most of a part
+        """
+        below = -(-hubs // GRANULE) * self.part.layout.parts * GRANULE
+        found = self.arrays.weights(below).get()
+        out = np.zeros(self.part.granules * WORDS)
+        out[: len(found)] = found[: len(out)]
+        return out.reshape(-1, WORDS).sum(axis=1)
+
+    @property
+    def all_words(self) -> int:
+        """Words of a bitmap of all positions."""
+        return self.part.granules * self.part.layout.parts * WORDS
+
+    def _places(self, ranges: int) -> dict[str, int]:
+        """Return where each shared array begins, the same on all parts."""
+        parts, room = self.part.layout.parts, self.part.granules * GRANULE
+        sizes = {
+            "mailbox": MAILBOX_BYTES,
+            "replica": 8 * self.all_words,
+            "inbox": PAIR_BYTES * (parts - 1) * 2 * (room + SMALL),
+            "marks": 4 * parts * ranges,
+        }
+        at, places = 0, {}
+        for name, size in sizes.items():
+            places[name] = at
+            at += -(-size // 256) * 256
+        return {**places, "end": at}
+
+    def shared_bytes(self, ranges: int) -> int:
+        """Return the bytes of this part's memory that all devices map."""
+        return self._places(ranges)["end"]
+
+    def connect(
+        self, memory: Any, bases: Ids, bounds: Array, longest: int, told: Array
+    ) -> None:
+        """Use shared memory, and what is true of all parts.
+
+        memory: uint8 [shared_bytes], zeros; bases: [parts] addresses of all parts'
+        bounds: of destination ranges, in words; longest: words of one
+        told: ``facts``, summed and the largest
+        """
+        part, own = self.part, self.arrays.params
+        parts = part.layout.parts
+        self.arrays.set_limits(part.edges, float(told[0]) / max(part.edges, 1))
+        self.arrays.cut(bounds, longest)
+        own.state = self._state.data.ptr
+        places = self._places(own.ranges)
+        self._memory = memory
+
+        def each(name: str) -> Any:
+            found = [int(base) + places[name] for base in bases]
+            return (ctypes.c_void_p * MOST_PARTS)(*found)
+
+        self.params = ResidentParams(
+            own=own,
+            mailbox=each("mailbox"),
+            replica=each("replica"),
+            inbox=each("inbox"),
+            marks=each("marks"),
+            desk=self._desk.data.ptr,
+            magic=-(-(1 << 32) // parts),
+            patience=PATIENCE,
+            active_all=int(part.actives.sum()),
+            parts=parts,
+            index=part.index,
+            all_words=self.all_words,
+            room=part.granules * GRANULE,
+            longest=min(int(told[2]), 0xFFFFFFFF),
+        )
+        self.own = self.params.own
+        self._results = self._results_launch() if self.in_ids else None
+
+    def _results_launch(self) -> cuda.Launch:
+        """Return the kernel that writes results by local id."""
+        p = self.own
+        module = cuda.Module(
+            KERNELS / "fast_results.cu", OFFSET=self.arrays.offset, IN_IDS=1
+        )
+        kernel = module.kernel("results")
+        shared = 5 * p.block_ids
+        kernel.share_memory(RESULT_BLOCKS, shared)
+        return kernel.prepare(p, p.blocks, RESULT_THREADS, shared=shared)
+
+    def _launch(self, count: int) -> cuda.Launch:
+        """Return the search without (0) or with (1) counters."""
+        if count not in self._launches:
+            a = self.arrays
+            room = max(
+                WARPS * WARP_WORDS * 4 + max(self.own.hub_words, 4) * 4,
+                RESULT_THREADS,
+                4 * (a.longest_range + 4) + TABLE_BYTES,
+            )
+            module = cuda.Module(
+                KERNELS / "resident.cu",
+                OFFSET=a.offset,
+                COUNT=count,
+                IN_IDS=int(self.in_ids),
+            )
+            self._launches[count] = module.kernel("search").prepare(
+                self.params, a.grid, THREADS, shared=room, cooperative=True
+            )
+        return self._launches[count]
+
+    def prepare(self, *, records: bool = False) -> None:
+        """Load the kernels, so that no device waits for it in a search."""
+        self._launch(int(records)).record(then=self._results)
+        if records and self._trace is None:
+            cp = cuda.cupy()
+            self._trace = cp.zeros(ROWS * 4, dtype=np.uint64)
+            self._counts = cp.zeros(ROWS, dtype=np.uint64)
+
+    def ready(self, root: int, *, records: bool = False) -> None:
+        """Set the arguments of a search from a vertex id."""
+        p, layout = self.own, self.part.layout
+        mine = layout.part_of(root) == self.part.index
+        p.root, p.root_id = (layout.local_of(root) if mine else ISOLATED), root
+        p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
+        p.by_first, p.next_by_first = p.next_by_first, p.by_first
+        base = self._controls.data.ptr
+        self._turn ^= 1
+        p.control = base + self._turn * CONTROL_BYTES
+        p.other = base + (self._turn ^ 1) * CONTROL_BYTES
+        self.prepare(records=records)
+        p.trace = self._trace.data.ptr if records else 0
+        p.counts = self._counts.data.ptr if records else 0
+        if records:
+            self._trace.fill(0)
+            self._counts.fill(0)
+        self._running = self._launch(int(records))
+
+    def start(self) -> None:
+        """Begin the search; nothing but launches may come before all parts have."""
+        self._running.start(then=self._results)
+
+    def wait(self) -> tuple[float, int, int]:
+        """Return (device seconds, levels that have vertices here, failure) at the end.
+
+        failure: 0, or 1 + the part that was waited for in vain
+        """
+        seconds = self._running.wait()
+        state = State.from_buffer_copy(self._state.get().tobytes())
+        failed = int(self._memory[FAILED_AT : FAILED_AT + 8].view(np.uint64).get()[0])
+        if state.k:
+            at = self._turn * CONTROL_BYTES + HIGHEST_AT
+            highest = self._controls[at : at + 8].view(np.uint64).get()
+            levels = state.base + int(highest[0]) + 1
+        else:
+            levels = Desk.from_buffer_copy(self._desk.get().tobytes()).deepest + 1
+        self._wide = state.depth > NARROW
+        return seconds, levels, failed
+
+    def results(self) -> tuple[Any, Any]:
+        """Return (level int32, parent int32 or int64, or None), by local id.
+
+        Of searches in internal ids, results are turned to ids here.
+        """
+        cp, a = cuda.cupy(), self.arrays
+        count = self.part.local_count if self.in_ids else self.part.graph.active
+        if self._wide:
+            level = a.wide[:count]
+        else:
+            narrow = a.level[:count]
+            level = narrow.astype(np.int32)
+            level[narrow == BYTE_UNREACHED] = -1
+        if not self.in_ids:
+            level = self._by_id(level, 0)
+        if a.parent is None:
+            return level, None
+        parent = a.parent[:count]
+        if not self.in_ids:
+            none = parent == ISOLATED
+            parent = self.part.ids[cp.where(none, 0, parent)]
+            parent[none] = ISOLATED
+            root = np.uint32(self.own.root_id).view(np.int32)
+            parent = self._by_id(parent.view(np.int32), root).view(np.uint32)
+        if self.part.layout.n <= 1 << 31:
+            return level, parent.view(np.int32)
+        wide = parent.astype(np.int64)
+        wide[parent == ISOLATED] = -1
+        return level, wide
+
+    def _by_id(self, values: Any, alone: Any) -> Any:
+        """Return values by local id from those by number; -1 where there is none.
+
+        alone: of a root without edges, which has no number
+        """
+        cp, graph, p = cuda.cupy(), self.part.graph, self.own
+        out = cp.full(graph.n, -1, np.int32)
+        out[graph.vertices] = values
+        if p.root != ISOLATED and int(graph.numbers[p.root]) == ISOLATED:
+            out[p.root] = alone
+        return out
+
+    def steps(self) -> list[tuple[str, int, int, int, float, int]]:
+        """Return what the last search with records noted, a line a step.
+
+        (name, level, vertices, edges, seconds, edge checks of this part): vertices and
+        edges of the frontier that a push has made; found and unvisited ones of a pull
+        """
+        rows = self._trace.get().reshape(-1, 4)
+        rows, checks = rows[rows[:, 0] > 0], self._counts.get()
+        out = []
+        for k in range(1, len(rows)):
+            what, depth = int(rows[k, 1]) >> 32, int(rows[k, 1]) & 0xFFFFFFFF
+            seconds = (int(rows[k, 0]) - int(rows[k - 1, 0])) * 1e-9
+            seen = int(checks[depth]) if depth < len(checks) else 0
+            told = (int(rows[k, 2]), int(rows[k, 3]))
+            out.append((STEPS[what], depth, *told, seconds, seen))
+        return out

@@ -1,0 +1,174 @@
+"""Searches that run on the devices from the root to the result, without the host.
+
+The host only launches, once for each device and search, and reads the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.base import LevelRecord
+from distbfs.engines.cuda.fast_arrays import range_bounds
+from distbfs.engines.cuda.resident import BASE_LOAD, RANGES, WORDS, ResidentSearch
+from distbfs.errors import DistbfsError, SearchStopped
+from distbfs.timing import Stopwatch, Trace
+
+if TYPE_CHECKING:
+    from distbfs.exchange.peers import PeerGroup
+    from distbfs.types import Array, Stop, World
+
+PATIENCE_SECONDS = 8
+
+
+class ResidentResult:
+    """A finished search.
+
+    level, parent: of the parts of this rank, see ``ResidentSearch.results``
+    seconds: device time of the slowest part; levels: that have vertices
+    """
+
+    def __init__(
+        self, results: list[tuple[Any, Any]], levels: int, seconds: float
+    ) -> None:
+        self.level = [level for level, _ in results]
+        self.parent = [parent for _, parent in results]
+        self.levels, self.seconds = levels, seconds
+        self.records: list[LevelRecord] = []
+        self.phases: dict[str, float] = {}
+
+
+class ResidentDriver:
+    """Runs searches over the parts of this rank together with the other ranks.
+
+    Making it, and searching, are collective.
+
+    trace: keeps the phases of every search where one is set
+    """
+
+    trace: Trace | None = None
+
+    def __init__(
+        self, world: World, parts: Sequence[ResidentSearch], group: PeerGroup
+    ) -> None:
+        self._world, self._parts, self._group = world, parts, group
+        told = self._facts()
+        bounds, longest = self._cut(int(told[1]))
+        sizes = [x.shared_bytes(len(bounds) - 1) for x in parts]
+        arrays, tables = group.share(sizes, "memory that parts share")
+        for one, array, table in zip(parts, arrays, tables, strict=True):
+            with cuda.cupy().cuda.Device(one.device):
+                one.connect(array, table, bounds, longest, told)
+                one.prepare()
+                cuda.cupy().cuda.Device().synchronize()
+        world.barrier()
+
+    def _facts(self) -> Array:
+        """Return (Σd², most hubs of a part, longest row) of all parts."""
+        mine = np.stack([part.facts() for part in self._parts])
+        squares = self._world.allreduce(mine[:, 0].sum(keepdims=True))
+        most = self._world.allreduce(mine[:, 1:].max(axis=0), "max")
+        return np.concatenate([squares, most])
+
+    def _cut(self, hubs: int) -> tuple[Array, int]:
+        """Return destination ranges, in words of a bitmap of all positions."""
+        first, world = self._parts[0], self._world
+        parts, ranks = first.part.layout.parts, world.size
+        load = np.zeros((first.part.granules, parts))
+        for k, part in enumerate(self._parts):
+            with cuda.cupy().cuda.Device(part.device):
+                mine = part.weights(hubs)
+            for rank, found in enumerate(world.allgather(mine)):
+                load[:, rank + k * ranks] = found
+        flat = load.ravel()
+        flat += BASE_LOAD * max(float(flat.sum()), 1.0) / len(flat)
+        with cuda.cupy().cuda.Device(first.device):
+            room, grid = first.arrays.range_room // WORDS, first.arrays.grid
+            bounds, longest = range_bounds(
+                cuda.cupy().asarray(flat), RANGES * grid, room
+            )
+        return bounds * np.uint32(WORDS), longest * WORDS
+
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        parents: bool = True,
+        stop: Stop | None = None,
+    ) -> ResidentResult:
+        """Search from a vertex id.
+
+        stop: on all ranks or on none, asked before the search, which runs without the
+        host; SearchStopped on all ranks where one said yes.  DistbfsError on all where
+        a device did not answer.
+        """
+        if stop is not None:
+            asked = np.array([stop()], dtype=np.int64)
+            if self._world.allreduce(asked, "max")[0]:
+                raise SearchStopped("the search was stopped before it began")
+        clock = Stopwatch(self.trace)
+        if records:
+            self._on_each(lambda part: part.prepare(records=True))
+            self._world.barrier()
+        self._on_each(lambda part: part.ready(root, records=records))
+        with clock("search"):
+            self._on_each(lambda part: part.start())
+            ends = self._on_each(lambda part: part.wait())
+        told = self._world.allreduce(np.array(ends).max(axis=0), "max")
+        if told[2]:
+            raise DistbfsError(
+                f"a device waited {PATIENCE_SECONDS} s in vain for that of part "
+                f"{int(told[2]) - 1}; searches of this session are over"
+            )
+        with clock("result"):
+            results = self._on_each(lambda part: part.results())
+        if not parents:
+            results = [(level, None) for level, _ in results]
+        found = ResidentResult(results, int(told[1]), float(told[0]))
+        if records:
+            found.records = self._records(found)
+        found.phases = clock.seconds
+        return found
+
+    def _on_each(self, work: Any) -> list[Any]:
+        out = []
+        for part in self._parts:
+            with cuda.cupy().cuda.Device(part.device):
+                out.append(work(part))
+        return out
+
+    def _records(self, found: ResidentResult) -> list[LevelRecord]:
+        """Return what each level did; counts are of all parts, times of this rank.
+
+        How much a level has found is counted from the results.
+        """
+        steps = self._on_each(lambda part: part.steps())
+        sizes = np.zeros(found.levels, dtype=np.int64)
+        for level in found.level:
+            with level.device:
+                sizes += cuda.counts(level[level >= 0], found.levels)
+        checks = np.zeros(found.levels, dtype=np.int64)
+        for lines in steps:
+            seen = {line[1]: line[5] for line in lines}
+            checks += [seen.get(k, 0) for k in range(found.levels)]
+        sizes, checks = (self._world.allreduce(x) for x in (sizes, checks))
+        active = int(self._parts[0].part.actives.sum())
+        log: list[LevelRecord] = []
+        for k in range(1, found.levels):
+            lines = [line for line in steps[0] if line[1] == k]
+            name = next((x for x, *_ in lines if x.startswith("pu")), "push")
+            left = active - int(sizes[:k].sum())
+            frontier = left if name.startswith("pull") else int(sizes[k - 1])
+            spent = sum(line[4] for line in lines)
+            log.append(
+                LevelRecord(name, frontier, int(checks[k]), int(sizes[k]), spent)
+            )
+        return log
+
+    def close(self) -> None:
+        """Give the shared memory back (collective)."""
+        self._group.close()

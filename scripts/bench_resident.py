@@ -1,0 +1,240 @@
+"""Measure searches that are resident on the devices of one host, from one process.
+
+    python scripts/bench_resident.py --out results/resident.json
+    python scripts/bench_resident.py --cells 4:26 2:27 --roots 16 --validate 2
+
+A cell is DEVICES:SCALE of a Kronecker graph with 16 tuples a vertex, or DEVICES:road.
+On several devices, resident searches in the input's ids and in internal ones stand
+beside the captured levels of degree-separated parts; on one, those of method fast in
+both.  A cell DEVICES:SCALE:1 has method fast on one device beside them.  Modes take
+turns, root by root; each root's reached vertices and levels must agree, and the first
+ones are validated by the tuples.  Times are device events around a search, of the
+slowest device.  Where not all fits (DEVICES:31), --modes names those that are wanted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from distbfs.device import cuda
+from distbfs.device.peers import access_problem
+from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.errors import DistbfsError, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.generate.cuda import device_tuples
+from distbfs.generate.kronecker import Kronecker
+from distbfs.generate.road import Road
+from distbfs.graph.device_build import build
+from distbfs.graph500.device_validate import validate_on_device
+from distbfs.graph500.roots import choose_roots
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.partition.device_construct import construct_on_devices
+from distbfs.partition.device_resident import construct_resident
+from distbfs.report.provenance import provenance
+from distbfs.report.tables import print_table
+from distbfs.search.device_parts import DevicePartsSession
+from distbfs.search.device_resident import ResidentSession
+from distbfs.search.device_session import DeviceSession
+
+CELLS = ("1:22", "1:25", "4:22:1", "4:26", "2:27", "4:28", "2:road")
+ROAD_VERTICES = 4_190_000
+PLAIN = SearchOptions(engine="xbfs")
+MODES = ("resident", "resident internal", "captured", "fast", "fast internal")
+HEAD = ("devices", "graph", "mode", "GTEPS", "ms", "us a level", "levels", "validated")
+
+
+class Cell:
+    """A graph on some devices, and the sessions that search it."""
+
+    def __init__(self, text: str, modes: Sequence[str]) -> None:
+        words = text.split(":")
+        if len(words) not in (2, 3) or not words[0].isdigit():
+            raise UsageError(f"cell is '{text}'; allowed: DEVICES:SCALE[:1] or :road")
+        self.parts, self.graph = int(words[0]), words[1]
+        self.devices = list(range(self.parts))
+        if problem := access_problem(self.devices):
+            raise UsageError(problem)
+        road = self.graph == "road"
+        self.source: Any = Road(ROAD_VERTICES) if road else Kronecker(int(words[1]))
+        self.sessions: dict[str, Any] = {}
+        self.seconds: dict[str, float] = {}
+        makers: dict[str, Callable[[str], None]] = {}
+        if self.parts > 1:
+            makers |= dict.fromkeys(MODES[:3], self._on_parts)
+        if self.parts == 1 or len(words) == 3:
+            makers |= dict.fromkeys(MODES[3:], self._on_one)
+        for mode, make in makers.items():
+            if mode in modes:
+                began = time.perf_counter()
+                make(mode)
+                self.seconds[mode] = time.perf_counter() - began
+        self.whole: Any = None
+
+    def _on_parts(self, mode: str) -> None:
+        world = SoloWorld()
+        if mode == "captured":
+            separated, _ = construct_on_devices(
+                self.source, world, self.parts, BuildOptions(), devices=self.devices
+            )
+            options = replace(PLAIN, method="captured")
+            self.sessions[mode] = DevicePartsSession(
+                world, XbfsEngine(options), separated, options
+            )
+            return
+        inside = mode.endswith("internal")
+        other = self.sessions.get(MODES[0])
+        rows = other.parts if other else None
+        if rows is None:
+            rows, _ = construct_resident(
+                self.source, world, self.parts, devices=self.devices
+            )
+        options = replace(PLAIN, method="resident", internal_ids=inside)
+        self.sessions[mode] = ResidentSession(world, XbfsEngine(options), rows, options)
+
+    def _on_one(self, mode: str) -> None:
+        other = self.sessions.get(MODES[3])
+        graph = build(self.source) if other is None else other.graph
+        options = replace(PLAIN, internal_ids=mode.endswith("internal"))
+        self.sessions[mode] = DeviceSession(
+            SoloWorld(), XbfsEngine(options), graph, options
+        )
+
+    def close(self) -> None:
+        """Free all sessions."""
+        for session in self.sessions.values():
+            session.close()
+        self.sessions.clear()
+
+
+def by_id(session: Any, found: Any) -> tuple[Any, Any]:
+    """Return level and parent of a search by id on the current device."""
+    if isinstance(session, DeviceSession):
+        arrays: tuple[Any, Any] = session.in_ids(found)
+        return arrays
+    gathered: tuple[Any, Any] = session.gathered([found])
+    return gathered
+
+
+def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, Any]]:
+    """Return a row for each mode of a cell."""
+    first = next(iter(cell.sessions.values()))
+    chosen = choose_roots(cell.source.n, roots, seed, first.connected).tolist()
+    tuples = device_tuples(cell.source)
+    seen: dict[str, list[dict[str, Any]]] = {mode: [] for mode in cell.sessions}
+    for session in cell.sessions.values():
+        session.search(chosen[0])
+    for k, root in enumerate(chosen):
+        order = list(cell.sessions)
+        told = set()
+        for mode in order if k % 2 == 0 else order[::-1]:
+            session = cell.sessions[mode]
+            found = session.search(root)
+            reached, deepest = session.reached(found)
+            told.add((reached, deepest))
+            row = {"seconds": found.seconds, "levels": found.levels, "errors": []}
+            row["edges"] = session.traversed(found)
+            row["validated"] = k < validate
+            if k < validate:
+                judged = validate_on_device(tuples, root, *by_id(session, found))
+                row["errors"] = list(judged.errors)
+            seen[mode].append(row)
+        if len(told) > 1:
+            raise DistbfsError(f"root {root}: modes disagree: {sorted(told)}")
+    return [summary(cell, mode, rows) for mode, rows in seen.items()]
+
+
+def summary(cell: Cell, mode: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what a mode reached over all roots."""
+    inverse = [x["seconds"] / max(x["edges"], 1) for x in rows]
+    errors = [error for x in rows for error in x["errors"]]
+    return {
+        "devices": cell.parts if mode not in MODES[3:] else 1,
+        "graph": cell.graph,
+        "mode": mode,
+        "gteps": len(rows) / sum(inverse) * 1e-9,
+        "median_ms": 1e3 * statistics.median(x["seconds"] for x in rows),
+        "us_a_level": 1e6 * statistics.median(x["seconds"] / x["levels"] for x in rows),
+        "levels": statistics.median(x["levels"] for x in rows),
+        "roots": len(rows),
+        "validated": sum(x["validated"] for x in rows),
+        "errors": errors,
+        "build_seconds": cell.seconds[mode],
+        "seconds": [x["seconds"] for x in rows],
+    }
+
+
+def parse(words: Sequence[str] | None) -> argparse.Namespace:
+    """Return the arguments of the command line."""
+    text = __doc__ or ""
+    parser = argparse.ArgumentParser(description=text.partition("\n")[0])
+    parser.add_argument("--cells", nargs="+", default=list(CELLS))
+    parser.add_argument("--modes", nargs="+", default=list(MODES), choices=MODES)
+    parser.add_argument("--roots", type=int, default=64)
+    parser.add_argument("--validate", type=int, default=4, help="roots of each cell")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--budget", type=float, default=170, help="seconds in all")
+    parser.add_argument("--out", type=Path, help="a JSON file")
+    return parser.parse_args(words)
+
+
+def write(out: Path | None, rows: list[dict[str, Any]], skipped: list[str]) -> None:
+    """Write what was measured so far."""
+    if out is not None:
+        found = provenance(sys.argv, device=True)
+        told = {"provenance": found, "rows": rows, "skipped": skipped}
+        out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure all cells; 1 where a result was wrong."""
+    wanted = parse(words)
+    began, rows, skipped = time.monotonic(), [], []
+    many = int(cuda.cupy().cuda.runtime.getDeviceCount())
+    for text in wanted.cells:
+        late = time.monotonic() - began > wanted.budget
+        if late or int(text.partition(":")[0]) > many:
+            skipped.append(text)
+            continue
+        cell = Cell(text, wanted.modes)
+        rows += measure(cell, wanted.roots, wanted.validate, wanted.seed)
+        cell.close()
+        del cell
+        gc.collect()
+        cuda.release()
+        print(f"{text} after {time.monotonic() - began:.0f} s", file=sys.stderr)
+        write(wanted.out, rows, skipped)
+    write(wanted.out, rows, skipped)
+    print_table(HEAD, [shown(row) for row in rows])
+    for text in skipped:
+        print(f"skipped: {text}")
+    wrong = [error for row in rows for error in row["errors"]]
+    for error in wrong:
+        print(error, file=sys.stderr)
+    return int(bool(wrong))
+
+
+def shown(row: dict[str, Any]) -> list[str]:
+    """Return a row of the table."""
+    return [
+        str(row["devices"]),
+        str(row["graph"]),
+        row["mode"],
+        f"{row['gteps']:.0f}",
+        f"{row['median_ms']:.4f}",
+        f"{row['us_a_level']:.2f}",
+        f"{row['levels']:.0f}",
+        f"{row['validated']} of {row['roots']}",
+    ]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,57 @@
+"""The measurement of resident searches runs, on a device that is the CPU."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from graphs import kronecker
+
+from distbfs.device import cuda
+from distbfs.engines.cuda import part
+from distbfs.exchange import choose
+from distbfs.exchange.world import SoloWorld
+from distbfs.graph500.validate import validate
+
+sys.path.append(str(Path(__file__).parents[3] / "scripts"))
+
+import bench_resident
+
+
+@pytest.fixture(autouse=True)
+def two_devices(device, monkeypatch):
+    """Say that there are two devices that see each other."""
+    monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
+    monkeypatch.setattr(bench_resident, "access_problem", lambda _: "")
+    monkeypatch.setattr(choose, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(bench_resident, "provenance", lambda *_, **__: {})
+    runtime = cuda.cupy().cuda.runtime
+    monkeypatch.setattr(runtime, "getDeviceCount", lambda: 2, raising=False)
+    held = kronecker(8)
+
+    def validated(_, root, level, parent):
+        level, parent = (x.astype(np.int64) for x in (level, parent))
+        level[level == 255] = -1
+        parent[parent == (1 << 32) - 1] = -1
+        return validate(SoloWorld(), held, root, level.astype(np.int32), parent)
+
+    monkeypatch.setattr(bench_resident, "validate_on_device", validated)
+    monkeypatch.setattr(bench_resident, "device_tuples", lambda source: source)
+    monkeypatch.setattr(bench_resident, "Kronecker", lambda _: held)
+
+
+def test_rows_of_all_modes(tmp_path, capsys):
+    out = tmp_path / "rows.json"
+    words = ["--cells", "2:8:1", "1:8", "4:8", "--roots", "4", "--validate", "1"]
+    modes = ["--modes", *(x for x in bench_resident.MODES if "captured" not in x)]
+    assert bench_resident.main([*words, *modes, "--out", str(out)]) == 0
+    told = json.loads(out.read_text())
+    assert told["skipped"] == ["4:8"]
+    assert [(x["devices"], x["mode"]) for x in told["rows"]] == [
+        *((2, x) for x in bench_resident.MODES[:2]),
+        *((1, x) for x in bench_resident.MODES[3:]),
+        *((1, x) for x in bench_resident.MODES[3:]),
+    ]
+    assert all(x["validated"] == 1 and x["gteps"] > 0 for x in told["rows"])
+    assert "skipped: 4:8" in capsys.readouterr().out

@@ -1,0 +1,153 @@
+"""The session of searches that are resident on devices, which are the CPU."""
+
+import json
+
+import numpy as np
+import pytest
+from device_parts import joined
+from graphs import check_search, kronecker, some_roots
+from resident_parts import resident_parts
+
+from distbfs.cli import loading
+from distbfs.device import cuda
+from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.errors import LaunchError, SearchStopped, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.generate.kronecker import Kronecker
+from distbfs.options import BuildOptions, Factors, SearchOptions
+from distbfs.search import device_resident
+from distbfs.search.device_parts import DevicePartsSession
+from distbfs.search.device_resident import ResidentSession, resident_reason
+
+SOURCE = kronecker(8)
+
+
+class Terminal:
+    """What building says."""
+
+    def __init__(self):
+        self.world = SoloWorld()
+        self.said = []
+
+    def say(self, line):
+        self.said.append(line)
+
+
+def session_of(parts=3, **options):
+    options = SearchOptions(engine="xbfs", **options)
+    made, _ = resident_parts(SOURCE, parts)
+    return ResidentSession(SoloWorld(), XbfsEngine(options), made, options)
+
+
+def built(parts=2, threshold=None, **options):
+    """A session as graph500 makes it, and what was said."""
+    terminal = Terminal()
+    options = SearchOptions(engine="xbfs", **options)
+    choice = loading.Choice(options, XbfsEngine(options), parts=True, devices=(0,))
+    made = loading.build_session(
+        terminal,
+        Kronecker(8, 16, 1),
+        parts,
+        BuildOptions(threshold=threshold),
+        choice,
+    )
+    return made.session, terminal.said
+
+
+@pytest.fixture
+def peers(monkeypatch):
+    """Let all devices see each other's memory, though they are one."""
+    monkeypatch.setattr(device_resident, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(device_resident, "uuids_of", lambda devices: ["x"])
+    monkeypatch.setattr(cuda, "describe", lambda: {"device": "a CPU"})
+
+
+@pytest.mark.parametrize("internal", [False, True])
+def test_results(device, internal):
+    session = session_of(3, method="resident", internal_ids=internal)
+    for root in some_roots(SOURCE, 3):
+        found = session.keep(session.search(root))
+        session.search(0)
+        level, parent = session.block(found)
+        wanted = check_search(SOURCE, root, level, parent)
+        assert session.reached(found) == ((wanted >= 0).sum(), wanted.max())
+        assert session.traversed(found) == SOURCE.ends[wanted >= 0].sum() // 2
+        whole, of = session.gathered([found])
+        np.testing.assert_array_equal(whole.astype(np.int8), wanted)
+        np.testing.assert_array_equal(of, parent)
+        np.testing.assert_array_equal(
+            session.level_counts(found), np.bincount(wanted[wanted >= 0])
+        )
+        ids = np.array([5, 0, 77, 5])
+        some, above = session.at(found, ids)
+        np.testing.assert_array_equal(some, level[ids])
+        np.testing.assert_array_equal(above, parent[ids])
+        assert found.seconds > 0
+        assert found.wall > 0
+    ids = np.arange(SOURCE.n)
+    np.testing.assert_array_equal(session.connected(ids), SOURCE.degrees > 0)
+    session.close()
+
+
+def test_records_levels_only_and_a_stop(device):
+    session = session_of(2, parents=False)
+    found = session.search(1, records=True)
+    json.dumps(found.records)
+    assert session.block(found)[1] is None
+    assert [x["level"] for x in found.records] == [*range(1, found.levels)]
+    assert sum(x["checks"] for x in found.records) > 0
+    with pytest.raises(SearchStopped):
+        session.search(1, stop=lambda: True)
+    with pytest.raises(UsageError, match="source 256 is not a vertex"):
+        session.search(256)
+
+
+def test_graph500_takes_it_where_devices_see_each_other(device, peers):
+    session, said = built()
+    assert (session.mode, said) == ("resident", [])
+    told = session.describe()
+    assert (told["method"], told["exchange"]) == ("resident", "p2p")
+    root = int(SOURCE.degrees.argmax())
+    found = session.search(root)
+    check_search(SOURCE, root, joined(found.level, SOURCE.n), None)
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({"method": "captured"}, "method captured is asked for"),
+        ({"threshold": 8}, "--threshold is for parts with delegates"),
+        ({"stepwise": True}, "levels by the host are asked for"),
+        ({"exchange": "solo"}, "exchange solo is asked for"),
+        ({"dd": Factors(1, 1)}, "dd is for parts with delegates"),
+        ({"parts": 9}, "9 parts; resident searches are for up to 8"),
+    ],
+)
+def test_what_else_is_asked_for(device, peers, told, why):
+    session, said = built(**told)
+    assert type(session) is DevicePartsSession
+    assert said == [f"levels by the parts, not resident: {why}"]
+
+
+def test_why_it_is_not(device, monkeypatch):
+    why = "several parts are on one device"
+    monkeypatch.setattr(device_resident, "peer_problem", lambda *_: why)
+    options = SearchOptions(engine="xbfs")
+    ask = (SoloWorld(), options)
+    assert resident_reason(*ask, 1 << 32, 2, [0, 1]).startswith("4294967296 vertices")
+    assert resident_reason(*ask, 256, 2, [0, 0]) == why
+    assert resident_reason(*ask, 256, 1, [0]) == ""
+    wanted = SearchOptions(engine="xbfs", method="resident")
+    with pytest.raises(LaunchError, match="'resident': several parts are on one"):
+        resident_reason(SoloWorld(), wanted, 256, 2, [0, 0])
+
+
+def test_methods_of_parts(device):
+    for method in ("resident", "captured"):
+        options = SearchOptions(engine="xbfs", method=method)
+        XbfsEngine.check(options, whole=False)
+        with pytest.raises(UsageError, match="is for several parts"):
+            XbfsEngine.check(options, whole=True)
+    options = SearchOptions(engine="xbfs", method="captured", internal_ids=True)
+    with pytest.raises(UsageError, match="internal_ids is for"):
+        XbfsEngine.check(options, whole=False)

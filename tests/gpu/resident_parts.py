@@ -1,0 +1,109 @@
+"""Rows and searches that are resident on devices, and what they must be."""
+
+import numpy as np
+from device_parts import joined
+from graphs import check_search
+
+from distbfs.engines.cuda.resident import ResidentSearch
+from distbfs.exchange.peers import PeerGroup
+from distbfs.exchange.world import SoloWorld
+from distbfs.graph.device_graph import AT_LEAST, COLUMN_PAD, ISOLATED, degree_class
+from distbfs.options import SearchOptions
+from distbfs.partition.device_resident import GRANULE, construct_resident
+from distbfs.search.resident_driver import ResidentDriver
+
+
+def resident_parts(source, parts, world=None, **options):
+    """Return (parts of this rank, summary)."""
+    return construct_resident(source, world or SoloWorld(), parts, **options)
+
+
+def row_ends(source):
+    """Ends of tuples that are no loops at each vertex, repeats counted."""
+    other = source.u != source.v
+    ends = np.concatenate([source.u[other], source.v[other]])
+    return np.bincount(ends, minlength=source.n)
+
+
+def expected_positions(source, parts):
+    """Position of each id, -1 where it has no edge, and the granules of a part."""
+    degrees, positions = row_ends(source), np.full(source.n, -1, np.int64)
+    most = 0
+    for part in range(parts):
+        own = degrees[part::parts]
+        order = np.argsort(-degree_class(own), kind="stable")
+        order = order[: int((own > 0).sum())]
+        numbers = np.arange(len(order))
+        at = (numbers // GRANULE * parts + part) * GRANULE + numbers % GRANULE
+        positions[order * parts + part] = at
+        most = max(most, len(order))
+    return positions, max(-(-most // GRANULE), 1)
+
+
+def check_resident(source, made, summary):
+    """Assert that parts are the rows of a graph by position."""
+    parts = made[0].layout.parts
+    positions, granules = expected_positions(source, parts)
+    matrix, degrees = source.matrix, row_ends(source)
+    assert summary.m == matrix.nnz == made[0].edges
+    assert summary.loops == int((source.u == source.v).sum())
+    for one in made:
+        graph, k = one.graph, one.index
+        own = positions[k::parts]
+        active = int((own >= 0).sum())
+        assert (graph.n, graph.active) == (len(own), active)
+        assert (one.granules, one.local_count) == (granules, len(own))
+        actives = [(positions[j::parts] >= 0).sum() for j in range(parts)]
+        np.testing.assert_array_equal(one.actives, actives)
+        ids = one.ids.get()
+        some = np.flatnonzero(positions >= 0)
+        np.testing.assert_array_equal(ids[positions[some]], some)
+        vertices = graph.vertices.get().astype(np.int64)
+        np.testing.assert_array_equal(one.position_of(np.arange(active)), own[vertices])
+        numbers = np.full(len(own), ISOLATED)
+        numbers[vertices] = np.arange(active)
+        np.testing.assert_array_equal(graph.numbers.get(), numbers)
+        np.testing.assert_array_equal(graph.tuple_degrees.get(), source.ends[k::parts])
+        offsets, columns = graph.offsets.get(), graph.columns.get()
+        assert graph.m == offsets[-1] == len(columns) - COLUMN_PAD
+        for number, local in enumerate(vertices.tolist()):
+            v = local * parts + k
+            row = matrix.indices[matrix.indptr[v] : matrix.indptr[v + 1]]
+            got = columns[offsets[number] : offsets[number + 1]]
+            np.testing.assert_array_equal(got, np.sort(positions[row]))
+        for least in range(1, AT_LEAST):
+            assert (degrees[k::parts] >= least).sum() <= graph.at_least[least]
+
+
+def resident_driver(
+    source, parts, *, wide=False, overrides=None, devices=None, **options
+):
+    """The driver of searches resident on devices, of all parts in this process.
+
+    wide: offsets of 64 bits; overrides: arguments of the kernels to set otherwise
+    devices: of each part (default: the current one, where it is emulated)
+    """
+    world, options = SoloWorld(), SearchOptions(engine="xbfs", **options)
+    made, _ = resident_parts(source, parts, devices=devices)
+    searches = []
+    for part in made:
+        with part.ids.device:
+            if wide:
+                part.graph.offsets = part.graph.offsets.astype(np.uint64)
+            searches.append(ResidentSearch(part, options))
+    group = PeerGroup(world, [search.device for search in searches])
+    driver = ResidentDriver(world, searches, group)
+    for search in searches:
+        for name, value in (overrides or {}).items():
+            setattr(search.own, name, value)
+    return driver
+
+
+def look(driver, source, root, **options):
+    """Search and assert that the result is right; return it."""
+    found = driver.search(root, **options)
+    level, parent = (joined(x, source.n) for x in (found.level, found.parent))
+    wanted = check_search(source, root, level, parent)
+    assert found.levels == wanted.max() + 1
+    assert found.seconds > 0
+    return found
