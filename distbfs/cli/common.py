@@ -207,7 +207,12 @@ search_options = with_options(
         help="Per-device engine; auto takes xbfs where every rank has a CUDA device, "
         "else openmp.  [auto]",
     ),
-    click.option("--method", default="", help="Variant of the engine, as 'fast'."),
+    click.option(
+        "--method",
+        default="",
+        help="Variant of the engine, as 'fast'; of parts on devices 'resident' or "
+        "'captured'.",
+    ),
     click.option(
         "--threads",
         type=click.IntRange(0, 4096),
