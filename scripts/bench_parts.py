@@ -391,6 +391,7 @@ def base_options(args: argparse.Namespace, world: Ranks) -> SearchOptions:
     kind = registry.lookup(registry.ENGINES, "engine", args.engine)
     return SearchOptions(
         engine=args.engine,
+        method="captured" if on_device(kind) else "",  # parts with delegates
         exchange=args.exchange,
         threads=share_of_cores(world),
         stepwise=not on_device(kind),

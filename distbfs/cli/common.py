@@ -207,7 +207,12 @@ search_options = with_options(
         help="Per-device engine; auto takes what suits the graph on one rank with a "
         "CUDA device, xbfs on several that each have one, else openmp.  [auto]",
     ),
-    click.option("--method", default="", help="Variant of the engine, as 'fast'."),
+    click.option(
+        "--method",
+        default="",
+        help="Variant of the engine, as 'fast'; of parts on devices 'resident' or "
+        "'captured'.",
+    ),
     click.option(
         "--threads",
         type=click.IntRange(0, 4096),

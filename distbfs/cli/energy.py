@@ -18,6 +18,7 @@ from distbfs.device import cuda
 from distbfs.device.energy import measured
 from distbfs.engines.base import on_device
 from distbfs.report.energy import energy_figures, energy_lines, energy_values, joined
+from distbfs.search.alone import AloneSession
 from distbfs.search.device_parts import DevicePartsSession
 from distbfs.search.device_session import DeviceSession
 from distbfs.search.session import AnySession, Session
@@ -89,6 +90,8 @@ def joules_of(figures: dict[str, Any]) -> float | None:
 
 def gpus_of(session: AnySession) -> list[str]:
     """Return the GPUs that a session searches on here, as nvidia-smi shows them."""
+    if isinstance(session, AloneSession):
+        return [] if session.first is None else gpus_of(session.first)
     if isinstance(session, DevicePartsSession):
         found = []
         for device in session.devices:

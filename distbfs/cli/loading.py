@@ -18,6 +18,7 @@ from distbfs.engines.cuda.auto import AutoEngine
 from distbfs.errors import DeviceMissing, LaunchError, ResourceError, UsageError
 from distbfs.exchange.agree import first_reason
 from distbfs.exchange.placing import take_devices
+from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_build import build
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import BuildOptions, SearchOptions
@@ -27,8 +28,13 @@ from distbfs.partition.device_part import DevicePart, PartUpload, part_to_device
 from distbfs.partition.device_resident import construct_resident
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
+from distbfs.search.alone import ALONE_BELOW, AloneSession
 from distbfs.search.device_parts import DevicePartsSession
-from distbfs.search.device_resident import ResidentSession, resident_reason
+from distbfs.search.device_resident import (
+    RESIDENT,
+    ResidentSession,
+    resident_reason,
+)
 from distbfs.search.device_session import DeviceSession, with_tuples
 from distbfs.search.session import (
     DEVICE_OPTIONS,
@@ -290,6 +296,8 @@ def build_session(
             devices,
             separated="" if options.threshold is None else "--threshold",
         )
+        if not reason and choice.options.method != RESIDENT and source.n < ALONE_BELOW:
+            return _build_alone(terminal, source, choice, buffer_bytes)
         if not reason:
             return _build_resident(
                 terminal, source, parts, choice, devices, buffer_bytes
@@ -324,6 +332,31 @@ def build_session(
     construction = summary.construction_seconds + time.perf_counter() - began
     threshold = summary.threshold if summary.delegates else None
     return Built(session, summary.generation_seconds, construction, threshold)
+
+
+def _build_alone(
+    terminal: Terminal, source: TupleSource, choice: Choice, buffer_bytes: int | None
+) -> Built:
+    """Build a small graph on the first rank's first device (collective)."""
+    world = terminal.world
+    if choice.device is None:
+        raise UsageError("one device alone is for engines on devices")
+    terminal.say(
+        f"one device searches alone, as {source.n} vertices are below {ALONE_BELOW}; "
+        "--method resident takes all"
+    )
+    first, seconds = None, (0.0, 0.0)
+    if world.rank == 0:
+        graph = build(source, buffer_bytes=buffer_bytes)
+        began = time.perf_counter()
+        options = replace(choice.options, exchange="auto", share_device=False)
+        solo = SoloWorld()
+        first = DeviceSession(solo, type(choice.device)(options), graph, options)
+        generation = graph.seconds.get("generation", 0.0)
+        prepared = time.perf_counter() - began
+        seconds = generation, sum(graph.seconds.values()) - generation + prepared
+    session = AloneSession(world, choice.options, source.n, first)
+    return Built(session, *seconds, None)
 
 
 def _build_resident(

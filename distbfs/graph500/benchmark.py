@@ -20,6 +20,7 @@ from distbfs.generate.cuda import DeviceTuples, device_tuples
 from distbfs.graph500.device_validate import validate_on_device
 from distbfs.graph500.report import SKIPPED, SearchFigures
 from distbfs.graph500.validate import Validation, validate
+from distbfs.search.alone import AloneSession
 from distbfs.search.device_parts import DevicePartsSession
 from distbfs.search.device_session import DeviceSession
 from distbfs.search.session import AnySession, Outcome
@@ -115,6 +116,8 @@ def validation_of(session: AnySession, source: TupleSource) -> Check:
             ]
 
         return on_device
+    if isinstance(session, AloneSession):
+        return on_first(session, source)
     if isinstance(session, DevicePartsSession) and session.permutation is None:
         return on_devices(session, device_tuples(source))
 
@@ -125,6 +128,17 @@ def validation_of(session: AnySession, source: TupleSource) -> Check:
         ]
 
     return on_host
+
+
+def on_first(session: AloneSession, source: TupleSource) -> Check:
+    """Return what validates on the device of the rank that searches (collective)."""
+    inner = None if session.first is None else validation_of(session.first, source)
+
+    def check(outcomes: Sequence[Outcome]) -> list[Validation]:
+        told = [] if inner is None else [vars(one) for one in inner(outcomes)]
+        return [Validation(**one) for one in session.world.broadcast(told)]
+
+    return check
 
 
 def on_devices(session: DevicePartsSession, tuples: DeviceTuples) -> Check:

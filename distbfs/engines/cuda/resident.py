@@ -296,8 +296,8 @@ class ResidentSearch:
         if self._wide:
             level = a.wide[:count]
         else:
-            narrow = a.level[:count]
-            level = narrow.astype(np.int32)
+            narrow, level = a.level[:count], a.wide[:count]
+            level[...] = narrow
             level[narrow == BYTE_UNREACHED] = -1
         if not self.in_ids:
             level = self._by_id(level, 0)

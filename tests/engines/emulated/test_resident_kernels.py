@@ -138,6 +138,40 @@ def test_wide_frontiers_by_queue(device, internal):
             look(driver, source, root)
 
 
+def test_pulls_after_pulls_that_became_pushes(device):
+    """What was pushed in between, by one block or by all, is known everywhere."""
+    core = uniform(12_000, 60_000)
+    for pull_edges, step in ((4000, "push-block"), (30_000, "push")):
+        source = shuffled(chained(complete(200), path(4), core))
+        overrides = {"pull_edges": pull_edges, "mark_edges": HUGE}
+        driver = resident_driver(source, 3, overrides=overrides)
+        root = int(source.degrees.argmax())
+        records = look(driver, source, root, records=True).records
+        kinds = [record.direction for record in records]
+        between = kinds.index("push-block", kinds.index("pull"))
+        assert kinds[kinds.index("pull", between) - 1] == step, kinds
+        for other in some_roots(source, 3):
+            look(driver, source, other)
+
+
+def test_a_wide_push_between_pulls(device):
+    """A clique is pulled, what hangs on it is wide at once, and then much wider."""
+    tops, each, leaves = 100, 30, 12
+    clique, first = complete(200), 200 + tops
+    middle = np.arange(tops * each) + first
+    last = np.arange(len(middle) * leaves) + first + len(middle)
+    u = [clique.u, np.arange(tops), 200 + (middle - first) // each]
+    u.append(middle[np.arange(len(last)) // leaves])
+    v = [clique.v, np.arange(200, first), middle, last]
+    whole = Tuples(int(last[-1]) + 1, np.concatenate(u), np.concatenate(v), 1 << 20)
+    overrides = {"pull_edges": 30_000, "mark_edges": HUGE}
+    driver = resident_driver(shuffled(whole), 3, overrides=overrides)
+    root = int(np.random.default_rng(9).permutation(whole.n)[0])
+    records = look(driver, shuffled(whole), root, records=True).records
+    kinds = [record.direction for record in records]
+    assert kinds[:4] == ["push-block", "pull", "push", "pull"]
+
+
 def test_records(device):
     for parts in (1, 3):
         source = shuffled(chained(kronecker(10), path(30), complete(80)))

@@ -7,17 +7,21 @@ import pytest
 from device_parts import joined
 from graphs import check_search, kronecker, some_roots
 from resident_parts import resident_parts
+from worlds import on_ranks
 
 from distbfs.cli import loading
 from distbfs.device import cuda
+from distbfs.engines.cuda.results import host_levels
 from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import LaunchError, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, Factors, SearchOptions
-from distbfs.search import device_resident
+from distbfs.search import device_resident, device_session
+from distbfs.search.alone import AloneSession
 from distbfs.search.device_parts import DevicePartsSession
 from distbfs.search.device_resident import ResidentSession, resident_reason
+from distbfs.search.device_session import DeviceSession
 
 SOURCE = kronecker(8)
 
@@ -37,6 +41,71 @@ def session_of(parts=3, **options):
     options = SearchOptions(engine="xbfs", **options)
     made, _ = resident_parts(SOURCE, parts)
     return ResidentSession(SoloWorld(), XbfsEngine(options), made, options)
+
+
+def test_small_graphs_are_searched_by_one_device_alone(device, peers, monkeypatch):
+    """Whatever the ranks; each has its block of the results, and all else."""
+    monkeypatch.setattr(device_session, "_module", lambda *_: None)
+
+    def tally(session, outcome):
+        level = host_levels(outcome.level[0])
+        of = SOURCE.ends
+        if session.options.internal_ids:
+            of = of[session.graph.vertices]
+        ends = int(of[level >= 0].sum())
+        return int((level >= 0).sum()), outcome.levels, ends
+
+    monkeypatch.setattr(DeviceSession, "_tally", tally)
+    for internal in (False, True):
+        told = {"internal_ids": internal}
+        options = SearchOptions(engine="xbfs", **told)
+
+        def rank(world, options=options):
+            session = session_on(world, options)
+            root = int(SOURCE.degrees.argmax())
+            found = session.keep(session.search(root, records=True))
+            level, parent = session.block(found)
+            reached = session.reached(found), session.traversed(found)
+            ids = np.arange(SOURCE.n)
+            connected = session.connected(ids)
+            some = session.at(found, ids[:9]) if not options.internal_ids else None
+            rows = session.vertices()
+            assert session.room(1 << 20) == 1 << 20
+            counts = session.level_counts(found)
+            assert len(found.records) == found.levels - 1
+            assert session.describe()["exchange"].startswith("none")
+            session.close()
+            return level, parent, reached, connected, some, rows, counts
+
+        every = on_ranks(3, rank)
+        level, parent = (np.concatenate([x[k] for x in every]) for k in (0, 1))
+        root = int(SOURCE.degrees.argmax())
+        wanted = SOURCE.distances(root)
+        for one in every:
+            assert one[2][0] == ((wanted >= 0).sum(), wanted.max())
+            assert one[2][1] == SOURCE.ends[wanted >= 0].sum() // 2
+            np.testing.assert_array_equal(one[3], SOURCE.degrees > 0)
+            np.testing.assert_array_equal(one[6], np.bincount(wanted[wanted >= 0]))
+            if internal:
+                np.testing.assert_array_equal(level, wanted[one[5]])
+            else:
+                np.testing.assert_array_equal(one[4][0], wanted[:9])
+                np.testing.assert_array_equal(one[4][1], parent[:9])
+        if not internal:
+            check_search(SOURCE, root, level, parent)
+
+
+def session_on(world, options):
+    """A session as graph500 makes it on some ranks."""
+    terminal = Terminal()
+    terminal.world = world
+    choice = loading.Choice(options, XbfsEngine(options), parts=True, devices=(0,))
+    made = loading.build_session(
+        terminal, Kronecker(8, 16, 1), world.size, BuildOptions(), choice
+    )
+    assert type(made.session) is AloneSession
+    assert terminal.said[0].startswith("one device searches alone, as 256 vertices")
+    return made.session
 
 
 def built(parts=2, threshold=None, **options):
@@ -60,6 +129,7 @@ def peers(monkeypatch):
     monkeypatch.setattr(device_resident, "peer_problem", lambda *_: "")
     monkeypatch.setattr(device_resident, "uuids_of", lambda devices: ["x"])
     monkeypatch.setattr(cuda, "describe", lambda: {"device": "a CPU"})
+    monkeypatch.setattr(DeviceSession, "notes", lambda _: {"device": "a CPU"})
 
 
 @pytest.mark.parametrize("internal", [False, True])
@@ -102,7 +172,8 @@ def test_records_levels_only_and_a_stop(device):
         session.search(256)
 
 
-def test_graph500_takes_it_where_devices_see_each_other(device, peers):
+def test_graph500_takes_it_where_devices_see_each_other(device, peers, monkeypatch):
+    monkeypatch.setattr(loading, "ALONE_BELOW", 0)
     session, said = built()
     assert (session.mode, said) == ("resident", [])
     told = session.describe()

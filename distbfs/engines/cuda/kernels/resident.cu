@@ -155,11 +155,11 @@ INLINE bool mark_level(const Resident &r, Journey &j, News &news, u32 *room, con
     for (u32 t = 0; t < r.parts; t++) {
         const u32 pairs = (u32)news.word[t][FOR_YOU];
         if (t == r.index || !pairs) continue;
-        merge_pairs(r, pairs_at(r, r.index, t, 0), pairs, old, fresh);
+        merge_pairs(r, pairs_at(r, r.index, t, 0), pairs, fresh);
         some = true;
     }
     if (some && !meet_here(r, j)) return false;
-    merge_ranges(r, old, fresh, j.now ^ 1, room);
+    merge_ranges(r, fresh, j.now ^ 1, room);
     return meet(r, j, 0, 0, 0, news);
 }
 

@@ -65,28 +65,26 @@ struct Sending {
     }
 };
 
-/* Pairs of rows that are not cut. */
-INLINE void merge_pairs(const Resident &r, const uint2 *list, u32 count, const u32 *old,
-                        u32 *fresh) {
+/* Pairs of rows that are not cut; `fresh` has what this device has marked and all that
+ * was visited before. */
+INLINE void merge_pairs(const Resident &r, const uint2 *list, u32 count, u32 *fresh) {
     const u32 stride = gridDim.x * THREADS;
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += stride) {
         const uint2 pair = __ldcg(list + i);
         const u32 w = pair.x >> 5, bit = 1u << (pair.x & 31);
-        if (old[w] & bit) continue;
         if (!(atomicOr(fresh + w, bit) & bit) && r.own.parents) r.own.parent[pair.x] = pair.y;
     }
 }
 
 /* Pairs of all ranges; writes own words of `fresh`, and those of all replicas.
  * room: dynamic shared memory, the own words of a range */
-INLINE void merge_ranges(const Resident &r, const u32 *old, u32 *fresh, u32 which, u32 *room) {
+INLINE void merge_ranges(const Resident &r, u32 *fresh, u32 which, u32 *room) {
     const Params &p = r.own;
     for (u32 range = blockIdx.x; range < p.ranges; range += gridDim.x) {
         const u32 n0 = number_from(r, p.range[range] >> 5, r.index);
         const u32 w0 = n0 >> 5, w1 = number_from(r, p.range[range + 1] >> 5, r.index) >> 5;
         const u32 end = w1 < p.words ? w1 : p.words;
-        for (u32 w = w0 + threadIdx.x; w < end; w += THREADS)
-            room[w - w0] = old[w] | __ldcg(fresh + w);
+        for (u32 w = w0 + threadIdx.x; w < end; w += THREADS) room[w - w0] = __ldcg(fresh + w);
         __syncthreads();
         for (u32 s = 0; s < r.parts; s++) {
             if (s == r.index) continue;
