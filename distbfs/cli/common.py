@@ -210,8 +210,8 @@ search_options = with_options(
     click.option(
         "--method",
         default="",
-        help="Variant of the engine, as 'fast'; of parts on devices 'resident' or "
-        "'captured'.",
+        help="Variant of the engine, as 'fast'; of parts on devices 'captured' "
+        "(default), 'resident' or 'auto'.",
     ),
     click.option(
         "--threads",

@@ -31,6 +31,7 @@ from distbfs.partition.part import Part
 from distbfs.search.alone import ALONE_BELOW, AloneSession
 from distbfs.search.device_parts import DevicePartsSession
 from distbfs.search.device_resident import (
+    BY_SIZE,
     RESIDENT,
     ResidentSession,
     resident_reason,
@@ -288,21 +289,21 @@ def build_session(
     if choice.device is not None and choice.parts:
         mine = Placement(parts, world.size).parts_of(world.rank)
         devices = choice.devices_of(len(mine))
-        reason = resident_reason(
-            world,
-            choice.options,
-            source.n,
-            parts,
-            devices,
-            separated="" if options.threshold is None else "--threshold",
-        )
-        if not reason and choice.options.method != RESIDENT and source.n < ALONE_BELOW:
-            return _build_alone(terminal, source, choice, buffer_bytes)
-        if not reason:
-            return _build_resident(
-                terminal, source, parts, choice, devices, buffer_bytes
+        if choice.options.method in (RESIDENT, BY_SIZE):
+            separated = "" if options.threshold is None else "--threshold"
+            reason = resident_reason(
+                world, choice.options, source.n, parts, devices, separated=separated
             )
-        terminal.say(f"levels by the parts, not resident: {reason}")
+            alone = choice.options.method == BY_SIZE and source.n < ALONE_BELOW
+            if not reason and alone:
+                return _build_alone(terminal, source, choice, buffer_bytes)
+            if not reason:
+                return _build_resident(
+                    terminal, source, parts, choice, devices, buffer_bytes
+                )
+            if choice.options.internal_ids:
+                raise LaunchError(f"--internal-ids needs resident searches: {reason}")
+            terminal.say(f"levels by the parts, not resident: {reason}")
         lent, summary = construct_on_devices(
             source,
             world,
@@ -349,7 +350,9 @@ def _build_alone(
     if world.rank == 0:
         graph = build(source, buffer_bytes=buffer_bytes)
         began = time.perf_counter()
-        options = replace(choice.options, exchange="auto", share_device=False)
+        options = replace(
+            choice.options, method="", exchange="auto", share_device=False
+        )
         solo = SoloWorld()
         first = DeviceSession(solo, type(choice.device)(options), graph, options)
         generation = graph.seconds.get("generation", 0.0)

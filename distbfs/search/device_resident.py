@@ -24,7 +24,7 @@ from distbfs.search.resident_driver import ResidentDriver
 from distbfs.search.session import Outcome, records_of
 from distbfs.types import Array, Ids, Stop, World
 
-RESIDENT, CAPTURED = "resident", "captured"
+RESIDENT, BY_SIZE = "resident", "auto"
 FACTORS = ("dd", "dn", "nd")
 MOST_VERTICES = (1 << 32) - (1 << 24)  # positions have 32 bits
 
@@ -38,7 +38,7 @@ def resident_reason(
     *,
     separated: str = "",
 ) -> str:
-    """Return why searches are not resident, "" where they are; the same on all ranks.
+    """Return why searches cannot be resident, "" where they can; equal on all ranks.
 
     devices: of each part of this rank; separated: what asks for delegates, if anything.
     Collective.  LaunchError where ``--method resident`` is asked for and cannot be.
@@ -63,7 +63,6 @@ def _reason(
         if getattr(options, name) != getattr(PLAIN, name)
     ]
     reasons = {
-        "method captured is asked for": options.method == CAPTURED,
         f"{separated} is for parts with delegates": separated,
         f"{', '.join(changed)} is for parts with delegates": changed,
         resident_problem(parts, options): True,

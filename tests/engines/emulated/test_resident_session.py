@@ -57,7 +57,7 @@ def test_small_graphs_are_searched_by_one_device_alone(device, peers, monkeypatc
 
     monkeypatch.setattr(DeviceSession, "_tally", tally)
     for internal in (False, True):
-        told = {"internal_ids": internal}
+        told = {"internal_ids": internal, "method": "auto"}
         options = SearchOptions(engine="xbfs", **told)
 
         def rank(world, options=options):
@@ -111,7 +111,7 @@ def session_on(world, options):
 def built(parts=2, threshold=None, **options):
     """A session as graph500 makes it, and what was said."""
     terminal = Terminal()
-    options = SearchOptions(engine="xbfs", **options)
+    options = SearchOptions(engine="xbfs", **{"method": "auto", **options})
     choice = loading.Choice(options, XbfsEngine(options), parts=True, devices=(0,))
     made = loading.build_session(
         terminal,
@@ -186,7 +186,6 @@ def test_graph500_takes_it_where_devices_see_each_other(device, peers, monkeypat
 @pytest.mark.parametrize(
     ("told", "why"),
     [
-        ({"method": "captured"}, "method captured is asked for"),
         ({"threshold": 8}, "--threshold is for parts with delegates"),
         ({"stepwise": True}, "levels by the host are asked for"),
         ({"exchange": "solo"}, "exchange solo is asked for"),
@@ -198,6 +197,18 @@ def test_what_else_is_asked_for(device, peers, told, why):
     session, said = built(**told)
     assert type(session) is DevicePartsSession
     assert said == [f"levels by the parts, not resident: {why}"]
+
+
+def test_internal_ids_are_refused_where_levels_are_captured(device, peers):
+    with pytest.raises(LaunchError, match="--internal-ids needs resident searches: 9"):
+        built(parts=9, internal_ids=True)
+
+
+@pytest.mark.parametrize("method", ["", "captured"])
+def test_it_must_be_asked_for(device, peers, method):
+    session, said = built(method=method)
+    assert type(session) is DevicePartsSession
+    assert said == []
 
 
 def test_why_it_is_not(device, monkeypatch):
@@ -214,7 +225,7 @@ def test_why_it_is_not(device, monkeypatch):
 
 
 def test_methods_of_parts(device):
-    for method in ("resident", "captured"):
+    for method in ("resident", "captured", "auto"):
         options = SearchOptions(engine="xbfs", method=method)
         XbfsEngine.check(options, whole=False)
         with pytest.raises(UsageError, match="is for several parts"):
