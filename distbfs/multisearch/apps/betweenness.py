@@ -82,6 +82,7 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
         failed = library.brandes(
             *map(cc.pointer, (part.nn.offsets, part.nn.columns)),
             ctypes.c_int64(n),
+            ctypes.c_int64(part.active),
             cc.pointer(some),
             ctypes.c_int64(len(some)),
             cc.pointer(value),

@@ -22,12 +22,12 @@
 #define SMALL 0x1p-500
 
 typedef struct {
-    int64_t n;
+    int64_t n, active;       /* vertices, and those with edges */
     const OFFSET *offsets;   /* [n + 1] */
     const uint32_t *columns; /* [edges] */
-    double *sigma, *coef;    /* [n] each */
+    double *sigma, *coef;    /* [n] each; sigma is 0 between searches */
     int32_t *level;          /* [n], -1 between searches */
-    uint32_t *queue;         /* [n], vertices by level */
+    uint32_t *queue;         /* [n + 1], vertices by level */
     int64_t *begins;         /* [n + 1], where each level begins in the queue */
     double *value;           /* [n], dependencies on each vertex so far */
     uint8_t *scaled;         /* [n + 1], levels whose counts were scaled */
@@ -46,10 +46,16 @@ static inline void scale_level(paths *p, int64_t first, int64_t last, int32_t le
     }
 }
 
-/* Find the levels from a source and count paths; returns the number of levels. */
+/* Find the levels from a source and count paths; returns the number of levels.  Where a
+ * neighbour stands is a coin toss, so nothing branches on it.  Once every vertex that has
+ * edges is found, no row is left to look at. */
 static int32_t forwards(paths *p, uint32_t source) {
     int64_t first = 0, last = 1;
     int32_t level = 0;
+    int32_t *restrict levels = p->level;
+    double *restrict sigmas = p->sigma;
+    uint32_t *restrict queue = p->queue;
+    const uint32_t *restrict columns = p->columns;
     p->queue[0] = source;
     p->level[source] = 0;
     p->sigma[source] = 1;
@@ -57,18 +63,17 @@ static int32_t forwards(paths *p, uint32_t source) {
     while (first < last) {
         int64_t tail = last;
         p->begins[level] = first;
-        for (int64_t k = first; k < last; k++) {
-            uint32_t u = p->queue[k];
-            double sigma = p->sigma[u];
-            for (OFFSET e = p->offsets[u]; e < p->offsets[u + 1]; e++) {
-                uint32_t v = p->columns[e];
-                if (p->level[v] < 0) {
-                    p->level[v] = level + 1;
-                    p->sigma[v] = sigma;
-                    p->queue[tail++] = v;
-                } else if (p->level[v] == level + 1) {
-                    p->sigma[v] += sigma;
-                }
+        for (int64_t k = first; k < last && last < p->active; k++) {
+            uint32_t u = queue[k];
+            double sigma = sigmas[u];
+            OFFSET end = p->offsets[u + 1];
+            for (OFFSET e = p->offsets[u]; e < end; e++) {
+                uint32_t v = columns[e];
+                int32_t old = levels[v], now = old < 0 ? level + 1 : old;
+                queue[tail] = v;
+                tail += old < 0;
+                levels[v] = now;
+                sigmas[v] += now == level + 1 ? sigma : 0;
             }
         }
         first = last;
@@ -80,31 +85,39 @@ static int32_t forwards(paths *p, uint32_t source) {
     return level;
 }
 
-/* Add up dependencies from the deepest level to the first. */
+/* Add up dependencies from the deepest level, on which nothing depends, to the first. */
 static void backwards(paths *p, int32_t levels) {
-    for (int32_t level = levels - 1; level > 0; level--) {
+    const int32_t *restrict at = p->level;
+    double *restrict coef = p->coef;
+    const uint32_t *restrict columns = p->columns;
+    for (int64_t k = p->begins[levels - 1]; k < p->begins[levels]; k++)
+        coef[p->queue[k]] = 1 / p->sigma[p->queue[k]];
+    for (int32_t level = levels - 2; level > 0; level--) {
         double scale = p->scaled[level + 1] ? SMALL : 1;
         for (int64_t k = p->begins[level]; k < p->begins[level + 1]; k++) {
             uint32_t u = p->queue[k];
             double sum = 0;
-            for (OFFSET e = p->offsets[u]; e < p->offsets[u + 1]; e++) {
-                uint32_t v = p->columns[e];
-                if (p->level[v] == level + 1) sum += p->coef[v];
-            }
+            OFFSET end = p->offsets[u + 1];
+#pragma omp simd reduction(+ : sum)
+            for (OFFSET e = p->offsets[u]; e < end; e++)
+                sum += at[columns[e]] == level + 1 ? coef[columns[e]] : 0;
             double delta = p->sigma[u] * (sum * scale);
             p->value[u] += delta;
-            p->coef[u] = (1 + delta) / p->sigma[u];
+            coef[u] = (1 + delta) / p->sigma[u];
         }
     }
-    for (int64_t k = 0; k < p->begins[levels]; k++) p->level[p->queue[k]] = -1;
+    for (int64_t k = 0; k < p->begins[levels]; k++) {
+        p->level[p->queue[k]] = -1;
+        p->sigma[p->queue[k]] = 0;
+    }
 }
 
 static int allocate(paths *p) {
     size_t n = (size_t)p->n;
-    p->sigma = malloc(n * sizeof(double));
+    p->sigma = calloc(n, sizeof(double));
     p->coef = malloc(n * sizeof(double));
     p->level = malloc(n * sizeof(int32_t));
-    p->queue = malloc(n * sizeof(uint32_t));
+    p->queue = malloc((n + 1) * sizeof(uint32_t));
     p->begins = malloc((n + 2) * sizeof(int64_t));
     p->value = calloc(n, sizeof(double));
     p->scaled = malloc(n + 2);
@@ -122,7 +135,7 @@ static void release(paths *p) {
 
 /* Add to value [n] the dependencies of k sources (numbers, uint32) on each vertex, which
  * a source has not on itself.  Returns 0, or -1 where there is no memory. */
-int brandes(const OFFSET *offsets, const uint32_t *columns, int64_t n,
+int brandes(const OFFSET *offsets, const uint32_t *columns, int64_t n, int64_t active,
             const uint32_t *sources, int64_t k, double *value, int threads) {
     int failed = 0, team = k < threads ? (int)k : threads;
     if (!team) return 0;
@@ -133,6 +146,7 @@ int brandes(const OFFSET *offsets, const uint32_t *columns, int64_t n,
         int id = omp_get_thread_num(), size = omp_get_num_threads();
         paths *p = all + id;
         p->n = n;
+        p->active = active;
         p->offsets = offsets;
         p->columns = columns;
         if (!allocate(p)) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
