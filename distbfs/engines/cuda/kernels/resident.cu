@@ -183,6 +183,22 @@ INLINE bool push_level(const Resident &r, Journey &j, News &news, Mail *mail, u3
     return meet(r, j, 0, mail, 0, news);
 }
 
+/* What follows a pull that leaves `open` vertices to this thread; false where the search
+ * has failed. */
+INLINE bool pull_ends(const Resident &r, Journey &j, News &news, const u32 *fresh, u32 open,
+                      bool last) {
+    if (!meet_here(r, j)) return false;
+    publish_changes(r, fresh, j.now ^ 1);
+    if (!meet(r, j, open, 0, 0, news)) return false;
+    if (threadIdx.x == 0) {
+        const u64 left = sum_of(r, news, VALUE), found = j.s.left - left;
+        pulled(r, j, left, last);
+        if (blockIdx.x == 0) note(r, j, j.s.step, found, left);
+    }
+    __syncthreads();
+    return true;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_constant__ Resident r) {
     extern __shared__ uint4 dynamic[];
     u32 *room = (u32 *)dynamic;
@@ -283,30 +299,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             const u32 hub_words = s.left >= r.active_all / 8 ? p.hub_words : 0;
             u64 *checks = COUNT && s.depth + 1 < p.rows ? p.counts + s.depth + 1 : 0;
             const bool last = few(r, s.left);
+            if (!last) {
+                u32 *fresh = visited + p.stride;
+                const u32 open =
+                    pull(p, visited, fresh, replica_of(r, r.index, j.now), room, hub_words, warp,
+                         warps, lane, checks, Publish{r, fresh, j.now ^ 1});
+                reload();
+                if (!pull_ends(r, j, news, fresh, open, false)) return;
+                break;
+            }
             Last one;
             bool kept = false;
             do {
-                const u32 *all = replica_of(r, r.index, j.now);
-                u32 *fresh = visited + p.stride, open;
-                if (!last)
-                    open = pull(p, visited, fresh, all, room, hub_words, warp, warps, lane, checks,
-                                Publish{r, fresh, j.now ^ 1});
-                else
-                    open = pull_last(p, visited, fresh, all, room, one, kept, warp, warps, lane,
-                                     checks);
+                u32 *fresh = visited + p.stride;
+                const u32 open = pull_last(p, visited, fresh, replica_of(r, r.index, j.now), room,
+                                           one, kept, warp, warps, lane, checks);
                 reload();
-                if (!meet_here(r, j)) return;
-                publish_changes(r, fresh, j.now ^ 1);
-                if (!meet(r, j, open, 0, 0, news)) return;
-                if (first) {
-                    const u64 left = sum_of(r, news, VALUE), found = s.left - left;
-                    pulled(r, j, left, last);
-                    if (lead) note(r, j, s.step, found, left);
-                }
-                __syncthreads();
+                if (!pull_ends(r, j, news, fresh, open, true)) return;
                 visited = fresh;
                 if (COUNT && checks) checks = s.depth + 1 < p.rows ? checks + 1 : 0;
-            } while (last && s.phase == PULLING && s.k + 2 <= SNAPSHOTS);
+            } while (s.phase == PULLING && s.k + 2 <= SNAPSHOTS);
             break;
         }
         case GATHERING: {

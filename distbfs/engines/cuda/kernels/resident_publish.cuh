@@ -9,10 +9,11 @@ struct Publish {
     const u32 *fresh;
     u32 which;
     __device__ __forceinline__ void operator()(u32 word0, u32 words) const {
-        const u32 lane = threadIdx.x & 31;
-        if (lane >= words) return;
-        const u32 bits = __ldcg(fresh + word0 + lane), at = place_of(r, word0 + lane);
-        for (u32 t = 0; t < r.parts; t++) replica_of(r, t, which)[at] = bits;
+        const u32 lane = threadIdx.x & 31, shift = words == 8 ? 3 : 2;
+        const u32 word = word0 + (lane & (words - 1)); /* a tile has 8 words, or 4 */
+        const u32 bits = __ldcg(fresh + word), at = place_of(r, word);
+        for (u32 t = lane >> shift; t < r.parts; t += 32 >> shift)
+            replica_of(r, t, which)[at] = bits;
     }
 };
 
