@@ -35,7 +35,7 @@ from distbfs.types import Array, Ids
 MOST_PARTS, SMALL, NARROW = 8, 2048, 254  # as in resident.cuh, fast.cuh
 PATIENCE = 8_000_000_000  # ns that a device waits for another
 LETTER_BYTES = 64
-MAILBOX_BYTES = 4 * MOST_PARTS * LETTER_BYTES + 8
+MAILBOX_BYTES = 2 * 4 * MOST_PARTS * LETTER_BYTES + 8
 FAILED_AT = MAILBOX_BYTES - 8
 NO_LIMIT = 0xFFFFFFFF
 WORDS = GRANULE // 32

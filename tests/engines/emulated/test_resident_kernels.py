@@ -172,6 +172,15 @@ def test_a_wide_push_between_pulls(device):
     assert kinds[:4] == ["push-block", "pull", "push", "pull"]
 
 
+def test_blocks_that_lag_behind_the_first(device):
+    """Block 0 exchanges levels while others still read what came before them."""
+    device.multiprocessors = 4
+    source = SHAPES["two-blobs"]()
+    driver = resident_driver(source, 3, direction="push")
+    for root in range(0, source.n, 12):
+        look(driver, source, root)
+
+
 def test_records(device):
     for parts in (1, 3):
         source = shuffled(chained(kronecker(10), path(30), complete(80)))
@@ -248,6 +257,9 @@ def test_a_stop_and_what_is_refused(device):
 def test_constants_are_those_of_the_kernels():
     text = (resident.KERNELS / "resident.cuh").read_text(encoding="utf-8")
     assert f"#define MOST_PARTS {resident.MOST_PARTS}\n" in text
+    letters = resident.MAILBOX_BYTES // resident.MOST_PARTS // resident.LETTER_BYTES
+    assert letters == 2 * 4  # kinds, and turns
+    assert "letter[KINDS][4][MOST_PARTS]" in text
     text = (resident.KERNELS / "fast.cuh").read_text(encoding="utf-8")
     assert f"#define SMALL {resident.SMALL} " in text
     assert f"#define NARROW {resident.NARROW} " in text

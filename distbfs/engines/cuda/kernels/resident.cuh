@@ -38,9 +38,14 @@ struct Letter {
 };
 enum Word { VALUE, FOR_YOU, SIZE, EDGES, HUBS, SENT };
 
+/* Meetings of all blocks, and of block 0 of each device.  They have letters apart: block 0
+ * may be many meetings ahead of blocks that still read the letters of the last one of
+ * all, but not of two of the same kind. */
+enum Kind { BY_ALL, BY_ONE, KINDS };
+
 /* Written by peers, of each device. */
 struct Mailbox {
-    Letter letter[4][MOST_PARTS]; /* by turn modulo 4 and sender */
+    Letter letter[KINDS][4][MOST_PARTS]; /* by turn modulo 4 and sender */
     u64 failed;                   /* 1 + the part that was waited for in vain */
 };
 
@@ -49,8 +54,8 @@ struct Mailbox {
 struct Journey {
     State s;
     u64 edges, count; /* of the queues of all devices */
-    u64 turn;         /* of letters, over all searches */
-    u64 met, met_here; /* meetings of all blocks of all devices, of this one */
+    u64 turn;         /* meetings of block 0 of each device, over all searches */
+    u64 met, met_here; /* of all blocks of all devices, of this one */
     u32 used, traced;
     u32 deepest;      /* the last level of which this device has found vertices by push */
     u32 now;          /* the replica that is read */

@@ -3,7 +3,8 @@
  * The last block of a device that comes to a meeting writes a letter to every device: the
  * words, a fence, and then the turn, with release.  All blocks wait for the letters of all
  * parts on their own device, with acquire, so that what any block wrote before the meeting
- * is seen by all after it.  Turns rise from search to search, so nothing is cleared.
+ * is seen by all after it.  Turns rise from search to search, so nothing is cleared; a
+ * letter is written over four turns later, when all that read it have come to three more.
  * A peer is waited for no longer than `patience`; then, or where another has given up,
  * all end.
  */
@@ -32,8 +33,9 @@ INLINE void give_up(const Resident &r, u64 why) {
 
 /* A letter to part `to`; the whole device's writes are fenced by the caller's own fence and
  * those of the blocks that came before. */
-INLINE void send_letter(const Resident &r, u32 to, u64 turn, const u64 (&word)[WORDS]) {
-    Letter *letter = &r.mailbox[to]->letter[turn & 3][r.index];
+INLINE void send_letter(const Resident &r, u32 to, Kind kind, u64 turn,
+                        const u64 (&word)[WORDS]) {
+    Letter *letter = &r.mailbox[to]->letter[kind][turn & 3][r.index];
 #pragma unroll
     for (u32 k = 0; k < WORDS; k++) write_system(&letter->word[k], word[k]);
     fence_system();
@@ -41,11 +43,11 @@ INLINE void send_letter(const Resident &r, u32 to, u64 turn, const u64 (&word)[W
 }
 
 /* Lane t of a warp waits for the letter of part t. */
-INLINE bool receive(const Resident &r, u64 turn, News &news, u32 lane) {
+INLINE bool receive(const Resident &r, Kind kind, u64 turn, News &news, u32 lane) {
     Mailbox *box = r.mailbox[r.index];
     bool fine = true;
     if (lane < r.parts) {
-        const Letter *letter = &box->letter[turn & 3][lane];
+        const Letter *letter = &box->letter[kind][turn & 3][lane];
         u64 since = 0;
         u32 polls = 0;
         while (look_system(&letter->turn) != turn) {
@@ -77,7 +79,7 @@ INLINE bool meet(const Resident &r, Journey &j, u32 value, const Mail *mail, con
     if (lane == 0) part[warp] = sum;
     __syncthreads();
     if (warp == 0) {
-        const u64 turn = j.turn + 1, met = j.met + 1;
+        const u64 met = j.met + 1;
         Desk *d = r.desk;
         u64 *total = &d->sum[(met & 3) * 16];
         const u32 mine = __reduce_add_sync(ALL, lane < (blockDim.x >> 5) ? part[lane] : 0u);
@@ -99,11 +101,11 @@ INLINE bool meet(const Resident &r, Journey &j, u32 value, const Mail *mail, con
             }
             if (lane == 0) d->sum[((met + 2) & 3) * 16] = 0; /* all have left that one */
             __syncwarp();
-            if (lane < r.parts) send_letter(r, lane, turn, word);
+            if (lane < r.parts) send_letter(r, lane, BY_ALL, met, word);
         }
         __syncwarp();
-        const bool fine = receive(r, turn, news, lane);
-        if (lane == 0) news.failed = !fine, j.turn = turn, j.met = met;
+        const bool fine = receive(r, BY_ALL, met, news, lane);
+        if (lane == 0) news.failed = !fine, j.met = met;
     }
     __syncthreads();
     return !news.failed;
@@ -119,9 +121,9 @@ INLINE bool post(const Resident &r, Journey &j, const Mail &mail, const u32 *sen
         const u32 all = __reduce_add_sync(ALL, count);
         const u64 word[WORDS] = {0, count, mail.size, mail.edges, mail.hubs, all, 0};
         fence_system();
-        if (lane < r.parts) send_letter(r, lane, turn, word);
+        if (lane < r.parts) send_letter(r, lane, BY_ONE, turn, word);
         __syncwarp();
-        const bool fine = receive(r, turn, news, lane);
+        const bool fine = receive(r, BY_ONE, turn, news, lane);
         if (lane == 0) news.failed = !fine, j.turn = turn;
     }
     __syncthreads();
