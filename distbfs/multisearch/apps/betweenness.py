@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,6 @@ PROBLEM = Problem(
         State("value", "float64", "vertex"),
     ),
     {"init": begin, "visit_vertex": count_paths, "post": accumulate},
-    cuda_text("betweenness"),
 )
 
 
@@ -135,5 +135,6 @@ def betweenness(searcher: Searcher, sources: Ids, *, normalized: bool = True) ->
         value = dependencies(searcher.part, mine, searcher.options)
         value = searcher.world.allreduce(value)
     else:
-        value = searcher.run(PROBLEM, sources)["value"]
+        problem = replace(PROBLEM, cuda=cuda_text(PROBLEM.name))
+        value = searcher.run(problem, sources)["value"]
     return scaled(value, sources, normalized=normalized, directed=searcher.directed)

@@ -19,6 +19,19 @@ INLINE u32 warp_scan(u32 x, u32 lane) {
     return x;
 }
 
+/* What a launch knows between two steps waits in shared memory while one runs, so that
+ * the step has the registers.  All threads of a block call both. */
+template <class Run> INLINE void park(Run *parked, const Run &r) {
+    __syncthreads(); /* all have read what was there */
+    if (threadIdx.x == 0) *parked = r;
+    __syncthreads();
+}
+
+template <class Run> INLINE Run unpark(const Run *parked) {
+    reload();
+    return *parked;
+}
+
 /* Sums of 47 bits above counts of arrivals; four in turn, 128 bytes apart.  The one
  * after next is cleared by the block that leaves, so all are zero for the next launch
  * but the last; a launch therefore begins with `clear_barrier` of the set it will not

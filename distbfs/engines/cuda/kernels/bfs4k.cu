@@ -174,17 +174,6 @@ INLINE void refill(const Params &p, const State &s, Mail *mail, u32 *room) {
 }
 #endif
 
-INLINE void park(Run *parked, const Run &r) {
-    __syncthreads(); /* all have read what was there */
-    if (threadIdx.x == 0) *parked = r;
-    __syncthreads();
-}
-
-INLINE Run unpark(const Run *parked) {
-    reload();
-    return *parked;
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) {
     extern __shared__ uint4 dynamic[];
     __shared__ u64 news[8];

@@ -36,17 +36,6 @@ INLINE void pulled(const Params &p, State &s, u32 left, bool last) {
         s.phase = GATHERING;
 }
 
-INLINE void park(Run *parked, const Run &r) {
-    __syncthreads(); /* all have read what was there */
-    if (threadIdx.x == 0) *parked = r;
-    __syncthreads();
-}
-
-INLINE Run unpark(const Run *parked) {
-    reload();
-    return *parked;
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) {
     extern __shared__ uint4 dynamic[];
     u32 *room = (u32 *)dynamic;
