@@ -12,14 +12,7 @@ from distbfs.device import cuda
 from distbfs.engines.base import DeviceResult, LevelRecord
 from distbfs.engines.cuda.cluster import ClusterSearch, suits
 from distbfs.engines.cuda.fast_arrays import (
-    KERNELS,
-    RESULT_BLOCKS,
-    RESULT_THREADS,
     ROWS,
-    TABLE_BYTES,
-    THREADS,
-    WARP_WORDS,
-    WARPS,
     Arrays,
 )
 from distbfs.engines.cuda.results import BYTE_UNREACHED
@@ -102,39 +95,15 @@ class FastSearch:
         self._launches: dict[int, cuda.Launch] = {}
         self._counts: Any = None
         self._trace: Any = None
-        self._results = self._results_launch() if in_ids else None
+        self._results = self._arrays.results_launch(self.params) if in_ids else None
         self._launch(0)
         self._reset()
-
-    def _results_launch(self) -> cuda.Launch:
-        """Return the kernel that writes results by id."""
-        p = self.params
-        module = cuda.Module(
-            KERNELS / "fast_results.cu", OFFSET=self._arrays.offset, IN_IDS=1
-        )
-        kernel = module.kernel("results")
-        shared = 5 * p.block_ids
-        # the rest is L1: a load that waits for memory holds a line there
-        kernel.share_memory(RESULT_BLOCKS, shared)
-        return kernel.prepare(p, p.blocks, RESULT_THREADS, shared=shared)
 
     def _launch(self, count: int) -> cuda.Launch:
         """Return the search without (0) or with (1) counters."""
         if count not in self._launches:
-            a = self._arrays
-            room = max(
-                WARPS * WARP_WORDS * 4 + max(self.params.hub_words, 4) * 4,
-                RESULT_THREADS,
-                4 * (a.longest_range + 4) + TABLE_BYTES,
-            )
-            module = cuda.Module(
-                KERNELS / "fast.cu",
-                OFFSET=a.offset,
-                COUNT=count,
-                IN_IDS=int(self.in_ids),
-            )
-            self._launches[count] = module.kernel("search").prepare(
-                self.params, a.grid, THREADS, shared=room, cooperative=True
+            self._launches[count] = self._arrays.search_launch(
+                "fast.cu", self.params, count=count, in_ids=self.in_ids
             )
         return self._launches[count]
 

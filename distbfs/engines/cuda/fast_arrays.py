@@ -171,6 +171,34 @@ class Arrays:
         self.params.mark_edges = limits.mark_edges
         self.params.pull_edges = limits.pull_edges
 
+    def results_launch(self, params: Params) -> cuda.Launch:
+        """Return the kernel that writes results by id."""
+        module = cuda.Module(KERNELS / "fast_results.cu", OFFSET=self.offset, IN_IDS=1)
+        kernel = module.kernel("results")
+        shared = 5 * params.block_ids
+        # the rest is L1: a load that waits for memory holds a line there
+        kernel.share_memory(RESULT_BLOCKS, shared)
+        return kernel.prepare(params, params.blocks, RESULT_THREADS, shared=shared)
+
+    def search_launch(
+        self, file: str, params: Any, *, count: int, in_ids: bool
+    ) -> cuda.Launch:
+        """Return a whole search, with room for pulls and for destination ranges.
+
+        params: its argument; count: 1 with counters, else 0
+        """
+        room = max(
+            WARPS * WARP_WORDS * 4 + max(self.params.hub_words, 4) * 4,
+            RESULT_THREADS,
+            4 * (self.longest_range + 4) + TABLE_BYTES,
+        )
+        module = cuda.Module(
+            KERNELS / file, OFFSET=self.offset, COUNT=count, IN_IDS=int(in_ids)
+        )
+        return module.kernel("search").prepare(
+            params, self.grid, THREADS, shared=room, cooperative=True
+        )
+
     def _full(self, name: str, size: int, dtype: Any = np.uint32) -> Any:
         self.held[name] = cuda.cupy().zeros(max(size, 1), dtype=dtype)
         return self.held[name]

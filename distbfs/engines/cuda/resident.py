@@ -14,14 +14,7 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.engines.cuda.fast import CONTROL_BYTES, DONE, HIGHEST_AT, STEPS, State
 from distbfs.engines.cuda.fast_arrays import (
-    KERNELS,
-    RESULT_BLOCKS,
-    RESULT_THREADS,
     ROWS,
-    TABLE_BYTES,
-    THREADS,
-    WARP_WORDS,
-    WARPS,
     Arrays,
     Params,
 )
@@ -205,36 +198,13 @@ class ResidentSearch:
             longest=min(int(told[2]), 0xFFFFFFFF),
         )
         self.own = self.params.own
-        self._results = self._results_launch() if self.in_ids else None
-
-    def _results_launch(self) -> cuda.Launch:
-        """Return the kernel that writes results by local id."""
-        p = self.own
-        module = cuda.Module(
-            KERNELS / "fast_results.cu", OFFSET=self.arrays.offset, IN_IDS=1
-        )
-        kernel = module.kernel("results")
-        shared = 5 * p.block_ids
-        kernel.share_memory(RESULT_BLOCKS, shared)
-        return kernel.prepare(p, p.blocks, RESULT_THREADS, shared=shared)
+        self._results = self.arrays.results_launch(self.own) if self.in_ids else None
 
     def _launch(self, count: int) -> cuda.Launch:
         """Return the search without (0) or with (1) counters."""
         if count not in self._launches:
-            a = self.arrays
-            room = max(
-                WARPS * WARP_WORDS * 4 + max(self.own.hub_words, 4) * 4,
-                RESULT_THREADS,
-                4 * (a.longest_range + 4) + TABLE_BYTES,
-            )
-            module = cuda.Module(
-                KERNELS / "resident.cu",
-                OFFSET=a.offset,
-                COUNT=count,
-                IN_IDS=int(self.in_ids),
-            )
-            self._launches[count] = module.kernel("search").prepare(
-                self.params, a.grid, THREADS, shared=room, cooperative=True
+            self._launches[count] = self.arrays.search_launch(
+                "resident.cu", self.params, count=count, in_ids=self.in_ids
             )
         return self._launches[count]
 

@@ -31,7 +31,7 @@ from graphs import (
 )
 from resident_parts import look, resident_driver
 
-from distbfs.engines.cuda import resident
+from distbfs.engines.cuda import fast_arrays, resident
 from distbfs.errors import DistbfsError, SearchStopped, UsageError
 
 BOTH = [True, False]
@@ -255,11 +255,11 @@ def test_a_stop_and_what_is_refused(device):
 
 
 def test_constants_are_those_of_the_kernels():
-    text = (resident.KERNELS / "resident.cuh").read_text(encoding="utf-8")
+    text = (fast_arrays.KERNELS / "resident.cuh").read_text(encoding="utf-8")
     assert f"#define MOST_PARTS {resident.MOST_PARTS}\n" in text
     letters = resident.MAILBOX_BYTES // resident.MOST_PARTS // resident.LETTER_BYTES
     assert letters == 2 * 4  # kinds, and turns
     assert "letter[KINDS][4][MOST_PARTS]" in text
-    text = (resident.KERNELS / "fast.cuh").read_text(encoding="utf-8")
+    text = (fast_arrays.KERNELS / "fast.cuh").read_text(encoding="utf-8")
     assert f"#define SMALL {resident.SMALL} " in text
     assert f"#define NARROW {resident.NARROW} " in text
