@@ -364,12 +364,17 @@ class Launch:
         self, before: Sequence[tuple[Any, int]] = (), then: Launch | None = None
     ) -> None:
         """Begin what ``timed`` does; ``wait`` ends it."""
-        self.record(before, then).start()
+        graph = self.record(before, then)
+        graph.set_arguments()
+        graph.launch()
 
     def record(
         self, before: Sequence[tuple[Any, int]] = (), then: Launch | None = None
     ) -> TimedGraph:
-        """Return what ``start`` launches, made when it is first asked for."""
+        """Return what ``start`` launches, made when it is first asked for.
+
+        To launch as soon as one can, set its arguments before; then ``wait``.
+        """
         if self._graph is None:
             launches = [self] if then is None else [self, then]
             self._graph = TimedGraph(launches, before)
@@ -487,8 +492,8 @@ class TimedGraph:
             raise ResourceError(f"CUDA: the graph of {self._name} lacks a kernel")
         return [found[function] for function in wanted]
 
-    def start(self) -> None:
-        """Begin with the arguments as they are now."""
+    def set_arguments(self) -> None:
+        """Take the arguments as they are now."""
         library = driver()
         for launch, (node, told) in zip(self._launches, self._nodes, strict=True):
             told.parameters = ctypes.addressof(launch.parameters)
@@ -496,7 +501,11 @@ class TimedGraph:
                 self._exec, node, ctypes.byref(told)
             )
             check(code, f"arguments of {launch.kernel.name}")
-        check(library.cuGraphLaunch(self._exec, None), f"launch of {self._name}")
+
+    def launch(self) -> None:
+        """Begin, on the legacy stream of the current device."""
+        code = driver().cuGraphLaunch(self._exec, None)
+        check(code, f"launch of {self._name}")
 
     def wait(self) -> float:
         """Wait for the end; return the seconds between the events."""

@@ -40,6 +40,8 @@ class PeerGroup:
     """Parts whose memory is shared; methods are collective.
 
     devices: CUDA device of each part of this rank; with one rank they may be the same
+
+    Raises LaunchError on all ranks where devices of one have no peer access.
     """
 
     def __init__(self, world: World, devices: Sequence[int]) -> None:
@@ -47,6 +49,9 @@ class PeerGroup:
         self.devices = list(devices)
         self._blocks: list[PeerBlock] = []
         self._opened: list[tuple[int, int]] = []
+        problem = access_problem(sorted(set(self.devices)))
+        if problem := first_reason(world, problem):
+            raise LaunchError(problem)
 
     def share(self, sizes: Sequence[int], what: str) -> tuple[list[Any], list[Ids]]:
         """Allocate memory for each part of this rank and map that of all parts.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.gate import Gate
 from distbfs.engines.base import LevelRecord
 from distbfs.engines.cuda.fast_arrays import range_bounds
 from distbfs.engines.cuda.resident import BASE_LOAD, RANGES, WORDS, ResidentSearch
@@ -55,6 +56,7 @@ class ResidentDriver:
         self, world: World, parts: Sequence[ResidentSearch], group: PeerGroup
     ) -> None:
         self._world, self._parts, self._group = world, parts, group
+        self._gate = Gate()
         told = self._facts()
         bounds, longest = self._cut(int(told[1]))
         sizes = [x.shared_bytes(len(bounds) - 1) for x in parts]
@@ -116,7 +118,7 @@ class ResidentDriver:
             self._world.barrier()
         self._on_each(lambda part: part.ready(root, records=records))
         with clock("search"):
-            self._on_each(lambda part: part.start())
+            self._start()
             ends = self._on_each(lambda part: part.wait())
         told = self._world.allreduce(np.array(ends).max(axis=0), "max")
         if told[2]:
@@ -133,6 +135,19 @@ class ResidentDriver:
             found.records = self._records(found)
         found.phases = clock.seconds
         return found
+
+    def _start(self) -> None:
+        """Let all devices begin at the same time."""
+
+        def launch(part: ResidentSearch) -> None:
+            self._gate.hold()
+            part.start()
+
+        try:
+            self._on_each(launch)
+            self._world.barrier()
+        finally:
+            self._gate.open()
 
     def _on_each(self, work: Any) -> list[Any]:
         out = []

@@ -32,6 +32,7 @@ STEPS = (
     "gather",
     "flush",
     "results",
+    "merge",
 )
 DONE, NARROW = 4, 254  # a Phase, and the largest level of one byte, in fast.cuh
 

@@ -64,17 +64,17 @@ class Thresholds:
     mark_edges: a frontier of so many edges is expected to reach 1/16 of all edges in
     the next level (its edges times the mean degree of a neighbour, Σd²/Σd), so its
     push is followed by a pull; pull_edges: a frontier with 1/20 of all edges is pulled
-    at once.
+    at once, or with 1/``pull_share``.
     """
 
     mark_edges: int
     pull_edges: int
 
     @classmethod
-    def of(cls, m: int, mean_next: float) -> Thresholds:
+    def of(cls, m: int, mean_next: float, pull_share: int) -> Thresholds:
         """Return the thresholds of a graph with m stored edges."""
         mark = max(1, int(m / (MARK_SHARE * max(mean_next, 1.0))))
-        return cls(mark, max(1, m // PULL_SHARE))
+        return cls(mark, max(1, m // pull_share))
 
 
 def padded(count: int, unit: int = PAD) -> int:
@@ -165,9 +165,11 @@ class Arrays:
             self._ranges()
         self._state(in_ids=in_ids, parents=parents)
 
-    def set_limits(self, m: int, mean_next: float) -> None:
+    def set_limits(
+        self, m: int, mean_next: float, pull_share: int | None = None
+    ) -> None:
         """Set the thresholds for a graph of m stored edges."""
-        limits = Thresholds.of(m, mean_next)
+        limits = Thresholds.of(m, mean_next, pull_share or PULL_SHARE)
         self.params.mark_edges = limits.mark_edges
         self.params.pull_edges = limits.pull_edges
 

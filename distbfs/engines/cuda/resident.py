@@ -25,7 +25,7 @@ from distbfs.options import SearchOptions
 from distbfs.partition.device_resident import GRANULE, ResidentPart
 from distbfs.types import Array, Ids
 
-MOST_PARTS, SMALL, NARROW = 8, 2048, 254  # as in resident.cuh, fast.cuh
+MOST_PARTS, ALONE, NARROW = 8, 8192, 254  # as in resident.cuh, fast.cuh
 PATIENCE = 8_000_000_000  # ns that a device waits for another
 LETTER_BYTES = 64
 MAILBOX_BYTES = 2 * 4 * MOST_PARTS * LETTER_BYTES + 8
@@ -35,6 +35,7 @@ WORDS = GRANULE // 32
 BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
 RANGES = 2  # destination ranges of a block, at least
 PAIR_BYTES = 8
+PULL_SHARE = 40  # as in fast_arrays.py: pairs between parts make marking dearer
 
 
 class Journey(ctypes.Structure):
@@ -42,9 +43,11 @@ class Journey(ctypes.Structure):
 
     _fields_ = (
         ("s", State),
-        *((x, ctypes.c_uint64) for x in ("edges", "count", "turn", "met", "met_here")),
+        *((x, ctypes.c_uint64) for x in ("edges", "count", "most")),
+        *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
         *((x, ctypes.c_uint32) for x in ("used", "traced", "deepest", "now")),
-        *((x, ctypes.c_uint32) for x in ("complete", "known", "going", "pad")),
+        *((x, ctypes.c_uint32) for x in ("complete", "known", "going", "late")),
+        *((x, ctypes.c_uint32) for x in ("listed", "lates")),
     )
 
 
@@ -53,8 +56,9 @@ class Desk(ctypes.Structure):
 
     _fields_ = (
         *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
-        *((x, ctypes.c_uint64) for x in ("arrived", "arrived_here")),
+        ("arrived_here", ctypes.c_uint64),
         ("sum", ctypes.c_uint64 * 64),
+        ("found", ctypes.c_uint32 * 48),
         ("sent", ctypes.c_uint32 * 48),
         *((x, ctypes.c_uint64) for x in ("deepest", "pad")),
         ("journey", Journey),
@@ -147,7 +151,7 @@ class ResidentSearch:
         sizes = {
             "mailbox": MAILBOX_BYTES,
             "replica": 8 * self.all_words,
-            "inbox": PAIR_BYTES * (parts - 1) * 2 * (room + SMALL),
+            "inbox": PAIR_BYTES * (parts - 1) * 2 * (room + ALONE),
             "marks": 4 * parts * ranges,
         }
         at, places = 0, {}
@@ -171,7 +175,8 @@ class ResidentSearch:
         """
         part, own = self.part, self.arrays.params
         parts = part.layout.parts
-        self.arrays.set_limits(part.edges, float(told[0]) / max(part.edges, 1))
+        mean_next = float(told[0]) / max(part.edges, 1)
+        self.arrays.set_limits(part.edges, mean_next, PULL_SHARE if parts > 1 else None)
         self.arrays.cut(bounds, longest)
         own.state = self._state.data.ptr
         places = self._places(own.ranges)
@@ -234,10 +239,13 @@ class ResidentSearch:
             self._trace.fill(0)
             self._counts.fill(0)
         self._running = self._launch(int(records))
+        self._graph = self._running.record(then=self._results)
+        self._graph.set_arguments()
+        cuda.cupy().cuda.Device().synchronize()  # the results of the last search
 
     def start(self) -> None:
         """Begin the search; nothing but launches may come before all parts have."""
-        self._running.start(then=self._results)
+        self._graph.launch()
 
     def wait(self) -> tuple[float, int, int]:
         """Return (device seconds, levels that have vertices here, failure) at the end.

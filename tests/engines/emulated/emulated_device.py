@@ -19,6 +19,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.cache import source_closure
+from distbfs.search import resident_driver
 
 HERE = Path(__file__).parent
 GUARD, ALIGNED, GUARDED, GARBAGE = 4096, 512, 0xC5, 0xA5
@@ -215,6 +216,7 @@ class EmulatedDevice:
             "release": lambda: None,
         }.items():
             monkeypatch.setattr(cuda, name, value)
+        monkeypatch.setattr(resident_driver, "Gate", Gate)
 
     def allocate(self, shape, dtype, fill=GARBAGE):
         """Return an array between guards, its bytes set."""
@@ -291,6 +293,16 @@ class ArrayModule:
         return found
 
 
+class Gate:
+    """As ``gate.Gate``; what is launched begins at once."""
+
+    def hold(self):
+        pass
+
+    def open(self):
+        pass
+
+
 class Kernel:
     """A kernel by name, as ``cuda.Kernel``."""
 
@@ -350,12 +362,16 @@ class Launch:
         self.kernel.run([ctypes.addressof(self.arguments)], *self.form)
 
     def record(self, before=(), then=None):
+        self.recorded = before, then
+        return self
+
+    def set_arguments(self):
         pass
 
-    def start(self, before=(), then=None):
+    def launch(self):
         """Run in a thread of its own, beside launches on other devices."""
         pool = ThreadPoolExecutor(1)
-        self.started = pool.submit(self.timed, before, then)
+        self.started = pool.submit(self.timed, *self.recorded)
         pool.shutdown(wait=False)
 
     def wait(self):

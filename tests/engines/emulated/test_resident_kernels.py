@@ -96,7 +96,7 @@ def test_every_step_is_seen(device):
                 seen |= {name for name, *_ in part.steps()}
     assert seen == {
         *("push-block", "push", "push-marking", "pull", "pull-last"),
-        *("gather", "flush"),
+        *("gather", "flush", "merge"),
     }
 
 
@@ -140,8 +140,8 @@ def test_wide_frontiers_by_queue(device, internal):
 
 def test_pulls_after_pulls_that_became_pushes(device):
     """What was pushed in between, by one block or by all, is known everywhere."""
-    core = uniform(12_000, 60_000)
-    for pull_edges, step in ((4000, "push-block"), (30_000, "push")):
+    core = uniform(30_000, 150_000)
+    for pull_edges, step in ((4000, "push-block"), (90_000, "push")):
         source = shuffled(chained(complete(200), path(4), core))
         overrides = {"pull_edges": pull_edges, "mark_edges": HUGE}
         driver = resident_driver(source, 3, overrides=overrides)
@@ -260,6 +260,6 @@ def test_constants_are_those_of_the_kernels():
     letters = resident.MAILBOX_BYTES // resident.MOST_PARTS // resident.LETTER_BYTES
     assert letters == 2 * 4  # kinds, and turns
     assert "letter[KINDS][4][MOST_PARTS]" in text
+    assert f"#define ALONE {resident.ALONE} " in text
     text = (fast_arrays.KERNELS / "fast.cuh").read_text(encoding="utf-8")
-    assert f"#define SMALL {resident.SMALL} " in text
     assert f"#define NARROW {resident.NARROW} " in text

@@ -170,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             bool kept = false;
             while (true) {
                 const u32 open = pull_last(p, visited, visited + p.stride, visited, room, one,
-                                           kept, warp, warps, lane, checks);
+                                           kept, warp, warps, lane, checks, NoMore());
                 r = unpark(&parked);
                 const u32 left = (u32)grid_sum(&c->barrier, turn, open), found = s.left - left;
                 pulled(p, s, left, true);

@@ -30,7 +30,7 @@
 
 #define NARROW 254    /* the largest level of one byte */
 
-enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, PULL_LAST, GATHER, FLUSH, RESULTS };
+enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, PULL_LAST, GATHER, FLUSH, RESULTS, MERGE };
 enum Phase { PUSHING, PULLING, GATHERING, FINISHING, DONE };
 
 /* What one launch leaves for the next when a search goes level by level. */

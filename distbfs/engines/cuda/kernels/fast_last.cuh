@@ -48,11 +48,20 @@ INLINE bool look_for(const Params &p, const Last &one, const u32 *all, u32 &pare
     return hit;
 }
 
+/* What else is done with a vertex that is found: nothing. */
+struct NoMore {
+    __device__ __forceinline__ void operator()(bool, u32, u32) const {}
+};
+
 /* Test one vertex a lane; its word of `fresh` is written already, by this warp.  One that
- * is found is forgotten.  Returns whether it is left. */
-INLINE u32 test(const Params &p, Last &one, const u32 *all, u32 *fresh, u32 &checks) {
+ * is found is forgotten.  more(found, vertex, lane) is called by whole warps.  Returns
+ * whether it is left. */
+template <class More>
+INLINE u32 test(const Params &p, Last &one, const u32 *all, u32 *fresh, u32 &checks, u32 lane,
+                const More &more) {
     u32 parent;
     const bool hit = look_for(p, one, all, parent, checks), left = one.degree && !hit;
+    more(hit, one.v, lane);
     __syncwarp();
     if (hit) {
         if (p.parents) p.parent[one.v] = parent;
@@ -63,10 +72,12 @@ INLINE u32 test(const Params &p, Last &one, const u32 *all, u32 *fresh, u32 &che
 }
 
 /* One level; returns this lane's share of the vertices still unvisited.
- * old, fresh, all: as in `pull`; room: dynamic shared memory; kept: `one` has this warp's vertices, from the level before
- * and for the next. */
+ * old, fresh, all: as in `pull`; room: dynamic shared memory; kept: `one` has this warp's
+ * vertices, from the level before and for the next; also: see `test` */
+template <class More>
 INLINE u32 pull_last(const Params &p, const u32 *old, u32 *fresh, const u32 *all, u32 *room,
-                     Last &one, bool &kept, u32 warp, u32 warps, u32 lane, u64 *checks) {
+                     Last &one, bool &kept, u32 warp, u32 warps, u32 lane, u64 *checks,
+                     const More &also) {
     u32 *list = room + (threadIdx.x >> 5) * WARP_WORDS; /* [31 + 16 * 32] */
     u32 left = 0, seen = 0, size = 0;
     bool more = false;
@@ -97,7 +108,7 @@ INLINE u32 pull_last(const Params &p, const u32 *old, u32 *fresh, const u32 *all
                 more = true;
                 size -= 32;
                 take(p, one, list[size + lane], true);
-                left += test(p, one, all, fresh, seen);
+                left += test(p, one, all, fresh, seen, lane, also);
             }
         }
     }
@@ -105,7 +116,7 @@ INLINE u32 pull_last(const Params &p, const u32 *old, u32 *fresh, const u32 *all
         __syncwarp();
         take(p, one, lane < size ? list[lane] : 0, lane < size);
     }
-    left += test(p, one, all, fresh, seen);
+    left += test(p, one, all, fresh, seen, lane, also);
     kept = !more;
     if (COUNT && checks) {
         const u32 sum = __reduce_add_sync(ALL, seen);

@@ -16,6 +16,7 @@
 #include "fast_last.cuh"
 #include "fast_pull.cuh"
 #include "fast_results.cuh"
+#include "resident_late.cuh"
 #include "resident_mark.cuh"
 #include "resident_meet.cuh"
 #include "resident_publish.cuh"
@@ -25,13 +26,13 @@ INLINE bool few(const Resident &r, u64 left) { return left <= r.active_all / FEW
 
 /* Take the queues that all devices have made. */
 INLINE void take(const Resident &r, Journey &j, const News &news) {
-    j.edges = j.count = 0;
+    j.edges = j.count = j.most = 0;
     for (u32 t = 0; t < r.parts; t++) {
-        const u64 size = news.word[t][SIZE];
-        const u64 edges = sizeof(OFFSET) == 8 ? news.word[t][EDGES] : size >> 32;
-        j.edges += edges, j.count += (u32)size;
+        const u64 edges = (u64)news.word[t][EDGES_HIGH] << 32 | news.word[t][EDGES];
+        j.edges += edges, j.count += news.word[t][SIZE];
+        if (j.most < edges) j.most = edges;
         if (t != r.index) continue;
-        j.s.count = (u32)size, j.s.edges = edges, j.s.hubs = (u32)news.word[t][HUBS];
+        j.s.count = news.word[t][SIZE], j.s.edges = edges, j.s.hubs = news.word[t][HUBS];
     }
     if (j.s.count) j.deepest = j.s.depth;
 }
@@ -42,6 +43,7 @@ INLINE void pulled(const Resident &r, Journey &j, u64 left, bool last) {
     const u64 found = s.left - left;
     s.depth++, s.k++, s.step = last ? PULL_LAST : PULL;
     s.left = (u32)left, s.tails += last, j.now ^= 1;
+    j.listed = last && j.late, j.lates += j.listed, j.late = found <= MOST_LATE;
     if (!left || !found) s.phase = FINISHING;
     else if (r.own.pull_only) s.phase = PULLING;
     else if (last ? s.tails >= MOST_TAILS && found <= SMALL : found * 8 < left && !few(r, left))
@@ -54,10 +56,12 @@ INLINE bool pushes(const Resident &r, const Journey &j) {
 }
 
 /* A line of the trace, by one thread: what all devices have done. */
-INLINE void note(const Resident &r, Journey &j, u32 what, u64 vertices, u64 edges) {
+INLINE void note(const Resident &r, Journey &j, u32 what, u64 vertices, u64 edges,
+                 u32 ahead = 0) {
     if (!r.own.trace || j.traced >= r.own.rows) return;
     u64 *t = r.own.trace + (u64)j.traced++ * 4;
-    t[0] = nanoseconds(), t[1] = (u64)what << 32 | j.s.depth, t[2] = vertices, t[3] = edges;
+    t[0] = nanoseconds(), t[1] = (u64)what << 32 | (j.s.depth + ahead);
+    t[2] = vertices, t[3] = edges;
 }
 
 /* Levels by block 0 of each device, until the frontier is wide or empty; false where the
@@ -95,13 +99,14 @@ INLINE bool narrow(const Resident &r, Journey &j) {
         if (pairs) {
             for (u32 t = 0; t < r.parts; t++)
                 if (t != r.index)
-                    claim_pairs(r, few_at(r, r.index, t, to), (u32)news.word[t][FOR_YOU],
+                    claim_pairs(r, few_at(r, r.index, t, to), news.word[t][FOR_YOU],
                                 p.snapshot, j.s.depth, next, warp, WARPS, lane);
             if (threadIdx.x < MOST_PARTS) sent[threadIdx.x] = 0;
             __syncthreads();
             if (lead) { /* what they are at most will do while rows are short */
-                j.edges += pairs * r.longest, j.count += pairs;
-                j.known = j.edges <= SMALL && pushes(r, j);
+                const u64 more = pairs * r.longest;
+                j.edges += more, j.most += more, j.count += pairs;
+                j.known = j.most <= ALONE && pushes(r, j);
                 j.s.count = (u32)own.size, j.s.hubs = (u32)own.hubs;
                 j.s.edges = sizeof(OFFSET) == 8 ? own.edges : own.size >> 32;
                 if (j.s.count) j.deepest = j.s.depth;
@@ -114,7 +119,7 @@ INLINE bool narrow(const Resident &r, Journey &j) {
         }
         if (lead) {
             j.known = 1;
-            j.going = j.count && j.edges <= SMALL && pushes(r, j);
+            j.going = j.count && j.most <= ALONE && pushes(r, j);
             if (known) note(r, j, BLOCK_PUSH, j.count, j.edges);
         }
         __syncthreads();
@@ -151,9 +156,10 @@ INLINE bool mark_level(const Resident &r, Journey &j, News &news, u32 *room, con
          lane);
     reload();
     if (!meet(r, j, 0, mail, sent, news)) return false;
+    if (blockIdx.x == 0 && threadIdx.x == 0) note(r, j, MARK_PUSH, j.count, j.edges, 1);
     bool some = false;
     for (u32 t = 0; t < r.parts; t++) {
-        const u32 pairs = (u32)news.word[t][FOR_YOU];
+        const u32 pairs = news.word[t][FOR_YOU];
         if (t == r.index || !pairs) continue;
         merge_pairs(r, pairs_at(r, r.index, t, 0), pairs, fresh);
         some = true;
@@ -177,18 +183,20 @@ INLINE bool push_level(const Resident &r, Journey &j, News &news, Mail *mail, u3
     if (!sum_of(r, news, SENT)) return true;
     for (u32 t = 0; t < r.parts; t++)
         if (t != r.index)
-            claim_pairs(r, pairs_at(r, r.index, t, 0), (u32)news.word[t][FOR_YOU], p.snapshot,
+            claim_pairs(r, pairs_at(r, r.index, t, 0), news.word[t][FOR_YOU], p.snapshot,
                         level, next, warp, warps, lane);
     reload();
     return meet(r, j, 0, mail, 0, news);
 }
 
 /* What follows a pull that leaves `open` vertices to this thread; false where the search
- * has failed. */
+ * has failed.  late: all replicas have its words already */
 INLINE bool pull_ends(const Resident &r, Journey &j, News &news, const u32 *fresh, u32 open,
-                      bool last) {
-    if (!meet_here(r, j)) return false;
-    publish_changes(r, fresh, j.now ^ 1);
+                      bool last, bool late) {
+    if (!late) {
+        if (!meet_here(r, j)) return false;
+        publish_changes(r, fresh, j.now ^ 1);
+    }
     if (!meet(r, j, open, 0, 0, news)) return false;
     if (threadIdx.x == 0) {
         const u64 left = sum_of(r, news, VALUE), found = j.s.left - left;
@@ -211,14 +219,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
     if (first) {
         const Desk *desk = r.desk;
         j.s = *p.state;
-        j.edges = j.count = 0;
-        j.used = j.traced = j.deepest = j.now = j.complete = j.known = j.going = j.pad = 0;
+        j.edges = j.count = j.most = 0;
+        j.used = j.traced = j.deepest = j.now = j.complete = j.known = j.going = 0;
+        j.late = j.listed = j.lates = 0;
         j.turn = desk->turn, j.met = desk->met, j.met_here = desk->met_here;
         if (lead) note(r, j, START, 0, 0);
     }
     if (blockIdx.x == 0) {
         for (u32 i = threadIdx.x; i < sizeof(Control) / 8; i += THREADS) ((u64 *)p.other)[i] = 0;
-        if (threadIdx.x < 3 * 16) ((u32 *)r.desk->sent)[threadIdx.x] = 0;
+        if (threadIdx.x < 3 * 16) {
+            ((u32 *)r.desk->sent)[threadIdx.x] = 0;
+            ((u32 *)r.desk->found)[threadIdx.x] = 0;
+        }
     }
     __syncthreads();
     const bool dirty = j.s.dirty;
@@ -237,7 +249,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
         switch (s.phase) {
         case PUSHING: {
             const bool by_queue = pushes(r, j);
-            if (!j.known || (j.count && j.edges <= SMALL && by_queue)) {
+            if (!j.known || (j.count && j.most <= ALONE && by_queue)) {
                 if (blockIdx.x == 0) {
                     if (!narrow(r, j)) return;
                     if (first) r.desk->journey = j, r.desk->journey.met_here++;
@@ -257,7 +269,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                     if (!meet(r, j, 0, 0, 0, news)) return;
                 }
                 __syncthreads();
-                if (first) j.complete = 1, j.s.phase = PULLING, j.s.base = s.depth;
+                if (first) {
+                    j.complete = 1, j.late = j.listed = 0;
+                    j.s.phase = PULLING, j.s.base = s.depth;
+                }
                 __syncthreads();
                 break;
             }
@@ -277,9 +292,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                     take(r, j, news);
                 } else {
                     j.s.base = s.depth - 1, j.s.k = 1, j.s.phase = PULLING, j.s.step = MARK_PUSH;
-                    j.now ^= 1, j.complete = 1;
+                    j.now ^= 1, j.complete = 1, j.late = j.listed = 0;
                 }
-                if (lead) note(r, j, s.step, j.count, j.edges);
+                if (lead) note(r, j, by_queue ? s.step : MERGE, j.count, j.edges);
             }
             __syncthreads();
             break;
@@ -305,17 +320,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                     pull(p, visited, fresh, replica_of(r, r.index, j.now), room, hub_words, warp,
                          warps, lane, checks, Publish{r, fresh, j.now ^ 1});
                 reload();
-                if (!pull_ends(r, j, news, fresh, open, false)) return;
+                if (!pull_ends(r, j, news, fresh, open, false, false)) return;
                 break;
             }
             Last one;
             bool kept = false;
             do {
                 u32 *fresh = visited + p.stride;
+                const u32 turn = j.lates;
+                u32 *found = r.desk->found[turn % 3];
+                const Late tell = {r, j.now ^ 1, (u32 *)p.queue[turn & 1], found, j.late != 0};
+                if (tell.is) {
+                    if (lead) *r.desk->found[(turn + 1) % 3] = 0;
+                    const u32 *before = j.listed ? (u32 *)p.queue[turn & 1 ^ 1] : 0;
+                    catch_up(r, visited, tell.which, before,
+                             __ldcg(r.desk->found[(turn + 2) % 3]));
+                }
                 const u32 open = pull_last(p, visited, fresh, replica_of(r, r.index, j.now), room,
-                                           one, kept, warp, warps, lane, checks);
+                                           one, kept, warp, warps, lane, checks, tell);
                 reload();
-                if (!pull_ends(r, j, news, fresh, open, true)) return;
+                if (!pull_ends(r, j, news, fresh, open, true, tell.is)) return;
                 visited = fresh;
                 if (COUNT && checks) checks = s.depth + 1 < p.rows ? checks + 1 : 0;
             } while (s.phase == PULLING && s.k + 2 <= SNAPSHOTS);

@@ -29,14 +29,15 @@
 #include "fast_push.cuh"
 
 #define MOST_PARTS 8
+#define ALONE 8192 /* edges of a device's frontier that its block 0 pushes alone */
 #define WORDS 7
 
-/* What a part tells another at a meeting. */
+/* What a part tells another at a meeting.  Each word has the turn beside it, so that none
+ * has to be written after the others. */
 struct Letter {
-    u64 turn; /* written last */
-    u64 word[WORDS];
+    u64 word[WORDS + 1]; /* turn << 32 | word */
 };
-enum Word { VALUE, FOR_YOU, SIZE, EDGES, HUBS, SENT };
+enum Word { VALUE, FOR_YOU, SIZE, EDGES, EDGES_HIGH, HUBS, SENT };
 
 /* Meetings of all blocks, and of block 0 of each device.  They have letters apart: block 0
  * may be many meetings ahead of blocks that still read the letters of the last one of
@@ -54,20 +55,24 @@ struct Mailbox {
 struct Journey {
     State s;
     u64 edges, count; /* of the queues of all devices */
+    u64 most;         /* edges of the queue of the device with most */
     u64 turn;         /* meetings of block 0 of each device, over all searches */
     u64 met, met_here; /* of all blocks of all devices, of this one */
     u32 used, traced;
     u32 deepest;      /* the last level of which this device has found vertices by push */
     u32 now;          /* the replica that is read */
     u32 complete;     /* it has all visited vertices */
-    u32 known, going, pad; /* how large the frontier is; levels by block 0 go on */
+    u32 known, going; /* how large the frontier is; levels by block 0 go on */
+    u32 late, listed; /* the next late pull is one; the last was: resident_late.cuh */
+    u32 lates;        /* late pulls so far */
 };
 
 /* Written by this device alone; kept from search to search. */
 struct Desk {
     u64 turn, met, met_here;
-    u64 arrived, arrived_here; /* blocks, at meetings of all devices, of this one */
-    u64 sum[4 * 16];
+    u64 arrived_here; /* blocks, at meetings of this device */
+    u64 sum[4 * 16];  /* by meeting of all devices: value << 16 | blocks that have come */
+    u32 found[3][16]; /* vertices that a late pull has found, in turn */
     u32 sent[3][16]; /* pairs for each part, in turn */
     u64 deepest, pad;
     Journey journey; /* what block 0 came to alone; at most 32 words */
@@ -77,7 +82,7 @@ struct Resident {
     Params own;                 /* vertices: [positions] position -> id */
     Mailbox *mailbox[MOST_PARTS];
     u32 *replica[MOST_PARTS];   /* [2][all_words], of each device */
-    uint2 *inbox[MOST_PARTS];   /* [parts - 1][2][room], then [2][parts - 1][SMALL] */
+    uint2 *inbox[MOST_PARTS];   /* [parts - 1][2][room], then [2][parts - 1][ALONE] */
     u32 *marks[MOST_PARTS];     /* [parts][ranges]: pairs from each part */
     Desk *desk;
     u64 magic;                  /* ceil(2^32 / parts) */
@@ -115,6 +120,6 @@ INLINE uint2 *pairs_at(const Resident &r, u32 owner, u32 sender, u32 which) {
 /* Those of narrow levels, by level modulo 2. */
 INLINE uint2 *few_at(const Resident &r, u32 owner, u32 sender, u32 which) {
     const u32 slot = sender - (sender > owner), others = r.parts - 1;
-    return r.inbox[owner] + (u64)others * 2 * r.room + ((u64)which * others + slot) * SMALL;
+    return r.inbox[owner] + (u64)others * 2 * r.room + ((u64)which * others + slot) * ALONE;
 }
 #endif

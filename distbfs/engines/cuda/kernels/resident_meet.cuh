@@ -1,10 +1,10 @@
 /* How devices of a resident search wait for each other.
  *
- * The last block of a device that comes to a meeting writes a letter to every device: the
- * words, a fence, and then the turn, with release.  All blocks wait for the letters of all
- * parts on their own device, with acquire, so that what any block wrote before the meeting
- * is seen by all after it.  Turns rise from search to search, so nothing is cleared; a
- * letter is written over four turns later, when all that read it have come to three more.
+ * The last block of a device that comes to a meeting writes a letter to every device, after
+ * a fence.  All blocks wait for the letters of all parts on their own device, so that what
+ * any block wrote before the meeting is seen by all after it.  Turns rise from search to
+ * search, so nothing is cleared; a letter is written over four turns later, when all that
+ * read it have come to three more.
  * A peer is waited for no longer than `patience`; then, or where another has given up,
  * all end.
  */
@@ -14,9 +14,10 @@
 
 #define POLLS 1024 /* between two looks at the clock */
 
-/* The words of all letters of a turn, in shared memory. */
+/* The words of all letters of a turn, in shared memory; a meeting that only sums values
+ * leaves all but the first as they were. */
 struct News {
-    u64 word[MOST_PARTS][WORDS];
+    u32 word[MOST_PARTS][WORDS];
     u32 failed;
 };
 
@@ -26,56 +27,73 @@ INLINE u64 sum_of(const Resident &r, const News &news, Word word) {
     return sum;
 }
 
+/* What goes into letters: of the queue that was made, and pairs for each part (volatile,
+ * as other blocks count them). */
+struct Told {
+    u32 value, size, hubs, all;
+    u64 edges;
+    const volatile u32 *sent;
+};
+
 /* Give up, and let the others know. */
 INLINE void give_up(const Resident &r, u64 why) {
     for (u32 t = 0; t < r.parts; t++) store_system(&r.mailbox[t]->failed, why);
 }
 
-/* A letter to part `to`; the whole device's writes are fenced by the caller's own fence and
- * those of the blocks that came before. */
-INLINE void send_letter(const Resident &r, u32 to, Kind kind, u64 turn,
-                        const u64 (&word)[WORDS]) {
-    Letter *letter = &r.mailbox[to]->letter[kind][turn & 3][r.index];
-#pragma unroll
-    for (u32 k = 0; k < WORDS; k++) write_system(&letter->word[k], word[k]);
+/* One warp writes the first `words` words of its letters to all parts; what was written
+ * before, here or by blocks that came before, is seen by who reads them. */
+INLINE void send_letters(const Resident &r, Kind kind, u64 turn, const Told &told, u32 words,
+                         u32 lane) {
     fence_system();
-    store_system(&letter->turn, turn);
+    for (u32 i = lane; i < r.parts * words; i += 32) {
+        const u32 to = words == 1 ? i : i / WORDS, k = i - to * words;
+        u32 x = told.value;
+        if (k == FOR_YOU) x = told.sent ? told.sent[to] : 0;
+        if (k == SIZE) x = told.size;
+        if (k == EDGES) x = (u32)told.edges;
+        if (k == EDGES_HIGH) x = (u32)(told.edges >> 32);
+        if (k == HUBS) x = told.hubs;
+        if (k == SENT) x = told.all;
+        u64 *word = r.mailbox[to]->letter[kind][turn & 3][r.index].word + k;
+        write_system(word, turn << 32 | x);
+    }
 }
 
-/* Lane t of a warp waits for the letter of part t. */
-INLINE bool receive(const Resident &r, Kind kind, u64 turn, News &news, u32 lane) {
+/* One warp waits for the first `words` words of the letters of all parts. */
+INLINE bool receive(const Resident &r, Kind kind, u64 turn, News &news, u32 words, u32 lane) {
     Mailbox *box = r.mailbox[r.index];
     bool fine = true;
-    if (lane < r.parts) {
-        const Letter *letter = &box->letter[kind][turn & 3][lane];
-        u64 since = 0;
+    for (u32 i = lane; fine && i < r.parts * words; i += 32) {
+        const u32 from = words == 1 ? i : i / WORDS, k = i - from * words;
+        const u64 *word = box->letter[kind][turn & 3][from].word + k;
+        u64 since = 0, x;
         u32 polls = 0;
-        while (look_system(&letter->turn) != turn) {
+        while ((x = read_system(word)) >> 32 != (u32)turn) {
             if (++polls % POLLS) continue;
             const u64 now = nanoseconds();
             if (look_system(&box->failed)) fine = false;
             if (!since) since = now;
             else if (now - since > r.patience) {
-                give_up(r, 1 + lane);
+                give_up(r, 1 + from);
                 fine = false;
             }
             if (!fine) break;
         }
-        if (fine)
-            for (u32 k = 0; k < WORDS; k++) news.word[lane][k] = read_system(&letter->word[k]);
+        news.word[from][k] = (u32)x;
     }
+    fence_system();
     return !__any_sync(ALL, !fine);
 }
 
 /* All blocks of all devices meet; false where the search has failed.  Journeys are in shared
  * memory, one a block.
  * value: summed over all threads of the device; mail: of this device's queue, or null;
- * sent: pairs for each part, or null */
+ * sent: pairs for each part, or null; where both are null, letters have the sum alone */
 INLINE bool meet(const Resident &r, Journey &j, u32 value, const Mail *mail, const u32 *sent,
                  News &news) {
     __shared__ u32 part[32];
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const u32 sum = __reduce_add_sync(ALL, value);
+    const u32 sum = __reduce_add_sync(ALL, value), words = mail || sent ? WORDS : 1;
     if (lane == 0) part[warp] = sum;
     __syncthreads();
     if (warp == 0) {
@@ -83,28 +101,22 @@ INLINE bool meet(const Resident &r, Journey &j, u32 value, const Mail *mail, con
         Desk *d = r.desk;
         u64 *total = &d->sum[(met & 3) * 16];
         const u32 mine = __reduce_add_sync(ALL, lane < (blockDim.x >> 5) ? part[lane] : 0u);
-        u32 last = 0;
-        if (lane == 0) {
-            if (mine) atomicAdd(total, (u64)mine);
-            fence_system(); /* of all threads of the block, after __syncthreads */
-            last = add_acquire_release(&d->arrived, 1) + 1 == met * gridDim.x;
-        }
-        if (__shfl_sync(ALL, last, 0)) {
-            u64 word[WORDS] = {__ldcg(total), 0, 0, 0, 0, 0, 0};
+        u64 come = 0;
+        if (lane == 0) come = add_acquire_release(total, (u64)mine << 16 | 1);
+        come = __shfl_sync(ALL, come, 0);
+        if ((come & 0xffff) + 1 == gridDim.x) { /* all others have left the one before */
+            if (lane == 0) d->sum[((met + 2) & 3) * 16] = 0;
+            Told told = {(u32)(come >> 16) + mine, 0, 0, 0, 0, sent};
             if (mail) {
-                word[SIZE] = __ldcg(&mail->size), word[EDGES] = __ldcg(&mail->edges);
-                word[HUBS] = __ldcg(&mail->hubs);
+                const u64 size = __ldcg(&mail->size);
+                told.size = (u32)size, told.hubs = (u32)__ldcg(&mail->hubs);
+                told.edges = sizeof(OFFSET) == 8 ? __ldcg(&mail->edges) : size >> 32;
             }
-            if (sent) {
-                const u32 count = lane < r.parts ? __ldcg(sent + lane) : 0u;
-                word[FOR_YOU] = count, word[SENT] = __reduce_add_sync(ALL, count);
-            }
-            if (lane == 0) d->sum[((met + 2) & 3) * 16] = 0; /* all have left that one */
-            __syncwarp();
-            if (lane < r.parts) send_letter(r, lane, BY_ALL, met, word);
+            if (sent) told.all = __reduce_add_sync(ALL, lane < r.parts ? told.sent[lane] : 0u);
+            send_letters(r, BY_ALL, met, told, words, lane);
         }
         __syncwarp();
-        const bool fine = receive(r, BY_ALL, met, news, lane);
+        const bool fine = receive(r, BY_ALL, met, news, words, lane);
         if (lane == 0) news.failed = !fine, j.met = met;
     }
     __syncthreads();
@@ -117,13 +129,11 @@ INLINE bool post(const Resident &r, Journey &j, const Mail &mail, const u32 *sen
     __syncthreads();
     if (threadIdx.x < 32) {
         const u64 turn = j.turn + 1;
-        const u32 count = lane < r.parts ? sent[lane] : 0;
-        const u32 all = __reduce_add_sync(ALL, count);
-        const u64 word[WORDS] = {0, count, mail.size, mail.edges, mail.hubs, all, 0};
-        fence_system();
-        if (lane < r.parts) send_letter(r, lane, BY_ONE, turn, word);
-        __syncwarp();
-        const bool fine = receive(r, BY_ONE, turn, news, lane);
+        Told told = {0, (u32)mail.size, (u32)mail.hubs, 0, 0, sent};
+        told.edges = sizeof(OFFSET) == 8 ? mail.edges : mail.size >> 32;
+        told.all = __reduce_add_sync(ALL, lane < r.parts ? sent[lane] : 0u);
+        send_letters(r, BY_ONE, turn, told, WORDS, lane);
+        const bool fine = receive(r, BY_ONE, turn, news, WORDS, lane);
         if (lane == 0) news.failed = !fine, j.turn = turn;
     }
     __syncthreads();
