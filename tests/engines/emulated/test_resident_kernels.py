@@ -141,8 +141,8 @@ def test_wide_frontiers_by_queue(device, internal):
 def test_pulls_after_pulls_that_became_pushes(device):
     """What was pushed in between, by one block or by all, is known everywhere."""
     core = uniform(30_000, 150_000)
-    for pull_edges, step in ((4000, "push-block"), (90_000, "push")):
-        source = shuffled(chained(complete(200), path(4), core))
+    for pull_edges, step in ((4000, "push-block"), (150_000, "push")):
+        source = shuffled(chained(complete(400), path(4), core))
         overrides = {"pull_edges": pull_edges, "mark_edges": HUGE}
         driver = resident_driver(source, 3, overrides=overrides)
         root = int(source.degrees.argmax())
