@@ -70,20 +70,37 @@ def main(work: Callable[[], None]) -> None:
         sys.exit(error.exit_code)
 
 
+def write(
+    folder: Path, name: str, values: dict[str, Any], *, device: bool = True
+) -> Path:
+    """Write NAME.json whole, with where its figures come from; return its path.
+
+    device: whether a CUDA device was used, to be described too
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    told = provenance(sys.argv, device=device) | values
+    path = folder / f"{name}.json"
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
+    return path
+
+
 def save(
     folder: Path,
     name: str,
     values: dict[str, Any],
     draw: Callable[[Any], None] | None = None,
+    *,
+    device: bool = True,
+    size: tuple[float, float] = (7, 4),
 ) -> None:
     """Write NAME.json and, where ``draw(figure)`` is given, NAME.png beside it.
 
-    The usual folder, beside the source, is for numbers alone.
+    device: as of ``write``; size: of the figure, inches.  The usual folder, beside the
+    source, is for numbers alone.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    told = provenance(sys.argv, device=True) | values
-    path = folder / f"{name}.json"
-    path.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    path = write(folder, name, values, device=device)
     print(f"wrote {path}")
     if draw is None:
         return
@@ -95,7 +112,7 @@ def save(
     except ImportError:
         print(f"no {name}.png: matplotlib is not installed", file=sys.stderr)
         return
-    figure = Figure(figsize=(7, 4), dpi=150, layout="constrained")
+    figure = Figure(figsize=size, dpi=150, layout="constrained")
     draw(figure)
     figure.savefig(path.with_suffix(".png"))
     print(f"wrote {path.with_suffix('.png')}")
