@@ -107,15 +107,27 @@ def save(
     if folder == RESULTS:
         print(f"no {name}.png: give --out a folder to have it drawn")
         return
+    drawn(path.with_suffix(""), draw, size)
+
+
+def drawn(
+    path: Path, draw: Callable[[Any], None], size: tuple[float, float] = (7, 4)
+) -> None:
+    """Write PATH.png, as ``draw(figure)`` makes it; say so where matplotlib is not.
+
+    size: of the figure, inches
+    """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError:
-        print(f"no {name}.png: matplotlib is not installed", file=sys.stderr)
+        print(f"no {path.name}.png: matplotlib is not installed", file=sys.stderr)
         return
     figure = Figure(figsize=size, dpi=150, layout="constrained")
     draw(figure)
-    figure.savefig(path.with_suffix(".png"))
-    print(f"wrote {path.with_suffix('.png')}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image = path.parent / f"{path.name}.png"
+    figure.savefig(image)
+    print(f"wrote {image}")
 
 
 def stand_in(scale: int, factor: int) -> Callable[[int], TupleSource]:
