@@ -256,13 +256,13 @@ class Bench:
         """Run contract tests; kinds after one that is not right get a new start."""
         row: cells.Row = {"name": job.name, "ranks": job.ranks, "said": []}
         row |= dict.fromkeys(STATES, 0)
-        row |= {"right": [], "refused": []}
+        row |= {"right": [], "not_run": []}
         began = time.monotonic()
         expected = self.budget.expected(job, 0, 0)
         if job.kinds:
             for kind, state, said in self.kinds(job, expected):
                 row["right"] += [kind] * (state == "passed")
-                row["refused"] += [kind] * (state == "skipped")
+                row["not_run"] += [kind] * (state == "skipped")
                 row[state] += 1
                 row["said"] += [f"{kind}: {said}"] if said else []
         else:
@@ -278,6 +278,9 @@ class Bench:
         """Yield (kind, state, why) for each kind of exchange."""
         waiting = list(job.kinds)
         while waiting:
+            if self.budget.left() < self.budget.costs.start:
+                yield waiting.pop(0), "skipped", "no time is left"
+                continue
             words = [sys.executable, *job.program, *waiting]
             ended = execute([*launcher(job.ranks), *words], self.limit(expected))
             right = RIGHT.findall(ended.out)

@@ -149,10 +149,19 @@ def test_contracts_go_on_after_one_that_is_wrong(bench, tmp_path, capsys):
     first = told[0]
     assert (first["passed"], first["failed"], first["skipped"]) == (2, 1, 1)
     assert first["right"] == ["host-device", "p2p-device"]
-    assert first["refused"] == ["cuda_aware-device"]
+    assert first["not_run"] == ["cuda_aware-device"]
     assert "nccl-device: ValueError: nccl is wrong (exit code 1)" in first["said"]
     assert sum(x["failed"] for x in told[1:]) == 1  # here once more, on one rank
     assert "nccl is wrong" in capsys.readouterr().err
+
+
+def test_contracts_that_there_is_no_time_for(bench, tmp_path, monkeypatch):
+    args = bench.parse(("--out", str(tmp_path), "--budget", "5"))
+    grid, device = bench.grid_of(args)
+    run = bench.Bench(args, grid, device)
+    row = run.contract(bench.cells.contracts(grid)[0])
+    assert (row["passed"], row["skipped"], row["failed"]) == (0, 4, 0)
+    assert row["said"][0] == "host-device: no time is left"
 
 
 def test_no_time_no_cells(bench, tmp_path, capsys):
