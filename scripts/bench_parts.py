@@ -245,18 +245,15 @@ class Variant:
         self.phases: list[dict[str, float]] = []
         self.levels: list[int] = []
         checked = len(graph.roots) if args.validate is None else args.validate
-        self.searches: list[SearchFigures] = []
-        for check in (True, False):
-            roots = graph.roots[:checked] if check else graph.roots[checked:]
-            self.searches += run_searches(
-                session,
-                graph.source,
-                roots,
-                exact=True,
-                check=check,
-                stop=lambda: False,
-                report=self._note,
-            )
+        self.searches = run_searches(
+            session,
+            graph.source,
+            graph.roots,
+            exact=True,
+            check=checked,
+            stop=lambda: False,
+            report=self._note,
+        )
         self.validated = min(checked, len(self.searches))
         self.told = session.describe()
         few = graph.roots[: args.records].tolist()

@@ -70,35 +70,64 @@ def main(work: Callable[[], None]) -> None:
         sys.exit(error.exit_code)
 
 
+def write(
+    folder: Path, name: str, values: dict[str, Any], *, device: bool = True
+) -> Path:
+    """Write NAME.json whole, with where its figures come from; return its path.
+
+    device: whether a CUDA device was used, to be described too
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    told = provenance(sys.argv, device=device) | values
+    path = folder / f"{name}.json"
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
+    return path
+
+
 def save(
     folder: Path,
     name: str,
     values: dict[str, Any],
     draw: Callable[[Any], None] | None = None,
+    *,
+    device: bool = True,
+    size: tuple[float, float] = (7, 4),
 ) -> None:
     """Write NAME.json and, where ``draw(figure)`` is given, NAME.png beside it.
 
-    The usual folder, beside the source, is for numbers alone.
+    device: as of ``write``; size: of the figure, inches.  The usual folder, beside the
+    source, is for numbers alone.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    told = provenance(sys.argv, device=True) | values
-    path = folder / f"{name}.json"
-    path.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    path = write(folder, name, values, device=device)
     print(f"wrote {path}")
     if draw is None:
         return
     if folder == RESULTS:
         print(f"no {name}.png: give --out a folder to have it drawn")
         return
+    drawn(path.with_suffix(""), draw, size)
+
+
+def drawn(
+    path: Path, draw: Callable[[Any], None], size: tuple[float, float] = (7, 4)
+) -> None:
+    """Write PATH.png, as ``draw(figure)`` makes it; say so where matplotlib is not.
+
+    size: of the figure, inches
+    """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError:
-        print(f"no {name}.png: matplotlib is not installed", file=sys.stderr)
+        print(f"no {path.name}.png: matplotlib is not installed", file=sys.stderr)
         return
-    figure = Figure(figsize=(7, 4), dpi=150, layout="constrained")
+    figure = Figure(figsize=size, dpi=150, layout="constrained")
     draw(figure)
-    figure.savefig(path.with_suffix(".png"))
-    print(f"wrote {path.with_suffix('.png')}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image = path.parent / f"{path.name}.png"
+    figure.savefig(image)
+    print(f"wrote {image}")
 
 
 def stand_in(scale: int, factor: int) -> Callable[[int], TupleSource]:

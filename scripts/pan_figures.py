@@ -6,7 +6,6 @@ Counting edges by the degrees of their ends, the styles of the figures, results.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import figures
 import numpy as np
 
 from distbfs.errors import DistbfsError
@@ -24,10 +24,9 @@ from distbfs.graph.csr import row_blocks
 from distbfs.options import BuildOptions
 from distbfs.partition.construct import BuildSummary, construct
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part
-from distbfs.report.provenance import provenance
 from distbfs.types import Array, Ids
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = figures.RESULTS
 SHARES = {
     "nn": ("nn edges", "tab:red", "-"),
     "nd_dn": ("nd and dn edges", "tab:green", "-"),
@@ -63,28 +62,8 @@ def save(
     draw: Callable[[Any], None],
     size: tuple[float, float] = (7, 4),
 ) -> None:
-    """Write NAME.json, and NAME.png of what ``draw(figure)`` makes beside it.
-
-    size: of the figure, inches.  The usual folder, beside the source, is for numbers
-    alone.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    told = provenance(sys.argv, device=False) | values
-    path = folder / f"{name}.json"
-    path.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    print(f"wrote {path}")
-    if folder == RESULTS:
-        print(f"no {name}.png: give --out a folder to have it drawn")
-        return
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError:
-        print(f"no {name}.png: matplotlib is not installed", file=sys.stderr)
-        return
-    figure = Figure(figsize=size, dpi=150, layout="constrained")
-    draw(figure)
-    figure.savefig(path.with_suffix(".png"))
-    print(f"wrote {path.with_suffix('.png')}")
+    """Write NAME.json and NAME.png as ``figures.save`` does, without a device."""
+    figures.save(folder, name, values, draw, device=False, size=size)
 
 
 @dataclass(frozen=True)

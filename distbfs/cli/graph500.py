@@ -124,6 +124,14 @@ def refuse_build_options(context: click.Context) -> None:
             raise UsageError(f"{option} is settled by the store; leave it out")
 
 
+def refuse_together(context: click.Context, *graphs: object) -> None:
+    """Raise UsageError unless one graph is given, and one number to validate."""
+    if sum(one is not None for one in graphs) != 1:
+        raise UsageError("give either --scale or --graph")
+    if given(context, "skip_validation") and given(context, "validate"):
+        raise UsageError("give either --skip-validation or --validate")
+
+
 @click.command("graph500")
 @click.option("--scale", "-s", type=click.IntRange(1, 48), help="2^scale vertices.")
 @click.option(
@@ -143,6 +151,12 @@ def refuse_build_options(context: click.Context) -> None:
     help="Do not validate; the result is not official.",
 )
 @click.option(
+    "--validate",
+    type=click.IntRange(1),
+    help="Validate so many searches alone, the first ones; fewer than all is not "
+    "official.",
+)
+@click.option(
     "--records",
     type=click.Path(path_type=Path),
     help="File for one JSON line a level, from one more search a root.",
@@ -159,6 +173,7 @@ def command(
     graph: Path | None,
     roots: int,
     skip_validation: bool,
+    validate: int | None,
     records: Path | None,
     trace_file: Path | None,
     with_energy: bool,
@@ -170,9 +185,8 @@ def command(
     **choices: Any,
 ) -> int:
     """Run the Graph500 benchmark: kernels 1 and 2, validation, official report."""
-    if (scale is None) == (graph is None):
-        raise UsageError("give either --scale or --graph")
     context = click.get_current_context()
+    refuse_together(context, scale, graph)
     if graph is not None:
         refuse_build_options(context)
     terminal = open_terminal(json_output=json_output, log_format=log_format)
@@ -213,7 +227,7 @@ def command(
                 source,
                 chosen,
                 exact=exact,
-                check=not skip_validation,
+                check=0 if skip_validation else validate or len(chosen),
                 stop=lambda: stop.agreed(world),
                 report=counter(cost, tick),
             )

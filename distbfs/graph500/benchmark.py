@@ -63,15 +63,16 @@ def run_searches(
     roots: Ids,
     *,
     exact: bool,
-    check: bool,
+    check: int,
     stop: Callable[[], bool],
     report: Callable[[Outcome, SearchFigures], None],
 ) -> list[SearchFigures]:
     """Search from every root and validate the results (collective).
 
     source: tuples to validate by; exact: they are the input's, so that nedge counted
-    from them must be that counted from degrees; check: validate at all; stop: asked
-    between searches, the same answer on every rank; report: told each search.
+    from them must be that counted from degrees; check: how many searches to validate,
+    the first ones; stop: asked between searches, the same answer on every rank; report:
+    told each search.
 
     Searches run in batches whose results fit RESULT_BYTES, and every result of a batch
     is validated before the next.  One search before the first is not counted.
@@ -86,12 +87,15 @@ def run_searches(
     stopped = False
     while waiting and not stopped:
         kept: list[Outcome] = []
-        while waiting and len(kept) < batch and not stopped:
+        left = check - len(figures)
+        most = max(min(batch, left), 1)
+        while waiting and len(kept) < most and not stopped:
             found = session.search(waiting.pop(0))
-            kept.append(session.keep(found) if batch > 1 else found)
+            kept.append(session.keep(found) if most > 1 else found)
             stopped = stop()
+        looked = validation if left > 0 else None
         for outcome, judged in zip(
-            kept, judge(session, kept, validation, exact=exact), strict=True
+            kept, judge(session, kept, looked, exact=exact), strict=True
         ):
             figures.append(judged)
             report(outcome, judged)

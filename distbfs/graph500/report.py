@@ -182,11 +182,12 @@ def _quantities(
     """Return the statistics of times, edges, TEPS and validation times."""
     times = [x.seconds for x in figures.searches]
     edges = [float(x.nedge) for x in figures.searches]
+    looked = [x.validate_seconds for x in figures.searches if x.validate_seconds >= 0]
     return (
         statistics(times),
         statistics(edges),
         rate_statistics(edges, times),
-        statistics([x.validate_seconds for x in figures.searches]),
+        statistics(looked or [SKIPPED]),
     )
 
 
@@ -240,7 +241,9 @@ def _additional(figures: BenchmarkFigures) -> Iterator[tuple[str, str]]:
     if cost is not None:
         yield "parents_cost", f"{cost:.3g} times the median time for levels only"
     if not _validated(figures):
-        yield "validation", "skipped: not an official result"
+        count = sum(x.validate_seconds >= 0 for x in figures.searches)
+        some = f"{count} of {len(figures.searches)} searches" if count else "skipped"
+        yield "validation", f"{some}: not an official result"
     yield from figures.notes.items()
     for name, version in figures.versions.items():
         yield f"version {name}", version

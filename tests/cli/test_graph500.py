@@ -165,6 +165,45 @@ def test_skipped_validation_is_said():
     assert values["validated"] is False
 
 
+@pytest.mark.parametrize(
+    ("ranks", "parts"), [(1, 1), (1, 2), pytest.param(2, 2, marks=needs_mpi)]
+)
+@pytest.mark.parametrize("count", [1, 3, ROOTS, 99])
+def test_some_are_validated(ranks, parts, count):
+    words = command(8, "--parts", parts, "--validate", count)
+    told = on(ranks, *words, "--json").values
+    looked = [search["validate"] >= 0 for search in told["searches"]]
+    assert looked == [k < count for k in range(ROOTS)]
+    assert told["validated"] is (count >= ROOTS)
+    assert told["min_validate"] > 0
+    if ranks == 1:
+        lines = fields_of(here(*words).out)
+        some = f"{count} of {ROOTS} searches: not an official result"
+        assert lines.get("# validation:") == (some if count < ROOTS else None)
+
+
+def test_only_what_is_validated_can_be_wrong(monkeypatch):
+    block, calls = Session.block, []
+
+    def wrong(self, outcome):
+        calls.append(outcome.root)
+        level, parent = (np.array(values) for values in block(self, outcome))
+        if len(calls) == 3:
+            wrong_level(level, parent)
+        return level, parent
+
+    monkeypatch.setattr(Session, "block", wrong)
+    assert here(*command(8, "--validate", 2)).code == 0
+    assert len(calls) == 2
+    calls.clear()
+    assert here(*command(8, "--validate", 3)).code == 1
+
+
+def test_validate_or_skip():
+    words = command(5, "--skip-validation", "--validate", 2)
+    assert "either --skip-validation or --validate" in here(*words).refusal
+
+
 @pytest.mark.parametrize("engine", ["reference", "openmp"])
 def test_engines(engine):
     told = here(*command(8, "--engine", engine, "--json")).values

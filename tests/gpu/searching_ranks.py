@@ -1,6 +1,7 @@
 """Ranks that search parts on their devices, one of which may fail; see the test.
 
 mpiexec -n 2 python tests/gpu/searching_ranks.py check p2p nccl host resident
+... brief EXCHANGE    fewer graphs; a part on each device
 ... kill EXCHANGE     rank 1 is killed while all search
 ... memory EXCHANGE   rank 1 finds its device full
 """
@@ -38,6 +39,7 @@ GRAPHS = {
     "grid": grid(40),
     "random": random_tuples(900, 1200, 5),
 }
+BRIEF = ("kronecker", "random")
 THRESHOLDS = (0, 6, 40, 1 << 30)
 VARIANTS = (
     {},
@@ -54,7 +56,8 @@ def session_of(world, source, devices, per_rank, threshold, **options):
     """The session over parts of a graph, dealt out to the devices of each rank."""
     options = SearchOptions(engine="xbfs", share_device=True, **options)
     if options.method == "resident":
-        parts, _ = construct_resident(source, world, world.size, devices=devices[:1])
+        many = per_rank * world.size
+        parts, _ = construct_resident(source, world, many, devices=devices[:per_rank])
         return ResidentSession(world, XbfsEngine(options), parts, options)
     parts, _ = construct_on_devices(
         source,
@@ -66,12 +69,13 @@ def session_of(world, source, devices, per_rank, threshold, **options):
     return DevicePartsSession(world, XbfsEngine(options), parts, options)
 
 
-def check_resident(world, devices):
-    """The same for searches that run whole on the devices."""
-    for name, graph in GRAPHS.items():
+def check_resident(world, devices, names):
+    """The same for searches that run whole on the devices, a part on each."""
+    for name in names:
+        graph = GRAPHS[name]
         for more in RESIDENT:
             told = {"method": "resident", **more}
-            session = session_of(world, graph, devices, 1, None, **told)
+            session = session_of(world, graph, devices, len(devices), None, **told)
             for root in some_roots(graph, 4):
                 compare(world, session, graph, int(root))
             session.close()
@@ -83,25 +87,37 @@ def check(world, devices, exchange):
     """Compare levels with the reference, and parents by their levels."""
     # one part a device, where devices write to each other
     most = min(len(devices), 2) if exchange == "p2p" else 2
-    for name, graph in GRAPHS.items():
+    for name in GRAPHS:
         for threshold in THRESHOLDS:
             for per_rank in range(1, most + 1):
                 plain = name in ("random", "uniform")
-                for more in VARIANTS if plain else VARIANTS[:2]:
-                    session = session_of(
-                        world,
-                        graph,
-                        devices,
-                        per_rank,
-                        threshold,
-                        exchange=exchange,
-                        **more,
-                    )
-                    for root in some_roots(graph, 3):
-                        compare(world, session, graph, int(root))
-                    session.close()
-        if world.rank == 0:
-            print(name, exchange, session.describe()["exchange"], flush=True)
+                variants = VARIANTS if plain else VARIANTS[:2]
+                check_parts(
+                    world, devices, exchange, name, threshold, per_rank, variants
+                )
+
+
+def check_parts(world, devices, exchange, name, threshold, per_rank, variants):
+    """The same for one graph in so many parts a rank."""
+    graph = GRAPHS[name]
+    for more in variants:
+        told = {"exchange": exchange, **more}
+        session = session_of(world, graph, devices, per_rank, threshold, **told)
+        for root in some_roots(graph, 3):
+            compare(world, session, graph, int(root))
+        used = session.describe()["exchange"]
+        session.close()
+    if world.rank == 0:
+        print(name, per_rank, exchange, used, flush=True)
+
+
+def brief(world, devices, exchange):
+    """What takes less time, with a part on each device of this rank."""
+    if exchange == "resident":
+        check_resident(world, devices, BRIEF)
+        return
+    for name in BRIEF:
+        check_parts(world, devices, exchange, name, 6, len(devices), VARIANTS)
 
 
 RESIDENT = (
@@ -151,14 +167,16 @@ def main():
     world = start(grace=1)
     devices = take_devices(world, share=True)
     for exchange in exchanges:
-        if what == "check" and exchange == "resident":
-            check_resident(world, devices)
+        if what == "brief":
+            brief(world, devices, exchange)
+        elif what == "check" and exchange == "resident":
+            check_resident(world, devices, GRAPHS)
         elif what == "check":
             check(world, devices, exchange)
         else:
             search_for_ever(world, devices, exchange, what)
-    if world.rank == 0:
-        print("right", flush=True)
+        if world.rank == 0:
+            print(f"{exchange} is right", flush=True)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,15 @@ def need_devices(count):
 def test_one_process_with_all_devices():
     done = run_ranks(1, [*RANKS, "check", "auto"], timeout=280)
     assert done.returncode == 0, done.stderr
-    assert "right" in done.stdout
+    assert "auto is right" in done.stdout
+
+
+@pytest.mark.parametrize("exchange", ["auto", "resident"])
+def test_one_process_with_a_part_on_every_device(exchange):
+    need_devices(2)
+    done = run_ranks(1, [*RANKS, "brief", exchange], timeout=280)
+    assert done.returncode == 0, done.stderr
+    assert f"{exchange} is right" in done.stdout
 
 
 @needs_mpi
@@ -38,7 +46,7 @@ def test_levels_and_parents(exchange):
         need_devices(2)
     done = run_ranks(ranks, [*RANKS, "check", exchange], timeout=290)
     assert done.returncode == 0, done.stderr
-    assert "right" in done.stdout
+    assert f"{exchange} is right" in done.stdout
 
 
 @needs_mpi

@@ -112,7 +112,7 @@ def test_what_the_figures_say(scripts, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "script",
     [
-        *("xbfs_fig05.py", "xbfs_table2.py", "bench_gpu.py"),
+        *("xbfs_fig05.py", "xbfs_table2.py", "bench_gpu.py", "bench_devices.py"),
         *("bench_multisearch_gpu.py", "multi_fig01.py", "multi_tables.py"),
     ],
 )

@@ -1,0 +1,491 @@
+"""Measure a host with 1, 2, 4 or 8 devices: contracts, scaling, largest scale, shapes.
+
+    python scripts/bench_devices.py --out results
+    python scripts/bench_devices.py --cpu --out results      # 8 parts on CPU ranks
+
+Every cell is ``distbfs graph500`` in a process of its own, under mpirun where it has
+several ranks, so that a fault loses one cell.  On N devices: contract tests of all
+exchanges; weak scaling over 1, 2 … N, at scale 26 a device; strong scaling at scale 28;
+the largest scale that fits, tried from what memory could hold downwards; and shapes,
+hosts x ranks x devices.  Searches give levels and parents; --validate roots of a cell
+are validated, more where there is time.  Cells run in the order of what matters most,
+and those that the --budget does not hold are left out and named.  --list tells the
+order alone.  Figures are drawn by matplotlib; --draw FILE draws those of a result file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import device_cells as cells
+import device_told as telling
+import figures
+
+from distbfs.device import cuda
+from distbfs.errors import DistbfsError, InputError, UsageError
+from distbfs.report.provenance import driver_version
+from distbfs.report.tables import print_table
+
+ROOT = Path(__file__).resolve().parents[1]
+DISTBFS = (sys.executable, "-m", "distbfs")
+NAME = "bench_devices"
+USES = ("contracts", "weak", "strong", "largest", "shapes")
+HEAD = ("shape", "scale", "method", "GTEPS", "ms", "roots", "validated", "for", "")
+GRACE = 10.0  # seconds in which a process that was asked to end can do so
+SHORTEST, TIMES = 60.0, 5.0  # time limit of a cell: times what is expected
+NO_MEMORY = 3
+BEFORE_ERRORS = ("Traceback", "No results printed for invalid run")
+LINE = 300  # characters of what a command said
+STATES = ("passed", "failed", "skipped", "stopped")  # of tests
+RIGHT = re.compile(r"^(\S+) is right$", re.MULTILINE)
+COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?)\b")
+USUAL = {  # scale a device, strong, largest, ranks, roots
+    False: {"weak": 26, "strong": 28, "roots": 64, "validate": 4, "devices": None},
+    True: {"weak": 13, "strong": 15, "roots": 16, "validate": 16, "devices": 8},
+}
+CPU_TOP, CPU_RANKS = 17, 4
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended; late: it was ended by the time limit."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+    late: bool
+
+    @property
+    def said(self) -> str:
+        """The line that tells why, or the last one."""
+        lines = [x.rstrip() for x in self.err.splitlines() if x.strip()]
+        lines = [x for x in lines if not x.startswith("distbfs: engine ")]
+        for k, line in enumerate(lines):
+            if line.startswith(BEFORE_ERRORS):
+                lines = [x for x in lines[k + 1 :] if not x.startswith(" ")][:1]
+                break
+        own = [x for x in lines if x.startswith("distbfs: ")]
+        last = (own or lines)[-1:]
+        return last[0].removeprefix("distbfs: ")[:LINE] if last else ""
+
+
+def below(process: int) -> list[int]:
+    """Return all processes that a process has started, and those that they have."""
+    parents: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            told = path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        parents.setdefault(int(told.rpartition(")")[2].split()[1]), []).append(
+            int(path.parent.name)
+        )
+    found = list(parents.get(process, []))
+    for one in found:
+        found += parents.get(one, [])
+    return found
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """End a process that does not end, and all below it."""
+    for one in [*below(process.pid), process.pid]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one, signal.SIGKILL)
+
+
+def execute(words: Sequence[str], limit: float) -> Ended:
+    """Run a command of the checkout to its end, at most so many seconds."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    began, late = time.monotonic(), False
+    process = subprocess.Popen(
+        list(words),
+        cwd=ROOT,
+        env={"OMP_WAIT_POLICY": "passive", **os.environ, "PYTHONPATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        out, err = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        late = True
+        process.terminate()  # a benchmark then reports the searches that it has done
+        try:
+            out, err = process.communicate(timeout=GRACE)
+        except subprocess.TimeoutExpired:
+            kill(process)
+            out, err = process.communicate()
+    except BaseException:
+        kill(process)
+        raise
+    seconds = time.monotonic() - began
+    return Ended(process.returncode, out, err, seconds, late)
+
+
+def launcher(ranks: int, *, always: bool = False) -> list[str]:
+    """Return what starts so many ranks: the mpiexec beside this Python, or another.
+
+    always: one rank too
+    """
+    if ranks == 1 and not always:
+        return []
+    beside = Path(sys.executable).with_name("mpiexec")
+    found = str(beside) if beside.exists() else shutil.which("mpirun")
+    if not found:
+        raise UsageError("several ranks need mpirun, which is not on the path")
+    return [found, "-n", str(ranks)]
+
+
+def describe_devices() -> dict[str, Any]:
+    """Return number and kind of the devices."""
+    count = int(cuda.cupy().cuda.runtime.getDeviceCount())
+    told = {"count": count, **cuda.describe(), "driver_version": driver_version()}
+    return {**told, "free_bytes": cuda.free_bytes()}
+
+
+def devices_here() -> dict[str, Any]:
+    """Return the same from a process of its own, which holds no memory afterwards."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(describe_devices).result()
+
+
+class Bench:
+    """All that runs, and what came of it."""
+
+    def __init__(
+        self, args: argparse.Namespace, grid: cells.Grid, device: dict[str, Any] | None
+    ) -> None:
+        self.args, self.grid, self.device = args, grid, device
+        costs = cells.ON_CPUS if grid.cpu else cells.ON_DEVICES
+        self.budget = cells.Budget(args.budget, costs)
+        self.rows: list[cells.Row] = []
+        self.contracts: list[cells.Row] = []
+        self.skipped: list[cells.Row] = []
+
+    def run(self, jobs: Sequence[cells.Job]) -> None:
+        """Run all jobs that the budget holds, in their order."""
+        for k, job in enumerate(jobs):
+            after = jobs[k + 1 :]
+            if isinstance(job, cells.Ladder):
+                self.climb(job, after)
+            elif not self.late(job):
+                if isinstance(job, cells.Contract):
+                    self.contracts.append(self.contract(job))
+                else:
+                    self.cell(job, after)
+            self.write()
+
+    def late(self, job: cells.Job) -> bool:
+        """Return whether there is no time for a job, which is then noted."""
+        args, budget = self.args, self.budget
+        need = budget.expected(job, args.roots, args.validate)
+        if need <= budget.left():
+            return False
+        why = f"takes about {need:.0f} s, {max(budget.left(), 0):.0f} s are left"
+        self.skipped.append({"name": job.name, "why": why})
+        self.say(f"skipped: {job.name}: {why}")
+        return True
+
+    def limit(self, expected: float) -> float:
+        """Return the time limit of what should take so long."""
+        usual = min(max(SHORTEST, TIMES * expected), self.args.limit)
+        return max(min(usual, self.budget.left()), 1.0)
+
+    def say(self, line: str) -> None:
+        """Tell how far it is."""
+        spent = self.args.budget - self.budget.left()
+        print(f"{spent:5.0f} s  {line}", file=sys.stderr, flush=True)
+
+    def cell(
+        self, cell: cells.Cell, after: Sequence[cells.Job], validate: int | None = None
+    ) -> cells.Row:
+        """Run a cell and note its row.
+
+        validate: so many roots; else what there is time for
+        """
+        args, budget = self.args, self.budget
+        if validate is None:
+            validate = budget.to_validate(cell, after, args.roots, args.validate)
+        if not cells.can_validate(cell, cpu=self.grid.cpu):
+            validate = 0
+        told = {"roots": args.roots, "validate": validate}
+        words = cells.words_of(cell, cpu=self.grid.cpu, **told)
+        limit = self.limit(budget.expected(cell, **told))
+        ended = execute([*launcher(cell.ranks), *DISTBFS, *words], limit)
+        row = {**cell.told(), **row_of(ended), "seconds": ended.seconds}
+        if row["state"] == "done":
+            budget.learn(cell, **told, seconds=ended.seconds)
+            if row["validate_seconds"]:
+                budget.check = cell.tuples / row["validate_seconds"]
+        self.rows.append(row)
+        found = f"{row['GTEPS']:.4g} GTEPS" if row["state"] == "done" else row["said"]
+        self.say(f"{cell.name}: {row['state']}, {found} ({ended.seconds:.0f} s)")
+        return row
+
+    def climb(self, ladder: cells.Ladder, after: Sequence[cells.Job]) -> None:
+        """Search at the largest scale that fits: from the top, until one is done."""
+        for scale in ladder.scales:
+            for cell in ladder.cells(scale):
+                if self.late(cell):
+                    continue
+                row = self.cell(cell, after)
+                if row["state"] != "done" and "validation" in row["said"]:
+                    row = self.cell(cell, after, validate=0)
+                if row["state"] == "done":
+                    return
+
+    def contract(self, job: cells.Contract) -> cells.Row:
+        """Run contract tests; kinds after one that is not right get a new start."""
+        row: cells.Row = {"name": job.name, "ranks": job.ranks, "said": []}
+        row |= dict.fromkeys(STATES, 0)
+        row |= {"right": [], "not_run": []}
+        began = time.monotonic()
+        expected = self.budget.expected(job, 0, 0)
+        if job.kinds:
+            for kind, state, said in self.kinds(job, expected):
+                row["right"] += [kind] * (state == "passed")
+                row["not_run"] += [kind] * (state == "skipped")
+                row[state] += 1
+                row["said"] += [f"{kind}: {said}"] if said else []
+        else:
+            self.counted(job, expected, row)
+        row["seconds"] = time.monotonic() - began
+        counts = [f"{row[x]} {x}" for x in STATES if row[x] or x == "passed"]
+        self.say("; ".join([f"{job.name}: {', '.join(counts)}", *row["said"]]))
+        return row
+
+    def kinds(
+        self, job: cells.Contract, expected: float
+    ) -> Iterator[tuple[str, str, str]]:
+        """Yield (kind, state, why) for each kind of exchange."""
+        waiting = list(job.kinds)
+        while waiting:
+            if self.budget.left() < self.budget.costs.start:
+                yield waiting.pop(0), "skipped", "no time is left"
+                continue
+            words = [sys.executable, *job.program, *waiting]
+            ended = execute([*launcher(job.ranks), *words], self.limit(expected))
+            right = RIGHT.findall(ended.out)
+            while waiting and waiting[0] in right:
+                yield waiting.pop(0), "passed", ""
+            if not waiting:
+                return
+            state, why = "failed", f"{ended.said} (exit code {ended.code})"
+            if ended.late:
+                state, why = "stopped", "still running at the time limit"
+            elif ended.code == InputError.exit_code:
+                state = "skipped"
+            yield waiting.pop(0), state, why
+
+    def counted(self, job: cells.Contract, expected: float, row: cells.Row) -> None:
+        """Run tests by pytest, and count."""
+        words = [sys.executable, "-m", "pytest", "--with-mpi", *job.program]
+        words += ["-p", "no:cacheprovider"]
+        started = launcher(job.ranks, always=True)
+        ended = execute([*started, *words], self.limit(expected))
+        tail = "\n".join(ended.out.splitlines()[-1:])
+        for count, what in COUNTED.findall(tail):
+            row["failed" if what.startswith("error") else what] += int(count)
+        if ended.late or ended.code:
+            row["stopped"] += ended.late
+            row["failed"] += not (ended.late or row["failed"])
+            late = "still running at the time limit" if ended.late else ""
+            row["said"].append(late or ended.said or tail)
+
+    def values(self) -> dict[str, Any]:
+        """Return all that is known, for the result file."""
+        device = {} if self.device is None else {"device": self.device}
+        return {
+            **device,
+            "form": "cpus" if self.grid.cpu else "devices",
+            "grid": vars(self.grid),
+            "budget": self.args.budget,
+            "took": self.args.budget - self.budget.left(),
+            "told": telling.told_by(self.rows, self.grid),
+            "contracts": self.contracts,
+            "skipped": self.skipped,
+            "rows": self.rows,
+        }
+
+    def write(self) -> None:
+        """Write what is known so far."""
+        figures.write(self.args.out, NAME, self.values(), device=False)
+
+    def wrong(self) -> list[str]:
+        """Return what is not right; what does not fit into memory is."""
+        found = [
+            f"{x['name']}: {'; '.join(x['said'])}"
+            for x in self.contracts
+            if x["failed"] or x["stopped"]
+        ]
+        for row in self.rows:
+            if row["state"] == "failed":
+                at = f"{row['shape']}, scale {row['scale']}, {row['method']}"
+                found.append(f"{at}: {row['said']}")
+        return found
+
+
+def row_of(ended: Ended) -> cells.Row:
+    """Return what a row tells of how its command ended.
+
+    state: done, or why not: "no memory" (or device), "refused", "stopped" by the time
+    limit, "failed"; of searches that are done when the time is up there are figures
+    """
+    said = ended.said if ended.code or ended.late else ""
+    if ended.late and ended.code:
+        said = f"still running after {ended.seconds:.0f} s"
+    try:
+        found = telling.figures_of(json.loads(ended.out)) if ended.code == 0 else None
+    except (ValueError, KeyError, TypeError):
+        found, said = None, f"no report: {ended.said}"
+    if found is not None:
+        return {"state": "done", "said": said, **found}
+    states = {NO_MEMORY: "no memory", InputError.exit_code: "refused"}
+    state = "stopped" if ended.late else states.get(ended.code, "failed")
+    return {"state": state, "said": said or f"exit code {ended.code}"}
+
+
+def shown(row: cells.Row) -> list[str]:
+    """Return a row of the table."""
+    at = [row["shape"], str(row["scale"]), row["method"]]
+    uses = " ".join(row["uses"])
+    if row["state"] != "done":
+        return [*at, "-", "-", "-", "-", uses, f"{row['state']}: {row['said']}"]
+    figures_ = [f"{row['GTEPS']:.4g}", f"{row['median_ms']:.4g}", str(row["roots"])]
+    other = row["mode"] if at[2] in (cells.RESIDENT, cells.CAPTURED) else ""
+    note = other if other and other != at[2] else row["said"]
+    return [*at, *figures_, str(row["validated"]), uses, note]
+
+
+def chosen(jobs: Sequence[cells.Job], uses: Sequence[str]) -> list[cells.Job]:
+    """Return the jobs that serve one of some uses."""
+    found = []
+    for job in jobs:
+        serves: tuple[str, ...] = ("contracts",)
+        if isinstance(job, cells.Cell):
+            serves = job.uses
+        elif isinstance(job, cells.Ladder):
+            serves = ("largest",)
+        if set(serves) & set(uses):
+            found.append(job)
+    return found
+
+
+def parse(words: Sequence[str] | None) -> argparse.Namespace:
+    """Return the arguments of the command line."""
+    text = __doc__ or ""
+    parser = argparse.ArgumentParser(description=text.partition("\n")[0])
+    add = parser.add_argument
+    add("--cpu", action="store_true", help="parts on CPU ranks, at small scales")
+    add("--devices", type=int, help="so many; else all, or 8 parts with --cpu")
+    add("--weak", type=int, help="scale a device [26; --cpu: 13]")
+    add("--strong", type=int, help="scale of strong scaling [28; --cpu: 15]")
+    add("--top", type=int, help="largest scale to try; else by memory [--cpu: 17]")
+    add("--ranks", type=int, help="most ranks [one a device; --cpu: 4]")
+    add("--roots", type=int, help="searches of a cell [64; --cpu: 16]")
+    add("--validate", type=int, help="roots of each cell, at least [4; --cpu: 16]")
+    add("--uses", nargs="+", choices=USES, default=list(USES), help="what is run")
+    add("--budget", type=float, default=570, help="seconds in all [570]")
+    add("--limit", type=float, default=150, help="seconds of one cell [150]")
+    add("--out", type=Path, default=figures.RESULTS, help="output folder")
+    add("--list", action="store_true", help="tell what would run, in its order")
+    add("--draw", type=Path, metavar="FILE", help="draw a result file, run nothing")
+    args = parser.parse_args(words)
+    for name, value in USUAL[args.cpu].items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)
+    for name in ("roots", "validate", "weak", "strong", "budget", "limit"):
+        if getattr(args, name) <= 0:
+            raise UsageError(f"--{name} is {getattr(args, name)}; allowed: above 0")
+    return args
+
+
+def grid_of(
+    args: argparse.Namespace,
+) -> tuple[cells.Grid, dict[str, Any] | None]:
+    """Return what there is to run on, and what its devices are."""
+    scales = args.weak, args.strong
+    if args.cpu:
+        ranks = args.ranks or min(CPU_RANKS, args.devices)
+        top = args.top or CPU_TOP
+        return cells.Grid(args.devices, *scales, top, ranks, cpu=True), None
+    if args.list and args.devices and args.top:  # as it would be elsewhere
+        ranks = args.ranks or args.devices
+        return cells.Grid(args.devices, *scales, args.top, ranks), None
+    device = devices_here()
+    most = max(x for x in cells.COUNTS if x <= device["count"])
+    count = args.devices or most
+    if count > most:
+        raise UsageError(f"devices is {count}; here are {device['count']}")
+    memory = device["memory_bytes"]
+    top = args.top or cells.largest_scale(count, memory)
+    ranks = args.ranks or count
+    return cells.Grid(count, *scales, top, ranks, memory=memory), device
+
+
+def draw_file(path: Path, out: Path) -> None:
+    """Draw the figure of a result file."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        figures.drawn(out / path.stem, partial(telling.draw, told=told), (13, 4.5))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: no results of {NAME}.py") from error
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run what is asked for; 1 where a result was wrong."""
+    args = parse(words)
+    if args.draw:
+        draw_file(args.draw, args.out)
+        return 0
+    grid, device = grid_of(args)
+    jobs = chosen(cells.plan(grid), args.uses)
+    bench = Bench(args, grid, device)
+    if args.list:
+        for job in jobs:
+            need = bench.budget.expected(job, args.roots, args.validate)
+            print(f"{need:5.0f} s  {job.name}")
+        return 0
+    launcher(max([getattr(job, "ranks", 1) for job in jobs], default=1))
+    bench.run(jobs)
+    values = bench.values()
+    draw = partial(telling.draw, told=values)
+    figures.save(args.out, NAME, values, draw, device=False, size=(13, 4.5))
+    print_table(HEAD, [shown(row) for row in bench.rows])
+    for line in telling.lines_of(values["told"]):
+        print(line)
+    for row in bench.skipped:
+        print(f"skipped: {row['name']}: {row['why']}")
+    wrong = bench.wrong()
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends what was started
+    try:
+        raise SystemExit(main())
+    except DistbfsError as error:
+        print(f"{NAME}.py: {error}", file=sys.stderr)
+        raise SystemExit(error.exit_code) from None

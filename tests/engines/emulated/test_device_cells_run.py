@@ -1,0 +1,104 @@
+"""Cells of ``bench_devices.py`` by the command itself, on devices that are the CPU."""
+
+import contextlib
+import importlib
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from graphs import kronecker
+
+from distbfs.cli import loading, main
+from distbfs.device import cuda
+from distbfs.engines.cuda import part
+from distbfs.exchange import choose
+from distbfs.exchange.world import SoloWorld, run_guarded
+from distbfs.graph500 import benchmark
+from distbfs.graph500.validate import validate
+from distbfs.search import device_parts, device_resident
+
+SCRIPTS = Path(__file__).parents[3] / "scripts"
+SCALE = 7
+
+
+@pytest.fixture
+def bench(device, monkeypatch):
+    """The script, whose commands run in this process with two devices."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    module = importlib.import_module("bench_devices")
+    monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
+    monkeypatch.setattr(loading, "take_devices", lambda *_, **__: [0, 1])
+    monkeypatch.setattr(choose, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(device_resident, "peer_problem", lambda *_: "")
+    for room in (device_parts, device_resident):
+        monkeypatch.setattr(room, "uuids_of", lambda devices: ["x"])
+    told = {"device": "a CPU", "memory_bytes": 1 << 30}
+    monkeypatch.setattr(cuda, "describe", lambda: told)
+    monkeypatch.setattr(module, "devices_here", lambda: {"count": 2, **told})
+    monkeypatch.setattr(module, "execute", lambda words, _: in_process(module, words))
+    monkeypatch.setattr(benchmark, "device_tuples", lambda source: source)
+    monkeypatch.setattr(benchmark, "validate_on_device", on_host)
+    yield module
+    for name in ("bench_devices", "device_cells", "device_told", "figures"):
+        sys.modules.pop(name, None)
+
+
+def in_process(module, words):
+    """What ``execute`` returns, of a command of one rank."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run_guarded(None, lambda: main.run(words[len(module.DISTBFS) :]))
+    return module.Ended(code, out.getvalue(), err.getvalue(), 1.0, late=False)
+
+
+def on_host(tuples, root, level, parent):
+    """What validation on a device returns."""
+    level, parent = (np.array(x).astype(np.int64) for x in (level, parent))
+    level[level == 255] = -1
+    parent[parent == (1 << 32) - 1] = -1
+    held = kronecker(int(tuples.n).bit_length() - 1)
+    return validate(SoloWorld(), held, root, level.astype(np.int32), parent)
+
+
+def test_all_ways_of_two_devices(bench, tmp_path):
+    cells = bench.cells
+    words = ["--weak", str(SCALE), "--strong", str(SCALE), "--top", "1"]
+    words += ["--roots", "3", "--validate", "2", "--out", str(tmp_path)]
+    args = bench.parse(words)
+    grid, device = bench.grid_of(args)
+    assert grid.devices == 2
+    run = bench.Bench(args, grid, device)
+    ways = ("resident", "captured", "stepwise")
+    found = [grid.weak_cell(2, ways[0]), *(grid.shape_cell(1, x) for x in ways[1:])]
+    assert {cells.Cell(2, 1, SCALE + 1, x, ()).name for x in ways} <= {
+        x.name for x in cells.plan(grid)
+    }
+    for cell in found:
+        row = run.cell(cell, (), validate=2)
+        assert (row["state"], row["mode"]) == ("done", cell.method), row["said"]
+        assert (row["roots"], row["validated"]) == (3, 2)
+        assert (row["result"], row["ids"]) == ("levels and parents", "input")
+    run.write()
+    told = json.loads((tmp_path / "bench_devices.json").read_text())
+    # both devices have one number here, so that levels are not exchanged between two
+    assert [x["exchange"] for x in told["rows"]] == ["p2p", "solo", "solo"]
+    assert [x["method"] for x in told["told"]["shapes"]] == sorted(ways)
+    assert run.wrong() == []
+
+
+def test_a_wrong_result_is_told(bench, tmp_path, monkeypatch):
+    def harmed(tuples, root, level, parent):
+        level = np.array(level)
+        level[np.flatnonzero(level == 2)[0]] = 9
+        return on_host(tuples, root, level, parent)
+
+    monkeypatch.setattr(benchmark, "validate_on_device", harmed)
+    args = bench.parse(["--weak", str(SCALE), "--roots", "2", "--out", str(tmp_path)])
+    run = bench.Bench(args, bench.cells.Grid(2, SCALE, 9, 9, 2), {"count": 2})
+    row = run.cell(run.grid.weak_cell(2, "resident"), (), validate=1)
+    assert row["state"] == "failed"
+    assert row["said"].startswith("search from root ")
+    assert run.wrong()[0].startswith("1x1x2, scale 8, resident: search from root ")
