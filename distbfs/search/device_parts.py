@@ -231,7 +231,7 @@ class DevicePartsSession:
         level = self._collect(outcomes, _short_levels)
         parent = None
         if self.options.parents:
-            parent = self._collect(outcomes, lambda outcome: outcome.parent)
+            parent = self._collect(outcomes, lambda outcome: list(outcome.parent))
         return None if level is None else (level, parent)
 
     def _collect(
@@ -390,7 +390,7 @@ def uuids_of(devices: Sequence[int]) -> list[str]:
 
 def _short_levels(outcome: Outcome) -> list[Any]:
     if outcome.levels >= NARROW:
-        return outcome.level
+        return list(outcome.level)
     narrow = []
     for level in outcome.level:
         with level.device:

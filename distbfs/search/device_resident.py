@@ -145,8 +145,8 @@ class ResidentSession(DevicePartsSession):
         wall = np.array([time.perf_counter() - began])
         return Outcome(
             root,
-            list(found.level),
-            list(found.parent),
+            found.level,
+            found.parent,
             found.levels,
             found.seconds,
             records_of(found.records),

@@ -5,7 +5,8 @@ The host only launches, once for each device and search, and reads the end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from distbfs.device.gate import Gate
 from distbfs.engines.base import LevelRecord
 from distbfs.engines.cuda.fast_arrays import range_bounds
 from distbfs.engines.cuda.resident import BASE_LOAD, RANGES, WORDS, ResidentSearch
-from distbfs.errors import DistbfsError, SearchStopped
+from distbfs.errors import DistbfsError, LaunchError, SearchStopped
 from distbfs.timing import Stopwatch, Trace
 
 if TYPE_CHECKING:
@@ -23,6 +24,26 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Stop, World
 
 PATIENCE_SECONDS = 8
+
+
+class Results(Sequence[Any]):
+    """Levels or parents of the parts of this rank, turned to ids when first asked for.
+
+    of_part: returns (level, parent) of part i
+    """
+
+    def __init__(
+        self, parts: int, which: int, of_part: Callable[[int], tuple[Any, Any]]
+    ) -> None:
+        self._parts, self._which, self._of_part = parts, which, of_part
+
+    def __len__(self) -> int:
+        return self._parts
+
+    def __getitem__(self, i: Any) -> Any:
+        if not 0 <= i < self._parts:
+            raise IndexError(i)
+        return self._of_part(i)[self._which]
 
 
 class ResidentResult:
@@ -33,10 +54,14 @@ class ResidentResult:
     """
 
     def __init__(
-        self, results: list[tuple[Any, Any]], levels: int, seconds: float
+        self,
+        parts: int,
+        of_part: Callable[[int], tuple[Any, Any]],
+        levels: int,
+        seconds: float,
     ) -> None:
-        self.level = [level for level, _ in results]
-        self.parent = [parent for _, parent in results]
+        self.level: Sequence[Any] = Results(parts, 0, of_part)
+        self.parent: Sequence[Any] = Results(parts, 1, of_part)
         self.levels, self.seconds = levels, seconds
         self.records: list[LevelRecord] = []
         self.phases: dict[str, float] = {}
@@ -57,6 +82,7 @@ class ResidentDriver:
     ) -> None:
         self._world, self._parts, self._group = world, parts, group
         self._gate = Gate()
+        self._searches = 0
         told = self._facts()
         bounds, longest = self._cut(int(told[1]))
         sizes = [x.shared_bytes(len(bounds) - 1) for x in parts]
@@ -73,6 +99,10 @@ class ResidentDriver:
         mine = np.stack([part.facts() for part in self._parts])
         squares = self._world.allreduce(mine[:, 0].sum(keepdims=True))
         most = self._world.allreduce(mine[:, 1:].max(axis=0), "max")
+        grids = np.array([part.arrays.grid for part in self._parts])
+        ends = np.array([grids.max(), -grids.min()])
+        if self._world.allreduce(ends, "max").sum():
+            raise LaunchError("resident searches need devices of one kind")
         return np.concatenate([squares, most])
 
     def _cut(self, hubs: int) -> tuple[Array, int]:
@@ -126,15 +156,30 @@ class ResidentDriver:
                 f"a device waited {PATIENCE_SECONDS} s in vain for that of part "
                 f"{int(told[2]) - 1}; searches of this session are over"
             )
-        with clock("result"):
-            results = self._on_each(lambda part: part.results())
-        if not parents:
-            results = [(level, None) for level, _ in results]
-        found = ResidentResult(results, int(told[1]), float(told[0]))
+        self._searches += 1
+        of_part = self._results(self._searches, parents=parents)
+        count = len(self._parts)
+        found = ResidentResult(count, of_part, int(told[1]), float(told[0]))
         if records:
             found.records = self._records(found)
         found.phases = clock.seconds
         return found
+
+    def _results(
+        self, search: int, *, parents: bool
+    ) -> Callable[[int], tuple[Any, Any]]:
+        """Return what gives the results of this search for part i of this rank."""
+
+        @cache
+        def of_part(i: int) -> tuple[Any, Any]:
+            if search != self._searches:
+                raise DistbfsError("results are gone when the next search begins")
+            part = self._parts[i]
+            with cuda.cupy().cuda.Device(part.device):
+                level, parent = part.results()
+            return level, parent if parents else None
+
+        return of_part
 
     def _start(self) -> None:
         """Let all devices begin at the same time."""

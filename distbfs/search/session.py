@@ -58,8 +58,8 @@ class Outcome:
     """
 
     root: int
-    level: list[Any]
-    parent: list[Any]
+    level: Sequence[Any]
+    parent: Sequence[Any]
     levels: int
     seconds: float
     records: list[dict[str, Any]] = field(default_factory=list)

@@ -7,6 +7,7 @@ is in memory that all have mapped.
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,18 @@ from distbfs.options import SearchOptions
 from distbfs.partition.device_resident import GRANULE, ResidentPart
 from distbfs.types import Array, Ids
 
-MOST_PARTS, ALONE, NARROW = 8, 8192, 254  # as in resident.cuh, fast.cuh
+MOST_PARTS, ALONE, NARROW = 8, 4096, 254  # as in resident.cuh, fast.cuh
 PATIENCE = 8_000_000_000  # ns that a device waits for another
 LETTER_BYTES = 64
-MAILBOX_BYTES = 2 * 4 * MOST_PARTS * LETTER_BYTES + 8
+MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * LETTER_BYTES + 8  # letters and tallies
 FAILED_AT = MAILBOX_BYTES - 8
 NO_LIMIT = 0xFFFFFFFF
 WORDS = GRANULE // 32
 BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
 RANGES = 2  # destination ranges of a block, at least
 PAIR_BYTES = 8
+STATE_AT = 2 * CONTROL_BYTES  # in what a search keeps, after the two controls
+DESK_AT = STATE_AT + 256
 PULL_SHARE = 40  # as in fast_arrays.py: pairs between parts make marking dearer
 
 
@@ -114,11 +117,12 @@ class ResidentSearch:
         own = self.arrays.params
         own.push_only = options.direction == "push"
         own.pull_only = options.direction == "pull"
-        self._controls = cp.zeros(2 * CONTROL_BYTES, dtype=np.uint8)
-        self._state = cp.zeros(ctypes.sizeof(State), dtype=np.uint8)
+        # what is read at the end lies together: it comes in one copy
+        self._kept = cp.zeros(DESK_AT + ctypes.sizeof(Desk), dtype=np.uint8)
         clean = State(phase=DONE, dirty=1)
-        self._state.set(np.frombuffer(bytes(clean), dtype=np.uint8))
-        self._desk = cp.zeros(ctypes.sizeof(Desk), dtype=np.uint8)
+        at = slice(STATE_AT, STATE_AT + ctypes.sizeof(State))
+        self._kept[at].set(np.frombuffer(bytes(clean), dtype=np.uint8))
+        self._met = 0
         self._trace: Any = None
         self._counts: Any = None
         self._launches: dict[int, cuda.Launch] = {}
@@ -178,7 +182,7 @@ class ResidentSearch:
         mean_next = float(told[0]) / max(part.edges, 1)
         self.arrays.set_limits(part.edges, mean_next, PULL_SHARE if parts > 1 else None)
         self.arrays.cut(bounds, longest)
-        own.state = self._state.data.ptr
+        own.state = self._kept.data.ptr + STATE_AT
         places = self._places(own.ranges)
         self._memory = memory
 
@@ -192,7 +196,7 @@ class ResidentSearch:
             replica=each("replica"),
             inbox=each("inbox"),
             marks=each("marks"),
-            desk=self._desk.data.ptr,
+            desk=self._kept.data.ptr + DESK_AT,
             magic=-(-(1 << 32) // parts),
             patience=PATIENCE,
             active_all=int(part.actives.sum()),
@@ -228,7 +232,7 @@ class ResidentSearch:
         p.root, p.root_id = (layout.local_of(root) if mine else ISOLATED), root
         p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
         p.by_first, p.next_by_first = p.next_by_first, p.by_first
-        base = self._controls.data.ptr
+        base = self._kept.data.ptr
         self._turn ^= 1
         p.control = base + self._turn * CONTROL_BYTES
         p.other = base + (self._turn ^ 1) * CONTROL_BYTES
@@ -253,14 +257,19 @@ class ResidentSearch:
         failure: 0, or 1 + the part that was waited for in vain
         """
         seconds = self._running.wait()
-        state = State.from_buffer_copy(self._state.get().tobytes())
-        failed = int(self._memory[FAILED_AT : FAILED_AT + 8].view(np.uint64).get()[0])
+        kept = self._kept.get().tobytes()
+        state = State.from_buffer_copy(kept, STATE_AT)
+        desk = Desk.from_buffer_copy(kept, DESK_AT)
+        failed = 0
+        if desk.met == self._met:  # it has not come to the end
+            word = self._memory[FAILED_AT : FAILED_AT + 8]
+            failed = int(word.view(np.uint64).get()[0])
+        self._met = desk.met
+        levels = desk.deepest + 1
         if state.k:
             at = self._turn * CONTROL_BYTES + HIGHEST_AT
-            highest = self._controls[at : at + 8].view(np.uint64).get()
-            levels = state.base + int(highest[0]) + 1
-        else:
-            levels = Desk.from_buffer_copy(self._desk.get().tobytes()).deepest + 1
+            highest = int.from_bytes(kept[at : at + 8], sys.byteorder)
+            levels = state.base + highest + 1
         self._wide = state.depth > NARROW
         return seconds, levels, failed
 

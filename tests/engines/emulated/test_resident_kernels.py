@@ -156,7 +156,7 @@ def test_pulls_after_pulls_that_became_pushes(device):
 
 def test_a_wide_push_between_pulls(device):
     """A clique is pulled, what hangs on it is wide at once, and then much wider."""
-    tops, each, leaves = 100, 30, 12
+    tops, each, leaves = 100, 150, 4
     clique, first = complete(200), 200 + tops
     middle = np.arange(tops * each) + first
     last = np.arange(len(middle) * leaves) + first + len(middle)
@@ -203,8 +203,9 @@ def test_steps_are_those_of_one_device(device):
     for name in ("kronecker", "granules", "two-blobs"):
         source, kinds = SHAPES[name](), []
         root = int(source.degrees.argmax())
+        share = source.matrix.nnz // resident.PULL_SHARE  # one part has another
         for parts in (1, 2, 4):
-            driver = resident_driver(source, parts)
+            driver = resident_driver(source, parts, overrides={"pull_edges": share})
             records = look(driver, source, root, records=True).records
             kinds.append([x.direction for x in records])
         assert kinds[0] == kinds[1] == kinds[2]
@@ -258,7 +259,7 @@ def test_constants_are_those_of_the_kernels():
     text = (fast_arrays.KERNELS / "resident.cuh").read_text(encoding="utf-8")
     assert f"#define MOST_PARTS {resident.MOST_PARTS}\n" in text
     letters = resident.MAILBOX_BYTES // resident.MOST_PARTS // resident.LETTER_BYTES
-    assert letters == 2 * 4  # kinds, and turns
+    assert letters == (2 + 1) * 4  # kinds and tallies, and turns
     assert "letter[KINDS][4][MOST_PARTS]" in text
     assert f"#define ALONE {resident.ALONE} " in text
     text = (fast_arrays.KERNELS / "fast.cuh").read_text(encoding="utf-8")

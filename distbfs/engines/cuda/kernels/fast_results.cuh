@@ -3,6 +3,8 @@
 #define DISTBFS_FAST_RESULTS_CUH
 #include "fast.cuh"
 
+#define EARLY 7 /* snapshots that are asked for at once */
+
 /* Four bits of a word as four bytes of 0 or 1. */
 INLINE u32 spread(u32 word, int nibble) {
     return ((word >> 4 * nibble & 15) * 0x00204081u) & 0x01010101u;
@@ -32,9 +34,9 @@ INLINE void results_by_number(const Params &p, u32 k, u32 base, bool wide) {
         const u32 *snapshot = p.snapshot + w;
         const u32 pushed = snapshot[0], pad = w < last ? 0u : w == last ? tail : ALL;
         const u32 v0 = w * 32;
-        u32 seen = pushed, later[4], out[8];
+        u32 seen = pushed, later[EARLY], out[8];
 #pragma unroll
-        for (int j = 0; j < 4; j++) later[j] = j < (int)k ? snapshot[(j + 1) * p.stride] : 0u;
+        for (int j = 0; j < EARLY; j++) later[j] = j < (int)k ? snapshot[(j + 1) * p.stride] : 0u;
         if (wide) {
             for (u32 v = v0; v < v0 + 32 && v < p.active; v++) {
                 const int level = level_of(p, v, k, base);
@@ -47,7 +49,7 @@ INLINE void results_by_number(const Params &p, u32 k, u32 base, bool wide) {
             for (int z = 0; z < 8; z++) out[z] = 0;
             u32 j = 0;
 #pragma unroll
-            for (; j < 4; j++) {
+            for (; j < EARLY; j++) {
                 const u32 fresh = later[j] & ~seen;
                 seen |= later[j];
                 if (fresh && top <= j) top = j + 1;

@@ -85,6 +85,9 @@ INLINE u64 look_system(const u64 *p) {
     return x;
 }
 
+INLINE void add_system(u64 *p, u64 x) {
+    asm volatile("red.relaxed.sys.global.add.u64 [%0],%1;" ::"l"(p), "l"(x) : "memory");
+}
 INLINE void red_or_system(u32 *p, u32 bits) {
     asm volatile("red.relaxed.sys.global.or.b32 [%0],%1;" ::"l"(p), "r"(bits) : "memory");
 }

@@ -29,7 +29,7 @@
 #include "fast_push.cuh"
 
 #define MOST_PARTS 8
-#define ALONE 8192 /* edges of a device's frontier that its block 0 pushes alone */
+#define ALONE 4096 /* edges of a device's frontier that its block 0 pushes alone */
 #define WORDS 7
 
 /* What a part tells another at a meeting.  Each word has the turn beside it, so that none
@@ -47,6 +47,7 @@ enum Kind { BY_ALL, BY_ONE, KINDS };
 /* Written by peers, of each device. */
 struct Mailbox {
     Letter letter[KINDS][4][MOST_PARTS]; /* by turn modulo 4 and sender */
+    u64 tally[4][MOST_PARTS][8]; /* by meeting and sender, [0]: sum << 16 | blocks */
     u64 failed;                   /* 1 + the part that was waited for in vain */
 };
 

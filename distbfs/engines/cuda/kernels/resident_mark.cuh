@@ -76,10 +76,11 @@ INLINE void merge_pairs(const Resident &r, const uint2 *list, u32 count, u32 *fr
     }
 }
 
-/* Pairs of all ranges; writes own words of `fresh`, and those of all replicas.
+/* Pairs of all ranges; writes own words of `fresh`, and those that change of all replicas.
  * room: dynamic shared memory, the own words of a range */
 INLINE void merge_ranges(const Resident &r, u32 *fresh, u32 which, u32 *room) {
     const Params &p = r.own;
+    const u32 *own = replica_of(r, r.index, which);
     for (u32 range = blockIdx.x; range < p.ranges; range += gridDim.x) {
         const u32 n0 = number_from(r, p.range[range] >> 5, r.index);
         const u32 w0 = n0 >> 5, w1 = number_from(r, p.range[range + 1] >> 5, r.index) >> 5;
@@ -109,6 +110,7 @@ INLINE void merge_ranges(const Resident &r, u32 *fresh, u32 which, u32 *room) {
         for (u32 w = w0 + threadIdx.x; w < end; w += THREADS) {
             const u32 bits = room[w - w0], at = place_of(r, w);
             fresh[w] = bits;
+            if (bits == __ldcg(own + at)) continue;
             for (u32 t = 0; t < r.parts; t++) replica_of(r, t, which)[at] = bits;
         }
         __syncthreads();

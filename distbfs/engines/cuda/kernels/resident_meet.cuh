@@ -1,10 +1,11 @@
 /* How devices of a resident search wait for each other.
  *
- * The last block of a device that comes to a meeting writes a letter to every device, after
- * a fence.  All blocks wait for the letters of all parts on their own device, so that what
- * any block wrote before the meeting is seen by all after it.  Turns rise from search to
- * search, so nothing is cleared; a letter is written over four turns later, when all that
- * read it have come to three more.
+ * What any block wrote before a meeting is seen by all after it.  Where only a sum is told,
+ * each block adds to its part's tally on every device, and waits for the tallies on its
+ * own.  Where more is told, the last block of a device that comes writes a letter to every
+ * device, and all blocks wait for the letters on their own.  Turns rise from search to
+ * search, so letters are not cleared; one is written over four turns later, when all that
+ * read it have come to three more.  Tallies and sums are cleared two meetings ahead.
  * A peer is waited for no longer than `patience`; then, or where another has given up,
  * all end.
  */
@@ -40,13 +41,12 @@ INLINE void give_up(const Resident &r, u64 why) {
     for (u32 t = 0; t < r.parts; t++) store_system(&r.mailbox[t]->failed, why);
 }
 
-/* One warp writes the first `words` words of its letters to all parts; what was written
- * before, here or by blocks that came before, is seen by who reads them. */
-INLINE void send_letters(const Resident &r, Kind kind, u64 turn, const Told &told, u32 words,
-                         u32 lane) {
+/* One warp writes letters to all parts; what was written before, here or by blocks that
+ * came before, is seen by who reads them. */
+INLINE void send_letters(const Resident &r, Kind kind, u64 turn, const Told &told, u32 lane) {
     fence_system();
-    for (u32 i = lane; i < r.parts * words; i += 32) {
-        const u32 to = words == 1 ? i : i / WORDS, k = i - to * words;
+    for (u32 i = lane; i < r.parts * WORDS; i += 32) {
+        const u32 to = i / WORDS, k = i - to * WORDS;
         u32 x = told.value;
         if (k == FOR_YOU) x = told.sent ? told.sent[to] : 0;
         if (k == SIZE) x = told.size;
@@ -59,64 +59,97 @@ INLINE void send_letters(const Resident &r, Kind kind, u64 turn, const Told &tol
     }
 }
 
-/* One warp waits for the first `words` words of the letters of all parts. */
-INLINE bool receive(const Resident &r, Kind kind, u64 turn, News &news, u32 words, u32 lane) {
+/* Read a word that part `from` writes until wanted(word); false where the search has
+ * failed. */
+template <class Wanted>
+INLINE bool await(const Resident &r, const u64 *word, u64 &x, u32 from, const Wanted &wanted) {
     Mailbox *box = r.mailbox[r.index];
-    bool fine = true;
-    for (u32 i = lane; fine && i < r.parts * words; i += 32) {
-        const u32 from = words == 1 ? i : i / WORDS, k = i - from * words;
-        const u64 *word = box->letter[kind][turn & 3][from].word + k;
-        u64 since = 0, x;
-        u32 polls = 0;
-        while ((x = read_system(word)) >> 32 != (u32)turn) {
-            if (++polls % POLLS) continue;
-            const u64 now = nanoseconds();
-            if (look_system(&box->failed)) fine = false;
-            if (!since) since = now;
-            else if (now - since > r.patience) {
-                give_up(r, 1 + from);
-                fine = false;
-            }
-            if (!fine) break;
+    u64 since = 0;
+    u32 polls = 0;
+    while (!wanted(x = read_system(word))) {
+        if (++polls % POLLS) continue;
+        const u64 now = nanoseconds();
+        if (look_system(&box->failed)) return false;
+        if (!since) since = now;
+        else if (now - since > r.patience) {
+            give_up(r, 1 + from);
+            return false;
         }
+    }
+    return true;
+}
+
+/* One warp waits for the letters of all parts. */
+INLINE bool receive(const Resident &r, Kind kind, u64 turn, News &news, u32 lane) {
+    bool fine = true;
+    for (u32 i = lane; fine && i < r.parts * WORDS; i += 32) {
+        const u32 from = i / WORDS, k = i - from * WORDS;
+        const u64 *word = r.mailbox[r.index]->letter[kind][turn & 3][from].word + k;
+        u64 x = 0;
+        fine = await(r, word, x, from, [=](u64 y) { return y >> 32 == (u32)turn; });
         news.word[from][k] = (u32)x;
     }
     fence_system();
     return !__any_sync(ALL, !fine);
 }
 
+/* What each block does at a meeting that tells sums alone; one warp calls it. */
+INLINE bool tally(const Resident &r, u64 met, u32 value, News &news, u32 lane) {
+    bool fine = true;
+    fence_system();
+    if (lane < r.parts) {
+        add_system(&r.mailbox[lane]->tally[met & 3][r.index][0], (u64)value << 16 | 1);
+        const u64 *word = &r.mailbox[r.index]->tally[met & 3][lane][0];
+        const u32 blocks = gridDim.x;
+        u64 x = 0;
+        fine = await(r, word, x, lane, [=](u64 y) { return (y & 0xffff) == blocks; });
+        news.word[lane][VALUE] = (u32)(x >> 16);
+    }
+    fence_system();
+    return !__any_sync(ALL, !fine);
+}
+
+/* The same where letters are written; mail, sent: see `meet`. */
+INLINE bool exchange(const Resident &r, u64 met, u32 value, const Mail *mail, const u32 *sent,
+                     News &news, u32 lane) {
+    u64 *total = &r.desk->sum[(met & 3) * 16], come = 0;
+    if (lane == 0) come = add_acquire_release(total, (u64)value << 16 | 1);
+    come = __shfl_sync(ALL, come, 0);
+    if ((come & 0xffff) + 1 == gridDim.x) {
+        Told told = {(u32)(come >> 16) + value, 0, 0, 0, 0, sent};
+        if (mail) {
+            const u64 size = __ldcg(&mail->size);
+            told.size = (u32)size, told.hubs = (u32)__ldcg(&mail->hubs);
+            told.edges = sizeof(OFFSET) == 8 ? __ldcg(&mail->edges) : size >> 32;
+        }
+        if (sent) told.all = __reduce_add_sync(ALL, lane < r.parts ? told.sent[lane] : 0u);
+        send_letters(r, BY_ALL, met, told, lane);
+    }
+    __syncwarp();
+    return receive(r, BY_ALL, met, news, lane);
+}
+
 /* All blocks of all devices meet; false where the search has failed.  Journeys are in shared
  * memory, one a block.
  * value: summed over all threads of the device; mail: of this device's queue, or null;
- * sent: pairs for each part, or null; where both are null, letters have the sum alone */
+ * sent: pairs for each part, or null; where both are null, the sum alone is told */
 INLINE bool meet(const Resident &r, Journey &j, u32 value, const Mail *mail, const u32 *sent,
                  News &news) {
     __shared__ u32 part[32];
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const u32 sum = __reduce_add_sync(ALL, value), words = mail || sent ? WORDS : 1;
+    const u32 sum = __reduce_add_sync(ALL, value);
     if (lane == 0) part[warp] = sum;
     __syncthreads();
     if (warp == 0) {
         const u64 met = j.met + 1;
-        Desk *d = r.desk;
-        u64 *total = &d->sum[(met & 3) * 16];
         const u32 mine = __reduce_add_sync(ALL, lane < (blockDim.x >> 5) ? part[lane] : 0u);
-        u64 come = 0;
-        if (lane == 0) come = add_acquire_release(total, (u64)mine << 16 | 1);
-        come = __shfl_sync(ALL, come, 0);
-        if ((come & 0xffff) + 1 == gridDim.x) { /* all others have left the one before */
-            if (lane == 0) d->sum[((met + 2) & 3) * 16] = 0;
-            Told told = {(u32)(come >> 16) + mine, 0, 0, 0, 0, sent};
-            if (mail) {
-                const u64 size = __ldcg(&mail->size);
-                told.size = (u32)size, told.hubs = (u32)__ldcg(&mail->hubs);
-                told.edges = sizeof(OFFSET) == 8 ? __ldcg(&mail->edges) : size >> 32;
-            }
-            if (sent) told.all = __reduce_add_sync(ALL, lane < r.parts ? told.sent[lane] : 0u);
-            send_letters(r, BY_ALL, met, told, words, lane);
+        const bool fine = mail || sent ? exchange(r, met, mine, mail, sent, news, lane)
+                                       : tally(r, met, mine, news, lane);
+        if (blockIdx.x == 0) { /* all have come, so all have left the last but one */
+            const u32 clear = (met + 2) & 3;
+            if (lane == 0) r.desk->sum[clear * 16] = 0;
+            if (lane < r.parts) r.mailbox[r.index]->tally[clear][lane][0] = 0;
         }
-        __syncwarp();
-        const bool fine = receive(r, BY_ALL, met, news, words, lane);
         if (lane == 0) news.failed = !fine, j.met = met;
     }
     __syncthreads();
@@ -132,8 +165,8 @@ INLINE bool post(const Resident &r, Journey &j, const Mail &mail, const u32 *sen
         Told told = {0, (u32)mail.size, (u32)mail.hubs, 0, 0, sent};
         told.edges = sizeof(OFFSET) == 8 ? mail.edges : mail.size >> 32;
         told.all = __reduce_add_sync(ALL, lane < r.parts ? sent[lane] : 0u);
-        send_letters(r, BY_ONE, turn, told, WORDS, lane);
-        const bool fine = receive(r, BY_ONE, turn, news, WORDS, lane);
+        send_letters(r, BY_ONE, turn, told, lane);
+        const bool fine = receive(r, BY_ONE, turn, news, lane);
         if (lane == 0) news.failed = !fine, j.turn = turn;
     }
     __syncthreads();
