@@ -14,7 +14,14 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import LevelRecord
-from distbfs.engines.cuda.knobs import MOST_SHARE, SPREAD, Degrees, degrees_of, filled
+from distbfs.engines.cuda.knobs import (
+    MOST_SHARE,
+    SLICE,
+    SPREAD,
+    Degrees,
+    degrees_of,
+    filled,
+)
 from distbfs.engines.cuda.whole import GraphEngine, NumberResult
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph
@@ -58,10 +65,10 @@ class Params(ctypes.Structure):
         *((name, _pointer) for name in ("control", "other", "state", "records")),
         *((name, _u32) for name in ("active", "words", "root", "budget")),
         *((name, _u32) for name in ("capacity", "piece_capacity", "record_capacity")),
-        *((name, _u32) for name in ("hubs", "slice", "slices", "least_warp")),
+        *((name, _u32) for name in ("hubs", "slice", "least_warp")),
         *((name, _u32) for name in ("edge_discover", "alone", "group_warps")),
         *((name, _u32) for name in ("table", "table_alone", "turns", "extended")),
-        *((name, _u32) for name in ("pulls", "pad")),
+        ("pulls", _u32),
     )
 
 
@@ -127,10 +134,10 @@ class Bfs4kSearch:
         k1, k3, k6 = k.k1 or 1, k.k3 or 1, k.k6 or THREADS
         p.least_warp = k1.bit_length() - 1
         p.hubs = int((k.k2 or 0) / 100 * self.graph.active)
-        p.slice, p.slices = 32 * k3, k6 // 32
+        p.slice = 32 * k3
         p.edge_discover, p.alone = k.k4 or 0, THREADS * (k.k5 or 0)
         p.group_warps, p.turns, p.extended = k6 // 32, k.k7 or 0, bool(k.ext)
-        p.piece_capacity = p.hubs + m // (p.slice * p.slices) + 1 if p.hubs else 0
+        p.piece_capacity = p.hubs + m // p.slice + 1 if p.hubs else 0
         near = p.alone * (2 * self.graph.offsets.dtype.itemsize + 16)
         self.shared = min(max(SHARED, near + LEAST_TABLE), cuda.shared_limit() - STATIC)
         far = self.shared - 4 * WARPS * LOCAL * 32
@@ -273,7 +280,7 @@ class Bfs4kEngine(GraphEngine):
         room = 0 if self._claim(graph) else graph.active // 2 + REPEATS_ROOM
         k = self.options.knobs
         share = MOST_SHARE if k.k2 is None else k.k2
-        length = (k.k3 or 1) * (k.k6 or 32)
+        length = 32 * (k.k3 or SLICE)
         pieces = 16 * (int(graph.active * share) // 100 + graph.m // length + 1)
         results = (4 + 4 * self.options.parents) * graph.active
         queues = 8 * (graph.active + room)
