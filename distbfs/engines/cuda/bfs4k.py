@@ -17,7 +17,6 @@ from distbfs.engines.base import LevelRecord
 from distbfs.engines.cuda.knobs import (
     MOST_SHARE,
     SLICE,
-    SPREAD,
     Degrees,
     degrees_of,
     filled,
@@ -40,7 +39,6 @@ STEPS = ("push-block-edges", "push-block-warps", "push-edges", "push-warps", "pu
 RECORD = ("step", "frontier", "checks", "found", "repeats", "missed", "conflicts")
 COUNTS = ("repeats_found", "repeats_missed", "conflicts")
 METHODS = ("auto", "claim", "hash")
-FEW_NEIGHBOURS = 8  # mean degree below which a claim costs less than repeats
 
 _u32, _pointer = ctypes.c_uint32, ctypes.c_void_p
 
@@ -75,16 +73,6 @@ class Params(ctypes.Structure):
 def bits_of(size: int) -> int:
     """Return the largest k with 2^k entries of a hash table in so many bytes."""
     return max(size // 8, 2).bit_length() - 1
-
-
-def claims(degrees: Degrees) -> bool:
-    """Return whether found vertices are claimed by an atomic.
-
-    Where degrees are far apart many find the same vertex, and where they are low a
-    frontier has few edges; elsewhere repeats are rare and plain writes cost less.
-    """
-    uneven = degrees.deviation >= SPREAD * degrees.average
-    return uneven or degrees.average < FEW_NEIGHBOURS
 
 
 class Bfs4kSearch:
@@ -249,7 +237,7 @@ class Bfs4kSearch:
 
 
 class Bfs4kEngine(GraphEngine):
-    """Methods: claim (no repeat is queued), hash (as published), auto (``claims``).
+    """Methods: claim (no repeat is queued), hash (as published), auto (claim).
 
     Direction "push" is the paper's; "auto" pulls dense levels, as ``layer`` does.
     """
@@ -258,10 +246,10 @@ class Bfs4kEngine(GraphEngine):
     methods = METHODS
     takes = ("knobs", "stepwise")
 
-    def _claim(self, graph: DeviceGraph) -> bool:
-        if self.method != METHODS[0]:
-            return self.method == "claim"
-        return claims(degrees_of(graph))
+    @property
+    def _claim(self) -> bool:
+        """Repeats cost more than claims on every family of scripts/bench_engines.py."""
+        return self.method != "hash"
 
     def by_number(self, graph: DeviceGraph) -> Bfs4kSearch:
         """Prepare searches by vertex number."""
@@ -269,7 +257,7 @@ class Bfs4kEngine(GraphEngine):
         return Bfs4kSearch(
             graph,
             knobs=o.knobs,
-            claim=self._claim(graph),
+            claim=self._claim,
             parents=o.parents,
             pulls=o.direction == "auto",
             stepwise=o.stepwise,
@@ -277,7 +265,7 @@ class Bfs4kEngine(GraphEngine):
 
     def bytes_of(self, graph: DeviceGraph) -> int:
         """Return the bytes of device memory that searches by number take."""
-        room = 0 if self._claim(graph) else graph.active // 2 + REPEATS_ROOM
+        room = 0 if self._claim else graph.active // 2 + REPEATS_ROOM
         k = self.options.knobs
         share = MOST_SHARE if k.k2 is None else k.k2
         length = 32 * (k.k3 or SLICE)
