@@ -160,7 +160,9 @@ struct BlockSink {
 #pragma unroll
         for (u32 k = 0; k < BATCH; k++) {
             begin[k] = degree[k] = 0;
-            if (mine >> k & 1) begin[k] = p.row[v[k]], degree[k] = (u32)(p.row[v[k] + 1] - begin[k]);
+            if (!(mine >> k & 1)) continue;
+            begin[k] = p.row[v[k]];
+            degree[k] = (u32)(p.row[v[k] + 1] - begin[k]);
         }
 #pragma unroll
         for (u32 k = 0; k < BATCH; k++) edges += degree[k] < MANY ? degree[k] : MANY;
@@ -173,7 +175,8 @@ struct BlockSink {
 #pragma unroll
         for (u32 k = 0; k < BATCH; k++) {
             if (!(mine >> k & 1)) continue;
-            if (at < p.alone) near.vertex[at] = v[k], near.begin[at] = begin[k], near.degree[at] = degree[k];
+            if (at < p.alone)
+                near.vertex[at] = v[k], near.begin[at] = begin[k], near.degree[at] = degree[k];
             else if (CLAIM || at < p.capacity) queue[at] = v[k];
             at++;
         }

@@ -2,9 +2,9 @@
  *
  * A hash table in shared memory, of 64-bit entries (vertex, finder: a thread and which of
  * its BATCH edges), is written by all that found a vertex and then read back: who reads
- * the same vertex by another finder leaves it to that one.  The last to write a vertex reads itself or another vertex (a
- * conflict) and keeps it, so that none is lost.  Threads of other blocks, and those that
- * come later, are missed by the table.
+ * the same vertex by another finder leaves it to that one.  The last to write a vertex
+ * reads itself or another vertex (a conflict) and keeps it, so that none is lost.  Threads
+ * of other blocks, and those that come later, are missed by the table.
  * BFS-4K (Busato, Bombieri 2015), Section 6, Figure 11.
  *
  * CLAIM=0, as published: what the table kept is written and queued; repeats that it
