@@ -68,9 +68,10 @@ class Knobs:
     k1: least virtual warp, threads; k2: share of the vertices, those of the highest
     degrees, whose rows go to the second queue, %; k3: neighbours of such a row that a
     thread takes; k4: edge-discover where the frontier times k4 is below the resident
-    threads, 0 never; k5: vertices a thread up to which one block searches alone, 0
-    never; k6: threads that share a hash table; k7: vertices a thread, on average, from
-    which a warp writes in turns; ext: the extended edge-discover
+    threads or rows are shorter than a virtual warp, 0 never; k5: vertices a thread up
+    to which one block searches alone, 0 never; k6: threads that share a hash table;
+    k7: vertices a thread, on average, from which a warp writes in turns; ext: the
+    extended edge-discover
     """
 
     k1: int | None = None

@@ -41,7 +41,8 @@ class AutoEngine(XbfsEngine):
         if not self._free or not graph.active:
             return search
         root = int(graph.vertices[0])
-        shape = Shape(degrees_of(graph), search.search(root).levels)
+        levels = search.search(root).levels
+        shape = Shape(degrees_of(graph), levels, graph.m)
         push_only = self.options.direction == "push"
         self.chosen = choose_engine(shape, push_only=push_only)
         if self.chosen.engine == "xbfs":

@@ -14,7 +14,13 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import LevelRecord
-from distbfs.engines.cuda.knobs import MOST_SHARE, SPREAD, Degrees, degrees_of, filled
+from distbfs.engines.cuda.knobs import (
+    MOST_SHARE,
+    SLICE,
+    Degrees,
+    degrees_of,
+    filled,
+)
 from distbfs.engines.cuda.whole import GraphEngine, NumberResult
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph
@@ -33,7 +39,6 @@ STEPS = ("push-block-edges", "push-block-warps", "push-edges", "push-warps", "pu
 RECORD = ("step", "frontier", "checks", "found", "repeats", "missed", "conflicts")
 COUNTS = ("repeats_found", "repeats_missed", "conflicts")
 METHODS = ("auto", "claim", "hash")
-FEW_NEIGHBOURS = 8  # mean degree below which a claim costs less than repeats
 
 _u32, _pointer = ctypes.c_uint32, ctypes.c_void_p
 
@@ -58,26 +63,16 @@ class Params(ctypes.Structure):
         *((name, _pointer) for name in ("control", "other", "state", "records")),
         *((name, _u32) for name in ("active", "words", "root", "budget")),
         *((name, _u32) for name in ("capacity", "piece_capacity", "record_capacity")),
-        *((name, _u32) for name in ("hubs", "slice", "slices", "least_warp")),
+        *((name, _u32) for name in ("hubs", "slice", "least_warp")),
         *((name, _u32) for name in ("edge_discover", "alone", "group_warps")),
         *((name, _u32) for name in ("table", "table_alone", "turns", "extended")),
-        *((name, _u32) for name in ("pulls", "pad")),
+        ("pulls", _u32),
     )
 
 
 def bits_of(size: int) -> int:
     """Return the largest k with 2^k entries of a hash table in so many bytes."""
     return max(size // 8, 2).bit_length() - 1
-
-
-def claims(degrees: Degrees) -> bool:
-    """Return whether found vertices are claimed by an atomic.
-
-    Where degrees are far apart many find the same vertex, and where they are low a
-    frontier has few edges; elsewhere repeats are rare and plain writes cost less.
-    """
-    uneven = degrees.deviation >= SPREAD * degrees.average
-    return uneven or degrees.average < FEW_NEIGHBOURS
 
 
 class Bfs4kSearch:
@@ -127,10 +122,10 @@ class Bfs4kSearch:
         k1, k3, k6 = k.k1 or 1, k.k3 or 1, k.k6 or THREADS
         p.least_warp = k1.bit_length() - 1
         p.hubs = int((k.k2 or 0) / 100 * self.graph.active)
-        p.slice, p.slices = 32 * k3, k6 // 32
+        p.slice = 32 * k3
         p.edge_discover, p.alone = k.k4 or 0, THREADS * (k.k5 or 0)
         p.group_warps, p.turns, p.extended = k6 // 32, k.k7 or 0, bool(k.ext)
-        p.piece_capacity = p.hubs + m // (p.slice * p.slices) + 1 if p.hubs else 0
+        p.piece_capacity = p.hubs + m // p.slice + 1 if p.hubs else 0
         near = p.alone * (2 * self.graph.offsets.dtype.itemsize + 16)
         self.shared = min(max(SHARED, near + LEAST_TABLE), cuda.shared_limit() - STATIC)
         far = self.shared - 4 * WARPS * LOCAL * 32
@@ -242,7 +237,7 @@ class Bfs4kSearch:
 
 
 class Bfs4kEngine(GraphEngine):
-    """Methods: claim (no repeat is queued), hash (as published), auto (``claims``).
+    """Methods: claim (no repeat is queued), hash (as published), auto (claim).
 
     Direction "push" is the paper's; "auto" pulls dense levels, as ``layer`` does.
     """
@@ -251,10 +246,10 @@ class Bfs4kEngine(GraphEngine):
     methods = METHODS
     takes = ("knobs", "stepwise")
 
-    def _claim(self, graph: DeviceGraph) -> bool:
-        if self.method != METHODS[0]:
-            return self.method == "claim"
-        return claims(degrees_of(graph))
+    @property
+    def _claim(self) -> bool:
+        """Repeats cost more than claims on every family of scripts/bench_engines.py."""
+        return self.method != "hash"
 
     def by_number(self, graph: DeviceGraph) -> Bfs4kSearch:
         """Prepare searches by vertex number."""
@@ -262,7 +257,7 @@ class Bfs4kEngine(GraphEngine):
         return Bfs4kSearch(
             graph,
             knobs=o.knobs,
-            claim=self._claim(graph),
+            claim=self._claim,
             parents=o.parents,
             pulls=o.direction == "auto",
             stepwise=o.stepwise,
@@ -270,10 +265,10 @@ class Bfs4kEngine(GraphEngine):
 
     def bytes_of(self, graph: DeviceGraph) -> int:
         """Return the bytes of device memory that searches by number take."""
-        room = 0 if self._claim(graph) else graph.active // 2 + REPEATS_ROOM
+        room = 0 if self._claim else graph.active // 2 + REPEATS_ROOM
         k = self.options.knobs
         share = MOST_SHARE if k.k2 is None else k.k2
-        length = (k.k3 or 1) * (k.k6 or 32)
+        length = 32 * (k.k3 or SLICE)
         pieces = 16 * (int(graph.active * share) // 100 + graph.m // length + 1)
         results = (4 + 4 * self.options.parents) * graph.active
         queues = 8 * (graph.active + room)

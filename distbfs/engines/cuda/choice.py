@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from distbfs.engines.cuda.knobs import SPREAD, Degrees
+from distbfs.engines.cuda.knobs import Degrees
 
 MANY_LEVELS = 256  # from which what a level costs at least is what counts
-HIGH_AVERAGE = 16.0  # from which, with even degrees, vertices share out as edges do
+HIGH_AVERAGE = 16.0  # edges of a vertex from which a virtual warp has work
+WIDE = 1 << 20  # edges a level from which a level's least time does not count
 
 
 @dataclass(frozen=True)
@@ -20,10 +21,12 @@ class Shape:
 
     levels: of one search from the vertex of highest degree (the diameter probe), at
         least half of the diameter of its component
+    edges: stored, both ways
     """
 
     degrees: Degrees
     levels: int
+    edges: int
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ def choose_engine(shape: Shape, *, push_only: bool = False) -> Chosen:
 
     Where directions are free, method fast of xbfs: its pulls by bitmaps skip most edges
     of few wide levels, and one cluster or one block holds many narrow ones.  Where
-    levels are pushed alone, few, and degrees are high and even, bfs4k: its virtual
+    levels are pushed alone, few, of many edges and high degrees, bfs4k: its virtual
     warps need no search for the row of an edge.
     """
     levels, degrees = shape.levels, shape.degrees
@@ -50,9 +53,8 @@ def choose_engine(shape: Shape, *, push_only: bool = False) -> Chosen:
         return Chosen("xbfs", "fast", f"{levels} levels of few vertices")
     if not push_only:
         return Chosen("xbfs", "fast", f"{levels} levels, pulls skip edges")
-    even = degrees.deviation <= SPREAD * degrees.average
-    if even and degrees.average >= HIGH_AVERAGE:
+    if degrees.average >= HIGH_AVERAGE and shape.edges >= WIDE * levels:
         return Chosen(
-            "bfs4k", "hash", f"pushes alone, {degrees.average:.3g} edges each"
+            "bfs4k", "claim", f"pushes alone, {degrees.average:.3g} edges each"
         )
     return Chosen("xbfs", "fast", f"{levels} levels, pushes alone")

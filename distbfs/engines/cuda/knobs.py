@@ -21,7 +21,7 @@ WARP = 32
 HIGH_AVERAGE = 32  # neighbours: a warp has work for all lanes
 SPREAD = 1.0  # deviation over average from which degrees are far apart
 HIGH_MAXIMUM = 2048  # "mode greater than 2048"
-MOST_SHARE = 1.0  # %; 0.15 in the paper, whose graphs are less skewed
+MOST_SHARE = 4.0  # %; 0.15 in the paper, where a child kernel has its price
 TABLE_THREADS = 1024  # 128 in the paper; a larger table misses fewer repeats
 SLICE = 4  # neighbours a thread takes of a long row
 TURNS = 32  # never: a local queue holds fewer; stores are not held up by it here
@@ -68,9 +68,9 @@ def auto_knobs(degrees: Degrees) -> Knobs:
     """Return all knobs for a graph.
 
     k1 grows with average and deviation, 4 to 32; k2 is above 0 only where the highest
-    degree is above 2048, higher for low averages; k4 is 2 for
-    a low average with a high deviation, 0 where both are high, else 1; k5 is 0 for a
-    high average, as one block has too few threads there.
+    degree is above 2048, higher for low averages; k4 is 2 for a low average with a high
+    deviation, else 1 (0 in the paper where both are high: here it serves levels of
+    short rows too); k5 is 0 for a high average, as one block has too few threads there.
     """
     average, deviation = degrees.average, degrees.deviation
     spread = deviation / average if average else 0.0
@@ -80,9 +80,7 @@ def auto_knobs(degrees: Degrees) -> Knobs:
     k2 = 0.0
     if degrees.maximum > HIGH_MAXIMUM:
         k2 = MOST_SHARE * min(1.0, HIGH_AVERAGE / max(average, 1))
-    k4 = 1
-    if uneven:
-        k4 = 0 if high else 2
+    k4 = 2 if uneven and not high else 1
     return Knobs(
         k1=k1,
         k2=k2,

@@ -17,26 +17,29 @@ def engine(**options):
 
 
 @pytest.mark.parametrize(
-    ("degrees", "levels", "push_only", "wanted"),
+    ("degrees", "edges", "levels", "push_only", "wanted"),
     [
-        (Degrees(96.0, 1033.2, 413_378), 7, False, "xbfs"),  # kron_g500-logn20
-        (Degrees(96.0, 1033.2, 413_378), 7, True, "xbfs"),
-        (Degrees(2.1, 0.5, 13), 30_102, False, "xbfs"),  # europe.osm: the cluster
-        (Degrees(2.1, 0.5, 13), 30_102, True, "xbfs"),
-        (Degrees(26.5, 2.7, 27), 162, False, "xbfs"),  # nlpkt160
-        (Degrees(26.5, 2.7, 27), 162, True, "bfs4k"),
-        (Degrees(9.5, 2.7, 27), 162, True, "xbfs"),
-        (Degrees(81.3, 142.4, 3440), 30, True, "xbfs"),
+        (Degrees(96.0, 1033.2, 413_378), 9e7, 7, False, "xbfs"),  # kron_g500-logn20
+        (Degrees(96.0, 1033.2, 413_378), 9e7, 7, True, "bfs4k"),
+        (Degrees(38.9, 158.1, 9648), 2e6, 7, True, "xbfs"),  # Kronecker 16
+        (Degrees(2.1, 0.5, 13), 1e8, 30_102, False, "xbfs"),  # europe.osm: the cluster
+        (Degrees(2.1, 0.5, 13), 1e8, 30_102, True, "xbfs"),
+        (Degrees(26.5, 2.7, 27), 2.2e8, 162, False, "xbfs"),  # nlpkt160
+        (Degrees(26.5, 2.7, 27), 2.2e8, 162, True, "bfs4k"),
+        (Degrees(26.5, 2.7, 27), 2.2e8, 300, True, "xbfs"),
+        (Degrees(9.5, 2.7, 27), 2.2e8, 162, True, "xbfs"),
     ],
 )
-def test_the_rule(degrees, levels, push_only, wanted):
-    found = choose_engine(Shape(degrees, levels), push_only=push_only)
+def test_the_rule(degrees, edges, levels, push_only, wanted):
+    shape = Shape(degrees, levels, int(edges))
+    found = choose_engine(shape, push_only=push_only)
     assert found.engine == wanted
     assert found.why
 
 
 def test_the_engine_that_is_taken_searches(device, monkeypatch):
     monkeypatch.setattr(choice, "MANY_LEVELS", 60)
+    monkeypatch.setattr(choice, "WIDE", 30)
     seen = set()
     sources = (
         kronecker(9),
@@ -81,11 +84,11 @@ def test_knobs_follow_section_7():
     youtube = auto_knobs(Degrees(5.2, 50.2, 28_754))
     assert (youtube.k4, youtube.k5) == (2, 1)
     assert youtube.k1 > road.k1
-    assert 0 < youtube.k2 <= 1
+    assert 0 < youtube.k2 <= 4
     random = auto_knobs(Degrees(64.0, 10.6, 183))
     assert (random.k1, random.k2) == (32, 0)
     kron = auto_knobs(Degrees(96.0, 1033.2, 413_378))
-    assert (kron.k1, kron.k4, kron.k5) == (32, 0, 0)
+    assert (kron.k1, kron.k4, kron.k5) == (32, 1, 0)
     assert 0 < kron.k2 < youtube.k2, "low averages have more"
     assert {road.k3, youtube.k3, random.k3, kron.k3} == {4}
     assert {road.k7, kron.k7} == {32}

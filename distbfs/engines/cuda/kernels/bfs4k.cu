@@ -4,8 +4,9 @@
  * Method: a cooperative grid, one block of 1,024 threads a multiprocessor, meets once a
  * level.  Frontiers up to 1,024 x K5 vertices are searched by block 0 alone, level after
  * level, with the frontier in shared memory.  A level is shared out by edges where the
- * frontier times K4 is below the resident threads, else by virtual warps of K1 to 32
- * lanes.  Rows of the vertices of highest degree (K2) go to a second queue in pieces.
+ * frontier times K4 is below the resident threads, or by a warp whose rows are shorter
+ * than its virtual warps (the paper does not), else by virtual warps of K1 to 32 lanes.
+ * Rows of the vertices of highest degree (K2) go to a second queue in pieces.
  * Dense levels may be pulled instead (bfs4k_pull.cuh), which the paper has not.
  * What the paper decides on the host between kernels is decided on the device.
  * Data: bfs4k.cuh.  Source: Busato, Bombieri: BFS-4K: an Efficient Implementation of BFS
@@ -29,7 +30,7 @@ INLINE void begin_search(const Params &p) {
 #endif
     const u32 degree = (u32)(p.row[p.root + 1] - p.row[p.root]);
     if (p.root < p.hubs)
-        for (u64 k = me; k < (degree + piece_length(p) - 1) / piece_length(p); k += all)
+        for (u64 k = me; k < pieces_in(p, degree); k += all)
             p.piece[0][k] = make_uint2(p.root, (u32)k);
     else if (me == 0) p.queue[0][0] = p.root;
 }
@@ -39,7 +40,13 @@ INLINE void first_state(const Params &p, State &s) {
     const bool hub = p.root < p.hubs;
     s.depth = s.refused = s.left = 0, s.begun = 1;
     s.count = !hub, s.hubs = hub;
-    s.pieces = hub ? (degree + piece_length(p) - 1) / piece_length(p) : 0;
+    s.pieces = hub ? pieces_in(p, degree) : 0;
+}
+
+/* Whether one block may try: not while a frontier is about as large as one that had too
+ * many edges. */
+INLINE bool may_be_alone(const State &s) {
+    return !s.refused || s.count < s.refused - s.refused / 4;
 }
 
 /* What a launch knows between two levels.  It waits in shared memory while one runs, so
@@ -67,21 +74,21 @@ INLINE u32 grid_level(const Params &p, const Run *parked, u32 *room, Mail *mail)
     }
     Visit<GridSink> visit = {p, sink, table, (int)s.depth + 1, lane, tally};
 
-    /* neighbours in a block share a piece; entries go to multiprocessors in turn */
-    visit.by_piece(pieces_of(p, now), s.pieces, blockIdx.x * WARPS + warp, warps);
+    const u32 turn = warp * gridDim.x + blockIdx.x; /* neighbours on other multiprocessors */
+    visit.by_piece(pieces_of(p, now), s.pieces, turn, warps);
     const bool edges = discovers(p, threads, s.count);
     const u32 size = virtual_warp(p, threads, s.count);
-    const u32 each = share_of(s.count, warps, edges ? 1 : 32 >> size);
-    for (u64 base = (u64)(warp * gridDim.x + blockIdx.x) * each; base < s.count;
-         base += (u64)warps * each) {
+    for (u64 base = 0; base < s.count; base += (u64)warps * 32) {
+        const u64 at = base + place_of(s.count, turn, warps, lane);
+        const u32 many = __popc(__ballot_sync(ALL, at < s.count));
         u32 u = 0, degree = 0;
         u64 row = 0;
-        if (lane < each && base + lane < s.count) {
-            u = __ldcg(queue + base + lane);
+        if (!many) break;
+        if (at < s.count) {
+            u = __ldcg(queue + at);
             row = p.row[u], degree = (u32)(p.row[u + 1] - row);
         }
-        if (edges) visit.by_edge(u, row, degree);
-        else visit.by_vertex(u, row, degree, each, size);
+        visit.rows(u, row, degree, many, edges, size);
     }
     sink.finish(lane, warp);
     tell(p, tally, s.depth, lane);
@@ -103,19 +110,20 @@ INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
     __syncthreads();
     {
         const Near near = near_of(p, rows, words, depth & 1);
-        u64 edges = 0;
+        u32 edges = 0;
         for (u32 i = threadIdx.x; i < count; i += THREADS) {
             const u32 v = __ldcg(queue_of(p, depth & 1) + i);
             const OFFSET begin = p.row[v];
             const u32 degree = (u32)(p.row[v + 1] - begin);
             near.vertex[i] = v, near.begin[i] = begin, near.degree[i] = degree;
-            edges += degree;
+            edges += degree < MANY ? degree : MANY;
         }
-        if (edges) atomicAdd(&mail[2].edges, edges);
+        edges = __reduce_add_sync(ALL, edges);
+        if (lane == 0) atomicAdd((u32 *)&mail[2].edges, edges);
     }
     __syncthreads();
     if (mail[2].edges > EDGES * (u64)p.alone) {
-        if (threadIdx.x == 0) parked->s.refused = 1;
+        if (threadIdx.x == 0) parked->s.refused = count;
         return;
     }
     __syncthreads();
@@ -131,15 +139,14 @@ INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
         Visit<BlockSink> visit = {p, sink, table, (int)depth + 1, lane, tally};
         const bool by_edge = discovers(p, THREADS, count);
         const u32 size = virtual_warp(p, THREADS, count);
-        const u32 each = share_of(count, WARPS, by_edge ? 1 : 32 >> size);
-        for (u32 base = warp * each; base < count; base += WARPS * each) {
+        for (u32 base = 0; base < count; base += WARPS * 32) {
+            const u32 at = base + place_of(count, warp, WARPS, lane);
+            const u32 many = __popc(__ballot_sync(ALL, at < count));
             u32 u = 0, degree = 0;
             u64 row = 0;
-            if (lane < each && base + lane < count)
-                u = from.vertex[base + lane], row = from.begin[base + lane],
-                degree = from.degree[base + lane];
-            if (by_edge) visit.by_edge(u, row, degree);
-            else visit.by_vertex(u, row, degree, each, size);
+            if (!many) break;
+            if (at < count) u = from.vertex[at], row = from.begin[at], degree = from.degree[at];
+            visit.rows(u, row, degree, many, by_edge, size);
         }
         tell(p, tally, depth, lane);
         __syncthreads();
@@ -155,7 +162,7 @@ INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
         parked->budget -= depth - parked->s.depth;
         parked->s.depth = depth, parked->s.count = count;
         /* the grid comes next, before `alone` of Control is written again */
-        parked->s.refused = own->edges > EDGES * (u64)p.alone;
+        parked->s.refused = own->edges > EDGES * (u64)p.alone ? count : 0;
         parked->s.pieces = (u32)own->pieces, parked->s.hubs = (u32)own->hubs;
     }
 }
@@ -194,7 +201,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     }
     while ((r.s.count || r.s.pieces) && r.budget) {
         Mail *mail = &c->mail[r.used % 3], *later = &c->mail[(r.used + 1) % 3];
-        if (p.alone && !r.s.pieces && !r.s.refused && r.s.count <= p.alone) {
+        if (r.s.count > p.alone) r.s.refused = 0;
+        if (p.alone && !r.s.pieces && r.s.count <= p.alone && may_be_alone(r.s)) {
             if (blockIdx.x == 0) {
                 park(&parked, r);
                 block_levels(p, &parked, room);
@@ -214,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             r = unpark(&parked);
             grid_sum(&p.control->barrier, r.turn, 0, (const u64 *)mail, 3, news);
             if (lead) note(p, r.s.depth, step, r.s.count + r.s.hubs);
-            r.s.depth++, r.budget--, r.s.refused = 0;
+            r.s.depth++, r.budget--;
             r.s.count = (u32)news[0], r.s.pieces = (u32)news[1], r.s.hubs = (u32)news[2];
         }
 #if !CLAIM

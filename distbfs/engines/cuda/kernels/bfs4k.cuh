@@ -12,7 +12,8 @@
 #define WARPS 32
 #define LOCAL 16  /* vertices that a thread keeps in its local queue */
 #define BATCH 4   /* edges that a thread looks at together */
-#define EDGES 4   /* edges a vertex that one block takes of its largest frontier */
+#define EDGES 2   /* edges a vertex that one block takes of its largest frontier */
+#define MANY (1u << 16) /* edges of one vertex that are too many for one block */
 
 #ifndef CLAIM
 #define CLAIM 1 /* 1: found vertices are claimed by an atomic; 0: plain writes, as published */
@@ -36,7 +37,7 @@ struct Record {
 /* What one launch leaves for the next when a search goes level by level. */
 struct State {
     u32 depth, count, pieces, hubs;
-    u32 refused; /* 1: the frontier has too many edges for one block */
+    u32 refused; /* vertices of a frontier that had too many edges for one block, or 0 */
     u32 begun, left, pad; /* left: launch levels that block 0 left */
 };
 
@@ -63,8 +64,7 @@ struct Params {
     u32 active, words, root, budget;
     u32 capacity, piece_capacity, record_capacity;
     u32 hubs;            /* K2: vertices of the highest degrees */
-    u32 slice;           /* K3 x 32: neighbours of a long row that a warp takes */
-    u32 slices;          /* K6 / 32: slices of a piece */
+    u32 slice;           /* K3 x 32: neighbours of a long row in a piece, which a warp takes */
     u32 least_warp;      /* K1, as a power of two: 0 to 5 */
     u32 edge_discover;   /* K4 */
     u32 alone;           /* 1024 x K5: the largest frontier of one block */
@@ -79,7 +79,18 @@ struct Params {
 INLINE u32 *queue_of(const Params &p, u32 odd) { return odd ? p.queue[1] : p.queue[0]; }
 INLINE uint2 *pieces_of(const Params &p, u32 odd) { return odd ? p.piece[1] : p.piece[0]; }
 
-INLINE u32 piece_length(const Params &p) { return p.slice * p.slices; }
+INLINE u32 pieces_in(const Params &p, u32 degree) {
+    return degree / p.slice + (degree % p.slice != 0);
+}
+
+/* One of the BATCH values of a lane, by a number that is not known to the compiler. */
+INLINE u32 pick(const u32 *x, u32 k) {
+    u32 found = x[0];
+#pragma unroll
+    for (u32 j = 1; j < BATCH; j++)
+        if (j == k) found = x[j];
+    return found;
+}
 
 /* What a thread counts (COUNT). */
 struct Tally {

@@ -11,24 +11,43 @@
 #define DISTBFS_BFS4K_QUEUE_CUH
 #include "bfs4k_repeats.cuh"
 
-/* Queue the rows of vertices below `hubs` in pieces, one vertex a lane where `mine`; a
- * whole warp calls it. */
-INLINE void queue_pieces(const Params &p, bool mine, u32 v, uint2 *queue, u64 *size, u64 *hubs,
-                         u32 lane) {
-    u32 who = __ballot_sync(ALL, mine);
-    if (!who) return;
-    if (lane == 0) atomicAdd(hubs, (u64)__popc(who));
-    while (who) {
-        const u32 u = __shfl_sync(ALL, v, __ffs(who) - 1), length = piece_length(p);
-        who &= who - 1;
-        const u32 degree = (u32)(p.row[u + 1] - p.row[u]);
-        const u32 count = (degree + length - 1) / length;
-        u64 at = 0;
-        if (lane == 0) at = atomicAdd(size, (u64)count);
-        at = __shfl_sync(ALL, at, 0);
-        for (u32 k = lane; k < count; k += 32)
-            if (at + k < p.piece_capacity) queue[at + k] = make_uint2(u, k);
+/* Queue the rows of those of BATCH vertices a lane, bits of `mine`, that are below `hubs`
+ * in pieces; returns the others.  A whole warp calls it. */
+INLINE u32 queue_hubs(const Params &p, u32 mine, const u32 *v, uint2 *queue, Mail *mail, u32 lane) {
+    u32 hub = 0, count[BATCH], sum = 0;
+#pragma unroll
+    for (u32 k = 0; k < BATCH; k++) hub |= (u32)(v[k] < p.hubs) << k;
+    hub &= mine;
+    if (!__any_sync(ALL, hub)) return mine;
+#pragma unroll
+    for (u32 k = 0; k < BATCH; k++) {
+        count[k] = 0;
+        if (hub >> k & 1) count[k] = pieces_in(p, (u32)(p.row[v[k] + 1] - p.row[v[k]]));
+        sum += count[k];
     }
+    sum = __reduce_add_sync(ALL, sum);
+    const u32 vertices = __reduce_add_sync(ALL, __popc(hub));
+    u64 at = 0;
+    if (lane == 0) at = atomicAdd(&mail->pieces, (u64)sum);
+    if (lane == 1) atomicAdd(&mail->hubs, (u64)vertices);
+    at = __shfl_sync(ALL, at, 0);
+#pragma unroll 1
+    for (u32 k = 0; k < BATCH; k++) {
+        const u32 rows = pick(count, k), who = pick(v, k);
+        const u32 upto = warp_scan(rows, lane), before = upto - rows;
+        const u32 total = __shfl_sync(ALL, upto, 31);
+        for (u32 base = 0; base < total; base += 32) {
+            const u32 i = base + lane;
+            u32 owner = 0;
+#pragma unroll
+            for (int s = 16; s; s >>= 1)
+                if (__shfl_sync(ALL, before, owner + s) <= i) owner += s;
+            const u32 u = __shfl_sync(ALL, who, owner), start = __shfl_sync(ALL, before, owner);
+            if (i < total && at + i < p.piece_capacity) queue[at + i] = make_uint2(u, i - start);
+        }
+        at += total;
+    }
+    return mine & ~hub;
 }
 
 /* What a level of the whole grid finds: local queues, then the queue in memory. */
@@ -40,12 +59,18 @@ struct GridSink {
     uint2 *pieces;
     Mail *mail;
 
-    /* A vertex a lane where `mine`; a whole warp calls it. */
-    __device__ __forceinline__ void add(bool mine, u32 v, u32 lane) {
-        const bool hub = mine && v < p.hubs;
-        queue_pieces(p, hub, v, pieces, &mail->pieces, &mail->hubs, lane);
-        if (mine && !hub) local[length++ * 32 + lane] = v;
-        if (__any_sync(ALL, length == LOCAL)) flush(lane);
+    /* BATCH vertices a lane, bits of `mine`; a whole warp calls it. */
+    __device__ __forceinline__ void add(u32 mine, const u32 *v, u32 lane) {
+        if (p.hubs) mine = queue_hubs(p, mine, v, pieces, mail, lane);
+#pragma unroll
+        for (u32 k = 0; k < BATCH; k++)
+            if (mine >> k & 1) local[length++ * 32 + lane] = v[k];
+        if (__any_sync(ALL, length > LOCAL - BATCH)) flush(lane);
+    }
+
+    __device__ __forceinline__ void add(bool mine, u32 one, u32 lane) {
+        const u32 v[BATCH] = {one};
+        add((u32)mine, v, lane);
     }
 
     /* Exclusive prefix sum over the lanes of a warp; `total`: of all. */
@@ -126,23 +151,35 @@ struct BlockSink {
     uint2 *pieces;
     Mail *mail; /* shared, but for the pieces */
 
-    __device__ __forceinline__ void add(bool mine, u32 v, u32 lane) {
-        const bool hub = mine && v < p.hubs;
-        queue_pieces(p, hub, v, pieces, &mail->pieces, &mail->hubs, lane);
-        mine = mine && !hub;
-        OFFSET begin = 0;
-        u32 degree = 0;
-        if (mine) begin = p.row[v], degree = (u32)(p.row[v + 1] - begin);
-        const u32 who = __ballot_sync(ALL, mine);
-        if (!who) return;
-        const u32 edges = __reduce_add_sync(ALL, degree);
+    /* BATCH vertices a lane, bits of `mine`; a whole warp calls it. */
+    __device__ __forceinline__ void add(u32 mine, const u32 *v, u32 lane) {
+        if (p.hubs) mine = queue_hubs(p, mine, v, pieces, mail, lane);
+        if (!__any_sync(ALL, mine)) return;
+        OFFSET begin[BATCH];
+        u32 degree[BATCH], edges = 0;
+#pragma unroll
+        for (u32 k = 0; k < BATCH; k++) {
+            begin[k] = degree[k] = 0;
+            if (!(mine >> k & 1)) continue;
+            begin[k] = p.row[v[k]];
+            degree[k] = (u32)(p.row[v[k] + 1] - begin[k]);
+        }
+#pragma unroll
+        for (u32 k = 0; k < BATCH; k++) edges += degree[k] < MANY ? degree[k] : MANY;
+        edges = __reduce_add_sync(ALL, edges);
+        const u32 upto = warp_scan(__popc(mine), lane);
         u32 at = 0;
-        if (lane == 0) at = (u32)atomicAdd(&mail->size, (u64)__popc(who));
-        if (lane == 1) atomicAdd(&mail->edges, (u64)edges);
-        at = __shfl_sync(ALL, at, 0) + __popc(who & lanes_below(lane));
-        if (!mine) return;
-        if (at < p.alone) near.vertex[at] = v, near.begin[at] = begin, near.degree[at] = degree;
-        else if (CLAIM || at < p.capacity) queue[at] = v;
+        if (lane == 31) at = atomicAdd((u32 *)&mail->size, upto);
+        if (lane == 0) atomicAdd((u32 *)&mail->edges, edges);
+        at = __shfl_sync(ALL, at, 31) + upto - __popc(mine);
+#pragma unroll
+        for (u32 k = 0; k < BATCH; k++) {
+            if (!(mine >> k & 1)) continue;
+            if (at < p.alone)
+                near.vertex[at] = v[k], near.begin[at] = begin[k], near.degree[at] = degree[k];
+            else if (CLAIM || at < p.capacity) queue[at] = v[k];
+            at++;
+        }
     }
 };
 #endif

@@ -1,10 +1,10 @@
 /* Repeats: a vertex that several threads find in one level.
  *
- * A hash table in shared memory, of 64-bit entries (vertex, thread), is written by all
- * that found a vertex and then read back: who reads the same vertex by another thread
- * leaves it to that one.  The last to write a vertex reads itself or another vertex (a
- * conflict) and keeps it, so that none is lost.  Threads of other blocks, and those that
- * come later, are missed by the table.
+ * A hash table in shared memory, of 64-bit entries (vertex, finder: a thread and which of
+ * its BATCH edges), is written by all that found a vertex and then read back: who reads
+ * the same vertex by another finder leaves it to that one.  The last to write a vertex
+ * reads itself or another vertex (a conflict) and keeps it, so that none is lost.  Threads
+ * of other blocks, and those that come later, are missed by the table.
  * BFS-4K (Busato, Bombieri 2015), Section 6, Figure 11.
  *
  * CLAIM=0, as published: what the table kept is written and queued; repeats that it
@@ -28,40 +28,65 @@ INLINE bool unvisited(const Params &p, u32 v) {
 #endif
 }
 
-/* Which lanes keep their vertex; a whole warp calls it. */
-INLINE bool unrepeated(const Table &t, bool mine, u32 v, Tally &tally) {
-    const u32 at = v * 2654435761u >> (32 - t.bits);
-    const u64 word = (u64)v << 32 | threadIdx.x;
-    if (mine) t.entry[at] = word;
+/* Which of BATCH vertices a lane keeps, bits of `mine`; a whole warp calls it. */
+INLINE u32 unrepeated(const Table &t, u32 mine, const u32 *v, Tally &tally) {
+    const u32 shift = 32 - t.bits;
+#pragma unroll
+    for (u32 k = 0; k < BATCH; k++)
+        if (mine >> k & 1)
+            t.entry[v[k] * 2654435761u >> shift] = (u64)v[k] << 32 | k * THREADS | threadIdx.x;
     __syncwarp();
-    const u64 seen = mine ? t.entry[at] : word;
+    u32 kept = 0;
+#pragma unroll
+    for (u32 k = 0; k < BATCH; k++) {
+        if (!(mine >> k & 1)) continue;
+        const u64 seen = t.entry[v[k] * 2654435761u >> shift];
+        const bool same = (u32)(seen >> 32) == v[k];
+        const bool own = same && (u32)seen == (k * THREADS | threadIdx.x);
+        kept |= (u32)(own || !same) << k;
+        TALLY(tally, repeats, same && !own);
+        TALLY(tally, conflicts, !same);
+    }
     __syncwarp();
-    if (!mine || seen == word) return mine;
-    const bool same = (u32)(seen >> 32) == v;
-    TALLY(tally, repeats, same);
-    TALLY(tally, conflicts, !same);
-    return !same;
+    return kept;
 }
 
-/* Make v a vertex of `level`; whether it is to be queued. */
-INLINE bool take(const Params &p, u32 v, u32 from, int level, Tally &tally) {
+/* Make BATCH vertices, bits of `mine`, vertices of `level`; which are to be queued. */
+INLINE u32 take(const Params &p, u32 mine, const u32 *v, const u32 *from, int level, Tally &tally) {
+    u32 old[BATCH];
+#pragma unroll
+    for (u32 k = 0; k < BATCH; k++) {
+        old[k] = 0;
 #if CLAIM
-    const u32 bit = 1u << (v & 31);
-    if (atomicOr(p.visited + (v >> 5), bit) & bit) {
-        TALLY(tally, missed, 1);
-        return false;
-    }
-    TALLY(tally, found, 1);
+        if (mine >> k & 1) old[k] = atomicOr(p.visited + (v[k] >> 5), 1u << (v[k] & 31));
 #else
-    if (__ldcg(p.level + v) >= 0) return false; /* since it was looked at */
-#if COUNT
-    const bool again = atomicExch(p.level + v, level) == level;
-    TALLY(tally, missed, again);
-    TALLY(tally, found, !again);
+        if (mine >> k & 1) old[k] = __ldcg(p.level + v[k]) >= 0;
 #endif
+    }
+#pragma unroll
+    for (u32 k = 0; k < BATCH; k++) {
+        if (!(mine >> k & 1)) continue;
+#if CLAIM
+        if (old[k] >> (v[k] & 31) & 1) {
+            mine &= ~(1u << k);
+            TALLY(tally, missed, 1);
+            continue;
+        }
+        TALLY(tally, found, 1);
+#else
+        if (old[k]) { /* since it was looked at */
+            mine &= ~(1u << k);
+            continue;
+        }
 #endif
-    p.level[v] = level;
-    if (p.parent) p.parent[v] = from;
-    return true;
+#if COUNT && !CLAIM
+        const bool again = atomicExch(p.level + v[k], level) == level;
+        TALLY(tally, missed, again);
+        TALLY(tally, found, !again);
+#endif
+        p.level[v[k]] = level;
+        if (p.parent) p.parent[v[k]] = from[k];
+    }
+    return mine;
 }
 #endif

@@ -1,9 +1,17 @@
 /* How the edges of a frontier are shared out: dynamic virtual warps, edge-discover with
- * its extended variant, and slices of the rows of the second queue.
+ * its extended variant, and the pieces of rows of the second queue.
  * BFS-4K (Busato, Bombieri 2015), Sections 5.2 to 5.4. */
 #ifndef DISTBFS_BFS4K_VISIT_CUH
 #define DISTBFS_BFS4K_VISIT_CUH
 #include "bfs4k_queue.cuh"
+
+/* Which of the next 32 x `warps` entries of a queue a lane takes.  Those beside each other
+ * were found together and are alike in degree, so warps take them in turn: eight at a
+ * time of a long queue, so that whole sectors are read, else one. */
+INLINE u32 place_of(u32 count, u32 warp, u32 warps, u32 lane) {
+    const u32 few = count / 32 >= warps ? 3 : 0;
+    return (((lane >> few) * warps + warp) << few) + (lane & ((1u << few) - 1));
+}
 
 /* A level: who searches, and where what is found goes. */
 template <class Sink> struct Visit {
@@ -15,7 +23,7 @@ template <class Sink> struct Visit {
     Tally &tally;
 
     /* BATCH edges from -> to of a lane, those with `ok`; a whole warp calls it. */
-    __device__ __forceinline__ void look(const bool *ok, u32 *from, u32 *to) {
+    __device__ __forceinline__ void look(const bool *ok, const u32 *from, const u32 *to) {
         u32 mine = 0;
 #pragma unroll
         for (int k = 0; k < BATCH; k++) {
@@ -23,17 +31,9 @@ template <class Sink> struct Visit {
             TALLY(tally, checks, ok[k]);
         }
         if (!__any_sync(ALL, mine)) return;
-#pragma unroll 1
-        for (int k = 0; k < BATCH; k++) {
-            if (__any_sync(ALL, mine & 1)) {
-                bool kept = unrepeated(table, mine & 1, to[0], tally);
-                if (kept) kept = take(p, to[0], from[0], level, tally);
-                sink.add(kept, to[0], lane);
-            }
-            mine >>= 1;
-#pragma unroll
-            for (int j = 1; j < BATCH; j++) to[j - 1] = to[j], from[j - 1] = from[j];
-        }
+        mine = unrepeated(table, mine, to, tally);
+        mine = take(p, mine, to, from, level, tally);
+        sink.add(mine, to, lane);
     }
 
     /* Neighbours start ... stop-1 of a row, by all lanes. */
@@ -111,17 +111,27 @@ template <class Sink> struct Visit {
         }
     }
 
-    /* The second queue: `count` pieces of rows, a slice a warp. */
+    /* Rows, one a lane, of `many` lanes: by edges if so told, or where rows are shorter
+     * than a virtual warp. */
+    __device__ __forceinline__ void rows(u32 u, u64 row, u32 degree, u32 many, bool edges, u32 size) {
+        if (!edges && p.edge_discover) edges = __reduce_add_sync(ALL, degree) < many << size;
+        if (edges) by_edge(u, row, degree);
+        else by_vertex(u, row, degree, many, size);
+    }
+
+    /* The second queue: `count` pieces of rows, a piece a warp. */
     __device__ __forceinline__ void by_piece(const uint2 *pieces, u32 count, u32 warp, u32 warps) {
-        const u64 all = (u64)count * p.slices;
-        for (u64 at = warp; at < all; at += warps) {
-            const uint2 one = __ldcg(pieces + at / p.slices);
-            const OFFSET begin = p.row[one.x];
-            const u32 degree = (u32)(p.row[one.x + 1] - begin);
-            const u64 start = (u64)one.y * piece_length(p) + at % p.slices * p.slice;
-            if (start >= degree) continue;
-            const u32 stop = start + p.slice < degree ? (u32)start + p.slice : degree;
-            run(one.x, begin, (u32)start, stop);
+        for (u64 base = 0; base < count; base += (u64)warps * 32) {
+            const u64 at = base + place_of(count, warp, warps, lane);
+            u32 u = 0, degree = 0;
+            u64 row = 0;
+            if (at < count) {
+                const uint2 one = __ldcg(pieces + at);
+                const u32 start = one.y * p.slice;
+                u = one.x, row = p.row[u], degree = (u32)(p.row[u + 1] - row) - start;
+                row += start, degree = degree < p.slice ? degree : p.slice;
+            }
+            by_vertex(u, row, degree, __popc(__ballot_sync(ALL, at < count)), 5);
         }
     }
 };
@@ -137,12 +147,5 @@ INLINE u32 virtual_warp(const Params &p, u32 threads, u32 count) {
 /* Whether a level is shared out by edges. */
 INLINE bool discovers(const Params &p, u32 threads, u32 count) {
     return p.edge_discover && (u64)count * p.edge_discover < threads;
-}
-
-/* Entries of the queue that a warp takes at a time; multiples of `unit`, at most 32. */
-INLINE u32 share_of(u32 count, u32 warps, u32 unit) {
-    u32 each = (count + warps - 1) / warps;
-    each = (each + unit - 1) / unit * unit;
-    return each < 32 ? each : 32;
 }
 #endif
