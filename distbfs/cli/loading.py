@@ -215,7 +215,13 @@ def load_session(
             return DeviceSession(world, choice.device, graph, choice.options)
         permutation = permutation_of(store)
         if choice.device is not None:
-            lent = parts_of_store(store, mine, choice.devices_of(len(mine)))
+            devices = choice.devices_of(len(mine))
+            if choice.options.method in (RESIDENT, BY_SIZE):
+                given = (world, choice.options, manifest.n, manifest.parts, devices)
+                if not (reason := resident_reason(*given)):
+                    return _resident_of_store(terminal, store, choice, devices)
+                terminal.say(f"levels by the parts, not resident: {reason}")
+            lent = parts_of_store(store, mine, devices)
             return DevicePartsSession(
                 world, choice.device, lent, choice.options, permutation
             )
@@ -227,6 +233,26 @@ def load_session(
             f"{store.folder}: the parts of rank {world.rank} hold {need} bytes, and a "
             "search needs more; there is not enough memory"
         ) from error
+
+
+def _resident_of_store(
+    terminal: Terminal, store: Store, choice: Choice, devices: Sequence[int]
+) -> AnySession:
+    """Return searches that run whole on the devices (collective).
+
+    Every rank reads all edges, as rows of one owner are spread over all parts.
+    """
+    world, manifest = terminal.world, store.manifest
+    if choice.device is None:
+        raise UsageError("resident searches are for engines on devices")
+    lent, _ = construct_resident(
+        StoreTuples(store), world, manifest.parts, devices=devices
+    )
+    ends = tuple_degrees_for(world, store, manifest.parts, None)
+    for part in lent:
+        with part.ids.device:
+            part.graph = with_tuples(part.graph, manifest.tuples, ends[part.index])
+    return ResidentSession(world, choice.device, lent, choice.options)
 
 
 def parts_of_store(
@@ -289,12 +315,12 @@ def build_session(
     if choice.device is not None and choice.parts:
         mine = Placement(parts, world.size).parts_of(world.rank)
         devices = choice.devices_of(len(mine))
-        if choice.options.method in (RESIDENT, BY_SIZE):
+        if choice.options.method in ("", RESIDENT, BY_SIZE):
             separated = "" if options.threshold is None else "--threshold"
             reason = resident_reason(
                 world, choice.options, source.n, parts, devices, separated=separated
             )
-            alone = choice.options.method == BY_SIZE and source.n < ALONE_BELOW
+            alone = choice.options.method != RESIDENT and source.n < ALONE_BELOW
             if not reason and alone:
                 return _build_alone(terminal, source, choice, buffer_bytes)
             if not reason:

@@ -59,10 +59,9 @@ class DevicePartsSession:
         options: SearchOptions,
         permutation: Permutation | None = None,
     ) -> None:
-        if options.method == "resident":
+        if options.internal_ids:
             raise UsageError(
-                "method 'resident' is for graphs that graph500 generates; these parts "
-                "are separated by degree"
+                "internal_ids is not for parts that are separated by degree"
             )
         self.world = world
         self.engine = engine

@@ -81,7 +81,7 @@ class ResidentDriver:
         self, world: World, parts: Sequence[ResidentSearch], group: PeerGroup
     ) -> None:
         self._world, self._parts, self._group = world, parts, group
-        self._gate = Gate()
+        self._gate = Gate(world)
         self._searches = 0
         told = self._facts()
         bounds, longest = self._cut(int(told[1]))
@@ -190,9 +190,10 @@ class ResidentDriver:
 
         try:
             self._on_each(launch)
-            self._world.barrier()
-        finally:
-            self._gate.open()
+        except BaseException:
+            self._gate.release()
+            raise
+        self._gate.open()
 
     def _on_each(self, work: Any) -> list[Any]:
         out = []
@@ -231,4 +232,5 @@ class ResidentDriver:
 
     def close(self) -> None:
         """Give the shared memory back (collective)."""
+        self._gate.close()
         self._group.close()

@@ -29,7 +29,7 @@ from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 
 METHODS = ("fast", "paper")
-PARTS_METHODS = ("captured", "resident", "auto")  # how levels of parts run
+PARTS_METHODS = ("auto", "resident", "captured")  # how levels of parts run
 PAPER_ONLY = ("frontier", "balance", "asynchronous")
 WHOLE_ONLY = ("frontier", "asynchronous")
 NEEDS_PAPER = (
@@ -83,7 +83,7 @@ class XbfsEngine:
         check_options(options, options.method or METHODS[0], parts=not whole)
         if whole and (name := changed(options, PARTS_ONLY)):
             raise UsageError(f"{name} is for searches of parts; there is one part")
-        here = options.method in ("resident", "auto")
+        here = options.method in ("", "resident", "auto")
         inside = () if here else ("internal_ids",)
         if not whole and (name := changed(options, (*inside, *WHOLE_ONLY))):
             raise UsageError(f"{name} is for a graph in one part alone")

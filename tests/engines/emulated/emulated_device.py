@@ -296,10 +296,19 @@ class ArrayModule:
 class Gate:
     """As ``gate.Gate``; what is launched begins at once."""
 
+    def __init__(self, world):
+        pass
+
     def hold(self):
         pass
 
     def open(self):
+        pass
+
+    def release(self):
+        pass
+
+    def close(self):
         pass
 
 

@@ -49,7 +49,6 @@ INLINE void fence_system() { std::atomic_thread_fence(std::memory_order_seq_cst)
 INLINE void store_system(u64 *p, u64 x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 INLINE u64 look_system(const u64 *p) { return look(p); }
 INLINE void write_system(u64 *p, u64 x) { __atomic_store_n(p, x, __ATOMIC_RELAXED); }
-INLINE u64 read_system(const u64 *p) { return look(p); }
 INLINE void add_system(u64 *p, u64 x) { __atomic_fetch_add(p, x, __ATOMIC_RELAXED); }
 INLINE void red_or_system(u32 *p, u32 bits) { atomicOr(p, bits); }
 

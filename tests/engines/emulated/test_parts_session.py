@@ -87,7 +87,7 @@ def test_records_and_levels_only():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"internal_ids": True}, "internal_ids is for a graph in one part alone"),
+        ({"internal_ids": True}, "internal_ids is not for parts"),
         ({"method": "fast"}, "searches a graph in one part alone"),
         ({"exchange": "none"}, "unknown exchange 'none'"),
     ],

@@ -1,6 +1,8 @@
 """The session of searches that are resident on devices, which are the CPU."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from distbfs.cli import loading
 from distbfs.device import cuda
 from distbfs.engines.cuda.results import host_levels
 from distbfs.engines.cuda.xbfs import XbfsEngine
-from distbfs.errors import LaunchError, SearchStopped, UsageError
+from distbfs.errors import DistbfsError, LaunchError, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, Factors, SearchOptions
@@ -22,6 +24,7 @@ from distbfs.search.alone import AloneSession
 from distbfs.search.device_parts import DevicePartsSession
 from distbfs.search.device_resident import ResidentSession, resident_reason
 from distbfs.search.device_session import DeviceSession
+from distbfs.store.hdf5 import open_store
 
 SOURCE = kronecker(8)
 
@@ -204,11 +207,54 @@ def test_internal_ids_are_refused_where_levels_are_captured(device, peers):
         built(parts=9, internal_ids=True)
 
 
-@pytest.mark.parametrize("method", ["", "captured"])
-def test_it_must_be_asked_for(device, peers, method):
-    session, said = built(method=method)
+def test_captured_levels_are_taken_where_they_are_asked_for(device, peers):
+    session, said = built(method="captured")
     assert type(session) is DevicePartsSession
     assert said == []
+
+
+def test_auto_is_the_default(device, peers, monkeypatch):
+    session, said = built(method="")
+    assert type(session) is AloneSession
+    assert len(said) == 1
+    monkeypatch.setattr(loading, "ALONE_BELOW", 1)
+    session, said = built(method="")
+    assert type(session) is ResidentSession
+    assert said == []
+    session, said = built(method="", exchange="host")
+    assert type(session) is DevicePartsSession
+    assert said == ["levels by the parts, not resident: exchange host is asked for"]
+
+
+def test_results_of_a_search_are_gone_with_the_next(device):
+    session = session_of(2, method="resident")
+    found = session.search(1)
+    session.search(2)
+    with pytest.raises(DistbfsError, match="results are gone"):
+        list(found.level)
+    session.close()
+
+
+@pytest.mark.parametrize("form", ["generate", "convert"])
+def test_a_store_of_parts(device, peers, tmp_path, form):
+    """Searched by the device of each part, in input ids, with the input's counts."""
+    folder, edges = tmp_path / "graph", tmp_path / "edges.npy"
+    words = ["generate", "kronecker", "--scale", "8"]
+    if form == "convert":  # permutes vertices
+        np.save(edges, np.stack([SOURCE.u, SOURCE.v], axis=1))
+        words = ["convert", str(edges), "--vertices", str(SOURCE.n)]
+    words += ["-o", str(folder), "--parts", "3", "--threshold", "6"]
+    command = [sys.executable, "-m", "distbfs", *words]
+    subprocess.run(command, check=True, capture_output=True)
+    options = SearchOptions(engine="xbfs", method="resident")
+    choice = loading.Choice(options, XbfsEngine(options), parts=True, devices=(0,))
+    session = loading.load_session(Terminal(), open_store(folder), choice)
+    assert type(session) is ResidentSession
+    for root in some_roots(SOURCE, 3):
+        found = session.search(root)
+        wanted = check_search(SOURCE, root, *session.block(found))
+        assert session.traversed(found) == SOURCE.ends[wanted >= 0].sum() // 2
+    session.close()
 
 
 def test_why_it_is_not(device, monkeypatch):

@@ -94,11 +94,6 @@ INLINE void red_or_system(u32 *p, u32 bits) {
 INLINE void write_system(u64 *p, u64 x) {
     asm volatile("st.relaxed.sys.global.u64 [%0],%1;" ::"l"(p), "l"(x) : "memory");
 }
-INLINE u64 read_system(const u64 *p) {
-    u64 x;
-    asm volatile("ld.relaxed.sys.global.u64 %0,[%1];" : "=l"(x) : "l"(p) : "memory");
-    return x;
-}
 
 /* Copies from global to shared memory that a warp waits for later. */
 INLINE void copy_async(u32 *to, const u32 *from) {

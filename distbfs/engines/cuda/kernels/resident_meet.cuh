@@ -66,7 +66,7 @@ INLINE bool await(const Resident &r, const u64 *word, u64 &x, u32 from, const Wa
     Mailbox *box = r.mailbox[r.index];
     u64 since = 0;
     u32 polls = 0;
-    while (!wanted(x = read_system(word))) {
+    while (!wanted(x = look_system(word))) {
         if (++polls % POLLS) continue;
         const u64 now = nanoseconds();
         if (look_system(&box->failed)) return false;
@@ -89,7 +89,6 @@ INLINE bool receive(const Resident &r, Kind kind, u64 turn, News &news, u32 lane
         fine = await(r, word, x, from, [=](u64 y) { return y >> 32 == (u32)turn; });
         news.word[from][k] = (u32)x;
     }
-    fence_system();
     return !__any_sync(ALL, !fine);
 }
 
@@ -105,7 +104,6 @@ INLINE bool tally(const Resident &r, u64 met, u32 value, News &news, u32 lane) {
         fine = await(r, word, x, lane, [=](u64 y) { return (y & 0xffff) == blocks; });
         news.word[lane][VALUE] = (u32)(x >> 16);
     }
-    fence_system();
     return !__any_sync(ALL, !fine);
 }
 
