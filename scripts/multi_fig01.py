@@ -7,6 +7,7 @@ Source: McLaughlin, Riedy, Bader 2015, Section III-B.
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import figures
@@ -47,9 +48,10 @@ def main() -> None:
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
+        styles = cycle(["o-", "s--", "^:"])
         names = [str(t) if t < 1 << 31 else "∞" for t in THRESHOLDS]
         for row in rows:
-            axes.plot(names, row["speedup"], "o-", label=row["graph"])
+            axes.plot(names, row["speedup"], next(styles), label=row["graph"])
         axes.set_xlabel("threshold T")
         axes.set_ylabel("speed-up over T = 0")
         axes.legend(fontsize=7, ncols=2)

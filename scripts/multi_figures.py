@@ -170,6 +170,8 @@ FAMILIES: dict[str, Make] = {
     "thermal2": plane(1108, TRIANGLES),
 }
 
+LEAST_SECONDS = 0.5  # that energy is measured for
+
 
 @dataclass
 class Timed:
@@ -189,7 +191,12 @@ class Timed:
 
     @property
     def joules(self) -> float | None:
-        """Of one run: by the counter, else by the power; None where there is none."""
+        """Of one run: by the counter, else by the power; None where there is none.
+
+        None, too, where the time was short for a counter that seldom moves.
+        """
+        if self.energy.get("seconds", 0.0) < LEAST_SECONDS:
+            return None
         gpu = self.energy.get("gpu", {})
         found = gpu.get("counter_joules", gpu.get("sampled_joules"))
         return None if found is None else found / self.runs

@@ -167,7 +167,7 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
     }
     if (p.parents) {
         const u32 stored = IN_IDS ? hit & ~by_first : hit;
-        if (!IN_IDS && open == 15 && hit) {
+        if (!IN_IDS && open == 15) {
             *(uint4 *)(p.parent + v) =
                 make_uint4(hit & 1 ? f[0] : NONE, hit & 2 ? f[1] : NONE, hit & 4 ? f[2] : NONE,
                            hit & 8 ? f[3] : NONE);

@@ -3,7 +3,7 @@
 #define DISTBFS_FAST_RESULTS_CUH
 #include "fast.cuh"
 
-#define EARLY 7 /* snapshots that are asked for at once */
+#define EARLY 4 /* snapshots that are asked for at once */
 
 /* Four bits of a word as four bytes of 0 or 1. */
 INLINE u32 spread(u32 word, int nibble) {
