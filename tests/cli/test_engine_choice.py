@@ -153,7 +153,7 @@ def test_what_is_asked_for_with_parts(a_device):
     with pytest.raises(UsageError, match="frontier is chosen with method 'paper'"):
         chosen(frontier="no-queue")
     with pytest.raises(UsageError, match="internal_ids is for a graph in one part"):
-        chosen("xbfs", asked=["--parts"], internal_ids=True)
+        chosen("xbfs", asked=["--parts"], internal_ids=True, method="captured")
     with pytest.raises(UsageError, match=r"up to 2\^31 vertices, not 2147483649"):
         chosen("xbfs", n=(1 << 31) + 1)
 
@@ -183,7 +183,8 @@ def test_directed_graphs_take_method_paper(a_device):
 def test_parts_of_a_new_graph(a_device, more):
     words = ("graph500", "--scale", 6, "--roots", 2, *more)
     assert f"; auto: {more[0]} is for parts" in here(*words).err
-    refusal = here(*words, "--engine", "xbfs", "--internal-ids").refusal
+    words = (*words, "--engine", "xbfs", "--method", "captured")
+    refusal = here(*words, "--internal-ids").refusal
     assert refusal.endswith("internal_ids is for a graph in one part alone")
 
 
