@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,12 +21,14 @@ from distbfs.device import nvrtc
 from distbfs.errors import DeviceMissing, DistbfsError, ResourceError
 from distbfs.types import Array
 
+if TYPE_CHECKING:
+    from distbfs.device.timed_graph import TimedGraph
+
 PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 REGISTERS, LOCAL_BYTES, STATIC_SHARED = 4, 3, 1
 COOPERATIVE, CLUSTER = 2, 4  # CUlaunchAttributeID
-KERNEL_NODE = 0  # CUgraphNodeType
 RELAXED = 2  # CUstreamCaptureMode: a module may be unloaded meanwhile
 KEPT_SHARED = 1 << 10  # bytes of shared memory that a block has besides its own
 DRIVER = "libcuda.so.1"
@@ -375,6 +377,8 @@ class Launch:
 
         To launch as soon as one can, set its arguments before; then ``wait``.
         """
+        from distbfs.device.timed_graph import TimedGraph  # noqa: PLC0415 - it needs us
+
         if self._graph is None:
             launches = [self] if then is None else [self, then]
             self._graph = TimedGraph(launches, before)
@@ -390,21 +394,6 @@ class Launch:
     def parameters(self) -> ctypes.Array[ctypes.c_void_p]:
         """The addresses of the arguments."""
         return self._parameters
-
-
-class NodeParameters(ctypes.Structure):
-    """CUDA_KERNEL_NODE_PARAMS."""
-
-    _fields_ = (
-        ("function", ctypes.c_void_p),
-        ("grid", ctypes.c_uint * 3),
-        ("block", ctypes.c_uint * 3),
-        ("shared", ctypes.c_uint),
-        ("parameters", ctypes.c_void_p),
-        ("extra", ctypes.c_void_p),
-        ("kernel", ctypes.c_void_p),
-        ("context", ctypes.c_void_p),
-    )
 
 
 class Captured:
@@ -425,95 +414,3 @@ class Captured:
     def launch(self, stream: Any) -> None:
         """Launch all, after what is on the stream."""
         self._graph.launch(stream)
-
-
-class TimedGraph:
-    """An event, fills, kernels one after the other and an event as one CUDA graph."""
-
-    def __init__(
-        self, launches: Sequence[Launch], before: Sequence[tuple[Any, int]]
-    ) -> None:
-        self._held = [array for array, _ in before]
-        self._launches = list(launches)
-        self._name = launches[0].kernel.name
-        self._events = [ctypes.c_void_p(), ctypes.c_void_p()]
-        stream, graph = ctypes.c_void_p(), ctypes.c_void_p()
-        self._exec = ctypes.c_void_p()
-        for event in self._events:
-            self._call("cuEventCreate", ctypes.byref(event), 0)
-        self._call("cuStreamCreate", ctypes.byref(stream), 1)
-        self._call("cuStreamBeginCapture_v2", stream, RELAXED)
-        self._call("cuEventRecordWithFlags", self._events[0], stream, 1)
-        for array, value in before:
-            self._call(
-                "cuMemsetD32Async",
-                ctypes.c_uint64(array.data.ptr),
-                ctypes.c_uint32(value & 0xFFFFFFFF),
-                ctypes.c_size_t(array.size),
-                stream,
-            )
-        for launch in launches:
-            launch(stream.value or 0)
-        self._call("cuEventRecordWithFlags", self._events[1], stream, 1)
-        self._call("cuStreamEndCapture", stream, ctypes.byref(graph))
-        self._call(
-            "cuGraphInstantiateWithFlags",
-            ctypes.byref(self._exec),
-            graph,
-            ctypes.c_uint64(0),
-        )
-        self._nodes = self._kernel_nodes(graph)
-        self._call("cuStreamDestroy_v2", stream)
-        self._graph = graph
-        self._milliseconds = ctypes.c_float()
-
-    def _call(self, name: str, *arguments: Any) -> None:
-        check(getattr(driver(), name)(*arguments), f"{name} for {self._name}")
-
-    def _kernel_nodes(
-        self, graph: ctypes.c_void_p
-    ) -> list[tuple[ctypes.c_void_p, NodeParameters]]:
-        """Return the nodes of the launches, in their order."""
-        count = ctypes.c_size_t()
-        self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
-        nodes = (ctypes.c_void_p * count.value)()
-        self._call("cuGraphGetNodes", graph, nodes, ctypes.byref(count))
-        found: dict[int, tuple[ctypes.c_void_p, NodeParameters]] = {}
-        for node in nodes:
-            kind, handle = ctypes.c_int(), ctypes.c_void_p(node)
-            self._call("cuGraphNodeGetType", handle, ctypes.byref(kind))
-            if kind.value == KERNEL_NODE:
-                told = NodeParameters()
-                read = "cuGraphKernelNodeGetParams_v2"
-                self._call(read, handle, ctypes.byref(told))
-                found[int(told.function or 0)] = handle, told
-        wanted = [int(launch.kernel.function.ptr) for launch in self._launches]
-        if any(function not in found for function in wanted):
-            raise ResourceError(f"CUDA: the graph of {self._name} lacks a kernel")
-        return [found[function] for function in wanted]
-
-    def set_arguments(self) -> None:
-        """Take the arguments as they are now."""
-        library = driver()
-        for launch, (node, told) in zip(self._launches, self._nodes, strict=True):
-            told.parameters = ctypes.addressof(launch.parameters)
-            code = library.cuGraphExecKernelNodeSetParams_v2(
-                self._exec, node, ctypes.byref(told)
-            )
-            check(code, f"arguments of {launch.kernel.name}")
-
-    def launch(self) -> None:
-        """Begin, on the legacy stream of the current device."""
-        code = driver().cuGraphLaunch(self._exec, None)
-        check(code, f"launch of {self._name}")
-
-    def wait(self) -> float:
-        """Wait for the end; return the seconds between the events."""
-        self._call("cuEventSynchronize", self._events[1])
-        self._call(
-            "cuEventElapsedTime",
-            ctypes.byref(self._milliseconds),
-            self._events[0],
-            self._events[1],
-        )
-        return float(self._milliseconds.value) * 1e-3

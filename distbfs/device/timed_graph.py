@@ -1,0 +1,119 @@
+"""Kernels between two events, launched together as one CUDA graph."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+from distbfs.device import cuda
+from distbfs.errors import ResourceError
+
+KERNEL_NODE = 0  # CUgraphNodeType
+
+
+class NodeParameters(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS."""
+
+    _fields_ = (
+        ("function", ctypes.c_void_p),
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("parameters", ctypes.c_void_p),
+        ("extra", ctypes.c_void_p),
+        ("kernel", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+    )
+
+
+class TimedGraph:
+    """An event, fills, kernels one after the other and an event as one CUDA graph."""
+
+    def __init__(
+        self, launches: Sequence[cuda.Launch], before: Sequence[tuple[Any, int]]
+    ) -> None:
+        self._held = [array for array, _ in before]
+        self._launches = list(launches)
+        self._name = launches[0].kernel.name
+        self._events = [ctypes.c_void_p(), ctypes.c_void_p()]
+        stream, graph = ctypes.c_void_p(), ctypes.c_void_p()
+        self._exec = ctypes.c_void_p()
+        for event in self._events:
+            self._call("cuEventCreate", ctypes.byref(event), 0)
+        self._call("cuStreamCreate", ctypes.byref(stream), 1)
+        self._call("cuStreamBeginCapture_v2", stream, cuda.RELAXED)
+        self._call("cuEventRecordWithFlags", self._events[0], stream, 1)
+        for array, value in before:
+            self._call(
+                "cuMemsetD32Async",
+                ctypes.c_uint64(array.data.ptr),
+                ctypes.c_uint32(value & 0xFFFFFFFF),
+                ctypes.c_size_t(array.size),
+                stream,
+            )
+        for launch in launches:
+            launch(stream.value or 0)
+        self._call("cuEventRecordWithFlags", self._events[1], stream, 1)
+        self._call("cuStreamEndCapture", stream, ctypes.byref(graph))
+        self._call(
+            "cuGraphInstantiateWithFlags",
+            ctypes.byref(self._exec),
+            graph,
+            ctypes.c_uint64(0),
+        )
+        self._nodes = self._kernel_nodes(graph)
+        self._call("cuStreamDestroy_v2", stream)
+        self._graph = graph
+        self._milliseconds = ctypes.c_float()
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        cuda.check(getattr(cuda.driver(), name)(*arguments), f"{name} for {self._name}")
+
+    def _kernel_nodes(
+        self, graph: ctypes.c_void_p
+    ) -> list[tuple[ctypes.c_void_p, NodeParameters]]:
+        """Return the nodes of the launches, in their order."""
+        count = ctypes.c_size_t()
+        self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
+        nodes = (ctypes.c_void_p * count.value)()
+        self._call("cuGraphGetNodes", graph, nodes, ctypes.byref(count))
+        found: dict[int, tuple[ctypes.c_void_p, NodeParameters]] = {}
+        for node in nodes:
+            kind, handle = ctypes.c_int(), ctypes.c_void_p(node)
+            self._call("cuGraphNodeGetType", handle, ctypes.byref(kind))
+            if kind.value == KERNEL_NODE:
+                told = NodeParameters()
+                read = "cuGraphKernelNodeGetParams_v2"
+                self._call(read, handle, ctypes.byref(told))
+                found[int(told.function or 0)] = handle, told
+        wanted = [int(launch.kernel.function.ptr) for launch in self._launches]
+        if any(function not in found for function in wanted):
+            raise ResourceError(f"CUDA: the graph of {self._name} lacks a kernel")
+        return [found[function] for function in wanted]
+
+    def set_arguments(self) -> None:
+        """Take the arguments as they are now."""
+        library = cuda.driver()
+        for launch, (node, told) in zip(self._launches, self._nodes, strict=True):
+            told.parameters = ctypes.addressof(launch.parameters)
+            code = library.cuGraphExecKernelNodeSetParams_v2(
+                self._exec, node, ctypes.byref(told)
+            )
+            cuda.check(code, f"arguments of {launch.kernel.name}")
+
+    def launch(self) -> None:
+        """Begin, on the legacy stream of the current device."""
+        code = cuda.driver().cuGraphLaunch(self._exec, None)
+        cuda.check(code, f"launch of {self._name}")
+
+    def wait(self) -> float:
+        """Wait for the end; return the seconds between the events."""
+        self._call("cuEventSynchronize", self._events[1])
+        self._call(
+            "cuEventElapsedTime",
+            ctypes.byref(self._milliseconds),
+            self._events[0],
+            self._events[1],
+        )
+        return float(self._milliseconds.value) * 1e-3
