@@ -6,8 +6,9 @@ The one place that decides whether a graph is searched on the host or on a devic
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from distbfs import registry
@@ -218,7 +219,12 @@ def load_session(
             devices = choice.devices_of(len(mine))
             if choice.options.method in (RESIDENT, BY_SIZE):
                 given = (world, choice.options, manifest.n, manifest.parts, devices)
-                if not (reason := resident_reason(*given)):
+                reason = resident_reason(*given)
+                alone = choice.options.method != RESIDENT and manifest.n < ALONE_BELOW
+                if not reason and alone:
+                    first = partial(graph_of_store, terminal, store, world=SoloWorld())
+                    return _alone(terminal, choice, manifest.n, first).session
+                if not reason:
                     return _resident_of_store(terminal, store, choice, devices)
                 terminal.say(f"levels by the parts, not resident: {reason}")
             lent = parts_of_store(store, mine, devices)
@@ -283,9 +289,15 @@ def load_parts(terminal: Terminal, store: Store, indices: Sequence[int]) -> list
 
 
 def graph_of_store(
-    terminal: Terminal, store: Store, engine: DeviceEngine
+    terminal: Terminal,
+    store: Store,
+    engine: DeviceEngine,
+    *,
+    world: World | None = None,
 ) -> DeviceGraph:
     """Return the graph of a store in device memory, in input ids.
+
+    world: the ranks that make it, all by default
 
     One part without delegates goes up as it is; others are put together from their
     edges on the device.
@@ -295,7 +307,7 @@ def graph_of_store(
         [part] = load_parts(terminal, store, [0])
         return engine.graph_of(part, manifest.source, permutation_of(store))
     graph = build(StoreTuples(store))
-    ends = tuple_degrees_for(terminal.world, store, 1, None)[0]
+    ends = tuple_degrees_for(world or terminal.world, store, 1, None)[0]
     return with_tuples(graph, manifest.tuples, ends)
 
 
@@ -322,7 +334,12 @@ def build_session(
             )
             alone = choice.options.method != RESIDENT and source.n < ALONE_BELOW
             if not reason and alone:
-                return _build_alone(terminal, source, choice, buffer_bytes)
+                return _alone(
+                    terminal,
+                    choice,
+                    source.n,
+                    lambda _: build(source, buffer_bytes=buffer_bytes),
+                )
             if not reason:
                 return _build_resident(
                     terminal, source, parts, choice, devices, buffer_bytes
@@ -361,30 +378,36 @@ def build_session(
     return Built(session, summary.generation_seconds, construction, threshold)
 
 
-def _build_alone(
-    terminal: Terminal, source: TupleSource, choice: Choice, buffer_bytes: int | None
+def _alone(
+    terminal: Terminal,
+    choice: Choice,
+    n: int,
+    make: Callable[[DeviceEngine], DeviceGraph],
 ) -> Built:
-    """Build a small graph on the first rank's first device (collective)."""
+    """Search a small graph on the first rank's first device (collective).
+
+    make: returns the graph; called on that rank
+    """
     world = terminal.world
     if choice.device is None:
         raise UsageError("one device alone is for engines on devices")
     terminal.say(
-        f"one device searches alone, as {source.n} vertices are below {ALONE_BELOW}; "
+        f"one device searches alone, as {n} vertices are below {ALONE_BELOW}; "
         "--method resident takes all"
     )
     first, seconds = None, (0.0, 0.0)
     if world.rank == 0:
-        graph = build(source, buffer_bytes=buffer_bytes)
-        began = time.perf_counter()
         options = replace(
             choice.options, method="", exchange="auto", share_device=False
         )
-        solo = SoloWorld()
-        first = DeviceSession(solo, type(choice.device)(options), graph, options)
+        engine = type(choice.device)(options)
+        graph = make(engine)
+        began = time.perf_counter()
+        first = DeviceSession(SoloWorld(), engine, graph, options)
         generation = graph.seconds.get("generation", 0.0)
         prepared = time.perf_counter() - began
         seconds = generation, sum(graph.seconds.values()) - generation + prepared
-    session = AloneSession(world, choice.options, source.n, first)
+    session = AloneSession(world, choice.options, n, first)
     return Built(session, *seconds, None)
 
 

@@ -246,15 +246,26 @@ def test_a_store_of_parts(device, peers, tmp_path, form):
     words += ["-o", str(folder), "--parts", "3", "--threshold", "6"]
     command = [sys.executable, "-m", "distbfs", *words]
     subprocess.run(command, check=True, capture_output=True)
-    options = SearchOptions(engine="xbfs", method="resident")
-    choice = loading.Choice(options, XbfsEngine(options), parts=True, devices=(0,))
-    session = loading.load_session(Terminal(), open_store(folder), choice)
-    assert type(session) is ResidentSession
-    for root in some_roots(SOURCE, 3):
-        found = session.search(root)
-        wanted = check_search(SOURCE, root, *session.block(found))
-        assert session.traversed(found) == SOURCE.ends[wanted >= 0].sum() // 2
-    session.close()
+    for method, kind, lines in (
+        ("resident", ResidentSession, 0),
+        ("auto", AloneSession, 1),
+        ("captured", DevicePartsSession, 0),
+    ):
+        options = SearchOptions(engine="xbfs", method=method)
+        choice = loading.Choice(options, XbfsEngine(options), parts=True, devices=(0,))
+        terminal = Terminal()
+        session = loading.load_session(terminal, open_store(folder), choice)
+        assert type(session) is kind
+        assert len(terminal.said) == lines
+        for root in some_roots(SOURCE, 3):
+            found = session.search(root)
+            level, parent = session.block(found)
+            if kind is not DevicePartsSession:  # blocks go by input id
+                wanted = check_search(SOURCE, root, level, parent)
+                counted = SOURCE.ends[wanted >= 0].sum() // 2
+                assert session.traversed(found) == counted
+            assert session.reached(found)[0] == (level >= 0).sum()
+        session.close()
 
 
 def test_why_it_is_not(device, monkeypatch):
