@@ -102,6 +102,19 @@ def test_benchmark(more):
         assert 0 < one["time"] < one["wall_time"]
 
 
+@pytest.mark.parametrize("method", ["", "auto", "resident", "captured"])
+def test_benchmark_on_two_devices(method):
+    if int(cuda.cupy().cuda.runtime.getDeviceCount()) < 2:
+        pytest.skip("needs 2 devices")
+    words = ("graph500", "--scale", 12, "--parts", 2, "--roots", 4, "--json", *XBFS)
+    told = here(*words, *(("--method", method) if method else ()))
+    assert told.values["validated"] is True
+    alone = "one device searches alone" in told.err
+    assert alone == (method in ("", "auto"))
+    if not alone:
+        assert told.values["search"]["mode"] == method
+
+
 def test_text_of_the_report():
     done = here("graph500", "--scale", 10, "--internal-ids", *XBFS)
     assert done.code == 0, done.err
