@@ -44,6 +44,7 @@ from distbfs.search.session import (
     AnySession,
     Session,
 )
+from distbfs.search.shared_tuples import SharedTuples
 from distbfs.store.hdf5 import Store
 from distbfs.store.tuples import StoreTuples, permutation_of, tuple_degrees_for
 from distbfs.types import TupleSource, World
@@ -246,14 +247,17 @@ def _resident_of_store(
 ) -> AnySession:
     """Return searches that run whole on the devices (collective).
 
-    Every rank reads all edges, as rows of one owner are spread over all parts.
+    Every device passes over the edges of all parts, as rows of one owner are spread
+    over them.
     """
     world, manifest = terminal.world, store.manifest
     if choice.device is None:
         raise UsageError("resident searches are for engines on devices")
-    lent, _ = construct_resident(
-        StoreTuples(store), world, manifest.parts, devices=devices
-    )
+    edges = SharedTuples(world, StoreTuples(store), devices)
+    try:
+        lent, _ = construct_resident(edges, world, manifest.parts, devices=devices)
+    finally:
+        edges.close()
     ends = tuple_degrees_for(world, store, manifest.parts, None)
     for part in lent:
         with part.ids.device:

@@ -69,12 +69,16 @@ class HostTuples(DeviceTuples):
 
 
 class LentTuples(DeviceTuples):
-    """Tuples that lie in device memory: ``source.u`` and ``source.v``, checked."""
+    """Tuples that lie in device memory: ``source.pieces``, checked."""
 
     def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
         """Copy the tuples start … stop-1 on the device."""
         lent: Any = self.source
-        u[: stop - start], v[: stop - start] = lent.u[start:stop], lent.v[start:stop]
+        at = 0
+        for some_u, some_v in lent.pieces(start, stop):
+            end = at + len(some_u)
+            u[at:end], v[at:end] = some_u, some_v
+            at = end
 
 
 class FamilyTuples(DeviceTuples):

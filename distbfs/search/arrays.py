@@ -41,6 +41,10 @@ class HeldTuples:
             piece = slice(first, min(first + CHUNK, stop))
             yield on_host(self.u[piece]), on_host(self.v[piece])
 
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[Any, Any]]:
+        """Yield (u, v) of the tuples start … stop-1, as they are held."""
+        yield self.u[start:stop], self.v[start:stop]
+
     def describe(self) -> dict[str, Any]:
         """Return that nothing recreates the tuples."""
         return {"family": "memory"}

@@ -51,6 +51,11 @@ class StoreTuples:
         """Return what recreates the original tuples."""
         return dict(self._store.manifest.source)
 
+    def bounds(self, index: int) -> tuple[int, int]:
+        """Return where the edges of a part begin and end."""
+        upto = int(self._sizes[:index].sum())
+        return upto, upto + int(self._sizes[index].sum())
+
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
         """Yield (u, v) int64 arrays of the edges start … stop-1."""
         ends = np.cumsum(self._sizes.ravel())

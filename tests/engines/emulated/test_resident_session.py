@@ -1,5 +1,6 @@
 """The session of searches that are resident on devices, which are the CPU."""
 
+import ctypes
 import json
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from distbfs.errors import DistbfsError, LaunchError, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, Factors, SearchOptions
-from distbfs.search import device_resident, device_session
+from distbfs.search import device_resident, device_session, shared_tuples
 from distbfs.search.alone import AloneSession
 from distbfs.search.device_parts import DevicePartsSession
 from distbfs.search.device_resident import ResidentSession, resident_reason
@@ -235,9 +236,16 @@ def test_results_of_a_search_are_gone_with_the_next(device):
     session.close()
 
 
+def at_address(address, count, dtype):
+    """Memory of the emulated device, by its address."""
+    size = count * np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_char * size).from_address(address), dtype)
+
+
 @pytest.mark.parametrize("form", ["generate", "convert"])
-def test_a_store_of_parts(device, peers, tmp_path, form):
+def test_a_store_of_parts(device, peers, tmp_path, form, monkeypatch):
     """Searched by the device of each part, in input ids, with the input's counts."""
+    monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
     folder, edges = tmp_path / "graph", tmp_path / "edges.npy"
     words = ["generate", "kronecker", "--scale", "8"]
     if form == "convert":  # permutes vertices
