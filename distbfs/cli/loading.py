@@ -254,10 +254,8 @@ def _resident_of_store(
     if choice.device is None:
         raise UsageError("resident searches are for engines on devices")
     edges = SharedTuples(world, StoreTuples(store), devices)
-    try:
-        lent, _ = construct_resident(edges, world, manifest.parts, devices=devices)
-    finally:
-        edges.close()
+    lent, _ = construct_resident(edges, world, manifest.parts, devices=devices)
+    edges.close()  # not after an error, which other ranks may not have
     ends = tuple_degrees_for(world, store, manifest.parts, None)
     for part in lent:
         with part.ids.device:
