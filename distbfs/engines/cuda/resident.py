@@ -63,7 +63,7 @@ class Desk(ctypes.Structure):
         ("sum", ctypes.c_uint64 * 64),
         ("found", ctypes.c_uint32 * 48),
         ("sent", ctypes.c_uint32 * 48),
-        *((x, ctypes.c_uint64) for x in ("deepest", "pad")),
+        *((x, ctypes.c_uint64) for x in ("deepest", "failed")),
         ("journey", Journey),
     )
 
@@ -260,7 +260,7 @@ class ResidentSearch:
         kept = self._kept.get().tobytes()
         state = State.from_buffer_copy(kept, STATE_AT)
         desk = Desk.from_buffer_copy(kept, DESK_AT)
-        failed = 0
+        failed = desk.failed  # once is for ever: letters of that search may be left
         if desk.met == self._met:  # it has not come to the end
             word = self._memory[FAILED_AT : FAILED_AT + 8]
             failed = int(word.view(np.uint64).get()[0])

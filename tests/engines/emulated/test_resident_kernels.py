@@ -239,8 +239,9 @@ def test_a_part_that_does_not_answer(device, internal):
             part.ready(root)
             part.start()
         assert {part.wait()[2] for part in running} == {1 + missing.part.index}
-    with pytest.raises(DistbfsError, match="waited 8 s in vain for that of part 2"):
-        driver.search(root)
+    for other in (root, root, 0):
+        with pytest.raises(DistbfsError, match="waited 8 s in vain for that of part 2"):
+            driver.search(other)
 
 
 def test_a_stop_and_what_is_refused(device):

@@ -389,5 +389,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
         *p.state = j.s;
         desk->turn = j.turn, desk->met = j.met, desk->met_here = j.met_here;
         desk->deepest = j.deepest;
+        desk->failed = look_system(&r.mailbox[r.index]->failed);
     }
 }

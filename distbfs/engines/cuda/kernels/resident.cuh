@@ -75,7 +75,8 @@ struct Desk {
     u64 sum[4 * 16];  /* by meeting of all devices: value << 16 | blocks that have come */
     u32 found[3][16]; /* vertices that a late pull has found, in turn */
     u32 sent[3][16]; /* pairs for each part, in turn */
-    u64 deepest, pad;
+    u64 deepest;
+    u64 failed; /* as in the mailbox when a search came to its end */
     Journey journey; /* what block 0 came to alone; at most 32 words */
 };
 
