@@ -242,8 +242,7 @@ class ResidentSearch:
         if records:
             self._trace.fill(0)
             self._counts.fill(0)
-        self._running = self._launch(int(records))
-        self._graph = self._running.record(then=self._results)
+        self._graph = self._launch(int(records)).record(then=self._results)
         self._graph.set_arguments()
         cuda.cupy().cuda.Device().synchronize()  # the results of the last search
 
@@ -256,7 +255,7 @@ class ResidentSearch:
 
         failure: 0, or 1 + the part that was waited for in vain
         """
-        seconds = self._running.wait()
+        seconds = self._graph.wait()
         kept = self._kept.get().tobytes()
         state = State.from_buffer_copy(kept, STATE_AT)
         desk = Desk.from_buffer_copy(kept, DESK_AT)

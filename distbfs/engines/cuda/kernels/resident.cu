@@ -5,7 +5,8 @@
  * each device; as long as rows are short, such a level is one exchange of letters between
  * these blocks.  Wider ones are pushed by queue, pairs for owners meanwhile; a push that is
  * followed by a pull marks; pulls read the replica of one snapshot and make the next, whose
- * words go to all devices inside the pull, and those that change later after it.
+ * words go to all devices inside the pull, and those that change later after it; where few
+ * are found, their bits are set one by one (resident_late.cuh).
  * Data: resident.cuh; meetings: resident_meet.cuh.  Sources: those of fast.cu; Pan, Pearce,
  * Owens 2018 (owner v mod p).
  *
