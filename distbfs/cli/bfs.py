@@ -244,7 +244,7 @@ def command(
             terminal, stack, output, opened, sources, options, force, ids
         )
         log = open_records(terminal, stack, records, append=bool(done.any()))
-        session = load_session(terminal, opened, choice)
+        session = load_session(terminal, opened, choice, by_size=True)
         terminal.say(engine_line(session, choice.why))
         trace = start_trace(trace_file, session, choice)
         session.check(sources)

@@ -200,12 +200,18 @@ def _choose_parts(world: World, options: SearchOptions) -> Choice:
 
 
 def load_session(
-    terminal: Terminal, store: Store, wanted: Choice | SearchOptions
+    terminal: Terminal,
+    store: Store,
+    wanted: Choice | SearchOptions,
+    *,
+    by_size: bool = False,
 ) -> AnySession:
     """Load a store and make it ready to search (collective).
 
-    wanted: what ``choose`` returned, or options to choose by.  Raises LaunchError where
-    the parts do not divide by the ranks, ResourceError where memory does not last.
+    wanted: what ``choose`` returned, or options to choose by; by_size: where no method
+    is asked for, parts on devices of a small graph go to one device.  Raises
+    LaunchError where the parts do not divide by the ranks, ResourceError where memory
+    does not last.
     """
     world, manifest, choice = terminal.world, store.manifest, wanted
     if isinstance(choice, SearchOptions):
@@ -218,11 +224,11 @@ def load_session(
         permutation = permutation_of(store)
         if choice.device is not None:
             devices = choice.devices_of(len(mine))
-            if choice.options.method in (RESIDENT, BY_SIZE):
+            method, small = choice.options.method, manifest.n < ALONE_BELOW
+            if method in (RESIDENT, BY_SIZE) or (by_size and small and not method):
                 given = (world, choice.options, manifest.n, manifest.parts, devices)
                 reason = resident_reason(*given)
-                alone = choice.options.method != RESIDENT and manifest.n < ALONE_BELOW
-                if not reason and alone:
+                if not reason and method != RESIDENT and small:
                     first = partial(graph_of_store, terminal, store, world=SoloWorld())
                     return _alone(terminal, choice, manifest.n, first).session
                 if not reason:

@@ -254,15 +254,18 @@ def test_a_store_of_parts(device, peers, tmp_path, form, monkeypatch):
     words += ["-o", str(folder), "--parts", "3", "--threshold", "6"]
     command = [sys.executable, "-m", "distbfs", *words]
     subprocess.run(command, check=True, capture_output=True)
-    for method, kind, lines in (
-        ("resident", ResidentSession, 0),
-        ("auto", AloneSession, 1),
-        ("captured", DevicePartsSession, 0),
+    for method, by_size, kind, lines in (
+        ("resident", True, ResidentSession, 0),
+        ("auto", False, AloneSession, 1),
+        ("captured", True, DevicePartsSession, 0),
+        ("", True, AloneSession, 1),
+        ("", False, DevicePartsSession, 0),
     ):
         options = SearchOptions(engine="xbfs", method=method)
         choice = loading.Choice(options, XbfsEngine(options), parts=True, devices=(0,))
         terminal = Terminal()
-        session = loading.load_session(terminal, open_store(folder), choice)
+        store = open_store(folder)
+        session = loading.load_session(terminal, store, choice, by_size=by_size)
         assert type(session) is kind
         assert len(terminal.said) == lines
         for root in some_roots(SOURCE, 3):
