@@ -50,6 +50,7 @@ from distbfs.store.tuples import StoreTuples, permutation_of, tuple_degrees_for
 from distbfs.types import TupleSource, World
 
 FIRST = "xbfs"  # what auto takes where it can
+ALONE = "alone"  # besides RESIDENT: how searches run whole
 
 
 @dataclass(frozen=True)
@@ -226,14 +227,13 @@ def load_session(
             devices = choice.devices_of(len(mine))
             method, small = choice.options.method, manifest.n < ALONE_BELOW
             if method in (RESIDENT, BY_SIZE) or (by_size and small and not method):
-                given = (world, choice.options, manifest.n, manifest.parts, devices)
-                reason = resident_reason(*given)
-                if not reason and method != RESIDENT and small:
+                given = (choice.options, manifest.n, manifest.parts, devices)
+                way = _way(terminal, *given)
+                if way == ALONE:
                     first = partial(graph_of_store, terminal, store, world=SoloWorld())
                     return _alone(terminal, choice, manifest.n, first).session
-                if not reason:
+                if way == RESIDENT:
                     return _resident_of_store(terminal, store, choice, devices)
-                terminal.say(f"levels by the parts, not resident: {reason}")
             lent = parts_of_store(store, mine, devices)
             return DevicePartsSession(
                 world, choice.device, lent, choice.options, permutation
@@ -246,6 +246,30 @@ def load_session(
             f"{store.folder}: the parts of rank {world.rank} hold {need} bytes, and a "
             "search needs more; there is not enough memory"
         ) from error
+
+
+def _way(
+    terminal: Terminal,
+    options: SearchOptions,
+    n: int,
+    parts: int,
+    devices: Sequence[int],
+    *,
+    separated: str = "",
+) -> str:
+    """Return how searches run whole, ALONE or RESIDENT, "" where not; says why not.
+
+    n and after: see ``resident_reason``.  LaunchError where only that would do.
+    """
+    reason = resident_reason(
+        terminal.world, options, n, parts, devices, separated=separated
+    )
+    if not reason:
+        return ALONE if options.method != RESIDENT and n < ALONE_BELOW else RESIDENT
+    if options.internal_ids:
+        raise LaunchError(f"--internal-ids needs resident searches: {reason}")
+    terminal.say(f"levels by the parts, not resident: {reason}")
+    return ""
 
 
 def _resident_of_store(
@@ -337,24 +361,19 @@ def build_session(
         devices = choice.devices_of(len(mine))
         if choice.options.method in ("", RESIDENT, BY_SIZE):
             separated = "" if options.threshold is None else "--threshold"
-            reason = resident_reason(
-                world, choice.options, source.n, parts, devices, separated=separated
-            )
-            alone = choice.options.method != RESIDENT and source.n < ALONE_BELOW
-            if not reason and alone:
+            given = (choice.options, source.n, parts, devices)
+            way = _way(terminal, *given, separated=separated)
+            if way == ALONE:
                 return _alone(
                     terminal,
                     choice,
                     source.n,
                     lambda _: build(source, buffer_bytes=buffer_bytes),
                 )
-            if not reason:
+            if way == RESIDENT:
                 return _build_resident(
                     terminal, source, parts, choice, devices, buffer_bytes
                 )
-            if choice.options.internal_ids:
-                raise LaunchError(f"--internal-ids needs resident searches: {reason}")
-            terminal.say(f"levels by the parts, not resident: {reason}")
         lent, summary = construct_on_devices(
             source,
             world,

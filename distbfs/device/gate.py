@@ -54,6 +54,14 @@ class Page:
         self._called("cuMemHostUnregister", self._at)
 
 
+def page_at(path: str) -> Page | None:
+    """Return a page, see there, None where the host or the device has none."""
+    try:
+        return Page(path)
+    except (OSError, ResourceError):
+        return None
+
+
 class Gate:
     """A word of the host's memory that streams of all devices of all ranks wait for.
 
@@ -62,7 +70,8 @@ class Gate:
     """
 
     def __init__(self, world: World) -> None:
-        self._world, self._turn = world, 0
+        self._world = world
+        self._turn = 1  # what the word is when the gate is opened next
         self._page = self._shared() if world.size > 1 else None
         if self._page is None:
             self._memory = cuda.cupy().cuda.alloc_pinned_memory(PAGE)
@@ -75,28 +84,24 @@ class Gate:
 
     def _shared(self) -> Page | None:
         """Return a page of all ranks, None on all where one has none."""
-        world, page = self._world, None
-        for first in (True, False):
-            path = page.path if page else ""
-            told = world.allgather(np.frombuffer(path.encode(), np.uint8))[0].tobytes()
-            if first == (world.rank == 0) and (first or told):
-                try:
-                    page = Page(told.decode())
-                except (OSError, ResourceError):
-                    page = None
-        there = world.allreduce(np.array([-(page is not None)]), "max")[0] < 0
+        world = self._world
+        page = page_at("") if world.rank == 0 else None
+        path = world.broadcast(page.path if page else "")
+        if path and world.rank:
+            page = page_at(path)
+        everywhere = world.allreduce(np.array([page is None], np.int64), "max")[0] == 0
         if page is not None and world.rank == 0:
             os.unlink(page.path)
-        if page is not None and not there:
+        if page is not None and not everywhere:
             page.close()
-        return page if there else None
+        return page if everywhere else None
 
     def hold(self) -> None:
         """Let what the current device is given next, on its legacy stream, wait."""
         code = cuda.driver().cuStreamWaitValue32_v2(
             None,
             ctypes.c_uint64(self._address),
-            ctypes.c_uint32(self._turn + 1 & 0xFFFFFFFF),
+            ctypes.c_uint32(self._turn),
             AT_LEAST,
         )
         if code != NOT_SUPPORTED:
@@ -107,12 +112,10 @@ class Gate:
         self._world.barrier()
         if self._page is None or self._world.rank == 0:
             self.release()
-        else:
-            self._turn = self._turn + 1 & 0xFFFFFFFF
+        self._turn = self._turn + 1 & 0xFFFFFFFF
 
     def release(self) -> None:
-        """Let all that waits begin at once; alone, where the search is given up."""
-        self._turn = self._turn + 1 & 0xFFFFFFFF
+        """Let all that waits begin; alone, where the search is given up."""
         self._word[0] = self._turn
 
     def close(self) -> None:

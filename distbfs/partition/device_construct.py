@@ -109,10 +109,20 @@ class Crew(Generic[Made]):
 
         self.on_devices(drop)
 
-    def slowest(self) -> Stopwatch:
-        """Return the clock of the device that took longest."""
-        clocks = [builder.clock for builder in self.builders.values()]
-        return max(clocks, key=lambda c: sum(c.seconds.values()))
+    def spent(self, world: World, clock: Stopwatch | None) -> tuple[float, int]:
+        """Return (seconds of generation here, most passes of a device) (collective).
+
+        clock: the phases of the device that took longest are added to it
+        """
+        builders = self.builders.values()
+        clocks = [builder.clock for builder in builders]
+        slowest = max(clocks, key=lambda c: sum(c.seconds.values()))
+        if clock is not None:
+            for phase, seconds in slowest.seconds.items():
+                clock.add(phase, seconds)
+        passes = np.array([max(builder.keys.passes for builder in builders)])
+        generation = slowest.get("generation")
+        return generation, int(world.allreduce(passes, "max")[0])
 
 
 def construct_on_devices(
@@ -158,12 +168,7 @@ def construct_on_devices(
     edges = world.allreduce(np.array(counts, dtype=np.int64).sum(axis=1))
     if edges.sum() != histogram.m:
         raise InputError("the edge tuples changed while the graph was built")
-    slowest = crew.slowest()
-    for phase, seconds in slowest.seconds.items():
-        if clock is not None:
-            clock.add(phase, seconds)
-    generation = slowest.get("generation")
-    passes = max(builder.keys.passes for builder in crew.builders.values())
+    generation, passes = crew.spent(world, clock)
     return made, BuildSummary(
         n=source.n,
         m=histogram.m,
@@ -175,7 +180,7 @@ def construct_on_devices(
         delegates=d,
         edges=dict(zip(SUBGRAPHS, edges.tolist(), strict=True)),
         histogram=histogram,
-        passes=int(world.allreduce(np.array([passes]), "max")[0]),
+        passes=passes,
         generation_seconds=generation,
         construction_seconds=watch.get("total") - generation,
     )

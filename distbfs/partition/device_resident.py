@@ -248,16 +248,11 @@ def construct_resident(
     m = int(world.allreduce(counts)[0])
     for part in made:
         part.actives, part.edges = actives, m
-    slowest = crew.slowest()
-    if clock is not None:
-        for phase, seconds in slowest.seconds.items():
-            clock.add(phase, seconds)
-    generation = slowest.get("generation")
-    passes = max(builder.keys.passes for builder in crew.builders.values())
+    generation, passes = crew.spent(world, clock)
     return made, ResidentSummary(
         m=m,
         loops=loops,
-        passes=int(world.allreduce(np.array([passes]), "max")[0]),
+        passes=passes,
         generation_seconds=generation,
         construction_seconds=watch.get("total") - generation,
     )
