@@ -1,7 +1,7 @@
 """Searches of degree-separated parts on one device, in one process."""
 
 import numpy as np
-from graphs import build, check_search
+from graphs import build, check_search, some_roots
 
 from distbfs.engines.cuda.level import LevelPart
 from distbfs.engines.cuda.part import CudaPart
@@ -70,3 +70,28 @@ def check(driver, source, root, *, records=False):
         told = [r.normals + r.delegates for r in found.records]
         assert told == counts.tolist()
     return found
+
+
+def checked_searches(session, source):
+    """Search from some vertices, yield what was found when all told of it is right."""
+    for root in some_roots(source, 3):
+        found = session.keep(session.search(root))
+        session.search(0)
+        level, parent = session.block(found)
+        wanted = check_search(source, root, level, parent)
+        assert session.reached(found) == ((wanted >= 0).sum(), wanted.max())
+        assert session.traversed(found) == source.ends[wanted >= 0].sum() // 2
+        whole, of = session.gathered([found])
+        assert whole.dtype == np.uint8
+        np.testing.assert_array_equal(whole.astype(np.int8), wanted)
+        np.testing.assert_array_equal(of, parent)
+        np.testing.assert_array_equal(
+            session.level_counts(found), np.bincount(wanted[wanted >= 0])
+        )
+        ids = np.array([5, 0, 77, 5])
+        some, above = session.at(found, ids)
+        np.testing.assert_array_equal(some, level[ids])
+        np.testing.assert_array_equal(above, parent[ids])
+        yield found
+    ids = np.arange(source.n)
+    np.testing.assert_array_equal(session.connected(ids), source.degrees > 0)

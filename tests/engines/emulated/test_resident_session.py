@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from device_parts import joined
+from device_parts import checked_searches, joined
 from graphs import check_search, kronecker, some_roots
 from resident_parts import resident_parts
 from worlds import on_ranks
@@ -139,27 +139,9 @@ def peers(monkeypatch):
 @pytest.mark.parametrize("internal", [False, True])
 def test_results(device, internal):
     session = session_of(3, method="resident", internal_ids=internal)
-    for root in some_roots(SOURCE, 3):
-        found = session.keep(session.search(root))
-        session.search(0)
-        level, parent = session.block(found)
-        wanted = check_search(SOURCE, root, level, parent)
-        assert session.reached(found) == ((wanted >= 0).sum(), wanted.max())
-        assert session.traversed(found) == SOURCE.ends[wanted >= 0].sum() // 2
-        whole, of = session.gathered([found])
-        np.testing.assert_array_equal(whole.astype(np.int8), wanted)
-        np.testing.assert_array_equal(of, parent)
-        np.testing.assert_array_equal(
-            session.level_counts(found), np.bincount(wanted[wanted >= 0])
-        )
-        ids = np.array([5, 0, 77, 5])
-        some, above = session.at(found, ids)
-        np.testing.assert_array_equal(some, level[ids])
-        np.testing.assert_array_equal(above, parent[ids])
+    for found in checked_searches(session, SOURCE):
         assert found.seconds > 0
         assert found.wall > 0
-    ids = np.arange(SOURCE.n)
-    np.testing.assert_array_equal(session.connected(ids), SOURCE.degrees > 0)
     session.close()
 
 
