@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -121,9 +122,13 @@ class Ways:
 
 
 def open_doors(
-    terminal: Terminal, service: Service, stack: ExitStack, ways: Ways
+    terminal: Terminal,
+    service: Service,
+    stack: ExitStack,
+    ways: Ways,
+    ready: threading.Event,
 ) -> list[Door]:
-    """Return the ways in, which listen already."""
+    """Return the ways in, which listen already; stdin is read once ``ready`` is set."""
     doors: list[Door] = []
     if ways.socket is not None:
         doors.append(SocketDoor(service, listen(ways.socket)))
@@ -133,7 +138,7 @@ def open_doors(
         doors.append(HttpDoor(service, listening, read_token(ways.token_file)))
         terminal.say(f"http://{ways.host}:{listening.getsockname()[1]}")
     if not doors:
-        doors.append(StreamDoor(service, standard_streams()))
+        doors.append(StreamDoor(service, standard_streams(ready)))
     return doors
 
 
@@ -209,10 +214,12 @@ def command(
 
 def answer(terminal: Terminal, service: Service, ways: Ways, flag: StopFlag) -> None:
     """Answer requests until the end (rank 0)."""
+    ready = threading.Event()
     with ExitStack() as stack:
-        doors = open_doors(terminal, service, stack, ways)
+        doors = open_doors(terminal, service, stack, ways, ready)
         stack.enter_context(Front(service, doors))
-        click.echo("ready")
+        click.echo("ready")  # before any answer, which may go to stdout, too
+        ready.set()
         service.run(flag)
     terminal.say("the service ends")
     if terminal.as_json:

@@ -121,11 +121,15 @@ def _remove_dead(path: Path) -> None:
     raise UsageError(f"{path}: a service answers there already")
 
 
-def standard_streams() -> socket.socket:
-    """Return a socket whose other end is stdin and stdout, served by two threads."""
+def standard_streams(ready: threading.Event) -> socket.socket:
+    """Return a socket whose other end is stdin and stdout, served by two threads.
+
+    ready: nothing is read, and so nothing answered, before it is set
+    """
     mine, other = socket.socketpair()
 
     def inwards() -> None:
+        ready.wait()
         try:
             while data := os.read(sys.stdin.fileno(), 1 << 16):
                 other.sendall(data)
