@@ -1,14 +1,18 @@
 """Measure searches, construction and long thin graphs on this machine's processor.
 
 Variants alternate in one run; medians are printed.  Runs alone or, with --ranks,
-starts the benchmark command under mpiexec.
+starts the benchmark command under mpiexec.  With --busy, searches take turns with the
+same searches while another process keeps one core busy, and the ratio of the total
+times is printed: 2,000 searches of a small graph, then those of each scale.
 
     python scripts/bench_cpu.py --scales 20 22 --methods fast hybrid push
+    python scripts/bench_cpu.py --busy --scales 16 20
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import resource
 import statistics
@@ -29,6 +33,8 @@ from distbfs.partition.part import Part
 from distbfs.report.tables import print_table
 from distbfs.search.session import Session
 from distbfs.types import Ids
+
+SMALL = 10  # scale of the graph whose searches are mostly overhead
 
 
 class Path:
@@ -86,6 +92,47 @@ def searches(args: argparse.Namespace) -> None:
     print_table(("scale", "method", "median ms", "GTEPS (harmonic mean)"), rows)
 
 
+@contextlib.contextmanager
+def busy_core() -> Iterator[None]:
+    """Keep one core busy meanwhile."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        time.sleep(0.2)
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def busy(args: argparse.Namespace) -> None:
+    """Print how much longer searches take while one core is busy."""
+    rows = []
+    for scale, count in [(SMALL, 2000), *((scale, 0) for scale in args.scales)]:
+        source = Kronecker(scale, threads=args.threads)
+        made: list[Part] = []
+        construct(source, SoloWorld(), 1, BuildOptions(), made.append)
+        session = Session(SoloWorld(), made, SearchOptions(threads=args.threads))
+        roots = choose_roots(source.n, args.roots, 1, session.connected).tolist()
+        roots = (roots * -(-count // len(roots)))[:count] if count else roots
+        totals: dict[str, list[float]] = {"quiet": [], "busy": []}
+        for _ in range(args.repeats):
+            for name, around in (
+                ("quiet", contextlib.nullcontext()),
+                ("busy", busy_core()),
+            ):
+                with around:
+                    session.search(roots[0])
+                    began = time.perf_counter()
+                    for root in roots:
+                        session.search(root)
+                    totals[name].append(time.perf_counter() - began)
+        quiet, loaded = (statistics.median(totals[name]) for name in totals)
+        each = 1e3 / len(roots)
+        rows.append((scale, len(roots), quiet * each, loaded * each, loaded / quiet))
+    titles = ("scale", "searches", "quiet ms", "busy ms", "busy / quiet")
+    print_table(titles, rows)
+
+
 def long_path(args: argparse.Namespace) -> None:
     made: list[Part] = []
     construct(Path(args.path), SoloWorld(), 1, BuildOptions(), made.append)
@@ -114,7 +161,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--path", type=int, default=10**6)
     parser.add_argument("--ranks", type=int, default=0)
+    parser.add_argument("--busy", action="store_true")
     args = parser.parse_args()
+    if args.busy:
+        busy(args)
+        return
     if args.ranks:
         ranks(args)
         return

@@ -217,7 +217,7 @@ search_options = with_options(
         "--threads",
         type=click.IntRange(0, 4096),
         default=0,
-        help="OpenMP threads a rank; 0: this rank's share of the cores.  [0]",
+        help="Threads a rank; 0: this rank's share of the cores.  [0]",
     ),
     click.option("--no-parents", is_flag=True, help="Find levels only."),
     click.option(

@@ -99,14 +99,14 @@ def host_fields(host: Mapping[str, Any]) -> dict[str, Any]:
     out = {
         "host": f"{host['host']}, {host['system']}",
         "cores": host["cores"],
-        "OpenMP threads": f"{host['threads']} a rank",
+        "threads": f"{host['threads']} a rank",
         "memory": f"{readable(host['memory'])}, {host['memory_limit']}",
         "C compiler": host["compiler"] or "none",
     }
     if host["compiler"]:
         out |= {
             "version": host["compiler_version"],
-            "-march=native": f"with OpenMP: {host['march_native']}",
+            "-march=native": host["march_native"],
             "kernel cache": host["cache"],
             "kernels": f"{len(good)} of {len(kernels)} compile: {', '.join(good)}",
         }

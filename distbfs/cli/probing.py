@@ -156,7 +156,7 @@ def mpi_facts(world: Ranks) -> dict[str, Any]:
 
 
 def native_flags() -> str:
-    """Return "works", or why -march=native and OpenMP do not compile together."""
+    """Return "works", or why -march=native does not compile."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "empty.c"
         source.write_text("int distbfs_nothing;\n", encoding="ascii")

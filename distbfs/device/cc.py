@@ -30,7 +30,15 @@ from distbfs.device.cache import cache_folder, exclusive, source_closure
 from distbfs.errors import CompilerMissing
 from distbfs.types import Array
 
-FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fopenmp", "-fno-math-errno")
+FLAGS = (
+    "-std=gnu11",
+    "-O3",
+    "-fPIC",
+    "-shared",
+    "-pthread",
+    "-fopenmp-simd",
+    "-fno-math-errno",
+)
 COMPILE_SECONDS = 120
 CACHE_LINE = 64
 

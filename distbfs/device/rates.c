@@ -1,31 +1,51 @@
 /* Rates that the limit of a search on a CPU is made from: copying, random bit tests.
  *
  * Both run on several threads; places are drawn as in rates.cu. */
-#include <omp.h>
-#include <stdint.h>
+#include "team.h"
 #include <string.h>
+
+#define PIECE (1 << 20) /* bytes that a thread copies at once */
+#define SHARES 16       /* into which the bit tests of a thread are cut */
+
+typedef struct {
+    void *to;
+    const void *from;
+} copy;
+
+static void copy_bytes(void *argument, int64_t low, int64_t high) {
+    const copy *c = argument;
+    memcpy((char *)c->to + low, (const char *)c->from + low, (size_t)(high - low));
+}
 
 /* from, to: [bytes], which do not overlap */
 void rates_copy(void *to, const void *from, int64_t bytes, int threads) {
-#pragma omp parallel num_threads(threads)
-    {
-        const int64_t count = omp_get_num_threads(), mine = omp_get_thread_num();
-        const int64_t low = bytes * mine / count, high = bytes * (mine + 1) / count;
-        memcpy((char *)to + low, (const char *)from + low, (size_t)(high - low));
+    copy c = {to, from};
+    team_for(threads, bytes, PIECE, copy_bytes, &c);
+}
+
+typedef struct {
+    const uint32_t *words;
+    uint32_t bits;
+    int64_t each, found;
+} bit_tests;
+
+static void test_bits(void *argument, int64_t from, int64_t to) {
+    bit_tests *t = argument;
+    int64_t found = 0;
+    for (int64_t share = from; share < to; share++) {
+        uint32_t state = (uint32_t)(share + 1) * 2654435761u;
+        for (int64_t k = 0; k < t->each; k++) {
+            state = state * 1664525u + 1013904223u;
+            const uint32_t at = (uint32_t)((uint64_t)state * t->bits >> 32);
+            found += t->words[at >> 5] >> (at & 31) & 1;
+        }
     }
+    team_add(&t->found, found);
 }
 
 /* words: [ceil(bits / 32)]; tests: of each thread; returns how many bits were set */
 int64_t rates_bit_tests(const uint32_t *words, uint32_t bits, int64_t tests, int threads) {
-    int64_t found = 0;
-#pragma omp parallel num_threads(threads) reduction(+ : found)
-    {
-        uint32_t state = (uint32_t)(omp_get_thread_num() + 1) * 2654435761u;
-        for (int64_t k = 0; k < tests; k++) {
-            state = state * 1664525u + 1013904223u;
-            const uint32_t at = (uint32_t)((uint64_t)state * bits >> 32);
-            found += words[at >> 5] >> (at & 31) & 1;
-        }
-    }
-    return found;
+    bit_tests t = {words, bits, tests / SHARES, 0};
+    team_for(threads, (int64_t)threads * SHARES, 1, test_bits, &t);
+    return t.found;
 }

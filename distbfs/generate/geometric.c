@@ -5,10 +5,11 @@
  * and the eight around it.  A pair is a tuple of the cell that comes first; a cell looks
  * at itself and at the cells to its right, below left, below and below right.
  */
+#include "../device/team.h"
 #include "hashing.h"
-#include <string.h>
 
 #define BLOCK 64  /* cells; also in geometric.py */
+#define BLOCKS 16 /* that a thread takes at once */
 #define MOST 256  /* points of a cell */
 #define RADIUS (INT64_C(1) << 30)
 #define AROUND 5
@@ -34,7 +35,7 @@ static inline int count_of(const plane *p, int64_t c) {
 }
 
 /* Read the points of a cell that lies (right, below) of where distances are taken. */
-static inline void read(const plane *p, cell *out, int64_t c, int right, int below) {
+static inline void read_cell(const plane *p, cell *out, int64_t c, int right, int below) {
     out->count = count_of(p, c);
     for (int k = 0; k < out->count; k++) {
         uint64_t x = mix64(p->points + ((uint64_t)c * MOST + (uint64_t)k) * GOLDEN);
@@ -56,7 +57,7 @@ static int64_t tuples_of(const plane *p, int64_t c, int64_t id, int64_t under, i
     static const int right[AROUND] = {0, 1, -1, 0, 1}, below[AROUND] = {0, 0, 1, 1, 1};
     for (int r = 0; r < AROUND; r++) {
         around[r].count = 0;
-        if (there[r]) read(p, around + r, cells[r], right[r], below[r]);
+        if (there[r]) read_cell(p, around + r, cells[r], right[r], below[r]);
     }
     around[0].id = id;
     around[1].id = id + around[0].count;
@@ -78,20 +79,52 @@ static int64_t tuples_of(const plane *p, int64_t c, int64_t id, int64_t under, i
     return found;
 }
 
+typedef struct {
+    plane p;
+    int64_t *vertices, *tuples; /* of counting */
+    int64_t start, count, low;  /* of writing */
+    const int64_t *ids, *places;
+    int64_t *u, *v;
+} slice;
+
+static void count_blocks(void *argument, int64_t from, int64_t to) {
+    const slice *s = argument;
+    const plane *p = &s->p;
+    for (int64_t b = from; b < to; b++) {
+        int64_t n = 0, m = 0;
+        for (int64_t c = b * BLOCK; c < (b + 1) * BLOCK && c < p->side * p->side; c++) {
+            n += count_of(p, c);
+            m += tuples_of(p, c, 0, 0, 0, 0, NULL, NULL);
+        }
+        s->vertices[b + 1] = n;
+        s->tuples[b + 1] = m;
+    }
+}
+
 /* Count the points and tuples of block b in vertices[b + 1] and tuples[b + 1]. */
 void geometric_count(uint64_t counts, uint64_t points, int64_t side,
                      const uint64_t *limits, int64_t most, int64_t blocks,
                      int64_t *vertices, int64_t *tuples, int threads) {
-    plane p = {counts, points, side, limits, most};
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t b = 0; b < blocks; b++) {
-        int64_t n = 0, m = 0;
-        for (int64_t c = b * BLOCK; c < (b + 1) * BLOCK && c < side * side; c++) {
-            n += count_of(&p, c);
-            m += tuples_of(&p, c, 0, 0, 0, 0, NULL, NULL);
+    slice s = {{counts, points, side, limits, most}, .vertices = vertices, .tuples = tuples};
+    team_for(threads, blocks, BLOCKS, count_blocks, &s);
+}
+
+static void write_blocks(void *argument, int64_t from, int64_t to) {
+    const slice *s = argument;
+    const plane *p = &s->p;
+    int64_t side = p->side, size = side * side;
+    for (int64_t b = s->low + from; b < s->low + to; b++) {
+        int64_t id = s->ids[b], at = s->places[b] - s->start, under = 0;
+        int64_t first = b * BLOCK + side - 1; /* below left of the first cell */
+        if (first < size) {
+            under = s->ids[first / BLOCK];
+            for (int64_t c = first - first % BLOCK; c < first; c++) under += count_of(p, c);
         }
-        vertices[b + 1] = n;
-        tuples[b + 1] = m;
+        for (int64_t c = b * BLOCK; c < (b + 1) * BLOCK && c < size; c++) {
+            at += tuples_of(p, c, id, under, at, s->count, s->u, s->v);
+            id += count_of(p, c);
+            if (c + side - 1 < size) under += count_of(p, c + side - 1);
+        }
     }
 }
 
@@ -101,20 +134,7 @@ void geometric(int64_t start, int64_t count, uint64_t counts, uint64_t points,
                int64_t side, const uint64_t *limits, int64_t most, int64_t low,
                int64_t high, const int64_t *vertices, const int64_t *tuples, int64_t *u,
                int64_t *v, int threads) {
-    plane p = {counts, points, side, limits, most};
-    int64_t size = side * side;
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t b = low; b < high; b++) {
-        int64_t id = vertices[b], at = tuples[b] - start, under = 0;
-        int64_t first = b * BLOCK + side - 1; /* below left of the first cell */
-        if (first < size) {
-            under = vertices[first / BLOCK];
-            for (int64_t c = first - first % BLOCK; c < first; c++) under += count_of(&p, c);
-        }
-        for (int64_t c = b * BLOCK; c < (b + 1) * BLOCK && c < size; c++) {
-            at += tuples_of(&p, c, id, under, at, count, u, v);
-            id += count_of(&p, c);
-            if (c + side - 1 < size) under += count_of(&p, c + side - 1);
-        }
-    }
+    slice s = {{counts, points, side, limits, most}, .start = start, .count = count,
+               .low = low, .ids = vertices, .places = tuples, .u = u, .v = v};
+    team_for(threads, high - low, BLOCKS, write_blocks, &s);
 }

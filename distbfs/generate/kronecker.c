@@ -5,41 +5,61 @@
  * stream position * 16 + draw.  An outcome holds the four bits of u above those of v.
  * Then both ends go through the vertex permutation.  kronecker.py has the twin in NumPy.
  */
+#include "../device/team.h"
 #include "hashing.h"
 
 #define TILE 256
+#define TILES 256 /* that a thread takes at once */
+
+typedef struct {
+    int64_t start, count;
+    uint64_t key;
+    int draws;
+    const int32_t *bits;
+    const uint64_t *threshold;
+    const uint32_t *alias;
+    const permutation *edges, *vertices;
+    int64_t *u, *v;
+} slice;
+
+static void draw_tile(const slice *s, int64_t first) {
+    uint64_t base[TILE], i[TILE], j[TILE];
+    int size = s->count - first < TILE ? (int)(s->count - first) : TILE;
+    for (int k = 0; k < size; k++) {
+        base[k] = (uint64_t)(s->start + first + k);
+        i[k] = j[k] = 0;
+    }
+    permute_all(s->edges, base, size);
+    for (int d = 0; d < s->draws; d++) {
+        const uint64_t *limit = s->threshold + d * 256;
+        const uint32_t *other = s->alias + d * 256;
+        const uint64_t key = s->key;
+        int b = s->bits[d];
+        for (int k = 0; k < size; k++) {
+            uint64_t x = mix64(key + (base[k] * 16 + d) * GOLDEN);
+            uint64_t slot = x >> 56, below = x & (~UINT64_C(0) >> 8);
+            uint64_t outcome = below < limit[slot] ? slot : other[slot];
+            i[k] = i[k] << b | outcome >> b;
+            j[k] = j[k] << b | (outcome & ((1u << b) - 1));
+        }
+    }
+    permute_all(s->vertices, i, size);
+    permute_all(s->vertices, j, size);
+    for (int k = 0; k < size; k++) {
+        s->u[first + k] = (int64_t)i[k];
+        s->v[first + k] = (int64_t)j[k];
+    }
+}
+
+static void draw_tiles(void *argument, int64_t from, int64_t to) {
+    for (int64_t tile = from; tile < to; tile++) draw_tile(argument, tile * TILE);
+}
 
 /* threshold, alias: [draws][256]; bits: [draws] levels per draw; u, v: [count] */
 void kronecker(int64_t start, int64_t count, uint64_t key, int draws, const int32_t *bits,
                const uint64_t *threshold, const uint32_t *alias,
                const permutation *edges, const permutation *vertices, int64_t *u,
                int64_t *v, int threads) {
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t first = 0; first < count; first += TILE) {
-        uint64_t base[TILE], i[TILE], j[TILE];
-        int size = count - first < TILE ? (int)(count - first) : TILE;
-        for (int k = 0; k < size; k++) {
-            base[k] = (uint64_t)(start + first + k);
-            i[k] = j[k] = 0;
-        }
-        permute_all(edges, base, size);
-        for (int d = 0; d < draws; d++) {
-            const uint64_t *limit = threshold + d * 256;
-            const uint32_t *other = alias + d * 256;
-            int b = bits[d];
-            for (int k = 0; k < size; k++) {
-                uint64_t x = mix64(key + (base[k] * 16 + d) * GOLDEN);
-                uint64_t slot = x >> 56, below = x & (~UINT64_C(0) >> 8);
-                uint64_t outcome = below < limit[slot] ? slot : other[slot];
-                i[k] = i[k] << b | outcome >> b;
-                j[k] = j[k] << b | (outcome & ((1u << b) - 1));
-            }
-        }
-        permute_all(vertices, i, size);
-        permute_all(vertices, j, size);
-        for (int k = 0; k < size; k++) {
-            u[first + k] = (int64_t)i[k];
-            v[first + k] = (int64_t)j[k];
-        }
-    }
+    slice s = {start, count, key, draws, bits, threshold, alias, edges, vertices, u, v};
+    team_for(threads, (count + TILE - 1) / TILE, TILES, draw_tiles, &s);
 }

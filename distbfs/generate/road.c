@@ -3,9 +3,11 @@
  * The hash of a crossing: bits 0-1 and 2-3 are the vertices on its edges to the right
  * and below, bits 4-33 and 34-63 decide whether the edges are there.
  */
+#include "../device/team.h"
 #include "hashing.h"
 
 #define BLOCK 128
+#define BLOCKS 64 /* that a thread takes at once */
 #define KEEP UINT64_C(966367642)
 #define DRAW ((UINT64_C(1) << 30) - 1)
 
@@ -22,21 +24,36 @@ static inline crossing draw(uint64_t key, int64_t side, int64_t c, int last_colu
     return (crossing){right + on_right, below + on_below, 1 + on_right + on_below};
 }
 
-/* Count the vertices and tuples of block b in vertices[b + 1] and tuples[b + 1]. */
-void road_count(uint64_t key, int64_t side, int64_t blocks, int64_t *vertices,
-                int64_t *tuples, int threads) {
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t b = 0; b < blocks; b++) {
+typedef struct {
+    uint64_t key;
+    int64_t side;
+    int64_t *vertices, *tuples; /* of counting */
+    int64_t start, count, low;  /* of writing */
+    const int64_t *ids, *places;
+    int64_t *u, *v;
+} slice;
+
+static void count_blocks(void *argument, int64_t from, int64_t to) {
+    const slice *s = argument;
+    int64_t side = s->side;
+    for (int64_t b = from; b < to; b++) {
         int64_t stop = (b + 1) * BLOCK, v = 0, t = 0;
         if (stop > side * side) stop = side * side;
         for (int64_t c = b * BLOCK; c < stop; c++) {
-            crossing at = draw(key, side, c, c % side == side - 1);
+            crossing at = draw(s->key, side, c, c % side == side - 1);
             v += at.vertices;
             t += at.right + at.below;
         }
-        vertices[b + 1] = v;
-        tuples[b + 1] = t;
+        s->vertices[b + 1] = v;
+        s->tuples[b + 1] = t;
     }
+}
+
+/* Count the vertices and tuples of block b in vertices[b + 1] and tuples[b + 1]. */
+void road_count(uint64_t key, int64_t side, int64_t blocks, int64_t *vertices,
+                int64_t *tuples, int threads) {
+    slice s = {key, side, .vertices = vertices, .tuples = tuples};
+    team_for(threads, blocks, BLOCKS, count_blocks, &s);
 }
 
 /* Return the id of a crossing; vertices: [blocks + 1] before each block */
@@ -57,27 +74,34 @@ static inline void chain(int64_t at, int64_t count, int links, int64_t near, int
     }
 }
 
+static void write_blocks(void *argument, int64_t from, int64_t to) {
+    const slice *s = argument;
+    int64_t side = s->side, size = side * side, count = s->count;
+    for (int64_t b = s->low + from; b < s->low + to; b++) {
+        int64_t c = b * BLOCK, stop = c + BLOCK < size ? c + BLOCK : size;
+        int64_t id = s->ids[b], at = s->places[b] - s->start;
+        int64_t under = c + side < size ? id_of(s->key, side, s->ids, c + side) : 0;
+        for (; c < stop; c++) {
+            int last_column = c % side == side - 1;
+            crossing here = draw(s->key, side, c, last_column);
+            int64_t next = id + here.vertices;
+            int64_t down = id + here.right + (here.right == 0);
+            chain(at, count, here.right, id, id + 1, next, s->u, s->v);
+            chain(at + here.right, count, here.below, id, down, under, s->u, s->v);
+            at += here.right + here.below;
+            id = next;
+            if (c + side < size)
+                under += draw(s->key, side, c + side, last_column).vertices;
+        }
+    }
+}
+
 /* Write the tuples start … start + count - 1, which are in the blocks low … high - 1.
  * vertices, tuples: [blocks + 1] before each block; u, v: [count] */
 void road(int64_t start, int64_t count, uint64_t key, int64_t side, int64_t low,
           int64_t high, const int64_t *vertices, const int64_t *tuples, int64_t *u,
           int64_t *v, int threads) {
-    int64_t size = side * side;
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t b = low; b < high; b++) {
-        int64_t c = b * BLOCK, stop = c + BLOCK < size ? c + BLOCK : size;
-        int64_t id = vertices[b], at = tuples[b] - start;
-        int64_t under = c + side < size ? id_of(key, side, vertices, c + side) : 0;
-        for (; c < stop; c++) {
-            int last_column = c % side == side - 1;
-            crossing here = draw(key, side, c, last_column);
-            int64_t next = id + here.vertices;
-            int64_t down = id + here.right + (here.right == 0);
-            chain(at, count, here.right, id, id + 1, next, u, v);
-            chain(at + here.right, count, here.below, id, down, under, u, v);
-            at += here.right + here.below;
-            id = next;
-            if (c + side < size) under += draw(key, side, c + side, last_column).vertices;
-        }
-    }
+    slice s = {key, side, .start = start, .count = count, .low = low,
+               .ids = vertices, .places = tuples, .u = u, .v = v};
+    team_for(threads, high - low, BLOCKS, write_blocks, &s);
 }

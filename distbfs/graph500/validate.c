@@ -8,10 +8,11 @@
  *
  * Data encoding: words[x] = level · 2^32 + (uint32) parent; -1 is unreached / none.
  */
-#include <omp.h>
+#include "../device/team.h"
 #include <stdint.h>
 
-enum { BLOCK = 256, OUTSIDE = 0, HALF = 1, SPAN = 2, KINDS = 3 };
+enum { BLOCK = 256, BLOCKS = 64 /* that a thread takes at once */ };
+enum { OUTSIDE = 0, HALF = 1, SPAN = 2, KINDS = 3 };
 
 typedef struct {
     int64_t reached;
@@ -83,6 +84,36 @@ static void judge_block(tally *t, int64_t start, int64_t stop, const int64_t *u,
         judge(t, start + i, u[start + i], v[start + i], a[i], b[i], parents, seen);
 }
 
+/* A pass that threads share. */
+typedef struct {
+    int64_t tuples, n;
+    const int64_t *u, *v, *words;
+    uint8_t *seen;
+    int parents;
+    int64_t *counts, *first, reached;
+} pass;
+
+static void judge_blocks(void *argument, int64_t from, int64_t to)
+{
+    pass *p = argument;
+    const int64_t tuples = p->tuples;
+    tally t = {0, {0, 0, 0}, {tuples, tuples, tuples}};
+    for (int64_t block = from; block < to; block++) {
+        const int64_t start = block * BLOCK;
+        const int64_t stop = start + BLOCK < tuples ? start + BLOCK : tuples;
+        judge_block(&t, start, stop, p->u, p->v, p->n, p->words, p->seen, p->parents);
+    }
+    team_add(&p->reached, t.reached);
+    for (int k = 0; k < KINDS; k++) {
+        team_add(&p->counts[k], t.counts[k]);
+        int64_t first = __atomic_load_n(&p->first[k], __ATOMIC_RELAXED);
+        while (t.first[k] < first &&
+               !__atomic_compare_exchange_n(&p->first[k], &first, t.first[k], 0,
+                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            ;
+    }
+}
+
 /* Return the number of tuples with an end that is reached.
  *
  * u, v: [tuples] ends; words: [n] results; seen: [n] marks, set to 1 and never cleared
@@ -96,29 +127,11 @@ int64_t validate_tuples(int64_t tuples, const int64_t *u, const int64_t *v, int6
                         int32_t threads, int64_t *counts, int64_t *first)
 {
     const int64_t blocks = (tuples + BLOCK - 1) / BLOCK;
-    int64_t reached = 0;
+    pass p = {tuples, n, u, v, words, seen, parents, counts, first, 0};
     for (int k = 0; k < KINDS; k++) {
         counts[k] = 0;
         first[k] = tuples;
     }
-#pragma omp parallel num_threads(threads)
-    {
-        tally t = {0, {0, 0, 0}, {tuples, tuples, tuples}};
-#pragma omp for schedule(static)
-        for (int64_t block = 0; block < blocks; block++) {
-            const int64_t start = block * BLOCK;
-            const int64_t stop = start + BLOCK < tuples ? start + BLOCK : tuples;
-            judge_block(&t, start, stop, u, v, n, words, seen, parents);
-        }
-#pragma omp critical
-        {
-            reached += t.reached;
-            for (int k = 0; k < KINDS; k++) {
-                counts[k] += t.counts[k];
-                if (t.first[k] < first[k])
-                    first[k] = t.first[k];
-            }
-        }
-    }
-    return reached;
+    team_for(threads, blocks, BLOCKS, judge_blocks, &p);
+    return p.reached;
 }

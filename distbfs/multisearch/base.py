@@ -50,7 +50,7 @@ class RunOptions:
     method, threshold: of runner cuda; "" is its default, threshold a number or "auto"
     batch: searches at a time, 0 = what fits in ``memory`` bytes
     bits: whether bit-parallel batches may serve a problem that allows them
-    threads: OpenMP threads, 0 = what the system allows
+    threads: 0 = what the system allows
     depth: the last level that is searched, None for all
     direction: "auto", or "push" / "pull" to force one in bit-parallel batches
     stop: asked between levels, or between batches at least; SearchStopped for yes

@@ -12,17 +12,11 @@
  * Multi-Source Graph Traversal, VLDB 2014, Sections 3 and 4; McLaughlin, Riedy, Bader
  * 2015 for the abstraction that this serves.
  */
-#include "spread.h"
-#include <omp.h>
-#include <string.h>
-
-#ifndef OFFSET
-#define OFFSET uint32_t
-#endif
+#include "bits_search.h"
 
 #define SERIAL_EDGES 2048 /* frontier edges below which one thread pushes alone */
 #define LONG_ROW 4096     /* rows above this are cut among the threads of a push */
-#define LONG_ROWS 512     /* how many such rows a level sets aside */
+#define PIECES 16         /* into which such a row is cut */
 #define SAMPLES 128       /* rows looked at to price a pull */
 #define SAMPLE_DEPTH 64   /* neighbours looked at per sampled row */
 #define PUSH_PRICE 3.0    /* price of an edge in a push over one in a pull */
@@ -30,116 +24,6 @@
 #define LIGHT_SAMPLES 1024 /* frontier vertices that tell how large each search is */
 #define LIGHT 32         /* a search is light with fewer edges / 256 in its frontier */
 #define LOCAL_QUEUE 512
-#define SEARCHES (64 * WIDTH)
-#define PLANES 31
-
-enum { DONE = 0, GROW = 1, STOPPED = -2 };
-enum { BY_PRICE, ONLY_PUSH, ONLY_PULL };
-enum { PUSH, PULL };
-
-typedef struct {
-    int64_t direction, frontier, checks;
-} bit_record;
-
-typedef struct {
-    int64_t n, rows, edges;     /* vertices; those with edges come first; stored edges */
-    const OFFSET *offsets;      /* [n + 1], edges out */
-    const uint32_t *columns;    /* [edges] */
-    const OFFSET *in_offsets;   /* [n + 1], edges in; the same where symmetric */
-    const uint32_t *in_columns; /* [edges] */
-    word *seen, *other;         /* [n] each */
-    uint64_t *claimed;          /* [ceil(n / 64)], all zero between levels */
-    uint32_t *queue, *spare;    /* [rows] each */
-    word *planes[PLANES];       /* [n] each; the first `held` of them, if levels */
-    int64_t *counts;            /* [2^held, SEARCHES], by level, or NULL */
-    bit_record *records;        /* [2^held], of each level */
-    int64_t held;               /* levels below 2^held have their memory */
-    int64_t keep_levels;        /* whether planes are kept */
-    int64_t limit;              /* the last level that is wanted */
-    int64_t level;              /* of the frontier */
-    int64_t count, work;        /* vertices of the frontier, edges out of them */
-    int64_t clean, queued;      /* other is zero; the frontier is in the queue */
-    uint64_t running[WIDTH];    /* searches that have a frontier */
-    int32_t depth[SEARCHES];    /* the largest level of each search so far */
-    int (*stop)(void);          /* asked before each level; NULL: never */
-} bit_search;
-
-static inline word no_bits(void) {
-    word w;
-    memset(&w, 0, sizeof w);
-    return w;
-}
-
-static inline int any(word w) {
-    uint64_t all = 0;
-    for (int k = 0; k < WIDTH; k++) all |= w[k];
-    return all != 0;
-}
-
-static inline word running(const bit_search *s) {
-    word w;
-    memcpy(&w, s->running, sizeof w);
-    return w;
-}
-
-static inline int64_t out_degree(const bit_search *s, uint32_t v) {
-    return (int64_t)(s->offsets[v + 1] - s->offsets[v]);
-}
-
-/* What a thread found in a level; gains wait for others to be counted 64 at a time. */
-typedef struct {
-    word found;
-    int64_t count, work, checks;
-    int waiting;
-    word gains[64];
-    int64_t counts[SEARCHES];
-} tally;
-
-static void count_gains(tally *t) {
-    uint64_t block[64];
-    for (int lane = 0; lane < WIDTH; lane++) {
-        for (int k = 0; k < 64; k++) block[k] = k < t->waiting ? t->gains[k][lane] : 0;
-        transpose(block);
-        for (int k = 0; k < 64; k++)
-            t->counts[64 * lane + k] += __builtin_popcountll(block[k]);
-    }
-    t->waiting = 0;
-}
-
-static inline void begin_tally(const bit_search *s, tally *t) {
-    t->found = no_bits();
-    t->count = t->work = t->checks = 0;
-    t->waiting = 0;
-    if (s->counts) memset(t->counts, 0, sizeof t->counts);
-}
-
-/* Note that v was found at the present level by the searches `gain`. */
-static inline void note(const bit_search *s, tally *t, uint32_t v, word gain) {
-    t->found |= gain;
-    t->count++;
-    t->work += out_degree(s, v);
-    if (s->keep_levels)
-        for (uint64_t rest = (uint64_t)s->level; rest; rest &= rest - 1)
-            s->planes[__builtin_ctzll(rest)][v] |= gain;
-    if (!s->counts) return;
-    t->gains[t->waiting++] = gain;
-    if (t->waiting == 64) count_gains(t);
-}
-
-/* Add what a thread found to the search; all threads call it. */
-static void end_tally(bit_search *s, tally *t, word *found) {
-    if (s->counts && t->waiting) count_gains(t);
-#pragma omp critical(distbfs_bits)
-    {
-        *found |= t->found;
-        s->count += t->count;
-        s->work += t->work;
-        s->records[s->level].checks += t->checks;
-        if (s->counts)
-            for (int k = 0; k < SEARCHES; k++)
-                s->counts[s->level * SEARCHES + k] += t->counts[k];
-    }
-}
 
 /* OR of the words of a row until all of `todo` is there. */
 static inline word pull_row(const bit_search *s, uint32_t v, word todo, int64_t *checks) {
@@ -166,15 +50,16 @@ static inline word pull_row(const bit_search *s, uint32_t v, word todo, int64_t 
     return all;
 }
 
-/* Find the bits of a level that rows are asked for; those of `light` were pushed. */
-static void pull(bit_search *s, int threads, word light, word *found) {
-    word wanted = running(s), heavy = wanted & ~light;
-#pragma omp parallel num_threads(threads)
-    {
-        tally t;
-        begin_tally(s, &t);
-#pragma omp for schedule(dynamic, 1024) nowait
-        for (int64_t v = 0; v < s->rows; v++) {
+static void pull_rows(void *argument, int id) {
+    (void)id;
+    shared_level *l = argument;
+    bit_search *s = l->s;
+    const word light = l->light, wanted = running(s), heavy = wanted & ~light;
+    tally t;
+    int64_t from, to;
+    begin_tally(s, &t);
+    while (team_chunk(&l->next, s->rows, 1024, &from, &to))
+        for (int64_t v = from; v < to; v++) {
             word old = s->seen[v], todo = heavy & ~old, gain = no_bits();
             if (any(light)) gain = s->other[v];
             if (any(todo)) gain |= pull_row(s, (uint32_t)v, todo, &t.checks);
@@ -182,8 +67,14 @@ static void pull(bit_search *s, int threads, word light, word *found) {
             s->other[v] = old | gain;
             if (any(gain)) note(s, &t, (uint32_t)v, gain);
         }
-        end_tally(s, &t, found);
-    }
+    end_tally(l, &t);
+}
+
+/* Find the bits of a level that rows are asked for; those of `light` were pushed. */
+static void pull(shared_level *l, int threads) {
+    bit_search *s = l->s;
+    l->next = 0;
+    team_run(threads, pull_rows, l);
     word *swap = s->seen;
     s->seen = s->other;
     s->other = swap;
@@ -201,22 +92,24 @@ static inline void flush(uint32_t *out, local_queue *q, int64_t *tail) {
     q->count = 0;
 }
 
+static void queue_rows(void *argument, int64_t from, int64_t to) {
+    shared_level *l = argument;
+    bit_search *s = l->s;
+    local_queue q = {.count = 0};
+    for (int64_t v = from; v < to; v++) {
+        if (any(s->seen[v] & ~s->other[v])) {
+            q.items[q.count++] = (uint32_t)v;
+            if (q.count == LOCAL_QUEUE) flush(s->queue, &q, &l->tail);
+        }
+        s->other[v] = no_bits();
+    }
+    flush(s->queue, &q, &l->tail);
+}
+
 /* Queue the vertices that the last pull found, and clear what a push adds to. */
 static void queue_found(bit_search *s, int threads) {
-    int64_t tail = 0;
-#pragma omp parallel num_threads(threads)
-    {
-        local_queue q = {.count = 0};
-#pragma omp for schedule(static) nowait
-        for (int64_t v = 0; v < s->rows; v++) {
-            if (any(s->seen[v] & ~s->other[v])) {
-                q.items[q.count++] = (uint32_t)v;
-                if (q.count == LOCAL_QUEUE) flush(s->queue, &q, &tail);
-            }
-            s->other[v] = no_bits();
-        }
-        flush(s->queue, &q, &tail);
-    }
+    shared_level l = {.s = s};
+    team_for(threads, s->rows, 4096, queue_rows, &l);
     s->clean = s->queued = 1;
 }
 
@@ -251,48 +144,63 @@ static inline void push_range(bit_search *s, word from, OFFSET first, OFFSET las
     }
 }
 
-/* All threads: push the frontier; found vertices go to the spare queue. */
-static void push_frontier(bit_search *s, int64_t size, const int shared, uint32_t *rows,
-                          int64_t *aside, int64_t *tail) {
+/* Push rows of the frontier, but set long ones aside; found vertices go to the spare
+ * queue. */
+static inline void push_rows_of(shared_level *l, const int shared) {
+    bit_search *s = l->s;
     local_queue q = {.count = 0};
-#pragma omp for schedule(dynamic, 32)
-    for (int64_t k = 0; k < size; k++) {
-        uint32_t u = s->queue[k];
-        if (shared && out_degree(s, u) > LONG_ROW) {
-            int64_t at = __atomic_fetch_add(aside, 1, __ATOMIC_RELAXED);
-            if (at < LONG_ROWS) {
-                rows[at] = u;
-                continue;
+    int64_t from, to;
+    while (team_chunk(&l->next, l->size, 32, &from, &to))
+        for (int64_t k = from; k < to; k++) {
+            uint32_t u = s->queue[k];
+            if (shared && out_degree(s, u) > LONG_ROW) {
+                int64_t at = __atomic_fetch_add(&l->aside, 1, __ATOMIC_RELAXED);
+                if (at < LONG_ROWS) {
+                    l->rows[at] = u;
+                    continue;
+                }
             }
+            push_range(s, s->seen[u], s->offsets[u], s->offsets[u + 1], shared, &q,
+                       &l->tail);
         }
-        push_range(s, s->seen[u], s->offsets[u], s->offsets[u + 1], shared, &q, tail);
-    }
-    int64_t id = omp_get_thread_num(), all = omp_get_num_threads();
-    for (int64_t k = 0; k < *aside && k < LONG_ROWS; k++) {
-        OFFSET start = s->offsets[rows[k]];
-        int64_t d = out_degree(s, rows[k]);
-        push_range(s, s->seen[rows[k]], (OFFSET)(start + d * id / all),
-                   (OFFSET)(start + d * (id + 1) / all), shared, &q, tail);
-    }
-    flush(s->spare, &q, tail);
+    flush(s->spare, &q, &l->tail);
 }
 
-static void push(bit_search *s, int threads, int64_t work, int64_t size, word *found) {
-    int64_t tail = 0, aside = 0;
-    uint32_t rows[LONG_ROWS];
-    int team = work > SERIAL_EDGES ? threads : 1;
-    s->records[s->level].checks = work;
-#pragma omp parallel num_threads(team)
-    {
-        if (team > 1)
-            push_frontier(s, size, 1, rows, &aside, &tail);
-        else
-            push_frontier(s, size, 0, rows, &aside, &tail);
-#pragma omp barrier
-        tally t;
-        begin_tally(s, &t);
-#pragma omp for schedule(static) nowait
-        for (int64_t k = 0; k < tail; k++) {
+static void push_rows(void *argument, int id) {
+    (void)id;
+    shared_level *l = argument;
+    if (l->shared)
+        push_rows_of(l, 1);
+    else
+        push_rows_of(l, 0);
+}
+
+static void push_pieces(void *argument, int id) {
+    (void)id;
+    shared_level *l = argument;
+    bit_search *s = l->s;
+    local_queue q = {.count = 0};
+    int64_t from, to;
+    while (team_chunk(&l->next, l->aside * PIECES, 1, &from, &to)) {
+        uint32_t u = l->rows[from / PIECES];
+        OFFSET start = s->offsets[u];
+        int64_t d = out_degree(s, u), piece = from % PIECES;
+        push_range(s, s->seen[u], (OFFSET)(start + d * piece / PIECES),
+                   (OFFSET)(start + d * (piece + 1) / PIECES), 1, &q, &l->tail);
+    }
+    flush(s->spare, &q, &l->tail);
+}
+
+/* Turn what was pushed into bits seen, and count it. */
+static void take_pushed(void *argument, int id) {
+    (void)id;
+    shared_level *l = argument;
+    bit_search *s = l->s;
+    tally t;
+    int64_t from, to;
+    begin_tally(s, &t);
+    while (team_chunk(&l->next, l->tail, 512, &from, &to))
+        for (int64_t k = from; k < to; k++) {
             uint32_t v = s->spare[k];
             word gain = s->other[v];
             s->seen[v] |= gain;
@@ -301,8 +209,20 @@ static void push(bit_search *s, int threads, int64_t work, int64_t size, word *f
             __atomic_store_n(s->claimed + (v >> 6), 0, __ATOMIC_RELAXED);
             note(s, &t, v, gain);
         }
-        end_tally(s, &t, found);
-    }
+    end_tally(l, &t);
+}
+
+static void push(shared_level *l, int threads, int64_t work) {
+    bit_search *s = l->s;
+    int team = work > SERIAL_EDGES ? threads : 1;
+    l->shared = team > 1;
+    s->records[s->level].checks = work;
+    team_run(team, push_rows, l);
+    l->next = 0;
+    if (l->aside > LONG_ROWS) l->aside = LONG_ROWS;
+    if (l->aside) team_run(team, push_pieces, l);
+    l->next = 0;
+    team_run(team, take_pushed, l);
     uint32_t *swap = s->queue;
     s->queue = s->spare;
     s->spare = swap;
@@ -328,13 +248,13 @@ static word light_searches(const bit_search *s) {
     return light;
 }
 
-/* Push the bits of some searches alone, to `other`, where a pull finds them. */
-static void push_light(bit_search *s, int threads, int64_t size, word light) {
+static void push_light_rows(void *argument, int64_t low, int64_t high) {
+    shared_level *l = argument;
+    bit_search *s = l->s;
     int64_t checks = 0;
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 64) reduction(+ : checks)
-    for (int64_t k = 0; k < size; k++) {
+    for (int64_t k = low; k < high; k++) {
         uint32_t u = s->queue[k];
-        word from = s->seen[u] & light;
+        word from = s->seen[u] & l->light;
         if (!any(from)) continue;
         checks += out_degree(s, u);
         for (OFFSET e = s->offsets[u]; e < s->offsets[u + 1]; e++) {
@@ -346,7 +266,13 @@ static void push_light(bit_search *s, int threads, int64_t size, word light) {
                     __atomic_fetch_or(lanes + j, gain[j], __ATOMIC_RELAXED);
         }
     }
-    s->records[s->level].checks += checks;
+    team_add(&l->checks, checks);
+}
+
+/* Push the bits of some searches alone, to `other`, where a pull finds them. */
+static void push_light(shared_level *l, int threads) {
+    team_for(threads, l->size, 64, push_light_rows, l);
+    l->s->records[l->s->level].checks += l->checks;
 }
 
 /* Expected edge checks of a pull, from a sample of rows. */
@@ -376,13 +302,17 @@ static int pull_next(bit_search *s, int direction, int threads, word *light) {
     return pull_price(s, *light) < (double)s->work * PUSH_PRICE;
 }
 
-/* Begin k searches; sources: uint32 [k], vertex numbers. */
-void bits_begin(bit_search *s, const uint32_t *sources, int64_t k, int threads) {
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t v = 0; v < s->n; v++) {
+static void clear_words(void *argument, int64_t from, int64_t to) {
+    bit_search *s = argument;
+    for (int64_t v = from; v < to; v++) {
         s->seen[v] = s->other[v] = no_bits();
         for (int p = 0; s->keep_levels && p < s->held; p++) s->planes[p][v] = no_bits();
     }
+}
+
+/* Begin k searches; sources: uint32 [k], vertex numbers. */
+void bits_begin(bit_search *s, const uint32_t *sources, int64_t k, int threads) {
+    team_for(threads, s->n, 4096, clear_words, s);
     s->count = s->work = s->level = 0;
     s->clean = s->queued = 1;
     memset(s->running, 0, sizeof s->running);
@@ -416,26 +346,54 @@ int bits_run(bit_search *s, int threads, int direction) {
         word light = no_bits();
         int up = pull_next(s, direction, threads, &light);
         if (!up && !s->queued) queue_found(s, threads);
-        int64_t size = s->count, work = s->work;
-        word found = no_bits();
+        shared_level l = {.s = s, .light = light, .size = s->count};
+        int64_t work = s->work;
         s->level++;
         s->count = s->work = 0;
-        bit_record record = {up ? PULL : PUSH, size, 0};
+        bit_record record = {up ? PULL : PUSH, l.size, 0};
         s->records[s->level] = record;
         if (s->counts) memset(s->counts + s->level * SEARCHES, 0, 8 * SEARCHES);
         if (up) {
-            if (any(light)) push_light(s, threads, size, light);
-            pull(s, threads, light, &found);
+            if (any(light)) push_light(&l, threads);
+            pull(&l, threads);
         } else {
             if (!s->clean) queue_found(s, threads);
-            push(s, threads, work, size, &found);
+            push(&l, threads, work);
         }
-        memcpy(s->running, &found, sizeof found);
+        memcpy(s->running, &l.found, sizeof l.found);
         for (int lane = 0; lane < WIDTH; lane++)
-            for (uint64_t rest = found[lane]; rest; rest &= rest - 1)
+            for (uint64_t rest = l.found[lane]; rest; rest &= rest - 1)
                 s->depth[64 * lane + __builtin_ctzll(rest)] = (int32_t)s->level;
     }
     return DONE;
+}
+
+typedef struct {
+    const bit_search *s;
+    const uint32_t *numbers;
+    int64_t k, stride;
+    int kind, planes;
+    void *out;
+} spreading;
+
+static void spread_chunks(void *argument, int64_t from, int64_t to) {
+    const spreading *w = argument;
+    const bit_search *s = w->s;
+    masks m;
+    for (int64_t c = from; c < to; c++)
+        for (int64_t lane = 0; lane < WIDTH && 64 * lane < w->k; lane++) {
+            int64_t first = c * CHUNK_IDS;
+            int64_t ids = s->n - first < CHUNK_IDS ? s->n - first : CHUNK_IDS;
+            for (int p = 0; p <= w->planes; p++) {
+                const uint64_t *bits = (uint64_t *)(p ? s->planes[p - 1] : s->seen);
+                gather_masks(m[p], bits + lane, WIDTH, w->numbers + first, ids);
+            }
+            int64_t searches = w->k - 64 * lane < 64 ? w->k - 64 * lane : 64;
+            for (int64_t i = 0; i < searches; i++)
+                spread_row(m, w->planes, (int)i, w->kind, w->out,
+                           (64 * lane + i) * w->stride + first, ids);
+        }
+    end_stores();
 }
 
 /* Write the levels of k searches by id, or whether vertices were reached.
@@ -445,25 +403,8 @@ void bits_spread(const bit_search *s, const uint32_t *numbers, int64_t k, int ki
     int planes = 0;
     while (kind != FLAGS && s->level >> planes) planes++;
     int64_t chunks = (s->n + CHUNK_IDS - 1) / CHUNK_IDS;
-#pragma omp parallel num_threads(threads)
-    {
-        masks m;
-#pragma omp for schedule(dynamic, 4)
-        for (int64_t c = 0; c < chunks; c++)
-            for (int64_t lane = 0; lane < WIDTH && 64 * lane < k; lane++) {
-                int64_t first = c * CHUNK_IDS;
-                int64_t ids = s->n - first < CHUNK_IDS ? s->n - first : CHUNK_IDS;
-                for (int p = 0; p <= planes; p++) {
-                    const uint64_t *from = (uint64_t *)(p ? s->planes[p - 1] : s->seen);
-                    gather_masks(m[p], from + lane, WIDTH, numbers + first, ids);
-                }
-                int64_t searches = k - 64 * lane < 64 ? k - 64 * lane : 64;
-                for (int64_t i = 0; i < searches; i++)
-                    spread_row(m, planes, (int)i, kind, out,
-                               (64 * lane + i) * stride + first, ids);
-            }
-        end_stores();
-    }
+    spreading w = {s, numbers, k, stride, kind, planes, out};
+    team_for(threads, chunks, 4, spread_chunks, &w);
 }
 
 /* out[j] = level of vertex number v[j] in search i[j], -1 = unreached; int32 [count]. */

@@ -29,7 +29,7 @@ RECORD = np.dtype([(name, np.int64) for name in ("direction", "frontier", "check
 
 
 def structure(width: int) -> type[ctypes.Structure]:
-    """Return the C view (``bit_search`` in bits.c) for words of some lanes."""
+    """Return the C view (``bit_search`` in bits_search.h) for words of some lanes."""
     pointers = ("offsets", "columns", "in_offsets", "in_columns", "seen", "other")
     numbers = ("held", "keep_levels", "limit", "level", "count", "work", "clean")
     fields = [

@@ -1,4 +1,4 @@
-"""The runner for CPUs: traversal in C with OpenMP, functions over arrays of edges.
+"""The runner for CPUs: traversal in C, functions over arrays of edges.
 
 Problems that need levels, counts or reachability only run bit-parallel (``bits``).  The
 levels of all others are found that way too; then their functions see each frontier.
@@ -116,7 +116,7 @@ class CompiledWalk:
 
 
 class OpenMPRunner:
-    """C with OpenMP; "bits" serves problems that allow it, "arrays" all others."""
+    """C; "bits" serves problems that allow it, "arrays" all others."""
 
     name = "openmp"
     methods = ("bits", "arrays")

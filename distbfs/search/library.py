@@ -338,7 +338,7 @@ def bfs(
     depth_limit: the last level that is searched
     targets: vertices; the search ends with the level that finds the last of them
     parents: whether parents are found too; direction: "auto", "push" or "pull"
-    threads: OpenMP threads, 0 for all
+    threads: threads of engine openmp, 0 for all cores
 
     Engines on devices go on to the end and drop what lies beyond.  Raises UsageError
     for what is no vertex or no option, DeviceMissing and CompilerMissing (both

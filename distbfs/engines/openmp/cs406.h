@@ -9,45 +9,75 @@
 #define DISTBFS_CS406_H
 #include "queues.h"
 
-/* Each thread of the team pushes its share of the frontier into its own queue. */
-static inline int64_t top_down(whole_graph *g, const uint32_t *frontier, int64_t count,
-                               int32_t level, thread_queue *mine, int *failed) {
-    int64_t checks = 0;
-#pragma omp for schedule(guided)
-    for (int64_t k = 0; k < count; k++) {
-        uint32_t u = frontier[k];
-        checks += degree(g, u);
-        for (OFFSET e = g->offsets[u]; e < g->offsets[u + 1]; e++) {
-            uint32_t v = g->columns[e];
-            if (!claim(g->visited, v)) continue;
-            reach(g, v, u, level);
-            if (!append(mine, v)) *failed = 1;
+#define VERTICES 64 /* of the frontier that a thread takes at once */
+#define WORDS 16    /* of the bitmap of unvisited vertices */
+
+/* A level that threads share; queues: [threads] */
+typedef struct {
+    whole_graph *g;
+    uint32_t *frontier;
+    int64_t count, level, next, checks, found;
+    thread_queue *queues;
+    int failed;
+} queue_level;
+
+/* Each thread pushes its share of the frontier into its own queue. */
+static void top_down(void *argument, int id) {
+    queue_level *l = argument;
+    whole_graph *g = l->g;
+    thread_queue *mine = l->queues + id;
+    int64_t checks = 0, from, to;
+    while (team_chunk(&l->next, l->count, VERTICES, &from, &to))
+        for (int64_t k = from; k < to; k++) {
+            uint32_t u = l->frontier[k];
+            checks += degree(g, u);
+            for (OFFSET e = g->offsets[u]; e < g->offsets[u + 1]; e++) {
+                uint32_t v = g->columns[e];
+                if (!claim(g->visited, v)) continue;
+                reach(g, v, u, (int32_t)l->level);
+                if (!append(mine, v)) l->failed = 1;
+            }
         }
-    }
-    return checks;
+    team_add(&l->checks, checks);
+    team_add(&l->found, mine->count);
+}
+
+static void set_frontier(void *argument, int64_t from, int64_t to) {
+    const queue_level *l = argument;
+    for (int64_t k = from; k < to; k++)
+        __atomic_fetch_or(l->g->next + (l->frontier[k] >> 6),
+                          UINT64_C(1) << (l->frontier[k] & 63), __ATOMIC_RELAXED);
 }
 
 /* Each unvisited vertex looks for a neighbour in the frontier bitmap `next`. */
-static inline int64_t bottom_up(whole_graph *g, int32_t level, thread_queue *mine,
-                                int *failed) {
-    int64_t checks = 0;
-#pragma omp for schedule(guided)
-    for (int64_t w = 0; w < g->words; w++) {
-        uint64_t found = 0;
-        for (uint64_t rest = ~g->visited[w]; rest; rest &= rest - 1) {
-            uint32_t v = (uint32_t)(w * 64 + __builtin_ctzll(rest));
-            for (OFFSET e = g->in_offsets[v]; e < g->in_offsets[v + 1]; e++) {
-                checks++;
-                if (!test(g->next, g->in_columns[e])) continue;
-                reach(g, v, g->in_columns[e], level);
-                if (!append(mine, v)) *failed = 1;
-                found |= rest & -rest;
-                break;
+static void bottom_up(void *argument, int id) {
+    queue_level *l = argument;
+    whole_graph *g = l->g;
+    thread_queue *mine = l->queues + id;
+    int64_t checks = 0, from, to;
+    while (team_chunk(&l->next, g->words, WORDS, &from, &to))
+        for (int64_t w = from; w < to; w++) {
+            uint64_t found = 0;
+            for (uint64_t rest = ~g->visited[w]; rest; rest &= rest - 1) {
+                uint32_t v = (uint32_t)(w * 64 + __builtin_ctzll(rest));
+                for (OFFSET e = g->in_offsets[v]; e < g->in_offsets[v + 1]; e++) {
+                    checks++;
+                    if (!test(g->next, g->in_columns[e])) continue;
+                    reach(g, v, g->in_columns[e], (int32_t)l->level);
+                    if (!append(mine, v)) l->failed = 1;
+                    found |= rest & -rest;
+                    break;
+                }
             }
+            g->visited[w] |= found;
         }
-        g->visited[w] |= found;
-    }
-    return checks;
+    team_add(&l->checks, checks);
+    team_add(&l->found, mine->count);
+}
+
+static void join_queues(void *argument, int64_t from, int64_t to) {
+    const queue_level *l = argument;
+    for (int64_t t = from; t < to; t++) join_queue(l->queues, t, l->frontier);
 }
 
 /* The level loop; switch_at: frontier vertices from which levels go bottom-up. */
@@ -56,47 +86,36 @@ static inline int64_t search_queues(const whole_graph *graph, uint32_t root, int
                                     int64_t limit) {
     whole_graph copy = *graph;
     whole_graph *g = &copy;
+    if (threads > TEAM_MOST) threads = TEAM_MOST;
     thread_queue *queues = calloc((size_t)threads, sizeof(thread_queue));
     if (!queues) return -1;
-    int64_t count = 1, checks = 0, level = 0;
-    int failed = 0, stopped = 0;
+    queue_level l = {.g = g, .frontier = g->queue[0], .count = 1, .queues = queues};
+    int stopped = 0;
     start_search(g, root);
-    uint32_t *frontier = g->queue[0];
-    while (count && !failed && !ends_with(g, level)) {
+    while (l.count && !l.failed && !ends_with(g, l.level)) {
         stopped = g->stop && g->stop();
         if (stopped) break;
-        double began = records ? omp_get_wtime() : 0;
-        int up = count >= switch_at;
-        int64_t next = 0;
-        level++;
-        checks = 0;
-        if (up) memset(g->next, 0, (size_t)g->words * 8);
-#pragma omp parallel num_threads(threads) reduction(+ : checks)
-        {
-            thread_queue *mine = queues + omp_get_thread_num();
-            mine->count = 0;
-            if (up) {
-#pragma omp for schedule(static)
-                for (int64_t k = 0; k < count; k++)
-                    __atomic_fetch_or(g->next + (frontier[k] >> 6),
-                                      UINT64_C(1) << (frontier[k] & 63), __ATOMIC_RELAXED);
-                checks += bottom_up(g, (int32_t)level, mine, &failed);
-            } else {
-                checks += top_down(g, frontier, count, (int32_t)level, mine, &failed);
-            }
-            __atomic_fetch_add(&next, mine->count, __ATOMIC_RELAXED);
-#pragma omp barrier
-            join_queues(queues, frontier);
+        double began = records ? team_seconds() : 0;
+        int up = l.count >= switch_at;
+        l.level++;
+        l.next = l.checks = l.found = 0;
+        for (int t = 0; t < threads; t++) queues[t].count = 0;
+        if (up) {
+            memset(g->next, 0, (size_t)g->words * 8);
+            team_for(threads, l.count, 4096, set_frontier, &l);
         }
-        if (records && level <= limit) {
-            level_record r = {up ? PULL : PUSH, count, checks, next, omp_get_wtime() - began};
-            records[level - 1] = r;
+        team_run(threads, up ? bottom_up : top_down, &l);
+        team_for(threads, threads, 1, join_queues, &l);
+        if (records && l.level <= limit) {
+            level_record r = {up ? PULL : PUSH, l.count, l.checks, l.found,
+                              team_seconds() - began};
+            records[l.level - 1] = r;
         }
-        count = next;
+        l.count = l.found;
     }
     free_queues(queues, threads);
     finish_search(g);
     if (stopped) return STOPPED;
-    return failed ? -1 : level;
+    return l.failed ? -1 : l.level;
 }
 #endif

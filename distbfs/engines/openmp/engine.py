@@ -1,4 +1,4 @@
-"""The engine for CPUs: C compiled at first use, with OpenMP."""
+"""The engine for CPUs: C compiled at first use, on all cores (device/team.h)."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@
 #define SERIAL_EDGES 4096  /* frontier edges below which one thread works alone */
 #define LONG_ROW 4096      /* rows above this are cut among the threads */
 #define LONG_ROWS 1024     /* how many such rows a level sets aside */
+#define PIECES 16          /* into which such a row is cut */
 #define SAMPLES 128        /* rows looked at to price a pull */
 #define SAMPLE_DEPTH 64    /* neighbours looked at per sampled row */
 #define PUSH_PRICE 2.0     /* price of an edge in a push over one in a pull */
@@ -33,6 +34,14 @@ typedef struct {
     int64_t missed;        /* edges that the last pull looked at in vain, -1 unknown */
     int queued;            /* the frontier is in the queue, not only in the bitmaps */
 } search_state;
+
+/* A level that threads share: what is taken, and what was found so far. */
+typedef struct {
+    search_state *s;
+    int marking;
+    int64_t next, tail, found, edges, checks, missed, aside;
+    uint32_t rows[LONG_ROWS];
+} shared_level;
 
 static void push_serial(search_state *s) {
     whole_graph *g = s->g;
@@ -58,56 +67,23 @@ typedef struct {
     int64_t edges;
 } local_queue;
 
-static void flush(search_state *s, local_queue *q, int64_t *tail) {
-    int64_t at = __atomic_fetch_add(tail, q->count, __ATOMIC_RELAXED);
-    memcpy(s->spare + at, q->items, sizeof(uint32_t) * (size_t)q->count);
+static void flush(shared_level *l, local_queue *q) {
+    int64_t at = __atomic_fetch_add(&l->tail, q->count, __ATOMIC_RELAXED);
+    memcpy(l->s->spare + at, q->items, sizeof(uint32_t) * (size_t)q->count);
     q->count = 0;
 }
 
-static void push_range(search_state *s, uint32_t u, OFFSET from, OFFSET to,
-                       local_queue *q, int64_t *tail) {
-    whole_graph *g = s->g;
+static inline void push_range(shared_level *l, uint32_t u, OFFSET from, OFFSET to,
+                              local_queue *q) {
+    whole_graph *g = l->s->g;
     for (OFFSET e = from; e < to; e++) {
         uint32_t v = g->columns[e];
         if (!claim(g->visited, v)) continue;
-        reach(g, v, u, s->level);
+        reach(g, v, u, l->s->level);
         q->items[q->count++] = v;
         q->edges += degree(g, v);
-        if (q->count == LOCAL_QUEUE) flush(s, q, tail);
+        if (q->count == LOCAL_QUEUE) flush(l, q);
     }
-}
-
-static void push_parallel(search_state *s) {
-    whole_graph *g = s->g;
-    int64_t tail = 0, edges = 0, aside = 0;
-    uint32_t rows[LONG_ROWS];
-#pragma omp parallel num_threads(s->threads) reduction(+ : edges)
-    {
-        local_queue q = {.count = 0, .edges = 0};
-#pragma omp for schedule(dynamic, 64)
-        for (int64_t k = 0; k < s->count; k++) {
-            uint32_t u = s->queue[k];
-            if (degree(g, u) > LONG_ROW) {
-                int64_t at = __atomic_fetch_add(&aside, 1, __ATOMIC_RELAXED);
-                if (at < LONG_ROWS) {
-                    rows[at] = u;
-                    continue;
-                }
-            }
-            push_range(s, u, g->offsets[u], g->offsets[u + 1], &q, &tail);
-        }
-        int64_t id = omp_get_thread_num(), all = omp_get_num_threads();
-        for (int64_t k = 0; k < aside && k < LONG_ROWS; k++) {
-            OFFSET start = g->offsets[rows[k]];
-            int64_t d = degree(g, rows[k]);
-            push_range(s, rows[k], (OFFSET)(start + d * id / all),
-                       (OFFSET)(start + d * (id + 1) / all), &q, &tail);
-        }
-        flush(s, &q, &tail);
-        edges += q.edges;
-    }
-    s->count = tail;
-    s->edges = edges;
 }
 
 static inline void mark_range(whole_graph *g, uint32_t u, OFFSET from, OFFSET to) {
@@ -119,12 +95,78 @@ static inline void mark_range(whole_graph *g, uint32_t u, OFFSET from, OFFSET to
     }
 }
 
-/* Turn marks into visited bits and results, in the order of the vertices. */
-static int64_t sweep_marks(search_state *s) {
-    whole_graph *g = s->g;
+static inline void expand(shared_level *l, uint32_t u, OFFSET from, OFFSET to,
+                          local_queue *q) {
+    if (l->marking)
+        mark_range(l->s->g, u, from, to);
+    else
+        push_range(l, u, from, to, q);
+}
+
+static inline void end_queue(shared_level *l, local_queue *q) {
+    flush(l, q);
+    team_add(&l->edges, q->edges);
+}
+
+/* Go through the rows of the frontier, but set long ones aside. */
+static void expand_rows(void *argument, int id) {
+    (void)id;
+    shared_level *l = argument;
+    const whole_graph *g = l->s->g;
+    local_queue q = {.count = 0, .edges = 0};
+    int64_t from, to;
+    while (team_chunk(&l->next, l->s->count, 64, &from, &to))
+        for (int64_t k = from; k < to; k++) {
+            uint32_t u = l->s->queue[k];
+            if (degree(g, u) > LONG_ROW) {
+                int64_t at = __atomic_fetch_add(&l->aside, 1, __ATOMIC_RELAXED);
+                if (at < LONG_ROWS) {
+                    l->rows[at] = u;
+                    continue;
+                }
+            }
+            expand(l, u, g->offsets[u], g->offsets[u + 1], &q);
+        }
+    end_queue(l, &q);
+}
+
+static void expand_pieces(void *argument, int id) {
+    (void)id;
+    shared_level *l = argument;
+    const whole_graph *g = l->s->g;
+    local_queue q = {.count = 0, .edges = 0};
+    int64_t from, to;
+    while (team_chunk(&l->next, l->aside * PIECES, 1, &from, &to)) {
+        uint32_t u = l->rows[from / PIECES];
+        OFFSET start = g->offsets[u];
+        int64_t d = degree(g, u), piece = from % PIECES;
+        expand(l, u, (OFFSET)(start + d * piece / PIECES),
+               (OFFSET)(start + d * (piece + 1) / PIECES), &q);
+    }
+    end_queue(l, &q);
+}
+
+static void expand_frontier(shared_level *l) {
+    team_run(l->s->threads, expand_rows, l);
+    l->next = 0;
+    if (l->aside > LONG_ROWS) l->aside = LONG_ROWS;
+    if (l->aside) team_run(l->s->threads, expand_pieces, l);
+    l->next = 0;
+}
+
+static void push_parallel(search_state *s) {
+    shared_level l = {.s = s};
+    expand_frontier(&l);
+    s->count = l.tail;
+    s->edges = l.edges;
+}
+
+/* Turn the marks of words into visited bits and results, in the order of the vertices. */
+static void sweep_marks(void *argument, int64_t from, int64_t to) {
+    shared_level *l = argument;
+    whole_graph *g = l->s->g;
     int64_t found = 0;
-#pragma omp for schedule(static) nowait
-    for (int64_t w = 0; w < g->words; w++) {
+    for (int64_t w = from; w < to; w++) {
         uint64_t fresh = take_marks(g->marks + w * 64);
         g->next[w] = g->visited[w];
         if (!fresh) continue;
@@ -133,34 +175,19 @@ static int64_t sweep_marks(search_state *s) {
         for (int64_t v = w * 64; fresh; v += LANES, fresh >>= LANES) {
             uint32_t hit = fresh & 0xffff;
             if (!hit) continue;
-            scatter_value(g->level, g->vertices + v, hit, s->level);
+            scatter_value(g->level, g->vertices + v, hit, l->s->level);
             if (g->parent)
                 scatter_table(g->parent, g->vertices + v, hit, g->vertices, g->found_by + v);
         }
     }
-    return found;
+    team_add(&l->found, found);
 }
 
 static void push_marking(search_state *s) {
-    whole_graph *g = s->g;
-    int64_t found = 0;
-#pragma omp parallel num_threads(s->threads) reduction(+ : found)
-    {
-        int64_t id = omp_get_thread_num(), all = omp_get_num_threads();
-        for (int64_t k = 0; k < s->count; k++) {
-            uint32_t u = s->queue[k];
-            OFFSET start = g->offsets[u];
-            int64_t d = degree(g, u);
-            if (d > LONG_ROW)
-                mark_range(g, u, (OFFSET)(start + d * id / all),
-                           (OFFSET)(start + d * (id + 1) / all));
-            else if (k / 16 % all == id)
-                mark_range(g, u, start, (OFFSET)(start + d));
-        }
-#pragma omp barrier
-        found = sweep_marks(s);
-    }
-    s->count = found;
+    shared_level l = {.s = s, .marking = 1};
+    expand_frontier(&l);
+    team_for(s->threads, s->g->words, 256, sweep_marks, &l);
+    s->count = l.found;
     s->missed = -1;
 }
 
@@ -213,27 +240,29 @@ static uint64_t pull_word(const search_state *s, int64_t w, pull_counts *c) {
     return fresh;
 }
 
+static void pull_words(void *argument, int64_t from, int64_t to) {
+    shared_level *l = argument;
+    whole_graph *g = l->s->g;
+    pull_counts c = {0, 0, 0};
+    for (int64_t w = from; w < to; w++) {
+        uint64_t old = g->visited[w];
+        g->next[w] = ~old ? old | pull_word(l->s, w, &c) : old;
+    }
+    team_add(&l->found, c.found);
+    team_add(&l->checks, c.checks);
+    team_add(&l->missed, c.missed);
+}
+
 static int64_t pull(search_state *s) {
     whole_graph *g = s->g;
-    int64_t found = 0, checks = 0, missed = 0;
-#pragma omp parallel num_threads(s->threads) reduction(+ : found, checks, missed)
-    {
-        pull_counts c = {0, 0, 0};
-#pragma omp for schedule(dynamic, 256) nowait
-        for (int64_t w = 0; w < g->words; w++) {
-            uint64_t old = g->visited[w];
-            g->next[w] = ~old ? old | pull_word(s, w, &c) : old;
-        }
-        found += c.found;
-        checks += c.checks;
-        missed += c.missed;
-    }
+    shared_level l = {.s = s};
+    team_for(s->threads, g->words, 256, pull_words, &l);
     uint64_t *swap = g->visited;
     g->visited = g->next;
     g->next = swap;
-    s->count = found;
-    s->missed = missed;
-    return checks;
+    s->count = l.found;
+    s->missed = l.missed;
+    return l.checks;
 }
 
 /* Queue the vertices that the last level found. */
@@ -331,7 +360,7 @@ int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int di
     while (s.count && !ends_with(&copy, s.level)) {
         stopped = copy.stop && copy.stop();
         if (stopped) break;
-        double began = records ? omp_get_wtime() : 0;
+        double began = records ? team_seconds() : 0;
         level_record record = {.frontier = s.count};
         s.level++;
         record.mode = choose(&s, direction);
@@ -339,7 +368,7 @@ int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int di
         s.reached += s.count;
         if (records && s.level <= limit) {
             record.found = s.count;
-            record.seconds = omp_get_wtime() - began;
+            record.seconds = team_seconds() - began;
             records[s.level - 1] = record;
         }
     }

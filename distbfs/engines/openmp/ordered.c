@@ -20,7 +20,7 @@ int64_t search_ordered(const whole_graph *graph, uint32_t root, int threads, int
     while (first < last && !ends_with(g, level)) {
         stopped = g->stop && g->stop();
         if (stopped) break;
-        double began = records ? omp_get_wtime() : 0;
+        double began = records ? team_seconds() : 0;
         int64_t tail = last, checks = 0;
         level++;
         for (int64_t k = first; k < last; k++) {
@@ -36,7 +36,7 @@ int64_t search_ordered(const whole_graph *graph, uint32_t root, int threads, int
         }
         if (records && level <= limit) {
             level_record r = {PUSH, last - first, checks, tail - last,
-                              omp_get_wtime() - began};
+                              team_seconds() - began};
             records[level - 1] = r;
         }
         first = last;

@@ -9,8 +9,8 @@
  * Levels and parents are kept by local id, parents as vertex ids, or REMOTE - rank while
  * only the rank that delivered the vertex is known.
  */
+#include "../../device/team.h"
 #include "bits.h"
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,14 +134,25 @@ void part_start(part_state *s, int64_t number, int64_t delegate) {
     }
 }
 
-/* work: [15] as engines/base.py Work: normals, delegates, nn FV, then FV, q, s, u of
- * dd, dn and nd. */
-void part_previsit(part_state *s, int64_t *work) {
+/* A kernel that threads share, its sums and what it asks for. */
+typedef struct {
+    part_state *s;
+    int choice;
+    int64_t checks, normals, nn, nd, nd_q;
+} shared_kernel;
+
+static int64_t share(part_state *s, int many, int64_t count, int64_t grain,
+                     team_range range, int choice) {
+    shared_kernel k = {.s = s, .choice = choice};
+    team_for(many ? (int)s->threads : 1, count, grain, range, &k);
+    return k.checks;
+}
+
+static void previsit_words(void *argument, int64_t from, int64_t to) {
+    shared_kernel *shared = argument;
+    const part_state *s = shared->s;
     int64_t normals = 0, nn = 0, nd = 0, nd_q = 0;
-    int64_t count = s->frontier_count;
-#pragma omp parallel for schedule(static) num_threads(s->threads) \
-    reduction(+ : normals, nn, nd, nd_q) if (count > PARALLEL_WORDS)
-    for (int64_t k = 0; k < count; k++) {
+    for (int64_t k = from; k < to; k++) {
         int64_t w = s->frontier_dirty[k];
         uint64_t bits = s->frontier[w];
         normals += __builtin_popcountll(bits);
@@ -149,6 +160,17 @@ void part_previsit(part_state *s, int64_t *work) {
         nd += lengths(s->nd.offsets, s->local, w * 64, bits & s->nd_mask[w]);
         nd_q += __builtin_popcountll(bits & s->nd_mask[w]);
     }
+    team_add(&shared->normals, normals);
+    team_add(&shared->nn, nn);
+    team_add(&shared->nd, nd);
+    team_add(&shared->nd_q, nd_q);
+}
+
+/* work: [15] as engines/base.py Work: normals, delegates, nn FV, then FV, q, s, u of
+ * dd, dn and nd. */
+void part_previsit(part_state *s, int64_t *work) {
+    shared_kernel k = {.s = s};
+    team_for((int)s->threads, s->frontier_count, PARALLEL_WORDS, previsit_words, &k);
     int64_t found = 0, dn[4] = {0}, dd[4] = {0};
     for (int64_t w = 0; w < s->delegate_words; w++) {
         uint64_t bits = s->delegate_frontier[w], open = ~s->delegate_visited[w];
@@ -164,8 +186,8 @@ void part_previsit(part_state *s, int64_t *work) {
     }
     dn[3] = s->unvisited_nd;
     dd[3] = dd[2];
-    int64_t all[15] = {normals, s->index ? 0 : found, nn, dd[0], dd[1], dd[2], dd[3],
-                       dn[0], dn[1], dn[2], dn[3], nd, nd_q, s->unvisited_nd, dn[2]};
+    int64_t all[15] = {k.normals, s->index ? 0 : found, k.nn, dd[0], dd[1], dd[2], dd[3],
+                       dn[0], dn[1], dn[2], dn[3], k.nd, k.nd_q, s->unvisited_nd, dn[2]};
     memcpy(work, all, sizeof all);
 }
 
@@ -200,11 +222,11 @@ void part_fill_bins(const uint64_t *outbox, int64_t noted, uint32_t *bins, int64
     for (int64_t k = 0; k < noted; k++) bins[ends[outbox[k] >> 32]++] = (uint32_t)outbox[k];
 }
 
-int64_t part_push_nd(part_state *s, int64_t edges) {
+static void push_nd_words(void *argument, int64_t from, int64_t to) {
+    shared_kernel *shared = argument;
+    part_state *s = shared->s;
     int64_t checks = 0;
-#pragma omp parallel for schedule(dynamic, 64) num_threads(s->threads) \
-    reduction(+ : checks) if (edges > PARALLEL_EDGES)
-    for (int64_t k = 0; k < s->frontier_count; k++) {
+    for (int64_t k = from; k < to; k++) {
         int64_t w = s->frontier_dirty[k];
         for (uint64_t rest = s->frontier[w] & s->nd_mask[w]; rest; rest &= rest - 1) {
             int64_t u = w * 64 + __builtin_ctzll(rest);
@@ -214,17 +236,21 @@ int64_t part_push_nd(part_state *s, int64_t edges) {
             checks += (int64_t)(s->nd.offsets[u + 1] - s->nd.offsets[u]);
         }
     }
-    return checks;
+    team_add(&shared->checks, checks);
 }
 
-/* Push from delegates: dn finds normal vertices, dd delegates. */
-int64_t part_push_delegates(part_state *s, int to_delegates, int64_t edges) {
+int64_t part_push_nd(part_state *s, int64_t edges) {
+    return share(s, edges > PARALLEL_EDGES, s->frontier_count, 64, push_nd_words, 0);
+}
+
+static void push_delegate_words(void *argument, int64_t from, int64_t to) {
+    shared_kernel *shared = argument;
+    part_state *s = shared->s;
+    const int to_delegates = shared->choice;
     const rows *r = to_delegates ? &s->dd : &s->dn;
     const uint64_t *mask = to_delegates ? s->dd_mask : s->dn_mask;
     int64_t checks = 0;
-#pragma omp parallel for schedule(dynamic, 4) num_threads(s->threads) \
-    reduction(+ : checks) if (edges > PARALLEL_EDGES)
-    for (int64_t w = 0; w < s->delegate_words; w++) {
+    for (int64_t w = from; w < to; w++) {
         for (uint64_t rest = s->delegate_frontier[w] & mask[w]; rest; rest &= rest - 1) {
             int64_t u = w * 64 + __builtin_ctzll(rest);
             VERTEX id = s->delegate_ids[u];
@@ -239,7 +265,13 @@ int64_t part_push_delegates(part_state *s, int to_delegates, int64_t edges) {
             checks += (int64_t)(end - start);
         }
     }
-    return checks;
+    team_add(&shared->checks, checks);
+}
+
+/* Push from delegates: dn finds normal vertices, dd delegates. */
+int64_t part_push_delegates(part_state *s, int to_delegates, int64_t edges) {
+    return share(s, edges > PARALLEL_EDGES, s->delegate_words, 4, push_delegate_words,
+                 to_delegates);
 }
 
 /* Rows `todo` of one word look for a column set in `asked`: the first column of sixteen
@@ -271,16 +303,16 @@ static uint64_t pull_word(const rows *r, const uint32_t *first, const uint64_t *
     return found;
 }
 
-/* Pull nd or dd: unvisited delegates look for a visited normal vertex or delegate. */
-int64_t part_pull_delegates(part_state *s, int from_delegates) {
+static void pull_delegate_words(void *argument, int64_t low, int64_t high) {
+    shared_kernel *shared = argument;
+    part_state *s = shared->s;
+    const int from_delegates = shared->choice;
     const rows *r = from_delegates ? &s->dd : &s->dn;
     const uint32_t *first = from_delegates ? s->dd_first : s->dn_first;
     const uint64_t *mask = from_delegates ? s->dd_mask : s->dn_mask;
     const uint64_t *asked = from_delegates ? s->delegate_visited : s->visited;
     int64_t checks = 0;
-#pragma omp parallel for schedule(dynamic, 16) num_threads(s->threads) \
-    reduction(+ : checks) if (s->delegate_words > 64)
-    for (int64_t w = 0; w < s->delegate_words; w++) {
+    for (int64_t w = low; w < high; w++) {
         uint64_t todo = ~(s->delegate_visited[w] | s->delegate_fresh[w]) & mask[w];
         if (!todo) continue;
         uint32_t from[64];
@@ -292,16 +324,21 @@ int64_t part_pull_delegates(part_state *s, int from_delegates) {
                 from_delegates ? s->delegate_ids[from[k]] : vertex_id(s, from[k]);
         }
     }
-    return checks;
+    team_add(&shared->checks, checks);
 }
 
-/* Pull dn: unvisited normal vertices look for a visited delegate in their nd rows. */
-int64_t part_pull_dn(part_state *s) {
+/* Pull nd or dd: unvisited delegates look for a visited normal vertex or delegate. */
+int64_t part_pull_delegates(part_state *s, int from_delegates) {
+    return share(s, s->delegate_words > 64, s->delegate_words, 16, pull_delegate_words,
+                 from_delegates);
+}
+
+static void pull_dn_words(void *argument, int64_t low, int64_t high) {
+    shared_kernel *shared = argument;
+    part_state *s = shared->s;
     int64_t checks = 0;
     int32_t level = (int32_t)s->depth + 1;
-#pragma omp parallel for schedule(dynamic, 128) num_threads(s->threads) \
-    reduction(+ : checks) if (s->words > PARALLEL_WORDS)
-    for (int64_t w = 0; w < s->words; w++) {
+    for (int64_t w = low; w < high; w++) {
         uint64_t old = s->fresh[w], todo = ~(s->visited[w] | old) & s->nd_mask[w];
         if (!todo) continue;
         uint32_t from[64];
@@ -319,7 +356,12 @@ int64_t part_pull_dn(part_state *s) {
             if (hit && s->parent) scatter_ids(s->parent, ids, hit, s->delegate_ids, from + k);
         }
     }
-    return checks;
+    team_add(&shared->checks, checks);
+}
+
+/* Pull dn: unvisited normal vertices look for a visited delegate in their nd rows. */
+int64_t part_pull_dn(part_state *s) {
+    return share(s, s->words > PARALLEL_WORDS, s->words, 128, pull_dn_words, 0);
 }
 
 void part_take_normals(part_state *s, int64_t rank, const uint32_t *numbers,
@@ -329,19 +371,26 @@ void part_take_normals(part_state *s, int64_t rank, const uint32_t *numbers,
             s->delivered[s->delivered_count++] = numbers[k];
 }
 
-void part_end_level(part_state *s, const uint64_t *mask) {
-    int32_t level = (int32_t)++s->depth;
-    int64_t labelled = 0, count = s->dirty_count;
-    for (int64_t k = 0; k < s->frontier_count; k++) s->frontier[s->frontier_dirty[k]] = 0;
-#pragma omp parallel for schedule(static) num_threads(s->threads) \
-    reduction(+ : labelled) if (count > PARALLEL_WORDS)
-    for (int64_t k = 0; k < count; k++) {
+static void visit_words(void *argument, int64_t from, int64_t to) {
+    shared_kernel *shared = argument;
+    part_state *s = shared->s;
+    int64_t labelled = 0;
+    for (int64_t k = from; k < to; k++) {
         int64_t w = s->dirty[k];
         uint64_t bits = s->fresh[w];
         s->visited[w] |= bits;
         labelled += __builtin_popcountll(bits & s->nd_mask[w]);
     }
-    s->unvisited_nd -= labelled;
+    team_add(&shared->nd, labelled);
+}
+
+void part_end_level(part_state *s, const uint64_t *mask) {
+    int32_t level = (int32_t)++s->depth;
+    int64_t count = s->dirty_count;
+    for (int64_t i = 0; i < s->frontier_count; i++) s->frontier[s->frontier_dirty[i]] = 0;
+    shared_kernel k = {.s = s};
+    team_for((int)s->threads, count, PARALLEL_WORDS, visit_words, &k);
+    s->unvisited_nd -= k.nd;
     uint64_t *empty = s->frontier;
     uint32_t *list = s->frontier_dirty;
     s->frontier = s->fresh;

@@ -1,15 +1,13 @@
 /* Queues per thread, joined by a prefix sum over their lengths.
  *
  * Source: Sevilmis, Sivri, Aydin 2019, Section 4.2.1.  Each thread writes the vertices
- * that it finds to a queue of its own; after a barrier each knows where its part of the
- * shared frontier begins, and all copy at the same time.
+ * that it finds to a queue of its own; when all are done it is known where each queue's
+ * part of the shared frontier begins, and all are copied at the same time.
  */
 #ifndef DISTBFS_QUEUES_H
 #define DISTBFS_QUEUES_H
 #include "whole.h"
 #include <stdlib.h>
-
-#define MAX_THREADS 4096
 
 typedef struct {
     uint32_t *items;
@@ -28,13 +26,12 @@ static inline int append(thread_queue *q, uint32_t v) {
     return 1;
 }
 
-/* Copy this thread's queue to its place in the frontier; all threads call it. */
-static inline void join_queues(const thread_queue *queues, uint32_t *frontier) {
-    int id = omp_get_thread_num();
+/* Copy queue t to its place in the frontier. */
+static inline void join_queue(const thread_queue *queues, int64_t t, uint32_t *frontier) {
     int64_t at = 0;
-    for (int t = 0; t < id; t++) at += queues[t].count;
-    if (queues[id].count)
-        memcpy(frontier + at, queues[id].items, sizeof(uint32_t) * (size_t)queues[id].count);
+    for (int64_t k = 0; k < t; k++) at += queues[k].count;
+    if (queues[t].count)
+        memcpy(frontier + at, queues[t].items, sizeof(uint32_t) * (size_t)queues[t].count);
 }
 
 static inline void free_queues(thread_queue *queues, int threads) {

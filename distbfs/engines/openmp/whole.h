@@ -10,8 +10,8 @@
  */
 #ifndef DISTBFS_WHOLE_H
 #define DISTBFS_WHOLE_H
+#include "../../device/team.h"
 #include "bits.h"
-#include <omp.h>
 #include <string.h>
 
 #ifndef OFFSET

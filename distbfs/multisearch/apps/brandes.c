@@ -1,7 +1,7 @@
 /* Betweenness: shortest paths are counted forwards, dependencies added up backwards.
  *
- * Each thread takes every threads-th source, with arrays of its own, so that results do
- * not change from run to run.  coef[v] = (1 + delta[v]) / sigma[v] is kept in place of
+ * Sources are dealt out to as many shares as there are threads, each with arrays of its
+ * own, so that results do not change from run to run.  coef[v] = (1 + delta[v]) / sigma[v] is kept in place of
  * delta[v]: one load an edge on the way back.
  * Numbers of paths grow as binomials and would overflow on large grids.  Only ratios
  * between neighbouring levels matter, so a level whose largest count passes BIG is scaled
@@ -9,9 +9,8 @@
  *
  * Source: Brandes, A Faster Algorithm for Betweenness Centrality, 2001, Section 4.
  */
+#include "../../device/team.h"
 #include <float.h>
-#include <omp.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #ifndef OFFSET
@@ -133,34 +132,49 @@ static void release(paths *p) {
     free(p->begins), free(p->value), free(p->scaled);
 }
 
+typedef struct {
+    paths *all; /* [shares] */
+    int64_t n, k;
+    const uint32_t *sources;
+    double *value;
+    int shares, failed;
+} shared_sources;
+
+static void search_shares(void *argument, int64_t from, int64_t to) {
+    shared_sources *s = argument;
+    for (int64_t t = from; t < to; t++) {
+        paths *p = s->all + t;
+        if (!allocate(p)) __atomic_store_n(&s->failed, 1, __ATOMIC_RELAXED);
+        if (__atomic_load_n(&s->failed, __ATOMIC_RELAXED)) return;
+        for (int64_t i = t; i < s->k; i += s->shares)
+            backwards(p, forwards(p, s->sources[i]));
+    }
+}
+
+static void add_values(void *argument, int64_t from, int64_t to) {
+    const shared_sources *s = argument;
+    for (int64_t v = from; v < to; v++)
+        for (int t = 0; t < s->shares; t++) s->value[v] += s->all[t].value[v];
+}
+
 /* Add to value [n] the dependencies of k sources (numbers, uint32) on each vertex, which
  * a source has not on itself.  Returns 0, or -1 where there is no memory. */
 int brandes(const OFFSET *offsets, const uint32_t *columns, int64_t n, int64_t active,
             const uint32_t *sources, int64_t k, double *value, int threads) {
-    int failed = 0, team = k < threads ? (int)k : threads;
-    if (!team) return 0;
-    paths *all = calloc((size_t)team, sizeof(paths));
-    if (!all) return -1;
-#pragma omp parallel num_threads(team)
-    {
-        int id = omp_get_thread_num(), size = omp_get_num_threads();
-        paths *p = all + id;
-        p->n = n;
-        p->active = active;
-        p->offsets = offsets;
-        p->columns = columns;
-        if (!allocate(p)) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
-#pragma omp barrier
-        if (!failed)
-            for (int64_t s = id; s < k; s += size) backwards(p, forwards(p, sources[s]));
-#pragma omp barrier
-        if (!failed) {
-#pragma omp for schedule(static)
-            for (int64_t v = 0; v < n; v++)
-                for (int t = 0; t < size; t++) value[v] += all[t].value[v];
-        }
+    int shares = k < threads ? (int)k : threads;
+    if (!shares) return 0;
+    shared_sources s = {calloc((size_t)shares, sizeof(paths)), n, k, sources, value,
+                        shares, 0};
+    if (!s.all) return -1;
+    for (int t = 0; t < shares; t++) {
+        s.all[t].n = n;
+        s.all[t].active = active;
+        s.all[t].offsets = offsets;
+        s.all[t].columns = columns;
     }
-    for (int t = 0; t < team; t++) release(all + t);
-    free(all);
-    return failed ? -1 : 0;
+    team_for(shares, shares, 1, search_shares, &s);
+    if (!s.failed) team_for(shares, n, 4096, add_values, &s);
+    for (int t = 0; t < shares; t++) release(s.all + t);
+    free(s.all);
+    return s.failed ? -1 : 0;
 }

@@ -1,0 +1,200 @@
+/* A team of threads that share work as they come.
+ *
+ * team_run() calls a body on the calling thread and on each worker that comes while the
+ * caller is still at it.  A body takes its work from counters (team_chunk), so it is right
+ * for any number of threads, and a worker that gets no core is not waited for.  Between
+ * two calls, and at the end of one, a thread spins for SPIN_NS and then sleeps in the
+ * kernel: where another process has the core, sleeping gives it back at once.
+ *
+ * One caller at a time has the team; another one meanwhile works alone.  A child process
+ * starts workers of its own.  Where no thread can be started the caller works alone.
+ *
+ * state: OPEN | WAITING | places left (15 bits) | workers inside (15 bits)
+ */
+#ifndef DISTBFS_TEAM_H
+#define DISTBFS_TEAM_H
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPIN_NS 50000
+#define SPINS 16             /* looks between two readings of the clock */
+#define TEAM_STACK (1 << 20) /* bytes of a worker's stack */
+#define TEAM_MOST 4096       /* threads */
+
+#define TEAM_OPEN 0x80000000u
+#define TEAM_WAITING 0x40000000u /* the caller sleeps until nobody is inside */
+#define TEAM_PLACE 0x8000u
+#define TEAM_INSIDE 0x7fffu
+
+/* id: 0 for the caller, else 1 … threads - 1, each once a run at most */
+typedef void (*team_body)(void *argument, int id);
+
+static struct {
+    uint32_t lock, ticket, state, sleepers; /* ticket: counts runs */
+    int workers, registered;
+    team_body body;
+    void *argument;
+} team;
+
+static inline double team_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static inline void team_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static inline void team_sleep(uint32_t *word, uint32_t value) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static inline void team_wake(uint32_t *word, int threads) {
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
+}
+
+/* Call the body unless the run is over or has its threads. */
+static void team_join(void) {
+    uint32_t state = __atomic_load_n(&team.state, __ATOMIC_ACQUIRE), left;
+    do {
+        left = (state & ~(TEAM_OPEN | TEAM_WAITING)) / TEAM_PLACE;
+        if (!(state & TEAM_OPEN) || !left) return;
+    } while (!__atomic_compare_exchange_n(&team.state, &state, state - TEAM_PLACE + 1, 0,
+                                          __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE));
+    team.body(team.argument, (int)left);
+    state = __atomic_sub_fetch(&team.state, 1, __ATOMIC_ACQ_REL);
+    if (state & TEAM_WAITING && !(state & TEAM_INSIDE)) team_wake(&team.state, 1);
+}
+
+/* Wait for a ticket other than `seen`. */
+static void team_await(uint32_t seen) {
+    double limit = team_seconds() + 1e-9 * SPIN_NS;
+    do {
+        for (int k = 0; k < SPINS; k++) {
+            if (__atomic_load_n(&team.ticket, __ATOMIC_ACQUIRE) != seen) return;
+            team_pause();
+        }
+    } while (team_seconds() < limit);
+    __atomic_fetch_add(&team.sleepers, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&team.ticket, __ATOMIC_SEQ_CST) == seen)
+        team_sleep(&team.ticket, seen);
+    __atomic_fetch_sub(&team.sleepers, 1, __ATOMIC_SEQ_CST);
+}
+
+static void *team_worker(void *unused) {
+    (void)unused;
+    for (;;) {
+        uint32_t seen = __atomic_load_n(&team.ticket, __ATOMIC_ACQUIRE);
+        team_join();
+        team_await(seen);
+    }
+    return NULL;
+}
+
+/* In a child process: the workers are the parent's. */
+static void team_forget(void) {
+    team.workers = 0;
+    team.lock = team.state = team.sleepers = 0;
+}
+
+/* Start workers up to a number, with all signals left to the threads of the program. */
+static void team_start(int wanted) {
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    if (!team.registered) team.registered = !pthread_atfork(NULL, NULL, team_forget);
+    if (!team.registered || pthread_attr_init(&attributes)) return;
+    pthread_attr_setstacksize(&attributes, TEAM_STACK);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (pthread_t thread; team.workers < wanted; team.workers++)
+        if (pthread_create(&thread, &attributes, team_worker, NULL)) break;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+/* Let nobody in any more, and wait for who is inside. */
+static void team_close(void) {
+    uint32_t state = __atomic_and_fetch(&team.state, ~TEAM_OPEN, __ATOMIC_ACQ_REL);
+    if (!(state & TEAM_INSIDE)) return;
+    double limit = team_seconds() + 1e-9 * SPIN_NS;
+    do {
+        for (int k = 0; k < SPINS; k++) {
+            if (!(__atomic_load_n(&team.state, __ATOMIC_ACQUIRE) & TEAM_INSIDE)) return;
+            team_pause();
+        }
+    } while (team_seconds() < limit);
+    state = __atomic_or_fetch(&team.state, TEAM_WAITING, __ATOMIC_ACQ_REL);
+    while (state & TEAM_INSIDE) {
+        team_sleep(&team.state, state);
+        state = __atomic_load_n(&team.state, __ATOMIC_ACQUIRE);
+    }
+}
+
+/* Call a body on this thread and on up to threads - 1 others; returns after all. */
+static inline void team_run(int threads, team_body body, void *argument) {
+    if (threads > TEAM_MOST) threads = TEAM_MOST;
+    if (threads < 2 || __atomic_exchange_n(&team.lock, 1, __ATOMIC_ACQUIRE)) {
+        body(argument, 0);
+        return;
+    }
+    team.body = body;
+    team.argument = argument;
+    __atomic_store_n(&team.state, TEAM_OPEN | TEAM_PLACE * (uint32_t)(threads - 1),
+                     __ATOMIC_RELEASE);
+    __atomic_fetch_add(&team.ticket, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&team.sleepers, __ATOMIC_SEQ_CST))
+        team_wake(&team.ticket, threads - 1);
+    if (team.workers < threads - 1) team_start(threads - 1);
+    body(argument, 0);
+    team_close();
+    __atomic_store_n(&team.lock, 0, __ATOMIC_RELEASE);
+}
+
+/* Take the next `grain` of 0 … count - 1; returns 0 where none is left. */
+static inline int team_chunk(int64_t *next, int64_t count, int64_t grain, int64_t *from,
+                             int64_t *to) {
+    *from = __atomic_fetch_add(next, grain, __ATOMIC_RELAXED);
+    *to = *from + grain < count ? *from + grain : count;
+    return *from < count;
+}
+
+static inline void team_add(int64_t *sum, int64_t value) {
+    if (value) __atomic_fetch_add(sum, value, __ATOMIC_RELAXED);
+}
+
+/* Call range(argument, from, to) for pieces of 0 … count - 1 that together are all. */
+typedef void (*team_range)(void *argument, int64_t from, int64_t to);
+typedef struct {
+    int64_t next, count, grain;
+    team_range range;
+    void *argument;
+} team_loop;
+
+static void team_pieces(void *argument, int id) {
+    (void)id;
+    team_loop *loop = argument;
+    int64_t from, to;
+    while (team_chunk(&loop->next, loop->count, loop->grain, &from, &to))
+        loop->range(loop->argument, from, to);
+}
+
+static inline void team_for(int threads, int64_t count, int64_t grain, team_range range,
+                            void *argument) {
+    team_loop loop = {0, count, grain, range, argument};
+    if (threads < 2 || count <= grain)
+        range(argument, 0, count);
+    else
+        team_run(threads, team_pieces, &loop);
+}
+#endif

@@ -1,0 +1,133 @@
+/* The state of many searches in one traversal (bits.c), and what threads add to it. */
+#ifndef DISTBFS_BITS_SEARCH_H
+#define DISTBFS_BITS_SEARCH_H
+#include "../device/team.h"
+#include "spread.h"
+#include <string.h>
+
+#ifndef OFFSET
+#define OFFSET uint32_t
+#endif
+
+#define LONG_ROWS 512     /* how many such rows a level sets aside */
+#define SEARCHES (64 * WIDTH)
+#define PLANES 31
+
+enum { DONE = 0, GROW = 1, STOPPED = -2 };
+enum { BY_PRICE, ONLY_PUSH, ONLY_PULL };
+enum { PUSH, PULL };
+
+typedef struct {
+    int64_t direction, frontier, checks;
+} bit_record;
+
+typedef struct {
+    int64_t n, rows, edges;     /* vertices; those with edges come first; stored edges */
+    const OFFSET *offsets;      /* [n + 1], edges out */
+    const uint32_t *columns;    /* [edges] */
+    const OFFSET *in_offsets;   /* [n + 1], edges in; the same where symmetric */
+    const uint32_t *in_columns; /* [edges] */
+    word *seen, *other;         /* [n] each */
+    uint64_t *claimed;          /* [ceil(n / 64)], all zero between levels */
+    uint32_t *queue, *spare;    /* [rows] each */
+    word *planes[PLANES];       /* [n] each; the first `held` of them, if levels */
+    int64_t *counts;            /* [2^held, SEARCHES], by level, or NULL */
+    bit_record *records;        /* [2^held], of each level */
+    int64_t held;               /* levels below 2^held have their memory */
+    int64_t keep_levels;        /* whether planes are kept */
+    int64_t limit;              /* the last level that is wanted */
+    int64_t level;              /* of the frontier */
+    int64_t count, work;        /* vertices of the frontier, edges out of them */
+    int64_t clean, queued;      /* other is zero; the frontier is in the queue */
+    uint64_t running[WIDTH];    /* searches that have a frontier */
+    int32_t depth[SEARCHES];    /* the largest level of each search so far */
+    int (*stop)(void);          /* asked before each level; NULL: never */
+} bit_search;
+
+static inline word no_bits(void) {
+    word w;
+    memset(&w, 0, sizeof w);
+    return w;
+}
+
+static inline int any(word w) {
+    uint64_t all = 0;
+    for (int k = 0; k < WIDTH; k++) all |= w[k];
+    return all != 0;
+}
+
+static inline word running(const bit_search *s) {
+    word w;
+    memcpy(&w, s->running, sizeof w);
+    return w;
+}
+
+static inline int64_t out_degree(const bit_search *s, uint32_t v) {
+    return (int64_t)(s->offsets[v + 1] - s->offsets[v]);
+}
+
+/* What a thread found in a level; gains wait for others to be counted 64 at a time. */
+typedef struct {
+    word found;
+    int64_t count, work, checks;
+    int waiting;
+    word gains[64];
+    int64_t counts[SEARCHES];
+} tally;
+
+/* A level that threads share: what is taken, and what was found so far. */
+typedef struct {
+    bit_search *s;
+    word light, found;
+    int64_t next, size, tail, checks, aside;
+    int shared;    /* several threads push */
+    uint32_t lock; /* of what tallies are added to */
+    uint32_t rows[LONG_ROWS];
+} shared_level;
+
+static void count_gains(tally *t) {
+    uint64_t block[64];
+    for (int lane = 0; lane < WIDTH; lane++) {
+        for (int k = 0; k < 64; k++) block[k] = k < t->waiting ? t->gains[k][lane] : 0;
+        transpose(block);
+        for (int k = 0; k < 64; k++)
+            t->counts[64 * lane + k] += __builtin_popcountll(block[k]);
+    }
+    t->waiting = 0;
+}
+
+static inline void begin_tally(const bit_search *s, tally *t) {
+    t->found = no_bits();
+    t->count = t->work = t->checks = 0;
+    t->waiting = 0;
+    if (s->counts) memset(t->counts, 0, sizeof t->counts);
+}
+
+/* Note that v was found at the present level by the searches `gain`. */
+static inline void note(const bit_search *s, tally *t, uint32_t v, word gain) {
+    t->found |= gain;
+    t->count++;
+    t->work += out_degree(s, v);
+    if (s->keep_levels)
+        for (uint64_t rest = (uint64_t)s->level; rest; rest &= rest - 1)
+            s->planes[__builtin_ctzll(rest)][v] |= gain;
+    if (!s->counts) return;
+    t->gains[t->waiting++] = gain;
+    if (t->waiting == 64) count_gains(t);
+}
+
+/* Add what a thread found to the search. */
+static void end_tally(shared_level *l, tally *t) {
+    bit_search *s = l->s;
+    if (s->counts && t->waiting) count_gains(t);
+    while (__atomic_exchange_n(&l->lock, 1, __ATOMIC_ACQUIRE)) team_pause();
+    l->found |= t->found;
+    s->count += t->count;
+    s->work += t->work;
+    s->records[s->level].checks += t->checks;
+    if (s->counts)
+        for (int k = 0; k < SEARCHES; k++)
+            s->counts[s->level * SEARCHES + k] += t->counts[k];
+    __atomic_store_n(&l->lock, 0, __ATOMIC_RELEASE);
+}
+#endif
