@@ -20,6 +20,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 # left behind in this environment they would make a process look launched
 LAUNCHER_PREFIXES = ("PMI", "OMPI_", "MPI_LOCAL", "HYD", "SLURM_", "PALS_", "FLUX_")
+# for MPICH, Open MPI 4 and 5: as root, more ranks than cores, and no ssh to start them
+ONE_HOST = {
+    "HYDRA_LAUNCHER": "fork",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_plm_rsh_agent": "sh",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_plm_ssh_agent": "sh",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
 BANNER = re.compile(r"^[-=]{40,}\n.*?^[-=]{40,}\n", re.MULTILINE | re.DOTALL)
 
 
@@ -73,10 +83,7 @@ def clean_environment(extra: dict[str, str] | None = None) -> dict[str, str]:
     }
     path = [str(ROOT), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
-    # Open MPI as well as MPICH, in a container with few cores
-    environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
-    environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
-    environment["PRTE_MCA_rmaps_default_mapping_policy"] = ":oversubscribe"
+    environment.update(ONE_HOST)
     environment.update(extra or {})
     return environment
 
