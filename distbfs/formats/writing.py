@@ -32,14 +32,16 @@ class Edges:
     """A graph to be written.
 
     n: vertices; m: edges, each counted once
-    chunks: gives them as int64 [k, 2] with u < v, any number of times
+    chunks: gives them as int64 [k, 2], any number of times; with u < v unless directed
     ids: what the vertices are called, None for their numbers
+    directed: edges lead from u to v, not both ways
     """
 
     n: int
     m: int
     chunks: Callable[[], Iterator[Ids]]
     ids: IdMap | None = None
+    directed: bool = False
 
     def with_lone(self) -> Iterator[Ids]:
         """Yield the edges, then a loop at each vertex that has none."""

@@ -1,6 +1,7 @@
 """Writers: what goes out comes back equal, and appears complete or not at all."""
 
 import errno
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -124,6 +125,9 @@ def test_scipy_reads_the_matrix(tmp_path):
     for u, v in [(0, 3), (1, 2)]:
         want[u, v] = want[v, u] = 1
     assert np.array_equal(matrix, want)
+    one_way = [(0, 3), (2, 1), (3, 0)]
+    write(replace(made(4, one_way), directed=True), path)
+    assert sorted(zip(*scipy.io.mmread(path).nonzero(), strict=True)) == one_way
 
 
 def test_lists_of_a_gap_graph_rise(tmp_path):
