@@ -1,6 +1,8 @@
 """Writers: what goes out comes back equal, and appears complete or not at all."""
 
 import errno
+import os
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -201,6 +203,27 @@ def test_refusals(tmp_path):
         write(made(2**31 + 1, []), tmp_path / "a.sg")
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_text().endswith("0 1\n")
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("force", [True, False])
+def test_a_file_that_came_meanwhile(tmp_path, monkeypatch, force, links):
+    """Of two writers without force the second is refused, also without hard links."""
+
+    def refused(*_, **__):
+        raise PermissionError(errno.EPERM, "as injected")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refused)
+    path = tmp_path / "graph.el"
+    refusal = pytest.raises(UsageError, match="exists; give --force")
+    with nullcontext() if force else refusal, placed(path, force=force) as slow:
+        slow.write_text("slow")
+        with placed(path, force=force) as fast:
+            fast.write_text("fast")
+        assert path.read_text() == "fast"
+    assert path.read_text() == ("slow" if force else "fast")
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
