@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from distbfs.errors import UsageError
+
+MOST_LEVELS = (1 << 31) - 1  # levels are int32
 
 
 def check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
@@ -20,6 +23,28 @@ def check_range(name: str, value: float, low: float, high: float | None = None) 
     if not low <= value or (high is not None and not value <= high):
         upper = "or more" if high is None else f"to {high}"
         raise UsageError(f"{name} is {value}; allowed: {low} {upper}")
+
+
+def check_integer(name: str, value: Any) -> int:
+    """Return what Python takes as an index; UsageError for all else, and for bools."""
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise UsageError(f"{name} is {value!r:.40}; allowed: an integer")
+
+
+def depth_limit(name: str, value: Any, most: int = MOST_LEVELS) -> int | None:
+    """Return the last level to be searched, None for all: where ``most`` is less, too.
+
+    Raises UsageError unless it is None or an integer of 0 or more.
+    """
+    if value is None:
+        return None
+    depth = check_integer(name, value)
+    check_range(name, depth, 0)
+    return depth if depth < most else None
 
 
 @dataclass(frozen=True)

@@ -43,14 +43,16 @@ def command(
 ) -> None:
     """Write the edges of STORE, each once, without loops and repeats.
 
-    Rank 0 writes, the others wait.
+    convert reads a directed graph back with --directed.  Rank 0 writes, the others
+    wait.
     """
     terminal = open_terminal(json_output=json_output, log_format=log_format)
     world, opened = terminal.world, open_store(store)
     writer = writer_for(output, name or "")
     if world.rank == 0:
         manifest = opened.manifest
-        source, m = StoreTuples(opened), manifest.m // 2
+        source = StoreTuples(opened)
+        m = manifest.m if manifest.directed else manifest.m // 2
         ids = opened.load_ids() if writer.keeps_ids else None
 
         def chunks() -> Iterator[Ids]:
@@ -61,7 +63,8 @@ def command(
                 done(written)
 
         with terminal.progress("writing", m) as done, placed(output, force=force) as at:
-            writer.write(at, Edges(manifest.n, m, chunks, ids))
+            graph = Edges(manifest.n, m, chunks, ids, manifest.directed)
+            writer.write(at, graph)
         if manifest.ids is not None and ids is None:
             terminal.say(f"{output}: vertices by number, without the ids of their file")
         values = {

@@ -1,5 +1,10 @@
 """Where compiled kernels are kept, and what they were compiled from.
 
+What lies there is run, so nobody else may be able to put it there: the folder and each
+file belong to the user or to root and are written by their owner alone, and no other
+user can exchange a folder on the way.  Elsewhere, kernels are compiled into a folder
+of this process.
+
 Environment: ``DISTBFS_CACHE`` names the folder.
 """
 
@@ -7,31 +12,117 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from distbfs.errors import CompilerMissing
 
+LOG = logging.getLogger("distbfs.device")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
 def cache_folder() -> Path:
-    """Return a private folder for compiled kernels, made if need be."""
+    """Return a private folder for compiled kernels, made if need be.
+
+    The one of the user, then one in the folder for temporary files, then a new one,
+    which goes when this process ends.  What others could change is passed by, with a
+    line in the log.
+    """
     given = os.environ.get("DISTBFS_CACHE")
     base = os.environ.get("XDG_CACHE_HOME")
     home = Path(base) if base else Path.home() / ".cache"
-    candidates = [Path(given)] if given else [home / "distbfs"]
-    candidates.append(Path(tempfile.gettempdir()) / f"distbfs-{os.getuid()}")
-    for folder in candidates:
+    temporary = Path(tempfile.gettempdir()) / f"distbfs-{os.getuid()}"
+    weak = None
+    for folder in (Path(given) if given else home / "distbfs", temporary):
         with contextlib.suppress(OSError):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            usable = os.access(folder, os.W_OK | os.X_OK)
-            if usable and folder.stat().st_uid == os.getuid():
-                return folder
-    raise CompilerMissing("no folder for compiled kernels; set DISTBFS_CACHE")
+            path = folder.absolute()
+            found = weak_point(path)
+            if found is None:
+                for step in (*reversed(path.parents), path):
+                    if not step.is_dir():
+                        step.mkdir(mode=0o700, exist_ok=True)
+                found = weak_point(path)
+            if found is None and os.access(path, os.W_OK | os.X_OK):
+                _note(weak, path)
+                return path.resolve()
+            weak = weak or found
+    try:
+        made = Path(_folder_of_process().name)
+    except OSError as error:
+        raise CompilerMissing(
+            f"no folder for compiled kernels: {error}; set DISTBFS_CACHE"
+        ) from error
+    _note(weak, made)
+    return made
+
+
+@cache
+def _note(weak: Path | None, folder: Path) -> None:
+    """Say once that a folder is not used, because of a part of its path."""
+    if weak is not None:
+        LOG.warning(
+            "distbfs: other users can change %s; compiled kernels go to %s "
+            "(DISTBFS_CACHE names another folder)",
+            weak,
+            folder,
+        )
+
+
+@cache
+def _folder_of_process() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="distbfs-", ignore_cleanup_errors=True)
+
+
+def weak_point(folder: Path) -> Path | None:
+    """Return a link or folder on an absolute path that another user could exchange.
+
+    Others who write to a folder can exchange what is in it, unless it is sticky; into
+    the last one, none may write.  The owner of ``/`` is root, by whatever number a
+    container knows it.  What does not exist yet is passed over.
+    """
+    owners = {0, os.getuid(), Path("/").stat().st_uid}
+    for path in (folder, *folder.parents):
+        if path.is_symlink() and path.lstat().st_uid not in owners:
+            return path
+    real = folder.resolve()
+    for path in (real, *real.parents):
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            continue
+        held = path != real and found.st_mode & stat.S_ISVTX
+        if found.st_uid not in owners or (_others_write(found) and not held):
+            return path
+    return None
+
+
+def _others_write(found: os.stat_result) -> bool:
+    return bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def is_sound(path: Path) -> bool:
+    """Return whether a file is there that the user or root alone has written.
+
+    Anything else of that name is removed.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    own = found.st_uid in (0, os.getuid()) and not _others_write(found)
+    if own and stat.S_ISREG(found.st_mode):
+        return True
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise CompilerMissing(f"{path} is in the way: {error.strerror}") from error
+    return False
 
 
 def source_closure(source: Path) -> list[Path]:
@@ -52,7 +143,12 @@ def source_closure(source: Path) -> list[Path]:
 @contextlib.contextmanager
 def exclusive(path: Path) -> Iterator[None]:
     """Hold a file lock where the file system has locks."""
-    with path.open("w") as handle:
+    is_sound(path)
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(path, flags, 0o600)
+    try:
         with contextlib.suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(handle)

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from distbfs.device.cache import cache_folder, exclusive, source_closure
+from distbfs.device.cache import cache_folder, exclusive, is_sound, source_closure
 from distbfs.errors import CompilerMissing
 from distbfs.types import Array
 
@@ -133,12 +133,12 @@ def _load(source: Path, definitions: tuple[tuple[str, str | int], ...]) -> ctype
     folder = cache_folder()
     key = content_key(source, given)
     target = folder / f"{source.stem}-{key}.so"
-    if target.exists():
+    if is_sound(target):
         with contextlib.suppress(OSError):  # damaged: compile it again
             return ctypes.CDLL(str(target))
         target.unlink(missing_ok=True)
     with exclusive(folder / f"{key}.lock"):
-        if not target.exists():
+        if not is_sound(target):
             compile_to(source, target, given)
     try:
         return ctypes.CDLL(str(target))

@@ -7,7 +7,6 @@ compile.  Kernels use no header of the CUDA toolkit.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -17,7 +16,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from distbfs.device.cache import INCLUDE, cache_folder, exclusive, source_closure
+from distbfs.device.cache import (
+    INCLUDE,
+    cache_folder,
+    exclusive,
+    is_sound,
+    source_closure,
+)
 from distbfs.errors import DeviceMissing
 
 OPTIONS = ("-std=c++17", "-default-device", "--fmad=true")
@@ -154,10 +159,10 @@ def cubin(
     folder = cache_folder()
     key = content_key(source, arch, given, texts)
     target = folder / f"{source.stem}-{arch}-{key}.cubin"
-    with contextlib.suppress(OSError):
+    if is_sound(target):
         return target.read_bytes()
     with exclusive(folder / f"{key}.lock"):
-        with contextlib.suppress(OSError):
+        if is_sound(target):
             return target.read_bytes()
         code = compile_source(source, arch, given, texts)
         handle, name = tempfile.mkstemp(suffix=".cubin", dir=folder)

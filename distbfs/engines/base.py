@@ -17,7 +17,7 @@ import numpy as np
 
 from distbfs.generate.hashing import Permutation
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.options import SearchOptions
+from distbfs.options import SearchOptions, depth_limit
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
@@ -51,6 +51,9 @@ class Until:
 
     depth: int | None = None
     targets: Ids | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "depth", depth_limit("depth_limit", self.depth))
 
 
 WHOLE = Until()

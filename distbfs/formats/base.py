@@ -85,6 +85,7 @@ class EdgeFile:
 
     words: where ids are text, the distinct ones by the numbers that were handed over
     unread: what edges have that is not looked at, as "weights"
+    directed: the file says that its edges lead one way
     """
 
     format: str
@@ -93,6 +94,7 @@ class EdgeFile:
     digest: str
     words: tuple[bytes, ...] | None = None
     unread: str = ""
+    directed: bool = False
 
 
 class Reader(Protocol):

@@ -1,7 +1,8 @@
 """Pairs of ids from two columns of a table, as Parquet and Arrow files hold them.
 
-The columns are named, or are one of the usual pairs of names, or the only two.  A table
-says how many vertices there are by the key ``distbfs.vertices`` of its metadata.
+The columns are named, or are one of the usual pairs of names, or the only two.  The
+metadata of a table may say how many vertices there are (``distbfs.vertices``) and
+whether edges lead one way (``distbfs.directed``: 0 or 1).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Piece: TypeAlias = "tuple[Ids, int]"  # pairs, and their largest id and one
 SOURCE = Path(__file__).with_suffix(".c")
 COMPILED = {"int32", "uint32", "int64"}  # ids that columns.c takes
 USUAL = (("src", "dst"), ("source", "target"), ("from", "to"), ("u", "v"))
-VERTICES = b"distbfs.vertices"
+VERTICES, DIRECTED = b"distbfs.vertices", b"distbfs.directed"
 ROWS = 1 << 18
 NAMES_SHOWN = 8
 BROKEN = (OSError, ValueError, LookupError, TypeError, RuntimeError, MemoryError)
@@ -109,7 +110,7 @@ class Table:
         self.where = str(path)
         with sound(self.where):
             names = [str(name) for name in schema.names]
-            stated = (schema.metadata or {}).get(VERTICES)
+            stated = schema.metadata or {}
         self.chosen = choose(names, options.columns, self.where)
         self.names = [names[k] for k in self.chosen]
         self.others = len(names) - len(set(self.chosen))
@@ -119,8 +120,11 @@ class Table:
         if options.compiled and self.words is None:
             self._library = cc.load_or_none(SOURCE)
         self.n = options.n
-        if self.n is None and stated is not None and not options.relabel:
-            self.n = self._stated(stated)
+        if self.n is None and VERTICES in stated and not options.relabel:
+            self.n = self._stated(stated[VERTICES])
+        self.directed = stated.get(DIRECTED) == b"1"
+        if stated.get(DIRECTED) == b"0":
+            options.check_undirected(path, "an undirected table")
 
     def _stated(self, value: bytes) -> int:
         if not value.isdigit() or len(value) > 19 or not 0 < int(value) <= LARGEST_ID:
@@ -190,7 +194,7 @@ class Table:
         words = None if self.words is None else tuple(self.words.index)
         unread = "columns beside the two ids" if self.others else ""
         n = largest if self.n is None else self.n
-        return EdgeFile(name, n, tuples, "", words, unread)
+        return EdgeFile(name, n, tuples, "", words, unread, self.directed)
 
     def _ids(self, array: Any, column: str, begin: int) -> Ids:
         """Return the ids of a piece of a column; begin: its first row."""

@@ -2,8 +2,8 @@
 
 Spaces, tabs or a comma separate columns; columns after the second (weights, times) are
 not looked at; lines that begin with ``#`` or ``%`` are comments.  The first line of a
-``.csv`` or ``.tsv`` may name the columns; files that distbfs writes state their sizes
-in the first line.
+``.csv`` or ``.tsv`` may name the columns; files that distbfs writes state their sizes,
+and whether edges lead one way, in the first line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 UNFIT = re.compile(r'[ \t,]|^["#%]')
 STATED = re.compile(
-    rb"# distbfs edge list: ([0-9]{1,19}) vertices, ([0-9]{1,18}) edges\n"
+    rb"# distbfs (directed )?edge list"
+    rb"(?:: ([0-9]{1,19}) vertices, ([0-9]{1,18}) edges| of ids;[^\n]*)\n"
 )
 BIPARTITE = re.compile(rb"%[ \t]*bip[ \t\r\n]")
 NAMES = {b"src", b"dst", b"source", b"target", b"from", b"to", b"u", b"v"}
@@ -54,7 +55,9 @@ class EdgeListReader:
         words = Words() if self.options.relabel == "text" else None
         tuples, largest = 0, 0
         with TextFile(path, progress=self.options.progress) as file:
-            stated, declared = read_first(file)
+            stated, declared, directed = read_first(file)
+            if directed is False:
+                self.options.check_undirected(path, "an undirected edge list")
             n, most = self.options.n, self.options.most
             if n is None and stated and not self.options.relabel:
                 n, most = stated, stated - 1 + self.options.base
@@ -74,7 +77,8 @@ class EdgeListReader:
             found = None if words is None else tuple(words.index)
             unread = "columns after the second" if file.extra else ""
             n = largest if n is None else n
-            return EdgeFile(self.name, n, tuples, file.digest, found, unread)
+            digest, one_way = file.digest, bool(directed)
+            return EdgeFile(self.name, n, tuples, digest, found, unread, one_way)
 
 
 class EdgeListWriter:
@@ -92,14 +96,17 @@ class EdgeListWriter:
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph; InputError for ids that cannot stand in a line."""
         ids = graph.ids
+        kind = "directed edge list" if graph.directed else "edge list"
         with text_file(path) as out:
             if ids is None:
-                head = f"# distbfs edge list: {graph.n} vertices, {graph.m} edges\n"
+                head = f"# distbfs {kind}: {graph.n} vertices, {graph.m} edges\n"
                 out.write(head.encode())
                 for pairs in graph.chunks():
                     out.write(lines_of(pairs))
                 return
-            out.write(b"# distbfs edge list of ids; convert --relabel reads it\n")
+            words = "--relabel --directed" if graph.directed else "--relabel"
+            head = f"# distbfs {kind} of ids; convert {words} reads it\n"
+            out.write(head.encode())
             for pairs in graph.with_lone():
                 out.write(lines_of_ids(pairs, ids))
 
@@ -118,24 +125,27 @@ def lines_of_ids(pairs: Ids, ids: IdMap) -> bytes:
     return "".join(f"{u} {v}\n" for u, v in rows).encode()
 
 
-def read_first(file: TextFile) -> tuple[int, int | None]:
+def read_first(file: TextFile) -> tuple[int, int | None, bool | None]:
     """Read a first line that states sizes or names columns, and no other.
 
-    Returns the vertices and edges that it states, 0 and None where it does not.
+    Returns the vertices and edges that it states and whether edges lead one way, 0 and
+    None where it does not.
     """
     line = file.header_line()
     match = STATED.fullmatch(line)
     if match:
-        n, m = (int(x) for x in match.groups())
-        if not 0 < n <= LARGEST_ID:
-            raise file.refuse(f"{n} vertices", 1)
-        return n, m
+        directed, n, m = match.groups()
+        if n is None:
+            return 0, None, bool(directed)
+        if not 0 < int(n) <= LARGEST_ID:
+            raise file.refuse(f"{int(n)} vertices", 1)
+        return int(n), int(m), bool(directed)
     if BIPARTITE.match(line):
         what = "a bipartite KONECT graph, whose columns number two sets of vertices"
         raise file.refuse(what, 1)
     if not path_is_table(file.path) or not names_columns(line):
         file.unread(line)
-    return 0, None
+    return 0, None, None
 
 
 def path_is_table(path: Path) -> bool:

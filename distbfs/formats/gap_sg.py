@@ -128,7 +128,9 @@ class GapReader:
                     else f"{path}: undirected, but an edge is not listed from both ends"
                 )
             unread = "weights" if entries and width == WEIGHTED_BYTES else ""
-            return EdgeFile(self.name, nodes, tuples, file.digest, unread=unread)
+            return EdgeFile(
+                self.name, nodes, tuples, file.digest, unread=unread, directed=directed
+            )
 
 
 def _header(file: BinaryFile) -> tuple[bool, int, int, int]:
@@ -211,7 +213,7 @@ def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Array]:
 
 
 class GapWriter:
-    """Writes undirected serialized graphs, each list of neighbours in rising order."""
+    """Writes serialized graphs, each list of neighbours in rising order."""
 
     name = "gap-sg"
     suffixes = (".sg",)
@@ -226,38 +228,59 @@ class GapWriter:
         if graph.n > MOST_NODES:
             what = f"{graph.n} vertices; allowed in a GAP graph: {MOST_NODES}"
             raise InputError(what)
-        offsets = np.zeros(graph.n + 1, dtype=np.int64)
-        for pairs in graph.chunks():
-            vertices, counts = np.unique(pairs, return_counts=True)
-            offsets[vertices + 1] += counts
-        np.cumsum(offsets, out=offsets)
-        entries = 2 * graph.m
+        entries = graph.m if graph.directed else 2 * graph.m
         with path.open("xb") as out:
-            out.write(bytes([0]) + np.array([entries, graph.n], "<i8").tobytes())
-            offsets.astype("<i8").tofile(out)
-            start = out.tell()
-            out.truncate(start + NODE_BYTES * entries)
-        if entries:
-            near: Array = np.memmap(path, "<i4", "r+", start, (entries,))
-            _put_neighbours(near, offsets[:-1].copy(), graph)
-            _sort_rows(near, offsets)
-            near.flush()  # type: ignore[attr-defined]
+            out.write(bytes([graph.directed]))
+            out.write(np.array([entries, graph.n], "<i8").tobytes())
+        for way in (_forth, _back) if graph.directed else (_both,):
+            _append_lists(path, graph, way)
 
 
-def _put_neighbours(near: Array, free: Ids, graph: Edges) -> None:
-    """Put both ends of every edge into the list of the other.
+def _forth(pairs: Ids) -> Ids:
+    """Return the pairs (u, v), which list v with u."""
+    return pairs
+
+
+def _back(pairs: Ids) -> Ids:
+    """Return the pairs (v, u)."""
+    return pairs[:, ::-1]
+
+
+def _both(pairs: Ids) -> Ids:
+    """Return the pairs (u, v) and (v, u)."""
+    return np.concatenate((pairs, pairs[:, ::-1]))
+
+
+def _append_lists(path: Path, graph: Edges, way: Callable[[Ids], Ids]) -> None:
+    """Append offsets and lists of neighbours; ``way`` gives (row, neighbour) pairs."""
+    offsets = np.zeros(graph.n + 1, dtype=np.int64)
+    for pairs in graph.chunks():
+        vertices, counts = np.unique(way(pairs)[:, 0], return_counts=True)
+        offsets[vertices + 1] += counts
+    np.cumsum(offsets, out=offsets)
+    entries = int(offsets[-1])
+    with path.open("ab") as out:
+        offsets.astype("<i8").tofile(out)
+        start = out.tell()
+        out.truncate(start + NODE_BYTES * entries)
+    if entries:
+        near: Array = np.memmap(path, "<i4", "r+", start, (entries,))
+        free = offsets[:-1].copy()
+        for pairs in graph.chunks():
+            _put_neighbours(near, free, way(pairs))
+        _sort_rows(near, offsets)
+        near.flush()  # type: ignore[attr-defined]
+
+
+def _put_neighbours(near: Array, free: Ids, pairs: Ids) -> None:
+    """Put the second of every pair into the list of the first.
 
     near: int32 [entries]; free: where the list of each vertex goes on, raised here
     """
-    for pairs in graph.chunks():
-        u = np.concatenate((pairs[:, 0], pairs[:, 1]))
-        v = np.concatenate((pairs[:, 1], pairs[:, 0]))
-        order = np.argsort(u, kind="stable")
-        u, v = u[order], v[order]
-        first = np.flatnonzero(np.append(True, u[1:] != u[:-1]))
-        counts = np.diff(np.append(first, len(u)))
-        near[free[u] + np.arange(len(u)) - np.repeat(first, counts)] = v
-        free[u[first]] += counts
+    u, v = pairs[np.argsort(pairs[:, 0], kind="stable")].T
+    rows, first, counts = np.unique(u, return_index=True, return_counts=True)
+    near[free[u] + np.arange(len(u)) - np.repeat(first, counts)] = v
+    free[rows] += counts
 
 
 def _sort_rows(near: Array, offsets: Ids) -> None:

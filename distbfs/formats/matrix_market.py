@@ -117,7 +117,10 @@ class MatrixMarketReader:
 
 
 class MatrixMarketWriter:
-    """Writes symmetric pattern matrices, of which the lower triangle stands there."""
+    """Writes pattern matrices: general ones of directed graphs, else symmetric ones.
+
+    Of a symmetric matrix the lower triangle stands there.
+    """
 
     name = "matrix-market"
     suffixes = MatrixMarketReader.suffixes
@@ -126,8 +129,10 @@ class MatrixMarketWriter:
 
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph by the numbers of its vertices, counted from 1."""
-        head = "%%MatrixMarket matrix coordinate pattern symmetric\n"
+        kind = "general" if graph.directed else "symmetric"
+        head = f"%%MatrixMarket matrix coordinate pattern {kind}\n"
         with text_file(path) as out:
             out.write(f"{head}{graph.n} {graph.n} {graph.m}\n".encode())
             for pairs in graph.chunks():
-                out.write(lines_of(pairs[:, ::-1] + 1))
+                entries = pairs if graph.directed else pairs[:, ::-1]
+                out.write(lines_of(entries + 1))

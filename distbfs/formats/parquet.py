@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from distbfs.formats.ahead import in_order
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.columns import (
+    DIRECTED,
     ROWS,
     VERTICES,
     Piece,
@@ -96,8 +97,9 @@ class ParquetWriter:
 
     Numbers are stored as they are, in 32 bits where they fit: not compressed, the file
     is about as long as one of 64 bits that is, and is read many times as fast.
-    The number of vertices stands in the metadata.  Where vertices have ids of their
-    own, the columns hold those, and a vertex without edges has a loop.
+    The number of vertices, and whether edges lead one way, stand in the metadata.
+    Where vertices have ids of their own, the columns hold those instead of a number of
+    vertices, and a vertex without edges has a loop.
     """
 
     name = "parquet"
@@ -115,7 +117,9 @@ class ParquetWriter:
             kind = pyarrow.string()
         elif ids is None and graph.n <= 1 << 31:
             kind = pyarrow.int32()
-        stated = {VERTICES: str(graph.n).encode()} if ids is None else None
+        stated = {DIRECTED: b"1" if graph.directed else b"0"}
+        if ids is None:
+            stated[VERTICES] = str(graph.n).encode()
         schema = pyarrow.schema([("src", kind), ("dst", kind)], stated)
         chunks = graph.chunks() if ids is None else graph.with_lone()
         form = {} if text else {"compression": "none", "use_dictionary": False}

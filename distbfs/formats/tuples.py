@@ -169,6 +169,8 @@ def _spool(
         return {"fault": ResourceError.__name__, "message": message}, None
     if found.unread:
         notes.append(f"{path}: {found.unread} are not looked at")
+    if found.directed and not options.directed:
+        notes.append(f"{path}: directed edges are taken both ways without --directed")
     facts: dict[str, Any] = {"format": found.format, "xxh3_128": found.digest}
     if options.one_based:
         facts["one_based"] = True

@@ -32,14 +32,16 @@ class Edges:
     """A graph to be written.
 
     n: vertices; m: edges, each counted once
-    chunks: gives them as int64 [k, 2] with u < v, any number of times
+    chunks: gives them as int64 [k, 2], any number of times; with u < v unless directed
     ids: what the vertices are called, None for their numbers
+    directed: edges lead from u to v, not both ways
     """
 
     n: int
     m: int
     chunks: Callable[[], Iterator[Ids]]
     ids: IdMap | None = None
+    directed: bool = False
 
     def with_lone(self) -> Iterator[Ids]:
         """Yield the edges, then a loop at each vertex that has none."""
@@ -99,8 +101,8 @@ def writer_for(path: Path, name: str = "") -> Writer:
 def placed(path: Path, *, force: bool) -> Iterator[Path]:
     """Yield the name under which to write; in the end the file gets its own.
 
-    Raises UsageError where the file may not be written, ResourceError for a full disk;
-    then nothing is left behind.
+    Raises UsageError where the file may not be written, by now or in the end,
+    ResourceError for a full disk; then nothing is left behind.
     """
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give the name of a file")
@@ -113,7 +115,7 @@ def placed(path: Path, *, force: bool) -> Iterator[Path]:
         yield partial
         with partial.open("rb") as done:
             os.fsync(done.fileno())
-        partial.rename(path)
+        give_name(partial, path, force=force)
     except OSError as error:
         reason = error.strerror or " ".join(str(error).split())
         if error.errno in FULL:
@@ -121,6 +123,33 @@ def placed(path: Path, *, force: bool) -> Iterator[Path]:
         raise InputError(f"{path}: cannot be written: {reason}") from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def give_name(complete: Path, path: Path, *, force: bool) -> None:
+    """Rename a complete file, in one step; without ``force`` it replaces none.
+
+    Raises UsageError where a file of that name is there, OSError.
+    """
+    try:
+        if not force:
+            _reserve(complete, path)
+        complete.rename(path)  # does nothing where both are names of one file
+    except FileExistsError as error:
+        raise UsageError(f"{path} exists; give --force to replace it") from error
+    complete.unlink(missing_ok=True)
+
+
+def _reserve(complete: Path, path: Path) -> None:
+    """Make the name of a file a second one, or one of an empty file.
+
+    The latter on file systems without hard links.
+    """
+    try:
+        path.hardlink_to(complete)
+    except FileExistsError:
+        raise
+    except OSError:
+        path.open("xb").close()
 
 
 @contextmanager

@@ -26,7 +26,7 @@ import numpy as np
 
 from distbfs.errors import DistbfsError, UsageError
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
-from distbfs.options import check_choice, check_range
+from distbfs.options import check_choice, check_range, depth_limit
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids, Stop
 
@@ -77,8 +77,7 @@ class RunOptions:
         check_range("threads", self.threads, 0, 4096)
         check_range("memory", self.memory, 1)
         check_choice("direction", self.direction, ("auto", "push", "pull"))
-        if self.depth is not None:
-            check_range("depth", self.depth, 0)
+        object.__setattr__(self, "depth", depth_limit("depth", self.depth))
 
 
 @dataclass

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch.apps import betweenness as of_betweenness
 from distbfs.multisearch.apps import closeness as of_closeness
@@ -113,7 +114,10 @@ def path_lengths(
 
 def reachable(graph: Graph, pairs: Iterable[Any], engine: str = "auto") -> Array:
     """Return whether the first vertex of each pair reaches the second, bool [q]."""
-    ends = [graph.id_of(vertex) for pair in pairs for vertex in pair]
+    ends = [[graph.id_of(vertex) for vertex in pair] for pair in pairs]
+    for place, pair in enumerate(ends):
+        if len(pair) != 2:
+            raise UsageError(f"pair {place} has {len(pair)} vertices; allowed: 2")
     with graph.lock:
         searcher = searcher_of(graph, engine, RunOptions())
         asked = np.array(ends, dtype=np.int64).reshape(-1, 2)
@@ -181,8 +185,11 @@ def within_hops(
     hops: int | None = None,
     engine: str = "auto",
 ) -> Array:
-    """Return the vertices within 0, 1, … hops of sources, int64 [k, hops + 1]."""
-    options = RunOptions(depth=hops)
+    """Return the vertices within 0, 1, … hops of sources, int64 [k, hops + 1].
+
+    hops: None, or n and more, for all, up to the largest depth of the sources
+    """
+    options = RunOptions()
     with graph.lock:
-        searcher = searcher_of(graph, engine, RunOptions())
+        searcher = searcher_of(graph, engine, options)
         return khop.khop(searcher, ids_of(graph, sources), hops, options)

@@ -194,4 +194,4 @@ def whole_limit(limit: float | None) -> int | None:
     """Return the last level that NetworkX reaches with a limit, None for all."""
     if limit is None or limit == math.inf:
         return None
-    return max(math.ceil(limit), 0)
+    return math.ceil(limit) if limit > 0 else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -10,13 +10,20 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.errors import InputError
+from distbfs.errors import InputError, UsageError
 from distbfs.graph.csr import CSR, row_blocks, row_offsets
+from distbfs.options import check_integer, check_range
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids
 
 CHUNK = 1 << 20
+CONSTRUCTED: dict[
+    str, Callable[[Any], Any]
+] = {  # what SciPy checks when it makes a matrix, by format
+    "coo": lambda matrix: (matrix.data, (matrix.row, matrix.col)),
+    "dia": lambda matrix: (matrix.data, matrix.offsets),
+}
 HOST_DEVICES = (1, 3)  # DLPack's kDLCPU and kDLCUDAHost
 
 
@@ -58,7 +65,10 @@ def on_host(values: Any) -> Ids:
 
 def integers(values: Any, name: str) -> Array:
     """Return a one-dimensional array of integers; InputError for anything else."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} is no array: {error}") from error
     if not array.size and array.ndim == 1:
         return np.zeros(0, dtype=np.int64)
     return check_integers(array, name)
@@ -86,8 +96,11 @@ def shared(values: Any, name: str) -> Any:
 def check_ends(src: Any, dst: Any, n: int | None) -> HeldTuples:
     """Return edges as tuples; InputError unless ends are vertices.
 
-    n: vertices, None for one more than the largest id
+    n: vertices, None for one more than the largest id; UsageError for no integer
     """
+    if n is not None:
+        n = check_integer("n", n)
+        check_range("n", n, 0)
     if len(src) != len(dst):
         raise InputError(f"{len(src)} sources and {len(dst)} targets")
     low = high = 0
@@ -153,6 +166,40 @@ def loopless(rows: CSR) -> CSR:
         return rows
     kept = rows.columns != rows.sources()
     return CSR(row_offsets(degrees - loops), rows.columns[kept])
+
+
+def csr_of(matrix: Any) -> Any:
+    """Return a SciPy sparse matrix by rows, itself where it is that.
+
+    Raises UsageError unless it is square, InputError unless its arrays fit together;
+    conversions of SciPy would write outside of arrays.
+    """
+    if not hasattr(matrix, "tocsr"):
+        raise InputError(f"a {type(matrix).__name__} is no SciPy sparse matrix")
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise UsageError(f"the matrix has shape {matrix.shape}; allowed: square")
+    try:
+        if matrix.format in CONSTRUCTED:
+            arrays = CONSTRUCTED[matrix.format](matrix)
+            matrix = type(matrix)(arrays, shape=matrix.shape)
+        elif hasattr(matrix, "check_format"):
+            check_compressed(matrix)
+        rows = matrix.tocsr()
+        if rows is not matrix:
+            check_compressed(rows)
+    except (ValueError, TypeError, LookupError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"the arrays of the matrix do not fit: {reason}") from error
+    return rows
+
+
+def check_compressed(matrix: Any) -> None:
+    """Raise ValueError unless the arrays of a SciPy CSR, CSC or BSR matrix fit."""
+    for name in ("indptr", "indices"):
+        kind = getattr(matrix, name).dtype
+        if kind.kind != "i":
+            raise ValueError(f"{name} are {kind}; allowed: int32, int64")
+    matrix.check_format(full_check=True)
 
 
 def scipy_rows(matrix: Any) -> CSR:

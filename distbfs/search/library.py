@@ -30,6 +30,7 @@ from distbfs.partition.part import Part
 from distbfs.search.arrays import (
     HeldTuples,
     check_ends,
+    csr_of,
     integers,
     named_part,
     part_of_rows,
@@ -118,14 +119,15 @@ class Graph:
         32-bit indices is used as it is, without a copy, if ``directed`` or if its
         pattern is symmetric; it must not change afterwards.
 
+        Raises InputError for what is no such matrix, and for one whose arrays do not
+        fit together: indices outside the shape, offsets that fall.
+
         >>> import scipy.sparse as sp
         >>> matrix = sp.csr_array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
         >>> bfs(Graph.from_scipy(matrix, directed=True), 1).level
         array([-1,  0,  1], dtype=int32)
         """
-        if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise UsageError(f"the matrix has shape {matrix.shape}; allowed: square")
-        rows = matrix.tocsr()
+        rows = csr_of(matrix)
         turned = rows.T.tocsr()
         if directed:
             out, into = scipy_rows(rows), scipy_rows(turned)
@@ -335,7 +337,7 @@ def bfs(
     engine: "auto" (a CUDA device where there is one, else the CPU), "openmp",
         "reference", or on a device "xbfs", "bfs4k", "layer", "frontier", "harish",
         "edge-parallel", "virtual-warp"; method: its variant
-    depth_limit: the last level that is searched
+    depth_limit: the last level that is searched, an integer of 0 or more
     targets: vertices; the search ends with the level that finds the last of them
     parents: whether parents are found too; direction: "auto", "push" or "pull"
     threads: threads of engine openmp, 0 for all cores
@@ -350,8 +352,6 @@ def bfs(
     >>> bfs(graph, 2, targets=[1]).reached
     3
     """
-    if depth_limit is not None and depth_limit < 0:
-        raise UsageError(f"depth_limit is {depth_limit}; allowed: 0 or more")
     wanted = None
     if targets is not None:
         wanted = np.array([graph.id_of(v) for v in targets], dtype=np.int64)

@@ -15,8 +15,11 @@ file that opens and whose flagged rows are complete.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -26,6 +29,7 @@ import numpy as np
 
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.formats.ids import IdMap
+from distbfs.formats.writing import give_name
 from distbfs.types import Array, Ids
 
 if TYPE_CHECKING:
@@ -44,6 +48,18 @@ def write_names(file: h5py.File, ids: IdMap) -> None:
     for start in range(0, ids.count, NAMES_AT_ONCE):
         stop = min(start + NAMES_AT_ONCE, ids.count)
         dataset[start:stop] = ids.names(np.arange(start, stop, dtype=np.int64))
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Wait until no other run begins a file in a folder, where folders have locks."""
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 class ResultFile:
@@ -74,6 +90,7 @@ class ResultFile:
         self._names = ids
         self._ids = "internal" if internal else "input"
         self._file: h5py.File | None = None
+        self._force = False
 
     def open(self, *, force: bool) -> Array:
         """Create the file, or open what an interrupted run of the same kind left.
@@ -82,6 +99,7 @@ class ResultFile:
         there already, InputError where the partial file belongs to another run, and
         ResourceError where the disk has no room; ``force`` replaces both.
         """
+        self._force = force
         if self.path.is_dir():
             raise UsageError(f"{self.path} is a folder; give the name of a file")
         if self.path.exists() and not force:
@@ -89,11 +107,12 @@ class ResultFile:
         if not self.path.parent.is_dir():
             raise InputError(f"{self.path}: there is no folder {self.path.parent}")
         try:
-            if self._partial.exists() and not self._resume(force=force):
-                self._partial.unlink()
-            if self._file is None:
-                self._create()
-                self._file = h5py.File(self._partial, "r+")
+            with locked(self.path.parent):
+                if self._partial.exists() and not self._resume(force=force):
+                    self._partial.unlink()
+                if self._file is None:
+                    self._create()
+                    self._file = h5py.File(self._partial, "r+")
         except BlockingIOError as error:
             raise InputError(f"{self._partial}: another run writes to it") from error
         except OSError as error:
@@ -215,9 +234,13 @@ class ResultFile:
                 os.fsync(handle.fileno())
 
     def finish(self) -> None:
-        """Give the complete file its name."""
+        """Give the complete file its name.
+
+        Raises UsageError where another run was faster and ``force`` was not given; the
+        file stays under its partial name then.
+        """
         self.close()
-        self._partial.rename(self.path)
+        give_name(self._partial, self.path, force=self._force)
 
     def close(self) -> None:
         """Close the file; what is done stays for a later run."""

@@ -1,15 +1,17 @@
 """A folder that appears complete or not at all.
 
 Files are written into ``.NAME.partial-TOKEN`` beside the target NAME, and that folder
-is renamed to NAME at the end.  A replaced store waits as ``.NAME.old-TOKEN`` between
-the two renames.  Every process that writes holds a shared lock on ``.NAME.lock-TOKEN``;
-what a run left behind whose lock nobody holds is removed by the next write, and an old
-store whose replacement never came is put back first.  File systems without locks leave
-such remains where they are.
+is renamed to NAME at the end.  This fails where a store is, so that of several writers
+one is first.  A store to be replaced is renamed to ``.NAME.old-TOKEN`` before; both
+names of a token are there only while its replacement is under way.  Every process that
+writes holds a shared lock on ``.NAME.lock-TOKEN``; what a run left behind whose lock
+nobody holds is removed by the next write, and an old store whose replacement never came
+is put back first.  File systems without locks leave such remains where they are.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -23,6 +25,7 @@ from distbfs.store import schema
 
 TOKEN = re.compile(r"[0-9a-f]{8,32}")
 REMAINS = re.compile(r"\.(?P<name>.+)\.(?P<kind>partial|old|lock)-(?P<token>[0-9a-f]+)")
+TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 
 
 def new_token() -> str:
@@ -56,6 +59,32 @@ def lock(path: Path, kind: int) -> int | None:
     return handle
 
 
+def lock_shared(path: Path) -> int:
+    """Return the descriptor of a file that is locked and still has its name.
+
+    A sweep may remove the file between its making and its lock.  Raises OSError where
+    the file system has no locks.
+    """
+    while True:
+        handle = lock(path, fcntl.LOCK_SH)
+        if handle is not None:
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), path.stat()):
+                    return handle
+            os.close(handle)
+
+
+def renamed(folder: Path, target: Path) -> bool:
+    """Rename a folder in one step; False where a store or a file is there."""
+    try:
+        folder.rename(target)
+    except OSError as error:
+        if error.errno in TAKEN:
+            return False
+        raise
+    return True
+
+
 def remove(folder: Path) -> None:
     """Remove the folder of a store, the manifest first; remains are left in silence."""
     with suppress(OSError):
@@ -87,12 +116,10 @@ def sweep(target: Path, own: str) -> None:
         if handle is None:
             continue
         try:
-            old = kinds.get("old")
-            if old is not None and old.is_dir() and not os.path.lexists(target):
-                old.rename(target)
+            if is_waiting(kinds) and renamed(kinds["old"], target):
                 sync(target.parent)
-            elif old is not None:
-                remove(old)
+            elif "old" in kinds:
+                remove(kinds["old"])
             if "partial" in kinds:
                 remove(kinds["partial"])
             lock_path.unlink(missing_ok=True)
@@ -100,9 +127,21 @@ def sweep(target: Path, own: str) -> None:
             os.close(handle)
 
 
+def is_waiting(kinds: dict[str, Path]) -> bool:
+    """Return whether remains of a token hold an old store that was not replaced."""
+    both = {"partial", "old"} <= kinds.keys()
+    return both and (kinds["old"] / schema.MANIFEST_NAME).exists()
+
+
 def check_replaceable(target: Path) -> None:
-    """Raise StoreError unless the target holds a store and nothing else."""
-    names = sorted(os.listdir(target)) if target.is_dir() else []
+    """Raise StoreError unless the target holds a store and nothing else.
+
+    Raises FileNotFoundError where there is none.
+    """
+    try:
+        names = sorted(os.listdir(target))
+    except NotADirectoryError:
+        names = []
     if schema.MANIFEST_NAME not in names:
         raise StoreError(f"{target} exists and is no graph store; it is not replaced")
     for name in names:
@@ -138,7 +177,7 @@ class PartialFolder:
         sweep(self.target, token)
         self._check_target()
         with suppress(OSError):  # no locks here; no right to write shows in mkdir
-            self._handle = lock(self._lock_path, fcntl.LOCK_SH)
+            self._handle = lock_shared(self._lock_path)
         try:
             self.path.mkdir(exist_ok=True)
         except OSError:
@@ -150,34 +189,41 @@ class PartialFolder:
             return
         if not self.overwrite:
             raise StoreError(f"{self.target} exists; give --force to replace it")
-        check_replaceable(self.target)
+        with suppress(FileNotFoundError):  # another write replaces it
+            check_replaceable(self.target)
 
     def place(self) -> None:
         """Rename the folder to the target and remove the store that it replaces.
 
-        Called once, when every file is written and synced.
+        Called once, when every file is written and synced.  Raises StoreError where a
+        store is there by now and is not to be replaced.
         """
         self._check_target()
         sync(self.path)
-        replaced = self.target.exists()
-        if replaced:
-            self.target.rename(self._old)
         try:
-            self.path.rename(self.target)
-        except OSError:
-            if replaced:
-                self._old.rename(self.target)
+            while not renamed(self.path, self.target):
+                self._check_target()
+                remove(self._old)  # another write was faster; it replaced that one
+                with suppress(FileNotFoundError):
+                    self.target.rename(self._old)
+        except BaseException:
+            if self._old.exists() and not renamed(self._old, self.target):
+                remove(self._old)
             raise
         sync(self.target.parent)
-        if replaced:
-            remove(self._old)
+        remove(self._old)
         self._forget()
 
     def discard(self) -> None:
-        """Remove the folder and all in it; nothing happens after :meth:`place`."""
-        if not self._done:
+        """Remove the folder and all in it; nothing happens after :meth:`place`.
+
+        Where an old store could not be put back, the next write does so by this folder.
+        """
+        if self._done:
+            return
+        if not self._old.exists():
             remove(self.path)
-            self._forget()
+        self._forget()
 
     def release(self) -> None:
         """Give up the lock; another rank finishes."""

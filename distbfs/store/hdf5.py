@@ -336,7 +336,7 @@ def hint(folder: Path) -> str:
     """Return what may be done about a store that is not there."""
     with suppress(OSError):
         for kinds in folders.remains(folder).values():
-            if "old" in kinds:
+            if folders.is_waiting(kinds):
                 return (
                     f"an interrupted replacement left the old one as {kinds['old']}; "
                     "the next write puts it back"

@@ -68,14 +68,18 @@ class StoreTuples:
             start += count
 
     def edges(self) -> Iterator[Ids]:
-        """Yield every edge once, int64 [k, 2] with u < v."""
+        """Yield every edge once, int64 [k, 2]; with u < v where it leads both ways."""
+        directed = self._store.manifest.directed
         for index, sizes in enumerate(self._sizes.tolist()):
             for name, count in zip(READ, sizes, strict=True):
                 for first in range(0, count, CHUNK):
                     last = min(first + CHUNK, count)
-                    u, v = self._edges(index, name, first, last)
-                    pairs = np.stack((np.minimum(u, v), np.maximum(u, v)), axis=1)
-                    yield pairs if name == "nd" else pairs[u < v]
+                    pairs = np.stack(self._edges(index, name, first, last), axis=1)
+                    if not directed and name == "nd":  # dn, which is not read, has v, u
+                        pairs.sort(axis=1)
+                    elif not directed:
+                        pairs = pairs[pairs[:, 0] < pairs[:, 1]]
+                    yield pairs
 
     def _load(self, index: int) -> Part:
         if self._part is None or self._part.index != index:

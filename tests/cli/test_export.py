@@ -7,6 +7,7 @@ from graphs import random_tuples
 from launching import needs_mpi
 
 from distbfs.registry import WRITERS
+from distbfs.store import tuples
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples
 
@@ -21,8 +22,8 @@ ENDINGS = {
 
 def edges_of(store):
     opened = open_store(store)
-    pairs = np.concatenate([*StoreTuples(opened).edges()])
-    assert len(pairs) == opened.manifest.m // 2
+    pairs = np.concatenate([np.zeros((0, 2), int), *StoreTuples(opened).edges()])
+    assert len(pairs) * (1 if opened.manifest.directed else 2) == opened.manifest.m
     return opened.manifest.n, sorted(map(tuple, pairs.tolist()))
 
 
@@ -61,6 +62,66 @@ def test_what_goes_out_comes_back_equal(store, tmp_path, name):
     other = tmp_path / "other"
     assert here("export", store, "-o", other, "--format", name).code == 0
     assert other.read_bytes() == file.read_bytes()
+
+
+def some_graph(seed):
+    """Vertices and tuples: isolated vertices, loops, repeats, ways back; 0: a loop."""
+    n = 3 + 5 * seed
+    u, v = np.random.default_rng(seed).integers(0, n - 2, (2, 4 * n if seed else 1))
+    return n, list(zip(u.tolist(), v.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("parts", [0, 1, 3])
+@pytest.mark.parametrize("name", sorted(WRITERS))
+def test_random_graphs_come_back_equal(tmp_path, monkeypatch, name, parts, seed):
+    """No parts stand for a directed graph; chunks of 5 edges hold none at times."""
+    monkeypatch.setattr(tuples, "CHUNK", 5)
+    n, pairs = some_graph(seed)
+    store, again, out = (tmp_path / x for x in ("store", "again", f"o{ENDINGS[name]}"))
+    graph = tmp_path / "graph.npy"
+    np.save(graph, np.array(pairs, dtype=np.int64).reshape(-1, 2))
+    words = ("--parts", parts) if parts else ("--directed",)
+    made = here("convert", graph, "-o", store, "--vertices", n, *words, "-t", 2)
+    assert made.code == 0
+    done = here("export", store, "-o", out, "--json")
+    assert (done.code, done.err) == (0, "")
+    edges = {x if not parts else (min(x), max(x)) for x in pairs if x[0] != x[1]}
+    assert edges_of(store) == (n, sorted(edges))
+    assert done.values["edges"] == len(edges)
+    done = here("convert", out, "-o", again, *words)
+    assert (done.code, "both ways" in done.err) == (0, False)
+    assert open_store(again).manifest.directed == (not parts)
+    assert edges_of(again) == (n, sorted(edges))
+
+
+@pytest.mark.parametrize("name", sorted(WRITERS))
+def test_files_state_whether_edges_lead_one_way(tmp_path, name):
+    (tmp_path / "graph.el").write_text("0 1\n1 2\n2 0\n")
+    out, again = tmp_path / f"out{ENDINGS[name]}", tmp_path / "again"
+    for words in ((), ("--directed",)):
+        store = tmp_path / f"store{len(words)}"
+        assert here("convert", tmp_path / "graph.el", "-o", store, *words).code == 0
+        assert here("export", store, "-o", out, "--force").code == 0
+        if not words:
+            refused = here("convert", out, "-o", again, "--directed").refusal
+            assert "lead both ways; leave out --directed" in refused
+    taken = here("convert", out, "-o", again)
+    noted = "directed edges are taken both ways without --directed" in taken.err
+    assert noted == (name != "matrix-market"), "general matrices do not say"
+    assert edges_of(again) == (3, [(0, 1), (0, 2), (1, 2)])
+
+
+@pytest.mark.parametrize("name", ["edge-list", "parquet"])
+def test_directed_stores_with_ids(tmp_path, name):
+    file, store, again = (tmp_path / x for x in ("graph.csv", "store", "again"))
+    file.write_text("c,a\na,b\nb,c\nd,d\n")
+    words = ("--relabel", "--directed")
+    assert here("convert", file, "-o", store, *words).code == 0
+    out = tmp_path / f"out{ENDINGS[name]}"
+    assert here("export", store, "-o", out).code == 0
+    assert here("convert", out, "-o", again, *words).code == 0
+    assert edges_of(again) == edges_of(store) == (4, [(0, 1), (1, 2), (2, 0)])
 
 
 @pytest.mark.parametrize("name", sorted(WRITERS))

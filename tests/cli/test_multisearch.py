@@ -146,6 +146,16 @@ def test_reachability_and_hops(stores, tmp_path, ranks, parts, divide):
     np.testing.assert_array_equal(within, np.stack(near, axis=1))
 
 
+@pytest.mark.parametrize("hops", [1 << 31, 1 << 63])
+def test_hops_beyond_all_levels(stores, tmp_path, hops):
+    out = tmp_path / "hops.h5"
+    run("khop", stores[1], "--hops", hops, "-o", out, ranks=1)
+    with h5py.File(out) as file:
+        within = file["within"][:]
+    assert within.shape == (GRAPH.n, LEVELS.max() + 1)
+    np.testing.assert_array_equal(within[:, -1], (LEVELS >= 0).sum(axis=1))
+
+
 def test_sources_of_a_number_and_of_a_file(stores, tmp_path):
     store, out = stores[1], tmp_path / "out.h5"
     picked = []

@@ -282,11 +282,147 @@ def test_a_folder_that_cannot_be_written(monkeypatch, tmp_path, own_temporary):
     assert cc.cache_folder() == own_temporary
 
 
-def test_the_folder_of_another_user_is_not_trusted(monkeypatch, own_temporary):
-    own_temporary.mkdir()
-    monkeypatch.setattr(os, "getuid", lambda: own_temporary.stat().st_uid + 1)
-    with pytest.raises(CompilerMissing, match="set DISTBFS_CACHE"):
-        cc.cache_folder()
+def give_away(path):
+    """Let a folder, file or link belong to another user."""
+    if os.getuid():
+        pytest.skip("only root can give files away")
+    os.lchown(path, 4321, 4321)
+
+
+def planted(source, folder, mode=0o700):
+    """Put another library where that of a kernel is looked for."""
+    other = source.with_name("other.c")
+    other.write_text("int answer(void) { return 666; }\n")
+    folder.mkdir(exist_ok=True)
+    target = folder / f"{source.stem}-{cc.content_key(source, {'MORE': 2})}.so"
+    cc.compile_to(other, target, {})
+    target.chmod(mode)
+    return target
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770, 0o702])
+def test_a_folder_that_others_may_write_to(source, tmp_path, own_temporary, mode):
+    folder = tmp_path / "cache"
+    target = planted(source, folder)
+    folder.chmod(mode)
+    assert cc.load(source, MORE=2).answer() == 42
+    assert cc.cache_folder() == own_temporary
+    assert list(folder.iterdir()) == [target], "not even a lock"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o1777])
+def test_a_folder_in_one_that_others_may_write_to(
+    source, tmp_path, monkeypatch, own_temporary, mode
+):
+    folder = tmp_path / "parent" / "cache"
+    folder.parent.mkdir()
+    monkeypatch.setenv("DISTBFS_CACHE", str(folder))
+    planted(source, folder)
+    folder.parent.chmod(mode)
+    sticky = mode == 0o1777
+    assert cc.load(source, MORE=2).answer() == (666 if sticky else 42)
+    assert cc.cache_folder() == (folder if sticky else own_temporary)
+
+
+def test_a_folder_of_another_user(source, tmp_path, own_temporary):
+    planted(source, tmp_path / "cache")
+    give_away(tmp_path / "cache")
+    assert cc.load(source, MORE=2).answer() == 42
+    assert cc.cache_folder() == own_temporary
+
+
+def test_a_home_of_another_user(source, tmp_path, monkeypatch, own_temporary):
+    """As root has it in a container; nothing of root is made there."""
+    home = tmp_path / "home"
+    home.mkdir()
+    give_away(home)
+    monkeypatch.delenv("DISTBFS_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    assert cc.load(source, MORE=2).answer() == 42
+    assert cc.cache_folder() == own_temporary
+    assert list(home.iterdir()) == []
+
+
+def test_a_link_of_another_user(source, tmp_path, own_temporary):
+    (tmp_path / "cache").symlink_to(tmp_path / "private")
+    planted(source, tmp_path / "private")
+    give_away(tmp_path / "cache")
+    assert cc.load(source, MORE=2).answer() == 42
+    assert cc.cache_folder() == own_temporary
+
+
+def test_a_link_of_the_user(tmp_path):
+    (tmp_path / "private").mkdir(mode=0o700)
+    (tmp_path / "cache").symlink_to(tmp_path / "private")
+    assert cc.cache_folder() == tmp_path / "private"
+
+
+WHERE = """
+import os, sys, tempfile
+from pathlib import Path
+from distbfs.device import cc
+assert cc.load(Path(sys.argv[1]), MORE=2).answer() == 42
+print(cc.cache_folder(), oct(cc.cache_folder().stat().st_mode)[-3:])
+"""
+
+
+def test_no_folder_of_the_user_can_be_trusted(source, tmp_path):
+    """Then a new one is used, said in one line, that goes with the process."""
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o777)
+    open_to_all = tmp_path / f"distbfs-{os.getuid()}"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    done = subprocess.run(
+        [sys.executable, "-c", WHERE, str(source)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    folder, mode = done.stdout.split()
+    assert Path(folder).parent == tmp_path
+    assert mode == "700"
+    assert not Path(folder).exists()
+    assert done.stderr == (
+        f"distbfs: other users can change {tmp_path / 'cache'}; compiled kernels go to "
+        f"{folder} (DISTBFS_CACHE names another folder)\n"
+    )
+
+
+def test_folders_on_the_way_are_private(tmp_path, monkeypatch):
+    monkeypatch.setenv("DISTBFS_CACHE", str(tmp_path / "a" / "b" / "cache"))
+    before = os.umask(0o002)
+    try:
+        assert cc.cache_folder() == tmp_path / "a" / "b" / "cache"
+    finally:
+        os.umask(before)
+    for folder in (tmp_path / "a", tmp_path / "a" / "b"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("how", ["open", "given away", "link", "lock"])
+def test_files_that_others_left(source, tmp_path, how):
+    """A folder may have been open before: what was put there is not run or followed."""
+    target = planted(source, tmp_path / "cache", 0o722 if how == "open" else 0o700)
+    (tmp_path / "cache").chmod(0o700)
+    mine = tmp_path / "mine"
+    if how == "given away":
+        give_away(target)
+    elif how == "link":
+        target.rename(mine)
+        target.symlink_to(mine)
+    elif how == "lock":
+        target.unlink()
+        mine.write_text("mine")
+        lock = target.with_name(target.stem.partition("-")[2] + ".lock")
+        lock.symlink_to(mine)
+    assert cc.load(source, MORE=2).answer() == 42
+    if how == "lock":
+        assert mine.read_text() == "mine"
+        assert not lock.is_symlink()
 
 
 def test_pointers():

@@ -112,6 +112,14 @@ def test_what_is_in_the_cache_is_not_compiled(source, tmp_path, monkeypatch):
     assert nvrtc.cubin(source, "sm_90", {"MORE": 2}) == first
 
 
+def test_what_others_may_write_to_is_compiled_anew(source, tmp_path):
+    code = nvrtc.cubin(source, "sm_90", {"MORE": 2})
+    (kept,) = cubins(tmp_path / "cache")
+    kept.write_bytes(b"planted")
+    kept.chmod(0o666)
+    assert nvrtc.cubin(source, "sm_90", {"MORE": 2}) == code == kept.read_bytes()
+
+
 def test_headers_in_other_folders(tmp_path):
     """A header finds those beside it, and folders may be reached by links."""
     (tmp_path / "sub").mkdir()

@@ -1,6 +1,9 @@
 """Writers: what goes out comes back equal, and appears complete or not at all."""
 
 import errno
+import os
+from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -124,6 +127,9 @@ def test_scipy_reads_the_matrix(tmp_path):
     for u, v in [(0, 3), (1, 2)]:
         want[u, v] = want[v, u] = 1
     assert np.array_equal(matrix, want)
+    one_way = [(0, 3), (2, 1), (3, 0)]
+    write(replace(made(4, one_way), directed=True), path)
+    assert sorted(zip(*scipy.io.mmread(path).nonzero(), strict=True)) == one_way
 
 
 def test_lists_of_a_gap_graph_rise(tmp_path):
@@ -197,6 +203,27 @@ def test_refusals(tmp_path):
         write(made(2**31 + 1, []), tmp_path / "a.sg")
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_text().endswith("0 1\n")
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("force", [True, False])
+def test_a_file_that_came_meanwhile(tmp_path, monkeypatch, force, links):
+    """Of two writers without force the second is refused, also without hard links."""
+
+    def refused(*_, **__):
+        raise PermissionError(errno.EPERM, "as injected")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refused)
+    path = tmp_path / "graph.el"
+    refusal = pytest.raises(UsageError, match="exists; give --force")
+    with nullcontext() if force else refusal, placed(path, force=force) as slow:
+        slow.write_text("slow")
+        with placed(path, force=force) as fast:
+            fast.write_text("fast")
+        assert path.read_text() == "fast"
+    assert path.read_text() == ("slow" if force else "fast")
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))

@@ -46,6 +46,40 @@ def test_examples_in_docstrings():
 
 
 @pytest.mark.parametrize("engine", ["reference", "openmp"])
+def test_limits_beyond_all_levels(engine):
+    """They are none: nothing is as large as the limit, and nothing wraps."""
+    graph = distbfs.Graph.from_edges([0, 1, 2, 4], [1, 2, 3, 5])
+    for hops in (6, 1 << 31, 1 << 63, (1 << 64) + 1, np.uint64(1 << 63)):
+        assert distbfs.within_hops(graph, [0], hops, engine).tolist() == [[1, 2, 3, 4]]
+        levels = distbfs.search_many(
+            graph,
+            distbfs.Problem("levels", (distbfs.State("level", "int32", "pair"),)),
+            [0],
+            engine,
+            depth=hops,
+        )["level"]
+        assert levels.tolist() == [[0, 1, 2, 3, -1, -1]]
+    assert distbfs.within_hops(graph, [0], 5, engine).shape == (1, 6)
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, "2", True])
+def test_limits_that_are_refused(limit):
+    graph = distbfs.Graph.from_edges([0], [1])
+    with pytest.raises(UsageError, match=rf"hops is '?{limit}'?; allowed: (0|an int)"):
+        distbfs.within_hops(graph, [0], limit)
+    problem = distbfs.Problem("levels", (distbfs.State("level", "int32", "pair"),))
+    with pytest.raises(UsageError, match=rf"depth is '?{limit}'?; allowed: (0|an int)"):
+        distbfs.search_many(graph, problem, [0], depth=limit)
+
+
+@pytest.mark.parametrize("pairs", [[(0, 1, 1)], [(0, 1), (1,)], [()]])
+def test_pairs_are_two_vertices(pairs):
+    graph = distbfs.Graph.from_edges([0], [1])
+    with pytest.raises(UsageError, match=r"pair \d has \d vertices; allowed: 2"):
+        distbfs.reachable(graph, pairs)
+
+
+@pytest.mark.parametrize("engine", ["reference", "openmp"])
 def test_graphs_of_networkx(engine):
     graph = nx.relabel_nodes(nx.karate_club_graph(), lambda k: f"member {k}")
     held, nodes = distbfs.Graph.from_networkx(graph), list(graph)

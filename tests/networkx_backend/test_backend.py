@@ -88,7 +88,9 @@ def check_types(value):
             check_types(item)
 
 
-LIMITS = st.sampled_from([None, 0, 1, 2, 3, 1.5, math.inf, -1])
+LIMITS = st.sampled_from(
+    [None, 0, 1, 2, 3, 1.5, math.inf, -1, -math.inf, math.nan, 2**63, 1e300]
+)
 FROM_ONE = {
     "ancestors": (),
     "bfs_edges": ("depth_limit", "reverse"),

@@ -2,6 +2,7 @@
 
 import copy
 import doctest
+import os
 import pickle
 import subprocess
 import sys
@@ -120,23 +121,26 @@ def test_graphs_from_networkx(kind, source, data):
     assert list(map(tuple, ordered.tree())) == list(nx.bfs_edges(given_graph, root))
 
 
+BEYOND = [1 << 31, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 64) + 1, np.uint64(1 << 63)]
+
+
 @settings(max_examples=40, deadline=None)
 @given(source=sources(20, 40), data=st.data())
 def test_depth_limits_and_targets(source, data):
     graph = distbfs.Graph.from_edges(source.u, source.v, source.n)
     vertex = st.integers(0, source.n - 1)
     root, targets = data.draw(vertex), data.draw(st.lists(vertex, max_size=3))
-    limit = data.draw(st.none() | st.integers(0, 5))
+    limit = data.draw(st.none() | st.integers(0, 5) | st.sampled_from(BEYOND))
     wanted = source.distances(root)
     ends = wanted[targets]
     if targets and (ends >= 0).all():
         wanted[wanted > ends.max()] = -1
     if limit is not None:
         wanted[wanted > limit] = -1
-    for options in ({}, {"method": "ordered"}, {"parents": False}):
-        found = distbfs.bfs(
-            graph, root, "openmp", depth_limit=limit, targets=targets, **options
-        )
+    ways = ({}, {"method": "ordered"}, {"parents": False}, {"engine": "reference"})
+    for way in ways:
+        options = {"engine": "openmp", "depth_limit": limit, "targets": targets, **way}
+        found = distbfs.bfs(graph, root, **options)
         np.testing.assert_array_equal(found.level, wanted)
         if found.parent is not None:
             np.testing.assert_array_equal(found.parent >= 0, wanted >= 0)
@@ -212,11 +216,31 @@ def test_no_vertices_and_no_edges():
         ([0, 1], [1], None, "2 sources and 1 targets"),
         ([0], [-1], None, "an edge has the end -1; allowed: 0 to 0"),
         ([0], [7], 7, "an edge has the end 7; allowed: 0 to 6"),
+        ([0, np.nan], [1, 2], None, "src has 1 dimensions of float64"),
+        ([True], [0], None, "src has 1 dimensions of bool"),
+        ([1 << 70], [0], None, "src has 1 dimensions of object"),
+        ([[0], [1, 2]], [0, 1], None, "src is no array"),
+        (np.array([1 << 63], np.uint64), [0], 5, "the end 9223372036854775808"),
     ],
 )
 def test_edges_that_are_refused(src, dst, n, text):
     with pytest.raises(InputError, match=text):
         distbfs.Graph.from_edges(src, dst, n)
+
+
+@pytest.mark.parametrize("n", [5.0, "5", True, -1, 1 << 63])
+def test_sizes_that_are_refused(n):
+    for make in (distbfs.Graph.from_edges, distbfs.Graph.from_dlpack):
+        with pytest.raises(UsageError, match=rf"{n}'? *(; allowed:|vertices)"):
+            make(np.array([0]), np.array([0]), n)
+
+
+@pytest.mark.parametrize("n", [np.int64(5), np.uint8(5), np.array(5)])
+def test_sizes_of_any_integer(n):
+    for make in (distbfs.Graph.from_edges, distbfs.Graph.from_dlpack):
+        graph = make(np.array([0]), np.array([1]), n=n)
+        assert (graph.n, type(graph.n)) == (5, int)
+        assert distbfs.bfs(graph, 0).level.tolist() == [0, 1, -1, -1, -1]
 
 
 def test_what_has_no_dlpack_is_refused():
@@ -254,6 +278,59 @@ def test_arrays_in_device_memory(monkeypatch):
 def test_matrices_that_are_refused():
     with pytest.raises(UsageError, match=r"shape \(2, 3\); allowed: square"):
         distbfs.Graph.from_scipy(sp.csr_array((2, 3)))
+    for other in (None, np.eye(3)):
+        with pytest.raises(InputError, match="is no SciPy sparse matrix"):
+            distbfs.Graph.from_scipy(other)
+
+
+def int32(*values):
+    return np.array(values, dtype=np.int32)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(
+    ("form", "change"),
+    [
+        ("csr", {"indices": int32(1, 2, 99999)}),
+        ("csr", {"indices": int32(1, 2, -5)}),
+        ("csr", {"indices": np.array([1.5, 2, 0])}),
+        ("csr", {"indices": np.array([1, 2, 1 << 63], dtype=np.uint64)}),
+        ("csr", {"indptr": int32(0, 5, 2, 3)}),
+        ("csr", {"indptr": int32(0, 1, 2, 99)}),
+        ("csr", {"indptr": int32(-7, 1, 2, 3)}),
+        ("csr", {"indptr": int32(0, 1)}),
+        ("csr", {"data": int32(1)}),
+        ("csc", {"indices": int32(1, 2, 99999)}),
+        ("csc", {"indptr": int32(0, 5, 2, 3)}),
+        ("bsr", {"indices": int32(1, 2, 99999)}),
+        ("coo", {"row": int32(0, 1, 99999)}),
+        ("coo", {"col": int32(0, 1, -9)}),
+        ("coo", {"row": int32(0, 1)}),
+        ("dia", {"offsets": int32(1, -2, 3, 4)}),
+        ("lil", {"rows": np.array([[1], [99], [0]], dtype=object).reshape(3)}),
+    ],
+)
+def test_matrices_whose_arrays_do_not_fit(form, change, directed):
+    """In a process of its own: it would be killed, at once or later."""
+    matrix = sp.csr_matrix(np.roll(np.eye(3, dtype=np.int32), 1, axis=1)).asformat(form)
+    for name, array in change.items():
+        setattr(matrix, name, array)
+    child = os.fork()
+    if child == 0:
+        try:
+            distbfs.Graph.from_scipy(matrix, directed=directed)
+        except InputError as error:
+            os._exit(0 if str(error).startswith("the arrays of the matrix do") else 3)
+        finally:
+            os._exit(4)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr", "coo", "dia", "dok", "lil"])
+def test_matrices_of_any_format(form):
+    matrix = sp.csr_matrix(np.roll(np.eye(4, dtype=np.int32), 1, axis=1)).asformat(form)
+    graph = distbfs.Graph.from_scipy(matrix, directed=True)
+    assert distbfs.bfs(graph, 1).level.tolist() == [3, 0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -264,6 +341,9 @@ def test_matrices_that_are_refused():
         ({"source": 1.0}, "1.0 is not a vertex"),
         ({"source": "x"}, "'x' is not a vertex"),
         ({"source": 0, "depth_limit": -1}, "depth_limit is -1; allowed: 0 or more"),
+        ({"source": 0, "depth_limit": 1.5}, "depth_limit is 1.5; allowed: an integer"),
+        ({"source": 0, "depth_limit": "2"}, "depth_limit is '2'; allowed: an integer"),
+        ({"source": 0, "depth_limit": True}, "depth_limit is True; allowed: an int"),
         ({"source": 0, "targets": [9]}, "9 is not a vertex"),
         ({"source": 0, "engine": "gpu"}, "unknown engine 'gpu'; allowed: bfs4k"),
         ({"source": 0, "engine": "openmp", "method": "x"}, "allowed: fast, push"),

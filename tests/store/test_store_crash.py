@@ -8,6 +8,7 @@ done), or by an error that the call raises.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import signal
@@ -123,7 +124,12 @@ def every_kill_of_a_replacement(parent):
     while killed_at(at, folder, new, overwrite=True):
         at += 1
         try:
-            found["new" if holds_either(folder, old[1], new[1]) else "old"] += 1
+            if holds_either(folder, old[1], new[1]):
+                found["new"] += 1
+                shutil.rmtree(folder)  # by hand: what it replaced does not come back
+                write_store(folder, old[1], old[0])
+            else:
+                found["old"] += 1
         except StoreError:
             with pytest.raises(StoreError, match="interrupted replacement left the"):
                 open_store(folder)
@@ -322,6 +328,73 @@ def test_a_live_write_is_left_alone(tmp_path):
         slow._partial.place()
     slow.discard()
     assert holds(folder, new[1])
+    assert nothing_else(tmp_path)
+
+
+def interleaved(parent, forced):
+    """Let a whole write happen at every event of another; check what is there then.
+
+    forced: which of the two replace what is there, the outer and the inner one
+    """
+    outer, inner = graphs()
+    folder, at, won = parent / "graph", 1, set()
+    interrupter = Interrupter(0, None)
+
+    def write(graph, overwrite):
+        try:
+            write_store(folder, graph[1], graph[0], overwrite)
+        except StoreError as error:
+            return "exists; give --force" not in str(error) and str(error)
+        return True
+
+    def stop(*_):
+        done.append(write(inner, forced[1]))
+
+    while at <= interrupter.count + 1:
+        done = []
+        if any(forced):
+            write_store(folder, outer[1], outer[0], overwrite=True)
+        interrupter = Interrupter(at, stop)
+        with interrupter:
+            done.append(write(outer, forced[0]))
+        at += 1
+        assert nothing_else(parent)
+        won.add((tuple(done), holds_either(folder, outer[1], inner[1])))
+        if not any(forced):
+            shutil.rmtree(folder)
+    return won
+
+
+def test_one_of_two_writers_is_refused(tmp_path):
+    """(inner, outer) done, and whether the inner store is there."""
+    won = interleaved(tmp_path, forced=(False, False))
+    assert won == {((True, False), True), ((False, True), False), ((True,), False)}
+
+
+def test_two_writers_replace_each_other(tmp_path):
+    won = interleaved(tmp_path, forced=(True, True))
+    assert {store for done, store in won if len(done) > 1} == {False, True}
+    assert {done for done, _ in won} == {(True, True), (True,)}
+
+
+def test_a_replacement_beside_a_write(tmp_path):
+    won = interleaved(tmp_path, forced=(True, False))
+    assert {(done[-1], store) for done, store in won} == {(True, False)}
+
+
+def test_a_write_whose_lock_is_swept_takes_it_again(tmp_path, monkeypatch):
+    folder, flock = tmp_path / "graph", fcntl.flock
+
+    def late(handle, kind):
+        monkeypatch.undo()
+        StoreWriter(folder).discard()
+        flock(handle, kind)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    slow = StoreWriter(folder)
+    StoreWriter(folder).discard()
+    assert slow.path.is_dir()
+    slow.discard()
     assert nothing_else(tmp_path)
 
 

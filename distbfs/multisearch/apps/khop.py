@@ -9,6 +9,7 @@ import numpy as np
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.sharing import Searcher
+from distbfs.options import depth_limit
 from distbfs.types import Array, Ids
 
 PROBLEM = Problem("khop", (State("count", "int64", "level"),), bits=True)
@@ -19,8 +20,10 @@ def khop(
 ) -> Array:
     """Return the vertices within 0, 1, … hops, int64 [k, hops + 1] (collective).
 
-    The source is within 0 hops.  hops: None for all, the largest depth of the sources.
+    The source is within 0 hops.  hops: None, or as many as there are vertices, for all,
+    the largest depth of the sources.  Raises UsageError for no integer of 0 or more.
     """
+    hops = depth_limit("hops", hops, searcher.n)
     found = searcher.run(PROBLEM, sources, replace(options, depth=hops))
     counts = found["count"]
     width = counts.shape[1] if hops is None else hops + 1
