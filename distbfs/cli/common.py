@@ -25,10 +25,12 @@ from distbfs.errors import InputError
 from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
 from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
+from distbfs.store.hdf5 import open_store
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 LOG = logging.getLogger("distbfs")
-STORE = click.Path(path_type=Path)
+STORE = click.Path(path_type=Path)  # that is read: ranks compare what it holds
+PLACE = click.Path(path_type=Path)
 
 
 class JsonLines(logging.Formatter):
@@ -45,6 +47,25 @@ class JsonLines(logging.Formatter):
         if hasattr(record, "request"):
             values["request"] = record.request
         return json.dumps(values)
+
+
+def facts_of(context: click.Context) -> dict[str, object]:
+    """Return what ranks compare of a command's options: name -> JSON value.
+
+    Raises StoreError for a store that cannot be opened.
+    """
+    facts: dict[str, object] = {}
+    for option in context.command.params:
+        value = context.params.get(option.name or "")
+        name = max(option.opts, key=len)
+        if isinstance(option, click.Argument):
+            name = name.upper()
+        if option.type is STORE:
+            several = value if isinstance(value, tuple) else (value,)
+            value = [one and open_store(one).digest for one in several]
+            name = f"the manifest of {name}"
+        facts[name] = json.loads(json.dumps(value, default=str))
+    return facts
 
 
 @dataclass

@@ -228,6 +228,11 @@ class Store:
     folder: Path
     manifest: Manifest
 
+    @property
+    def digest(self) -> str:
+        """A digest of the manifest, and so of all arrays, as hex digits."""
+        return xxhash.xxh3_128_hexdigest(self.manifest.to_json().encode())
+
     def part_bytes(self, index: int) -> int:
         """Return the bytes of all arrays of a part in memory."""
         check_range("part", index, 0, self.manifest.parts - 1)
