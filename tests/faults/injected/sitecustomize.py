@@ -6,9 +6,12 @@ With this folder first on PYTHONPATH, environment variables say what happens:
 - ``INJECT_SLEEP=SECONDS``: each search takes that much longer
 - ``INJECT_FAULT=WHAT:RANK:LEVEL``: ``error``, ``exit-3`` or ``exit-0`` on a rank when
   it is in the middle of its LEVEL-th level, counted over all searches
+- ``INJECT_FULL=RANK``: the disk is full for a rank, and others go on when it has
+  removed what they write
 - ``INJECT_KILL_SYNC=K``: SIGKILL in place of the K-th fsync
 """
 
+import errno
 import os
 import signal
 import sys
@@ -76,10 +79,27 @@ def killing_sync(wanted):
     os.fsync = killing
 
 
+def full_disk(where):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "injected")
+
+    def late(handle):
+        end = time.monotonic() + 20
+        while time.monotonic() < end and os.fstat(handle).st_nlink:
+            time.sleep(0.001)
+
+    if rank == where:
+        os.pwrite = full
+    else:
+        os.fsync = late
+
+
 if "INJECT_LOG" in os.environ:
     slow_searches(float(os.environ.get("INJECT_SLEEP", "0")))
 if "INJECT_FAULT" in os.environ:
     name, place, count = os.environ["INJECT_FAULT"].split(":")
     failing_level(name, int(place), int(count))
+if "INJECT_FULL" in os.environ:
+    full_disk(int(os.environ["INJECT_FULL"]))
 if "INJECT_KILL_SYNC" in os.environ:
     killing_sync(int(os.environ["INJECT_KILL_SYNC"]))
