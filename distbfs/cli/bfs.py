@@ -13,6 +13,7 @@ import click
 import numpy as np
 
 from distbfs.cli.common import (
+    AT_ONCE,
     LOG,
     STORE,
     Terminal,
@@ -237,7 +238,8 @@ def command(
             terminal, stack, output, opened, sources, options, force, ids
         )
         log = open_records(terminal, stack, records, append=bool(done.any()))
-        session = load_session(terminal, opened, choice, by_size=True)
+        with stop.within(AT_ONCE):
+            session = load_session(terminal, opened, choice, by_size=True)
         terminal.say(engine_line(session, choice.why))
         trace = start_trace(trace_file, session, choice)
         session.check(sources)

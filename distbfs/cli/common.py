@@ -31,6 +31,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 LOG = logging.getLogger("distbfs")
 STORE = click.Path(path_type=Path)  # that is read: ranks compare what it holds
 PLACE = click.Path(path_type=Path)
+AT_ONCE = 0.0  # seconds until a request to stop ends the process
 
 
 class JsonLines(logging.Formatter):
@@ -117,9 +118,10 @@ def open_terminal(*, json_output: bool, log_format: str) -> Terminal:
 
 
 @contextmanager
-def stop_requests() -> Iterator[StopFlag]:
+def stop_requests(patience: float | None = None) -> Iterator[StopFlag]:
     """Yield what notes SIGTERM and SIGUSR1, for all of a command.
 
+    patience: AT_ONCE where nothing is kept of what is done, None to look at the flag.
     One request can arrive twice, directly and through the launcher; after the first
     such signals are ignored until the process has ended, so that it ends with 0.
     """
@@ -127,7 +129,7 @@ def stop_requests() -> Iterator[StopFlag]:
     if threading.current_thread() is threading.main_thread():
         # what StopFlag goes back to: no moment is left in which a signal kills
         before = {x: signal.signal(x, signal.SIG_IGN) for x in STOP_SIGNALS}
-    stop = StopFlag()
+    stop = StopFlag(patience=patience)
     try:
         with stop:
             yield stop

@@ -18,6 +18,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from distbfs import leftovers
 from distbfs.errors import StoreError, UsageError
 from distbfs.store import schema
 
@@ -139,6 +140,7 @@ class PartialFolder:
         self._check_target()
         with suppress(OSError):  # no locks here; no right to write shows in mkdir
             self._handle = lock(self._lock_path, fcntl.LOCK_SH)
+        leftovers.note(self.path, self._lock_path)
         try:
             self.path.mkdir(exist_ok=True)
         except OSError:
@@ -181,6 +183,7 @@ class PartialFolder:
 
     def release(self) -> None:
         """Give up the lock; another rank finishes."""
+        leftovers.forget(self.path, self._lock_path)
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
