@@ -41,6 +41,13 @@ class StoreError(InputError):
     """A graph store is missing, altered, truncated or of another version."""
 
 
+class PeerFailed(StoreError):  # noqa: N818
+    """What is being written was removed, as a rank does that fails.
+
+    The error of that rank counts: this one is told where no other is.
+    """
+
+
 class ServiceError(DistbfsError):
     """A service refused a request or could not answer it.
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.cli.bfs import read_sources, source_of
+from distbfs.cli.bfs import agreed_sources, source_of
 from distbfs.cli.common import Terminal
 from distbfs.cli.energy import print_energy
 from distbfs.errors import InputError, UsageError
@@ -97,13 +97,10 @@ def pick_sources(
             raise UsageError(f"--sources is {text}; allowed: 0 to {n}, a file, all")
         drawn = np.random.default_rng(seed).choice(n, int(text), replace=False)
         return np.sort(drawn.astype(np.int64))
-    told = None
-    if terminal.world.rank == 0:
-        told = read_sources((), Path(text), n, ids).tolist()
-    found = terminal.world.broadcast(told)
+    sources = agreed_sources(terminal.world, n, (), Path(text), ids)
     if app not in REPEATS:
-        found = list(dict.fromkeys(found))
-    return np.array(found, dtype=np.int64)
+        sources = np.array(list(dict.fromkeys(sources.tolist())), dtype=np.int64)
+    return sources
 
 
 def read_pairs(

@@ -13,6 +13,7 @@ import click
 import numpy as np
 
 from distbfs.cli.common import (
+    AT_ONCE,
     LOG,
     STORE,
     Terminal,
@@ -74,20 +75,13 @@ def read_sources(
 
 
 def agreed_sources(
-    world: Ranks,
-    store: Store,
-    given: Sequence[str],
-    path: Path | None,
-    ids: IdMap | None,
+    world: Ranks, n: int, given: Sequence[str], path: Path | None, ids: IdMap | None
 ) -> Ids:
-    """Return the sources (collective); names of vertices are read by rank 0 alone."""
-    n = store.manifest.n
-    if store.manifest.ids is None:
-        return read_sources(given, path, n, None)
-    told = None
+    """Return the sources that rank 0 reads (collective); see ``read_sources``."""
+    sources = None
     if world.rank == 0:
-        told = read_sources(given, path, n, ids).tolist()
-    return np.array(world.broadcast(told), dtype=np.int64)
+        sources = read_sources(given, path, n, ids).tolist()
+    return np.array(world.broadcast(sources), dtype=np.int64)
 
 
 def source_of(word: str, place: str, n: int, ids: IdMap | None) -> int:
@@ -235,7 +229,7 @@ def command(
     opened = open_store(store)
     manifest = opened.manifest
     ids = opened.load_ids() if world.rank == 0 else None
-    sources = agreed_sources(world, opened, given, sources_file, ids)
+    sources = agreed_sources(world, manifest.n, given, sources_file, ids)
     options = make_search_options(world, **choices)
     choice = choose(world, options, manifest.n, directed=manifest.directed)
     with ExitStack() as stack:
@@ -244,7 +238,8 @@ def command(
             terminal, stack, output, opened, sources, options, force, ids
         )
         log = open_records(terminal, stack, records, append=bool(done.any()))
-        session = load_session(terminal, opened, choice, by_size=True)
+        with stop.within(AT_ONCE):
+            session = load_session(terminal, opened, choice, by_size=True)
         terminal.say(engine_line(session, choice.why))
         trace = start_trace(trace_file, session, choice)
         session.check(sources)

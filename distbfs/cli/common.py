@@ -25,10 +25,13 @@ from distbfs.errors import InputError
 from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
 from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
+from distbfs.store.hdf5 import open_store
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 LOG = logging.getLogger("distbfs")
-STORE = click.Path(path_type=Path)
+STORE = click.Path(path_type=Path)  # that is read: ranks compare what it holds
+PLACE = click.Path(path_type=Path)
+AT_ONCE = 0.0  # seconds until a request to stop ends the process
 
 
 class JsonLines(logging.Formatter):
@@ -45,6 +48,25 @@ class JsonLines(logging.Formatter):
         if hasattr(record, "request"):
             values["request"] = record.request
         return json.dumps(values)
+
+
+def facts_of(context: click.Context) -> dict[str, object]:
+    """Return what ranks compare of a command's options: name -> JSON value.
+
+    Raises StoreError for a store that cannot be opened.
+    """
+    facts: dict[str, object] = {}
+    for option in context.command.params:
+        value = context.params.get(option.name or "")
+        name = max(option.opts, key=len)
+        if isinstance(option, click.Argument):
+            name = name.upper()
+        if option.type is STORE:
+            several = value if isinstance(value, tuple) else (value,)
+            value = [one and open_store(one).digest for one in several]
+            name = f"the manifest of {name}"
+        facts[name] = json.loads(json.dumps(value, default=str))
+    return facts
 
 
 @dataclass
@@ -96,9 +118,10 @@ def open_terminal(*, json_output: bool, log_format: str) -> Terminal:
 
 
 @contextmanager
-def stop_requests() -> Iterator[StopFlag]:
+def stop_requests(patience: float | None = None) -> Iterator[StopFlag]:
     """Yield what notes SIGTERM and SIGUSR1, for all of a command.
 
+    patience: AT_ONCE where nothing is kept of what is done, None to look at the flag.
     One request can arrive twice, directly and through the launcher; after the first
     such signals are ignored until the process has ended, so that it ends with 0.
     """
@@ -106,7 +129,7 @@ def stop_requests() -> Iterator[StopFlag]:
     if threading.current_thread() is threading.main_thread():
         # what StopFlag goes back to: no moment is left in which a signal kills
         before = {x: signal.signal(x, signal.SIG_IGN) for x in STOP_SIGNALS}
-    stop = StopFlag()
+    stop = StopFlag(patience=patience)
     try:
         with stop:
             yield stop

@@ -8,7 +8,7 @@ import click
 
 from distbfs import registry
 from distbfs.cli.common import (
-    STORE,
+    PLACE,
     build_options,
     directed_option,
     make_build_options,
@@ -22,7 +22,7 @@ from distbfs.formats.tuples import open_tuples
 
 @click.command("convert")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--output", "-o", type=STORE, required=True, help="Folder of the store.")
+@click.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
 @click.option("--force", is_flag=True, help="Replace a store that is there.")
 @click.option(
     "--format",

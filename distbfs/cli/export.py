@@ -8,7 +8,13 @@ from pathlib import Path
 import click
 
 from distbfs import registry
-from distbfs.cli.common import STORE, open_terminal, output_options
+from distbfs.cli.common import (
+    AT_ONCE,
+    STORE,
+    open_terminal,
+    output_options,
+    stop_requests,
+)
 from distbfs.formats.writing import Edges, placed, writer_for
 from distbfs.report.tables import print_fields
 from distbfs.store.hdf5 import open_store
@@ -62,7 +68,11 @@ def command(
                 written += len(pairs)
                 done(written)
 
-        with terminal.progress("writing", m) as done, placed(output, force=force) as at:
+        with (
+            stop_requests(AT_ONCE),
+            terminal.progress("writing", m) as done,
+            placed(output, force=force) as at,
+        ):
             graph = Edges(manifest.n, m, chunks, ids, manifest.directed)
             writer.write(at, graph)
         if manifest.ids is not None and ids is None:

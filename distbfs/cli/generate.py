@@ -10,7 +10,7 @@ import click
 
 from distbfs import registry
 from distbfs.cli.common import (
-    STORE,
+    PLACE,
     build_options,
     directed_option,
     make_build_options,
@@ -127,7 +127,7 @@ def make_source(family: str, threads: int, given: Mapping[str, float]) -> TupleS
     help=f"Chance against links over f; forest-fire.  [{USUAL['backward']}]",
 )
 @click.option("--seed", type=int, help="Seed of the tuples.  [1]")
-@click.option("--output", "-o", type=STORE, required=True, help="Folder of the store.")
+@click.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
 @click.option("--force", is_flag=True, help="Replace a store that is there.")
 @click.option(
     "--on-devices",

@@ -14,6 +14,7 @@ import click
 import numpy as np
 
 from distbfs.cli.common import (
+    AT_ONCE,
     LOG,
     STORE,
     Terminal,
@@ -58,6 +59,7 @@ BUILD_OPTIONS = {
     "threshold": "--threshold",
     "pass_gib": "--memory",
 }
+VALIDATION_SECONDS = 3.0  # that one may go on when a stop was asked for
 Prepared = tuple[AnySession, TupleSource, bool, dict[str, Any]]
 
 
@@ -204,17 +206,18 @@ def command(
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
         log = open_records(terminal, stack, records)
-        if store is not None:
-            session, source, exact, facts = from_store(terminal, store, choice)
-        else:
-            build = make_build_options(
-                threshold=threshold, pass_gib=pass_gib, permute_seed=None
-            )
-            buffer = build.pass_bytes if given(context, "pass_gib") else None
-            tuples = Kronecker(int(scale or 0), edge_factor, seed, options.threads)
-            session, source, exact, facts = from_tuples(
-                terminal, tuples, parts or world.size, build, choice, buffer
-            )
+        build = make_build_options(
+            threshold=threshold, pass_gib=pass_gib, permute_seed=None
+        )
+        buffer = build.pass_bytes if given(context, "pass_gib") else None
+        with stop.within(AT_ONCE):
+            if store is not None:
+                session, source, exact, facts = from_store(terminal, store, choice)
+            else:
+                tuples = Kronecker(int(scale or 0), edge_factor, seed, options.threads)
+                session, source, exact, facts = from_tuples(
+                    terminal, tuples, parts or world.size, build, choice, buffer
+                )
         terminal.say(engine_line(session, choice.why))
         chosen = choose_roots(session.layout.n, roots, seed, session.connected)
         if not len(chosen):
@@ -229,6 +232,7 @@ def command(
                 exact=exact,
                 check=0 if skip_validation else validate or len(chosen),
                 stop=lambda: stop.agreed(world),
+                hurry=lambda: stop.within(VALIDATION_SECONDS),
                 report=counter(cost, tick),
             )
         if len(searches) < len(chosen):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 import click
 
 from distbfs import __version__
-from distbfs.errors import UsageError
-from distbfs.exchange.world import run_guarded
+from distbfs.errors import LaunchError, UsageError
+from distbfs.exchange.agree import first_difference
+from distbfs.exchange.guard import AbortHook
+from distbfs.exchange.world import run_guarded, start
 
 COMMANDS = {
     "generate": "Generate a graph and store it.",
@@ -32,6 +35,43 @@ COMMANDS = {
 }
 
 
+def compare_ranks(command: str, context: click.Context | None = None) -> None:
+    """Raise UsageError unless all ranks run the same command (collective).
+
+    Compared are the version, the command and its options; of stores that are read, the
+    manifests, as hosts may see one store at different places.  Where MPI cannot be
+    started nothing is compared: commands that need it say so.
+    """
+    try:
+        world = start()
+    except LaunchError:
+        return
+    if world.size == 1:
+        return
+    facts: dict[str, object] = {"the version": __version__, "the command": command}
+    if context is not None:
+        facts |= import_module("distbfs.cli.common").facts_of(context)
+    difference = first_difference(world, facts)
+    if difference:
+        raise UsageError(f"all ranks must run the same command: {difference}")
+
+
+class RankContext(click.Context):
+    """Where a command runs, once all ranks are known to run the same one."""
+
+    def invoke(self, *arguments: Any, **options: Any) -> Any:
+        """Compare the command with that of the other ranks, then run it."""
+        compare_ranks(self.command_path, self)
+        return super().invoke(*arguments, **options)
+
+
+def run_on_ranks(command: click.Command) -> None:
+    """Let a command and those in it run in a RankContext."""
+    command.context_class = RankContext
+    for inner in getattr(command, "commands", {}).values():
+        run_on_ranks(inner)
+
+
 class Commands(click.Group):
     """Loads the module of a subcommand when it is asked for."""
 
@@ -45,6 +85,7 @@ class Commands(click.Group):
             names = ", ".join(COMMANDS)
             raise click.UsageError(f"no command '{cmd_name}'; allowed: {names}", ctx)
         command: click.Command = import_module(f"distbfs.cli.{cmd_name}").command
+        run_on_ranks(command)
         return command
 
     def format_commands(
@@ -90,6 +131,8 @@ def run(arguments: Sequence[str]) -> int:
         if context is not None and context.parent is not None:
             text += f" (see '{context.command_path} --help')"
         raise UsageError(text) from error
+    if AbortHook.installed() is None:  # --help or --version, not a command
+        compare_ranks(" ".join(["distbfs", *arguments]))
     return code if isinstance(code, int) else 0
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from distbfs.cli.applying import APPS, Task, pick_sources, print_told, read_pairs
 from distbfs.cli.common import (
+    AT_ONCE,
     STORE,
     Terminal,
     open_terminal,
@@ -179,7 +180,9 @@ def command(
             asked = world.broadcast(asked)
         elif app != "diameter":
             sources = pick_sources(terminal, chosen, manifest.n, ids, seed, app)
-        searcher = make_searcher(terminal, opened, choices["engine"], options, divide)
+        with flag.within(AT_ONCE):
+            engine = choices["engine"]
+            searcher = make_searcher(terminal, opened, engine, options, divide)
         told = {"app": app, "n": manifest.n, "directed": manifest.directed}
         task = Task(
             terminal,

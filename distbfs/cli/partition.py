@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from distbfs.cli.common import (
+    PLACE,
     STORE,
     build_options,
     make_build_options,
@@ -25,7 +26,7 @@ DEFAULT_SEED = 1
 
 @click.command("partition")
 @click.argument("store", type=STORE)
-@click.option("--output", "-o", type=STORE, required=True, help="Folder of the store.")
+@click.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
 @click.option("--force", is_flag=True, help="Replace a store that is there.")
 @build_options
 @output_options

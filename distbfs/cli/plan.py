@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from distbfs.cli.common import STORE, open_terminal, output_options
+from distbfs.cli.common import PLACE, STORE, open_terminal, output_options
 from distbfs.cli.info import print_right
 from distbfs.cli.planning import (
     Graph,
@@ -329,7 +329,7 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
 )
 @click.option(
     "--records",
-    type=STORE,
+    type=PLACE,
     multiple=True,
     help="Level records of a search over parts (graph500 --records), which the cost "
     "model is fitted to; may be repeated.",
@@ -337,7 +337,7 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
 @click.option(
     "--report",
     "reports",
-    type=STORE,
+    type=PLACE,
     multiple=True,
     help="What graph500 --json printed in the run of the --records before it; without "
     "reports the records are of the planned graph and devices.",

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from distbfs.cli.common import (
+    AT_ONCE,
     STORE,
     Terminal,
     make_search_options,
@@ -197,7 +198,8 @@ def command(
             folder = ResultFolder(
                 results, limits.files, manifest.digests[0]["vertices"], ids
             )
-        session = load_session(terminal, opened, choice)
+        with flag.within(AT_ONCE):
+            session = load_session(terminal, opened, choice)
         trace = start_trace(trace_file, session, choice)
         ranks = Ranks(session, flag, trace)
         if world.rank:

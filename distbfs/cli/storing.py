@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from distbfs.cli.common import Terminal
+from distbfs.cli.common import AT_ONCE, Terminal, stop_requests
 from distbfs.errors import StoreError, UsageError
 from distbfs.exchange.placing import take_devices
 from distbfs.options import BuildOptions
@@ -71,14 +71,15 @@ def store_graph(
     **original: Any,
 ) -> None:
     """Build and store a graph and print what came of it (collective)."""
-    summary = write_graph(
-        terminal.world,
-        source,
-        output,
-        parts or terminal.world.size,
-        options,
-        overwrite=force,
-        **original,
-    )
+    with stop_requests(AT_ONCE):
+        summary = write_graph(
+            terminal.world,
+            source,
+            output,
+            parts or terminal.world.size,
+            options,
+            overwrite=force,
+            **original,
+        )
     values = {"store": str(output), **summary_fields(summary)}
     terminal.result(values, lambda: print_fields(values))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import os
+import signal
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,14 +26,26 @@ def say(text: str) -> None:
         sys.stderr.flush()
 
 
+def end_after(seconds: float) -> None:
+    """Let the kernel end this process after some seconds; 0 takes that back.
+
+    No thread is started, which a process without memory could not do.
+    """
+    with contextlib.suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
 def abort_ranks(comm: Any, code: int) -> NoReturn:
     """End all ranks of an MPI communicator with a code (0 counts as 1)."""
     code = min(max(code, 1), 255)
     say("")
     time.sleep(FORWARD_SECONDS)
-    with Path(os.devnull).open("w") as nowhere:
-        # should MPI_Abort hang, this thread without Python ends the process
-        faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True, file=nowhere)
-        os.dup2(nowhere.fileno(), 2)  # our line is out, MPI need not add its own
+    end_after(STUCK_SECONDS)  # should MPI_Abort hang
+    try:
+        with contextlib.suppress(OSError):
+            # our line is out, MPI need not add its own
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         comm.Abort(code)
-    os._exit(code)
+    finally:
+        os._exit(code)

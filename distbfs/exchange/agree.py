@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
+import xxhash
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from distbfs.types import World
+
+SHOWN = 60
 
 
 def gather_texts(world: World, text: str) -> list[str]:
@@ -22,3 +28,22 @@ def first_reason(world: World, reason: str) -> str:
         if text:
             return text if world.size == 1 else f"rank {rank}: {text}"
     return ""
+
+
+def first_difference(world: World, facts: Mapping[str, object]) -> str:
+    """Return the first fact that a rank has unlike rank 0, "" where all are equal.
+
+    facts: name -> JSON value.  Collective: one small reduction, more where ranks differ
+    """
+    digest = xxhash.xxh3_64_intdigest(json.dumps(facts).encode())
+    ends = np.array([digest, digest ^ 0xFFFFFFFFFFFFFFFF], dtype=np.uint64)
+    most, least = world.allreduce(ends, "max")
+    if most == ~least:
+        return ""
+    first = world.broadcast(facts)
+    reason = ""
+    for name in dict.fromkeys([*facts, *first]):
+        here, there = (json.dumps(x.get(name))[:SHOWN] for x in (facts, first))
+        if facts.get(name) != first.get(name):
+            reason = reason or f"{name} is {here}, on rank 0 {there}"
+    return first_reason(world, reason)

@@ -12,13 +12,13 @@ A rank can fail in five ways, and each is caught somewhere else:
   (hydra of MPICH 5.0 then returns the code given to ``os._exit``, also when it is 0.)
 
 Ranks above 0 wait a little before they speak, so that an error that all ranks see is
-printed by rank 0 alone, which ends the others while they wait.
+printed by rank 0 alone, which ends the others while they wait.  Where a rank fails
+because another one did (``PeerFailed``), the first error is the one that is said.
 """
 
 from __future__ import annotations
 
 import atexit
-import faulthandler
 import os
 import sys
 import threading
@@ -26,8 +26,8 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from distbfs.errors import DistbfsError, LaunchError, ResourceError
-from distbfs.exchange.abort import abort_ranks, say
+from distbfs.errors import DistbfsError, LaunchError, PeerFailed, ResourceError
+from distbfs.exchange.abort import abort_ranks, end_after, say
 from distbfs.exchange.launcher import Launch, find_launch
 
 if TYPE_CHECKING:
@@ -70,9 +70,14 @@ def describe_error(error: BaseException, rank: int | None = None) -> str:
     return ("" if rank is None else f"{who}\n") + "".join(lines)
 
 
-def wait_turn(rank: int) -> None:
-    """Let lower ranks speak first: 0.3 s for rank 1, at most 2 s."""
-    if rank:
+def wait_turn(rank: int, error: BaseException | None = None) -> None:
+    """Let lower ranks speak first: 0.3 s for rank 1, at most 2 s.
+
+    A rank whose error comes from that of another one waits longer than all.
+    """
+    if isinstance(error, PeerFailed):
+        time.sleep(GRACE)
+    elif rank:
         time.sleep(min(0.1 + 0.2 * rank, 2.0))
 
 
@@ -112,7 +117,7 @@ class AbortHook:
     def fail(self, error: BaseException) -> None:
         """Print an error and end all ranks with its code."""
         if self._failing.acquire(blocking=False):
-            wait_turn(self.rank)
+            wait_turn(self.rank, error)
             say(describe_error(error, self.rank))
             abort_ranks(self.comm, exit_code(error))
 
@@ -170,13 +175,13 @@ def _join_others(launch: Launch | None) -> Any:
     from distbfs.exchange.mpi import load_mpi  # noqa: PLC0415
 
     # the others may have ended already and will not come
-    faulthandler.dump_traceback_later(GRACE, exit=True, file=2)
+    end_after(GRACE)
     try:
         comm = load_mpi(launch).COMM_WORLD
     except LaunchError:
         return None
     finally:
-        faulthandler.cancel_dump_traceback_later()
+        end_after(0)
     return comm if comm.Get_size() > 1 else None
 
 
@@ -189,7 +194,7 @@ def _end_failed(world: World | None, error: BaseException) -> int:
         comm = _join_others(launch)
     alone = comm is None or comm.Get_size() == 1
     rank = None if comm is None or alone else comm.Get_rank()
-    wait_turn(rank or (launch.rank if launch else 0))
+    wait_turn(rank or (launch.rank if launch else 0), None if alone else error)
     if isinstance(error, SystemExit):
         say(f"{error.code}\n" if isinstance(error.code, str) else "")
     else:

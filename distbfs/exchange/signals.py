@@ -1,5 +1,8 @@
 """Stopping on request: SIGTERM and SIGUSR1 end a run after the search in progress.
 
+What gives no result yet (loading, generation, construction), or takes long after one
+(validation), ends at once or after a few seconds: see ``StopFlag.within``.
+
 What launchers do with them (tried with MPICH 5.0 and Open MPI 5.0): ``mpiexec`` of
 MPICH hands SIGTERM, SIGUSR1 and SIGINT that it receives on to every rank, and kills
 with SIGKILL when a rank fails.  Slurm's ``--signal=USR1@60`` reaches every task of a
@@ -11,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import threading
 import time
@@ -18,9 +22,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from distbfs import leftovers
+from distbfs.exchange.launcher import find_launch
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType, TracebackType
+    from typing import NoReturn
 
     from typing_extensions import Self
 
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 SAME_REQUEST = 1.0
+PATIENCE_CHANGED = b"\0"  # no signal has this number
 
 
 class StopFlag:
@@ -39,12 +48,22 @@ class StopFlag:
     The first signal only sets ``requested``.  A second one ends the process at once
     with code 128 + signal, and with it all ranks, also while a kernel or an MPI call
     runs.  In other threads than the main one signals are left as they are.
+
+    patience: seconds after which the first signal does what a second one does; None:
+    the program looks at the flag
     """
 
-    def __init__(self, signals: Sequence[signal.Signals] = STOP_SIGNALS) -> None:
+    def __init__(
+        self,
+        signals: Sequence[signal.Signals] = STOP_SIGNALS,
+        patience: float | None = None,
+    ) -> None:
         self._signals = tuple(signals)
+        self._patience = patience
+        self._since = 0.0
         self._requested = False
         self._first: float | None = None
+        self._number = 0
         self._previous: dict[int, Handler] = {}
         self._wakeup = -1
         self._ends: tuple[int, int] | None = None
@@ -63,6 +82,27 @@ class StopFlag:
     def request(self) -> None:
         """Ask for a stop as the first signal does."""
         self._requested = True
+
+    @contextlib.contextmanager
+    def within(self, patience: float) -> Iterator[None]:
+        """End the process where a ``with`` block goes on after a request.
+
+        patience: seconds from the request, or from the begin of the block if that is
+        later.  What the main thread does meanwhile does not matter.
+        """
+        before = self._patience
+        self._since = time.monotonic()
+        self._be_patient(patience)
+        try:
+            yield
+        finally:
+            self._be_patient(before)
+
+    def _be_patient(self, patience: float | None) -> None:
+        self._patience = patience
+        if self._ends is not None:
+            with contextlib.suppress(BlockingIOError):  # it reads something anyway
+                os.write(self._ends[1], PATIENCE_CHANGED)
 
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
@@ -103,7 +143,16 @@ class StopFlag:
         self._requested = True
 
     def _watch(self, read: int, forward: int) -> None:
-        while data := os.read(read, 1):
+        waiting = select.poll()
+        waiting.register(read, select.POLLIN)
+        while True:
+            if not waiting.poll(self._left()):
+                self._end(self._number, "ended by")
+            data = os.read(read, 1)
+            if not data:
+                return
+            if data == PATIENCE_CHANGED:
+                continue
             if forward >= 0:
                 with contextlib.suppress(OSError):
                     os.write(forward, data)
@@ -113,8 +162,23 @@ class StopFlag:
             self._requested = True
             now = time.monotonic()
             if self._first is None:
-                self._first = now
+                self._first, self._number = now, number
             elif now - self._first > SAME_REQUEST:
-                name = signal.Signals(number).name
-                os.write(2, f"distbfs: ended at once by a second {name}\n".encode())
-                os._exit(128 + number)
+                self._end(number, "ended at once by a second")
+
+    def _left(self) -> float | None:
+        """Return the milliseconds until patience ends, None where it does not."""
+        patience = self._patience
+        if self._first is None or patience is None:
+            return None
+        end = max(self._first, self._since) + patience
+        return max(end - time.monotonic(), 0) * 1000
+
+    def _end(self, number: int, why: str) -> NoReturn:
+        """End the process, and so all ranks, whatever the main thread does."""
+        launch = find_launch(os.environ)
+        if launch is None or launch.rank == 0:
+            name = signal.Signals(number).name
+            os.write(2, f"distbfs: {why} {name}\n".encode())
+        leftovers.remove_all()
+        os._exit(128 + number)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
-import weakref
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from distbfs import leftovers
 from distbfs.errors import DistbfsError, InputError, ResourceError, UsageError
 from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.relabel import Distinct, relabel_numbers, relabel_words
@@ -50,21 +52,18 @@ class FileTuples:
         tuples: int,
         *,
         facts: dict[str, Any] | None = None,
-        owner: bool = False,
     ) -> None:
-        """Map a spool; its owner deletes it at ``close`` or when the process ends.
+        """Map a spool, which is not opened again.
 
         ``facts`` are added to what ``describe`` says: format and digest.
         Raises InputError where the spool is missing or has another size.
         """
         self.path = path
-        self.spool = spool
         self.n = n
         self.tuples = tuples
         self.facts = facts or {}
         self.ids: IdMap | None = None
         self.notes: list[str] = []
-        self._delete = weakref.finalize(self, _remove, spool) if owner else None
         if _size(spool) != tuples * PAIR_BYTES:
             raise InputError(
                 f"{spool}: the spool of {path} cannot be seen here; choose a folder "
@@ -102,9 +101,45 @@ class FileTuples:
         }
 
     def close(self) -> None:
-        """Delete the spool if this is its owner; maps that are open stay valid."""
-        if self._delete is not None:
-            self._delete()
+        """Let go of the spool; the maps of other ranks stay valid."""
+        self._pairs = np.zeros((0, 2), dtype=np.int64)
+
+
+class Spool:
+    """Where pairs wait: a file without a name, if the file system has such files.
+
+    It is gone with the processes that map it, however they end.
+    path: what it is opened by in this process
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        """Make an empty one in a folder, that of temporary files for None; OSError."""
+        self._folder = folder or Path(tempfile.gettempdir())
+        self._name: Path | None = None
+        try:
+            self._handle = os.open(self._folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+        except OSError:
+            self._handle, name = tempfile.mkstemp(".tuples", "distbfs-", self._folder)
+            self._name = Path(name)
+            leftovers.note(self._name)
+        self.path = Path(f"/proc/self/fd/{self._handle}")
+
+    def name(self) -> Path:
+        """Return what other processes can open it by until it is closed."""
+        if self._name is None:
+            name = self._folder / f"distbfs-{secrets.token_hex(8)}.tuples"
+            leftovers.note(name)
+            # with a folder's handle, which is not used, the link is followed
+            os.link(self.path, name, src_dir_fd=self._handle)
+            self._name = name
+        return self._name
+
+    def close(self) -> None:
+        """Remove the name and leave the rest to those who map it."""
+        if self._name is not None:
+            self._name.unlink(missing_ok=True)
+            leftovers.forget(self._name)
+        os.close(self._handle)
 
 
 def open_tuples(
@@ -125,48 +160,53 @@ def open_tuples(
     cannot be written.
     """
     given = options or ReaderOptions()
-    told, ids = None, None
-    if world.rank == 0:
-        told, ids = _spool(path, name, given, folder)
-    told = world.broadcast(told)
-    if "fault" in told:
-        raise FAULTS[told["fault"]](told["message"])
-    spool = Path(told["spool"])
-    owner = world.rank == 0
-    source: FileTuples | None = None
-    message = ""
-    try:
-        facts = told["facts"]
-        source = FileTuples(
-            path, spool, told["n"], told["tuples"], facts=facts, owner=owner
-        )
-        source.ids, source.notes = ids, told["notes"]
-    except InputError as error:
-        message = str(error)
-    seen = world.allreduce(np.array([source is not None], dtype=np.int64), "min")
-    if source is None or not seen[0]:
-        if source is not None:
-            source.close()
-        raise InputError(
-            message or f"{spool}: a rank cannot see this spool; choose a shared folder"
-        )
-    return source
+    with ExitStack() as stack:
+        told, ids, spool = None, None, None
+        if world.rank == 0:
+            told, ids, spool = _spool(world, path, name, given, folder, stack)
+        told = world.broadcast(told)
+        if "fault" in told:
+            raise FAULTS[told["fault"]](told["message"])
+        where = spool.path if spool is not None else Path(told["spool"])
+        source: FileTuples | None = None
+        message = ""
+        try:
+            facts = told["facts"]
+            source = FileTuples(path, where, told["n"], told["tuples"], facts=facts)
+            source.ids, source.notes = ids, told["notes"]
+        except InputError as error:
+            message = str(error)
+        seen = world.allreduce(np.array([source is not None], dtype=np.int64), "min")
+        if source is None or not seen[0]:
+            shared = f"{told['spool']}: a rank cannot see this spool"
+            raise InputError(message or f"{shared}; choose a shared folder")
+        return source
 
 
 def _spool(
-    path: Path, name: str, options: ReaderOptions, folder: Path | None
-) -> tuple[dict[str, Any], IdMap | None]:
-    """Parse a file into a new spool; return what to tell the ranks, and its ids."""
+    world: World,
+    path: Path,
+    name: str,
+    options: ReaderOptions,
+    folder: Path | None,
+    stack: ExitStack,
+) -> tuple[dict[str, Any], IdMap | None, Spool | None]:
+    """Parse a file into a new spool; return what to tell the ranks, its ids, and it.
+
+    stack: what closes the spool
+    """
     notes: list[str] = []
     try:
         spool, found, ids = _parse_as_wanted(path, name, options, folder, notes)
+        stack.callback(spool.close)
+        place = str(spool.name()) if world.size > 1 else ""
     except tuple(FAULTS.values()) as error:
         kind = next(name for name, fault in FAULTS.items() if isinstance(error, fault))
-        return {"fault": kind, "message": str(error)}, None
+        return {"fault": kind, "message": str(error)}, None, None
     except OSError as error:
         where = folder or tempfile.gettempdir()
         message = f"{where}: cannot write the spool of {path}: {error}"
-        return {"fault": ResourceError.__name__, "message": message}, None
+        return {"fault": ResourceError.__name__, "message": message}, None, None
     if found.unread:
         notes.append(f"{path}: {found.unread} are not looked at")
     if found.directed and not options.directed:
@@ -175,13 +215,13 @@ def _spool(
     if options.one_based:
         facts["one_based"] = True
     told = {
-        "spool": str(spool),
+        "spool": place,
         "n": found.n if ids is None else ids.count,
         "tuples": found.tuples,
         "facts": facts,
         "notes": notes,
     }
-    return told, ids
+    return told, ids, spool
 
 
 def _parse_as_wanted(
@@ -190,7 +230,7 @@ def _parse_as_wanted(
     options: ReaderOptions,
     folder: Path | None,
     notes: list[str],
-) -> tuple[Path, EdgeFile, IdMap | None]:
+) -> tuple[Spool, EdgeFile, IdMap | None]:
     """Parse a file, where it is relabelled by numbers if they are, else by text."""
     reader = make_reader(path, name, options)
     if not options.relabel:
@@ -208,10 +248,9 @@ def _parse_as_wanted(
 
 def _parse(
     reader: Reader, path: Path, options: ReaderOptions, folder: Path | None
-) -> tuple[Path, EdgeFile, IdMap | None]:
+) -> tuple[Spool, EdgeFile, IdMap | None]:
     """Parse a file into a new spool, which is gone again if that fails."""
-    handle, made = tempfile.mkstemp(".tuples", "distbfs-", folder)
-    spool, distinct = Path(made), Distinct()
+    spool, distinct = Spool(folder), Distinct()
     numbers = options.relabel == "numbers"
 
     def take(pairs: Ids) -> None:
@@ -220,16 +259,16 @@ def _parse(
         pairs.tofile(out)
 
     try:
-        with os.fdopen(handle, "wb") as out:
+        with spool.path.open("wb") as out:
             found = reader.read(path, take)
         if numbers:
-            return spool, found, relabel_numbers(spool, distinct.ids())
+            return spool, found, relabel_numbers(spool.path, distinct.ids())
         if found.words is not None:
-            return spool, found, relabel_words(spool, found.words)
+            return spool, found, relabel_words(spool.path, found.words)
         _check_dense(path, found, options)
         return spool, found, None
     except BaseException:
-        _remove(spool)
+        spool.close()
         raise
 
 
@@ -245,10 +284,6 @@ def _check_dense(path: Path, found: EdgeFile, options: ReaderOptions) -> None:
             f"{path}: {found.n} vertices for {found.tuples} edges; allowed: {most}; "
             "formats that do not state their size take --relabel or --vertices"
         )
-
-
-def _remove(spool: Path) -> None:
-    spool.unlink(missing_ok=True)
 
 
 def _size(spool: Path) -> int:

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from distbfs import leftovers
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.formats.compressed import load_zstd, packing_of, plain_name
 from distbfs.registry import WRITERS, lookup
@@ -111,6 +112,7 @@ def placed(path: Path, *, force: bool) -> Iterator[Path]:
     if not path.parent.is_dir():
         raise UsageError(f"{path}: there is no folder {path.parent}")
     partial = path.with_name(f".{secrets.token_hex(8)}.partial-{path.name}")
+    leftovers.note(partial)
     try:
         yield partial
         with partial.open("rb") as done:
@@ -123,6 +125,7 @@ def placed(path: Path, *, force: bool) -> Iterator[Path]:
         raise InputError(f"{path}: cannot be written: {reason}") from error
     finally:
         partial.unlink(missing_ok=True)
+        leftovers.forget(partial)
 
 
 def give_name(complete: Path, path: Path, *, force: bool) -> None:

@@ -9,6 +9,7 @@ import os
 import platform
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -66,13 +67,14 @@ def run_searches(
     check: int,
     stop: Callable[[], bool],
     report: Callable[[Outcome, SearchFigures], None],
+    hurry: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> list[SearchFigures]:
     """Search from every root and validate the results (collective).
 
     source: tuples to validate by; exact: they are the input's, so that nedge counted
     from them must be that counted from degrees; check: how many searches to validate,
     the first ones; stop: asked between searches, the same answer on every rank; report:
-    told each search.
+    told each search; hurry: makes what every validation runs in.
 
     Searches run in batches whose results fit RESULT_BYTES, and every result of a batch
     is validated before the next.  One search before the first is not counted.
@@ -95,7 +97,7 @@ def run_searches(
             stopped = stop()
         looked = validation if left > 0 else None
         for outcome, judged in zip(
-            kept, judge(session, kept, looked, exact=exact), strict=True
+            kept, judge(session, kept, looked, hurry, exact=exact), strict=True
         ):
             figures.append(judged)
             report(outcome, judged)
@@ -173,13 +175,15 @@ def judge(
     session: AnySession,
     outcomes: Sequence[Outcome],
     validation: Check | None,
+    hurry: Callable[[], AbstractContextManager[None]],
     *,
     exact: bool,
 ) -> Iterator[SearchFigures]:
     """Count the edges of searches and validate them (collective)."""
     results: Sequence[Validation | None] = [None] * len(outcomes)
     if validation is not None:
-        results = validation(outcomes)
+        with hurry():
+            results = validation(outcomes)
     for outcome, result in zip(outcomes, results, strict=True):
         nedge = session.traversed(outcome)
         seconds, errors = SKIPPED, list[str]()

@@ -20,6 +20,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from distbfs import leftovers
 from distbfs.errors import StoreError, UsageError
 from distbfs.store import schema
 
@@ -178,6 +179,7 @@ class PartialFolder:
         self._check_target()
         with suppress(OSError):  # no locks here; no right to write shows in mkdir
             self._handle = lock_shared(self._lock_path)
+        leftovers.note(self.path, self._lock_path)
         try:
             self.path.mkdir(exist_ok=True)
         except OSError:
@@ -200,6 +202,9 @@ class PartialFolder:
         """
         self._check_target()
         sync(self.path)
+        leftovers.forget(
+            self.path, self._lock_path
+        )  # a sweep knows what to do with them
         try:
             while not renamed(self.path, self.target):
                 self._check_target()
@@ -227,6 +232,7 @@ class PartialFolder:
 
     def release(self) -> None:
         """Give up the lock; another rank finishes."""
+        leftovers.forget(self.path, self._lock_path)
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None

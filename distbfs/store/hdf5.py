@@ -8,7 +8,7 @@ hashed on the way, so nothing is read or copied twice.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,7 +17,7 @@ import h5py
 import numpy as np
 import xxhash
 
-from distbfs.errors import StoreError
+from distbfs.errors import PeerFailed, StoreError
 from distbfs.formats.ids import id_map
 from distbfs.graph.csr import CSR
 from distbfs.options import check_range
@@ -29,7 +29,7 @@ from distbfs.store.sink import Sink
 from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from types import TracebackType
 
     from typing_extensions import Self
@@ -151,45 +151,37 @@ class StoreWriter:
         Raises StoreError where the part does not fit the format.
         """
         path = self.path / schema.part_name(part.index)
-        try:
-            with safety.guarded(self._partial.target):
-                arrays, edges = schema.part_arrays(part), schema.part_edges(part)
-                layout, index, d = part.layout, part.index, part.delegate_count
-                directed = part.directed
-                specs = schema.part_specs(layout, index, d, edges, directed=directed)
-                safety.check_types(arrays, specs)
-                safety.check_part(part)
-                attributes = schema.part_attributes(
-                    layout, index, part.threshold, part.active
-                )
-                digests = write_file(path, arrays, attributes)
-                folders.sync(self.path)
-                return PartRecord(
-                    index=part.index,
-                    active=part.active,
-                    edges=edges,
-                    digests=digests,
-                    array_bytes=sum(array.nbytes for array in arrays.values()),
-                    file_bytes=path.stat().st_size,
-                )
-        except BaseException:
-            self.discard()
-            raise
+        with self._writing():
+            arrays, edges = schema.part_arrays(part), schema.part_edges(part)
+            layout, index, d = part.layout, part.index, part.delegate_count
+            directed = part.directed
+            specs = schema.part_specs(layout, index, d, edges, directed=directed)
+            safety.check_types(arrays, specs)
+            safety.check_part(part)
+            attributes = schema.part_attributes(
+                layout, index, part.threshold, part.active
+            )
+            digests = write_file(path, arrays, attributes)
+            folders.sync(self.path)
+            return PartRecord(
+                index=part.index,
+                active=part.active,
+                edges=edges,
+                digests=digests,
+                array_bytes=sum(array.nbytes for array in arrays.values()),
+                file_bytes=path.stat().st_size,
+            )
 
     def write_ids(self, ids: IdMap) -> IdsRecord:
         """Write the ids that vertices have in their file; return their record."""
         path = self.path / schema.IDS_NAME
-        try:
-            with safety.guarded(self._partial.target):
-                arrays = ids.arrays()
-                attributes = schema.ids_attributes(ids.count)
-                digests = write_file(path, arrays, attributes)
-                total = sum(array.nbytes for array in arrays.values())
-                size = path.stat().st_size
-                return IdsRecord(ids.kind, ids.count, digests, total, size)
-        except BaseException:
-            self.discard()
-            raise
+        with self._writing():
+            arrays = ids.arrays()
+            attributes = schema.ids_attributes(ids.count)
+            digests = write_file(path, arrays, attributes)
+            total = sum(array.nbytes for array in arrays.values())
+            size = path.stat().st_size
+            return IdsRecord(ids.kind, ids.count, digests, total, size)
 
     def finish(self, manifest: Manifest) -> Path:
         """Write the manifest and put the store into place; return its folder.
@@ -197,16 +189,30 @@ class StoreWriter:
         Rank 0 alone, once all ranks have written their parts.  Raises StoreError where
         a part is missing or is not what the manifest says of it.
         """
+        with self._writing():
+            safety.check_folder(self.path, manifest)
+            for index in range(manifest.parts):
+                check_header(self.path, manifest, index)
+            write_manifest(self.path, manifest)
+            self._partial.place()
+            return self._partial.target
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Discard what was written where a ``with`` block fails.
+
+        Raises PeerFailed where the folder is gone: another rank discarded it.
+        """
         try:
             with safety.guarded(self._partial.target):
-                safety.check_folder(self.path, manifest)
-                for index in range(manifest.parts):
-                    check_header(self.path, manifest, index)
-                write_manifest(self.path, manifest)
-                self._partial.place()
-                return self._partial.target
-        except BaseException:
+                yield
+        except BaseException as error:
+            gone = isinstance(error, StoreError) and not self.path.is_dir()
             self.discard()
+            if gone:
+                raise PeerFailed(
+                    f"{self._partial.target}: the folder that was written was removed"
+                ) from error
             raise
 
     def discard(self) -> None:
@@ -227,6 +233,11 @@ class Store:
 
     folder: Path
     manifest: Manifest
+
+    @property
+    def digest(self) -> str:
+        """A digest of the manifest, and so of all arrays, as hex digits."""
+        return xxhash.xxh3_128_hexdigest(self.manifest.to_json().encode())
 
     def part_bytes(self, index: int) -> int:
         """Return the bytes of all arrays of a part in memory."""

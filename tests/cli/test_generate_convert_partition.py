@@ -9,6 +9,7 @@ from commands import (
     check_results,
     files_in,
     here,
+    injected,
     nedge,
     on,
     write_edge_list,
@@ -457,3 +458,14 @@ def test_the_spool_of_a_file_is_removed(folder, monkeypatch, tmp_path):
     assert here("convert", folder / "bad.txt", *words).code == 2
     assert files_in(tmp_path) == []
     assert np.array_equal(counts_of(folder / "spooled"), counts(RANDOM))
+
+
+@needs_mpi
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_full_disk_of_one_rank_is_what_is_said(tmp_path, rank):
+    store = tmp_path / "store"
+    faults = injected(tmp_path / "log", full=rank)
+    done = on(2, "generate", "kronecker", "--scale", 8, "-o", store, **faults)
+    why = f"{store}: the disk is full (No space left on device)"
+    assert (done.code, done.err) == (3, f"distbfs: rank {rank}: {why}\n")
+    assert not store.exists()

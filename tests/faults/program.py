@@ -4,10 +4,12 @@
 """
 
 import os
+import resource
 import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -25,6 +27,11 @@ def fail() -> None:
         raise InputError("file x: line 3\n is not a pair of ids")
     if what == "memory":
         raise MemoryError
+    if what == "no-room":  # not for a thread either
+        size = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = size * resource.getpagesize() + (4 << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        np.zeros(1 << 30)
     if what == "interrupt":
         raise KeyboardInterrupt
     if what == "exit-3":

@@ -22,6 +22,7 @@ SCRIPT_CASES = [
     ("raise", 1, "ValueError: a rank failed"),
     ("input-error", 2, "distbfs: rank 1: file x: line 3 is not a pair of ids"),
     ("memory", 3, "distbfs: rank 1: MemoryError"),
+    ("no-room", 3, "distbfs: rank 1: Unable to allocate"),
     ("interrupt", 130, "distbfs: rank 1: interrupted"),
     ("thread", 1, "IndexError"),
     ("inside", 2, "distbfs: rank 1: reduction 'or' does not take"),

@@ -6,9 +6,15 @@ With this folder first on PYTHONPATH, environment variables say what happens:
 - ``INJECT_SLEEP=SECONDS``: each search takes that much longer
 - ``INJECT_FAULT=WHAT:RANK:LEVEL``: ``error``, ``exit-3`` or ``exit-0`` on a rank when
   it is in the middle of its LEVEL-th level, counted over all searches
+- ``INJECT_FULL=RANK``: the disk is full for a rank, and others go on when it has
+  removed what they write
+- ``INJECT_STUCK=MODULE:NAME``: a function does not come back from C; its rank
+  makes the file INJECT_LOG.RANK when it is there
 - ``INJECT_KILL_SYNC=K``: SIGKILL in place of the K-th fsync
 """
 
+import ctypes
+import errno
 import os
 import signal
 import sys
@@ -76,10 +82,47 @@ def killing_sync(wanted):
     os.fsync = killing
 
 
+def full_disk(where):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "injected")
+
+    def late(handle):
+        end = time.monotonic() + 20
+        while time.monotonic() < end and os.fstat(handle).st_nlink:
+            time.sleep(0.001)
+
+    if rank == where:
+        os.pwrite = full
+    else:
+        os.fsync = late
+
+
+def stuck_in_c(name):
+    from importlib import import_module  # noqa: PLC0415
+
+    module, _, names = name.partition(":")
+    *owners, function = names.split(".")
+    owner = import_module(module)
+    for one in owners:
+        owner = getattr(owner, one)
+
+    def stuck(*_, **__):
+        log("stuck")
+        lock, mutex = ctypes.CDLL(None).pthread_mutex_lock, bytes(64)
+        lock(mutex)
+        lock(mutex)  # signals do not end this
+
+    setattr(owner, function, stuck)
+
+
 if "INJECT_LOG" in os.environ:
     slow_searches(float(os.environ.get("INJECT_SLEEP", "0")))
 if "INJECT_FAULT" in os.environ:
     name, place, count = os.environ["INJECT_FAULT"].split(":")
     failing_level(name, int(place), int(count))
+if "INJECT_STUCK" in os.environ:
+    stuck_in_c(os.environ["INJECT_STUCK"])
+if "INJECT_FULL" in os.environ:
+    full_disk(int(os.environ["INJECT_FULL"]))
 if "INJECT_KILL_SYNC" in os.environ:
     killing_sync(int(os.environ["INJECT_KILL_SYNC"]))
