@@ -17,6 +17,7 @@ from distbfs.cli.common import (
     make_search_options,
     open_terminal,
     output_options,
+    patience_option,
     search_options,
     stop_requests,
     trace_option,
@@ -26,6 +27,7 @@ from distbfs.cli.loading import choose, engine_line, load_session
 from distbfs.cli.tracing import check_trace, finish_trace, start_trace
 from distbfs.errors import UsageError
 from distbfs.exchange.signals import StopFlag
+from distbfs.exchange.watch import Watch
 from distbfs.service.front import Door, Front, clear_place, listen, standard_streams
 from distbfs.service.http import HttpDoor, listen_http, load_libraries
 from distbfs.service.limits import Limits
@@ -158,11 +160,13 @@ def open_doors(
 @limit_options
 @trace_option
 @search_options
+@patience_option
 @output_options
 def command(
     store: Path,
     results: Path | None,
     trace_file: Path | None,
+    patience: float | None,
     json_output: bool,
     log_format: str,
     **choices: Any,
@@ -192,6 +196,7 @@ def command(
     choice = choose(world, options, manifest.n, directed=manifest.directed)
     with ExitStack() as stack:
         flag = stack.enter_context(stop_requests())
+        watch = stack.enter_context(Watch(world, patience, lambda: flag.requested))
         folder = None
         if results is not None and world.rank == 0:
             folder = ResultFolder(
@@ -204,7 +209,9 @@ def command(
             ranks.follow()
         else:
             told = about(opened, store, session.describe(), world.size)
-            service = Service(ranks, limits, told, folder, ids=ids)
+            service = Service(
+                ranks, limits, told, folder, ids=ids, trouble=watch.trouble
+            )
             terminal.say(engine_line(session, choice.why))
             answer(terminal, service, ways, flag)
             ranks.end()

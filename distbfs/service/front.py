@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import stat
@@ -17,6 +18,7 @@ from distbfs.service.service import Service
 
 LONGEST_PATH = 107  # bytes of a Unix socket's path
 SETTLE = 0.2  # seconds for last answers to leave
+TICK = 0.1  # seconds between looks for deadlines that have passed
 
 
 class Door(Protocol):
@@ -67,7 +69,10 @@ class Front:
         for door in self._doors:
             await door.open()
         self._ready.set()
-        await self._closing.wait()
+        while not self._closing.is_set():
+            self._service.expire()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), TICK)
         await asyncio.sleep(SETTLE)
         for door in self._doors:
             await door.close()

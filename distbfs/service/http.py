@@ -122,6 +122,11 @@ class Application:
         gauge(
             "distbfs_queue_length", "Requests that wait.", lambda: len(service.tickets)
         )
+        gauge(
+            "distbfs_stuck",
+            "1 while a rank is stuck, else 0.",
+            lambda: service.health()["state"] == "stuck",
+        )
         gauge("distbfs_graph_vertices", "Vertices of the graph.", lambda: service.n)
 
     def starlette(self) -> Any:
@@ -196,11 +201,12 @@ class Application:
         return self._json(self._described)
 
     async def _healthz(self, request: HttpRequest) -> Response:  # noqa: ARG002
-        return self._json(self._service.health())
+        health = self._service.health()
+        return self._json(health, 503 if health["state"] == "stuck" else 200)
 
     async def _readyz(self, request: HttpRequest) -> Response:  # noqa: ARG002
-        status = 503 if self._service.draining else 200
-        return self._json(self._service.health(), status)
+        health = self._service.health()
+        return self._json(health, 200 if health["state"] == "ready" else 503)
 
     async def _metrics(self, request: HttpRequest) -> Response:
         from starlette.responses import Response  # noqa: PLC0415

@@ -120,6 +120,20 @@ def test_a_long_path_is_told_apart_from_none(tmp_path):
         assert caught.value.code == "too_large"
 
 
+def test_deadlines_are_answered_while_a_search_is_stuck(tmp_path):
+    with serving(tmp_path, queue=2) as (service, path), Talker(path) as talker:
+        session = service.ranks.session
+        session.slow = session.deaf = True
+        for number in range(4):  # a late one leaves its place in the queue
+            talker.say({"id": number, "op": "bfs", "source": number, "deadline": 0.1})
+            answer = talker.hear()
+            assert (answer["id"], code_of(answer)) == (number, "deadline")
+        talker.say({"id": 7, "op": "bfs", "source": 7, "result": "summary"})
+        session.go.set()
+        assert talker.hear()["reached"] > 0
+        assert service.stats()["answers"]["bfs"] == {"deadline": 4, "ok": 1}
+
+
 def test_levels_only(tmp_path):
     options = {"parents": False}
     with serving(tmp_path, options=options) as (_, path), connect(path) as client:
