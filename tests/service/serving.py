@@ -23,6 +23,13 @@ from distbfs.service.service import Service
 
 SOURCE = kronecker(8, 4)
 SECONDS = 20
+LONE = (  # half of a character, in every place of a request
+    rb'{"op": "bfs", "source": 1, "id": "\ud800"}',
+    rb'{"op": "bfs", "source": "\uDFFF"}',
+    rb'{"op": "bfs", "source": 1, "\udc00": 1}',
+    rb'{"op": "multi_bfs", "sources": ["\ud800x"]}',
+    rb'{"op": "\ud800"}',
+)
 
 
 class SlowSession(Session):

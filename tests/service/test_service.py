@@ -12,7 +12,7 @@ import pytest
 from graphs import Tuples, check_search
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from serving import SOURCE, Talker, make_service, running, serving, wait_for
+from serving import LONE, SOURCE, Talker, make_service, running, serving, wait_for
 from test_operations import LIKELY
 
 import distbfs
@@ -154,6 +154,17 @@ def test_wrong_requests_harm_nobody(tmp_path):
             "too_large": 1,
             "unknown_op": 1,
         }
+
+
+def test_lone_surrogates(tmp_path):
+    with serving(tmp_path) as (_, path), Talker(path) as talker:
+        for line in LONE:
+            talker.say(line)
+            assert code_of(answer := talker.hear()) == "bad_request"
+            assert answer["error"]["message"] == "not Unicode: a lone surrogate"
+        whole = rb'{"id": "\ud83d\ude00", "op": "health"}'
+        talker.say(whole)
+        assert talker.hear() == {"id": "\U0001f600", "ok": True, "state": "ready"}
 
 
 def test_one_search_for_one_source(tmp_path):
