@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import logging
 import os
 import socket
 import stat
@@ -11,7 +13,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from distbfs.errors import InputError, UsageError
 from distbfs.service.service import Service
@@ -19,6 +21,9 @@ from distbfs.service.service import Service
 LONGEST_PATH = 107  # bytes of a Unix socket's path
 SETTLE = 0.2  # seconds for last answers to leave
 TICK = 0.1  # seconds between looks for deadlines that have passed
+SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+RARELY = 10.0  # seconds between two lines that say so
+LOG = logging.getLogger("distbfs.service")
 
 
 class Door(Protocol):
@@ -42,6 +47,7 @@ class Front:
         self._closing: asyncio.Event | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="front", daemon=True)
+        self._said = -RARELY
 
     def __enter__(self) -> None:
         self._thread.start()
@@ -65,6 +71,7 @@ class Front:
 
     async def _talk(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._note)
         self._closing = asyncio.Event()
         for door in self._doors:
             await door.open()
@@ -76,6 +83,15 @@ class Front:
         await asyncio.sleep(SETTLE)
         for door in self._doors:
             await door.close()
+
+    def _note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Say now and then that no client can be let in; pass on all other errors."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in SHORT:
+            loop.default_exception_handler(context)
+        elif loop.time() - self._said >= RARELY:
+            self._said = loop.time()
+            LOG.warning("%s: no client is let in until that is over", error.strerror)
 
 
 def clear_place(path: Path) -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -364,6 +365,33 @@ def test_http(ranks, stores, tmp_path):
         check_answers(path)
         process.terminate()
         assert finish(process).code == 0
+
+
+def test_no_more_descriptors(stores, tmp_path):
+    token = tmp_path / "token"
+    ways = ("--http", 0, "--token-file", token)
+    with serving(1, stores, tmp_path, *ways) as (process, path):
+        lines = iter(process.stderr.readline, "")
+        address = next(x for x in lines if "http://" in x).split()[-1]
+        served = psutil.Process(process.pid)
+        most = served.num_fds() + 8
+        served.rlimit(psutil.RLIMIT_NOFILE, (most, most))
+        port = int(address.rpartition(":")[2])
+        with contextlib.ExitStack() as stack:
+            for _ in range(12):
+                idle = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                stack.enter_context(idle).connect(str(path))
+                stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            time.sleep(3)
+        check_answers(path)
+        with connect(address, token=token.read_text().strip()) as client:
+            assert client.health() == {"state": "ready"}
+        process.terminate()
+        done = finish(process)
+    assert done.code == 0
+    assert done.err.count("distbfs: Too many open files: no client is let in") == 1
+    assert "Traceback" not in done.err
+    assert len(done.err) < 5000
 
 
 def test_what_is_refused(stores, tmp_path):
