@@ -41,7 +41,11 @@ from distbfs.store.hdf5 import Store, open_store
 WAYS = ("socket", "port", "host", "token_file", "remote")
 LIMITS = {
     "queue": ("queue", "Requests that may wait; more are told busy."),
-    "clients": ("clients", "Connections of the socket."),
+    "clients": ("clients", "Connections of the socket, and as many of HTTP."),
+    "per_address": (
+        "per-address",
+        "HTTP connections from one address; idle ones give way to new ones.",
+    ),
     "deadline": ("deadline", "Seconds that a request may take; it may say less."),
     "line": ("max-line", "Bytes of a request."),
     "ids": ("max-ids", "Sources or targets of a request."),
