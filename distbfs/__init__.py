@@ -29,6 +29,7 @@ _HOMES = {
     "reachable": "distbfs.multisearch.library",
     "search_many": "distbfs.multisearch.library",
     "within_hops": "distbfs.multisearch.library",
+    "connect": "distbfs.service.client",
 }
 
 
@@ -40,12 +41,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return [*globals(), *_HOMES]
-
-
-def connect(address: Any, *, token: str | None = None, timeout: float = 70.0) -> Any:
-    """Return a client of the service at a socket's path or at an http address.
-
-    See ``distbfs.service.client.Client``; the module is imported at the first call.
-    """
-    client = import_module("distbfs.service.client")
-    return client.connect(address, token=token, timeout=timeout)

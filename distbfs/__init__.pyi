@@ -11,5 +11,6 @@ from distbfs.multisearch.problem import State as State
 from distbfs.search.library import Graph as Graph
 from distbfs.search.library import bfs as bfs
 from distbfs.search.result import Result as Result
+from distbfs.service.client import connect as connect
 
 __version__: str

@@ -25,6 +25,12 @@ class SearchStopped(DistbfsError):  # noqa: N818
     exit_code = 1
 
 
+class RanksStuck(DistbfsError):  # noqa: N818
+    """Ranks gave no sign of life, or waited for one another, for too long."""
+
+    exit_code = 1
+
+
 class UsageError(DistbfsError):
     """An option or argument is outside its allowed set."""
 

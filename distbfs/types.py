@@ -30,6 +30,7 @@ class World(Protocol):
 
     rank: int
     size: int
+    doing: str  # what the ranks do now, as "level 3", for messages
 
     def barrier(self) -> None:
         """Wait until every rank is here."""

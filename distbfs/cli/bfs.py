@@ -21,6 +21,7 @@ from distbfs.cli.common import (
     open_records,
     open_terminal,
     output_options,
+    patience_option,
     search_options,
     stop_requests,
     trace_option,
@@ -29,6 +30,7 @@ from distbfs.cli.energy import energy_option, print_energy, searches_energy
 from distbfs.cli.loading import choose, engine_line, load_session
 from distbfs.cli.tracing import check_trace, finish_trace, start_trace
 from distbfs.errors import InputError, UsageError
+from distbfs.exchange.watch import Watch
 from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.options import SearchOptions
@@ -208,6 +210,7 @@ def print_all(rows: Sequence[dict[str, Any]], energy: dict[str, Any] | None) -> 
 @trace_option
 @energy_option
 @search_options
+@patience_option
 @output_options
 def command(
     store: Path,
@@ -218,6 +221,7 @@ def command(
     force: bool,
     trace_file: Path | None,
     with_energy: bool,
+    patience: float | None,
     json_output: bool,
     log_format: str,
     **choices: Any,
@@ -234,6 +238,7 @@ def command(
     choice = choose(world, options, manifest.n, directed=manifest.directed)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
+        stack.enter_context(Watch(world, patience, lambda: stop.requested))
         result, done = open_result(
             terminal, stack, output, opened, sources, options, force, ids
         )

@@ -174,6 +174,13 @@ output_options = with_options(
     ),
 )
 
+patience_option = click.option(
+    "--patience",
+    type=click.FloatRange(1),
+    help="Seconds without progress between ranks after which the run ends with code 1; "
+    "a slow rank of this host is waited for.  Default: no limit.",
+)
+
 trace_option = click.option(
     "--trace",
     "trace_file",

@@ -24,6 +24,7 @@ from distbfs.cli.common import (
     open_records,
     open_terminal,
     output_options,
+    patience_option,
     search_options,
     stop_requests,
     trace_option,
@@ -40,6 +41,7 @@ from distbfs.cli.loading import (
 from distbfs.cli.tracing import check_trace, finish_trace, start_trace
 from distbfs.errors import UsageError, ValidationError
 from distbfs.exchange.signals import StopFlag
+from distbfs.exchange.watch import Watch
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.generate.families import from_description
 from distbfs.generate.kronecker import Kronecker
@@ -167,6 +169,7 @@ def refuse_together(context: click.Context, *graphs: object) -> None:
 @energy_option
 @build_options
 @search_options
+@patience_option
 @output_options
 def command(
     scale: int | None,
@@ -182,6 +185,7 @@ def command(
     parts: int | None,
     threshold: int | None,
     pass_gib: float,
+    patience: float | None,
     json_output: bool,
     log_format: str,
     **choices: Any,
@@ -205,6 +209,7 @@ def command(
     choice = choose(world, options, n, asked)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
+        stack.enter_context(Watch(world, patience, lambda: stop.requested))
         log = open_records(terminal, stack, records)
         build = make_build_options(
             threshold=threshold, pass_gib=pass_gib, permute_seed=None

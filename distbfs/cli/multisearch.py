@@ -18,6 +18,7 @@ from distbfs.cli.common import (
     Terminal,
     open_terminal,
     output_options,
+    patience_option,
     share_of_cores,
     stop_requests,
     with_options,
@@ -28,6 +29,7 @@ from distbfs.device import cuda
 from distbfs.errors import LaunchError, ResourceError, UsageError
 from distbfs.exchange.agree import first_reason
 from distbfs.exchange.placing import take_devices
+from distbfs.exchange.watch import Watch
 from distbfs.exchange.world import Ranks
 from distbfs.multisearch.apps import reachability
 from distbfs.multisearch.base import MOST, Runner, RunOptions
@@ -131,6 +133,7 @@ run_options = with_options(
 @app_options
 @run_options
 @energy_option
+@patience_option
 @output_options
 def command(
     app: str,
@@ -146,6 +149,7 @@ def command(
     threshold: str,
     divide: str,
     with_energy: bool,
+    patience: float | None,
     json_output: bool,
     log_format: str,
     **choices: Any,
@@ -164,6 +168,7 @@ def command(
     ids = opened.load_ids() if world.rank == 0 else None
     with ExitStack() as stack:
         flag = stack.enter_context(stop_requests())
+        stack.enter_context(Watch(world, patience, lambda: flag.requested))
         options = RunOptions(
             method=choices["method"],
             threshold=int(threshold) if threshold.isdigit() else threshold,

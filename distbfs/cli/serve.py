@@ -18,6 +18,7 @@ from distbfs.cli.common import (
     make_search_options,
     open_terminal,
     output_options,
+    patience_option,
     search_options,
     stop_requests,
     trace_option,
@@ -27,6 +28,7 @@ from distbfs.cli.loading import choose, engine_line, load_session
 from distbfs.cli.tracing import check_trace, finish_trace, start_trace
 from distbfs.errors import UsageError
 from distbfs.exchange.signals import StopFlag
+from distbfs.exchange.watch import Watch
 from distbfs.service.front import Door, Front, clear_place, listen, standard_streams
 from distbfs.service.http import HttpDoor, listen_http, load_libraries
 from distbfs.service.limits import Limits
@@ -40,7 +42,11 @@ from distbfs.store.hdf5 import Store, open_store
 WAYS = ("socket", "port", "host", "token_file", "remote")
 LIMITS = {
     "queue": ("queue", "Requests that may wait; more are told busy."),
-    "clients": ("clients", "Connections of the socket."),
+    "clients": ("clients", "Connections of the socket, and as many of HTTP."),
+    "per_address": (
+        "per-address",
+        "HTTP connections from one address; idle ones give way to new ones.",
+    ),
     "deadline": ("deadline", "Seconds that a request may take; it may say less."),
     "line": ("max-line", "Bytes of a request."),
     "ids": ("max-ids", "Sources or targets of a request."),
@@ -159,11 +165,13 @@ def open_doors(
 @limit_options
 @trace_option
 @search_options
+@patience_option
 @output_options
 def command(
     store: Path,
     results: Path | None,
     trace_file: Path | None,
+    patience: float | None,
     json_output: bool,
     log_format: str,
     **choices: Any,
@@ -193,6 +201,7 @@ def command(
     choice = choose(world, options, manifest.n, directed=manifest.directed)
     with ExitStack() as stack:
         flag = stack.enter_context(stop_requests())
+        watch = stack.enter_context(Watch(world, patience, lambda: flag.requested))
         folder = None
         if results is not None and world.rank == 0:
             folder = ResultFolder(
@@ -206,7 +215,9 @@ def command(
             ranks.follow()
         else:
             told = about(opened, store, session.describe(), world.size)
-            service = Service(ranks, limits, told, folder, ids=ids)
+            service = Service(
+                ranks, limits, told, folder, ids=ids, trouble=watch.trouble
+            )
             terminal.say(engine_line(session, choice.why))
             answer(terminal, service, ways, flag)
             ranks.end()

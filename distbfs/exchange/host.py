@@ -117,10 +117,11 @@ class HostExchange:
         self._start_reduction()
         self._post()  # before this rank waits for others
         if self._options.mask_reduce == "nonblocking":
-            self._mpi.Request.Waitall(self._mask_requests)
+            with self._world.waits("exchange of masks"):
+                self._mpi.Request.Waitall(self._mask_requests)
             self._mask_requests = []
         else:
-            self._reduce(wire, self._mpi.BOR)
+            self._reduce(self._world, wire, self._mpi.BOR)
         return self._masks.back()
 
     def start_normals(self, bins: Sequence[Sequence[Array]]) -> None:
@@ -151,7 +152,7 @@ class HostExchange:
         if self._world is not None:
             self._post()
             self._progress()
-            received = self._receive()
+            received = self._receive(self._world)
         for index, arrays in enumerate(own):
             received[index][self._rank] = self._local.collect(index, arrays)
         return [
@@ -165,7 +166,7 @@ class HostExchange:
         if self._world is None:
             return result
         self._masks.begin([result])
-        self._reduce(self._masks.wires()[0], self._mpi.MAX)
+        self._reduce(self._world, self._masks.wires()[0], self._mpi.MAX)
         return self._masks.back()
 
     def close(self) -> None:
@@ -205,10 +206,11 @@ class HostExchange:
                     if here == there or not self._options.local_all2all:
                         yield Pair((rank + step) % ranks, here, there)
 
-    def _reduce(self, wire: Array, operation: Any) -> None:
+    def _reduce(self, world: MpiWorld, wire: Array, operation: Any) -> None:
         """Reduce an array between ranks, in place."""
         for piece in pieces(wire.size, self._options.chunk_elements):
-            self._comm.Allreduce(self._mpi.IN_PLACE, wire[piece], operation)
+            with world.waits("exchange of masks"):
+                self._comm.Allreduce(self._mpi.IN_PLACE, wire[piece], operation)
 
     def _start_reduction(self) -> None:
         """Start the nonblocking reduction of the masks unless it runs already."""
@@ -243,23 +245,24 @@ class HostExchange:
         self.traffic.normals_sent += array.size
         self.traffic.normal_bytes += array.nbytes
 
-    def _probe(self, pair: Pair) -> list[tuple[Any, int]]:
+    def _probe(self, world: MpiWorld, pair: Pair) -> list[tuple[Any, int]]:
         """Wait for the messages of a pair; return (message, elements) of each."""
         chunk, tag = self._options.chunk_elements, self._tag(pair.there, pair.here)
         status = self._mpi.Status()
         found: list[tuple[Any, int]] = []
         while not found or found[-1][1] == chunk:
-            message = self._comm.Mprobe(pair.rank, tag, status)
+            with world.waits(f"exchange with rank {pair.rank}"):
+                message = self._comm.Mprobe(pair.rank, tag, status)
             found.append((message, status.Get_count(self._item_type)))
         return found
 
-    def _receive(self) -> list[dict[int, Array]]:
+    def _receive(self, world: MpiWorld) -> list[dict[int, Array]]:
         """Return for each part what other ranks sent, by rank; wait for the sends."""
         pairs = sorted(self._pairs, key=lambda pair: (pair.here, pair.rank, pair.there))
         messages: list[tuple[Any, int]] = []
         counts: dict[tuple[int, int], int] = {}
         for pair in pairs:
-            found = self._probe(pair)
+            found = self._probe(world, pair)
             messages.extend(found)
             place = pair.here, pair.rank
             counts[place] = counts.get(place, 0) + sum(count for _, count in found)
@@ -269,7 +272,8 @@ class HostExchange:
         for message, count in messages:
             requests.append(message.Irecv(wire[start : start + count]))
             start += count
-        self._mpi.Request.Waitall(requests + self._sends)
+        with world.waits("exchange of vertices"):
+            self._mpi.Request.Waitall(requests + self._sends)
         self._sends, self._sent = [], []
         whole = self._receiver.back()
         received: list[dict[int, Array]] = [{} for _ in self._local.parts]

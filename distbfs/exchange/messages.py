@@ -70,7 +70,8 @@ class Messages:
                 row[:] = [array.size for array in arrays]
         counts = np.zeros_like(sent)
         if isinstance(self._world, MpiWorld):
-            self._world.comm.Alltoall(sent, counts)
+            with self._world.waits("exchange of counts"):
+                self._world.comm.Alltoall(sent, counts)
         return counts.reshape(-1, parts, each)
 
     def _lay_out(self, counts: Ids) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import NoReturn
 
+    from typing_extensions import Self
+
     from distbfs.types import Array, Reduction
 
 MAX_ELEMENTS = (1 << 31) - 1
@@ -83,6 +85,28 @@ def pieces(total: int, limit: int) -> Iterator[slice]:
         yield slice(start, min(start + limit, total))
 
 
+class Waits:
+    """What this rank waits for in MPI; ``turn``, int64 [1], is odd while it does.
+
+    ``with waits("allreduce"):`` stands around each call that waits; they do not nest.
+    """
+
+    def __init__(self) -> None:
+        self.what = ""
+        self.turn = np.zeros(1, dtype=np.int64)
+
+    def __call__(self, what: str) -> Self:
+        """Name the next wait."""
+        self.what = what
+        return self
+
+    def __enter__(self) -> None:
+        self.turn += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.turn += 1
+
+
 class MpiWorld:
     """The ranks of COMM_WORLD, on communicators of their own; see ``types.World``.
 
@@ -90,6 +114,8 @@ class MpiWorld:
     local_rank, local_size: the same among the ranks of this node
     hosts: host name of each rank
     comm: communicator of the exchanges; library: name and version of MPI
+    waits: goes around each call in which this rank waits for others
+    doing: what the ranks do now, as "level 3", for messages
 
     Making one is collective.  Messages hold at most ``chunk_elements`` elements.
     """
@@ -103,6 +129,9 @@ class MpiWorld:
         self._end: Any = self.comm.Dup()
         self._end_request: Any = None
         self._held: list[object] = []
+        self._turns: tuple[Array, list[int]] | None = None
+        self.waits = Waits()
+        self.doing = ""
         self.rank: int = self.comm.Get_rank()
         self.size: int = self.comm.Get_size()
         self.library = library_name(MPI)
@@ -124,7 +153,8 @@ class MpiWorld:
 
     def barrier(self) -> None:
         """Wait until every rank is here; collective."""
-        self.comm.Barrier()
+        with self.waits("barrier"):
+            self.comm.Barrier()
 
     def allreduce(self, values: Array, op: Reduction = "sum") -> Array:
         """Reduce an array element by element; collective."""
@@ -135,25 +165,29 @@ class MpiWorld:
         if flat.dtype == np.bool_:
             flat = flat.view(np.uint8)
         for part in pieces(flat.size, self._limit):
-            self.comm.Allreduce(mpi.IN_PLACE, flat[part], operation)
+            with self.waits("allreduce"):
+                self.comm.Allreduce(mpi.IN_PLACE, flat[part], operation)
         return result
 
     def allgather(self, values: Array) -> list[Array]:
         """Give every rank the one-dimensional array of each; collective."""
         mine = np.ascontiguousarray(values)
         counts = np.empty(self.size, dtype=np.int64)
-        self.comm.Allgather(np.array([mine.size], dtype=np.int64), counts)
+        with self.waits("allgather"):
+            self.comm.Allgather(np.array([mine.size], dtype=np.int64), counts)
         total = int(counts.sum())
         everything = np.empty(total, mine.dtype)
         bounds = np.concatenate(([0], np.cumsum(counts)))
         arrays = [everything[bounds[r] : bounds[r + 1]] for r in range(self.size)]
         if total <= self._limit:
-            self.comm.Allgatherv(mine, [everything, counts])
+            with self.waits("allgather"):
+                self.comm.Allgatherv(mine, [everything, counts])
             return arrays
         arrays[self.rank][:] = mine
         for root, array in enumerate(arrays):
             for part in pieces(array.size, self._limit):
-                self.comm.Bcast(array[part], root)
+                with self.waits("allgather"):
+                    self.comm.Bcast(array[part], root)
         return arrays
 
     def alltoall(self, outgoing: Sequence[Array]) -> list[Array]:
@@ -161,7 +195,8 @@ class MpiWorld:
         out = [np.ascontiguousarray(array) for array in outgoing]
         sent = np.array([array.size for array in out], dtype=np.int64)
         counts = np.empty(self.size, dtype=np.int64)
-        self.comm.Alltoall(sent, counts)
+        with self.waits("alltoall"):
+            self.comm.Alltoall(sent, counts)
         arrays = [np.empty(int(count), out[0].dtype) for count in counts]
         arrays[self.rank][:] = out[self.rank]
         others = [(self.rank + step) % self.size for step in range(1, self.size)]
@@ -175,19 +210,22 @@ class MpiWorld:
             for r in others
             for part in pieces(out[r].size, self._limit)
         ]
-        self._mpi.Request.Waitall(requests)
+        with self.waits("alltoall"):
+            self._mpi.Request.Waitall(requests)
         return arrays
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Give every rank the JSON-like object of ``root``; collective."""
         data = json_bytes(value) if self.rank == root else b""
         length = np.array([len(data)], dtype=np.int64)
-        self.comm.Bcast(length, root)
+        with self.waits("broadcast"):
+            self.comm.Bcast(length, root)
         array = np.empty(int(length[0]), dtype=np.uint8)
         if self.rank == root:
             array[:] = np.frombuffer(data, dtype=np.uint8)
-        for part in pieces(array.size, self._limit):
-            self.comm.Bcast(array[part], root)
+        with self.waits("broadcast"):
+            for part in pieces(array.size, self._limit):
+                self.comm.Bcast(array[part], root)
         return json.loads(array.tobytes())
 
     def patient_broadcast(self, value: Any, root: int = 0) -> Any:
@@ -201,7 +239,8 @@ class MpiWorld:
             data = np.frombuffer(json_bytes(value), dtype=np.uint8)
             others = [rank for rank in range(self.size) if rank != root]
             sent = [self.comm.Isend(data, rank, CALL_TAG) for rank in others]
-            self._mpi.Request.Waitall(sent)
+            with self.waits("call"):
+                self._mpi.Request.Waitall(sent)
             return json.loads(data.tobytes())
         began, status = time.monotonic(), self._mpi.Status()
         while (message := self.comm.Improbe(root, CALL_TAG, status)) is None:
@@ -213,6 +252,26 @@ class MpiWorld:
         array = np.empty(status.Get_count(self._mpi.BYTE), dtype=np.uint8)
         message.Recv(array)
         return json.loads(array.tobytes())
+
+    def share_turns(self) -> tuple[Array, list[int]]:
+        """Return memory of all ranks of this host, and those ranks; collective.
+
+        int64 [ranks of this host, 2]: a pulse, for who watches, and the turn of
+        ``waits``.  It lasts as long as the program; later calls return the same.
+        """
+        if self._turns is None:
+            node = self.comm.Split_type(self._mpi.COMM_TYPE_SHARED, key=self.rank)
+            ranks: list[int] = node.allgather(self.rank)
+            mine = 16 * len(ranks) if node.Get_rank() == 0 else 0
+            window = self._mpi.Win.Allocate_shared(mine, 8, comm=node)
+            memory, _ = window.Shared_query(0)
+            board = np.frombuffer(memory, np.int64).reshape(-1, 2)
+            row = ranks.index(self.rank)
+            board[row] = 0
+            self.waits.turn = board[row, 1:]
+            self.hold(window, node)
+            self._turns = board, ranks
+        return self._turns
 
     def abort(self, code: int) -> NoReturn:
         """End all ranks with an exit code; 0 counts as 1."""

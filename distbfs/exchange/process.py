@@ -30,15 +30,25 @@ class Process:
         state, start = self._look(self._pid)
         return start == self._start and state not in {"", "Z", "X"}
 
+    def ticks(self) -> int:
+        """Return the processor time it has spent, in clock ticks; 0 when it is gone."""
+        fields = self._fields(self._pid)
+        return int(fields[11]) + int(fields[12]) if fields else 0
+
     @staticmethod
     def _look(pid: str) -> tuple[str, str]:
         """Return (state, start time), from fields 3 and 22 of its ``stat``."""
+        fields = Process._fields(pid)
+        return (fields[0], fields[19]) if fields else ("", "")
+
+    @staticmethod
+    def _fields(pid: str) -> list[str]:
+        """Return its ``stat`` from field 3 on, nothing when it is gone."""
         try:
             text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
         except OSError:
-            return "", ""
-        fields = text.rpartition(")")[2].split()  # names may have blanks
-        return fields[0], fields[19]
+            return []
+        return text.rpartition(")")[2].split()  # names may have blanks
 
 
 def processes_beside(world: World) -> list[Process]:

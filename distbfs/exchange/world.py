@@ -43,6 +43,7 @@ class SoloWorld:
         self.local_size = 1
         self.hosts = [platform.node()]
         self.library = "none"
+        self.doing = ""
 
     def describe(self) -> dict[str, Any]:
         """Return library, number of ranks, and ranks per host (JSON values)."""

@@ -119,6 +119,7 @@ class Driver:
             self._start(root, counting=records)
         levels = 0
         while True:
+            self._world.doing = f"level {levels}"
             before = dict(clock.seconds)
             sent = self._traffic()
             with clock("previsit"):
@@ -130,6 +131,7 @@ class Driver:
                 total = self._world.allreduce(counts)
                 work = Work.from_array(total)
             if total[-1]:
+                self._world.doing = ""
                 raise SearchStopped(f"the search was stopped at level {levels}")
             if not work.normals + work.delegates:
                 break
@@ -151,12 +153,14 @@ class Driver:
                         {k: v - before.get(k, 0) for k, v in clock.seconds.items()},
                     )
                 )
+        self._world.doing = "parents"
         cost = ParentCost()
         if parents:
             with clock("parents"):
                 cost = self._parents.complete()
         with clock("result"):
             results = [search.result() for search in self._searches]
+        self._world.doing = ""
         return PartsResult(
             [level for level, _ in results],
             [parent if parents else None for _, parent in results],

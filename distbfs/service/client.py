@@ -5,27 +5,35 @@ from __future__ import annotations
 import json
 import socket
 import stat
+import string
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.error import HTTPError, URLError
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+
+import numpy as np
 
 from distbfs.errors import ServiceError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from typing_extensions import Self
 
-Vertex: TypeAlias = "int | str"
+Vertex: TypeAlias = "int | str | np.integer[Any]"
+Vertices: TypeAlias = "Iterable[Vertex] | npt.NDArray[np.integer[Any]]"
 SECONDS = 70.0  # more than the longest answer takes by default
 
 
 class Client(ABC):
     """A connection to a service; a context manager, for one thread at a time.
 
-    Vertices are numbers, or the ids that the store keeps (``convert --relabel``).
+    Vertices are numbers, NumPy's too, or the ids that the store keeps (``convert
+    --relabel``); several are a sequence or an array of integers.
 
     Every method raises ServiceError, with a ``code``, where there is no good answer.
     """
@@ -41,22 +49,18 @@ class Client(ABC):
         """Search from a source; see ``result``, ``format``, ``name``, ``parents``."""
         return self.call("bfs", source=source, **fields)
 
-    def multi_bfs(self, sources: Sequence[Vertex], **fields: Any) -> dict[str, Any]:
+    def multi_bfs(self, sources: Vertices, **fields: Any) -> dict[str, Any]:
         """Search from several sources."""
         return self.call("multi_bfs", sources=list(sources), **fields)
 
-    def distances(
-        self, source: Vertex, targets: Sequence[Vertex], **fields: Any
-    ) -> list[int]:
+    def distances(self, source: Vertex, targets: Vertices, **fields: Any) -> list[int]:
         """Return the levels of targets, -1 for those that are not reached."""
         found: list[int] = self.call(
             "distances", source=source, targets=list(targets), **fields
         )["distances"]
         return found
 
-    def reachable(
-        self, source: Vertex, targets: Sequence[Vertex], **fields: Any
-    ) -> list[bool]:
+    def reachable(self, source: Vertex, targets: Vertices, **fields: Any) -> list[bool]:
         """Return whether the source reaches targets."""
         found: list[bool] = self.call(
             "reachable", source=source, targets=list(targets), **fields
@@ -65,9 +69,9 @@ class Client(ABC):
 
     def path(
         self, source: Vertex, target: Vertex, **fields: Any
-    ) -> list[Vertex] | None:
+    ) -> list[int | str] | None:
         """Return the vertices of a shortest path, None where there is none."""
-        found: list[Vertex] | None = self.call(
+        found: list[int | str] | None = self.call(
             "path", source=source, target=target, **fields
         )["path"]
         return found
@@ -109,11 +113,36 @@ def checked(answer: Any) -> dict[str, Any]:
     raise ServiceError(code, message, answer.get("id"))
 
 
+def encoded(request: dict[str, Any]) -> bytes:
+    """Return a request as JSON; ServiceError where a value is none."""
+    return json.dumps(request, default=_plain).encode()
+
+
+def _broken(address: object, error: object, seconds: float) -> ServiceError:
+    """Return the error for an answer that did not come or cannot be read."""
+    if isinstance(error, TimeoutError):
+        why = f"no answer within {seconds:g} seconds"
+    elif isinstance(error, OSError):
+        why = "the connection has ended"
+    else:
+        why = "what answers is no service of distbfs"
+    return ServiceError("broken", f"{address}: {why}")
+
+
+def _plain(value: Any) -> Any:
+    """Return a number or array of NumPy as JSON has it."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    name = type(value).__name__
+    text = f"{name} cannot be sent; allowed: numbers, texts, lists, arrays of NumPy"
+    raise ServiceError("bad_request", text)
+
+
 class SocketClient(Client):
     """Over a Unix socket."""
 
     def __init__(self, path: Path, timeout: float = SECONDS) -> None:
-        self._path = path
+        self._path, self._timeout = path, timeout
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout)
         try:
@@ -136,9 +165,9 @@ class SocketClient(Client):
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask for an operation; returns the fields of the answer."""
         self._next += 1
-        request = {"id": self._next, "op": op, **fields}
+        request = encoded({"id": self._next, "op": op, **fields})
         try:
-            self._socket.sendall(json.dumps(request).encode() + b"\n")
+            self._socket.sendall(request + b"\n")
             for line in self._lines:
                 answer = json.loads(line)
                 if not isinstance(answer, dict) or answer.get("id") in (
@@ -148,7 +177,7 @@ class SocketClient(Client):
                     return checked(answer)
         except (OSError, ValueError) as error:
             self.close()
-            raise ServiceError("broken", f"{self._path}: {error}") from error
+            raise _broken(self._path, error, self._timeout) from error
         raise ServiceError("broken", f"{self._path}: the service has ended")
 
     def close(self) -> None:
@@ -156,34 +185,64 @@ class SocketClient(Client):
         self._socket.close()
 
 
+def _reachable(url: str) -> bool:
+    """Return whether a URL names a host, and a port if any, as URLs have them."""
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").encode("idna")
+        return bool(host) and parts.port != 0 and not set(url) & set(string.whitespace)
+    except ValueError:
+        return False
+
+
+class NoRedirect(HTTPRedirectHandler):
+    """Takes the token to no other address."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Follow nothing."""
+
+
 class HttpClient(Client):
     """Over HTTP, with a bearer token."""
 
     def __init__(self, url: str, token: str | None, timeout: float = SECONDS) -> None:
+        if not _reachable(url):
+            text = f"{url!a} is no address; allowed: http://HOST:PORT"
+            raise ServiceError("not_found", text)
+        if token and not (token.isascii() and token.isprintable()):
+            raise ServiceError("unauthorized", "a token is printable ASCII")
         self._url = url.rstrip("/")
         self._token = token
         self._timeout = timeout
-        self._opener = build_opener(ProxyHandler({}))
+        self._opener = build_opener(ProxyHandler({}), NoRedirect)
 
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask for an operation; returns the fields of the answer."""
         request = Request(  # noqa: S310
             f"{self._url}/v1/{op}",
-            data=json.dumps(fields).encode(),
+            data=encoded(fields),
             headers={"Content-Type": "application/json"},
         )
         if self._token:
             request.add_header("Authorization", f"Bearer {self._token}")
         try:
+            return checked(json.loads(self._send(request)))
+        except URLError as error:
+            why = error.reason
+            if isinstance(why, TimeoutError) or not isinstance(why, OSError):
+                raise _broken(self._url, why, self._timeout) from error
+            text = f"{self._url}: no service: {why.strerror or why}"
+            raise ServiceError("not_found", text) from error
+        except (OSError, ValueError, HTTPException) as error:
+            raise _broken(self._url, error, self._timeout) from error
+
+    def _send(self, request: Request) -> bytes:
+        """Return the body of an answer, whatever its status."""
+        try:
             with self._opener.open(request, timeout=self._timeout) as answer:
-                return checked(json.loads(answer.read()))
-        except HTTPError as error:
-            try:
-                return checked(json.loads(error.read()))
-            except ValueError:
-                raise ServiceError("broken", f"{self._url}: {error}") from error
-        except (URLError, OSError, ValueError) as error:
-            raise ServiceError("not_found", f"{self._url}: {error}") from error
+                return bytes(answer.read())
+        except HTTPError as refusal:
+            return refusal.read()
 
 
 def connect(

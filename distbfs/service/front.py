@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
+import logging
 import os
 import socket
 import stat
@@ -10,13 +13,17 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from distbfs.errors import InputError, UsageError
 from distbfs.service.service import Service
 
 LONGEST_PATH = 107  # bytes of a Unix socket's path
 SETTLE = 0.2  # seconds for last answers to leave
+TICK = 0.1  # seconds between looks for deadlines that have passed
+SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+RARELY = 10.0  # seconds between two lines that say so
+LOG = logging.getLogger("distbfs.service")
 
 
 class Door(Protocol):
@@ -40,6 +47,7 @@ class Front:
         self._closing: asyncio.Event | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="front", daemon=True)
+        self._said = -RARELY
 
     def __enter__(self) -> None:
         self._thread.start()
@@ -63,14 +71,27 @@ class Front:
 
     async def _talk(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._note)
         self._closing = asyncio.Event()
         for door in self._doors:
             await door.open()
         self._ready.set()
-        await self._closing.wait()
+        while not self._closing.is_set():
+            self._service.expire()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), TICK)
         await asyncio.sleep(SETTLE)
         for door in self._doors:
             await door.close()
+
+    def _note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Say now and then that no client can be let in; pass on all other errors."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in SHORT:
+            loop.default_exception_handler(context)
+        elif loop.time() - self._said >= RARELY:
+            self._said = loop.time()
+            LOG.warning("%s: no client is let in until that is over", error.strerror)
 
 
 def clear_place(path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,14 +86,17 @@ class HttpDoor:
         """Begin to take clients."""
         import uvicorn  # noqa: PLC0415
 
+        from distbfs.service.connection import Connection  # noqa: PLC0415
+
+        limits = self._service.limits
         config = uvicorn.Config(
             self._app.starlette(),
+            http=partial(Connection, limits, self._app.refuse),  # type: ignore[arg-type]
             log_config=None,
             access_log=False,
             lifespan="off",
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=self._service.limits.clients,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=ENDING,
         )
@@ -116,11 +120,19 @@ class Application:
     def __init__(self, service: Service, token: str) -> None:
         self._service = service
         self._guard = Guard(token)
+        self._pages = {
+            path: (PAGE / name).read_bytes() for path, (name, _) in FILES.items()
+        }
         self._described = describe_api(service.names, service.limits)
         service.metrics.expose()
         gauge = service.metrics.gauge
         gauge(
             "distbfs_queue_length", "Requests that wait.", lambda: len(service.tickets)
+        )
+        gauge(
+            "distbfs_stuck",
+            "1 while a rank is stuck, else 0.",
+            lambda: service.health()["state"] == "stuck",
         )
         gauge("distbfs_graph_vertices", "Vertices of the graph.", lambda: service.n)
 
@@ -148,6 +160,12 @@ class Application:
                 ServiceError: self._refused,
             },
         )
+
+    def refuse(self, error: ServiceError) -> Response:
+        """Return the answer to a client that is not let in."""
+        told = self._error(error)
+        told.headers["Connection"] = "close"
+        return told
 
     def _json(
         self, value: Any, status: int = 200, headers: dict[str, str] | None = None
@@ -189,18 +207,19 @@ class Application:
     async def _file(self, request: HttpRequest) -> Response:
         from starlette.responses import Response  # noqa: PLC0415
 
-        name, kind = FILES[request.url.path]
-        return Response((PAGE / name).read_bytes(), 200, SAFE, kind)
+        path = request.url.path
+        return Response(self._pages[path], 200, SAFE, FILES[path][1])
 
     async def _openapi(self, request: HttpRequest) -> Response:  # noqa: ARG002
         return self._json(self._described)
 
     async def _healthz(self, request: HttpRequest) -> Response:  # noqa: ARG002
-        return self._json(self._service.health())
+        health = self._service.health()
+        return self._json(health, 503 if health["state"] == "stuck" else 200)
 
     async def _readyz(self, request: HttpRequest) -> Response:  # noqa: ARG002
-        status = 503 if self._service.draining else 200
-        return self._json(self._service.health(), status)
+        health = self._service.health()
+        return self._json(health, 200 if health["state"] == "ready" else 503)
 
     async def _metrics(self, request: HttpRequest) -> Response:
         from starlette.responses import Response  # noqa: PLC0415

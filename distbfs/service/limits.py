@@ -13,17 +13,20 @@ MAX_ID_TEXT = 128  # characters of a request's id
 class Limits:
     """Sizes, counts and times of a service.
 
-    queue: requests that wait; clients: connections of the socket
+    queue: requests that wait; clients: connections of the socket, and of HTTP
+    per_address: connections of HTTP from one address
     pipeline: requests of one client that are not answered yet; more are not read
     line: bytes of a request; ids: sources or targets in one request
     inline: values (levels, parents or ids of a path) that an answer may carry
     files: results in the folder of results
     deadline: seconds that a request may take unless it says less, from its arrival
-    patience: seconds until a client that does not read its answers is dropped
+    patience: seconds until a client is dropped that does not read its answers, or sends
+    no whole head or body of a request over HTTP
     """
 
     queue: int = 64
     clients: int = 64
+    per_address: int = 32
     pipeline: int = 16
     line: int = 1 << 20
     ids: int = 10_000
@@ -33,7 +36,8 @@ class Limits:
     patience: float = 10.0
 
     def __post_init__(self) -> None:
-        for name in ("queue", "clients", "pipeline", "ids", "inline", "files"):
+        counts = ("queue", "clients", "per_address", "pipeline", "ids", "inline")
+        for name in (*counts, "files"):
             check_range(name, getattr(self, name), 1, 1 << 31)
         check_range("line", self.line, 256, 1 << 30)
         for name in ("deadline", "patience"):

@@ -84,7 +84,10 @@ def answers(kind: str) -> dict[str, tuple[list[str], dict[str, Any]]]:
     }
 
 
-STATE = {"state": {"type": "string", "enum": ["ready", "draining"]}}
+STATE = {
+    "state": {"type": "string", "enum": ["ready", "draining", "stuck"]},
+    "why": {"type": "string", "description": "which rank is stuck"},
+}
 
 
 def field_schema(item: Field, names: Names, limits: Limits) -> dict[str, Any]:
@@ -204,8 +207,8 @@ def describe_api(names: Names, limits: Limits) -> dict[str, Any]:
             "/healthz": {
                 "get": {
                     "operationId": "healthz",
-                    "summary": "Whether the process answers.",
-                    "responses": {"200": state},
+                    "summary": "Whether the process answers and its ranks live.",
+                    "responses": {"200": state, "503": state},
                 }
             },
             "/readyz": {

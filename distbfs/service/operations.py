@@ -131,7 +131,14 @@ class Checker:
     def decode(self, data: bytes) -> Any:
         """Return the value of JSON text; ServiceError where it is none."""
         try:
-            return json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+            value = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+            if b"\\u" in data:  # half of a character can be told to nobody
+                json.dumps(value, ensure_ascii=False).encode()
+            return value
+        except UnicodeEncodeError as error:
+            raise ServiceError(
+                "bad_request", "not Unicode: a lone surrogate"
+            ) from error
         except (ValueError, RecursionError) as error:
             why = "nested too deeply" if isinstance(error, RecursionError) else error
             raise ServiceError("bad_request", f"not JSON: {why}") from error

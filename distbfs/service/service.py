@@ -37,10 +37,11 @@ Done = Callable[[Answer], None]
 class Service:
     """Answers requests with the searches of all ranks.
 
-    ``submit`` and ``now`` may be called from any thread; ``run`` is the main thread's.
+    ``submit``, ``now`` and ``expire`` are for any thread, ``run`` for the main one.
 
     graph: what ``stats`` tells of the graph and what searches run on (JSON values)
     results: where bulk results go, None for nowhere
+    trouble: tells which rank is stuck, "" where none is; from any thread
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Service:
         results: ResultFolder | None = None,
         metrics: Metrics | None = None,
         ids: IdMap | None = None,
+        trouble: Callable[[], str] = str,
     ) -> None:
         self.ranks = ranks
         self.limits = limits
@@ -62,6 +64,9 @@ class Service:
         many = (FEWEST, MOST) if ranks.together is not None else None
         self.tickets = Tickets(limits.queue, many)
         self._results = results
+        self._trouble = trouble
+        self._unanswered: set[Ticket] = set()
+        self._answering = threading.Lock()
         self._parents = ranks.session.options.parents
         self._draining = threading.Event()
         self._failure: BaseException | None = None
@@ -111,7 +116,7 @@ class Service:
     ) -> None:
         """Put a request into the queue; ServiceError where it cannot be.
 
-        done: takes the answer, on the main thread; gone: see ``Ticket``
+        done: takes the answer, once, on any thread; gone: see ``Ticket``
         """
         if self.draining:
             raise ServiceError("draining", "the service ends", request.id)
@@ -121,7 +126,16 @@ class Service:
             )
         arrived = time.monotonic()
         until = arrived + (request.deadline or self.limits.deadline)
-        self.tickets.put(Ticket(request, done, gone, name, arrived, until))
+        ticket = Ticket(request, done, gone, name, arrived, until)
+        with self._answering:
+            self.tickets.put(ticket)
+            self._unanswered.add(ticket)
+
+    def expire(self) -> None:
+        """Answer requests whose deadline has passed, also where searches are stuck."""
+        for ticket in [ticket for ticket in self._unanswered.copy() if ticket.late]:
+            self.tickets.drop(ticket)
+            self._finish(ticket, _late(ticket))
 
     def refused(self, error: ServiceError, op: str, name: str) -> Answer:
         """Count and log an error that a request got; returns the answer."""
@@ -130,7 +144,9 @@ class Service:
         return bad(error)
 
     def health(self) -> dict[str, Any]:
-        """Return the state of the service."""
+        """Return the state of the service: ready, draining, or stuck with why."""
+        if trouble := self._trouble():
+            return {"state": "stuck", "why": trouble}
         return {"state": "draining" if self.draining else "ready"}
 
     def stats(self) -> dict[str, Any]:
@@ -274,6 +290,11 @@ class Service:
     def _finish(
         self, ticket: Ticket, result: Answer | ServiceError, seconds: float = 0.0
     ) -> None:
+        """Answer a ticket unless that was done already."""
+        with self._answering:
+            if ticket not in self._unanswered:
+                return
+            self._unanswered.remove(ticket)
         request = ticket.request
         failed = isinstance(result, ServiceError)
         code = result.code if isinstance(result, ServiceError) else "ok"

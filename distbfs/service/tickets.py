@@ -20,7 +20,7 @@ SMALL = ("distances", "reachable")  # what searches from many sources answer tog
 class Ticket:
     """One request on its way.
 
-    done: takes the answer, once, on the thread of the searches
+    done: takes the answer, once, from any thread
     gone: tells whether nobody waits for the answer any more; from any thread
     name: what the log calls it; until: when its deadline is, ``time.monotonic``
     """
@@ -118,6 +118,12 @@ class Tickets:
         for ticket in group[1:]:
             self._waiting.remove(ticket)
         return group
+
+    def drop(self, ticket: Ticket) -> None:
+        """Take a ticket out where it still waits."""
+        with self._changed:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
 
     def wake(self) -> None:
         """Let ``take`` return early."""

@@ -3,10 +3,16 @@
 import contextlib
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import numpy as np
 import psutil
@@ -21,10 +27,12 @@ from commands import (
     here,
     injected,
     ranks_below,
+    wait_until,
 )
 from graphs import kronecker
 from launching import end_tree, needs_mpi, run
 
+from distbfs.errors import ServiceError
 from distbfs.service.client import connect
 
 SCALE = 9
@@ -187,6 +195,107 @@ def test_a_killed_rank_ends_it_and_it_starts_again(rank, stores, tmp_path):
         assert finish(process).code == 0
 
 
+STUCK = r"rank (\d) has given no sign of life for \d+ s"
+
+
+def ends_stuck(process, rank):
+    """Wait for the end of a job that names a rank which is stuck, in one line."""
+    ranks = list(ranks_below(process).values())
+    done = finish(process, 40)
+    assert done.code == 1
+    [line] = [x for x in done.err.splitlines() if "sign of life" in x]
+    assert re.search(STUCK, line)[1] == str(rank)
+    assert "Traceback" not in done.err
+    assert not psutil.wait_procs(ranks, 5)[1]
+    return line
+
+
+def healthy_page(address, name):
+    """Return (status, JSON) of a page."""
+    try:
+        with urlopen(f"{address}/{name}") as page:
+            return page.status, json.load(page)
+    except HTTPError as refused:
+        return refused.code, json.load(refused)
+
+
+@needs_mpi
+def test_a_stuck_rank_is_told_and_sigterm_ends_it(stores, tmp_path):
+    token = tmp_path / "token"
+    ways = ("--http", 0, "--token-file", token)
+    env = injected(tmp_path / "log", fault="stop:1:2")
+    with serving(2, stores, tmp_path, *ways, env=env) as (process, path):
+        lines = iter(process.stderr.readline, "")
+        address = next(x for x in lines if "http://" in x).split()[-1]
+        with connect(path) as client:
+            assert client.health() == {"state": "ready"}
+            began = time.monotonic()
+            with pytest.raises(ServiceError, match="within 2 seconds") as caught:
+                client.bfs(0, deadline=2)
+            assert caught.value.code == "deadline"
+            assert time.monotonic() - began < 6
+            wait_until(lambda: client.health()["state"] == "stuck", process)
+            health = client.health()
+            assert re.match(STUCK, health["why"])[1] == "1"
+            assert re.search("rank 0 waits in .* of level [012]$", health["why"])
+            assert client.stats()["state"] == "stuck"
+        for name in ("healthz", "readyz"):
+            status, told = healthy_page(address, name)
+            assert (status, told["state"]) == (503, "stuck")
+        auth = {"Authorization": f"Bearer {token.read_text().strip()}"}
+        with urlopen(Request(f"{address}/metrics", headers=auth)) as page:
+            assert b"distbfs_stuck 1.0" in page.read()
+        began = time.monotonic()
+        process.terminate()
+        assert "asked to end, but rank 1" in ends_stuck(process, 1)
+        assert time.monotonic() - began < 8
+
+
+@needs_mpi
+@pytest.mark.parametrize("rank", [0, 1])
+def test_patience_ends_a_service_with_a_stuck_rank(rank, stores, tmp_path):
+    with serving(2, stores, tmp_path, "--patience", 2) as (process, path):
+        check_answers(path)
+        ranks_below(process)[rank].suspend()
+        ends_stuck(process, rank)
+
+
+@needs_mpi
+def test_slow_ranks_and_suspended_jobs_are_not_stuck(stores, tmp_path):
+    env = injected(tmp_path / "log", fault="sleep-5:1:2")
+    with serving(2, stores, tmp_path, "--patience", 2, env=env) as (process, path):
+        with connect(path) as client:
+            asked = threading.Thread(target=check_answers, args=(path,))
+            asked.start()
+            while asked.is_alive():
+                assert client.health() == {"state": "ready"}
+                time.sleep(0.1)
+            ranks = ranks_below(process).values()
+            for rank in ranks:
+                rank.suspend()
+            time.sleep(4)
+            for rank in ranks:
+                rank.resume()
+            assert client.health() == {"state": "ready"}
+            check_answers(path)
+        process.terminate()
+        assert finish(process).code == 0
+
+
+@needs_mpi
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("command", ["bfs", "graph500", "multisearch"])
+def test_patience_ends_commands(rank, command, stores, tmp_path):
+    words = {
+        "bfs": ["bfs", stores / "2", "-s", 1],
+        "graph500": ["graph500", "--graph", stores / "2", "--stepwise"],
+        "multisearch": ["multisearch", "apsp", stores / "2", "--divide", "parts"],
+    }[command]
+    env = injected(tmp_path / "log", fault=f"stop:{rank}:2")
+    arguments = [*DISTBFS, *map(str, words), "--patience", "2"]
+    ends_stuck(begin(2, arguments, env), rank)
+
+
 @pytest.mark.parametrize("ranks", RANKS)
 def test_ranks_that_wait_leave_their_core(ranks, stores, tmp_path):
     """Processor time, not wall time, of two idle seconds: under 5 % of a core."""
@@ -256,6 +365,33 @@ def test_http(ranks, stores, tmp_path):
         check_answers(path)
         process.terminate()
         assert finish(process).code == 0
+
+
+def test_no_more_descriptors(stores, tmp_path):
+    token = tmp_path / "token"
+    ways = ("--http", 0, "--token-file", token)
+    with serving(1, stores, tmp_path, *ways) as (process, path):
+        lines = iter(process.stderr.readline, "")
+        address = next(x for x in lines if "http://" in x).split()[-1]
+        served = psutil.Process(process.pid)
+        most = served.num_fds() + 8
+        served.rlimit(psutil.RLIMIT_NOFILE, (most, most))
+        port = int(address.rpartition(":")[2])
+        with contextlib.ExitStack() as stack:
+            for _ in range(12):
+                idle = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                stack.enter_context(idle).connect(str(path))
+                stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            time.sleep(3)
+        check_answers(path)
+        with connect(address, token=token.read_text().strip()) as client:
+            assert client.health() == {"state": "ready"}
+        process.terminate()
+        done = finish(process)
+    assert done.code == 0
+    assert done.err.count("distbfs: Too many open files: no client is let in") == 1
+    assert "Traceback" not in done.err
+    assert len(done.err) < 5000
 
 
 def test_what_is_refused(stores, tmp_path):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from distbfs.errors import UsageError
+from distbfs.exchange.watch import Watch
 
 if TYPE_CHECKING:
     from distbfs.exchange.world import Ranks
@@ -42,6 +45,39 @@ def test_a_rank_that_waits_sleeps(world: Ranks) -> None:
         time.sleep(1.0)
     world.patient_broadcast("now" if world.rank == 0 else None)
     assert time.thread_time() - used < 0.1
+
+
+def watched(world: Ranks, monkeypatch: pytest.MonkeyPatch, *waiting: int) -> list[str]:
+    """Return what a watch says while some ranks wait in a collective."""
+    said: list[str] = []
+    monkeypatch.setattr(
+        threading, "excepthook", lambda args: said.append(str(args.exc_value))
+    )
+    with Watch(world, 1.0, lambda: False) as watch:
+        with world.waits("allreduce") if world.rank in waiting else nullcontext():
+            time.sleep(3)
+        said.append(watch.trouble())
+        world.barrier()
+    return said
+
+
+def test_ranks_that_wait_for_one_another_are_stuck(
+    world: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if world.size == 1:
+        pytest.skip("needs several ranks")
+    said = watched(world, monkeypatch, *range(world.size))
+    assert "wait for one another for" in said[0]
+    assert said[0].endswith("s in allreduce")
+    assert "wait for one another" in said[1]
+
+
+def test_a_slow_rank_is_not_stuck(
+    world: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if world.size == 1:
+        pytest.skip("needs several ranks")
+    assert watched(world, monkeypatch, *range(1, world.size)) == [""]
 
 
 def test_only_json(world: Ranks) -> None:

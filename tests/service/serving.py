@@ -23,22 +23,32 @@ from distbfs.service.service import Service
 
 SOURCE = kronecker(8, 4)
 SECONDS = 20
+LONE = (  # half of a character, in every place of a request
+    rb'{"op": "bfs", "source": 1, "id": "\ud800"}',
+    rb'{"op": "bfs", "source": "\uDFFF"}',
+    rb'{"op": "bfs", "source": 1, "\udc00": 1}',
+    rb'{"op": "multi_bfs", "sources": ["\ud800x"]}',
+    rb'{"op": "\ud800"}',
+)
 
 
 class SlowSession(Session):
-    """Waits in a search until it may go on, asking ``stop`` as a level would."""
+    """Waits in a search until it may go on, asking ``stop`` as a level would.
+
+    deaf: whether it goes on waiting then, as in a collective that is stuck
+    """
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.begun, self.go = threading.Semaphore(0), threading.Event()
-        self.slow, self.searches = False, 0
+        self.slow, self.deaf, self.searches = False, False, 0
 
     def search(self, root, *, records=False, parents=True, stop=None):
         self.searches += 1
         self.begun.release()
         while self.slow and not self.go.is_set():
             time.sleep(0.002)
-            if stop is not None and stop():
+            if stop is not None and stop() and not self.deaf:
                 break
         return super().search(root, records=records, parents=parents, stop=stop)
 

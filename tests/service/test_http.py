@@ -5,11 +5,11 @@ import re
 import socket
 import stat
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from serving import SOURCE, make_service, running, wait_for
+from serving import LONE, SOURCE, make_service, running, wait_for
 
 from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.service.client import connect
@@ -120,7 +120,7 @@ def test_statuses(http):
         assert STATUS[code] == wanted
     assert http.get("/v1/bfs").headers["allow"] == "POST"
     form = {"content-type": "application/json"}
-    for text in (b"", b"[", b"\xff", b"[" * 1900):
+    for text in (b"", b"[", b"\xff", b"[" * 1900, *LONE):
         assert post("/v1/bfs", content=text, headers=form).status_code == 400
 
 
@@ -148,6 +148,81 @@ def test_a_body_without_end():
             more = "Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
             slow.sendall((head + more).encode())
             assert b" 400 " in slow.recv(1000)
+
+
+def dial(address):
+    """A connection that may say anything."""
+    return socket.create_connection(
+        ("127.0.0.1", int(address.rpartition(":")[2])), timeout=20
+    )
+
+
+def ended(talker, more):
+    """Whether a service has let go of a client, which says more."""
+    try:
+        talker.sendall(more)
+        talker.settimeout(0.1)
+        return talker.recv(1 << 16) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+
+
+REFUSED = b"POST /v1/bfs HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n"
+HEADS = {"nothing": b"", "half a head": b"GET / HTTP/1.1\r\nHost:", "body": REFUSED}
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_idle_connections_keep_nobody_out(head):
+    with serving(clients=8, per_address=4) as (_, address), ExitStack() as stack:
+        for _ in range(64):
+            stack.enter_context(dial(address)).sendall(HEADS[head])
+        with connect(address, token=TOKEN) as client:
+            assert client.distances(3, [3]) == [0]
+        ready = httpx.get(f"{address}/readyz", trust_env=False)
+        assert ready.status_code == 200
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_idle_connections_end(head):
+    with serving(patience=0.4) as (_, address), dial(address) as talker:
+        talker.sendall(HEADS[head])
+        wait_for(lambda: ended(talker, b"x" if HEADS[head] else b""))
+
+
+def test_a_client_that_takes_no_answer():
+    with serving(patience=0.4) as (service, address), dial(address) as talker:
+        ask = b"GET /page.js HTTP/1.1\r\nHost: x\r\n\r\n" * 100
+        with pytest.raises(ConnectionError):
+            any(talker.sendall(ask) for _ in iter(int, 1))
+        assert service.health() == {"state": "ready"}
+
+
+def test_all_connections_of_an_address_at_work():
+    with serving(per_address=2) as (service, address):
+        service.ranks.session.slow = True
+        auth = {"Authorization": f"Bearer {TOKEN}"}
+        ask = {"json": {"source": 1}, "headers": auth, "trust_env": False}
+        asked = [
+            threading.Thread(target=httpx.post, args=(f"{address}/v1/bfs",), kwargs=ask)
+            for _ in range(2)
+        ]
+        for thread in asked:
+            thread.start()
+        wait_for(
+            lambda: service.stats()["running"] + len(service.tickets) == len(asked)
+        )
+        busy = httpx.get(f"{address}/healthz", trust_env=False)
+        assert (busy.status_code, code_of(busy)) == (503, "busy")
+        assert "2 connections of 127.0.0.1 are at work" in busy.text
+        with pytest.raises(ServiceError, match="are at work") as caught:
+            connect(address, token=TOKEN).bfs(1)
+        assert caught.value.code == "busy"
+        service.ranks.session.go.set()
+        for thread in asked:
+            thread.join()
+        assert connect(address, token=TOKEN).health() == {"state": "ready"}
 
 
 def ask_and_leave(address, headers, source):

@@ -12,7 +12,7 @@ import pytest
 from graphs import Tuples, check_search
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from serving import SOURCE, Talker, make_service, running, serving, wait_for
+from serving import LONE, SOURCE, Talker, make_service, running, serving, wait_for
 from test_operations import LIKELY
 
 import distbfs
@@ -120,6 +120,20 @@ def test_a_long_path_is_told_apart_from_none(tmp_path):
         assert caught.value.code == "too_large"
 
 
+def test_deadlines_are_answered_while_a_search_is_stuck(tmp_path):
+    with serving(tmp_path, queue=2) as (service, path), Talker(path) as talker:
+        session = service.ranks.session
+        session.slow = session.deaf = True
+        for number in range(4):  # a late one leaves its place in the queue
+            talker.say({"id": number, "op": "bfs", "source": number, "deadline": 0.1})
+            answer = talker.hear()
+            assert (answer["id"], code_of(answer)) == (number, "deadline")
+        talker.say({"id": 7, "op": "bfs", "source": 7, "result": "summary"})
+        session.go.set()
+        assert talker.hear()["reached"] > 0
+        assert service.stats()["answers"]["bfs"] == {"deadline": 4, "ok": 1}
+
+
 def test_levels_only(tmp_path):
     options = {"parents": False}
     with serving(tmp_path, options=options) as (_, path), connect(path) as client:
@@ -140,6 +154,17 @@ def test_wrong_requests_harm_nobody(tmp_path):
             "too_large": 1,
             "unknown_op": 1,
         }
+
+
+def test_lone_surrogates(tmp_path):
+    with serving(tmp_path) as (_, path), Talker(path) as talker:
+        for line in LONE:
+            talker.say(line)
+            assert code_of(answer := talker.hear()) == "bad_request"
+            assert answer["error"]["message"] == "not Unicode: a lone surrogate"
+        whole = rb'{"id": "\ud83d\ude00", "op": "health"}'
+        talker.say(whole)
+        assert talker.hear() == {"id": "\U0001f600", "ok": True, "state": "ready"}
 
 
 def test_one_search_for_one_source(tmp_path):

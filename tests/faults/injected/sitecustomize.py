@@ -4,8 +4,9 @@ With this folder first on PYTHONPATH, environment variables say what happens:
 
 - ``INJECT_LOG=NAME``: each search appends a line with the time to NAME.RANK
 - ``INJECT_SLEEP=SECONDS``: each search takes that much longer
-- ``INJECT_FAULT=WHAT:RANK:LEVEL``: ``error``, ``exit-3`` or ``exit-0`` on a rank when
-  it is in the middle of its LEVEL-th level, counted over all searches
+- ``INJECT_FAULT=WHAT:RANK:LEVEL``: ``error``, ``exit-3``, ``exit-0``, ``stop`` (by
+  SIGSTOP) or ``sleep-SECONDS`` on a rank when it is in the middle of its LEVEL-th
+  level, counted over all searches
 - ``INJECT_FULL=RANK``: the disk is full for a rank, and others go on when it has
   removed what they write
 - ``INJECT_STUCK=MODULE:NAME``: a function does not come back from C; its rank
@@ -49,7 +50,12 @@ def fail(what):
     log("fault")
     if what == "error":
         raise RuntimeError("injected")
-    sys.exit(int(what.removeprefix("exit-")))
+    if what == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    elif what.startswith("sleep-"):
+        time.sleep(float(what.removeprefix("sleep-")))
+    else:
+        sys.exit(int(what.removeprefix("exit-")))
 
 
 def failing_level(what, where, wanted):

@@ -1,0 +1,105 @@
+"""One connection of the HTTP service: how long it may idle, how many there may be.
+
+A connection that waits for the head of a request holds none back: where there is no
+more room the one that has waited longest gives way.  uvicorn is imported here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from distbfs.errors import ServiceError
+from distbfs.service.limits import Limits
+
+LOOK = 0.5  # seconds between looks at a connection, at most
+
+
+class Connection(H11Protocol):
+    """Drops a client that sends no whole head, or takes no answer, within patience.
+
+    refuse: makes the application that answers with an error
+    since: when it last became idle, by the clock of the loop
+    """
+
+    def __init__(
+        self, limits: Limits, refuse: Callable[[ServiceError], Any], **server: Any
+    ) -> None:
+        super().__init__(**server)
+        self.since = self.loop.time()
+        self._limits = limits
+        self._refuse = refuse
+        self._head = True  # whether the head of a request is under way
+        self._quiet = 0.0  # seconds that nothing got on
+        self._left = 0  # bytes of answers that were not taken at the last look
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a client where there is room, or can be made."""
+        super().connection_made(transport)
+        self._watch()
+        all_there: set[Any] = self.connections
+        others = [
+            x for x in all_there if x is not self and not x.transport.is_closing()
+        ]
+        same = [x for x in others if x.address == self.address]
+        most, limits = len(others), self._limits
+        if len(same) >= limits.per_address:
+            why = f"{len(same)} connections of {self.address} are at work"
+            self._make_room(same, why)
+        elif most >= limits.clients:
+            self._make_room(others, f"{most} connections are at work")
+
+    def data_received(self, data: bytes) -> None:
+        """Note that a head has begun."""
+        self._head = self._head or self.idle
+        super().data_received(data)
+
+    def on_response_complete(self) -> None:
+        """Note that a request has been answered."""
+        self._head, self.since = False, self.loop.time()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Watch no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    @property
+    def address(self) -> str:
+        """The client's address, without its port."""
+        return self.client[0] if self.client else ""
+
+    def _make_room(self, others: list[Any], why: str) -> None:
+        """Drop the client that has been idle longest; without one refuse this one."""
+        idle = [x for x in others if x.idle]
+        if idle:
+            min(idle, key=lambda x: x.since).transport.abort()
+        elif len(self.connections) > 2 * self._limits.clients:
+            self.transport.abort()
+        else:
+            self.app = self._refuse(ServiceError("busy", f"{why} already"))
+
+    def _watch(self) -> None:
+        look = min(LOOK, self._limits.patience / 4)
+        self._timer = self.loop.call_later(look, self._look, look)
+
+    def _look(self, seconds: float) -> None:
+        """Drop a client that has let nothing get on for too long."""
+        left = self.transport.get_write_buffer_size()
+        waits = (self.idle and self._head) or (left and left >= self._left)
+        self._left = left
+        self._quiet = self._quiet + seconds if waits else 0.0
+        if self._quiet >= self._limits.patience:
+            self.transport.abort()
+        else:
+            self._watch()

@@ -1,0 +1,145 @@
+"""The client: numbers of NumPy, plain messages, and types for those who check them."""
+
+import re
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from serving import SOURCE, serving
+
+import distbfs
+from distbfs.errors import ServiceError
+
+WANTED = SOURCE.distances(3)
+PROGRAM = """\
+import numpy as np
+import distbfs
+
+client = distbfs.connect("x")
+levels: list[int] = client.distances(0, [1])
+levels = client.distances(np.int64(0), np.array([3, 9]))
+reached: list[bool] = distbfs.connect("x", token="y", timeout=1.0).reachable("a", ["b"])
+client.path(0)  # wrong
+client.distances(0.5, [1])  # wrong
+"""
+BODY = b"Content-Length: 1\r\n\r\nx"
+JUNK = [b"junk\r\n", b"[]\n", b"\xff\n", b"HTTP/1.1 502 Bad Gateway\r\n" + BODY]
+MOVED = b"HTTP/1.1 302 Moved\r\nLocation: http://127.0.0.1:1\r\n" + BODY
+
+
+def test_numbers_of_numpy(tmp_path):
+    with serving(tmp_path) as (_, path), distbfs.connect(path) as client:
+        targets = np.array([3, 9, 11])
+        wanted = WANTED[targets].tolist()
+        for kind in (np.int64, np.uint8, np.int32):
+            assert client.distances(kind(3), targets.astype(kind)) == wanted
+        assert client.distances(3, tuple(targets)) == wanted
+        assert client.reachable(np.int64(3), targets) == [x >= 0 for x in wanted]
+        assert client.path(np.int64(3), np.int32(3)) == [3]
+        told = client.bfs(np.int64(3), parents=np.bool_(False), deadline=np.float32(5))
+        assert told["level"] == WANTED.tolist()
+        several = client.multi_bfs(targets, result="summary")["searches"]
+        assert [one["source"] for one in several] == targets.tolist()
+        with pytest.raises(ServiceError, match="set cannot be sent; allowed") as caught:
+            client.call("distances", source=3, targets={1})
+        assert caught.value.code == "bad_request"
+        assert client.health() == {"state": "ready"}
+
+
+@contextmanager
+def answering(reply, listening):
+    """Something that answers one client with bytes, None for never."""
+    listening.settimeout(20)
+    over = threading.Event()
+
+    def answer():
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(1 << 16)
+            if reply is None:
+                over.wait(20)
+            else:
+                connection.sendall(reply)
+
+    thread = threading.Thread(target=answer)
+    with listening:
+        thread.start()
+        yield
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("way", ["http", "socket"])
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        (b"", "(the connection|the service) has ended"),
+        (None, "no answer within 0.5 seconds"),
+        (MOVED, "what answers is no service of distbfs"),
+        *((reply, "(what answers is no service|the answer is no)") for reply in JUNK),
+    ],
+)
+def test_messages_are_our_own(way, reply, text, tmp_path):
+    if way == "http":
+        listening = socket.create_server(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    else:
+        address = str(tmp_path / "s")
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening.bind(address)
+        listening.listen()
+    with answering(reply, listening):
+        client = distbfs.connect(address, token="t", timeout=0.5)
+        with pytest.raises(ServiceError, match=text) as caught:
+            client.health()
+        client.close()
+    assert caught.value.code == "broken"
+    assert not re.search("urlopen|Errno|HTTP Error|Expecting|codec", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        ("http://127.0.0.1:1", "http://127.0.0.1:1: no service: Connection refused"),
+        ("http://127.0.0.1:x", "'http://127.0.0.1:x' is no address; allowed: http://"),
+        *((f"http://{host}", "is no address; allowed") for host in ("", "[::1", "a b")),
+    ],
+)
+def test_addresses_without_a_service(address, text):
+    with pytest.raises(ServiceError) as caught:
+        distbfs.connect(address).health()
+    assert text in str(caught.value)
+    assert caught.value.code == "not_found"
+
+
+def test_a_token_that_no_header_takes():
+    with pytest.raises(ServiceError, match="a token is printable ASCII"):
+        distbfs.connect("http://127.0.0.1:1", token="a\nb")
+
+
+def test_stubs_have_every_name():
+    stub = Path(distbfs.__file__).with_suffix(".pyi").read_text()
+    named = re.findall(r"^from (\S+) import (\w+) as \2$", stub, re.MULTILINE)
+    assert {name: home for home, name in named} == distbfs._HOMES
+
+
+@pytest.mark.skipif(find_spec("mypy") is None, reason="needs mypy")
+def test_mypy_sees_connect(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    root = Path(distbfs.__file__).resolve().parents[1]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", str(program)],
+        cwd=root,
+        capture_output=True,
+        text=True,
+    )
+    wrong = [n for n, line in enumerate(PROGRAM.splitlines(), 1) if "# wrong" in line]
+    found = re.findall(r"program\.py:(\d+): error", done.stdout)
+    assert [int(number) for number in found] == wrong, done.stdout + done.stderr
