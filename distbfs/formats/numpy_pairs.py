@@ -14,6 +14,7 @@ import tokenize
 import warnings
 import zipfile
 import zlib
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -23,6 +24,7 @@ import numpy as np
 from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.gap_sg import csr_rows
+from distbfs.formats.lines import SHOWN
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
 from distbfs.formats.rules import LARGEST_ID
 
@@ -270,12 +272,15 @@ class NumpyReader:
         self, archive: zipfile.ZipFile, path: Path
     ) -> tuple[Iterator[Ids], int | None]:
         """Return the pairs of an archive, and the size of a matrix or None."""
-        names = {name.removesuffix(".npy") for name in archive.namelist()}
-        if {"src", "dst"} <= names:
+        names = Counter(name.removesuffix(".npy") for name in archive.namelist())
+        for name, count in names.items():
+            if count > 1:
+                raise InputError(f"{path}: {count} arrays {name[:SHOWN]!a}")
+        if {"src", "dst"} <= names.keys():
             base, most = self.options.base, self.options.most
             columns = Member(archive, path, "src"), Member(archive, path, "dst")
             return _columns(columns, (most, most), base), None
-        if not {"format", "shape"} <= names:
+        if not {"format", "shape"} <= names.keys():
             what = "neither arrays src and dst nor a SciPy sparse matrix"
             raise InputError(f"{path}: {what}")
         self.options.check_unneeded("a SciPy matrix", 0)

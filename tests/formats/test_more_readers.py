@@ -646,6 +646,10 @@ NUMPY_FAULTS = [
         f": [1]: id {2**63} is above 2^63-1",
     ),
     (npz_bytes(a=[1]), ": neither arrays src and dst nor a SciPy sparse matrix"),
+    (
+        zip_bytes(src=IDS, dst=IDS).replace(b"dst.npy", b"src.npy"),
+        ": 2 arrays 'src'",
+    ),
     (npz_bytes(src=[1, 2], dst=[1]), ": dst: 1 values, where 2 are expected"),
     (
         npz_bytes(src=[1.0], dst=[1]),
