@@ -263,3 +263,27 @@ def test_zero_based_is_the_usual_base(tmp_path):
     for word in ("--zero-based", "--one-based"):
         text = here("convert", matrix, "-o", tmp_path / "new", word).refusal
         assert "give neither" in text
+
+
+def test_a_source_that_is_no_unicode_text_names_no_vertex(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("?,Ä\n")
+    store = convert(path, tmp_path / "store")
+    text = here("bfs", store, "--source", "\udcff").refusal
+    assert "source '\\udcff' is no id of the graph" in text
+    words = [*DISTBFS, "bfs", str(store), "--source", b"\xff"]
+    done = subprocess.run(words, capture_output=True, env=environment(), timeout=90)
+    assert done.returncode == 2
+    assert b"is no id of the graph" in done.stderr
+    requests = [{"op": "bfs", "source": x} for x in ("\ud800", "\udcff", "?")]
+    wrong, other, good = served(1, store, requests)
+    assert wrong["error"]["message"] == 'source is "\\ud800"; allowed: ids of the graph'
+    assert other["error"]["code"] == "bad_request"
+    assert good["source"] == "?"
+    file = tmp_path / "sources.txt"
+    file.write_bytes(b"?\r\n\xff\n")
+    assert f"{file}:2: not UTF-8" in here("bfs", store, "--sources", file).refusal
+    words = ("multisearch", "reachability", store, "--pairs", file)
+    assert f"{file}:2: not UTF-8" in here(*words).refusal
+    file.write_bytes(b"\xef\xbb\xbf?\n")
+    assert here("bfs", store, "--sources", file).code == 0

@@ -210,3 +210,10 @@ def test_wrong_maps_are_refused():
     assert IntegerIds(np.array([2, 5])).fault() == ""
     for word in ("", "x", "-2", "2.0", "9" * 19, "9" * 30, "²"):
         assert IntegerIds(np.array([2, 5])).find(word) == -1
+
+
+def test_what_is_no_unicode_text_names_no_vertex():
+    ids = TextIds.of([b"?", b"??", b"a"])
+    for word in ("\ud800", "\udcff", "\udcff\ud800"):
+        assert ids.find(word) == -1
+    assert ids.find("?") == 0
