@@ -12,7 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.cli.bfs import agreed_sources, source_of
+from distbfs.cli.bfs import agreed_sources, source_of, text_lines
 from distbfs.cli.common import Terminal
 from distbfs.cli.energy import print_energy
 from distbfs.errors import InputError, UsageError
@@ -111,12 +111,8 @@ def read_pairs(
     Two ids a line, between them blanks or a comma; ``#`` comments.  Raises InputError
     or UsageError with the line.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as text: {error}") from error
     pairs, names = [], []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text_lines(path), 1):
         words = line.partition("#")[0].replace(",", " ").split()
         if not words:
             continue

@@ -33,6 +33,7 @@ from distbfs.errors import InputError, UsageError
 from distbfs.exchange.watch import Watch
 from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap, name_of
+from distbfs.formats.text import unreadable
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
 from distbfs.search.lookup import gathered
@@ -43,6 +44,19 @@ from distbfs.types import Array, Ids
 
 NUMBER = re.compile("[0-9]{1,19}")
 SHOWN = 40
+
+
+def text_lines(path: Path) -> list[str]:
+    """Return the lines of a text file in UTF-8; InputError names a line that is not."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    try:
+        return re.split(r"\r\n?|\n", data.decode().removeprefix("\ufeff"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: not UTF-8") from error
 
 
 def read_sources(
@@ -56,11 +70,7 @@ def read_sources(
     words = list(given)
     where = ["--source"] * len(words)
     if path is not None:
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: cannot be read as text: {error}") from error
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(text_lines(path), 1):
             text = line.partition("#")[0].strip()
             if not text:
                 continue

@@ -33,8 +33,8 @@ from distbfs.formats.tuples import open_tuples
 @click.option(
     "--one-based/--zero-based",
     default=None,
-    help="Ids of an edge list or of NumPy pairs begin at 1 or 0; other formats say.  "
-    "[zero-based]",
+    help="Ids of an edge list, a table or NumPy pairs begin at 1 or 0; other formats "
+    "say.  [zero-based; KONECT: one-based]",
 )
 @click.option(
     "--relabel",
@@ -46,8 +46,16 @@ from distbfs.formats.tuples import open_tuples
     "--columns",
     nargs=2,
     metavar="SRC DST",
-    help="Columns of a Parquet or Arrow table that hold the ids; default: src and dst, "
-    "or other usual names.",
+    help="Columns that hold the ids, by their names in a Parquet or Arrow table or in "
+    "the first line of an edge list; default: src and dst, source and target, from and "
+    "to, or u and v, or the first two.  The first line of an edge list names columns "
+    "if it has such a pair and the next lines have no such ids, or if integers follow.",
+)
+@click.option(
+    "--bipartite",
+    is_flag=True,
+    help="Rows of a matrix are the vertices from 0 on, columns those that follow: "
+    "Matrix Market, SciPy, and KONECT files of kind bip.",
 )
 @click.option(
     "--vertices",
@@ -73,6 +81,7 @@ def command(
     one_based: bool | None,
     relabel: bool,
     columns: tuple[str, str] | None,
+    bipartite: bool,
     vertices: int | None,
     permute_seed: int,
     parts: int | None,
@@ -98,6 +107,7 @@ def command(
             one_based=one_based,
             n=vertices,
             columns=columns,
+            bipartite=bipartite,
             relabel="numbers" if relabel else "",
             directed=directed,
             progress=done,

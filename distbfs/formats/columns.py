@@ -81,15 +81,24 @@ def opened(file: BinaryFile) -> Any:
     return load("pyarrow").OSFile(f"/proc/self/fd/{file.content.fileno()}")
 
 
+def usual(names: Sequence[str]) -> tuple[int, int] | None:
+    """Return which columns bear a usual pair of names, in any case of letters."""
+    lower = [name.lower() for name in names]
+    for pair in USUAL:
+        if all(lower.count(name) == 1 for name in pair):
+            return lower.index(pair[0]), lower.index(pair[1])
+    return None
+
+
 def choose(
     names: Sequence[str], wanted: tuple[str, str] | None, where: str
 ) -> tuple[int, int]:
     """Return which columns hold the ends of edges; InputError where none is clear."""
-    for pair in (wanted,) if wanted else USUAL:
-        if all(names.count(name) == 1 for name in pair):
-            return names.index(pair[0]), names.index(pair[1])
-    if wanted is None and len(names) == 2:
-        return 0, 1
+    if wanted and all(names.count(name) == 1 for name in wanted):
+        return names.index(wanted[0]), names.index(wanted[1])
+    chosen = usual(names) or ((0, 1) if len(names) == 2 else None)
+    if wanted is None and chosen:
+        return chosen
     shown = ", ".join(f"{name:.40}" for name in names[:NAMES_SHOWN])
     more = ", …" if len(names) > NAMES_SHOWN else ""
     what = f"columns {' '.join(f'{shown}{more}'.split()) or 'none'}"

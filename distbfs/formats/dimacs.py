@@ -98,7 +98,6 @@ class DimacsReader:
             nodes, arcs = _problem(file)
             rules = LineRules(
                 comments=b"c",
-                comma=False,
                 fields=3,
                 base=1,
                 most_u=nodes,

@@ -1,27 +1,40 @@
 """Edge lists: two ids a line, as SNAP, KONECT and many others give them.
 
-Spaces, tabs or a comma separate columns; columns after the second (weights, times) are
-not looked at; lines that begin with ``#`` or ``%`` are comments.  The first line of a
-``.csv`` or ``.tsv`` may name the columns; files that distbfs writes state their sizes,
-and whether edges lead one way, in the first line.
+The first lines show what separates columns, and whether they have names (see
+``delimited``); columns beside the two ids (weights, times) are not looked at; lines
+that begin with ``#`` or ``%`` are comments.  Files that distbfs writes state their
+sizes, and whether edges lead one way, in the first line, those of KONECT which graphs
+are bipartite; their ids begin at 1.
+Source: Kunegis, KONECT, The Koblenz Network Collection (2013).
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from distbfs.errors import InputError
-from distbfs.formats.base import EdgeFile, ReaderOptions, Take
-from distbfs.formats.compressed import plain_name
+import numpy as np
+
+from distbfs.errors import InputError, UsageError
+from distbfs.formats.base import HEAD_BYTES, EdgeFile, ReaderOptions, Sides, Take
+from distbfs.formats.delimited import (
+    SEPARATORS,
+    Layout,
+    find_layout,
+    read_records,
+    resembles_edges,
+)
 from distbfs.formats.ids import IdMap, IntegerIds
-from distbfs.formats.lines import SHOWN, read_pairs
+from distbfs.formats.lines import SHOWN, read_id, read_pairs
 from distbfs.formats.rules import LARGEST_ID, LineRules
 from distbfs.formats.text import TextFile
 from distbfs.formats.words import Words
 from distbfs.formats.writing import Edges, lines_of, text_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from distbfs.types import Ids
@@ -31,54 +44,145 @@ STATED = re.compile(
     rb"# distbfs (directed )?edge list"
     rb"(?:: ([0-9]{1,19}) vertices, ([0-9]{1,18}) edges| of ids;[^\n]*)\n"
 )
-BIPARTITE = re.compile(rb"%[ \t]*bip[ \t\r\n]")
-NAMES = {b"src", b"dst", b"source", b"target", b"from", b"to", b"u", b"v"}
+KONECT = re.compile(rb"%[ \t]*(sym|asym|bip)(?:[ \t]+[a-z]+)?[ \t]*\r?\n")
+SIZES = re.compile(rb"%[ \t]*[0-9]+[ \t]+([0-9]{1,18})[ \t]+([0-9]{1,18})[ \t\r\n]")
+BLANK = b" \t\r\n"
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the comments before the first edge state.
+
+    n, edges: vertices and edges of a file that distbfs wrote, 0 and None of others
+    plain: blanks separate two ids, and no line names columns
+    directed: whether edges lead one way, None where it is not stated
+    kind: of a KONECT file: "sym", "asym" or "bip"; "" of others
+    sides: vertices on each side of a KONECT file, None where it does not say
+    """
+
+    n: int = 0
+    edges: int | None = None
+    plain: bool = False
+    directed: bool | None = None
+    kind: str = ""
+    sides: tuple[int, int] | None = None
 
 
 class EdgeListReader:
-    """Reads edge lists; ids start at 0, or at 1 as the options say."""
+    """Reads edge lists; ids start at 0, or at 1 as the options or KONECT files say."""
 
     name = "edge-list"
     text_ids = True
-    suffixes = (".el", ".wel", ".txt", ".tsv", ".csv", ".edges")
+    named_columns = True
+    bipartite = True
+    suffixes = (".el", ".wel", ".txt", ".tsv", ".csv", ".edges", ".edgelist")
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
         self.options = options or ReaderOptions()
 
     @staticmethod
-    def recognises(head: bytes) -> bool:  # noqa: ARG004
-        """Return False: nothing marks an edge list but its name."""
-        return False
+    def recognises(head: bytes) -> bool:
+        """Return whether the first line is that of a KONECT file."""
+        return bool(KONECT.match(head))
+
+    @staticmethod
+    def resembles(head: bytes) -> bool:
+        """Return whether the first lines of a file without a mark are edges."""
+        return resembles_edges(head)
 
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError where it is not an edge list or has no edges."""
-        words = Words() if self.options.relabel == "text" else None
+        options, notes = self.options, []
+        words = Words() if options.relabel == "text" else None
         tuples, largest = 0, 0
-        with TextFile(path, progress=self.options.progress) as file:
-            stated, declared, directed = read_first(file)
-            if directed is False:
-                self.options.check_undirected(path, "an undirected edge list")
-            n, most = self.options.n, self.options.most
-            if n is None and stated and not self.options.relabel:
-                n, most = stated, stated - 1 + self.options.base
+        with TextFile(path, progress=options.progress) as file:
+            head = read_head(file)
+            if head.directed is False:
+                options.check_undirected(path, "an undirected edge list")
+            if head.kind and not options.relabel and options.one_based is None:
+                options = replace(options, one_based=True)
+                notes.append("a KONECT file, whose ids begin at 1")
+            if head.n and not options.relabel and options.n is None:
+                options = replace(options, n=head.n)
+            sides = _sides(path, head, options)
+            layout = Layout()
+            if options.columns or not head.plain:
+                where = f"{path}:{file.line}"
+                layout = find_layout(file.peek(HEAD_BYTES), options.columns, where)
+            if layout.names:
+                names = " and ".join(ascii(x[:SHOWN]) for x in layout.names)
+                notes.append(f"line {file.line} names the columns; ids are in {names}")
             if words is not None:
-                chunks = words.read_pairs(file)
-            else:
-                rules = LineRules(base=self.options.base, most_u=most, most_v=most)
-                compiled = self.options.compiled
-                chunks = read_pairs(file, rules, declared, compiled)
-            for pairs in chunks:
-                take(pairs)
+                notes.append(f"{SEPARATORS[layout.separator]} separate the columns")
+            for _ in range(layout.header):
+                file.header_line()
+            for pairs in _chunks(file, head, layout, options, sides, words):
+                take(pairs if sides is None else sides.place(pairs))
                 tuples += len(pairs)
-                if n is None:
+                if options.n is None:
                     largest = max(largest, int(pairs.max()) + 1)
-            if not tuples and declared is None:
+            if not tuples and head.edges is None:
                 raise file.refuse("no edges", max(file.line - 1, 1))
-            found = None if words is None else tuple(words.index)
-            unread = "columns after the second" if file.extra else ""
-            n = largest if n is None else n
-            digest, one_way = file.digest, bool(directed)
-            return EdgeFile(self.name, n, tuples, digest, found, unread, one_way)
+            usual = layout.columns == (0, 1)
+            unread = f"columns {'after the second' if usual else 'beside the two ids'}"
+            return EdgeFile(
+                self.name,
+                (options.n or largest) if sides is None else sides.n,
+                tuples,
+                file.digest,
+                words=None if words is None else tuple(words.index),
+                unread=unread if file.extra else "",
+                directed=bool(head.directed),
+                one_based=bool(options.one_based),
+                notes=(*notes, *(() if sides is None else sides.notes)),
+            )
+
+
+def _chunks(
+    file: TextFile,
+    head: Head,
+    layout: Layout,
+    options: ReaderOptions,
+    sides: Sides | None,
+    words: Words | None,
+) -> Iterator[Ids]:
+    """Return the pairs of the rest of a file, numbers of words where ids are text."""
+    base, most = options.base, (options.most, options.most)
+    if sides is not None:
+        most = sides.rows - 1 + base, sides.columns - 1 + base
+    ids = [partial(read_id, base=base, most=x) for x in most]
+    parse = (ids[0], ids[1]) if words is None else (words.number, words.number)
+    records = partial(read_records, file, layout=layout, parse=parse)
+    if words is not None or layout.columns != (0, 1):
+        return records(file.blocks())
+    separator = layout.separator.encode()
+    rules = LineRules(separator=separator, base=base, most_u=most[0], most_v=most[1])
+    quoted = records if head.edges is None else None
+    return read_pairs(file, rules, head.edges, options.compiled, quoted)
+
+
+def _sides(path: Path, head: Head, options: ReaderOptions) -> Sides | None:
+    """Return the two sets of vertices of a bipartite KONECT graph, None of others.
+
+    Raises InputError or UsageError where the options do not fit.
+    """
+    if head.kind != "bip":
+        options.check_one_set(path, "an edge list that is not of KONECT's kind bip")
+        return None
+    if options.relabel or options.n is not None:
+        what = "a bipartite KONECT graph states its size, and is not relabelled"
+        raise UsageError(f"{path}: {what}; leave out --vertices and --relabel")
+    if not options.bipartite:
+        what = "a bipartite KONECT graph, whose columns number two sets of vertices"
+        raise InputError(f"{path}:1: {what}; --bipartite reads it")
+    most = head.sides
+    if most is None:
+        rules = LineRules(base=options.base)
+        with TextFile(path) as file:
+            largest = [x.max(axis=0) + 1 for x in read_pairs(file, rules)]
+        rows, columns = np.max([(0, 0), *largest], axis=0).tolist()
+        most = rows, columns
+    return options.sides(*most, f"{path}:2")
 
 
 class EdgeListWriter:
@@ -125,36 +229,24 @@ def lines_of_ids(pairs: Ids, ids: IdMap) -> bytes:
     return "".join(f"{u} {v}\n" for u, v in rows).encode()
 
 
-def read_first(file: TextFile) -> tuple[int, int | None, bool | None]:
-    """Read a first line that states sizes or names columns, and no other.
-
-    Returns the vertices and edges that it states and whether edges lead one way, 0 and
-    None where it does not.
-    """
-    line = file.header_line()
-    match = STATED.fullmatch(line)
-    if match:
-        directed, n, m = match.groups()
-        if n is None:
-            return 0, None, bool(directed)
-        if not 0 < int(n) <= LARGEST_ID:
-            raise file.refuse(f"{int(n)} vertices", 1)
-        return int(n), int(m), bool(directed)
-    if BIPARTITE.match(line):
-        what = "a bipartite KONECT graph, whose columns number two sets of vertices"
-        raise file.refuse(what, 1)
-    if not path_is_table(file.path) or not names_columns(line):
-        file.unread(line)
-    return 0, None, None
-
-
-def path_is_table(path: Path) -> bool:
-    """Return whether a first line may name the columns."""
-    return plain_name(path).endswith((".csv", ".tsv"))
-
-
-def names_columns(line: bytes) -> bool:
-    """Return whether a line names two columns as edges are usually named."""
-    words = re.split(rb"[,\t]", line.strip())
-    names = {word.strip(b'" ').lower() for word in words[:2]}
-    return len(words) > 1 and names <= NAMES
+def read_head(file: TextFile) -> Head:
+    """Read the comments and blank lines before the first edge."""
+    first = line = file.header_line()
+    second = b""
+    while line and (not line.strip(BLANK) or line.lstrip(BLANK)[:1] in b"#%"):
+        line = file.header_line()
+        second = second or line
+    file.unread(line)
+    stated, konect = STATED.fullmatch(first), KONECT.match(first)
+    if stated:
+        directed, n = bool(stated[1]), int(stated[2] or 0)
+        if stated[2] is None:
+            return Head(plain=True, directed=directed)
+        if not 0 < n <= LARGEST_ID:
+            raise file.refuse(f"{n} vertices", 1)
+        return Head(n, int(stated[3]), plain=True, directed=directed)
+    if konect is None:
+        return Head()
+    sizes = SIZES.match(second)
+    sides = (int(sizes[1]), int(sizes[2])) if sizes else None
+    return Head(plain=True, kind=konect[1].decode(), sides=sides)

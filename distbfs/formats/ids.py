@@ -127,7 +127,10 @@ class TextIds:
 
     def find(self, word: str) -> int:
         """Return the vertex of an id as it is written, -1 where there is none."""
-        wanted = word.encode(errors="replace")
+        try:
+            wanted = word.encode()
+        except UnicodeEncodeError:  # lone surrogates, which stand in no id
+            return -1
         low, high = 0, self.count
         while low < high:
             middle = (low + high) // 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from distbfs.formats.rules import LARGEST_ID, LineRules
 from distbfs.formats.tokens import PIECE_BYTES, parse_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from distbfs.formats.text import TextFile
     from distbfs.types import Ids
@@ -54,31 +55,35 @@ def read_line(line: bytes, rules: LineRules) -> tuple[int, int] | None:
     Blank lines and comments have no pair.  Raises LineFault for a bad line.
     """
     line = line[:-1] if line.endswith(b"\r") else line
-    rest = line.lstrip(b" \t")
+    rest = line.strip(b" \t")
     if not rest or rest[:1] in rules.comments:
         return None
-    comma = rb",?" if rules.comma else b""
-    stops = rb" \t," if rules.comma else rb" \t"
-    columns = rb"([^%b]*)[ \t]*%b[ \t]*([^%b]*)(.*)" % (stops, comma, stops)
-    match = re.match(columns, rest, re.DOTALL)
-    first, second, more = match.groups() if match else (rest, b"", b"")
-    if not first or (not second and more):
+    columns = split_columns(line, rules.separator)
+    if not all(columns[:2]):
         raise LineFault("an empty column")
-    u = _read_id(first, rules.base, rules.most_u)
-    if not second:
+    u = read_id(columns[0], rules.base, rules.most_u)
+    if len(columns) < 2:
         raise LineFault("one column, where two ids are expected")
-    v = _read_id(second, rules.base, rules.most_v)
-    if b"\r" in more:
+    v = read_id(columns[1], rules.base, rules.most_v)
+    if any(b"\r" in more for more in columns[2:]):
         raise LineFault("a carriage return inside the line")
-    fields = 2 + len(re.findall(rb"[^ \t]+", more))
-    if rules.fields and fields != rules.fields:
-        raise LineFault(f"{fields} columns, where {rules.fields} are expected")
+    if rules.fields and len(columns) != rules.fields:
+        raise LineFault(f"{len(columns)} columns, where {rules.fields} are expected")
+    if not rules.fields and b'"' in line:
+        raise LineFault("a quote")
     if u == v and not rules.loops:
         raise LineFault("an entry on the diagonal, which must be empty")
     return u, v
 
 
-def _read_id(token: bytes, base: int, most: int) -> int:
+def split_columns(line: bytes, separator: bytes) -> list[bytes]:
+    """Return the columns of a line without its end, and without blanks around them."""
+    if separator == b" ":
+        return re.split(rb"[ \t]+", line.strip(b" \t"))
+    return [column.strip(b" \t") for column in line.split(separator)]
+
+
+def read_id(token: bytes, base: int, most: int) -> int:
     """Return the zero-based id of a column; LineFault says why it is none."""
     shown = ascii(token[:SHOWN].decode("ascii", "backslashreplace"))
     if not re.fullmatch(rb"[0-9]+", token):
@@ -143,7 +148,6 @@ def _parse_lines(text: bytes, rules: LineRules, capacity: int) -> Parsed:
     """Parse line by line."""
     pairs: list[tuple[int, int]] = []
     start, bad, number, extra = 0, -1, 0, 0
-    column = rb"[^ \t\r,]+" if rules.comma else rb"[^ \t\r]+"
     for line in text[:-1].split(b"\n"):
         try:
             pair = read_line(line, rules)
@@ -155,7 +159,8 @@ def _parse_lines(text: bytes, rules: LineRules, capacity: int) -> Parsed:
             break
         if pair is not None:
             pairs.append(pair)
-            extra += len(re.findall(column, line)) > 2
+            columns = split_columns(line.removesuffix(b"\r"), rules.separator)
+            extra += sum(map(bool, columns)) > 2
         number += 1
         start += len(line) + 1
     found = np.array(pairs, dtype=np.int64).reshape(-1, 2)
@@ -167,16 +172,19 @@ def read_pairs(
     rules: LineRules,
     declared: int | None = None,
     compiled: bool = True,
+    quoted: Callable[[Iterator[bytes]], Iterator[Ids]] | None = None,
 ) -> Iterator[Ids]:
     """Yield the pairs of the rest of a file, zero-based int64 [k, 2], in order.
 
     declared: how many there are by the header; compiled: use the kernel if it can be
-    had.  Raises InputError ``FILE:LINE: what is wrong`` at the first bad line, at an
+    had; quoted: yields the pairs of blocks of lines, from the first with a quote on.
+    Raises InputError ``FILE:LINE: what is wrong`` at the first bad line, at an
     entry beyond the declared ones, and at the end where there were fewer.
     """
     library = cc.load_or_none(SOURCE) if compiled else None
     found = 0
-    for text in file.blocks():
+    blocks = file.blocks()
+    for text in blocks:
         capacity = len(text) // SHORTEST_LINE + 1
         if declared is not None:
             capacity = min(capacity, declared - found)
@@ -187,11 +195,15 @@ def read_pairs(
         file.line += parsed.lines
         file.extra += parsed.extra
         found += len(parsed.pairs)
+        line = b""
         if parsed.bad >= 0:
             line = text[parsed.bad : text.index(b"\n", parsed.bad)]
-            raise file.refuse(_fault(line, rules, declared, found))
+            if quoted is None or b'"' not in line:
+                raise file.refuse(_fault(line, rules, declared, found))
         if len(parsed.pairs):
             yield parsed.pairs
+        if line and quoted is not None:
+            yield from quoted(chain([text[parsed.bad :]], blocks))
     if declared is not None and found < declared:
         what = f"{declared} entries declared, {found} found"
         raise file.refuse(what, max(file.line - 1, 1))

@@ -11,6 +11,7 @@ NISTIR 5935 (1996).
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
@@ -33,9 +34,13 @@ ALLOWED = {
 
 
 class MatrixMarketReader:
-    """Reads Matrix Market files; rows and columns share one set of vertices."""
+    """Reads Matrix Market files; rows and columns share one set of vertices.
+
+    They are sets of their own where a matrix is taken as bipartite.
+    """
 
     name = "matrix-market"
+    bipartite = True
     suffixes = (".mtx", ".mm")
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
@@ -54,10 +59,12 @@ class MatrixMarketReader:
             field, symmetry = self._header(file)
             if symmetry != "general":
                 self.options.check_undirected(path, f"a {symmetry} matrix")
+                self.options.check_one_set(path, f"a {symmetry} matrix")
             rows, columns, entries = self._sizes(file, symmetry)
+            where = f"{path}:{file.line - 1}"
+            sides = self.options.sides(rows, columns, where)
             rules = LineRules(
                 comments=b"%",
-                comma=False,
                 fields=COLUMNS[field],
                 base=1,
                 most_u=rows,
@@ -65,11 +72,11 @@ class MatrixMarketReader:
                 loops=symmetry != "skew-symmetric",
             )
             for pairs in read_pairs(file, rules, entries, self.options.compiled):
-                take(pairs)
+                take(sides.place(pairs))
                 tuples += len(pairs)
             unread = "" if field == "pattern" else "values"
-            n, digest = max(rows, columns), file.digest
-            return EdgeFile(self.name, n, tuples, digest, unread=unread)
+            found = EdgeFile(self.name, sides.n, tuples, file.digest, unread=unread)
+            return replace(found, notes=sides.notes)
 
     @staticmethod
     def _header(file: TextFile) -> tuple[str, str]:

@@ -160,7 +160,7 @@ class Lists:
             shown = ascii(token[:SHOWN].decode("ascii", "backslashreplace"))
             return f"{shown} is not a size or weight"
         most = self.header.n
-        rules = LineRules(comments=b"%", comma=False, base=1, most_u=most, most_v=most)
+        rules = LineRules(comments=b"%", base=1, most_u=most, most_v=most)
         try:
             read_line(token + b" 1", rules)
         except LineFault as fault:

@@ -14,6 +14,7 @@ import tokenize
 import warnings
 import zipfile
 import zlib
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -21,8 +22,9 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from distbfs.errors import InputError
-from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.base import EdgeFile, ReaderOptions, Sides, Take
 from distbfs.formats.gap_sg import csr_rows
+from distbfs.formats.lines import SHOWN
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
 from distbfs.formats.rules import LARGEST_ID
 
@@ -188,6 +190,7 @@ class NumpyReader:
     """Reads ``.npy`` and ``.npz`` files."""
 
     name = "numpy"
+    bipartite = True
     suffixes = (".npy", ".npz")
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
@@ -213,6 +216,7 @@ class NumpyReader:
             file.pass_over(file.size - len(head))
             file.content.seek(0)
             if head.startswith(MAGIC):
+                self.options.check_one_set(path, "NumPy pairs")
                 pairs = self._array(file)
                 return self._hand_over(path, pairs, None, take, file.digest)
             if not head.startswith(ZIP_MAGIC):
@@ -220,24 +224,30 @@ class NumpyReader:
             with sound(str(path)):
                 archive = zipfile.ZipFile(file.content)
             with archive:
-                pairs, n = self._archive(archive, path)
-                found = self._hand_over(path, pairs, n, take, file.digest)
-                valued = n is not None and "data.npy" in archive.namelist()
+                pairs, sides = self._archive(archive, path)
+                found = self._hand_over(path, pairs, sides, take, file.digest)
+                valued = sides is not None and "data.npy" in archive.namelist()
                 return replace(found, unread="values" if valued else "")
 
     def _hand_over(
-        self, path: Path, chunks: Iterator[Ids], n: int | None, take: Take, digest: str
+        self,
+        path: Path,
+        chunks: Iterator[Ids],
+        sides: Sides | None,
+        take: Take,
+        digest: str,
     ) -> EdgeFile:
-        """Pass the pairs on; n: the size of a matrix, None where none is stated."""
+        """Pass the pairs on; sides: of a matrix, None where no sizes are stated."""
         tuples, largest = 0, 0
         for pairs in chunks:
-            take(pairs)
+            take(pairs if sides is None else sides.place(pairs))
             tuples += len(pairs)
             largest = max(largest, int(pairs.max()) + 1)
-        if not tuples and n is None:
+        if sides is not None:
+            return EdgeFile(self.name, sides.n, tuples, digest, notes=sides.notes)
+        if not tuples:
             raise InputError(f"{path}: no edges")
-        n = n or self.options.n or largest
-        return EdgeFile(self.name, n, tuples, digest)
+        return EdgeFile(self.name, self.options.n or largest, tuples, digest)
 
     def _array(self, file: BinaryFile) -> Iterator[Ids]:
         """Yield the pairs of an array, mapped from the file."""
@@ -268,14 +278,18 @@ class NumpyReader:
 
     def _archive(
         self, archive: zipfile.ZipFile, path: Path
-    ) -> tuple[Iterator[Ids], int | None]:
-        """Return the pairs of an archive, and the size of a matrix or None."""
-        names = {name.removesuffix(".npy") for name in archive.namelist()}
-        if {"src", "dst"} <= names:
+    ) -> tuple[Iterator[Ids], Sides | None]:
+        """Return the pairs of an archive, and the sides of a matrix or None."""
+        names = Counter(name.removesuffix(".npy") for name in archive.namelist())
+        for name, count in names.items():
+            if count > 1:
+                raise InputError(f"{path}: {count} arrays {name[:SHOWN]!a}")
+        if {"src", "dst"} <= names.keys():
+            self.options.check_one_set(path, "NumPy pairs")
             base, most = self.options.base, self.options.most
             columns = Member(archive, path, "src"), Member(archive, path, "dst")
             return _columns(columns, (most, most), base), None
-        if not {"format", "shape"} <= names:
+        if not {"format", "shape"} <= names.keys():
             what = "neither arrays src and dst nor a SciPy sparse matrix"
             raise InputError(f"{path}: {what}")
         self.options.check_unneeded("a SciPy matrix", 0)
@@ -289,15 +303,15 @@ class NumpyReader:
         rows, width = sizes.ids(2, LARGEST_ID).tolist()
         if not max(rows, width):
             raise InputError(f"{path}: no vertices")
+        sides = self.options.sides(rows, width, str(path))
         if kind == "coo":
             pair = Member(archive, path, "row"), Member(archive, path, "col")
-            return _columns(pair, (rows - 1, width - 1)), max(rows, width)
+            return _columns(pair, (rows - 1, width - 1)), sides
         if kind == "csc":
             rows, width = width, rows
         starts = Member(archive, path, "indptr")
         near = Member(archive, path, "indices")
-        chunks = _compressed(starts, near, rows, width, turned=kind == "csc")
-        return chunks, max(rows, width)
+        return _compressed(starts, near, rows, width, turned=kind == "csc"), sides
 
 
 def _columns(

@@ -6,7 +6,9 @@
  * the pass, and the caller says what is wrong with that line.
  *
  * Data encoding: a line is [blanks] id separator id [separator anything] ended by \n or
- * \r\n; a separator is blanks (spaces, tabs) with at most one comma, if allowed.
+ * \r\n; a separator is blanks (spaces, tabs), or one byte with blanks around it or not,
+ * and no blanks elsewhere.  Where a line may have any columns, one with a quote is no
+ * good pair, as the quote may hold separators and line ends.
  */
 #include <stdint.h>
 #include <string.h>
@@ -16,7 +18,7 @@ typedef struct {
     int64_t most_u;    /* the largest id as written, first column */
     int64_t most_v;    /* second column */
     int64_t fields;    /* columns that a line has, 0: two or more */
-    int64_t separator; /* ',' or ' ' */
+    int64_t separator; /* ' ': blanks; or ',', ';', '\t' */
     int64_t comment_a; /* bytes that begin a comment line */
     int64_t comment_b;
     int64_t loops;     /* whether both ids may be the same */
@@ -57,29 +59,45 @@ static inline const uint8_t *skip_blanks(const uint8_t *p)
     return p;
 }
 
+/* Skip blanks that do not separate, separators other than blanks at most once; return
+ * NULL where the columns do not end. */
+static inline const uint8_t *next_column(const uint8_t *p, uint8_t separator)
+{
+    const uint8_t other = separator == '\t' ? ' ' : '\t';
+    if (separator == ' ')
+        return blank(*p) ? skip_blanks(p) : NULL;
+    while (*p == ' ' || *p == other)
+        p++;
+    if (*p++ != separator)
+        return NULL;
+    while (*p == ' ' || *p == other)
+        p++;
+    return p;
+}
+
 /* Read the pair of a line; return its line end (\n), or NULL for a bad line.
  * extra is raised where there are more columns. */
 static const uint8_t *pair(const uint8_t *p, const uint8_t *stop, const rules *r,
                            int64_t *u, int64_t *v, int64_t *extra)
 {
+    const uint8_t separator = (uint8_t)r->separator;
     p = number(p, u);
-    if (!p || !(blank(*p) || *p == r->separator))
-        return NULL;
-    p = skip_blanks(p);
-    if (*p == r->separator)
-        p = skip_blanks(p + 1);
-    p = number(p, v);
+    p = p ? next_column(p, separator) : NULL;
+    p = p ? number(p, v) : NULL;
     if (!p || *u < r->base || *u > r->most_u || *v < r->base || *v > r->most_v)
         return NULL;
     if (!r->loops && *u == *v)
         return NULL;
     if (*p == '\n')
         return r->fields > 2 ? NULL : p;
-    if (!line_end(p) && !blank(*p) && *p != r->separator)
+    const uint8_t *third = next_column(p, separator);
+    if (!third && !line_end(skip_blanks(p)))
         return NULL;
     const uint8_t *end = memchr(p, '\n', (size_t)(stop - p));
     const uint8_t *cut = end[-1] == '\r' ? end - 1 : end;
     if (memchr(p, '\r', (size_t)(cut - p)))
+        return NULL;
+    if (!r->fields && memchr(p, '"', (size_t)(cut - p)))
         return NULL;
     if (r->fields) {
         int64_t fields = 2;
@@ -89,7 +107,7 @@ static const uint8_t *pair(const uint8_t *p, const uint8_t *stop, const rules *r
             return NULL;
         *extra += fields > 2;
     } else {
-        while (p < cut && (blank(*p) || *p == r->separator))
+        while (p < cut && (blank(*p) || *p == separator))
             p++;
         *extra += p < cut;
     }
@@ -120,7 +138,9 @@ int64_t parse_pairs(int64_t length, const uint8_t *text, const rules *given,
             p = memchr(p, '\n', (size_t)(stop - p));
         } else {
             int64_t u, v;
-            p = count < capacity ? pair(p, stop, &r, &u, &v, &extra) : NULL;
+            const int empty = r.separator == '\t' && memchr(line, '\t', (size_t)(p - line));
+            const int good = count < capacity && !empty;
+            p = good ? pair(p, stop, &r, &u, &v, &extra) : NULL;
             if (!p) {
                 where[0] = line - text;
                 break;

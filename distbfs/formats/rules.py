@@ -18,15 +18,16 @@ class LineRules:
     """What a line may hold.
 
     comments: one or two bytes that begin a comment line
-    comma: whether one comma may separate columns, beside spaces and tabs
-    fields: columns that each line has; 0: two, and any more that are not looked at
+    separator: a comma, tab or semicolon, with blanks around it or not, or b" ": blanks
+    fields: columns that each line has; 0: two, and any more that are not looked at,
+        which may be quoted
     base: the lowest id as written, 0 or 1
     most_u, most_v: the largest id as written, in the first and second column
     loops: whether both ids may be the same
     """
 
     comments: bytes = b"#%"
-    comma: bool = True
+    separator: bytes = b" "
     fields: int = 0
     base: int = 0
     most_u: int = LARGEST_ID
@@ -35,7 +36,6 @@ class LineRules:
 
     def packed(self) -> Ids:
         """Return the rules as the kernel takes them, int64 [8]."""
-        separator = b", "[not self.comma]
-        comments = (self.comments[0], self.comments[-1])
+        bytes_of = (*self.separator, self.comments[0], self.comments[-1])
         limits = (self.base, self.most_u, self.most_v, self.fields)
-        return np.array([*limits, separator, *comments, self.loops], dtype=np.int64)
+        return np.array([*limits, *bytes_of, self.loops], dtype=np.int64)

@@ -22,6 +22,7 @@ Progress: TypeAlias = Callable[[int], None]
 
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE = 16 << 20
+BOM = b"\xef\xbb\xbf"
 
 
 def check_readable(path: Path) -> None:
@@ -118,8 +119,9 @@ class HashedFile:
 class TextFile(HashedFile):
     """A text file that is read once from begin to end, with its digest.
 
-    ``line`` is the number, from 1, of the first line that was not parsed yet; who
-    parses a block raises it, and ``extra`` by the lines with more than two columns.
+    A byte order mark at its begin is passed over.  ``line`` is the number, from 1, of
+    the first line that was not parsed yet; who parses a block raises it, and ``extra``
+    by the lines with more than two columns.
     """
 
     def __init__(
@@ -136,6 +138,7 @@ class TextFile(HashedFile):
         self.extra = 0
         self._ahead = b""
         self._at = 0
+        self._begun = False
 
     def refuse(self, what: str, line: int | None = None) -> InputError:
         """Return the error ``FILE:LINE: what``, by default for the current line."""
@@ -146,7 +149,7 @@ class TextFile(HashedFile):
         line = b""
         while not line.endswith(b"\n"):
             if self._at == len(self._ahead):
-                self._ahead, self._at = self.take(self.block_bytes), 0
+                self._ahead, self._at = self._more(), 0
                 if not self._ahead:
                     break
             end = self._ahead.find(b"\n", self._at) + 1 or len(self._ahead)
@@ -162,11 +165,28 @@ class TextFile(HashedFile):
         self._ahead, self._at = line + self._ahead[self._at :], 0
         self.line -= bool(line)
 
+    def peek(self, count: int) -> bytes:
+        """Return the next ``count`` bytes, fewer at the end only, which stay unread."""
+        pieces = [self._ahead[self._at :] if self._at else self._ahead]
+        while sum(map(len, pieces)) < count and (data := self._more()):
+            pieces.append(data)
+        self._ahead, self._at = b"".join(pieces), 0
+        return self._ahead[:count]
+
     def next_block(self) -> bytes:
-        """Return what was read beyond the header, then block after block, then none."""
-        data = self._ahead[self._at :] if self._at else self._ahead
-        self._ahead, self._at = b"", 0
-        return data or self.take(self.block_bytes)
+        """Return what was read ahead, then the rest, one block; none at its end."""
+        data = self._ahead[self._at : self._at + self.block_bytes]
+        self._at += len(data)
+        if self._at == len(self._ahead):
+            self._ahead, self._at = b"", 0
+        return data or self._more()
+
+    def _more(self) -> bytes:
+        """Return the next block of the file."""
+        data = self.take(self.block_bytes)
+        if not self._begun:
+            data, self._begun = data.removeprefix(BOM), True
+        return data
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the rest of the file in pieces that end at a line end.

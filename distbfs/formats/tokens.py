@@ -28,21 +28,26 @@ def parse_regular(text: bytes, rules: LineRules) -> tuple[Ids, int] | None:
     returns = np.flatnonzero(data == ord("\r"))
     if not newline[returns + 1].all():
         return None
-    comma = data == ord(",") if rules.comma else np.zeros(len(data), dtype=np.bool_)
-    gap = newline | (data == ord(" ")) | (data == ord("\t")) | comma
+    separator = data == ord(rules.separator)
+    gap = newline | (data == ord(" ")) | (data == ord("\t")) | separator
     gap[returns] = True
     begins = np.flatnonzero(~gap & np.concatenate(([True], gap[:-1])))
     ends = np.flatnonzero(gap & np.concatenate(([False], ~gap[:-1])))
     line = np.concatenate(([0], np.cumsum(newline)[:-1]))[begins]
-    if comma.any() and not _commas_fit(comma, newline, begins, ends, line):
-        return None
     leads = np.concatenate(([True], line[1:] != line[:-1]))[: len(begins)]
     first = np.flatnonzero(leads)
     fields = np.diff(np.concatenate((first, [len(begins)])))
     commented = np.isin(data[begins[first]], np.frombuffer(rules.comments, np.uint8))
-    first, fields = first[~commented], fields[~commented]
+    plain, fields = first[~commented], fields[~commented]
     if np.any(fields < 2 if not rules.fields else fields != rules.fields):
         return None
+    fit = rules.separator == b" " or (
+        _none_leads(separator, newline, begins[first], line[first])
+        and _separators_fit(separator, begins, ends, plain, fields)
+    )
+    if not fit or (not rules.fields and b'"' in text):
+        return None
+    first = plain
     u = _numbers(data, begins[first], ends[first])
     v = _numbers(data, begins[first + 1], ends[first + 1])
     if u is None or v is None:
@@ -55,24 +60,32 @@ def parse_regular(text: bytes, rules: LineRules) -> tuple[Ids, int] | None:
     return pairs - rules.base, int(np.count_nonzero(fields > 2))
 
 
-def _commas_fit(
-    comma: Array, newline: Array, begins: Array, ends: Array, line: Array
-) -> bool:
-    """Return whether no line has a comma before its first column, or an empty one.
+def _none_leads(separator: Array, newline: Array, begins: Array, line: Array) -> bool:
+    """Return whether no line has a separator before its first column, or no columns.
 
-    ``line``: the number of the line of each column.
+    begins, line: of the first columns
     """
-    before = np.concatenate(([0], np.cumsum(comma)))
+    before = np.concatenate(([0], np.cumsum(separator)))
     line_ends = np.flatnonzero(newline)
     line_begins = np.concatenate(([0], line_ends[:-1] + 1))
-    columns = np.bincount(line, minlength=len(line_ends))
-    if np.any((before[line_ends] > before[line_begins]) & (columns == 0)):
-        return False
-    first = np.concatenate(([True], line[1:] != line[:-1]))[: len(line)]
-    if np.any(before[begins[first]] > before[line_begins[line[first]]]):
-        return False
-    second = np.flatnonzero(first[:-1] & ~first[1:]) + 1
-    return not np.any(before[begins[second]] - before[ends[second - 1]] > 1)
+    stops = line_ends.copy()
+    stops[line] = begins
+    return bool(np.all(before[stops] == before[line_begins]))
+
+
+def _separators_fit(
+    separator: Array, begins: Array, ends: Array, first: Array, fields: Array
+) -> bool:
+    """Return whether one separator follows the first column, and some the second.
+
+    first: the places of first columns; fields: how many a line has, two or more
+    """
+    before = np.concatenate(([0], np.cumsum(separator)))
+    more = first[fields > 2] + 2
+    return bool(
+        np.all(before[begins[first + 1]] - before[ends[first]] == 1)
+        and np.all(before[begins[more]] > before[ends[more - 1]])
+    )
 
 
 def _numbers(data: Array, begins: Array, ends: Array) -> Ids | None:

@@ -207,12 +207,13 @@ def _spool(
         where = folder or tempfile.gettempdir()
         message = f"{where}: cannot write the spool of {path}: {error}"
         return {"fault": ResourceError.__name__, "message": message}, None, None
+    notes += [f"{path}: {note}" for note in found.notes]
     if found.unread:
         notes.append(f"{path}: {found.unread} are not looked at")
     if found.directed and not options.directed:
         notes.append(f"{path}: directed edges are taken both ways without --directed")
     facts: dict[str, Any] = {"format": found.format, "xxh3_128": found.digest}
-    if options.one_based:
+    if options.one_based or found.one_based:
         facts["one_based"] = True
     told = {
         "spool": place,

@@ -533,7 +533,8 @@ def test_sources_out_of_range(stores, output):
     file.write_text("# none\n")
     assert "no source" in here("bfs", stores[1], "--sources", file).refusal
     file.write_bytes(b"\xff\xfe")
-    assert "cannot be read" in here("bfs", stores[1], "--sources", file).refusal
+    text = here("bfs", stores[1], "--sources", file).refusal
+    assert "sources.txt:1: not UTF-8" in text
     for source in (150, -1, 2**63 - 1, -(2**63) + 1, 10**30):
         text = here("bfs", stores[1], "--source", source, "-o", output).refusal
         assert str(source) in text

@@ -134,7 +134,7 @@ FAULTS = [
     ("a.gr", "p max 3 2\n", ":1: problem 'max'; allowed: sp"),
     ("a.graph", "2 1 7\n", ":1: fmt '7'; allowed"),
     ("a.gr", galois(version=2), ": byte 56: the file ends"),
-    ("a.csv", "name,friend\n0,1\n", ":1: 'name' is not an id"),
+    ("a.csv", "name,friend\n0,x\n", ":1: 'name' is not an id"),
     ("a.npy", npy([[0, 1]]).replace(b"descr", b"desc0"), ": not a sound NumPy file"),
     # entries after the end
     ("a.mtx", f"{MM}3 3 1\n1 2\n2 3\n", ":4: more entries than the 1 declared"),

@@ -351,7 +351,7 @@ def folder(tmp_path_factory):
     (made / "large.mtx").write_text(
         "%%MatrixMarket matrix coordinate pattern general\n3 3 1\n1 4\n"
     )
-    (made / "odd.xyz").write_text("0 1\n")
+    (made / "odd.xyz").write_text("01\n")
     (made / "papers").mkdir()
     (made / "papers" / "thesis.tex").write_text("years of work")
     return made

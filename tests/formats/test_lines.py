@@ -22,13 +22,14 @@ LIBRARY = cc.load_or_none(lines.SOURCE)
 needs_compiler = pytest.mark.skipif(LIBRARY is None, reason="no C compiler")
 
 RULES = [
-    LineRules(),
-    LineRules(base=1),
+    LineRules(separator=b","),
+    LineRules(base=1, separator=b"\t"),
     LineRules(most_u=20, most_v=20),
-    LineRules(base=1, most_u=12, most_v=7, comments=b"%", comma=False, fields=2),
-    LineRules(base=1, comments=b"%", comma=False, fields=3),
-    LineRules(base=1, comments=b"%", comma=False, fields=4),
-    LineRules(base=1, comments=b"%", comma=False, fields=3, loops=False),
+    LineRules(base=1, most_u=12, most_v=7, comments=b"%", fields=2),
+    LineRules(base=1, comments=b"%", fields=3),
+    LineRules(base=1, comments=b"%", fields=4),
+    LineRules(base=1, comments=b"%", fields=3, loops=False),
+    LineRules(loops=False, separator=b";"),
     LineRules(loops=False),
 ]
 
@@ -36,12 +37,13 @@ PIECES = [
     *("0", "1", "7", "12", "007", "19", "20", "21", "123456789012345678"),
     *(str(LARGEST_ID - 1), str(LARGEST_ID), str(LARGEST_ID + 1), str(2**64), "9" * 30),
     *("0" * 25 + "3", "-1", "-", "+2", "1.5", "1e3", "nan", "x", "\x00", "é", "\v"),
-    *(" ", " ", "\t", ",", ",", ", ", " ,", "  ", ",,"),
+    *(" ", " ", "\t", ",", ",", ", ", " ,", "  ", ",,", ";", " ; ", "\t\t", '"'),
     *("\r", "\r\n", "\n", "\n", "#", "%", "# c", "%%", "1 2\n", "3,4\n", "5\t6 7\r\n"),
 ]
 
 GOOD = ["1 2\n", "3\t4\r\n", "  5 6\n", "# 7 8\n", "% 9\n", "\n", " \t\r\n", "10 11 \n"]
 GOOD += ["1,2\n", "7 , 8,9 x\n", "1 2 0.5\n", "3 4 nan \r\n", "2 2 1 1\n", "0 0\n"]
+GOOD += ["1;2\n", "7 ;\t8;9 x\n", "1\t2\n", " 3 \t 4\t\r\n", "1\t2\tx y\n", "1;2;;\n"]
 
 
 def by_lines(text, rules, capacity):
@@ -50,7 +52,7 @@ def by_lines(text, rules, capacity):
     Pairs, lines before a bad one, its offset, lines with more than two columns.
     """
     pairs, offset, extra = [], 0, 0
-    gap = "[ \t,]+" if rules.comma else "[ \t]+"
+    gap = f"[ \t{rules.separator.decode()}]+"
     for number, line in enumerate(text[:-1].split(b"\n")):
         try:
             pair = read_line(line, rules)
@@ -102,7 +104,8 @@ def test_all_ways_agree(text, rules, capacity):
 @given(st.lists(st.tuples(*[st.integers(0, 10**17)] * 2), min_size=1, max_size=40))
 def test_usual_text_is_parsed_by_whole_arrays(pairs):
     text = "# c\n" + "".join(f"{a},{b}\r\n" for a, b in pairs)
-    found, extra = tokens.parse_regular(text.encode(), LineRules())
+    rules = LineRules(separator=b",")
+    found, extra = tokens.parse_regular(text.encode(), rules)
     assert [tuple(x) for x in found.tolist()] == pairs
     assert extra == 0
 
@@ -136,9 +139,12 @@ def test_large_text(compiled, monkeypatch):
     ("line", "message"),
     [
         ("7", "one column, where two ids are expected"),
-        ("7,", "one column, where two ids are expected"),
+        ("7,", "an empty column"),
         ("7,,8", "an empty column"),
         (",7,8", "an empty column"),
+        ("7,8 9", "'8 9' is not an id"),
+        ("6 7,8", "'6 7' is not an id"),
+        ('7,8,"x', "a quote"),
         ("-3 4", "a negative id '-3'"),
         ("4 -3", "a negative id '-3'"),
         ("4 1.5", "'1.5' is not an integer id"),
@@ -154,12 +160,12 @@ def test_large_text(compiled, monkeypatch):
 )
 def test_what_is_wrong_is_said(line, message):
     with pytest.raises(LineFault) as fault:
-        read_line(line.encode(), LineRules())
+        read_line(line.encode(), LineRules(separator=b" ,"["," in line :][:1]))
     assert str(fault.value) == message
 
 
 def test_limits_are_said():
-    rules = LineRules(base=1, most_u=5, most_v=9, comma=False, fields=3)
+    rules = LineRules(base=1, most_u=5, most_v=9, fields=3)
     assert read_line(b"5 9 -0.5", rules) == (4, 8)
     for line, message in (
         (b"0 1 1", "id 0 is out of range; allowed: 1 to 5"),

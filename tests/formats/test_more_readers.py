@@ -561,16 +561,33 @@ def test_npz_columns_round_trip(scratch, pairs, first, second, compressed, size)
     st.sampled_from([1, 3, 1 << 18]),
 )
 def test_scipy_round_trip(scratch, pairs, kind, array, compressed, size):
+    """As a square matrix, and as a rectangular one, whose columns follow its rows."""
     u, v = np.array(sorted(pairs), int).reshape(-1, 2).T
     make = scipy.sparse.coo_array if array else scipy.sparse.coo_matrix
-    matrix = make((np.ones(len(u)), (u, v)), shape=(41, 60)).asformat(kind)
-    with scratch.open("wb") as out:
-        scipy.sparse.save_npz(out, matrix, compressed=compressed)
-    with pytest.MonkeyPatch.context() as patch:
-        small_chunks(patch, size)
-        found, edges = read(NumpyReader, scratch)
-    assert sorted(edges) == sorted(list(x) for x in pairs)
-    assert found.n == 60
+    for rows, bipartite in ((60, False), (41, True)):
+        matrix = make((np.ones(len(u)), (u, v)), shape=(rows, 60)).asformat(kind)
+        with scratch.open("wb") as out:
+            scipy.sparse.save_npz(out, matrix, compressed=compressed)
+        with pytest.MonkeyPatch.context() as patch:
+            small_chunks(patch, size)
+            found, edges = read(NumpyReader, scratch, bipartite=bipartite)
+        shift = rows if bipartite else 0
+        assert sorted(edges) == sorted([u, v + shift] for u, v in pairs)
+        assert found.n == 60 + shift
+    notes = ("41 rows are vertices from 0 on, 60 columns from 41 on",)
+    assert found.notes == notes
+    assert refusal(NumpyReader, scratch) == (
+        ": a matrix of 41 rows and 60 columns; --bipartite reads them as two sets of "
+        "vertices"
+    )
+
+
+def test_numpy_pairs_are_not_bipartite(tmp_path):
+    path = tmp_path / "a"
+    for body in (npy_bytes(np.array([[0, 1]])), npz_bytes(src=[0], dst=[1])):
+        path.write_bytes(body)
+        with pytest.raises(UsageError, match="ids of NumPy pairs name one set"):
+            read(NumpyReader, path, bipartite=True)
 
 
 def npy_bytes(array):
@@ -646,6 +663,10 @@ NUMPY_FAULTS = [
         f": [1]: id {2**63} is above 2^63-1",
     ),
     (npz_bytes(a=[1]), ": neither arrays src and dst nor a SciPy sparse matrix"),
+    (
+        zip_bytes(src=IDS, dst=IDS).replace(b"dst.npy", b"src.npy"),
+        ": 2 arrays 'src'",
+    ),
     (npz_bytes(src=[1, 2], dst=[1]), ": dst: 1 values, where 2 are expected"),
     (
         npz_bytes(src=[1.0], dst=[1]),
@@ -684,15 +705,15 @@ NUMPY_FAULTS = [
     (csr_bytes(shape=[2, 2, 2]), ": shape: 3 sizes, not 2"),
     (csr_bytes(shape=[2, -2]), ": shape[1]: a negative id -2"),
     (csr_bytes(shape=[0, 0]), ": no vertices"),
-    (csr_bytes(shape=[3, 2]), ": indptr: 3 values, where 4 are expected"),
+    (csr_bytes(shape=[3, 3]), ": indptr: 3 values, where 4 are expected"),
     (csr_bytes(indptr=[1, 1, 2]), ": indptr[0]: the first offset is 1, not 0"),
     (csr_bytes(indptr=[0, 2, 1]), ": indptr[2]: offset 1 after 2, of 2 entries"),
     (csr_bytes(indptr=[0, 1, 1]), ": indptr[2]: the last offset is 1, not 2"),
     (csr_bytes(indices=[1, 2]), ": indices[1]: id 2 is out of range; allowed: 0 to 1"),
     (csr_bytes(format=b"coo"), ": no array 'row'"),
     (
-        csr_bytes(format=b"coo", row=[0, 2], col=[0, 2], shape=[3, 2]),
-        ": col[1]: id 2 is out of range; allowed: 0 to 1",
+        csr_bytes(format=b"coo", row=[0, 2], col=[0, 3], shape=[3, 3]),
+        ": col[1]: id 3 is out of range; allowed: 0 to 2",
     ),
 ]
 

@@ -48,21 +48,27 @@ def scratch(tmp_path_factory):
     return tmp_path_factory.mktemp("formats") / "file"
 
 
+GAPS = [(" ", "\t", "  ", "\t "), (",", ", ", " ,\t"), (";", " ; "), ("\t", " \t")]
+
+
 @st.composite
-def styled(draw, between=(" ", "\t", ",", "  ", ", ", " ,\t"), mark="#%", more=True):
+def styled(draw, between=None, mark="#%", more=True):
     """Edges, and a text that holds them in some style."""
+    between = between or draw(st.sampled_from(GAPS))
     pair = st.tuples(st.integers(0, 2**40), st.integers(0, 50))
     pairs = draw(st.lists(pair, min_size=1, max_size=12))
     end = draw(st.sampled_from(["\n", "\r\n"]))
     tails = st.sampled_from(["", " ", "\t "])
     if more:
-        tails |= st.sampled_from([" 0.5", "\tnan x", ",a,b", " -1 # c"])
+        gap = between[0]
+        words = ["0.5", "nan x", f"a{gap}b", "-1 # c", '"5"', f"é{gap}"]
+        tails |= st.sampled_from([gap + x for x in words])
     noise = st.sampled_from(["", "", "", "  ", *(f"{x} 1 2, é" for x in mark)])
     rows = []
     for _ in pairs:
         extra = draw(noise)
         rows += [extra + end] if extra or draw(st.booleans()) else []
-        lead = draw(st.sampled_from(["", "", " ", "\t"]))
+        lead = draw(st.sampled_from(["", "", " ", "\t"[between[0] == "\t" :]]))
         rows.append(f"{lead}{{}}{draw(st.sampled_from(between))}{{}}{draw(tails)}{end}")
     rows += [end] * draw(st.integers(0, 2))
     whole = draw(st.booleans())
@@ -132,8 +138,21 @@ def test_rectangular_matrix_and_matrix_without_entries(tmp_path):
     path = tmp_path / "a.mtx"
     head = "%%MatrixMarket matrix coordinate pattern general\n"
     path.write_text(head + "3 9 2\n3 9\n1 1\n")
-    found, edges = read(MatrixMarketReader, path)
-    assert (found.n, edges) == (9, [[2, 8], [0, 0]])
+    assert refusal(MatrixMarketReader, path) == (
+        ":2: a matrix of 3 rows and 9 columns; --bipartite reads them as two sets of "
+        "vertices"
+    )
+    found, edges = read(MatrixMarketReader, path, bipartite=True)
+    assert (found.n, edges) == (12, [[2, 11], [0, 3]])
+    assert found.notes == ("3 rows are vertices from 0 on, 9 columns from 3 on",)
+    path.write_text(head + "3 3 1\n3 3\n")
+    found, edges = read(MatrixMarketReader, path, bipartite=True)
+    assert (found.n, edges) == (6, [[2, 5]])
+    path.write_text(head.replace("general", "symmetric") + "3 3 1\n3 2\n")
+    with pytest.raises(UsageError, match="name one set of vertices"):
+        read(MatrixMarketReader, path, bipartite=True)
+    path.write_text(head + f"{2**62} {2**62} 0\n")
+    assert "too many" in refusal(MatrixMarketReader, path, bipartite=True)
     path.write_text(head + "4 4 0\n")
     found, edges = read(MatrixMarketReader, path)
     assert (found.n, found.tuples, edges) == (4, 0, [])
@@ -159,7 +178,10 @@ EDGE_LIST_FAULTS = [
     ("# a\n\n", ":2: no edges"),
     (
         "% bip unweighted\n% 2 1 2\n1 1\n1 2\n",
-        ":1: a bipartite KONECT graph, whose columns number two sets of vertices",
+        (
+            ":1: a bipartite KONECT graph, whose columns number two sets of vertices; "
+            "--bipartite reads it"
+        ),
     ),
     ("1 2\n-1 2\n", ":2: a negative id '-1'"),
     ("1 2\n\n3 -4", ":3: a negative id '-4'"),
@@ -167,12 +189,18 @@ EDGE_LIST_FAULTS = [
     ("1 2\n3 4\n5", ":3: one column, where two ids are expected"),
     ("1 2.0\n", ":1: '2.0' is not an integer id"),
     ("# c\n1 nan\n", ":2: 'nan' is not an id"),
-    ("source,target\n1,2\n", ":1: 'source' is not an id"),
+    ("source,target\nx,2\n", ":2: 'x' is not an id"),
+    ("1.5,2\n1,2\n", ":1: '1.5' is not an integer id"),
+    ("name,2\n1,2\n", ":1: 'name' is not an id"),
+    ("name\n1,2\n", ":1: 'name' is not an id"),
+    ("1 2,3\n4,5\n", ":1: '1 2' is not an id"),
+    ("1\t2 3\n4\t5\n", ":1: '2 3' is not an id"),
+    ("1,2\n3 4\n", ":2: '3 4' is not an id"),
     ("1 9223372036854775808\n", ":1: id '9223372036854775808' is above 2^63-1"),
     ("1 2\r\n3 4\r5 6\r\n", ":2: '4\\r5' is not an id"),
     ("1 2\n3 4\n\x00\x01", ":3: binary data, not text"),
     ("\x7fELF\x00\x01", ":1: binary data, not text"),
-    ("1;2\n", ":1: '1;2' is not an id"),
+    ("1:2\n", ":1: '1:2' is not an id"),
 ]
 
 
@@ -234,9 +262,9 @@ MATRIX_FAULTS = [
         f"{BANNER} real symmetric\n2 3 0\n",
         ":2: a symmetric matrix of 2 rows and 3 columns",
     ),
-    (f"{GENERAL}2 3 1\n0 1\n", ":3: id 0 is out of range; allowed: 1 to 2"),
-    (f"{GENERAL}2 3 1\n3 1\n", ":3: id 3 is out of range; allowed: 1 to 2"),
-    (f"{GENERAL}2 3 1\n2 4\n", ":3: id 4 is out of range; allowed: 1 to 3"),
+    (f"{GENERAL}2 2 1\n0 1\n", ":3: id 0 is out of range; allowed: 1 to 2"),
+    (f"{GENERAL}2 2 1\n3 1\n", ":3: id 3 is out of range; allowed: 1 to 2"),
+    (f"{GENERAL}3 3 1\n2 4\n", ":3: id 4 is out of range; allowed: 1 to 3"),
     (f"{GENERAL}2 2 1\n-1 2\n", ":3: a negative id '-1'"),
     (f"{GENERAL}2 2 1\n1.0 2\n", ":3: '1.0' is not an integer id"),
     (f"{GENERAL}2 2 1\n1,2\n", ":3: '1,2' is not an id"),
@@ -320,5 +348,11 @@ def test_sniff_by_content_then_by_name(tmp_path):
     assert made("a.mtx", "1 2\n") == "matrix-market"
     for ending in ("el", "txt", "tsv", "csv", "edges", "TXT"):
         assert made(f"a.{ending}", "1 2\n") == "edge-list"
-    with pytest.raises(InputError, match="name one of matrix-market, edge-list"):
-        made("a.dat", "1 2\n")
+    for body in ("1 2\n", "1;2;x\n", "# c\n\nAlice Smith,Bob\n", "\ufeff0\t1\n"):
+        assert made("a.dat", body) == made("a", body) == "edge-list"
+        assert made("a.graph", body) == "metis"
+    assert made("out.a-b", "% sym unweighted\n1 2 3\n1 2\n") == "edge-list"
+    unclear = ["1\n", "hello world\n", "# 1 2\n", "", "7 11\n5 3 2\n", "1,2\x01\n"]
+    for body in (*unclear, '{"nodes": [1], "links": []}\n', "a -> [b];\n"):
+        with pytest.raises(InputError, match="name one of matrix-market, edge-list"):
+            made("a.dat", body)

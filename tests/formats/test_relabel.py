@@ -126,12 +126,16 @@ def test_numpy_and_graph500_ids(tmp_path):
 FAULTS = [
     ("a b\nc\n", ":2: one column, where two ids are expected"),
     ("a b\nc,\n", ":2: one column, where two ids are expected"),
-    ("a b\nc,,d\n", ":2: an empty column"),
-    ("a b\n,d\n", ":2: an empty column"),
+    ("a,b\nc,,d\n", ":2: an empty column"),
+    ("a,b\n,d\n", ":2: an empty column"),
+    ('a;b\n"";d\n', ":2: an empty column"),
+    ('a,b\n"c\n"d,e\n', ":2: a quoted column goes on after its quote"),
+    ('a,b\n"c\nd",e\n', ":2: id 'c\\nd' has control characters"),
+    ('a,b\nc,d,"e\n', ":2: a quote that does not end"),
+    ('a,b\nc,\t"d"\n', ":2: a quote after a tab"),
     ("a b\rc d\n", ":1: a carriage return inside the line"),
     ("a b\n\0\n", ":2: binary data, not text"),
     ("a \x07b\n", ":1: id '\\x07b' has control characters"),
-    ('a "b c"\n', ":1: '\"b' is quoted, which is not supported"),
     (f"a {'b' * 1025}\n", f":1: id '{'b' * 40}' of 1025 bytes; allowed: 1024"),
     ("# only\n", ":1: no edges"),
 ]
@@ -164,17 +168,18 @@ def test_what_states_its_size_is_not_relabelled(tmp_path):
 def test_names_of_columns_are_passed_over(tmp_path):
     for head, ending in (("Source,Target", "csv"), ('"from"\t"to"\tw', "tsv")):
         path = tmp_path / f"a.{ending}"
-        path.write_text(f"{head}\n5,7\n")
+        gap = "," if ending == "csv" else "\t"
+        path.write_text(f"{head}\n5{gap}7\n")
         with open_tuples(Solo(), path) as source:
             assert (source.n, source.tuples) == (8, 1)
-        path.write_text(f"{head}\n5,7\n8,x\n")
+        path.write_text(f"{head}\n5{gap}7\n8{gap}x\n")
         with pytest.raises(InputError, match="3: 'x' is not an id"):
             open_tuples(Solo(), path)
-        path.write_text(f"{head}\na,b\n")
+        path.write_text(f"{head}\na{gap}b\n")
         with opened(path) as source:
             assert named(source) == [("a", "b")]
-    path.write_text("source,weight\n1,2\n")
-    with pytest.raises(InputError, match="1: 'source' is not an id"):
+    path.write_text("1,weight\n1,2\n")
+    with pytest.raises(InputError, match="1: 'weight' is not an id"):
         open_tuples(Solo(), path)
 
 
@@ -210,3 +215,10 @@ def test_wrong_maps_are_refused():
     assert IntegerIds(np.array([2, 5])).fault() == ""
     for word in ("", "x", "-2", "2.0", "9" * 19, "9" * 30, "²"):
         assert IntegerIds(np.array([2, 5])).find(word) == -1
+
+
+def test_what_is_no_unicode_text_names_no_vertex():
+    ids = TextIds.of([b"?", b"??", b"a"])
+    for word in ("\ud800", "\udcff", "\udcff\ud800"):
+        assert ids.find(word) == -1
+    assert ids.find("?") == 0

@@ -196,7 +196,11 @@ def test_which_columns(tmp_path):
         read(path)
     path = tmp_path / "a.el"
     path.write_text("0 1\n")
-    with pytest.raises(UsageError, match="edge-list has no named columns"):
+    with pytest.raises(InputError, match=r"a\.el:1: columns 0, 1; not one each of u"):
+        read(path, columns=("u", "v"))
+    path = tmp_path / "a.mtx"
+    path.write_text("%%MatrixMarket")
+    with pytest.raises(UsageError, match="matrix-market has no named columns"):
         read(path, columns=("u", "v"))
 
 

@@ -1,0 +1,227 @@
+"""Delimited text: what separates its columns, which of them hold ids, its records.
+
+Columns are separated by tabs, semicolons, commas or blanks, whichever gives two columns
+in the first lines, and by nothing else; blanks around a column do not count.  A column
+may be quoted, and then holds separators and line ends; a quote within is doubled (RFC
+4180).  Lines that begin with ``#`` or ``%`` between records are comments.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.formats.base import HEAD_BYTES
+from distbfs.formats.columns import choose, usual
+from distbfs.formats.lines import NUMBER, LineFault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from distbfs.formats.text import TextFile
+    from distbfs.types import Ids
+
+SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas", " ": "blanks"}
+SAMPLE_RECORDS = 100
+PAIRS = 1 << 16
+BLANKS = " \t"
+COMMENTS = "#%"
+BRACKET = re.compile("[][{}<>]")
+TAB = re.compile(r'"[^"]*"?|\t')
+INTEGER = re.compile(r"[0-9]+")
+CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+FAULTS = {
+    "new-line": "a carriage return inside the line",
+    "unexpected end": "a quote that does not end",
+    "field larger": "a column too long, or a quote that does not end",
+    "expected after": "a quoted column goes on after its quote",
+}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the lines of a file are cut.
+
+    separator: a tab, semicolon or comma; a blank for any blanks and tabs
+    columns: places of both ids in a record, from 0
+    names: what the first record calls these columns, empty where it is an edge
+    header: lines of such a first record
+    """
+
+    separator: str = " "
+    columns: tuple[int, int] = (0, 1)
+    names: tuple[str, ...] = ()
+    header: int = 0
+
+
+def find_layout(sample: bytes, wanted: tuple[str, str] | None, where: str) -> Layout:
+    """Return the layout of a text by its first lines.
+
+    The first record names the columns where ``wanted`` asks for that, where two of its
+    names are usual ones and no ids of the next records, or where two columns are
+    integers from the second record on.  Raises InputError for a name that is not there.
+    """
+    return _layout(_lines_of(sample), wanted, where)
+
+
+def resembles_edges(sample: bytes) -> bool:
+    """Return whether a text is an edge list by its first lines.
+
+    All its records have as many columns, and ids that are integers, or names without
+    brackets that are not separated by blanks.
+    """
+    if CONTROL.search(sample):
+        return False
+    lines = _lines_of(sample)
+    separator = _layout(lines, None, "").separator
+    rows = _rows(lines, separator)
+    counts = {len(row) for row in rows}
+    even = len(counts) == 1 and min(counts) > 1
+    names = not any(BRACKET.search(x) for row in rows for x in row[:2])
+    return even and (_integers(rows[1:] or rows) or (names and separator != " "))
+
+
+def _lines_of(sample: bytes) -> list[str]:
+    """Return the lines of a sample that are whole and neither comments nor blank."""
+    if len(sample) >= HEAD_BYTES:
+        sample = sample[: sample.rfind(b"\n") + 1] or sample
+    text = sample.partition(b"\0")[0].decode(errors="surrogateescape")
+    lines = io.StringIO(text, newline="\n")
+    return [x for x in lines if x.strip() and x.lstrip(BLANKS)[0] not in COMMENTS]
+
+
+def _layout(lines: list[str], wanted: tuple[str, str] | None, where: str) -> Layout:
+    def fit(separator: str) -> tuple[bool, bool, int]:
+        rows = _rows(lines, separator)
+        named = wanted is not None and bool(rows) and set(wanted) <= set(rows[0])
+        wide = sum(len(row) > 1 and all(row[:2]) for row in rows)
+        numbers = bool(rows) and len(rows[0]) > 1 and _integers(rows[1:] or rows)
+        return named, numbers, wide
+
+    separator = max(SEPARATORS, key=fit) if lines else " "
+    first, *rest = _rows(lines, separator) or [[]]
+    columns = choose(first, wanted, where) if wanted and first else usual(first)
+    if columns is None:
+        columns = (0, 1)
+        numbers = any(NUMBER.fullmatch(x.encode(errors="replace")) for x in first[:2])
+        named = len(first) > 1 and _integers(rest) and not numbers
+    else:
+        used = {row[k] for row in rest for k in columns if k < len(row)}
+        named = wanted is not None or not used & {first[k] for k in columns}
+        columns = columns if named else (0, 1)
+    if not named:
+        return Layout(separator)
+    records = cut(lines, separator, strict=False)
+    next(records)
+    names = tuple(first[k] for k in columns)
+    return Layout(separator, columns, names, records.line_num)
+
+
+def _rows(lines: list[str], separator: str) -> list[list[str]]:
+    """Return the columns of the first records."""
+    rows: list[list[str]] = []
+    with suppress(csv.Error):
+        rows.extend(
+            [column.strip(BLANKS) for column in row]
+            for row in islice(cut(lines, separator, strict=False), SAMPLE_RECORDS)
+        )
+    return rows
+
+
+def _integers(rows: list[list[str]]) -> bool:
+    """Return whether there are records, whose first two columns are integers."""
+    return bool(rows) and all(
+        len(row) > 1 and INTEGER.fullmatch(row[0]) and INTEGER.fullmatch(row[1])
+        for row in rows
+    )
+
+
+def cut(lines: Iterable[str], separator: str, *, strict: bool = True) -> Any:
+    r"""Return a ``csv.reader`` of lines that end with ``\n``."""
+    if separator == " ":
+        lines = (TAB.sub(_blank, line) if "\t" in line else line for line in lines)
+    return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=strict)
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Return a blank for a tab, and what is quoted as it is."""
+    return " " if match[0] == "\t" else match[0]
+
+
+class RecordLines:
+    """The lines of records, one by one, without comments and blank lines between them.
+
+    ``begin`` is the line, from 1, in which the current record begins; who has taken a
+    record sets ``within`` to False.
+    """
+
+    def __init__(self, file: TextFile, blocks: Iterable[bytes]) -> None:
+        self.file = file
+        self.blocks = blocks
+        self.begin = file.line
+        self.within = False
+
+    def __iter__(self) -> Iterator[str]:
+        for block in self.blocks:
+            text = block.decode(errors="surrogateescape")
+            for line in io.StringIO(text, newline="\n"):
+                self.file.line += 1
+                if not self.within:
+                    rest = line.lstrip(BLANKS)
+                    if rest[0] in COMMENTS or rest in ("\n", "\r\n"):
+                        continue
+                    self.begin = self.file.line - 1
+                    self.within = True
+                yield line
+
+
+def read_records(
+    file: TextFile,
+    blocks: Iterable[bytes],
+    layout: Layout,
+    parse: tuple[Callable[[bytes], int], Callable[[bytes], int]],
+) -> Iterator[Ids]:
+    """Yield the pairs of blocks of whole lines, int64 [k, 2], in order.
+
+    parse: return the number of an id of each side; LineFault says why there is none.
+    Raises InputError ``FILE:LINE: what is wrong``, of the line where a record begins.
+    """
+    lines = RecordLines(file, blocks)
+    numbers: list[int] = []
+    try:
+        for row in cut(lines, layout.separator):
+            for place, number in zip(layout.columns, parse, strict=True):
+                numbers.append(number(_id(row, place)))
+            file.extra += len(row) > 2 and sum(map(bool, row)) > 2
+            if len(numbers) >= 2 * PAIRS:
+                yield np.array(numbers, dtype=np.int64).reshape(-1, 2)
+                numbers = []
+            lines.within = False
+    except LineFault as fault:
+        raise file.refuse(str(fault), lines.begin) from fault
+    except csv.Error as error:
+        what = next((y for x, y in FAULTS.items() if x in str(error)), str(error))
+        raise file.refuse(what, lines.begin) from error
+    if numbers:
+        yield np.array(numbers, dtype=np.int64).reshape(-1, 2)
+
+
+def _id(row: list[str], place: int) -> bytes:
+    """Return a column of a record without blanks around it; LineFault for none."""
+    if len(row) <= place or len(row) < 2:
+        found = "one column" if len(row) == 1 else f"{len(row)} columns"
+        wanted = "two ids are" if place < 2 else f"column {place + 1} is"
+        raise LineFault(f"{found}, where {wanted} expected")
+    column = row[place].strip(BLANKS)
+    if not column:
+        raise LineFault("an empty column")
+    if column[0] == '"' and row[place][0] in BLANKS:
+        raise LineFault("a quote after a tab")
+    return column.encode(errors="surrogateescape")
