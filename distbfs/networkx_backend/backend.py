@@ -16,13 +16,18 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from distbfs.errors import InputError
 from distbfs.networkx_backend.graph import BackendGraph
 from distbfs.search.library import Graph
-from distbfs.types import Array
 
 SMALL = 256  # nodes below which a conversion takes longer than NetworkX
 CHEAP = (  # what NetworkX does faster than a conversion
     *("has_path", "descendants_at_distance"),
+)
+MANY_SEARCHES = ("all_pairs_shortest_path_length", "diameter", "eccentricity")
+READ = (  # of a graph by NetworkX's functions and, as NetworkX has it, by a conversion
+    *("__contains__", "__getitem__", "__iter__", "__len__", "adj", "nbunch_iter"),
+    *("neighbors", "order", "pred", "predecessors", "succ", "successors"),
 )
 OURS_ONLY_WITHOUT = {
     "bfs_edges": {"sort_neighbors": 4},
@@ -36,10 +41,19 @@ OURS_ONLY_WITHOUT = {
 
 
 def convert_from_nx(graph: Any, **_: Any) -> BackendGraph:
-    """Return a NetworkX graph for the functions below; NetworkX keeps it."""
+    """Return a NetworkX graph for the functions below; NetworkX keeps it.
+
+    It keeps none of a view, which does not learn that its original has changed.
+    """
     if isinstance(graph, BackendGraph):
         return graph
-    return BackendGraph(Graph.from_networkx(graph), multigraph=graph.is_multigraph())
+    if hasattr(graph, "_graph"):
+        graph.__networkx_cache__ = None
+    try:
+        converted = Graph.from_networkx(graph)
+    except InputError as error:
+        raise NotImplementedError(str(error)) from error
+    return BackendGraph(converted, multigraph=graph.is_multigraph())
 
 
 def convert_to_nx(result: Any, **_: Any) -> Any:
@@ -60,6 +74,12 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
         value = kwargs.get(option, args[place] if len(args) > place else None)
         if value is not None and value is not False:
             return f"{option} is given"
+    for kind in type(args[0] if args else kwargs.get("G")).__mro__:
+        if kind is BackendGraph or kind.__module__.startswith("networkx.classes."):
+            break
+        for attribute in READ:
+            if attribute in vars(kind):
+                return f"{kind.__name__} has its own {attribute}"
     return True
 
 
@@ -72,6 +92,8 @@ def should_run(
     graph = args[0] if args else kwargs.get("G", ())
     if len(graph) < SMALL:
         return f"fewer than {SMALL} nodes"
+    if name not in MANY_SEARCHES and not isinstance(getattr(graph, "_adj", {}), dict):
+        return "a view that filters is converted again for each call"
     if name in CHEAP and not converted(graph):
         return "a conversion takes longer"
     return True
@@ -103,7 +125,6 @@ def converted(graph: Any) -> bool:
 def known(G: BackendGraph, node: Any) -> Any:  # noqa: N803
     """Return a node; NetworkXError where it is none."""
     if node not in G:
-        hash(node)  # NetworkX raises TypeError for what cannot be a node
         raise nx.NetworkXError(f"The node {node} is not in the graph.")
     return node
 
@@ -111,7 +132,7 @@ def known(G: BackendGraph, node: Any) -> Any:  # noqa: N803
 def begun(G: BackendGraph, node: Any) -> Any:  # noqa: N803
     """Return a node whose neighbours are asked for; NetworkXError where it is none."""
     if node not in G:
-        hash(node)
+        hash(node)  # NetworkX raises TypeError for what cannot be a node
         kind = "digraph" if G.is_directed() else "graph"
         raise nx.NetworkXError(f"The node {node} is not in the {kind}.")
     return node
@@ -120,19 +141,8 @@ def begun(G: BackendGraph, node: Any) -> Any:  # noqa: N803
 def found(G: BackendGraph, node: Any, what: str) -> Any:  # noqa: N803
     """Return a node; NodeNotFound where it is none."""
     if node not in G:
-        hash(node)
         raise nx.NodeNotFound(f"{what} {node} is not in G")
     return node
-
-
-def lengths(G: BackendGraph, level: Array) -> dict[Any, int]:  # noqa: N803
-    """Return levels as a dictionary, nearest nodes first."""
-    reached = np.flatnonzero(level >= 0)
-    key = level[reached]
-    if key.max(initial=0) < 1 << 15:
-        key = key.astype(np.int16)  # NumPy sorts these by radix
-    reached = reached[np.argsort(key, kind="stable")]
-    return dict(zip(G.names(reached), level[reached].tolist(), strict=True))
 
 
 def generic_bfs_edges(
@@ -200,10 +210,7 @@ def bfs_layers(G: BackendGraph, sources: Any) -> Iterator[list[Any]]:  # noqa: N
     """Yield the nodes of each level, see ``networkx.bfs_layers``."""
     if sources in G:
         sources = [sources]
-    first = [known(G, node) for node in set(sources)]
-    ids = np.array([G.graph.id_of(node) for node in first], dtype=np.int64)
-    for layer in G.layers(ids):
-        yield G.names(layer)
+    yield from G.layers([known(G, node) for node in set(sources)])
 
 
 def descendants_at_distance(
@@ -213,8 +220,10 @@ def descendants_at_distance(
 ) -> set[Any]:
     """Return the nodes of one level, see ``networkx.descendants_at_distance``."""
     known(G, source)
-    if not 0 <= distance < len(G) or distance != int(distance):
+    if distance not in range(len(G)):
         return set()
+    if distance == 0:
+        return {source}
     level = G.levels(source, limit=distance)
     return set(G.names(np.flatnonzero(level == distance)))
 
@@ -225,7 +234,7 @@ def single_source_shortest_path_length(
     cutoff: float | None = None,
 ) -> dict[Any, int]:
     """Return distances, see ``networkx.single_source_shortest_path_length``."""
-    return lengths(G, G.levels(found(G, source, "Source"), limit=cutoff))
+    return G.distances(found(G, source, "Source"), cutoff)
 
 
 def single_target_shortest_path_length(
@@ -234,8 +243,7 @@ def single_target_shortest_path_length(
     cutoff: float | None = None,
 ) -> dict[Any, int]:
     """Return distances, see ``networkx.single_target_shortest_path_length``."""
-    found(G, target, "Target")
-    return lengths(G, G.levels(target, limit=cutoff, reverse=True))
+    return G.distances(found(G, target, "Target"), cutoff, reverse=True)
 
 
 def all_pairs_shortest_path_length(
@@ -244,7 +252,7 @@ def all_pairs_shortest_path_length(
 ) -> Iterator[tuple[Any, dict[Any, int]]]:
     """Yield distances, see ``networkx.all_pairs_shortest_path_length``."""
     for node in G:
-        yield node, lengths(G, G.levels(node, limit=cutoff))
+        yield node, G.distances(node, cutoff)
 
 
 def single_source_shortest_path(
@@ -254,7 +262,6 @@ def single_source_shortest_path(
 ) -> dict[Any, list[Any]]:
     """Return paths, see ``networkx.single_source_shortest_path``."""
     if source not in G:
-        hash(source)
         raise nx.NodeNotFound(f"Source {source} not in G")
     paths = {source: [source]}
     with uncollected():
@@ -270,7 +277,6 @@ def single_target_shortest_path(
 ) -> dict[Any, list[Any]]:
     """Return paths, see ``networkx.single_target_shortest_path``."""
     if target not in G:
-        hash(target)
         raise nx.NodeNotFound(f"Target {target} not in G")
     paths = {target: [target]}
     with uncollected():

@@ -39,8 +39,8 @@ class BackendGraph:
 
     def __contains__(self, node: object) -> bool:
         try:
-            return self.graph.has(node)
-        except TypeError:  # what has no hash is no node
+            return self.graph.has(self.own(node))
+        except (KeyError, TypeError):  # what has no hash is no node
             return False
 
     def is_directed(self) -> bool:
@@ -66,6 +66,24 @@ class BackendGraph:
     def _labels(self) -> Array:
         """The nodes as an array of objects, [n]."""
         return np.fromiter(self.nodes, dtype=object, count=self.graph.n)
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        """The nodes of a graph of numbers by what is equal to them."""
+        return {k: k for k in range(self.graph.n)}
+
+    def own(self, node: Any) -> Any:
+        """Return a node for searches; KeyError where a number is none.
+
+        As in a dictionary, 1.0, True and NumPy's 1 are the node 1.
+        """
+        if self.graph.nodes is None and type(node) is not int:
+            return self._numbers[node]
+        return node
+
+    def id_of(self, node: Any) -> int:
+        """Return the id of a node."""
+        return self.graph.id_of(self.own(node))
 
     def names(self, ids: Array) -> list[Any]:
         """Return the nodes with these ids."""
@@ -93,7 +111,7 @@ class BackendGraph:
         """
         if source == target:
             return True
-        frontiers = [{self.graph.id_of(node)} for node in (source, target)]
+        frontiers = [{self.id_of(node)} for node in (source, target)]
         seen = [set(frontier) for frontier in frontiers]
         checks = 0
         while all(frontiers):
@@ -107,8 +125,8 @@ class BackendGraph:
                 found.update(row)
                 checks += len(row)
                 if checks > FEW_CHECKS:
-                    level = self.levels(source, targets=[target])
-                    return bool(level[self.graph.id_of(target)] >= 0)
+                    level = self.levels(source, targets=[self.own(target)])
+                    return bool(level[self.id_of(target)] >= 0)
             found -= seen[side]
             seen[side] |= found
             frontiers[side] = found
@@ -126,7 +144,7 @@ class BackendGraph:
         graph = self.turned if reverse else self.graph
         return bfs(
             graph,
-            source,
+            self.own(source),
             depth_limit=whole_limit(limit),
             targets=targets,
             parents=False,
@@ -134,19 +152,40 @@ class BackendGraph:
         ).level
 
     def ordered(
-        self, source: Any, limit: float | None = None, *, reverse: bool = False
+        self,
+        source: Any,
+        limit: float | None = None,
+        *,
+        reverse: bool = False,
+        parents: bool = True,
     ) -> Result:
         """Return a search that finds nodes and parents in the order of NetworkX."""
-        graph = self.turned if reverse else self.graph
-        return bfs(graph, source, method="ordered", depth_limit=whole_limit(limit))
+        return bfs(
+            self.turned if reverse else self.graph,
+            self.own(source),
+            method="ordered",
+            depth_limit=whole_limit(limit),
+            parents=parents,
+        )
+
+    def distances(
+        self, source: Any, limit: float | None = None, *, reverse: bool = False
+    ) -> dict[Any, int]:
+        """Return the level of each node reached, in the order of NetworkX."""
+        found = self.ordered(source, limit, reverse=reverse, parents=False)
+        order: Any = found.order
+        nodes = [source, *self.names(order[1:])]
+        return dict(zip(nodes, found.level[order].tolist(), strict=True))
 
     def tree_edges(
         self, source: Any, limit: float | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[Any, Any]]:
         """Return the edges (parent, child) of a search in the order of NetworkX."""
         found = self.ordered(source, limit, reverse=reverse)
-        pairs: Array = found.tree()
-        return zip(pairs[:, 0].tolist(), pairs[:, 1].tolist(), strict=True)
+        parents, children = (ends.tolist() for ends in found.tree().T)
+        first = np.count_nonzero(found.level == 1)
+        parents[:first] = [source] * first
+        return zip(parents, children, strict=True)
 
     def components(self) -> Ids:
         """Return the smallest id of the component of each node, int64 [n].
@@ -168,26 +207,31 @@ class BackendGraph:
         label[rest] = rest[component_labels(len(rest), lambda: [ends])]
         return label
 
-    def layers(self, sources: Ids) -> Iterator[Ids]:
-        """Yield the ids of each level of a search from several sources at once."""
+    def layers(self, sources: list[Any]) -> Iterator[list[Any]]:
+        """Yield the nodes of each level of a search from different sources at once."""
+        if not sources:
+            return
+        yield list(sources)
         if len(sources) == 1:
-            found = self.ordered(self.nodes[int(sources[0])])
-            if found.order is not None:
-                cuts = np.cumsum(np.bincount(found.level[found.order]))
-                yield from np.split(found.order, cuts[:-1])
-                return
+            found = self.ordered(sources[0], parents=False)
+            order: Any = found.order
+            cuts = np.cumsum(np.bincount(found.level[order]))
+            yield from map(self.names, np.split(order, cuts[:-1])[1:])
+            return
         rows: CSR = self.graph.part.nn
         seen = np.zeros(self.graph.n, dtype=np.bool_)
-        seen[sources] = True
-        layer = sources
-        while len(layer):
-            yield layer
+        layer = np.array([self.id_of(node) for node in sources], dtype=np.int64)
+        seen[layer] = True
+        while True:
             _, column = rows.edges_of(layer)
             fresh = column[~seen[column]]
             _, place = np.unique(fresh, return_index=True)
             place.sort()
             layer = fresh[place].astype(np.int64)
+            if not len(layer):
+                return
             seen[layer] = True
+            yield self.names(layer)
 
 
 def whole_limit(limit: float | None) -> int | None:

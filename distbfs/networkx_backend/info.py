@@ -10,7 +10,7 @@ LEVELS = "The fastest engine of the machine searches."
 UNWEIGHTED = f"Without weights alone.  {LEVELS}"
 
 FUNCTIONS = {
-    "all_pairs_shortest_path_length": LEVELS,
+    "all_pairs_shortest_path_length": ORDERED,
     "ancestors": LEVELS,
     "bfs_edges": f"{ORDERED}  Not with sort_neighbors.",
     "bfs_layers": ORDERED,
@@ -26,9 +26,9 @@ FUNCTIONS = {
     "has_path": LEVELS,
     "is_connected": LEVELS,
     "single_source_shortest_path": ORDERED,
-    "single_source_shortest_path_length": LEVELS,
+    "single_source_shortest_path_length": ORDERED,
     "single_target_shortest_path": ORDERED,
-    "single_target_shortest_path_length": LEVELS,
+    "single_target_shortest_path_length": ORDERED,
 }
 
 

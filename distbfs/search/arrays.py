@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -217,31 +216,50 @@ def unsigned(values: Array, dtype: type[np.unsignedinteger]) -> Array:
     return values.astype(dtype)
 
 
-def networkx_rows(adjacency: Any, index: dict[Any, int] | None) -> CSR:
+def networkx_rows(
+    adjacency: Any, nodes: list[Any], index: dict[Any, int] | None
+) -> CSR:
     """Return rows with the neighbours of each node in the order NetworkX holds them.
 
     index: node -> id, None where nodes are the ids
     """
-    lengths = np.fromiter(map(len, adjacency.values()), np.int64, len(adjacency))
-    offsets = row_offsets(lengths)
-    ids: Iterator[Any] = chain.from_iterable(adjacency.values())
+    neighbours: list[Any] = []
+    lengths = np.zeros(len(nodes), dtype=np.int64)
+    for k, node in enumerate(nodes):
+        before = len(neighbours)
+        neighbours.extend(adjacency[node])  # len() of a filtered view can be wrong
+        lengths[k] = len(neighbours) - before
+    ids: Iterable[Any] = neighbours
     if index is not None:
-        ids = map(index.__getitem__, ids)
-    return CSR(offsets, np.fromiter(ids, np.uint32, int(offsets[-1])))
+        ids = map(index.__getitem__, neighbours)
+    return CSR(row_offsets(lengths), np.fromiter(ids, np.uint32, len(neighbours)))
 
 
 def named_part(graph: Any) -> tuple[Part, list[Any] | None, dict[Any, int] | None]:
     """Return a NetworkX graph as (part, nodes, node -> id), in its own order.
 
-    Nodes and their places are None where nodes are the ids.
+    Nodes and their places are None where nodes are the ids.  InputError for a view of
+    an undirected graph whose filter leaves an edge in one direction only.
     """
-    nodes: list[Any] | None = list(graph)
+    nodes = list(graph)
     index: dict[Any, int] | None = None
-    if all(type(node) is int and node == k for k, node in enumerate(graph)):
-        nodes = None
-    else:
-        index = {node: k for k, node in enumerate(graph)}
-    rows = networkx_rows(graph._adj, index)
-    incoming = networkx_rows(graph._pred, index) if graph.is_directed() else None
+    if any(type(node) is not int or node != k for k, node in enumerate(nodes)):
+        index = {node: k for k, node in enumerate(nodes)}
+    rows = networkx_rows(graph._adj, nodes, index)
+    incoming = None
+    if graph.is_directed():
+        incoming = networkx_rows(graph._pred, nodes, index)
+    elif hasattr(graph, "_graph") and not symmetric(rows):
+        raise InputError(
+            "a filter of an undirected NetworkX view leaves an edge in one direction "
+            "only; allowed: filter_edge(u, v) that is filter_edge(v, u)"
+        )
     part = part_of_rows(rows.offsets, rows.columns, incoming)
-    return part, nodes, index
+    return part, None if index is None else nodes, index
+
+
+def symmetric(rows: CSR) -> bool:
+    """Return whether each edge of square rows without repeats is there both ways."""
+    source, target = rows.sources().astype(np.int64), rows.columns.astype(np.int64)
+    there, back = source * rows.rows + target, target * rows.rows + source
+    return np.array_equal(np.sort(there), np.sort(back))
