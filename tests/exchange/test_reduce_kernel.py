@@ -19,10 +19,10 @@ from distbfs.exchange.nccl import BLOCK, REDUCE
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
+def kernels() -> Kernels:
     if compiler() is None:
         pytest.skip("no C++ compiler")
-    return Kernels(tmp_path_factory.mktemp("reduce"))
+    return Kernels()
 
 
 @pytest.mark.parametrize("grid", [1, 3])

@@ -36,8 +36,9 @@ RECORDS = 1 << 16  # levels that are recorded
 REPEATS_ROOM = 1 << 16  # entries of a queue besides half as many as there are vertices
 NO_LIMIT = 0xFFFFFFFF
 STEPS = ("push-block-edges", "push-block-warps", "push-edges", "push-warps", "pull")
-RECORD = ("step", "frontier", "checks", "found", "repeats", "missed", "conflicts")
-COUNTS = ("repeats_found", "repeats_missed", "conflicts")
+RECORD = ("step", "frontier", "checks", "found")
+COUNTS = ("repeats_found", "repeats_missed", "conflicts", "places", "searches")
+COUNTS += ("in_turns", "pieces")  # as in ``Record`` of bfs4k.cuh
 METHODS = ("auto", "claim", "hash")
 
 _u32, _pointer = ctypes.c_uint32, ctypes.c_void_p
@@ -209,7 +210,7 @@ class Bfs4kSearch:
 
     def _clear_records(self) -> None:
         if self._records is None:
-            shape = (RECORDS + 1, len(RECORD) + 1)
+            shape = (RECORDS + 1, len(RECORD) + len(COUNTS) + 1)
             self._records = cuda.cupy().zeros(shape, np.uint64)
         self._records.fill(0)
         self.params.records = self._records.data.ptr
@@ -228,7 +229,7 @@ class Bfs4kSearch:
         log = []
         for row, span in zip(rows.tolist(), spans.tolist(), strict=True):
             told = dict(zip(RECORD, row, strict=False))
-            extra = dict(zip(COUNTS, row[4:7], strict=True))
+            extra = dict(zip(COUNTS, row[len(RECORD) : -1], strict=True))
             step = STEPS[told["step"]]
             vertices, checks, found = (told[x] for x in RECORD[1:4])
             seconds = max(span, 0.0)

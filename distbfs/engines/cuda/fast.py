@@ -122,7 +122,7 @@ class FastSearch:
                 return found
         self._begin(root, NO_LIMIT if not (records or self._stepwise) else 1)
         if records and self._counts is None:
-            self._counts = cuda.cupy().zeros(ROWS, dtype=np.uint64)
+            self._counts = cuda.cupy().zeros((2, ROWS), dtype=np.uint64)
         self.params.counts = self._counts.data.ptr if records else 0
         if records:
             self._counts.fill(0)
@@ -166,13 +166,15 @@ class FastSearch:
         unreached = BYTE_UNREACHED if result.level.dtype == np.uint8 else -1
         reached = result.level[result.level != unreached].astype(np.int32)
         found = cp.bincount(reached, minlength=len(steps) + 1).get().tolist()
-        checks = self._counts[: len(steps) + 1].get().tolist()
-        checks += [0] * (len(steps) + 1 - len(checks))
+        counts = self._counts[:, : len(steps) + 1].get()
+        counts = np.pad(counts, [(0, 0), (0, len(steps) + 1 - counts.shape[1])])
+        checks, looks = counts.tolist()
         log, left = [], self.graph.active - found[0]
         for k, (step, seconds) in enumerate(steps, 1):
             pulls = step.startswith("pull")
             frontier = left if pulls else found[k - 1]
-            log.append(LevelRecord(step, frontier, checks[k], found[k], seconds))
+            extra = {"hub_looks": looks[k]}
+            log.append(LevelRecord(step, frontier, checks[k], found[k], seconds, extra))
             left -= found[k]
         return log
 

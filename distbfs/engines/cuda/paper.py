@@ -55,7 +55,7 @@ Slot = _structure(
     "Slot",
     **dict.fromkeys(("edges", "early_edges", "checks"), _u64),
     **dict.fromkeys(("found", "early", "tail", "queued", "ticket"), _u32),
-    **dict.fromkeys(("chunks", "writes", "unused"), _u32),
+    **dict.fromkeys(("chunks", "writes", "donations"), _u32),
 )
 State = _structure(
     "State",
@@ -66,7 +66,7 @@ State = _structure(
 )
 RECORD = (
     *("level", "mode", "frontier", "checks", "found", "found_early", "repeats"),
-    "nanoseconds",
+    *("handed_out", "donations", "nanoseconds"),
 )
 Control = _structure(
     "Control", slots=Slot * 4, state=State, started=_u64, barrier=_u32, unused=_u32
@@ -99,7 +99,8 @@ class PaperResult:
         (queue entries it read), ``checks`` (edge checks), ``found`` (vertices of the
         level that it found), ``found_early`` (vertices of the level after it that an
         asynchronous pull found), ``repeats`` (status writes beyond one a vertex),
-        ``seconds``
+        ``handed_out`` (queue entries that a pull gave out by its counter),
+        ``donations`` (rows of a pull that a warp took from its last lane), ``seconds``
     work: int64 [32, 2]: pulled vertices and their edge checks by degree, row k for
         2^k ... 2^(k+1) - 1 (Figure 9), or None without records
     """

@@ -223,7 +223,7 @@ class ResidentSearch:
         if records and self._trace is None:
             cp = cuda.cupy()
             self._trace = cp.zeros(ROWS * 4, dtype=np.uint64)
-            self._counts = cp.zeros(ROWS, dtype=np.uint64)
+            self._counts = cp.zeros((2, ROWS), dtype=np.uint64)
 
     def ready(self, root: int, *, records: bool = False) -> None:
         """Set the arguments of a search from a vertex id."""
@@ -321,7 +321,7 @@ class ResidentSearch:
         edges of the frontier that a push has made; found and unvisited ones of a pull
         """
         rows = self._trace.get().reshape(-1, 4)
-        rows, checks = rows[rows[:, 0] > 0], self._counts.get()
+        rows, checks = rows[rows[:, 0] > 0], self._counts[0].get()
         out = []
         for k in range(1, len(rows)):
             what, depth = int(rows[k, 1]) >> 32, int(rows[k, 1]) & 0xFFFFFFFF

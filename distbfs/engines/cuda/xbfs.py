@@ -36,6 +36,7 @@ NEEDS_PAPER = (
     "method 'fast' of engine xbfs searches symmetric graphs, and this one is directed; "
     "allowed: paper"
 )
+COUNTED = ("found_early", "repeats", "handed_out", "donations")  # in records of paper
 PULLS = "warp"  # how pulls of method paper share their work where nothing is asked for
 
 
@@ -215,6 +216,7 @@ class PaperByNumber:
                 r["checks"],
                 r["found"] + r["found_early"],
                 r["seconds"],
+                {name: r[name] for name in COUNTED},
             )
             for r in found.records
         ]

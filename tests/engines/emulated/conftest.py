@@ -12,11 +12,11 @@ from emulated_device import EmulatedDevice, Kernels, compiler
 
 
 @pytest.fixture(scope="session")
-def kernels(tmp_path_factory):
+def kernels():
     """Compiled kernels, kept for the session."""
     if compiler() is None:
         pytest.skip("no C++ compiler")
-    return Kernels(tmp_path_factory.mktemp("emulated"))
+    return Kernels()
 
 
 @pytest.fixture

@@ -5,9 +5,11 @@ asked for as zeros holds garbage.
 """
 
 import ctypes
+import hashlib
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +20,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.device.cache import source_closure
+from distbfs.device.cache import cache_folder, exclusive, source_closure
 from distbfs.search import resident_driver
 
 HERE = Path(__file__).parent
@@ -39,10 +41,11 @@ def compiler():
 
 
 class Kernels:
-    """Libraries of kernel files, compiled when they are first asked for."""
+    """Libraries of kernel files, compiled at first use and cached by content."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self):
+        self.folder = cache_folder() / "emulated"
+        self.folder.mkdir(exist_ok=True)
         self.found, self.locks = {}, {}
 
     def library(self, source, definitions, texts=None):
@@ -55,34 +58,43 @@ class Kernels:
             return self.found[key]
 
     def compile(self, source, definitions, texts):
-        words = [f"{name}-{value}" for name, value in sorted(definitions.items())]
-        if texts:
-            words.append(str(len(self.found)))
-        folder = self.folder / "-".join([source.stem, *words])
-        folder.mkdir()
+        files = {}
         for path in source_closure(source.resolve()):
             text = ELSEWHERE.sub('#include "', path.read_text(encoding="utf-8"))
             text = DYNAMIC.sub("uint4 *dynamic = EMULATED_DYNAMIC;", text)
-            text = STANDARD.sub(r"#define \2 \1", text)
-            (folder / path.name).write_text(text)
-        for name, text in texts:
-            (folder / name).write_text(text)
+            files[path.name] = STANDARD.sub(r"#define \2 \1", text)
+        files.update(texts)
         for name in ("cuda_on_cpu.hpp", "ptx_on_cpu.hpp"):
-            shutil.copy(HERE / name, folder)
-        (folder / "ptx.cuh").write_text('#include "ptx_on_cpu.hpp"\n')
+            files[name] = (HERE / name).read_text(encoding="utf-8")
+        files["ptx.cuh"] = '#include "ptx_on_cpu.hpp"\n'
         names = KERNEL.findall(source.read_text(encoding="utf-8"))
         code = ['#include "cuda_on_cpu.hpp"', f'#include "{source.name}"']
         code += [f"EMULATED_KERNEL({x})" for x in names]
-        (folder / "all.cpp").write_text("\n".join(code) + "\n")
-        macros = [f"-D{name}={value}" for name, value in definitions.items()]
-        command = [compiler(), *FLAGS, *macros, "-o", folder / "all.so"]
-        subprocess.run([*command, folder / "all.cpp"], check=True)
-        return ctypes.CDLL(str(folder / "all.so"))
+        files["all.cpp"] = "\n".join(code) + "\n"
+        macros = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
+        content = repr((sorted(files.items()), macros, FLAGS, compiler()))
+        key = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+        target = self.folder / f"{source.stem}-{key}.so"
+        with exclusive(self.folder / f"{key}.lock"):
+            if not target.exists():
+                build(files, macros, target)
+        return ctypes.CDLL(str(target))
 
     def prepare(self, wanted):
         """Compile (source, definitions) at once, as far as they are not there."""
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda one: self.library(*one), wanted))
+
+
+def build(files, macros, target):
+    """Compile files (name -> text) to a library that is there whole or not at all."""
+    with tempfile.TemporaryDirectory(dir=target.parent) as name:
+        folder = Path(name)
+        for file, text in files.items():
+            (folder / file).write_text(text)
+        command = [compiler(), *FLAGS, *macros, "-o", folder / "all.so"]
+        subprocess.run([*command, folder / "all.cpp"], check=True)
+        (folder / "all.so").rename(target)
 
 
 class Device:

@@ -63,6 +63,9 @@ DEVICE void pull_donation(const Params &p, const uint32_t *queue, uint32_t size,
             if (!open) break;
             if (__popc(open) > 1) continue;
             const int owner = __ffs(open) - 1;
+#if COUNT
+            if (lane_id() == owner) atomicAdd(&slot->donations, 1u);
+#endif
             const uint64_t row = __shfl_sync(FULL, begin, owner);
             uint32_t start = __shfl_sync(FULL, k, owner);
             const uint32_t stop = __shfl_sync(FULL, degree, owner);

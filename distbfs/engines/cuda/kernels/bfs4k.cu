@@ -69,6 +69,7 @@ INLINE u32 grid_level(const Params &p, const Run *parked, u32 *room, Mail *mail)
     if (pulls(p, s.count + s.hubs)) {
         pull(p, sink, s.depth, tally, lane, warp);
         sink.finish(lane, warp);
+        TALLY(tally, turned, sink.turned);
         tell(p, tally, s.depth, lane);
         return GRID_PULL;
     }
@@ -91,6 +92,7 @@ INLINE u32 grid_level(const Params &p, const Run *parked, u32 *room, Mail *mail)
         visit.rows(u, row, degree, many, edges, size);
     }
     sink.finish(lane, warp);
+    TALLY(tally, turned, sink.turned);
     tell(p, tally, s.depth, lane);
     return edges ? GRID_EDGES : GRID_WARPS;
 }
@@ -221,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             const u32 step = grid_level(p, &parked, room, mail);
             r = unpark(&parked);
             grid_sum(&p.control->barrier, r.turn, 0, (const u64 *)mail, 3, news);
-            if (lead) note(p, r.s.depth, step, r.s.count + r.s.hubs);
+            if (lead) note(p, r.s.depth, step, r.s.count + r.s.hubs, r.s.pieces);
             r.s.depth++, r.budget--;
             r.s.count = (u32)news[0], r.s.pieces = (u32)news[1], r.s.hubs = (u32)news[2];
         }

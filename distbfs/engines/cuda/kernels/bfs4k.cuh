@@ -31,7 +31,10 @@ struct Mail {
 
 /* One level that was run (COUNT). */
 struct Record {
-    u64 step, frontier, checks, found, repeats, missed, conflicts, nanoseconds;
+    u64 step, frontier, checks, found, repeats, missed, conflicts;
+    u64 places, searches, turned; /* edges that threads had room for, binary searches for
+                                     them, vertices that local queues gave in turns */
+    u64 pieces, nanoseconds;
 };
 
 /* What one launch leaves for the next when a search goes level by level. */
@@ -96,6 +99,7 @@ INLINE u32 pick(const u32 *x, u32 k) {
 struct Tally {
 #if COUNT
     u32 checks = 0, found = 0, repeats = 0, missed = 0, conflicts = 0;
+    u32 places = 0, searches = 0, turned = 0;
 #endif
 };
 
@@ -109,21 +113,22 @@ struct Tally {
 INLINE void tell(const Params &p, const Tally &t, u32 depth, u32 lane) {
 #if COUNT
     Record *r = p.records + (depth < p.record_capacity ? depth : p.record_capacity - 1);
-    const u32 sum[5] = {__reduce_add_sync(ALL, t.checks), __reduce_add_sync(ALL, t.found),
+    const u32 sum[8] = {__reduce_add_sync(ALL, t.checks), __reduce_add_sync(ALL, t.found),
                         __reduce_add_sync(ALL, t.repeats), __reduce_add_sync(ALL, t.missed),
-                        __reduce_add_sync(ALL, t.conflicts)};
-    u64 *to[5] = {&r->checks, &r->found, &r->repeats, &r->missed, &r->conflicts};
+                        __reduce_add_sync(ALL, t.conflicts), __reduce_add_sync(ALL, t.places),
+                        __reduce_add_sync(ALL, t.searches), __reduce_add_sync(ALL, t.turned)};
+    u64 *to = &r->checks; /* in the order of Record */
     if (lane == 0)
-        for (int k = 0; k < 5; k++)
-            if (sum[k]) atomicAdd(to[k], (u64)sum[k]);
+        for (int k = 0; k < 8; k++)
+            if (sum[k]) atomicAdd(to + k, (u64)sum[k]);
 #endif
 }
 
 /* One thread: what the level was, once it is over. */
-INLINE void note(const Params &p, u32 depth, u32 step, u32 frontier) {
+INLINE void note(const Params &p, u32 depth, u32 step, u32 frontier, u32 pieces = 0) {
 #if COUNT
     Record *r = p.records + (depth < p.record_capacity ? depth : p.record_capacity - 1);
-    r->step = step, r->frontier = frontier, r->nanoseconds = nanoseconds();
+    r->step = step, r->frontier = frontier, r->pieces = pieces, r->nanoseconds = nanoseconds();
 #endif
 }
 #endif

@@ -58,6 +58,9 @@ struct GridSink {
     u32 *queue;
     uint2 *pieces;
     Mail *mail;
+#if COUNT
+    u32 turned = 0;
+#endif
 
     /* BATCH vertices a lane, bits of `mine`; a whole warp calls it. */
     __device__ __forceinline__ void add(u32 mine, const u32 *v, u32 lane) {
@@ -95,6 +98,7 @@ struct GridSink {
         if (total >= 32 * p.turns) {
             least = __reduce_min_sync(ALL, length);
             for (u32 k = 0; k < least; k++) put(at + k * 32 + lane, local[k * 32 + lane]);
+            TALLY(*this, turned, least);
             at += least * 32;
             first -= least * lane; /* shorter queues before this one */
         }

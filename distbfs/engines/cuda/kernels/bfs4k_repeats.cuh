@@ -44,7 +44,7 @@ INLINE u32 unrepeated(const Table &t, u32 mine, const u32 *v, Tally &tally) {
         const bool same = (u32)(seen >> 32) == v[k];
         const bool own = same && (u32)seen == (k * THREADS | threadIdx.x);
         kept |= (u32)(own || !same) << k;
-        TALLY(tally, repeats, same && !own);
+        TALLY(tally, repeats, !(kept >> k & 1));
         TALLY(tally, conflicts, !same);
     }
     __syncwarp();

@@ -29,6 +29,7 @@ template <class Sink> struct Visit {
         for (int k = 0; k < BATCH; k++) {
             mine |= (u32)(ok[k] && unvisited(p, to[k])) << k;
             TALLY(tally, checks, ok[k]);
+            TALLY(tally, places, 1);
         }
         if (!__any_sync(ALL, mine)) return;
         mine = unrepeated(table, mine, to, tally);
@@ -88,6 +89,7 @@ template <class Sink> struct Visit {
             for (int j = 0; j < BATCH; j++) {
                 const u32 at = e + j * 32 + lane;
                 ok[j] = at < total;
+                TALLY(tally, searches, ok[j]);
                 if (e + j * 32 >= total) continue;
                 u32 k = 0;
 #pragma unroll

@@ -93,7 +93,8 @@ struct Params {
     Control *control, *other; /* the other is cleared for the next launch */
     State *state;
     u64 *trace;               /* [rows][4] or null: time, what << 32 | depth, vertices, edges */
-    u64 *counts;              /* [rows], by level, with COUNT: edge checks */
+    u64 *counts;              /* [2][rows], by level, with COUNT: edge checks; looks at
+                                 bits of hubs */
     u64 m, stride;
     u64 mark_edges;           /* a push of so many edges is followed by a pull */
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
@@ -110,7 +111,13 @@ INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31)
 struct Visited {
     const u32 *hub, *all;
     u32 hub_words;
+#if COUNT
+    mutable u32 looks = 0; /* at the bits of hubs */
+#endif
     __device__ __forceinline__ bool operator()(u32 v) const {
+#if COUNT
+        looks += v >> 5 < hub_words;
+#endif
         u32 w = v >> 5, bits = hub[w < hub_words ? w : 0u];
         if (w >= hub_words) bits = all[w];
         return bits >> (v & 31) & 1;

@@ -329,10 +329,13 @@ INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, const u32 *all, u32
         turn ^= 1;
     }
     wait_copies<0>();
-    if (COUNT && checks) {
+#if COUNT
+    if (checks) {
         const u32 sum = __reduce_add_sync(ALL, w.checks);
-        if (lane == 0) atomicAdd(checks, (u64)sum);
+        const u32 looks = __reduce_add_sync(ALL, w.visited.looks);
+        if (lane == 0) atomicAdd(checks, (u64)sum), atomicAdd(checks + p.rows, (u64)looks);
     }
+#endif
     return left;
 }
 #endif

@@ -76,6 +76,8 @@ DEVICE void close_level(const Params &p, const State &s) {
     record->found = scanned ? slot->tail - s.early : slot->found;
     record->early = pulled ? p.control->slots[(s.level + 1) & 3].early : 0;
     record->repeats = scanned ? slot->writes - record->found : 0;
+    record->handed_out = slot->ticket;
+    record->donations = slot->donations;
     record->nanoseconds = nanoseconds() - p.control->started;
 #endif
     p.control->slots[(s.level + 3) & 3] = Slot{};

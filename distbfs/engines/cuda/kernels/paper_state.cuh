@@ -23,7 +23,7 @@ struct Slot {
     uint32_t ticket;      /* queue entries handed out by dynamic balancing */
     uint32_t chunks;      /* entries of `chunks` */
     uint32_t writes;      /* status writes of single-scan (COUNT) */
-    uint32_t unused;
+    uint32_t donations;   /* rows of a last lane that its warp took (COUNT) */
 };
 
 /* What is decided before a level. */
@@ -42,7 +42,8 @@ struct State {
 
 /* One level that was run (COUNT). */
 struct Record {
-    uint64_t level, mode, frontier, checks, found, early, repeats, nanoseconds;
+    uint64_t level, mode, frontier, checks, found, early, repeats;
+    uint64_t handed_out, donations, nanoseconds;
 };
 
 struct Control {

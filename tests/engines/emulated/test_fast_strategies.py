@@ -1,0 +1,129 @@
+"""What method ``fast`` does at each level, as its records tell it."""
+
+import numpy as np
+import pytest
+from device_graphs import HostGraph
+from fast_graphs import HUGE, beside, chained, fault, path, shuffled, wanted_levels
+from graphs import complete, kronecker, uniform
+
+from distbfs.engines.cuda.fast import FastSearch
+
+SMALL, FEW = 2048, 128  # as in fast.cuh
+GRAPHS = {
+    "kronecker": kronecker(11),
+    "outside": shuffled(beside(uniform(1500, 9000), uniform(2500, 20_000, seed=8))),
+    "blobs": shuffled(chained(complete(120), path(50), complete(200), path(20))),
+    "uniform": uniform(3000, 30_000),
+}
+LIMITS = [
+    {},
+    {"mark_edges": HUGE, "pull_edges": 3000},
+    {"mark_edges": 900, "pull_edges": 6000},
+    {"mark_edges": HUGE, "pull_edges": HUGE},
+    {"mark_edges": HUGE, "pull_edges": 0},
+    {"mark_edges": 0, "pull_edges": HUGE},
+]
+
+
+class Searched:
+    """A search with its records, and the size of each level."""
+
+    def __init__(self, made, root, **options):
+        search = FastSearch(made.graph, **options)
+        found = search.search(root, records=True)
+        assert fault(made, root, found) is None
+        level = wanted_levels(made, root)
+        reached = level >= 0
+        self.params, self.log = search.params, found.records
+        self.active = made.active
+        weights = made.source.degrees[reached]
+        self.edges = np.bincount(level[reached], weights=weights).astype(int).tolist()
+        self.kinds = [record.direction for record in self.log]
+
+
+def searches(overrides=({},)):
+    for source in GRAPHS.values():
+        made = HostGraph(source)
+        for root in (int(source.degrees.argmax()), int(made.vertices[-1])):
+            for limits in overrides:
+                yield Searched(made, root, overrides=limits)
+
+
+def first_steps(one):
+    """The steps up to the first that does not push a queue, from edges alone."""
+    steps = []
+    for edges in one.edges:
+        if edges >= one.params.pull_edges:
+            return [*steps, "pull"]
+        if edges >= one.params.mark_edges:
+            return [*steps, "push-marking", "pull"]
+        steps.append("push-block" if edges <= SMALL else "push")
+    return steps
+
+
+def test_steps_follow_the_edges_of_the_frontier(device):
+    seen = set()
+    for one in searches(LIMITS):
+        steps = first_steps(one)
+        kinds = [kind.removesuffix("-last") for kind in one.kinds]
+        assert kinds[: len(steps)] == steps[: len(kinds)]
+        seen |= set(steps)
+    assert seen == {"push-block", "push", "push-marking", "pull"}
+
+
+def test_pushes_after_pulls_check_the_edges_of_their_frontier(device):
+    later = 0
+    for one in searches(LIMITS[:3]):
+        pulled = False
+        for depth, record in enumerate(one.log):
+            pulled |= record.direction.startswith("pull")
+            if record.direction.startswith("push"):
+                assert record.checks == one.edges[depth]
+                later += pulled
+    assert later
+
+
+def test_pulls_go_on_while_they_find_an_eighth(device):
+    """Or while few are left; what was pushed before counts for the first."""
+    seen = set()
+    for one in searches(LIMITS[:3]):
+        left = one.active
+        for k, record in enumerate(one.log[:-1]):
+            if not record.direction.startswith("pull"):
+                continue
+            after = record.frontier - record.found
+            found, left = left - after, after
+            if record.direction == "pull" and found and left:
+                on = found * 8 >= left or left <= one.active // FEW
+                assert one.kinds[k + 1].startswith("pull") == on
+                seen.add(on)
+    assert seen == {True, False}
+
+
+def test_the_last_vertices_are_listed(device):
+    for one in searches(LIMITS[:3]):
+        left = one.active
+        for record in one.log:
+            if record.direction.startswith("pull"):
+                few = left <= one.active // FEW
+                assert (record.direction == "pull-last") == few
+                left = record.frontier - record.found
+
+
+@pytest.mark.parametrize("hub_words", [None, 4, 0])
+def test_hub_bits_are_asked_while_many_are_left(device, hub_words):
+    """Bits of hubs are copied where an eighth of the vertices is unvisited."""
+    overrides = {"pull_edges": 0}
+    if hub_words is not None:
+        overrides["hub_words"] = hub_words
+    counts = []
+    for one in searches([overrides]):
+        left = one.active
+        for record in one.log:
+            looks = record.extra["hub_looks"]
+            copied = left >= one.active // 8 and one.params.hub_words
+            assert not looks or (record.direction == "pull" and copied)
+            assert looks <= record.checks
+            left = record.frontier - record.found
+            counts.append(looks)
+    assert any(counts) == (hub_words != 0)
