@@ -254,10 +254,9 @@ def _put_neighbours(near: Array, free: Ids, graph: Edges) -> None:
         v = np.concatenate((pairs[:, 1], pairs[:, 0]))
         order = np.argsort(u, kind="stable")
         u, v = u[order], v[order]
-        first = np.flatnonzero(np.append(True, u[1:] != u[:-1]))
-        counts = np.diff(np.append(first, len(u)))
+        vertices, first, counts = np.unique(u, return_index=True, return_counts=True)
         near[free[u] + np.arange(len(u)) - np.repeat(first, counts)] = v
-        free[u[first]] += counts
+        free[vertices] += counts
 
 
 def _sort_rows(near: Array, offsets: Ids) -> None:
