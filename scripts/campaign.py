@@ -19,21 +19,17 @@ import json
 import os
 import random
 import shutil
-import signal
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
-from importlib import import_module
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads share few cores
 
-from trials.checker import Wrong
-from trials.trial import Trial
+from trials.trial import GRAPH, NOTES
+from trials.worker import Result, Worker, perform
 
 import distbfs.exchange.world
 
@@ -48,24 +44,17 @@ KINDS = {
     "ranks": 1,
     "emulated": 0,
 }
-MODULES = {"networkx": "nx_backend"}
 ON_RANKS = ("stores", "multisearch")
 PROGRESS = 30  # seconds between lines
-LONGEST = 200  # seconds that a trial may take
-
-
-def ended_late(_number: int, _frame: FrameType | None) -> None:
-    """End a trial that does not come to an end."""
-    raise Wrong("time", f"no answer in {LONGEST} s")
 
 
 class Campaign:
     """Counts by kind, and what was wrong."""
 
     def __init__(self, args: argparse.Namespace, world: Any) -> None:
-        self.args, self.world = args, world
+        self.args, self.world, self.worker = args, world, Worker(world)
         self.trials: Counter[str] = Counter()
-        self.searches: Counter[str] = Counter()
+        self.checked: Counter[str] = Counter()
         self.wrong: Counter[str] = Counter()
         self.seconds: Counter[str] = Counter()
         self.failures: list[dict[str, Any]] = []
@@ -85,52 +74,35 @@ class Campaign:
         began = time.monotonic()
         shared = tempfile.mkdtemp(prefix="campaign-") if self.world.rank == 0 else ""
         folder = Path(self.world.broadcast(shared))
-        trial = Trial(kind, seed, folder, self.world)
-        if self.args.current and self.world.rank == 0:
-            self.args.current.write_text(json.dumps([kind, seed, trial.command]))
-        run = import_module(f"trials.{MODULES.get(kind, kind)}").run
-        alone = self.world.size == 1
-        if alone:
-            signal.signal(signal.SIGALRM, ended_late)
-            signal.alarm(LONGEST)
-        try:
-            run(trial)
-        except Wrong as wrong:
-            self.fail(trial, str(wrong), wrong.rule)
-        except Exception as error:  # noqa: BLE001
-            if not alone:
-                raise  # ends all ranks
-            text = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
-            self.fail(trial, text, "error")
-        finally:
-            if alone:
-                signal.alarm(0)
-            if self.world.rank == 0:
-                shutil.rmtree(folder)
-        self.add(kind, 1, trial.searches, time.monotonic() - began)
+        if self.world.size > 1:
+            if self.args.current and self.world.rank == 0:
+                self.args.current.write_text(f"{kind} {seed}")
+            result = perform(kind, seed, folder, self.world)
+        else:
+            result = self.worker.perform(kind, seed, folder)
+        self.trials[kind] += 1
+        self.checked[kind] += result.checked
+        self.seconds[kind] += time.monotonic() - began
+        if result.rule:
+            self.fail(kind, seed, result, folder)
+        if self.world.rank == 0:
+            shutil.rmtree(folder)
 
-    def add(self, kind: str, trials: int, searches: int, seconds: float) -> None:
-        """Count trials of a kind."""
-        self.trials[kind] += trials
-        self.searches[kind] += searches
-        self.seconds[kind] += seconds
-
-    def fail(self, trial: Trial, text: str, rule: str) -> None:
+    def fail(self, kind: str, seed: int, result: Result, folder: Path) -> None:
         """Keep what was wrong, and the graph; print the line that repeats it."""
-        self.wrong[trial.kind] += 1
-        name = f"{trial.kind}-{trial.seed}"
-        folder = self.args.out / name
-        told = {"kind": trial.kind, "seed": trial.seed, "rule": rule}
-        self.failures.append({**told, "text": text, "command": trial.command})
+        self.wrong[kind] += 1
+        self.failures.append({"kind": kind, "seed": seed, **vars(result)})
         if self.world.rank:
             return
-        folder.mkdir(parents=True, exist_ok=True)
-        if trial.truth is not None:
-            (folder / "graph.txt").write_text(trial.truth.text())
-        lines = [trial.command, "", text, "", *trial.notes]
-        (folder / "failure.txt").write_text("\n".join(lines) + "\n")
-        print(f"WRONG {name}: {text.splitlines()[0]:.300}")
-        print(f"  repeat: {trial.command}   (see {folder})", flush=True)
+        kept = self.args.out / f"{kind}-{seed}"
+        kept.mkdir(parents=True, exist_ok=True)
+        if (folder / GRAPH).exists():
+            shutil.copy(folder / GRAPH, kept / "graph.txt")
+        notes = (folder / NOTES).read_text() if (folder / NOTES).exists() else ""
+        text = f"{result.command}\n\n{result.text}\n\n{notes}"
+        (kept / "failure.txt").write_text(text)
+        print(f"WRONG {kept.name}: {result.text.splitlines()[0]:.300}")
+        print(f"  repeat: {result.command}   (see {kept})", flush=True)
 
     def progress(self) -> None:
         """Print a line every half minute."""
@@ -141,7 +113,7 @@ class Campaign:
         kinds = ", ".join(f"{kind} {count}" for kind, count in self.trials.items())
         print(
             f"{now - self.began:5.0f} s: {sum(self.trials.values())} trials, "
-            f"{sum(self.searches.values())} answers checked, "
+            f"{sum(self.checked.values())} answers checked, "
             f"{sum(self.wrong.values())} wrong ({kinds})",
             flush=True,
         )
@@ -153,7 +125,7 @@ class Campaign:
         counts = {
             kind: {
                 "trials": self.trials[kind],
-                "checked": self.searches[kind],
+                "checked": self.checked[kind],
                 "wrong": self.wrong[kind],
                 "seconds": round(self.seconds[kind], 1),
             }
@@ -209,6 +181,7 @@ def main() -> int:
             campaign.once(turns[number % len(turns)], args.seed * 1_000_003 + number)
             campaign.progress()
             number += 1
+    campaign.worker.close()
     campaign.report()
     world.finish()
     return 1 if campaign.failures else 0

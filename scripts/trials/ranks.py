@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from trials.checker import Wrong
-from trials.trial import ROOT, Trial, environment
+from trials.trial import GRAPH, ROOT, Trial, environment
 
 TRIALS = 25  # of a batch
 SECONDS = 240
@@ -45,15 +45,25 @@ def run(trial: Trial) -> None:
         os.killpg(started.pid, signal.SIGKILL)
         text = f"no end in {SECONDS} s\n{started.communicate()[0]}"
     if started.returncode not in (0, 1) or not told.exists():
-        where = current.read_text() if current.exists() else "the launch"
-        raise Wrong("ranks", f"{ranks} ranks, in {where}: {text[-2000:]}")
+        if current.exists():
+            kind, seed = current.read_text().split()
+            script = "python scripts/campaign.py"
+            trial.repeat = f"mpiexec -n {ranks} {script} --only {kind} --trial {seed}"
+        raise Wrong("ranks", f"{ranks} ranks ended with {last_line(text)}\n{text}")
     result = json.loads(told.read_text())
     trial.searches += sum(kind["checked"] for kind in result["kinds"].values())
     for failure in result["failures"]:
         trial.repeat = failure["command"]
-        for name in ("failure.txt", "graph.txt"):
-            trial.note((out / f"{failure['kind']}-{failure['seed']}" / name).read_text())
+        copied = out / f"{failure['kind']}-{failure['seed']}"
+        shutil.copy(copied / "graph.txt", trial.folder / GRAPH)
+        trial.note((copied / "failure.txt").read_text())
         raise Wrong(failure["rule"], failure["text"].partition(": ")[2])
+
+
+def last_line(text: str) -> str:
+    """Return the last line of a text that says something."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no word"
 
 
 def mpiexec() -> str:

@@ -174,6 +174,6 @@ def draw_graph(
         u, v = u[order], v[order]
     turned = trial.chance(0.3) if directed is None else directed
     truth = Truth(n, np.stack([u, v], axis=1), turned)
-    trial.truth = truth
+    trial.draws(truth)
     trial.note(f"{shape.__name__}: {truth!r}")
     return truth

@@ -52,7 +52,7 @@ def make_store(trial: Trial, **limits: Any) -> tuple[Written, Path, int]:
     limits = {"directed": directed, **limits}
     truth = draw_graph(trial, least=1, **limits)
     made = written(trial, truth)
-    trial.truth = made.truth
+    trial.draws(made.truth)
     file = trial.write(f"graph{made.suffix}", made.data)
     parts, options = draw_parts(trial, made.truth)
     if trial.chance(0.5):

@@ -21,6 +21,7 @@ from distbfs.cli import main
 from distbfs.errors import DistbfsError
 
 SECONDS = 300  # that a command in a process of its own may take
+GRAPH, NOTES = "drawn-graph.txt", "drawn-notes.txt"
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -44,7 +45,9 @@ class Trial:
     Everything is drawn from ``rng`` on all ranks; files are written, and answers looked
     at, by rank 0 alone (``write``, ``check``).
 
-    truth: the graph, for the report of a failure; notes: what was drawn
+    The graph and what was drawn are kept in the folder (``draws``, ``note``), so that
+    they are there when the process is not.
+
     searches: answers that were looked at
     repeat: the line that repeats a failure, where it is not that of the trial
     """
@@ -52,8 +55,6 @@ class Trial:
     def __init__(self, kind: str, seed: int, folder: Path, world: Any) -> None:
         self.kind, self.seed, self.folder, self.world = kind, seed, folder, world
         self.rng = np.random.default_rng([zlib.crc32(kind.encode()), seed])
-        self.truth: Truth | None = None
-        self.notes: list[str] = []
         self.repeat = ""
         self.searches = 0
 
@@ -82,9 +83,16 @@ class Trial:
         """Return up to ``most`` vertices, one at least, perhaps the same twice."""
         return self.rng.integers(0, n, 1 + self.below(most)).tolist()
 
+    def draws(self, truth: Truth) -> None:
+        """Keep the graph for the report of a failure."""
+        if self.world.rank == 0:
+            (self.folder / GRAPH).write_text(truth.text())
+
     def note(self, text: str) -> None:
         """Keep what was drawn for the report of a failure."""
-        self.notes.append(text)
+        if self.world.rank == 0:
+            with (self.folder / NOTES).open("a") as file:
+                file.write(f"{text}\n")
 
     def write(self, name: str, data: bytes) -> Path:
         """Write a file that all ranks see; return its path."""
