@@ -8,7 +8,9 @@ Each trial draws a graph and a way through the package from its seed: arrays, fi
 stores, engines, ranks, parts, TH, options of the exchange, many searches, NetworkX, a
 service, input that must be refused.  A wrong answer, an error or an end that should not
 be leaves the graph and the line that repeats it in a folder of --out; the campaign goes
-on, and ends with 1.  Under mpiexec the kinds "stores" and "multisearch" run on all ranks.
+on, and ends with 1.  Under mpiexec the kinds "stores" and "multisearch" run on all
+ranks.  "emulated" runs by name only: the engines of CUDA, on the CPU.
+
 Needs NetworkX, pyarrow and SciPy (extra ``test``).
 """
 
@@ -52,7 +54,8 @@ class Campaign:
     """Counts by kind, and what was wrong."""
 
     def __init__(self, args: argparse.Namespace, world: Any) -> None:
-        self.args, self.world, self.worker = args, world, Worker(world)
+        self.args, self.world = args, world
+        self.worker = Worker(world, args.longest)
         self.trials: Counter[str] = Counter()
         self.checked: Counter[str] = Counter()
         self.wrong: Counter[str] = Counter()
@@ -150,10 +153,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--trials", type=int, help="This many, however long they take.")
     parser.add_argument("--only", help="Kinds, joined by commas.", metavar="KINDS")
     parser.add_argument("--trial", type=int, metavar="SEED", help="Repeat one trial.")
+    parser.add_argument(
+        "--longest", type=float, default=300, help="Seconds of a trial."
+    )
     parser.add_argument("--stop", action="store_true", help="End with the first fault.")
     parser.add_argument("--out", type=Path, default=Path("campaign-failures"))
     parser.add_argument("--json", type=Path, help="File for counts and failures.")
-    parser.add_argument("--quiet", action="store_true", help="Print what is wrong only.")
+    parser.add_argument(
+        "--quiet", action="store_true", help="Print what is wrong only."
+    )
     parser.add_argument("--current", type=Path, help="File for the trial that runs.")
     args = parser.parse_args()
     args.kinds = args.only.split(",") if args.only else [k for k in KINDS if KINDS[k]]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -179,14 +180,14 @@ def first_wrong(rule: str, bad: np.ndarray, source: int, **arrays: Any) -> None:
 
 
 def check_path(truth: Truth, path: Any, source: int, target: int) -> None:
-    """Raise Wrong unless a list of vertices is a shortest path (None: there is none)."""
+    """Raise Wrong unless vertices are a shortest path, None where there is none."""
     level = int(truth.levels(source)[target])
     if path is None or level < 0:
         if path is not None or level >= 0:
             raise Wrong("path", f"{path} from {source} to {target}, distance {level}")
         return
     fits = len(path) == level + 1 and (path[0], path[-1]) == (source, target)
-    steps = zip(path[:-1], path[1:], strict=True)
+    steps = pairwise(path)
     if not fits or not all(truth.linked(u, v) for u, v in steps):
         raise Wrong("path", f"{path} from {source} to {target}, distance {level}")
 

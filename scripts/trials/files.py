@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 from pyarrow import feather, parquet
+
 from trials.checker import Truth, equal
 from trials.trial import Trial
 
@@ -191,7 +192,7 @@ def metis(trial: Trial, truth: Truth) -> Written:
     return Written(("\n".join(lines) + "\n").encode(), suffix, held)
 
 
-def dimacs(trial: Trial, truth: Truth) -> Written:
+def dimacs(_: Trial, truth: Truth) -> Written:
     """Write arcs of the shortest-path challenge."""
     rows = [["a", u + 1, v + 1, 1 + u % 9] for u, v in truth.pairs.tolist()]
     head = joined([["c", "arcs"], ["p", "sp", truth.n, len(rows)]], " ")

@@ -8,6 +8,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import scipy.sparse as sp
+
+import distbfs
 from trials.checker import (
     Truth,
     Wrong,
@@ -18,8 +20,6 @@ from trials.checker import (
 )
 from trials.shapes import draw_graph
 from trials.trial import Trial
-
-import distbfs
 
 INTEGERS = ("int64", "int32", "uint32", "int16", "uint64", "uint8", ">i4")
 SMALL = 4000  # vertices up to which each level may look at all of them
@@ -165,7 +165,9 @@ def scipy(trial: Trial, truth: Truth) -> tuple[Any, np.ndarray]:
 
 def networkx(trial: Trial, truth: Truth) -> tuple[Any, np.ndarray]:
     """Make a graph of a NetworkX graph whose nodes have any names and order."""
-    kinds = (nx.DiGraph, nx.MultiDiGraph) if truth.directed else (nx.Graph, nx.MultiGraph)
+    kinds = (
+        (nx.DiGraph, nx.MultiDiGraph) if truth.directed else (nx.Graph, nx.MultiGraph)
+    )
     made = trial.choose(*kinds)()
     names: list[Any] = list(range(truth.n))
     naming = trial.below(4)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+
+import distbfs
 from trials.checker import Truth, Wrong, close, equal
 from trials.files import Written
 from trials.shapes import draw_graph
 from trials.stores import make_store, name_in, places
 from trials.trial import Trial
-
-import distbfs
 
 MOST = 120  # vertices, as all of them are searched from in Python
 
@@ -149,7 +150,9 @@ def check_lengths(found: np.ndarray, wanted: np.ndarray, dtype: str) -> None:
     none = 255 if found.dtype == np.uint8 else -1
     if dtype != "auto":
         equal("form", found.dtype, np.dtype(dtype), "lengths")
-    close("level", found.astype(np.int64), np.where(wanted < 0, none, wanted), "lengths")
+    close(
+        "level", found.astype(np.int64), np.where(wanted < 0, none, wanted), "lengths"
+    )
 
 
 def call_reachable(trial: Trial, truth: Truth, graph: Any, engine: str) -> None:
@@ -183,7 +186,7 @@ def call_eccentricity(trial: Trial, truth: Truth, graph: Any, engine: str) -> No
     close("eccentricity", found, eccentricity(truth, every(truth, sources)), engine)
 
 
-def call_diameter(trial: Trial, truth: Truth, graph: Any, engine: str) -> None:
+def call_diameter(_: Trial, truth: Truth, graph: Any, engine: str) -> None:
     """Look at radius and diameter."""
     if not truth.directed:
         check_extremes(truth, distbfs.diameter(graph, engine=engine))
@@ -240,33 +243,48 @@ def command(trial: Trial, made: Written, store: Path) -> None:
         words += ["--hops", hops]
     done = trial.good(*words)
 
-    def look() -> None:
-        if app == "diameter":
-            check_extremes(truth, done.values["found"])
-            return
-        with h5py.File(out) as file:
-            place = places(made, file)
-            held = {name: file[name][:] for name in file if name != "ids"}
-        if app == "reachability":
-            wanted = [int(truth.levels(u)[v] >= 0) for u, v in pairs]
-            equal("level", held["reachable"].tolist(), wanted, f"{pairs}")
-            equal("form", held["pair"].tolist(), place[np.array(pairs)].tolist(), "pair")
-            return
-        order = every(truth, sources)
-        if "sources" in held and app in ("apsp", "khop"):
-            back = {int(at): vertex for vertex, at in enumerate(place)}
-            order = [back[int(at)] for at in held["sources"]]
-            equal("form", sorted(order), sorted(every(truth, sources)), "sources")
-        if app == "apsp":
-            check_lengths(held["level"][:, place], table(truth, order), "auto")
-        elif app == "khop":
-            close("khop", held["within"], within(truth, order, hops), "khop")
-        else:
-            wanted = {
-                "betweenness": lambda: betweenness(truth, normalized),
-                "closeness": lambda: closeness(truth, order, normalized),
-                "eccentricity": lambda: eccentricity(truth, order),
-            }[app]()
-            close(app, held["value"][place], wanted, app)
+    asked = Asked(app, every(truth, sources), pairs, normalized, hops)
+    if app == "diameter":
+        trial.check(lambda: check_extremes(truth, done.values["found"]))
+    else:
+        trial.check(lambda: check_file(made, out, asked))
 
-    trial.check(look)
+
+@dataclass
+class Asked:
+    """What an application was asked for."""
+
+    app: str
+    sources: list[int]
+    pairs: list[list[int]]
+    normalized: bool
+    hops: int | None
+
+
+def check_file(made: Written, path: Path, asked: Asked) -> None:
+    """Raise Wrong unless the file of an application is right."""
+    truth, app, order = made.truth, asked.app, asked.sources
+    with h5py.File(path) as file:
+        place = places(made, file)
+        held = {name: file[name][:] for name in file if name != "ids"}
+    if app == "reachability":
+        wanted = [int(truth.levels(u)[v] >= 0) for u, v in asked.pairs]
+        equal("level", held["reachable"].tolist(), wanted, f"{asked.pairs}")
+        ends = place[np.array(asked.pairs)].tolist()
+        equal("form", held["pair"].tolist(), ends, "pairs")
+        return
+    if app in ("apsp", "khop"):
+        back = {int(at): vertex for vertex, at in enumerate(place)}
+        order = [back[int(at)] for at in held["sources"]]
+        equal("form", sorted(order), sorted(asked.sources), "sources")
+    if app == "apsp":
+        check_lengths(held["level"][:, place], table(truth, order), "auto")
+    elif app == "khop":
+        close("khop", held["within"], within(truth, order, asked.hops), "khop")
+    else:
+        values = {
+            "betweenness": lambda: betweenness(truth, asked.normalized),
+            "closeness": lambda: closeness(truth, order, asked.normalized),
+            "eccentricity": lambda: eccentricity(truth, order),
+        }
+        close(app, held["value"][place], values[app](), app)

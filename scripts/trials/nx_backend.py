@@ -8,6 +8,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+
 from trials.checker import Wrong
 from trials.shapes import draw_graph
 from trials.trial import Trial
@@ -36,7 +37,9 @@ ERRORS = (nx.NetworkXException, TypeError, ValueError, KeyError)
 def run(trial: Trial) -> None:
     """Make a NetworkX graph, call functions of it, change it, call again."""
     truth = draw_graph(trial, most=trial.choose(9, 9, 40, 300))
-    kinds = (nx.DiGraph, nx.MultiDiGraph) if truth.directed else (nx.Graph, nx.MultiGraph)
+    kinds = (
+        (nx.DiGraph, nx.MultiDiGraph) if truth.directed else (nx.Graph, nx.MultiGraph)
+    )
     made = trial.choose(*kinds)()
     names = named(trial, truth.n)
     made.add_nodes_from(names[k] for k in trial.rng.permutation(truth.n))
@@ -53,7 +56,7 @@ def run(trial: Trial) -> None:
 
 
 def named(trial: Trial, n: int) -> list[Any]:
-    """Return n names of nodes: numbers, words, tuples, numbers that are equal no others."""
+    """Return n names of nodes: numbers, words, tuples."""
     naming = trial.below(4)
     if naming == 0:
         return list(range(n))
@@ -109,7 +112,9 @@ def call(trial: Trial, graph: Any) -> None:
         for option in FROM_ONE[name]:
             if trial.chance(0.5):
                 reverse = option == "reverse"
-                options[option] = trial.chance(0.5) if reverse else trial.choose(*LIMITS)
+                options[option] = (
+                    trial.chance(0.5) if reverse else trial.choose(*LIMITS)
+                )
     elif name == "has_path":
         arguments = node, trial.choose(*nodes, "nobody")
     elif name == "layers":

@@ -13,7 +13,7 @@ from pathlib import Path
 from trials.checker import Wrong
 from trials.trial import GRAPH, ROOT, Trial, environment
 
-TRIALS = 25  # of a batch
+TRIALS = 12  # of a batch
 SECONDS = 240
 # left behind by a launcher they would make a process look launched
 LAUNCHERS = ("PMI", "OMPI_", "MPI_LOCAL", "HYD", "SLURM_", "PALS_", "FLUX_")

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+import distbfs
+from distbfs.errors import DistbfsError
 from trials.checker import Truth, Wrong, check_search, equal
 from trials.files import written
 from trials.shapes import draw_graph
 from trials.stores import make_store
 from trials.trial import Done, Trial
-
-import distbfs
-from distbfs.errors import DistbfsError
 
 HUGE = (1 << 31, 1 << 32, 1 << 62, (1 << 63) - 1, 1 << 63, 1 << 64, 10**30)
 
@@ -54,11 +54,22 @@ def run_command(trial: Trial, *words: Any) -> Done:
 
 
 def bad_lines(trial: Trial) -> None:
-    """An edge list with one line that cannot be."""
+    """Convert an edge list with one line that cannot be."""
     truth = draw_graph(trial, least=2, most=200)
     lines = [f"{u} {v}" for u, v in truth.pairs.tolist()]
     bad = trial.choose(
-        *("-1 0", "0 -3", "1", "a b", "0 1x", "0.5 1", "0x1 2", "1e3 2", "1,,2", "nan 1"),
+        *(
+            "-1 0",
+            "0 -3",
+            "1",
+            "a b",
+            "0 1x",
+            "0.5 1",
+            "0x1 2",
+            "1e3 2",
+            "1,,2",
+            "nan 1",
+        ),
         *(f"{1 << 63} 0", f"0 {1 << 64}", f"{10**25} 1", "1;2", "+1 2", "\x00 1"),
     )
     at = trial.below(len(lines) + 1)
@@ -69,7 +80,7 @@ def bad_lines(trial: Trial) -> None:
 
 
 def too_few_vertices(trial: Trial) -> None:
-    """Ids that are not among the vertices, or below the first."""
+    """Give ids that are not among the vertices, or below the first."""
     truth = draw_graph(trial, least=2, most=300)
     if not len(truth.pairs):
         return
@@ -90,7 +101,7 @@ def too_few_vertices(trial: Trial) -> None:
 
 
 def damaged(trial: Trial) -> None:
-    """A file of any format with bytes cut off or changed: read or refused."""
+    """Convert a file with bytes cut off or changed: read or refused."""
     truth = draw_graph(trial, least=1, most=300)
     made = written(trial, truth)
     data = bytearray(made.data)
@@ -109,7 +120,7 @@ def damaged(trial: Trial) -> None:
 
 
 def damaged_store(trial: Trial) -> None:
-    """A store with a changed byte: refused, or searched rightly."""
+    """Search a store with a changed byte: refused, or searched rightly."""
     made, store, _ = make_store(trial, most=300)
     files = sorted(store.glob("*.h5"))
     path = trial.choose(*files)
@@ -128,7 +139,7 @@ def damaged_store(trial: Trial) -> None:
 
 
 def bad_sources(trial: Trial) -> None:
-    """Sources that are no vertices, by commands."""
+    """Name sources that are no vertices, by commands."""
     made, store, _ = make_store(trial, most=300)
     n = made.truth.n
     bad = trial.choose(-1, n, *HUGE, "a b", "", "0x0", "1.0", "--", "nobody", "٣")
@@ -137,21 +148,23 @@ def bad_sources(trial: Trial) -> None:
     refused(run_command(trial, "bfs", store, f"--source={bad}"), f"source {bad!r}")
     path = trial.write("sources", f"# c\n{bad}\n".encode())
     if bad != "":
-        refused(run_command(trial, "bfs", store, "--sources", path), f"in a file {bad!r}")
+        refused(
+            run_command(trial, "bfs", store, "--sources", path), f"in a file {bad!r}"
+        )
         words = ("multisearch", "apsp", store, "--sources", path)
         refused(run_command(trial, *words), f"multisearch from {bad!r}")
 
 
 def bad_options(trial: Trial) -> None:
-    """Options outside of what is allowed."""
+    """Give options outside of what is allowed."""
     made, store, parts = make_store(trial, most=300)
     name = 0 if made.names is None else made.names[0]
     bad = trial.choose(
         *(["--engine", "none"], ["--method", "none"], ["--threads", "-1"]),
         *(["--method", "push", "--direction", "pull"], ["--direction", "both"]),
         *(["--dd-factors", "-1", "0"], ["--dn-factors", "x", "1"], ["--exchange", "x"]),
-        *(["--engine", "reference", "--method", "fast"], ["--internal-ids"]),
-        *(["--mask-reduce", "x"], ["--threads", "5000"], ["--trust-mpi"], ["--knobs", "k9=1"]),
+        *(["--engine", "reference", "--method", "fast"], ["--trust-mpi"]),
+        *(["--mask-reduce", "x"], ["--threads", "5000"], ["--knobs", "k9=1"]),
     )
     done = run_command(trial, "bfs", store, f"--source={name}", *bad)
     refused(done, f"{bad} on {parts} parts")
@@ -161,11 +174,11 @@ def bad_options(trial: Trial) -> None:
 
 
 def wrong_files(trial: Trial) -> None:
-    """Things that are no stores and no files, and files that are there already."""
+    """Name things that are no stores and no files, and files that are there already."""
     empty = trial.write("empty.txt", b"")
     text = trial.write("x.h5", b"no store")
     there = trial.write("there.el", b"mine")
-    made, store, _ = make_store(trial, most=60)
+    _, store, _ = make_store(trial, most=60)
     for words in (
         ("convert", empty, "-o", trial.folder / "a"),
         ("convert", trial.folder, "-o", trial.folder / "a"),
@@ -186,7 +199,7 @@ def wrong_files(trial: Trial) -> None:
 
 
 def bad_vertices(trial: Trial) -> None:
-    """Vertices, limits and options that are none, by Python."""
+    """Give vertices, limits and options that are none, by Python."""
     truth = draw_graph(trial, most=60)
     ends = truth.pairs[:, 0], truth.pairs[:, 1]
     graph = distbfs.Graph.from_edges(*ends, n=truth.n, directed=truth.directed)
@@ -208,7 +221,7 @@ def bad_vertices(trial: Trial) -> None:
 
 
 def extreme_limits(trial: Trial) -> None:
-    """Limits far above every level: a right answer, or an error of the package."""
+    """Give limits far above every level: a right answer, or an error of the package."""
     truth = draw_graph(trial, least=1, most=100)
     ends = truth.pairs[:, 0], truth.pairs[:, 1]
     graph = distbfs.Graph.from_edges(*ends, n=truth.n, directed=truth.directed)
@@ -225,7 +238,9 @@ def extreme_limits(trial: Trial) -> None:
     hops = trial.choose((1 << 31) - 1, 1 << 31, 1 << 32, 1 << 62, 1 << 63)
     trial.note(f"hops {hops}")
     with little_memory():
-        refuses(trial, lambda: distbfs.within_hops(graph, [source], hops), f"hops {hops}")
+        refuses(
+            trial, lambda: distbfs.within_hops(graph, [source], hops), f"hops {hops}"
+        )
 
 
 @contextmanager
@@ -241,7 +256,7 @@ def little_memory() -> Iterator[None]:
 
 
 def bad_matrices(trial: Trial) -> None:
-    """SciPy matrices that are not square, or whose indices are outside."""
+    """Take SciPy matrices that are not square, or whose indices are outside."""
     truth = draw_graph(trial, least=2, most=60)
     u, v = truth.pairs.T
     directed = trial.chance(0.5)
@@ -257,7 +272,7 @@ def bad_matrices(trial: Trial) -> None:
 
 
 def rectangular(trial: Trial) -> None:
-    """A Matrix Market file that is not square: refused, or its rows and columns apart."""
+    """Convert a matrix that is not square, which is refused."""
     rows, columns = 1 + trial.below(30), 31 + trial.below(30)
     pairs = [(trial.below(rows), trial.below(columns)) for _ in range(20)]
     trial.draws(Truth(columns, pairs))
@@ -270,7 +285,7 @@ def rectangular(trial: Trial) -> None:
 
 
 def directed_parts(trial: Trial) -> None:
-    """A directed graph in parts, and files that are undirected read as directed."""
+    """Ask for a directed graph in parts, or in files that are symmetric."""
     truth = draw_graph(trial, least=1, most=200, directed=True)
     made = written(trial, truth)
     path = trial.write(f"g{made.suffix}", made.data)
@@ -278,7 +293,10 @@ def directed_parts(trial: Trial) -> None:
     refused(run_command(trial, *words, "--parts", 2), "a directed graph in two parts")
     plain = Truth(truth.n, truth.pairs)
     other = written(trial, plain)
-    symmetric = b" symmetric\n" in other.data[:80] or other.suffix in (".graph", ".metis")
+    symmetric = b" symmetric\n" in other.data[:80] or other.suffix in (
+        ".graph",
+        ".metis",
+    )
     if symmetric:
         path = trial.write(f"h{other.suffix}", other.data)
         words = ["convert", path, "-o", trial.folder / "t", *other.options]

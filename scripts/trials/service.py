@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import distbfs
+from distbfs.errors import ServiceError
 from trials.checker import Wrong, check_counts, check_path, check_search, equal
 from trials.files import Written
 from trials.stores import check_file, make_store, name_in
 from trials.trial import SECONDS, Trial, environment
-
-import distbfs
-from distbfs.errors import ServiceError
 
 BAD: tuple[dict[str, Any], ...] = (
     {"op": "distances"},
@@ -154,7 +154,12 @@ def look(
         return
     targets = [vertex[str(name)] for name in asked["targets"]]
     wanted = level[targets] if op == "distances" else level[targets] >= 0
-    equal("level", answer[op if op == "distances" else "reachable"], wanted.tolist(), where)
+    equal(
+        "level",
+        answer[op if op == "distances" else "reachable"],
+        wanted.tolist(),
+        where,
+    )
 
 
 def look_at_row(

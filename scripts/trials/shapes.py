@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from trials.checker import Truth
 from trials.trial import Trial
 
@@ -16,7 +17,7 @@ def lines_up(n: int) -> Pairs:
     return np.arange(max(n - 1, 0)), np.arange(1, max(n, 1))
 
 
-def star(rng: np.random.Generator, n: int) -> Pairs:
+def star(_: np.random.Generator, n: int) -> Pairs:
     """Return edges from one vertex to all others."""
     return np.zeros(max(n - 1, 0), dtype=np.int64), np.arange(1, max(n, 1))
 
@@ -29,7 +30,7 @@ def path(rng: np.random.Generator, n: int) -> Pairs:
     return u, v
 
 
-def grid(rng: np.random.Generator, n: int) -> Pairs:
+def grid(_: np.random.Generator, n: int) -> Pairs:
     """Return a grid."""
     width = max(int(np.sqrt(n)), 1)
     ids = np.arange(n // width * width).reshape(-1, width)
@@ -37,7 +38,7 @@ def grid(rng: np.random.Generator, n: int) -> Pairs:
     return u, np.concatenate([ids[:, 1:].ravel(), ids[1:].ravel()])
 
 
-def clique(rng: np.random.Generator, n: int) -> Pairs:
+def clique(_: np.random.Generator, n: int) -> Pairs:
     """Return all pairs of up to 80 vertices."""
     u, v = np.triu_indices(min(n, 80), 1)
     return u, v
@@ -109,7 +110,7 @@ def kronecker(rng: np.random.Generator, n: int) -> Pairs:
     return u, v
 
 
-def nothing(rng: np.random.Generator, n: int) -> Pairs:
+def nothing(_: np.random.Generator, __: int) -> Pairs:
     """Return no edge."""
     none = np.zeros(0, dtype=np.int64)
     return none, none

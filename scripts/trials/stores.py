@@ -7,6 +7,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+
 from trials.checker import Truth, Wrong, check_counts, check_search, equal
 from trials.files import Written, read_exported, written
 from trials.library import SMALL
@@ -16,16 +17,14 @@ from trials.trial import Trial
 
 def run(trial: Trial) -> None:
     """Make a store from a file, then do what the commands do."""
-    made, store, parts = make_store(trial)
+    made, store, _ = make_store(trial)
     steps = [search, search, export, partition, look]
     for _ in range(1 + trial.below(3)):
         step = trial.choose(*steps)
         if step is partition:
             if made.truth.directed:
                 continue
-            store, parts = partition(trial, made, store)
-        elif step is search:
-            search(trial, made, store, parts)
+            store = partition(trial, made, store)
         else:
             step(trial, made, store)
 
@@ -68,7 +67,7 @@ def name_in(made: Written, vertex: int) -> str:
     return str(vertex if made.names is None else made.names[vertex])
 
 
-def draw_engine(trial: Trial, truth: Truth, parts: int) -> list[Any]:
+def draw_engine(trial: Trial, truth: Truth) -> list[Any]:
     """Return options of a search that fit the graph."""
     options: list[Any] = ["--threads", trial.choose(0, 1, 1, 2, 3)]
     if trial.chance(0.3) and truth.n <= SMALL:
@@ -90,12 +89,12 @@ def draw_engine(trial: Trial, truth: Truth, parts: int) -> list[Any]:
     return options
 
 
-def search(trial: Trial, made: Written, store: Path, parts: int) -> None:
+def search(trial: Trial, made: Written, store: Path) -> None:
     """Search from some sources and look at the counts and the file of results."""
     truth = made.truth
     sources = [trial.below(truth.n) for _ in range(1 + trial.below(4))]
     sources = list(dict.fromkeys(sources)) if trial.chance(0.7) else sources
-    options = draw_engine(trial, truth, parts)
+    options = draw_engine(trial, truth)
     parents = trial.chance(0.8)
     options += [] if parents else ["--no-parents"]
     if trial.chance(0.3):
@@ -123,7 +122,9 @@ def places(made: Written, file: Any) -> np.ndarray:
     if made.names is None:
         equal("form", "ids" in file, False, "ids in the results")
         return np.arange(made.truth.n)
-    called = [x.decode() if isinstance(x, bytes) else x for x in file["ids"][:].tolist()]
+    called = [
+        x.decode() if isinstance(x, bytes) else x for x in file["ids"][:].tolist()
+    ]
     place = {name: k for k, name in enumerate(called)}
     names = [name if name in place else str(name) for name in made.names]
     equal("names", sorted(map(str, called)), sorted(map(str, made.names)), "ids")
@@ -151,12 +152,12 @@ def check_file(made: Written, path: Path, sources: list[int], *, parents: bool) 
         check_search(truth, source, level[row][place], above, parents=parents)
 
 
-def partition(trial: Trial, made: Written, store: Path) -> tuple[Path, int]:
-    """Store the graph in other parts; return the store and its parts."""
-    parts, options = draw_parts(trial, made.truth)
+def partition(trial: Trial, made: Written, store: Path) -> Path:
+    """Store the graph in other parts; return the store."""
+    _, options = draw_parts(trial, made.truth)
     other = store.with_name(store.name + "-")
     trial.good("partition", store, "-o", other, *options)
-    return other, parts
+    return other
 
 
 def look(trial: Trial, made: Written, store: Path) -> None:
@@ -208,4 +209,4 @@ def export(trial: Trial, made: Written, store: Path) -> None:
         again = trial.folder / "again"
         trial.good("convert", path, "-o", again, "--force")
         plain = Truth(truth.n, sorted(truth.simple))
-        search(trial, Written(b"", "", plain), again, trial.world.size)
+        search(trial, Written(b"", "", plain), again)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from trials.checker import Truth, Wrong
 
 from distbfs.cli import main
 from distbfs.errors import DistbfsError
+from trials.checker import Truth, Wrong
 
 SECONDS = 300  # that a command in a process of its own may take
 GRAPH, NOTES = "drawn-graph.txt", "drawn-notes.txt"

@@ -13,7 +13,6 @@ from typing import Any
 from trials.checker import Wrong
 from trials.trial import Trial
 
-LONGEST = 300  # seconds that a trial may take
 MODULES = {"networkx": "nx_backend"}
 
 
@@ -48,14 +47,17 @@ def perform(kind: str, seed: int, folder: Path, world: Any) -> Result:
 class Worker:
     """Makes trials in a child, which is replaced where one ends it."""
 
-    def __init__(self, world: Any) -> None:
-        self._world = world
+    def __init__(self, world: Any, longest: float) -> None:
+        """Take the ranks, and the seconds that a trial may take."""
+        self._world, self._longest = world, longest
         self._process: Any = None
 
     def _begin(self) -> None:
         context = multiprocessing.get_context("fork")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=self._serve, args=(theirs,), daemon=False)
+        self._process = context.Process(
+            target=self._serve, args=(theirs,), daemon=False
+        )
         self._process.start()
         theirs.close()
 
@@ -71,10 +73,10 @@ class Worker:
             self._begin()
         self._pipe.send((kind, seed, folder))
         command = Trial(kind, seed, folder, self._world).command
-        if not self._pipe.poll(LONGEST):
+        if not self._pipe.poll(self._longest):
             self._process.kill()
             self._end()
-            return Result(0, "time", f"time: no end in {LONGEST} s", command)
+            return Result(0, "time", f"time: no end in {self._longest} s", command)
         try:
             return self._pipe.recv()
         except EOFError:
