@@ -125,6 +125,17 @@ def test_directed_stores_with_ids(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", sorted(WRITERS))
+def test_parts_that_hold_no_edge_from_its_smaller_end(tmp_path, name):
+    (tmp_path / "graph.el").write_text("0 1\n")
+    store, file = tmp_path / "store", tmp_path / f"out{ENDINGS[name]}"
+    words = ("--parts", 2, "-t", 9, "-o", store)
+    assert here("convert", tmp_path / "graph.el", *words).code == 0
+    assert here("export", store, "-o", file).code == 0
+    assert here("convert", file, "-o", tmp_path / "again").code == 0
+    assert edges_of(tmp_path / "again") == (2, [(0, 1)])
+
+
+@pytest.mark.parametrize("name", sorted(WRITERS))
 def test_stores_with_ids(tmp_path, name):
     file = tmp_path / "graph.csv"
     file.write_text("b,a\nc,a\nd,d\nb,é\n")

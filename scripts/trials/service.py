@@ -1,0 +1,205 @@
+"""The service: random requests over stdin or a socket, good and bad, each checked."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import distbfs
+from distbfs.errors import ServiceError
+from trials.checker import Wrong, check_counts, check_path, check_search, equal
+from trials.files import Written
+from trials.stores import check_file, make_store, name_in
+from trials.trial import SECONDS, Trial, environment
+
+BAD: tuple[dict[str, Any], ...] = (
+    {"op": "distances"},
+    {"op": "nothing"},
+    {"op": "bfs", "source": -1},
+    {"op": "bfs", "source": 1 << 70},
+    {"op": "bfs", "source": 0.5},
+    {"op": "bfs", "source": [0]},
+    {"op": "distances", "targets": 5},
+    {"op": "distances", "targets": [None]},
+    {"op": "bfs", "size": 1},
+    {"op": "bfs", "result": "other"},
+    {"op": "bfs", "deadline": "soon"},
+)
+OPS = ("distances", "reachable", "path", "bfs", "bfs", "multi_bfs", "bad")
+NO_REQUESTS = ("{", "[]", "null", '{"op": "bfs"', "bfs 0", "7")
+
+
+def run(trial: Trial) -> None:
+    """Serve a store and ask many things of it."""
+    made, store, _ = make_store(trial, most=3000)
+    words = [sys.executable, "-m", "distbfs", "serve", str(store)]
+    words += ["--results", str(trial.folder / "results"), "--max-inline", "2000"]
+    trial.note(" ".join(words))
+    asked = [request(trial, made, number) for number in range(30 + trial.below(100))]
+    trial.choose(over_stdin, over_socket)(trial, made, words, asked)
+
+
+def over_stdin(
+    trial: Trial, made: Written, words: list[str], asked: list[dict[str, Any]]
+) -> None:
+    """Ask everything at once, lines that are no requests too."""
+    lines = [json.dumps(one) for one in asked]
+    for _ in range(trial.below(4)):
+        lines.insert(trial.below(len(lines)), trial.choose(*NO_REQUESTS))
+    done = subprocess.run(
+        [*words, "--queue", "1000"],
+        input="\n".join([*lines, '{"op": "shutdown", "id": "end"}\n']),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env=environment(),
+        check=False,
+    )
+    equal("exit", done.returncode, 0, done.stderr[-300:])
+    told = [json.loads(line) for line in done.stdout.splitlines()[1:]]
+    equal("answers", len(told), len(lines) + 1, "answers")
+    answers = {answer.get("id"): answer for answer in told}
+    if any(answer["ok"] for answer in told if answer.get("id") is None):
+        raise Wrong("answers", "a line that is no request was answered well")
+    for one in asked:
+        look(trial, made, one, answers[one["id"]])
+
+
+def over_socket(
+    trial: Trial, made: Written, words: list[str], asked: list[dict[str, Any]]
+) -> None:
+    """Ask by the package's client, request by request."""
+    path = trial.folder / "s"
+    with subprocess.Popen(
+        [*words, "--socket", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as process:
+        try:
+            assert process.stdout is not None
+            equal("ready", process.stdout.readline(), "ready\n", "first line")
+            with distbfs.connect(path, timeout=SECONDS) as client:
+                for one in asked:
+                    fields = {k: v for k, v in one.items() if k not in ("op", "id")}
+                    try:
+                        answer = {"ok": True, **client.call(one["op"], **fields)}
+                    except ServiceError as error:
+                        answer = {"ok": False, "error": {"code": error.code}}
+                    look(trial, made, one, answer)
+                client.shutdown()
+            equal("exit", process.wait(SECONDS), 0, "exit code")
+        finally:
+            process.kill()
+
+
+def request(trial: Trial, made: Written, number: int) -> dict[str, Any]:
+    """Return a request; the id of a bad one is below 0."""
+    n, op = made.truth.n, trial.choose(*OPS)
+
+    def called(vertex: int) -> Any:
+        return int(vertex) if made.names is None else made.names[vertex]
+
+    one: dict[str, Any] = {"id": 1 + number, "op": op, "source": called(trial.below(n))}
+    if op == "bad":
+        return {**one, **trial.choose(*BAD), "id": -1 - number}
+    if op in ("distances", "reachable"):
+        one["targets"] = [called(v) for v in trial.vertices(n, 9)]
+    elif op == "path":
+        one["target"] = called(trial.below(n))
+    elif op == "multi_bfs":
+        del one["source"]
+        one["sources"] = [called(v) for v in trial.vertices(n, 3)]
+        one["result"] = trial.choose("summary", "auto")
+    else:
+        one["result"] = trial.choose("auto", "summary", "file")
+        one["format"] = "hdf5" if made.names else trial.choose("hdf5", "npy")
+        one["parents"] = trial.chance(0.7)
+    return one
+
+
+def look(
+    trial: Trial, made: Written, asked: dict[str, Any], answer: dict[str, Any]
+) -> None:
+    """Raise Wrong unless an answer is right."""
+    truth, op = made.truth, asked["op"]
+    where = f"{asked} answered {answer!r:.300}"
+    equal("answers", answer["ok"], asked["id"] > 0, where)
+    trial.searches += 1
+    if asked["id"] < 0:
+        return
+    vertex = {name_in(made, v): v for v in range(truth.n)}
+    sources = [vertex[str(x)] for x in asked.get("sources", [asked.get("source")])]
+    if op in ("bfs", "multi_bfs"):
+        rows = answer["searches"] if op == "multi_bfs" else [answer]
+        ids = answer.get("ids")
+        for source, row in zip(sources, rows, strict=True):
+            look_at_row(made, source, row, vertex, ids)
+        if answer.get("files"):
+            look_at_files(made, sources, answer["files"], asked)
+        return
+    source = sources[0]
+    level = truth.levels(source)
+    if op == "path":
+        way, target = answer["path"], vertex[str(asked["target"])]
+        steps = None if way is None else [vertex[str(name)] for name in way]
+        check_path(truth, steps, source, target)
+        equal("level", answer["distance"], int(level[target]), where)
+        return
+    targets = [vertex[str(name)] for name in asked["targets"]]
+    wanted = level[targets] if op == "distances" else level[targets] >= 0
+    equal(
+        "level",
+        answer[op if op == "distances" else "reachable"],
+        wanted.tolist(),
+        where,
+    )
+
+
+def look_at_row(
+    made: Written,
+    source: int,
+    row: dict[str, Any],
+    vertex: dict[str, int],
+    ids: list[Any] | None,
+) -> None:
+    """Look at counts, and at levels and parents that came inline.
+
+    vertex: of each name; ids: names by the place in the arrays, None for numbers
+    """
+    truth = made.truth
+    check_counts(truth, source, row)
+    wanted = truth.levels(source)
+    counts = np.bincount(wanted[wanted >= 0]).tolist()
+    equal("level", row["levels"], counts, f"levels from {source}")
+    if "level" not in row:
+        return
+    place = np.arange(truth.n)
+    if ids is not None:
+        place[[vertex[str(name)] for name in ids]] = np.arange(truth.n)
+    level = np.array(row["level"], dtype=np.int32)[place]
+    parent = row.get("parent")
+    if parent is not None:
+        by_place = [vertex.get(str(name), -1) for name in parent]
+        parent = np.array(by_place, dtype=np.int64)[place]
+    check_search(truth, source, level, parent, parents=parent is not None)
+
+
+def look_at_files(
+    made: Written, sources: list[int], files: list[str], asked: dict[str, Any]
+) -> None:
+    """Look at levels and parents in files."""
+    parents, first = asked.get("parents", True), Path(files[0])
+    if first.suffix == ".h5":
+        check_file(made, first, sources, parents=parents)
+        return
+    held = [np.load(name).reshape(-1, made.truth.n) for name in sorted(files)]
+    above = held[1] if parents else [None] * len(sources)
+    for source, level, parent in zip(sources, held[0], above, strict=True):
+        check_search(made.truth, source, level, parent, parents=parents)
