@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from distbfs.formats.text import TextFile
     from distbfs.types import Ids
 
-SEPARATORS = "\t;, "
+SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas", " ": "blanks"}
 SAMPLE_RECORDS = 100
 PAIRS = 1 << 16
 BLANKS = " \t"
 COMMENTS = "#%"
+BRACKET = re.compile("[][{}<>]")
 TAB = re.compile(r'"[^"]*"?|\t')
 INTEGER = re.compile(r"[0-9]+")
 CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -73,7 +74,8 @@ def find_layout(sample: bytes, wanted: tuple[str, str] | None, where: str) -> La
 def resembles_edges(sample: bytes) -> bool:
     """Return whether a text is an edge list by its first lines.
 
-    All its records have as many columns, which are integers or not separated by blanks.
+    All its records have as many columns, and ids that are integers, or names without
+    brackets that are not separated by blanks.
     """
     if CONTROL.search(sample):
         return False
@@ -82,7 +84,8 @@ def resembles_edges(sample: bytes) -> bool:
     rows = _rows(lines, separator)
     counts = {len(row) for row in rows}
     even = len(counts) == 1 and min(counts) > 1
-    return even and (separator != " " or _integers(rows[1:] or rows))
+    names = not any(BRACKET.search(x) for row in rows for x in row[:2])
+    return even and (_integers(rows[1:] or rows) or (names and separator != " "))
 
 
 def _lines_of(sample: bytes) -> list[str]:
@@ -95,12 +98,12 @@ def _lines_of(sample: bytes) -> list[str]:
 
 
 def _layout(lines: list[str], wanted: tuple[str, str] | None, where: str) -> Layout:
-    def fit(separator: str) -> tuple[bool, bool, int]:
+    def fit(separator: str) -> tuple[bool, bool, float]:
         rows = _rows(lines, separator)
         named = wanted is not None and bool(rows) and set(wanted) <= set(rows[0])
         wide = sum(len(row) > 1 and all(row[:2]) for row in rows)
         numbers = bool(rows) and len(rows[0]) > 1 and _integers(rows[1:] or rows)
-        return named, numbers, wide
+        return named, numbers, wide / max(len(rows), 1)
 
     separator = max(SEPARATORS, key=fit) if lines else " "
     first, *rest = _rows(lines, separator) or [[]]

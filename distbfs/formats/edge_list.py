@@ -20,6 +20,7 @@ import numpy as np
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.base import HEAD_BYTES, EdgeFile, ReaderOptions, Sides, Take
 from distbfs.formats.delimited import (
+    SEPARATORS,
     Layout,
     find_layout,
     read_records,
@@ -107,6 +108,8 @@ class EdgeListReader:
             if layout.names:
                 names = " and ".join(ascii(x[:SHOWN]) for x in layout.names)
                 notes.append(f"line {file.line} names the columns; ids are in {names}")
+            if words is not None:
+                notes.append(f"{SEPARATORS[layout.separator]} separate the columns")
             for _ in range(layout.header):
                 file.header_line()
             for pairs in _chunks(file, head, layout, options, sides, words):

@@ -29,15 +29,17 @@ class Words:
 
 def word_fault(word: bytes) -> str:
     """Return why some bytes are no id, "" if they are one."""
-    shown = ascii(word[:SHOWN].decode("ascii", "backslashreplace"))
     if not word:
         return "an empty id"
+    fault = ""
     if len(word) > LONGEST_WORD:
-        return f"id {shown} of {len(word)} bytes; allowed: {LONGEST_WORD}"
-    if CONTROL.search(word):
-        return f"id {shown} has control characters"
-    try:
-        word.decode()
-    except UnicodeDecodeError:
-        return f"id {shown} is not UTF-8"
-    return ""
+        fault = f"of {len(word)} bytes; allowed: {LONGEST_WORD}"
+    elif CONTROL.search(word):
+        fault = "has control characters"
+    else:
+        try:
+            word.decode()
+        except UnicodeDecodeError:
+            fault = "is not UTF-8"
+    shown = word[:SHOWN].decode("ascii", "backslashreplace") if fault else ""
+    return f"id {shown!a} {fault}" if fault else ""

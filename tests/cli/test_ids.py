@@ -287,3 +287,77 @@ def test_a_source_that_is_no_unicode_text_names_no_vertex(tmp_path):
     assert f"{file}:2: not UTF-8" in here(*words).refusal
     file.write_bytes(b"\xef\xbb\xbf?\n")
     assert here("bfs", store, "--sources", file).code == 0
+
+
+@pytest.mark.parametrize("gap", [",", "\t", ";"])
+def test_names_with_blanks(tmp_path, gap):
+    path = tmp_path / "friends"
+    rows = [("Alice Smith", "Bob"), ("Bob", "Zoe  Ä"), ('"q, r"', "Zoe  Ä")]
+    path.write_text("".join(f"{u}{gap}{v}\n" for u, v in rows))
+    store = convert(path, tmp_path / "store")
+    words = ("--source", "Alice Smith", "-o", tmp_path / "out.h5", "--json")
+    told = here("bfs", store, *words).values
+    assert told["searches"][0]["source"] == "Alice Smith"
+    with h5py.File(tmp_path / "out.h5") as file:
+        names = [x.decode() for x in file["ids"][:]]
+        levels = dict(zip(names, file["level"][0].tolist(), strict=True))
+    assert levels == {"Alice Smith": 0, "Bob": 1, "Zoe  Ä": 2, "q, r": 3}
+    assert "is no id of the graph" in here("bfs", store, "--source", "Smith").refusal
+
+
+def test_columns_of_delimited_files(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id;friend 1;friend 2\n9;0;1\n8;1;2\n")
+    words = ("convert", path, "-o", tmp_path / "store")
+    done = here(*words, "--columns", "friend 1", "friend 2", "--json")
+    assert done.values["n"] == 3
+    said = "line 1 names the columns; ids are in 'friend 1' and 'friend 2'"
+    assert done.err.splitlines() == [
+        f"distbfs: {path}: {said}",
+        f"distbfs: {path}: columns beside the two ids are not looked at",
+    ]
+    text = here(*words, "--force", "--columns", "friend 1", "x").refusal
+    assert "a.csv:1: columns id, friend 1, friend 2; not one each of friend 1" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        (
+            "a.mtx",
+            "%%MatrixMarket matrix coordinate pattern general\n2 3 2\n1 1\n2 3\n",
+        ),
+        ("out.bip", "% bip unweighted\n% 2 2 3\n1 1\n2 3\n"),
+    ],
+)
+def test_bipartite_files(tmp_path, name, body):
+    path = tmp_path / name
+    path.write_text(body)
+    words = ("convert", path, "-o", tmp_path / "store")
+    assert "--bipartite reads" in here(*words).refusal
+    done = here(*words, "--bipartite", "--json")
+    assert (done.values["n"], done.values["m"]) == (5, 4)
+    said = f"distbfs: {path}: 2 rows are vertices from 0 on, 3 columns from 2 on\n"
+    assert done.err.endswith(said)
+    found = here("bfs", tmp_path / "store", "-s", 0, "-o", tmp_path / "out.h5")
+    assert found.code == 0
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file["level"][0].tolist() == [0, -1, 1, -1, -1]
+    done = here(*words, "--force", "--bipartite", "--directed", "--json")
+    assert done.values["m"] == 2
+    graph = tmp_path / "a.graph"
+    graph.write_text("2 1\n2\n1\n")
+    text = here("convert", graph, "-o", tmp_path / "new", "--bipartite").refusal
+    assert "format metis has no matrices; leave out --bipartite" in text
+
+
+def test_a_konect_file_counts_from_1(tmp_path):
+    path = tmp_path / "out.zebra"
+    path.write_text("% sym unweighted\n% 2 3 3\n1 2\n2 3\n")
+    words = ("convert", path, "--force", "-o", tmp_path / "store", "--json")
+    done = here(*words)
+    assert done.values["n"] == 3
+    assert done.err == f"distbfs: {path}: a KONECT file, whose ids begin at 1\n"
+    done = here(*words, "--zero-based")
+    assert done.values["n"] == 4
+    assert done.err == ""

@@ -56,7 +56,7 @@ def test_names_are_read_as_written(
     body = written([*head, *first], separator, csv.QUOTE_MINIMAL, end)
     body += f"# {separator} no {separator} edge{end}{end}"
     body += written(rows, separator, csv.QUOTE_ALL, end)
-    path = scratch / ("names.gz" if packed else "names")
+    path = scratch / f"names.edgelist{'.gz' * packed}"
     data = b"\xef\xbb\xbf" * bom + body.rstrip("\r\n").encode()
     path.write_bytes(gzip.compress(data) if packed else data)
     with pytest.MonkeyPatch.context() as patch:
@@ -151,6 +151,18 @@ def test_texts(tmp_path, body, edges, note):
     found, notes = edges_of(path)
     assert found == edges
     assert [x for x in notes if "names the columns" in x] == [note] * bool(note)
+
+
+@pytest.mark.parametrize(
+    ("gap", "kind"),
+    [(",", "commas"), ("\t", "tabs"), (";", "semicolons"), (" ", "blanks")],
+)
+def test_what_separates_names_is_said(tmp_path, gap, kind):
+    path = tmp_path / "a.edgelist"
+    path.write_text(f"Alice{gap}Bob\n")
+    found, notes = edges_of(path)
+    assert found == [("Alice", "Bob")]
+    assert notes[-1] == f"{kind} separate the columns"
 
 
 NUMBERS = [

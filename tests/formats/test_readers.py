@@ -352,6 +352,7 @@ def test_sniff_by_content_then_by_name(tmp_path):
         assert made("a.dat", body) == made("a", body) == "edge-list"
         assert made("a.graph", body) == "metis"
     assert made("out.a-b", "% sym unweighted\n1 2 3\n1 2\n") == "edge-list"
-    for body in ("1\n", "hello world\n", "# 1 2\n", "", "7 11\n5 3 2\n", "1,2\x01\n"):
+    unclear = ["1\n", "hello world\n", "# 1 2\n", "", "7 11\n5 3 2\n", "1,2\x01\n"]
+    for body in (*unclear, '{"nodes": [1], "links": []}\n', "a -> [b];\n"):
         with pytest.raises(InputError, match="name one of matrix-market, edge-list"):
             made("a.dat", body)
