@@ -39,7 +39,7 @@ def seeds(name: str) -> list[bytes]:
     return {
         "edge-list": [
             b"# c\n0 1 0.5\n1\t2\n",
-            b"a b\n\"b c\" d\n",
+            b'a b\n"b c" d\n',
             b'\xef\xbb\xbfx;Source;Target\r\n5;"0";1\r\n% c\r\n6;1;2\r\n',
             b'0,1,"x\n2,3"\n4,5\n',
             b"% bip unweighted\n% 2 2 3\n1 1\n2 3\n",

@@ -216,9 +216,9 @@ def read_records(
 def _id(row: list[str], place: int) -> bytes:
     """Return a column of a record without blanks around it; LineFault for none."""
     if len(row) <= place or len(row) < 2:
-        found = "one column" if len(row) == 1 else f"{len(row)} columns"
-        wanted = "two ids are" if place < 2 else f"column {place + 1} is"
-        raise LineFault(f"{found}, where {wanted} expected")
+        columns = "one column" if len(row) == 1 else f"{len(row)} columns"
+        expected = "two ids are" if place < 2 else f"column {place + 1} is"
+        raise LineFault(f"{columns}, where {expected} expected")
     column = row[place].strip(BLANKS)
     if not column:
         raise LineFault("an empty column")
