@@ -20,7 +20,7 @@ import atheris
 import numpy as np
 
 with atheris.instrument_imports(include=["distbfs.formats"]):
-    from distbfs.errors import InputError
+    from distbfs.errors import InputError, UsageError
     from distbfs.formats.base import Reader, ReaderOptions
     from distbfs.registry import READERS, lookup
 
@@ -37,7 +37,13 @@ def seeds(name: str) -> list[bytes]:
     sg = struct.pack("<?5q2i", False, 2, 2, 0, 1, 2, 1, 0)
     matrix = b"%%MatrixMarket matrix coordinate real symmetric\n% c\n3 3 1\n2 1 0.5\n"
     return {
-        "edge-list": [b"# c\n0 1 0.5\n1,2\n", b"a b\nb c\n"],
+        "edge-list": [
+            b"# c\n0 1 0.5\n1\t2\n",
+            b'a b\n"b c" d\n',
+            b'\xef\xbb\xbfx;Source;Target\r\n5;"0";1\r\n% c\r\n6;1;2\r\n',
+            b'0,1,"x\n2,3"\n4,5\n',
+            b"% bip unweighted\n% 2 2 3\n1 1\n2 3\n",
+        ],
         "matrix-market": [matrix],
         "dimacs": [b"c x\np sp 3 2\na 1 2 1\na 2 3 1\n"],
         "galois": [struct.pack("<6Q2I", 1, 0, 2, 2, 1, 2, 1, 0)],
@@ -66,7 +72,7 @@ def read(reader: Reader, path: Path) -> None:
     """Read a file; RuntimeError where it is refused in another way than one line."""
     try:
         reader.read(path, lambda _: None)
-    except InputError as error:
+    except (InputError, UsageError) as error:
         if not str(error).startswith(f"{path}:") or "\n" in str(error):
             raise RuntimeError(f"not one line: {error}") from error
 
@@ -81,6 +87,8 @@ def main() -> None:
     ways = [ReaderOptions(), ReaderOptions(compiled=False)]
     if args.format in RELABELLED:
         ways.append(ReaderOptions(relabel="text"))
+    if getattr(kind, "bipartite", False):
+        ways.append(ReaderOptions(bipartite=True))
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder, "corpus")
         corpus.mkdir()

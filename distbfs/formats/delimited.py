@@ -98,12 +98,12 @@ def _lines_of(sample: bytes) -> list[str]:
 
 
 def _layout(lines: list[str], wanted: tuple[str, str] | None, where: str) -> Layout:
-    def fit(separator: str) -> tuple[bool, bool, int]:
+    def fit(separator: str) -> tuple[bool, bool, float]:
         rows = _rows(lines, separator)
         named = wanted is not None and bool(rows) and set(wanted) <= set(rows[0])
         wide = sum(len(row) > 1 and all(row[:2]) for row in rows)
         numbers = bool(rows) and len(rows[0]) > 1 and _integers(rows[1:] or rows)
-        return named, numbers, wide
+        return named, numbers, wide / max(len(rows), 1)
 
     separator = max(SEPARATORS, key=fit) if lines else " "
     first, *rest = _rows(lines, separator) or [[]]
@@ -216,9 +216,9 @@ def read_records(
 def _id(row: list[str], place: int) -> bytes:
     """Return a column of a record without blanks around it; LineFault for none."""
     if len(row) <= place or len(row) < 2:
-        found = "one column" if len(row) == 1 else f"{len(row)} columns"
-        wanted = "two ids are" if place < 2 else f"column {place + 1} is"
-        raise LineFault(f"{found}, where {wanted} expected")
+        columns = "one column" if len(row) == 1 else f"{len(row)} columns"
+        expected = "two ids are" if place < 2 else f"column {place + 1} is"
+        raise LineFault(f"{columns}, where {expected} expected")
     column = row[place].strip(BLANKS)
     if not column:
         raise LineFault("an empty column")

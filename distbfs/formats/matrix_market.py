@@ -11,7 +11,6 @@ NISTIR 5935 (1996).
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
@@ -75,8 +74,8 @@ class MatrixMarketReader:
                 take(sides.place(pairs))
                 tuples += len(pairs)
             unread = "" if field == "pattern" else "values"
-            found = EdgeFile(self.name, sides.n, tuples, file.digest, unread=unread)
-            return replace(found, notes=sides.notes)
+            n, digest, notes = sides.n, file.digest, sides.notes
+            return EdgeFile(self.name, n, tuples, digest, unread=unread, notes=notes)
 
     @staticmethod
     def _header(file: TextFile) -> tuple[str, str]:

@@ -212,7 +212,9 @@ def test_packed_files_that_are_cut(folders):
 
 GOOD = [
     ("a.el", b"0 1\n1 2 5\n# c\n"),
-    ("a.csv", b"src,dst\n0,1\n"),
+    ("a.csv", b'src,dst\n0,1\n"2",1,"x\n"\n'),
+    ("a.edges", b"% sym positive\n% 2 3 3\n1 2\n3 1\n"),
+    ("friends", b'Alice Smith;Bob\nBob;"C;D"\n'),
     ("a.mtx", f"{MM}3 3 2\n1 2\n2 3\n".encode()),
     ("a.gr", f"{SP}a 1 2 1\na 2 3 1\n".encode()),
     ("a.graph", b"2 1\n2\n1\n"),
