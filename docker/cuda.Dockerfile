@@ -4,14 +4,16 @@
 #     docker build -f docker/cuda.Dockerfile -t distbfs:cuda .
 #     docker run --rm --gpus all -v "$PWD:/data" distbfs:cuda graph500 --scale 24
 #     docker build -f docker/cuda.Dockerfile --target service -t distbfs:cuda-service .
-FROM python:3.12.11-slim-bookworm AS build
+FROM python:3.12.11-slim-bookworm@sha256:519591d6871b7bc437060736b9f7456b8731f1499a57e22e6c285135ae657bf7 AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY docker/install docker/install
+COPY docker/build.lock docker/build.lock
+COPY docker/cuda.lock docker/cuda.lock
 COPY distbfs distbfs
-RUN docker/install /opt/distbfs mpich,cuda13,serve,plot
+RUN docker/install /opt/distbfs cuda
 
-FROM python:3.12.11-slim-bookworm AS runtime
+FROM python:3.12.11-slim-bookworm@sha256:519591d6871b7bc437060736b9f7456b8731f1499a57e22e6c285135ae657bf7 AS runtime
 RUN apt-get update \
     && apt-get install -y --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/* \

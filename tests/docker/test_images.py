@@ -11,12 +11,19 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"
 IMAGES = sorted(DOCKER.glob("*.Dockerfile"))
 PREFIX = "/opt/distbfs"
 INSTALL_SECONDS = 280
+BASE = re.compile(r"[\w/.-]+:\d+\.\d+\.\d+-[\w.-]+@sha256:[0-9a-f]{64}")
+EXTRAS = {
+    "cpu": {"mpich", "serve", "plot"},
+    "cuda": {"mpich", "cuda13", "serve", "plot"},
+}
 EACH = pytest.mark.parametrize("image", IMAGES, ids=lambda path: path.stem)
 
 
@@ -85,7 +92,7 @@ def test_what_every_image_has(image):
     bases = [text.split()[0] for _, word, text in steps if word == "FROM"]
     stages = [text.partition(" AS ")[2] for _, word, text in steps if word == "FROM"]
     for base in bases:
-        assert base in stages or re.fullmatch(r"[\w/.-]+:\d+\.\d+\.\d+-[\w.-]+", base)
+        assert base in stages or BASE.fullmatch(base)
     assert [text for stage, word, text in steps if word == "USER"] == ["10001"]
     users = [stage for stage, word, _ in steps if word == "USER"]
     assert users == ["runtime"]
@@ -123,12 +130,83 @@ def test_the_apptainer_recipe_installs_as_the_images_do():
     [cuda] = [image for image in IMAGES if image.stem == "cuda"]
     [run] = [t for s, word, t in steps_of(cuda) if (s, word) == ("build", "RUN")]
     assert f"/src/{run}" in text
-    assert f"From: {steps_of(cuda)[0][2].split()[0]}" in text
+    name, _, digest = steps_of(cuda)[0][2].split()[0].partition("@")
+    assert f"From: {name.partition(':')[0]}@{digest}\n" in text
     for stage, word, rest in steps_of(cuda):
         if (stage, word) == ("build", "COPY"):
             assert all(
                 f"    {name} /src/{name}\n" in text for name in rest.split()[:-1]
             )
+
+
+def project():
+    """What pyproject.toml says, read as pip reads it."""
+    tomllib = pytest.importorskip("tomllib")
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def locked(name):
+    """The requirements of a lock file, by name: those that this Python takes."""
+    text = re.sub(r"\\\n", " ", (DOCKER / f"{name}.lock").read_text())
+    found = {}
+    for line in text.splitlines():
+        pin, *hashes = line.split(" --hash=")
+        assert hashes, line
+        assert all(re.fullmatch(r"sha256:[0-9a-f]{64} *", x) for x in hashes), line
+        requirement = Requirement(pin)
+        assert [item.operator for item in requirement.specifier] == ["=="], line
+        if requirement.marker is None or requirement.marker.evaluate():
+            found[canonicalize_name(requirement.name)] = requirement
+    return found
+
+
+def extras_of(name):
+    """The extras that the lock file of an image is made for."""
+    commands = re.sub(r"\\\n", " ", (DOCKER / "lock").read_text()).splitlines()
+    [command] = [x for x in commands if x.endswith(f"-o docker/{name}.lock")]
+    return re.findall(r"--extra (\w+)", command)
+
+
+@EACH
+def test_locks_name_what_pyproject_asks_for(image):
+    whole = project()["project"]
+    pins = locked(image.stem)
+    wanted = list(whole["dependencies"])
+    assert set(extras_of(image.stem)) == EXTRAS[image.stem]
+    for extra in EXTRAS[image.stem]:
+        wanted += whole["optional-dependencies"][extra]
+    for text in wanted:
+        requirement = Requirement(text)
+        if requirement.marker is None or requirement.marker.evaluate():
+            pin = pins[canonicalize_name(requirement.name)]
+            [version] = [item.version for item in pin.specifier]
+            assert requirement.specifier.contains(version), text
+
+
+def test_the_lock_of_the_build_names_the_backend():
+    pins = locked("build")
+    for text in project()["build-system"]["requires"]:
+        requirement = Requirement(text)
+        [item] = pins[canonicalize_name(requirement.name)].specifier
+        assert requirement.specifier.contains(item.version)
+
+
+@EACH
+def test_the_install_step_takes_its_lock(image):
+    """And pip takes nothing that no lock file names."""
+    [run] = [t for s, word, t in steps_of(image) if (s, word) == ("build", "RUN")]
+    assert run == f"docker/install {PREFIX} {image.stem}"
+    steps = [x for x in (DOCKER / "install").read_text().splitlines() if " pip " in x]
+    for step in steps:
+        offline = "--no-deps" in step or step.endswith("pip check")
+        assert "--require-hashes" in step or offline, step
+
+
+@pytest.mark.parametrize("name", ["build", "cpu", "cuda"])
+def test_locks_name_no_host(name):
+    text = (DOCKER / f"{name}.lock").read_text()
+    assert "://" not in text
+    assert "-url" not in text
 
 
 @pytest.fixture(scope="module")
@@ -178,15 +256,12 @@ def test_the_cpu_image_installs_and_serves(installed, tmp_path):
 
 @pytest.mark.slow
 def test_the_cuda_image_finds_its_packages(installed, tmp_path):
-    """Without installing gigabytes: pip resolves what its step asks for."""
-    steps = steps_of(DOCKER / "cuda.Dockerfile")
-    copied(steps, tmp_path)
-    [run] = [text for stage, word, text in steps if (stage, word) == ("build", "RUN")]
-    extras = run.split()[-1]
+    """Without installing gigabytes: pip resolves what its lock file names."""
+    copied(steps_of(DOCKER / "cuda.Dockerfile"), tmp_path)
     prefix, home = installed
     pip = [prefix / "bin" / "python", "-m", "pip", "install", "--dry-run"]
     done = subprocess.run(
-        [*pip, f".[{extras}]"],
+        [*pip, "--require-hashes", "-r", "docker/cuda.lock"],
         cwd=tmp_path,
         env=bare(home),
         capture_output=True,
