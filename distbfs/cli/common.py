@@ -201,7 +201,8 @@ build_options = with_options(
         "pass_gib",
         type=click.FloatRange(0, min_open=True),
         default=4.0,
-        help="GiB for raw edges while building; less takes more passes.  [4]",
+        help="GiB for raw edges while building; less takes more passes, of one part at "
+        "least.  [4]",
     ),
 )
 

@@ -50,6 +50,7 @@ from distbfs.store.tuples import StoreTuples, permutation_of, tuple_degrees_for
 from distbfs.types import TupleSource, World
 
 FIRST = "xbfs"  # what auto takes where it can
+MANY_TUPLES = 1 << 26  # whose graph is not built in a moment
 ALONE = "alone"  # besides RESIDENT: how searches run whole
 
 
@@ -356,6 +357,8 @@ def build_session(
     buffer_bytes: of device memory for keys while building, None: what is free
     """
     world = terminal.world
+    if source.tuples >= MANY_TUPLES:
+        terminal.say(f"building {source.n} vertices from {source.tuples} tuples")
     if choice.device is not None and choice.parts:
         mine = Placement(parts, world.size).parts_of(world.rank)
         devices = choice.devices_of(len(mine))

@@ -41,6 +41,7 @@ PAIR_BYTES = 8
 BUFFER_BYTES = 96 << 30  # for keys, at most, where nothing else is said
 RESERVE = 1 << 30
 VERTEX_BYTES = 28  # of all arrays by vertex at once, at most
+MOST_RANGES = 64  # of rows, and so passes over the tuples, unless told otherwise
 WASTE = 10  # columns may take 1 / WASTE more than they need
 WIDE = 1 << 32
 
@@ -285,15 +286,20 @@ class Budget:
     """Bytes for keys, and whether the pairs can be kept.
 
     n: vertices; count: pairs; keys: at most; buffer_bytes: what keys may take
+    Raises ResourceError where the graph would leave less than MOST_RANGES ranges of
+    keys need, or than buffer_bytes if that is less.
     """
 
     def __init__(
         self, n: int, keys: int, count: int, buffer_bytes: int | None, *, cheap: bool
     ) -> None:
         final = VERTEX_BYTES * n + 4 * keys
-        spare = cuda.free_bytes() - final - PAIR_BYTES * min(count, CHUNK) - RESERVE
-        spare = max(spare, 0)
         wanted = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
+        least = min(wanted, KEY_BYTES * keys // MOST_RANGES)
+        need = final + PAIR_BYTES * min(count, CHUNK)
+        what = f"building a graph of {n} vertices and {keys} directed edges"
+        cuda.require(need + least + RESERVE // 4, what)
+        spare = max(cuda.free_bytes() - need - RESERVE, least)
         self.buffer = min(wanted, spare)
         single = KEY_BYTES * keys <= self.buffer
         self.hold = single or (not cheap and PAIR_BYTES * count <= spare - self.buffer)
@@ -402,10 +408,6 @@ def build(
             cuda.release()
             cheap = tuples.generated
             budget = Budget(n, 2 * count, count, buffer_bytes, cheap=cheap)
-            cuda.require(
-                VERTEX_BYTES * n + PAIR_BYTES * min(count, CHUNK),
-                f"building a graph of {n} vertices",
-            )
             chunks = Chunks(tuples, count, hold=budget.hold)
             degrees = [cupy.zeros(n, np.uint32)]
             ends = cupy.zeros(n, np.uint32)

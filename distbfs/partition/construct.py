@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distbfs.errors import UsageError
+from distbfs.errors import ResourceError, UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.graph.build import Rows, collect
 from distbfs.graph.csr import CSR
@@ -17,6 +17,7 @@ from distbfs.options import BuildOptions
 from distbfs.partition.degree import suggest_threshold
 from distbfs.partition.distribute import Distributor, Numbering, whole_rows
 from distbfs.partition.layout import Layout, Placement
+from distbfs.partition.memory import machine_memory, readable
 from distbfs.partition.part import Part
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, Ids, TupleSource, World
@@ -69,6 +70,7 @@ def construct(
         return _construct_directed(source, world, parts, options, sink)
     clock = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
+    check_memory(source, parts)
     mine = placement.parts_of(world.rank)
     translate = permuted(source.n, options.permute_seed)
     raw = RAW_BYTES * 2 * source.tuples // parts
@@ -123,6 +125,17 @@ def construct(
     )
 
 
+def check_memory(source: TupleSource, parts: int) -> None:
+    """Raise ResourceError where this machine does not hold the raw edges of a part."""
+    need, (have, kind) = RAW_BYTES * 2 * source.tuples // parts, machine_memory()
+    if need > have:
+        raise ResourceError(
+            f"building a graph of {source.tuples} tuples in {parts} parts takes "
+            f"{readable(need)} for a part, and there are {readable(have)} ({kind}); "
+            f"allowed: {-(-parts * need // have)} parts or more"
+        )
+
+
 def check_alone(parts: int, ranks: int) -> None:
     """Raise UsageError unless a directed graph is one part on one rank."""
     if parts > 1 or ranks > 1:
@@ -144,6 +157,7 @@ def _construct_directed(
     The tuples are read twice.  Raises UsageError for parts or ranks.
     """
     check_alone(parts, world.size)
+    check_memory(source, parts)
     clock = Stopwatch()
     translate = permuted(source.n, options.permute_seed)
     leaving = np.zeros(source.n, dtype=np.int64)

@@ -1,5 +1,6 @@
 """Stores that commands make: content, the same for every number of ranks, refusals."""
 
+import re
 import tempfile
 
 import numpy as np
@@ -469,3 +470,16 @@ def test_a_full_disk_of_one_rank_is_what_is_said(tmp_path, rank):
     why = f"{store}: the disk is full (No space left on device)"
     assert (done.code, done.err) == (3, f"distbfs: rank {rank}: {why}\n")
     assert not store.exists()
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+def test_a_graph_whose_parts_no_machine_holds(tmp_path, parts):
+    words = ("complete", "--vertices", 60_000_000, "--parts", parts)
+    done = alone("generate", *words, "-o", tmp_path / "store")
+    assert (done.code, done.out) == (3, "")
+    assert done.err.startswith(
+        f"distbfs: building a graph of 1799999970000000 tuples in {parts} parts takes "
+    )
+    assert "PiB for a part" in done.err
+    assert re.search(r"allowed: \d{5,} parts or more\n$", done.err)
+    assert files_in(tmp_path) == []

@@ -19,6 +19,7 @@ from worlds import on_ranks
 from distbfs.device import cuda
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.exchange.world import SoloWorld
+from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.uniform import Uniform
 from distbfs.graph import device_build
 from distbfs.options import BuildOptions
@@ -220,6 +221,28 @@ def test_graphs_that_do_not_fit(device, monkeypatch, free):
     wanted = rf"needs \d+ bytes of device memory; {free} are free"
     with pytest.raises(ResourceError, match=wanted):
         on_devices(GRAPHS["kronecker-10"], 1)
+
+
+@pytest.mark.parametrize("free", [84_900_000_000, 40_000_000_000])
+def test_a_graph_of_one_device_is_refused_before_it_is_generated(
+    device, monkeypatch, free
+):
+    monkeypatch.setattr(cuda, "free_bytes", lambda: free)
+    wanted = rf"needs \d+ bytes of device memory; {free} are free"
+    with pytest.raises(ResourceError, match=wanted):
+        device_build.build(Kronecker(29))
+
+
+@pytest.mark.parametrize(
+    ("scale", "free", "buffer_bytes"),
+    [(28, 84_900_000_000, None), (29, 140_000_000_000, None), (16, 1 << 29, 1)],
+)
+def test_graphs_that_one_device_holds(monkeypatch, scale, free, buffer_bytes):
+    monkeypatch.setattr(cuda, "free_bytes", lambda: free)
+    n, count = 1 << scale, 16 << scale
+    found = device_build.Budget(n, 2 * count, count, buffer_bytes, cheap=True)
+    wide = device_build.KEY_BYTES * 2 * count / device_build.MOST_RANGES
+    assert found.buffer == 1 if buffer_bytes else found.buffer >= wide
 
 
 def test_memory_that_runs_out(device, monkeypatch):
