@@ -87,14 +87,17 @@ def command(
     token_file: Path | None,
     timeout: float,
     _as_json: bool,
-) -> None:
+) -> int:
     """Ask the service at ADDRESS, a socket's path or an http address, and print JSON.
 
     For instance: distbfs query /tmp/graph.sock distances source=0 targets=3,9
+    The exit code of health is 1 where a rank is stuck.
     """
     wanted = read_fields(op, fields)
     with connect(address, token=read_token(token_file), timeout=timeout) as client:
         try:
-            click.echo(json.dumps(client.call(op, **wanted)))
+            answer = client.call(op, **wanted)
         except ServiceError as error:
             raise ServiceError(error.code, f"{error.code}: {error}") from error
+    click.echo(json.dumps(answer))
+    return int(op == "health" and answer.get("state") == "stuck")

@@ -40,7 +40,7 @@ class Ranks:
         self, session: AnySession, flag: StopFlag, trace: Trace | None = None
     ) -> None:
         self.session = session
-        self._flag = flag
+        self.flag = flag
         self._trace = trace
         self.together = together(session)
         self._steps: dict[str, Callable[..., Any]] = {
@@ -60,7 +60,7 @@ class Ranks:
             if call["do"] == "end":
                 return
             if call["do"] == "look":
-                self._flag.agreed(world)
+                self.flag.agreed(world)
                 continue
             try:
                 self._run(call, _never)
@@ -80,7 +80,7 @@ class Ranks:
     def look(self) -> bool:
         """Return whether any rank was asked to stop (rank 0)."""
         self.session.world.patient_broadcast({"do": "look"})
-        return self._flag.agreed(self.session.world)
+        return self.flag.agreed(self.session.world)
 
     def end(self) -> None:
         """Let the other ranks go (rank 0)."""

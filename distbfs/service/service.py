@@ -89,6 +89,7 @@ class Service:
     def drain(self) -> None:
         """Take no more requests, answer those that wait, then end."""
         self._draining.set()
+        self.ranks.flag.request()
         self.tickets.wake()
 
     def fail(self, error: BaseException) -> None:
@@ -303,8 +304,8 @@ class Service:
             if isinstance(result, ServiceError)
             else good(request.id, result)
         )
-        ticket.done(answer)
         self.metrics.answered(request.op, code)
+        ticket.done(answer)
         LOG.info(
             "%s %s: %s, waited %.3f ms, searched %.3f ms",
             ticket.name,

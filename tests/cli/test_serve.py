@@ -220,7 +220,8 @@ def healthy_page(address, name):
 
 
 @needs_mpi
-def test_a_stuck_rank_is_told_and_sigterm_ends_it(stores, tmp_path):
+@pytest.mark.parametrize("by", ["signal", "request"])
+def test_a_stuck_rank_is_told_and_the_end_comes_when_asked_for(by, stores, tmp_path):
     token = tmp_path / "token"
     ways = ("--http", 0, "--token-file", token)
     env = injected(tmp_path / "log", fault="stop:1:2")
@@ -239,6 +240,7 @@ def test_a_stuck_rank_is_told_and_sigterm_ends_it(stores, tmp_path):
             assert re.match(STUCK, health["why"])[1] == "1"
             assert re.search("rank 0 waits in .* of level [012]$", health["why"])
             assert client.stats()["state"] == "stuck"
+        assert here("query", path, "health").code == 1
         for name in ("healthz", "readyz"):
             status, told = healthy_page(address, name)
             assert (status, told["state"]) == (503, "stuck")
@@ -246,7 +248,10 @@ def test_a_stuck_rank_is_told_and_sigterm_ends_it(stores, tmp_path):
         with urlopen(Request(f"{address}/metrics", headers=auth)) as page:
             assert b"distbfs_stuck 1.0" in page.read()
         began = time.monotonic()
-        process.terminate()
+        if by == "signal":
+            process.terminate()
+        else:
+            assert here("query", path, "shutdown").values["state"] == "stuck"
         assert "asked to end, but rank 1" in ends_stuck(process, 1)
         assert time.monotonic() - began < 8
 

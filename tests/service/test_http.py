@@ -178,10 +178,9 @@ def test_idle_connections_keep_nobody_out(head):
     with serving(clients=8, per_address=4) as (_, address), ExitStack() as stack:
         for _ in range(64):
             stack.enter_context(dial(address)).sendall(HEADS[head])
+        wait_for(lambda: httpx.get(f"{address}/readyz", trust_env=False).is_success)
         with connect(address, token=TOKEN) as client:
             assert client.distances(3, [3]) == [0]
-        ready = httpx.get(f"{address}/readyz", trust_env=False)
-        assert ready.status_code == 200
 
 
 @pytest.mark.parametrize("head", HEADS)
