@@ -17,6 +17,7 @@ from distbfs.cli.common import Terminal
 from distbfs.cli.energy import print_energy
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.ids import IdMap, name_of
+from distbfs.formats.text import read_text
 from distbfs.formats.writing import placed
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness
@@ -114,12 +115,8 @@ def read_pairs(
     Two ids a line, between them blanks or a comma; ``#`` comments.  Raises InputError
     or UsageError with the line.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as text: {error}") from error
     pairs, names = [], []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         words = line.partition("#")[0].replace(",", " ").split()
         if not words:
             continue

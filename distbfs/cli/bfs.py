@@ -30,6 +30,7 @@ from distbfs.cli.tracing import check_trace, finish_trace, start_trace
 from distbfs.errors import InputError, UsageError
 from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap, name_of
+from distbfs.formats.text import read_text
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
 from distbfs.search.lookup import gathered
@@ -53,11 +54,7 @@ def read_sources(
     words = list(given)
     where = ["--source"] * len(words)
     if path is not None:
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: cannot be read as text: {error}") from error
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(read_text(path).splitlines(), 1):
             text = line.partition("#")[0].strip()
             if not text:
                 continue

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import xxhash
 
-from distbfs.errors import InputError
+from distbfs.errors import InputError, system_error
 from distbfs.formats.compressed import Unpacker, packing_of
 
 if TYPE_CHECKING:
@@ -41,6 +41,18 @@ def check_readable(path: Path) -> None:
 def unreadable(path: Path, error: OSError) -> InputError:
     """Return the error for a file that the system does not let us read."""
     return InputError(f"{path}: cannot be read: {error.strerror or error}")
+
+
+def read_text(path: Path) -> str:
+    """Return a small file of text; InputError where it is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise system_error(error, path) from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: byte {error.start}: cannot be read as text; allowed: UTF-8"
+        ) from error
 
 
 class HashedFile:

@@ -165,7 +165,9 @@ def _spool(
         return {"fault": kind, "message": str(error)}, None
     except OSError as error:
         where = folder or tempfile.gettempdir()
-        message = f"{where}: cannot write the spool of {path}: {error}"
+        message = (
+            f"{where}: cannot write the spool of {path}: {error.strerror or error}"
+        )
         return {"fault": ResourceError.__name__, "message": message}, None
     if found.unread:
         notes.append(f"{path}: {found.unread} are not looked at")

@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING
 import h5py
 import numpy as np
 
-from distbfs.errors import InputError, ResourceError, UsageError
+from distbfs.errors import InputError, ResourceError, system_error
 from distbfs.formats.ids import IdMap
+from distbfs.formats.writing import check_place
 from distbfs.types import Array, Ids
 
 if TYPE_CHECKING:
@@ -82,12 +83,7 @@ class ResultFile:
         there already, InputError where the partial file belongs to another run, and
         ResourceError where the disk has no room; ``force`` replaces both.
         """
-        if self.path.is_dir():
-            raise UsageError(f"{self.path} is a folder; give the name of a file")
-        if self.path.exists() and not force:
-            raise UsageError(f"{self.path} exists; give --force to replace it")
-        if not self.path.parent.is_dir():
-            raise InputError(f"{self.path}: there is no folder {self.path.parent}")
+        check_place(self.path, force=force)
         try:
             if self._partial.exists() and not self._resume(force=force):
                 self._partial.unlink()
@@ -97,7 +93,12 @@ class ResultFile:
         except BlockingIOError as error:
             raise InputError(f"{self._partial}: another run writes to it") from error
         except OSError as error:
-            raise InputError(f"{self._partial}: {error}") from error
+            raise system_error(
+                error,
+                self._partial,
+                otherwise="is no HDF5 file, or is damaged; allowed: what an "
+                "interrupted run left; give --force to begin anew",
+            ) from error
         return np.asarray(self._file["done"][:]) != 0
 
     def _resume(self, *, force: bool) -> bool:
@@ -188,7 +189,7 @@ class ResultFile:
             file["vertices"][:] = vertices
             self._sync()
         except OSError as error:
-            raise ResourceError(f"{self._partial}: {error}") from error
+            raise system_error(error, self._partial) from error
 
     def _opened(self) -> h5py.File:
         if self._file is None:
@@ -206,7 +207,7 @@ class ResultFile:
             file["done"][row] = 1
             self._sync()
         except OSError as error:
-            raise ResourceError(f"{self._partial}: {error}") from error
+            raise system_error(error, self._partial) from error
 
     def _sync(self) -> None:
         if self._file is not None:
