@@ -317,7 +317,7 @@ def open_store(folder: str | Path) -> Store:
     with safety.guarded(folder):
         if not folder.is_dir():
             raise StoreError(f"{folder}: there is no such folder; {hint(folder)}")
-        if not os.path.lexists(path):
+        if schema.MANIFEST_NAME not in os.listdir(folder):
             raise StoreError(
                 f"{folder}: has no {schema.MANIFEST_NAME}; it is no graph store"
             )

@@ -138,6 +138,12 @@ def test_a_path_that_cannot_be_used(name, kind, root, monkeypatch):
     assert found.err.count("\n") == 1, (line, found.err)
 
 
+def test_a_store_that_is_unreadable(root):
+    with not_root():
+        found = here("info", root / "locked")
+    assert found.refusal == f"distbfs: {root / 'locked'}: Permission denied"
+
+
 def test_every_command_is_walked():
     assert {name.split()[0] for name in PATHS} == set(COMMANDS) - {"doctor"}
     assert len(PATHS) > 30
@@ -183,9 +189,11 @@ def full_disk(*words):
         ("graph500", "--scale", "4", "--roots", "1", "--trace"),
     ],
 )
-def test_files_on_a_full_disk(words, root):
+def test_files_on_a_full_disk(words, root, tmp_path):
+    link = tmp_path / "full"  # so that no fault can replace the device
+    link.symlink_to(FULL)
     words = [root / "store" if word == "store" else word for word in words]
-    assert full_disk(*words, FULL).startswith(f"distbfs: {FULL}: ")
+    assert full_disk(*words, link).startswith(f"distbfs: {link}: ")
 
 
 def test_a_plot_on_a_full_disk(root, tmp_path):
