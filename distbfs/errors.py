@@ -4,7 +4,11 @@ Exit codes: 1 a search or validation failed, 2 wrong use or bad input, 3 no memo
 no device.  A message is one line: what is wrong, where, and what is allowed.
 """
 
+import errno
+import os
 from typing import ClassVar
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what a full disk or quota says
 
 
 class DistbfsError(Exception):
@@ -52,6 +56,28 @@ class PeerFailed(StoreError):  # noqa: N818
 
     The error of that rank counts: this one is told where no other is.
     """
+
+
+def system_error(
+    error: OSError,
+    path: object = None,
+    kind: type[InputError] = InputError,
+    *,
+    otherwise: str = "cannot be read or written",
+) -> DistbfsError:
+    """Return the package's error for one of the system: ``PATH: reason``.
+
+    path: what it is about, by default the file that the error names
+    kind: of the error, which is a ResourceError where the disk is full
+    otherwise: the reason where the system gave none, but a library in its own words
+    """
+    where = error.filename if path is None else path
+    reason = os.strerror(error.errno) if error.errno else otherwise
+    if where is None:
+        where, reason = "system", error.strerror or reason
+    if error.errno in FULL:
+        return ResourceError(f"{where}: the disk is full ({reason})")
+    return kind(f"{where}: {reason}")
 
 
 class ServiceError(DistbfsError):

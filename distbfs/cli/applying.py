@@ -12,7 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.cli.bfs import agreed_sources, source_of, text_lines
+from distbfs.cli.bfs import agreed_sources, source_of
 from distbfs.cli.common import Terminal
 from distbfs.cli.energy import print_energy
 from distbfs.errors import InputError, UsageError

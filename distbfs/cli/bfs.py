@@ -33,7 +33,7 @@ from distbfs.errors import InputError, UsageError
 from distbfs.exchange.watch import Watch
 from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap, name_of
-from distbfs.formats.text import unreadable
+from distbfs.formats.text import text_lines
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
 from distbfs.search.lookup import gathered
@@ -44,19 +44,6 @@ from distbfs.types import Array, Ids
 
 NUMBER = re.compile("[0-9]{1,19}")
 SHOWN = 40
-
-
-def text_lines(path: Path) -> list[str]:
-    """Return the lines of a text file in UTF-8; InputError names a line that is not."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise unreadable(path, error) from error
-    try:
-        return re.split(r"\r\n?|\n", data.decode().removeprefix("\ufeff"))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}:{line}: not UTF-8") from error
 
 
 def read_sources(

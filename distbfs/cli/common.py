@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from io import BufferedWriter, TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -19,9 +20,9 @@ import click
 import numpy as np
 
 from distbfs import registry
+from distbfs.cli.streams import NamedFile
 from distbfs.device.cc import thread_count
 from distbfs.engines.cuda.paper import BALANCES, FRONTIERS
-from distbfs.errors import InputError
 from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
 from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
@@ -145,10 +146,8 @@ def open_records(
     """Return rank 0's file for level records, if there is to be one."""
     if path is None or terminal.world.rank != 0:
         return None
-    try:
-        return stack.enter_context(path.open("a" if append else "w", encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
+    raw = NamedFile(str(path), "a" if append else "w")
+    return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
 
 
 def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:

@@ -313,6 +313,7 @@ def write_level_records(
         if file is not None:
             name = name_of(root, ids)
             file.writelines(json.dumps({"root": name, **x}) + "\n" for x in found)
+            file.flush()
 
 
 def in_ids_of_the_file(

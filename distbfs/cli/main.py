@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from distbfs import __version__
-from distbfs.errors import LaunchError, UsageError
+from distbfs.cli.streams import CLOSED_PIPE, ClosedPipe, name_standard_streams
+from distbfs.errors import LaunchError, UsageError, system_error
 from distbfs.exchange.agree import first_difference
 from distbfs.exchange.guard import AbortHook
 from distbfs.exchange.world import run_guarded, start
@@ -109,7 +110,8 @@ def commands(ctx: click.Context) -> None:
     """Breadth-first search on graphs that outgrow one device.
 
     Every command runs the same alone and under mpirun or srun.  Exit codes: 0 done,
-    1 a search or validation failed, 2 wrong use or bad input, 3 no memory or no device.
+    1 a search or validation failed, 2 wrong use or bad input, 3 no memory, disk space,
+    device or compiler.
     """
     if ctx.invoked_subcommand is None:
         raise click.UsageError("name a command; 'distbfs --help' lists them", ctx)
@@ -123,6 +125,12 @@ def run(arguments: Sequence[str]) -> int:
         )
     except click.exceptions.Exit as leave:
         return leave.exit_code
+    except ClosedPipe as error:
+        raise SystemExit(CLOSED_PIPE) from error
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise system_error(error) from error
     except click.Abort as error:
         raise KeyboardInterrupt from error
     except click.ClickException as error:
@@ -138,4 +146,5 @@ def run(arguments: Sequence[str]) -> int:
 
 def entry() -> None:
     """Run the console script."""
+    name_standard_streams()
     sys.exit(run_guarded(None, lambda: run(sys.argv[1:])))

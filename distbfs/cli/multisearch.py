@@ -31,6 +31,7 @@ from distbfs.exchange.agree import first_reason
 from distbfs.exchange.placing import take_devices
 from distbfs.exchange.watch import Watch
 from distbfs.exchange.world import Ranks
+from distbfs.formats.writing import check_place
 from distbfs.multisearch.apps import reachability
 from distbfs.multisearch.base import MOST, Runner, RunOptions
 from distbfs.multisearch.choose import RUNNERS, choose_runner
@@ -257,12 +258,7 @@ def check_given(app: str, output: Path | None, *, force: bool, pairs: Any) -> No
     if app == "diameter":
         raise UsageError("diameter prints what it finds; leave --output out")
     check_name(output, app)
-    if output.is_dir():
-        raise UsageError(f"{output} is a folder; give the name of a file")
-    if output.exists() and not force:
-        raise UsageError(f"{output} exists; give --force to replace it")
-    if not output.resolve().parent.is_dir():
-        raise UsageError(f"{output}: there is no folder {output.parent}")
+    check_place(output, force=force)
 
 
 def agreed_runner(world: Ranks, engine: str, part: Part) -> tuple[Runner, str]:

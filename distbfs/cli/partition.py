@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -42,8 +43,8 @@ def command(
 ) -> None:
     """Store the graph of STORE again, in other parts or with another threshold."""
     terminal = open_terminal(json_output=json_output, log_format=log_format)
-    target = output.resolve()
-    if store.resolve() in (target, *target.parents):
+    target = Path(os.path.realpath(output))
+    if Path(os.path.realpath(store)) in (target, *target.parents):
         raise UsageError(
             f"{output}: is the store that is read, or in it; name another folder"
         )

@@ -15,7 +15,8 @@ import numpy as np
 from distbfs.cli.common import Terminal
 from distbfs.cli.info import shape_of
 from distbfs.cli.loading import need_symmetric
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import InputError, UsageError, system_error
+from distbfs.formats.text import read_text
 from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import MAX_SCALE
 from distbfs.graph.degrees import DegreeHistogram, merge
@@ -242,7 +243,7 @@ def read_records(path: Path) -> list[Record]:
         with path.open(encoding="utf-8") as file:
             found.extend(Record.parse(json.loads(line)) for line in file)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
+        raise system_error(error, path) from error
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path}, line {len(found) + 1}: not a level record of parts, as "
@@ -257,12 +258,10 @@ def read_report(path: Path) -> dict[str, Any]:
     """Return what ``graph500 --json`` printed; InputError where it did not."""
     keys = ("SCALE", "edgefactor", "parts", "num_mpi_processes")
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(read_text(path))
         numbers = {key: int(values[key]) for key in keys}
         threshold = values["TH"]
         rate, seconds = (float(values[k]) for k in ("harmonic_mean_TEPS", "mean_time"))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{path}: not a report, as 'distbfs graph500 --json' prints it"

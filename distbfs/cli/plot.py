@@ -9,6 +9,7 @@ import click
 
 from distbfs.cli.common import with_options
 from distbfs.errors import InputError
+from distbfs.formats.text import read_text
 from distbfs.report.compare import comparisons_of
 from distbfs.report.comparison_plots import KINDS, USUAL, draw_panels
 from distbfs.report.plots import check_target, draw_trace
@@ -76,7 +77,7 @@ def compare(file: Path, output: Path, kinds: tuple[str, ...], as_json: bool) -> 
     """
     check_target(output)
     try:
-        values = json.loads(file.read_text(encoding="utf-8"))
+        values = json.loads(read_text(file))
         chosen = kinds or USUAL
         draw_panels(values, output, chosen)
         told = [
@@ -88,8 +89,6 @@ def compare(file: Path, output: Path, kinds: tuple[str, ...], as_json: bool) -> 
             for one in comparisons_of(values)
             for engine in one["engines"]
         ]
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{file}: no result of 'distbfs compare --json'") from error
     if as_json:

@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from distbfs.errors import InputError, ServiceError, UsageError
+from distbfs.errors import ServiceError, UsageError
+from distbfs.formats.text import read_text
 from distbfs.service.client import SECONDS, connect
 from distbfs.service.operations import OPERATIONS
 
@@ -58,10 +59,7 @@ def read_token(path: Path | None) -> str | None:
     """Return the token of a file, else of the environment."""
     if path is None:
         return os.environ.get(TOKEN)
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: no token can be read: {error}") from error
+    return read_text(path).strip()
 
 
 @click.command("query")

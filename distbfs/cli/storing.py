@@ -49,7 +49,7 @@ def check_target(
         check_alone(parts, terminal.world.size)
     if os.path.lexists(output) and not force:
         raise StoreError(f"{output} exists; give --force to replace it")
-    if not output.resolve().parent.is_dir():
+    if not Path(os.path.realpath(output)).parent.is_dir():
         raise StoreError(f"{output}: the folder {output.parent} does not exist")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from distbfs.cli.common import Terminal
 from distbfs.cli.loading import Choice
 from distbfs.device import cuda
-from distbfs.errors import UsageError
+from distbfs.formats.writing import check_place
 from distbfs.report.trace import gather_trace, write_trace
 from distbfs.search.session import AnySession
 from distbfs.timing import Trace
@@ -15,8 +15,8 @@ from distbfs.timing import Trace
 
 def check_trace(path: Path | None) -> None:
     """Refuse, before a long run, a file that cannot be written after it."""
-    if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
-        raise UsageError(f"--trace {path}: give the name of a file in a folder")
+    if path is not None:
+        check_place(path)
 
 
 def start_trace(path: Path | None, session: AnySession, choice: Choice) -> Trace | None:

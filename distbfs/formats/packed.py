@@ -15,10 +15,10 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.errors import InputError, ResourceError, UsageError
+from distbfs.errors import InputError, ResourceError, UsageError, system_error
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.rules import LARGEST_ID
-from distbfs.formats.text import HashedFile, Progress, unreadable
+from distbfs.formats.text import HashedFile, Progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ class BinaryFile(HashedFile):
             self.size = os.fstat(self.content.fileno()).st_size
         except OSError as error:
             self.close()
-            raise unreadable(path, error) from error
+            raise system_error(error, path) from error
         except BaseException:
             self.close()
             raise
@@ -92,7 +92,7 @@ class BinaryFile(HashedFile):
         try:
             data = os.pread(self.content.fileno(), count, position)
         except OSError as error:
-            raise unreadable(self.path, error) from error
+            raise system_error(error, self.path) from error
         if len(data) < count:
             raise self.refuse("the file is truncated", position + len(data))
         return data
@@ -104,7 +104,7 @@ class BinaryFile(HashedFile):
             try:
                 some = os.preadv(self.content.fileno(), [room[done:]], position + done)
             except OSError as error:
-                raise unreadable(self.path, error) from error
+                raise system_error(error, self.path) from error
             if not some:
                 raise self.refuse("the file is truncated", position + done)
             done += some

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 import xxhash
 
-from distbfs.errors import InputError
+from distbfs.errors import InputError, system_error
 from distbfs.formats.compressed import Unpacker, packing_of
 
 if TYPE_CHECKING:
@@ -32,16 +33,29 @@ def check_readable(path: Path) -> None:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise system_error(error, path) from error
     if stat.S_ISDIR(mode):
         raise InputError(f"{path}: a directory, not a file")
     if not stat.S_ISREG(mode):
         raise InputError(f"{path}: not a regular file")
 
 
-def unreadable(path: Path, error: OSError) -> InputError:
-    """Return the error for a file that the system does not let us read."""
-    return InputError(f"{path}: cannot be read: {error.strerror or error}")
+def read_text(path: Path) -> str:
+    """Return a small file of text in UTF-8; InputError names a line that is not."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise system_error(error, path) from error
+    try:
+        return data.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: not UTF-8") from error
+
+
+def text_lines(path: Path) -> list[str]:
+    """Return the lines of a small file; InputError as of ``read_text``."""
+    return re.split(r"\r\n?|\n", read_text(path))
 
 
 class HashedFile:
@@ -65,7 +79,7 @@ class HashedFile:
         try:
             self._raw = path.open("rb", buffering=0)
         except OSError as error:
-            raise unreadable(path, error) from error
+            raise system_error(error, path) from error
 
     def __enter__(self) -> Self:
         return self
@@ -104,7 +118,7 @@ class HashedFile:
         try:
             data = self._raw.read(count)
         except OSError as error:
-            raise unreadable(self.path, error) from error
+            raise system_error(error, self.path) from error
         self._seen(data)
         return data
 

@@ -205,7 +205,9 @@ def _spool(
         return {"fault": kind, "message": str(error)}, None, None
     except OSError as error:
         where = folder or tempfile.gettempdir()
-        message = f"{where}: cannot write the spool of {path}: {error}"
+        message = (
+            f"{where}: cannot write the spool of {path}: {error.strerror or error}"
+        )
         return {"fault": ResourceError.__name__, "message": message}, None, None
     notes += [f"{path}: {note}" for note in found.notes]
     if found.unread:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from distbfs import leftovers
-from distbfs.errors import InputError, ResourceError, UsageError
+from distbfs.errors import UsageError, system_error
 from distbfs.formats.compressed import load_zstd, packing_of, plain_name
 from distbfs.registry import WRITERS, lookup
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from distbfs.formats.ids import IdMap
     from distbfs.types import Ids
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 POWERS = 10 ** np.arange(1, 19, dtype=np.int64)
 GZIP_LEVEL = 6
 
@@ -98,34 +96,43 @@ def writer_for(path: Path, name: str = "") -> Writer:
     return writer
 
 
-@contextmanager
-def placed(path: Path, *, force: bool) -> Iterator[Path]:
-    """Yield the name under which to write; in the end the file gets its own.
-
-    Raises UsageError where the file may not be written, by now or in the end,
-    ResourceError for a full disk; then nothing is left behind.
-    """
+def check_place(path: Path, *, force: bool = True) -> None:
+    """Raise UsageError where no file can be written; ``force``: one may be replaced."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give the name of a file")
     if os.path.lexists(path) and not force:
         raise UsageError(f"{path} exists; give --force to replace it")
     if not path.parent.is_dir():
         raise UsageError(f"{path}: there is no folder {path.parent}")
-    partial = path.with_name(f".{secrets.token_hex(8)}.partial-{path.name}")
-    leftovers.note(partial)
+
+
+@contextmanager
+def placed(path: Path, *, force: bool) -> Iterator[Path]:
+    """Yield the name under which to write; in the end the file gets its own.
+
+    A device or pipe is written itself.  Raises UsageError where the file may not be
+    written, by now or in the end, ResourceError for a full disk; then nothing is left
+    behind.
+    """
+    check_place(path, force=force)
+    if path.exists() and not path.is_file():
+        partial = path
+    else:
+        partial = path.with_name(f".{secrets.token_hex(8)}.partial-{path.name}")
+        leftovers.note(partial)
     try:
         yield partial
-        with partial.open("rb") as done:
-            os.fsync(done.fileno())
-        give_name(partial, path, force=force)
+        if partial is not path:
+            with partial.open("rb") as done:
+                os.fsync(done.fileno())
+            give_name(partial, path, force=force)
     except OSError as error:
-        reason = error.strerror or " ".join(str(error).split())
-        if error.errno in FULL:
-            raise ResourceError(f"{path}: the disk is full ({reason})") from error
-        raise InputError(f"{path}: cannot be written: {reason}") from error
+        raise system_error(error, path) from error
     finally:
-        partial.unlink(missing_ok=True)
-        leftovers.forget(partial)
+        if partial is not path:
+            with suppress(OSError):
+                partial.unlink()
+            leftovers.forget(partial)
 
 
 def give_name(complete: Path, path: Path, *, force: bool) -> None:

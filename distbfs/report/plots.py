@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import UsageError
+from distbfs.formats.writing import check_place, placed
 
 KINDS = (".png", ".svg", ".pdf")
 
@@ -27,17 +28,14 @@ def check_target(path: Path) -> None:
     if path.suffix not in KINDS:
         kinds = ", ".join(KINDS)
         raise UsageError(f"{path}: a plot ends in '{path.suffix}'; allowed: {kinds}")
-    if not path.resolve().parent.is_dir():
-        raise UsageError(f"{path}: the folder {path.parent} does not exist")
+    check_place(path)
     new_figure(1, 1)
 
 
 def write(figure: Any, path: Path) -> None:
-    """Write a figure; InputError where the file cannot be written."""
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
+    """Write a figure; InputError or ResourceError where it cannot be written."""
+    with placed(path, force=True) as partial:
+        figure.savefig(partial)
 
 
 def draw_comparison(values: Mapping[str, Any], path: Path) -> None:

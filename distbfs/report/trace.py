@@ -7,8 +7,6 @@ of the trace; a span is a complete event ("X") in microseconds since the first o
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from distbfs.errors import InputError
+from distbfs.formats.text import read_text
+from distbfs.formats.writing import placed
 from distbfs.timing import Trace
 from distbfs.types import World
 
@@ -88,27 +88,18 @@ def gather_trace(
 
 def write_trace(path: Path, values: Mapping[str, Any]) -> None:
     """Write a trace; the file is complete or not there."""
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.resolve().parent, prefix=path.name, delete=False
-        ) as file:
-            json.dump(values, file)
-        os.chmod(file.name, 0o644)
-        Path(file.name).replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
+    with placed(path, force=True) as partial:
+        partial.write_text(json.dumps(values), encoding="utf-8")
 
 
 def read_trace(path: Path) -> list[dict[str, Any]]:
     """Return the complete events of a trace file; InputError for another file."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(read_text(path))
         events = [event for event in values["traceEvents"] if event["ph"] == "X"]
         for event in events:
             event["ts"], event["dur"] = float(event["ts"]), float(event["dur"])
             event["pid"], event["name"] = int(event["pid"]), str(event["name"])
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not a trace that distbfs wrote: {error}") from error
     return events

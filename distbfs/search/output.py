@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 import h5py
 import numpy as np
 
-from distbfs.errors import InputError, ResourceError, UsageError
+from distbfs.errors import InputError, ResourceError, system_error
 from distbfs.formats.ids import IdMap
-from distbfs.formats.writing import give_name
+from distbfs.formats.writing import check_place, give_name
 from distbfs.types import Array, Ids
 
 if TYPE_CHECKING:
@@ -100,12 +100,7 @@ class ResultFile:
         ResourceError where the disk has no room; ``force`` replaces both.
         """
         self._force = force
-        if self.path.is_dir():
-            raise UsageError(f"{self.path} is a folder; give the name of a file")
-        if self.path.exists() and not force:
-            raise UsageError(f"{self.path} exists; give --force to replace it")
-        if not self.path.parent.is_dir():
-            raise InputError(f"{self.path}: there is no folder {self.path.parent}")
+        check_place(self.path, force=force)
         try:
             with locked(self.path.parent):
                 if self._partial.exists() and not self._resume(force=force):
@@ -116,7 +111,12 @@ class ResultFile:
         except BlockingIOError as error:
             raise InputError(f"{self._partial}: another run writes to it") from error
         except OSError as error:
-            raise InputError(f"{self._partial}: {error}") from error
+            raise system_error(
+                error,
+                self._partial,
+                otherwise="is no HDF5 file, or is damaged; allowed: what an "
+                "interrupted run left; give --force to begin anew",
+            ) from error
         return np.asarray(self._file["done"][:]) != 0
 
     def _resume(self, *, force: bool) -> bool:
@@ -207,7 +207,7 @@ class ResultFile:
             file["vertices"][:] = vertices
             self._sync()
         except OSError as error:
-            raise ResourceError(f"{self._partial}: {error}") from error
+            raise system_error(error, self._partial) from error
 
     def _opened(self) -> h5py.File:
         if self._file is None:
@@ -225,7 +225,7 @@ class ResultFile:
             file["done"][row] = 1
             self._sync()
         except OSError as error:
-            raise ResourceError(f"{self._partial}: {error}") from error
+            raise system_error(error, self._partial) from error
 
     def _sync(self) -> None:
         if self._file is not None:

@@ -324,13 +324,14 @@ def open_store(folder: str | Path) -> Store:
             f"{folder}: is what an unfinished write of {remains['name']} left; "
             "write the store again"
         )
-    if not folder.is_dir():
-        raise StoreError(f"{folder}: there is no such folder; {hint(folder)}")
     path = folder / schema.MANIFEST_NAME
-    if not os.path.lexists(path):
-        raise StoreError(
-            f"{folder}: has no {schema.MANIFEST_NAME}; it is no graph store"
-        )
+    with safety.guarded(folder):
+        if not folder.is_dir():
+            raise StoreError(f"{folder}: there is no such folder; {hint(folder)}")
+        if schema.MANIFEST_NAME not in os.listdir(folder):
+            raise StoreError(
+                f"{folder}: has no {schema.MANIFEST_NAME}; it is no graph store"
+            )
     size = safety.regular_file(path)
     most = schema.MANIFEST_LIMIT
     specs = {schema.MANIFEST_DATASET: schema.DatasetSpec(("<u1",), 1, most)}

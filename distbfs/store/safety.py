@@ -9,7 +9,6 @@ are read (fletcher32, digest) and afterwards as a part (offsets, ids).
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from contextlib import contextmanager
@@ -19,7 +18,13 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5l, h5o, h5s, h5t, h5z
 
-from distbfs.errors import DistbfsError, InputError, ResourceError, StoreError
+from distbfs.errors import (
+    DistbfsError,
+    InputError,
+    ResourceError,
+    StoreError,
+    system_error,
+)
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
 from distbfs.store import schema
 
@@ -31,7 +36,6 @@ if TYPE_CHECKING:
     from distbfs.store.schema import DatasetSpec, Manifest
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FILE_TYPES = {
     "<u1": h5t.STD_U8LE,
     "<u4": h5t.STD_U32LE,
@@ -59,10 +63,7 @@ def guarded(path: Path | str) -> Iterator[None]:
     except MemoryError as error:
         raise ResourceError(f"{path}: not enough memory to hold it") from error
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else one_line(error)
-        if error.errno in FULL:
-            raise ResourceError(f"{path}: the disk is full ({reason})") from error
-        raise StoreError(f"{path}: {reason}") from error
+        raise system_error(error, path, StoreError) from error
     except (RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
         raise StoreError(f"{path}: {one_line(error)}") from error
 
@@ -89,7 +90,7 @@ def regular_file(path: Path) -> int:
     try:
         found = os.lstat(path)
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror or error}") from error
+        raise system_error(error, path, StoreError) from error
     if not stat.S_ISREG(found.st_mode):
         kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
         raise StoreError(f"{path}: is {kind}; allowed: a regular file")
@@ -145,8 +146,9 @@ def opened(path: Path, file_bytes: int | None = None) -> Iterator[h5py.File]:
         except (OSError, RuntimeError, KeyError, ValueError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise
-            reason = one_line(error)
-            raise StoreError(f"is truncated or altered: {reason}") from error
+            raise StoreError(
+                "is truncated or altered; allowed: a file as distbfs wrote it"
+            ) from error
 
 
 def check_version(file: h5py.File) -> None:

@@ -542,7 +542,7 @@ def test_sources_out_of_range(stores, output):
         text = here("bfs", stores[1], "--source", source, "-o", output).refusal
         assert f"--source: '{source[:40]}' is no vertex id" in text
     assert "no source" in here("bfs", stores[1]).refusal
-    assert "cannot be read" in here("bfs", stores[1], "--sources", "nowhere").refusal
+    assert "nowhere: No such" in here("bfs", stores[1], "--sources", "nowhere").refusal
     assert files_in(output.parent) == ["sources.txt"]
 
 

@@ -127,7 +127,7 @@ def test_the_list_of_engines(text, split):
         (("--threads", "1,2", "--baseline", "openmp"), "allowed: openmp:threads=1, "),
         (("--peers", "boost"), "unknown peer 'boost'; allowed: cugraph"),
         (("--plot", "x.txt"), "a plot ends in '.txt'; allowed: .png"),
-        (("--plot", "/none/x.png"), "the folder /none does not exist"),
+        (("--plot", "/none/x.png"), "there is no folder /none"),
     ],
 )
 def test_refusals(words, said, tmp_path, monkeypatch):

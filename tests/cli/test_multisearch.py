@@ -271,7 +271,7 @@ def test_directed_stores(tmp_path):
     ("words", "text"),
     [
         (["apsp", "--sources", "91"], "--sources is 91; allowed: 0 to 90, a file, all"),
-        (["apsp", "--sources", "none.txt"], "none.txt: cannot be read: No such file"),
+        (["apsp", "--sources", "none.txt"], "none.txt: No such file"),
         (["apsp", "-o", "out.txt"], "apsp writes files of .h5, .hdf5, .parquet, .pq"),
         (["closeness", "-o", "out.csv"], "closeness writes files of .h5, .hdf5"),
         (["diameter", "-o", "out.h5"], "leave --output out"),

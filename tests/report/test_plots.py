@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import UsageError
 from distbfs.report import plots
 
 VALUES = {
@@ -34,7 +34,7 @@ def test_bars_from_a_result_file(kind, tmp_path):
 def test_a_file_that_cannot_be_written(tmp_path):
     pytest.importorskip("matplotlib")
     (tmp_path / "bars.png").mkdir()
-    with pytest.raises(InputError, match=r"bars\.png: Is a directory"):
+    with pytest.raises(UsageError, match=r"bars\.png is a folder; give the name"):
         plots.draw_comparison(VALUES, tmp_path / "bars.png")
 
 

@@ -113,5 +113,5 @@ def test_other_files(tmp_path, text):
 
 
 def test_a_file_that_cannot_be_written(tmp_path):
-    with pytest.raises(InputError, match="t: "):
+    with pytest.raises(UsageError, match="t: "):
         write_trace(tmp_path / "none" / "t", {})

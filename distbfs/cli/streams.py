@@ -1,0 +1,59 @@
+"""Files and standard streams that say, where they cannot be written, which they are."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from io import BufferedWriter, FileIO, TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+CLOSED_PIPE = 128 + signal.SIGPIPE  # as a program that the signal ends
+
+
+class ClosedPipe(OSError):  # noqa: N818
+    """Nobody reads a pipe any more; without a number, which click would end by."""
+
+
+class NamedFile(FileIO):
+    """A file whose errors of writing name it and come once.
+
+    What is written after an error is dropped, so that closing raises no second one.
+    """
+
+    optional = False  # whether it does not matter that nothing can be written
+
+    def write(self, data: Any, /) -> int:
+        """Write bytes; ClosedPipe, or OSError with the name of the file."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            with Path(os.devnull).open("wb") as nowhere:
+                os.dup2(nowhere.fileno(), self.fileno())
+            if self.optional:
+                return len(data)
+            if isinstance(error, BrokenPipeError):
+                raise ClosedPipe(f"{self.name}: nobody reads it") from error
+            error.filename = self.name
+            raise
+
+
+def name_standard_streams() -> None:
+    """Make stdout name itself in errors, and stderr lose what cannot be said."""
+    sys.stdout = _named(sys.stdout, "standard output")
+    sys.stderr = _named(sys.stderr, "standard error", optional=True)
+
+
+def _named(stream: Any, name: str, *, optional: bool = False) -> Any:
+    """Return a stream that writes where another does; None where there is none."""
+    if stream is None:  # its descriptor is closed
+        return None
+    raw = NamedFile(stream.fileno(), "w", closefd=False)
+    raw.name, raw.optional = name, optional
+    return TextIOWrapper(
+        BufferedWriter(raw),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+    )
