@@ -23,7 +23,6 @@ from fast_graphs import (
     wanted_levels,
 )
 from graphs import (
-    NO_VERTEX,
     Tuples,
     complete,
     grid,
@@ -38,7 +37,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distbfs.engines.cuda.fast import FastSearch
-from distbfs.errors import UsageError
 
 NAMES = list(graphs())
 SOME = [
@@ -343,40 +341,6 @@ def test_leftovers_of_every_number():
                 for root in roots_of(made, 3):
                     faults.look(made, search, root, f"{left} left", in_ids=in_ids)
     faults.tell()
-
-
-def test_roots_without_edges():
-    made = host("many-tiny")
-    root = int(np.flatnonzero(made.source.degrees == 0)[0])
-    other = int(made.vertices[0])
-    for stepwise in BOTH:
-        search = FastSearch(made.graph, stepwise=stepwise)
-        for one in (root, other, root, root, other):
-            assert fault(made, one, search.search(one)) is None
-        found = search.search(root)
-        assert found.levels == 1
-        assert int(found.parent[root]) == root
-
-
-@pytest.mark.parametrize("in_ids", BOTH, ids=["ids", "numbers"])
-def test_graphs_without_vertices_or_edges(in_ids):
-    for source in (NO_VERTEX, lone(1), lone(70_000), Tuples(3, [1, 1], [1, 1])):
-        made = HostGraph(source)
-        for direction in ("auto", "push", "pull"):
-            search = FastSearch(made.graph, in_ids=in_ids, direction=direction)
-            for root in range(min(source.n, 2)):
-                found = search.search(root)
-                assert fault(made, root, found, in_ids=in_ids) is None
-                assert found.levels == 1
-
-
-def test_roots_that_are_not_there_are_refused():
-    search = FastSearch(host("grid").graph)
-    n = host("grid").source.n
-    for root in (-1, n, 1 << 40):
-        with pytest.raises(UsageError, match=f"allowed: 0 to {n - 1}"):
-            search.search(root)
-    assert fault(host("grid"), 3, search.search(3)) is None
 
 
 def test_a_trace_leaves_searches_right():

@@ -204,6 +204,28 @@ def test_levels_in_a_row(
             same_normals(received, expected_normals(world, level[1]), unique=uniquify)
 
 
+class Noting:
+    """Notes which calls of a communicator are made."""
+
+    def __init__(self, comm: Any) -> None:
+        self.comm, self.calls = comm, set()
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls.add(name)
+        return getattr(self.comm, name)
+
+
+@pytest.mark.parametrize("reduce", ["blocking", "nonblocking"])
+def test_masks_are_reduced_as_asked_for(world: Ranks, reduce: str) -> None:
+    with exchange_of("host", world, 2, mask_reduce=reduce) as exchange:
+        noting = exchange._comm = Noting(exchange._comm)
+        level = random_level(2 * world.size, 7)
+        mask, _ = run_level(exchange, world, level)
+        np.testing.assert_array_equal(mask, np.bitwise_or.reduce(level[0]))
+        wanted = {"blocking": "Allreduce", "nonblocking": "Iallreduce"}[reduce]
+        assert noting.calls & {"Allreduce", "Iallreduce"} == {wanted}
+
+
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("reduce", ["blocking", "nonblocking"])
 def test_orders_of_start_and_finish(world: Ranks, name: str, reduce: str) -> None:

@@ -95,6 +95,21 @@ def test_pull_stops_early_and_the_choice_is_by_price():
     assert {r.direction for r in search.records} == {"push", "pull"}
 
 
+def test_light_searches_do_not_keep_pulls_at_rows():
+    """A search that goes along a path elsewhere changes little for the others."""
+    core, tail = LARGER["kronecker-12"], 300
+    ends = core.n + np.arange(tail)
+    u, v = np.append(core.u, ends[:-1]), np.append(core.v, ends[1:])
+    search = BitSearch(whole(Tuples(core.n + tail, u, v)), 1, 2)
+    roots, checks = np.argsort(-core.degrees)[:63], []
+    for extra in ([], [int(ends[0])]):
+        search.run(np.append(roots, extra).astype(np.int64))
+        log = search.records
+        checks.append(sum(r.checks for r in log))
+        assert "pull" in {r.direction for r in log}
+    assert checks[1] < checks[0] + core.degrees.sum() / 4
+
+
 def test_planes_are_added_while_levels_go_on():
     source = Tuples(600, range(599), range(1, 600))
     search = BitSearch(whole(source), 1, 2)

@@ -37,8 +37,10 @@ REPEATS_ROOM = 1 << 16  # entries of a queue besides half as many as there are v
 NO_LIMIT = 0xFFFFFFFF
 STEPS = ("push-block-edges", "push-block-warps", "push-edges", "push-warps", "pull")
 RECORD = ("step", "frontier", "checks", "found")
-COUNTS = ("repeats_found", "repeats_missed", "conflicts", "places", "searches")
-COUNTS += ("in_turns", "pieces")  # as in ``Record`` of bfs4k.cuh
+COUNTS = (  # as in ``Record`` of bfs4k.cuh
+    *("repeats_found", "repeats_missed", "conflicts"),
+    *("places", "searches", "in_turns", "pieces"),
+)
 METHODS = ("auto", "claim", "hash")
 
 _u32, _pointer = ctypes.c_uint32, ctypes.c_void_p

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs
 from fast_graphs import bipartite, shuffled, star
-from graphs import uniform
+from graphs import Tuples, uniform
 
 from distbfs.engines.cuda import bfs4k
-from distbfs.engines.cuda.bfs4k import Bfs4kSearch, bits_of
-from distbfs.options import Knobs
+from distbfs.engines.cuda.bfs4k import Bfs4kEngine, Bfs4kSearch, bits_of
+from distbfs.options import Knobs, SearchOptions
 
 BATCH, LOCAL = 4, 16  # as in bfs4k.cuh
 THREADS = 2 * bfs4k.THREADS  # that are resident on the emulated device
@@ -92,6 +92,15 @@ def test_k6_shares_a_table_between_warps(device, k6):
     assert search.params.table == bits_of((search.shared - queues) * k6 // 1024)
 
 
+def test_k6_of_fewer_threads_does_not_see_other_warps(device):
+    """Of the neighbours of a vertex, one a warp, none is a repeat for its own table."""
+    mids = 2 * bfs4k.WARPS
+    u = np.concatenate([np.zeros(mids, np.int64), np.arange(1, mids + 1)])
+    v = np.concatenate([np.arange(1, mids + 1), np.full(mids, mids + 1)])
+    log = records(HostGraph(Tuples(mids + 2, u, v)), k6=32, k1=32, **GRID)
+    assert total(log, "repeats_found") == 0
+
+
 def test_k6_of_more_threads_has_fewer_conflicts(device):
     made = HostGraph(uniform(6000, 90_000))
     logs = [records(made, k6=k6, k1=2, **GRID) for k6 in (32, 128, 1024)]
@@ -137,3 +146,18 @@ def test_only_dense_levels_are_pulled(device):
         dense = [pulls and 32 * r.frontier >= made.active for r in log]
         assert [r.direction == "pull" for r in log] == dense
         assert any(dense) == pulls
+
+
+@pytest.mark.parametrize(("method", "claims"), [("claim", True), ("hash", False)])
+def test_methods_claim_or_not(device, method, claims):
+    """Only method hash queues repeats."""
+    options = SearchOptions(
+        engine="bfs4k", method=method, direction="push", knobs=Knobs(k1=2, **GRID)
+    )
+    made = HostGraph(shuffled(bipartite(190, 260)))
+    search = Bfs4kEngine(options).by_number(made.graph)
+    log = search.search(0, records=True).records
+    assert bool(search.params.words == len(search._arrays["visited"])) == claims
+    queued = sum(record.frontier for record in log)
+    missed = 0 if claims else total(log, "repeats_missed")
+    assert queued == made.active + missed

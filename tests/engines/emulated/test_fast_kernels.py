@@ -24,9 +24,10 @@ from fast_graphs import (
     star,
     wanted_levels,
 )
-from graphs import Tuples, complete, grid, kronecker, random_tuples, uniform
+from graphs import NO_VERTEX, Tuples, complete, grid, kronecker, random_tuples, uniform
 
 from distbfs.engines.cuda.fast import FastSearch
+from distbfs.errors import UsageError
 
 BOTH = [True, False]
 IN_IDS = pytest.mark.parametrize("in_ids", BOTH, ids=["ids", "numbers"])
@@ -288,3 +289,37 @@ def test_results_of_several_blocks_of_ids(device):
     search = FastSearch(ring.graph)
     assert fault(ring, 3, search.search(3)) is None
     faults.tell()
+
+
+def test_roots_that_are_not_there_are_refused(device):
+    search = FastSearch(host("grid").graph)
+    n = host("grid").source.n
+    for root in (-1, n, 1 << 40):
+        with pytest.raises(UsageError, match=f"allowed: 0 to {n - 1}"):
+            search.search(root)
+    assert fault(host("grid"), 3, search.search(3)) is None
+
+
+@IN_IDS
+def test_graphs_without_vertices_or_edges(device, in_ids):
+    for source in (NO_VERTEX, lone(1), lone(7000), Tuples(3, [1, 1], [1, 1])):
+        made = HostGraph(source)
+        for direction in ("auto", "push", "pull"):
+            search = FastSearch(made.graph, in_ids=in_ids, direction=direction)
+            for root in range(min(source.n, 2)):
+                found = search.search(root)
+                assert fault(made, root, found, in_ids=in_ids) is None
+                assert found.levels == 1
+
+
+def test_roots_without_edges(device):
+    made = host("tiny")
+    root = int(np.flatnonzero(made.source.degrees == 0)[0])
+    other = int(made.vertices[0])
+    for stepwise in BOTH:
+        search = FastSearch(made.graph, stepwise=stepwise)
+        for one in (root, other, root, root, other):
+            assert fault(made, one, search.search(one)) is None
+        found = search.search(root)
+        assert found.levels == 1
+        assert int(found.parent[root]) == root

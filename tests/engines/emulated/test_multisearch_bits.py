@@ -57,6 +57,22 @@ def test_levels_and_counts(device, monkeypatch, width, pull_edges):
         np.testing.assert_array_equal(batch.counts().get(), counts, name)
 
 
+@pytest.mark.parametrize("pull_edges", [ALWAYS_PULL, 300, 2000, NEVER_PULL])
+def test_levels_of_many_edges_are_pulled(device, pull_edges):
+    """Of all vertices that are in the frontier of any search."""
+    for name in ("kronecker", "random", "grid"):
+        source = GRAPHS[name]
+        roots = some_sources(source, 5)
+        searches = BitSearches(HostGraph(source).graph, pull_edges=pull_edges)
+        batch, wanted = searches.search(roots), distances(source, roots)
+        edges = [
+            source.degrees[(wanted == level).any(axis=0)].sum()
+            for level in range(batch.deepest + 1)
+        ]
+        assert batch.pulls == sum(count >= pull_edges for count in edges)
+        assert batch.pushes == len(edges) - batch.pulls
+
+
 def test_levels_beyond_a_byte_and_again(device):
     """Planes and counts grow; the second batch finds them there."""
     source = shuffled(path(700))

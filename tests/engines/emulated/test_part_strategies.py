@@ -130,5 +130,5 @@ def test_donated_rows_are_looked_at_to_their_end(make):
         ]
         counts[balance] = sorted(log[1].checks["nd"] for log in logs)
     shared = [min(WARP * (k // WARP + 1), rungs) for k in range(rungs)]
-    alone = dict.fromkeys(("static", "thread", "warp"), list(range(1, rungs + 1)))
+    alone = {key: list(range(1, rungs + 1)) for key in ("static", "thread", "warp")}
     assert counts == {**alone, "donation": shared}
