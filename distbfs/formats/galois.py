@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 HEADER = struct.Struct("<QQQQ")
 ID_BYTES = {1: 4, 2: 8}
-MOST_DATA = 256
+MOST_DATA = 255  # that of a GAP graph of one vertex without edges would be 256
 FIELDS = ("version", "bytes of data", "nodes", "edges")
 
 

@@ -777,8 +777,8 @@ def test_sniff(tmp_path):
     assert made("a.gr", b"\x01\0\0\0\0\0\0\0") == "dimacs"
     assert made("a.gr", GALOIS) == made("a", GALOIS) == "galois"
     assert made("a.gr.gz", gzip.compress(GALOIS)) == "galois"
-    for entries in ([], [(0, 1)]):
-        directed = sg_bytes(entries, 300, directed=True, weighted=False)
+    for entries, n in (([], 1), ([], 300), ([(0, 1)], 300)):
+        directed = sg_bytes(entries, n, directed=True, weighted=False)
         assert made("a.sg", directed) == "gap-sg"
     assert made("a.el", b"c x\np edge 3 2\n") == "edge-list"
     assert made("a.wel", b"0 1 5\n") == "edge-list"
