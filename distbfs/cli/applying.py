@@ -17,6 +17,7 @@ from distbfs.cli.common import Terminal
 from distbfs.cli.energy import print_energy
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.ids import IdMap, name_of
+from distbfs.formats.text import text_lines
 from distbfs.formats.writing import placed
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness
