@@ -701,8 +701,8 @@ MUTATIONS = (
     Mutation(
         "openmp-part-open",
         f"{OPENMP}/part.c",
-        "s->unvisited_nd -= labelled;",
-        "s->unvisited_nd -= 0 * labelled;",
+        "s->unvisited_nd -= k.nd;",
+        "s->unvisited_nd -= 0 * k.nd;",
         "unvisited vertices are not counted down",
         (f"{PAIRS}::test_searches_do_not_leak",),
     ),
@@ -881,8 +881,8 @@ MUTATIONS = (
     Mutation(
         "scramble-c",
         "distbfs/generate/kronecker.c",
-        "permute_all(vertices, j, size);",
-        "permute_all(vertices, j, 0);",
+        "permute_all(s->vertices, j, size);",
+        "permute_all(s->vertices, j, 0);",
         "one end of each tuple is not scrambled",
         ("tests/generate/test_kronecker.py::test_c_gives_what_numpy_gives",),
     ),
