@@ -22,6 +22,7 @@ from commands import (
 from graphs import kronecker, random_tuples
 from launching import is_open_mpi, needs_mpi
 
+from distbfs.cli import loading
 from distbfs.search.session import Session
 
 GRAPH = random_tuples(150, 260, seed=5)
@@ -334,6 +335,14 @@ def test_wrong_edge_counts_are_found(monkeypatch):
     done = here(*command(6, roots=2))
     assert (done.code, done.out) == (1, "")
     assert "tuples by degrees" in done.err
+
+
+def test_the_building_of_a_large_graph_is_announced(monkeypatch):
+    monkeypatch.setattr(loading, "MANY_TUPLES", 1)
+    done = here(*command(8))
+    first, second = done.err.splitlines()
+    assert first == "distbfs: building 256 vertices from 4096 tuples"
+    assert second.startswith("distbfs: engine")
 
 
 # what stops a run
