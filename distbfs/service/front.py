@@ -87,6 +87,8 @@ class Front:
     def _note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Say now and then that no client can be let in; pass on all other errors."""
         error = context.get("exception")
+        if isinstance(error, ValueError) and "_start_serving" in context["message"]:
+            return  # asyncio tries again to let clients in, at a socket closed since
         if not isinstance(error, OSError) or error.errno not in SHORT:
             loop.default_exception_handler(context)
         elif loop.time() - self._said >= RARELY:

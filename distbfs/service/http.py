@@ -41,6 +41,7 @@ SAFE = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+BACKLOG = 128  # clients that wait to be let in
 LOOK = 0.1  # seconds until a client that left is noticed
 ENDING = 5  # seconds that open connections get at the end
 
@@ -64,7 +65,7 @@ def listen_http(host: str, port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))
-        made.listen(128)
+        made.listen(BACKLOG)
     except OSError as error:
         made.close()
         raise InputError(f"{host}:{port}: {error.strerror}") from error
@@ -97,6 +98,7 @@ class HttpDoor:
             lifespan="off",
             server_header=False,
             proxy_headers=False,
+            backlog=BACKLOG,  # how often asyncio fails before it waits for descriptors
             timeout_keep_alive=30,
             timeout_graceful_shutdown=ENDING,
         )

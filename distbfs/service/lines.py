@@ -218,6 +218,8 @@ class SocketDoor:
         self._clients.add(task)
         try:
             await Connection(self._service, reader, writer).serve()
+        except asyncio.CancelledError:
+            pass  # by ``close``; asyncio would print where the client was waited for
         finally:
             self._clients.discard(task)
 

@@ -372,7 +372,8 @@ def test_http(ranks, stores, tmp_path):
         assert finish(process).code == 0
 
 
-def test_no_more_descriptors(stores, tmp_path):
+@pytest.mark.parametrize("ends", [False, True], ids=["goes-on", "ends"])
+def test_no_more_descriptors(ends, stores, tmp_path):
     token = tmp_path / "token"
     ways = ("--http", 0, "--token-file", token)
     with serving(1, stores, tmp_path, *ways) as (process, path):
@@ -388,11 +389,15 @@ def test_no_more_descriptors(stores, tmp_path):
                 stack.enter_context(idle).connect(str(path))
                 stack.enter_context(socket.create_connection(("127.0.0.1", port)))
             time.sleep(3)
-        check_answers(path)
-        with connect(address, token=token.read_text().strip()) as client:
-            assert client.health() == {"state": "ready"}
-        process.terminate()
-        done = finish(process)
+            if ends:
+                process.terminate()
+                done = finish(process)
+        if not ends:
+            check_answers(path)
+            with connect(address, token=token.read_text().strip()) as client:
+                assert client.health() == {"state": "ready"}
+            process.terminate()
+            done = finish(process)
     assert done.code == 0
     assert done.err.count("distbfs: Too many open files: no client is let in") == 1
     assert "Traceback" not in done.err
