@@ -237,11 +237,11 @@ MUTATIONS = (
     ),
     Mutation(
         "bfs4k-k6-group",
-        f"{KERNELS}/bfs4k.cu",
-        "(warp / p.group_warps)",
-        "0 * (warp / p.group_warps)",
-        "all warps of a block share one small table",
-        (f"{KNOBS}::test_k6_of_fewer_threads_does_not_see_other_warps",),
+        f"{CUDA}/bfs4k.py",
+        "p.group_warps, p.turns, p.extended = k6 // 32,",
+        "p.group_warps, p.turns, p.extended = 1,",
+        "K6 does not change how many warps share a table",
+        (f"{KNOBS}::test_k6_shares_a_table_between_warps",),
     ),
     Mutation(
         "bfs4k-k7",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs
 from fast_graphs import bipartite, shuffled, star
-from graphs import Tuples, uniform
+from graphs import uniform
 
 from distbfs.engines.cuda import bfs4k
 from distbfs.engines.cuda.bfs4k import Bfs4kEngine, Bfs4kSearch, bits_of
@@ -90,15 +90,6 @@ def test_k6_shares_a_table_between_warps(device, k6):
     assert search.params.group_warps == k6 // 32
     queues = 4 * bfs4k.WARPS * LOCAL * 32
     assert search.params.table == bits_of((search.shared - queues) * k6 // 1024)
-
-
-def test_k6_of_fewer_threads_does_not_see_other_warps(device):
-    """Of the neighbours of a vertex, one a warp, none is a repeat for its own table."""
-    mids = 2 * bfs4k.WARPS
-    u = np.concatenate([np.zeros(mids, np.int64), np.arange(1, mids + 1)])
-    v = np.concatenate([np.arange(1, mids + 1), np.full(mids, mids + 1)])
-    log = records(HostGraph(Tuples(mids + 2, u, v)), k6=32, k1=32, **GRID)
-    assert total(log, "repeats_found") == 0
 
 
 def test_k6_of_more_threads_has_fewer_conflicts(device):
