@@ -23,6 +23,7 @@ from trials.trial import Trial
 
 INTEGERS = ("int64", "int32", "uint32", "int16", "uint64", "uint8", ">i4")
 SMALL = 4000  # vertices up to which each level may look at all of them
+DEEP = 100  # levels from which threads that share few cores wait for each other
 METHODS = {"openmp": ("", "fast", "push", "hybrid", "ordered"), "reference": ("",)}
 
 
@@ -61,6 +62,8 @@ def search(
     limit = trial.choose(None, None, None, 0, 1, 2, 5, truth.n, 1 << 62)
     targets = trial.vertices(truth.n, 4) if trial.chance(0.25) else None
     source = trial.below(truth.n)
+    if truth.levels(source).max() > DEEP:
+        options["threads"] = 1
     names = range(truth.n) if graph.nodes is None else graph.nodes
 
     def name_of(vertex: int) -> Any:
