@@ -917,7 +917,7 @@ MUTATIONS = (
         "else if (ra && (step > 1 || step < -1))",
         "else if (ra && (step > 2 || step < -2))",
         "rule 3: tuples may span two levels",
-        (f"{VALIDATE}::test_rejects_exactly_what_is_no_search",),
+        (f"{VALIDATE}::test_a_tuple_that_spans_two_levels_is_found",),
     ),
     Mutation(
         "validate-rule-4",
