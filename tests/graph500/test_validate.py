@@ -244,8 +244,8 @@ def test_a_tuple_that_spans_two_levels_is_found():
     """A path beside an edge, with the levels of the path: no other rule is broken."""
     source = Tuples(3, [0, 1, 0], [1, 2, 2])
     level, parent = np.array([0, 1, 2], np.int32), np.array([0, 0, 1])
-    for given in (parent, None):
-        found = answers(source, 0, level, given)
+    for parents in (parent, None):
+        found = answers(source, 0, level, parents)
         assert len(found.errors) == 1
         assert "rule 3" in found.errors[0]
 
