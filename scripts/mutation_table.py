@@ -718,8 +718,8 @@ MUTATIONS = (
         "openmp-part-dn-pull",
         f"{OPENMP}/part.c",
         "pull_word(&s->nd, s->nd_first, s->delegate_visited, w * 64, todo,",
-        "pull_word(&s->nd, s->nd_first, s->delegate_frontier, w * 64, todo,",
-        "a pull of dn sees the frontier alone",
+        "pull_word(&s->nd, s->nd_first, s->delegate_fresh, w * 64, todo,",
+        "a pull of dn sees delegates that the same level has found",
         (f"{PAIRS}::test_every_direction_on_a_larger_graph",),
     ),
     # direction factors of parts
@@ -746,7 +746,7 @@ MUTATIONS = (
         "*checks += (int64_t)(e - start) + 1;\n            return all;",
         "*checks += (int64_t)(e - start) + 1;\n            continue;",
         "pulls do not leave a row when all is found",
-        (f"{CPU_BITS}::test_pull_stops_early_and_the_choice_is_by_price",),
+        (f"{CPU_BITS}::test_pulls_leave_a_row_when_all_searches_are_seen",),
     ),
     Mutation(
         "bits-price-turned",
@@ -770,7 +770,7 @@ MUTATIONS = (
         "gain &= wanted & ~old;",
         "gain &= wanted;",
         "searches find vertices again",
-        (f"{CPU_BITS}::test_pull_stops_early_and_the_choice_is_by_price",),
+        (f"{CPU_BITS}::test_named_graphs",),
     ),
     Mutation(
         "device-bits-rule-turned",
@@ -794,7 +794,7 @@ MUTATIONS = (
         "sigmas[v] += now == level + 1 ? sigma : 0;",
         "sigmas[v] += now >= level ? sigma : 0;",
         "paths inside a level are counted",
-        (f"{BETWEENNESS}::test_named_graphs",),
+        (f"{BETWEENNESS}::test_edges_inside_a_level_are_on_no_path",),
     ),
     Mutation(
         "betweenness-scale",
@@ -917,7 +917,7 @@ MUTATIONS = (
         "else if (ra && (step > 1 || step < -1))",
         "else if (ra && (step > 2 || step < -2))",
         "rule 3: tuples may span two levels",
-        (f"{VALIDATE}::test_rejects_exactly_what_is_no_search",),
+        (f"{VALIDATE}::test_a_tuple_that_spans_two_levels_is_found",),
     ),
     Mutation(
         "validate-rule-4",

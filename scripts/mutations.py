@@ -36,6 +36,7 @@ PYTEST = ("-m", "pytest", "-x", "-n", "0", "-p", "no:cacheprovider", "--tb=line"
 RANKS = ("mpiexec", "-n", "2")
 PATIENCE, SLOWER = 30, 4  # a run may take 30 s and 4 times as long as without mutation
 FIRST = 600  # seconds of a run without mutation
+FAILED = re.compile(r"^(?:FAILED|ERROR|rank \d+ failed in) (\S+)", re.MULTILINE)
 NOT_COMPILED = re.compile(r"cannot compile \S+: .*|CalledProcessError.*|.*: error: .*")
 
 
@@ -107,7 +108,7 @@ def run_tests(tree: Path, mutation: Mutation, cache: Path, limit: float) -> Run:
     except subprocess.TimeoutExpired:
         os.killpg(running.pid, signal.SIGKILL)
         text, _ = running.communicate()
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
+    failed = FAILED.search(text)
     passed = re.search(r"(\d+) passed", text)
     return Run(
         code,

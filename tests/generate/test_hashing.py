@@ -60,6 +60,12 @@ def test_seeds_give_different_orders():
     assert tuple(ids) not in orders
 
 
+def test_each_seed_has_factors_and_addends_of_its_own():
+    every = [Permutation(1 << 40, seed) for seed in range(300)]
+    for name in ("factors", "addends"):
+        assert len({tuple(getattr(one, name)) for one in every}) == 300
+
+
 def test_no_place_is_favoured():
     """Where vertex 0 goes, over seeds: chi-square over 16 bins."""
     places = [int(Permutation(1024, s).forward(np.array([0]))[0]) for s in range(4096)]

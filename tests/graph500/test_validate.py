@@ -240,6 +240,16 @@ def test_levels_only_says_so_and_finds_a_level_without_support():
     assert answers(PATH, 0, PATH_LEVEL, PATH_PARENT).checked.endswith("rules 1 to 5")
 
 
+def test_a_tuple_that_spans_two_levels_is_found():
+    """A path beside an edge, with the levels of the path: no other rule is broken."""
+    source = Tuples(3, [0, 1, 0], [1, 2, 2])
+    level, parent = np.array([0, 1, 2], np.int32), np.array([0, 0, 1])
+    for parents in (parent, None):
+        found = answers(source, 0, level, parents)
+        assert len(found.errors) == 1
+        assert "rule 3" in found.errors[0]
+
+
 def test_cycle_apart_from_the_root_is_found():
     """Two vertices that are each other's parents, with levels that fit no step."""
     source = Tuples(5, [0, 2, 3, 4], [1, 3, 4, 2])

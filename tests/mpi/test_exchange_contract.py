@@ -218,7 +218,10 @@ class Noting:
 @pytest.mark.parametrize("reduce", ["blocking", "nonblocking"])
 def test_masks_are_reduced_as_asked_for(world: Ranks, reduce: str) -> None:
     with exchange_of("host", world, 2, mask_reduce=reduce) as exchange:
-        noting = exchange._comm = Noting(exchange._comm)
+        if world.size == 1:
+            pytest.skip("one rank has nothing to reduce")
+        inside = exchange.exchange
+        noting = inside._comm = Noting(inside._comm)
         level = random_level(2 * world.size, 7)
         mask, _ = run_level(exchange, world, level)
         np.testing.assert_array_equal(mask, np.bitwise_or.reduce(level[0]))

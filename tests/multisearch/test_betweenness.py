@@ -41,6 +41,17 @@ def test_named_graphs(name, way):
         np.testing.assert_allclose(got, list(wanted.values()), **CLOSE)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_edges_inside_a_level_are_on_no_path(way):
+    """From each side, a ring of five with a chord has an edge between equal levels."""
+    ring = Tuples(8, [0, 1, 2, 3, 4, 1, 2, 3, 0], [1, 2, 3, 4, 0, 4, 5, 6, 7])
+    every = np.arange(ring.n)
+    wanted = nx.betweenness_centrality(by_networkx(ring), normalized=False)
+    found = sums(way, whole(ring), every)
+    got = scaled(found, every, normalized=False, directed=False)
+    np.testing.assert_allclose(got, list(wanted.values()), **CLOSE)
+
+
 def sampled(graph, roots, normalized):
     """Return what NetworkX finds when its sample is these vertices."""
 

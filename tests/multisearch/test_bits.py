@@ -95,6 +95,16 @@ def test_pull_stops_early_and_the_choice_is_by_price():
     assert {r.direction for r in search.records} == {"push", "pull"}
 
 
+def test_pulls_leave_a_row_when_all_searches_are_seen():
+    """Sources on one side of a complete bipartite graph see each other at once."""
+    left, right = LANE, 40
+    u, v = np.divmod(np.arange(left * right), right)
+    search = BitSearch(whole(Tuples(left + right, u, left + v)), 1, 2)
+    search.run(np.arange(left), direction="pull")
+    checks = [record.checks for record in search.records]
+    assert checks[:2] == [2 * left * right, left]
+
+
 def test_light_searches_do_not_keep_pulls_at_rows():
     """A search that goes along a path elsewhere changes little for the others."""
     core, tail = LARGER["kronecker-12"], 300
