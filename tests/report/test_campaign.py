@@ -90,7 +90,7 @@ def test_a_minute_of_it(kind, seed, trials, tmp_path):
 def test_a_fault_is_found_and_repeated(fault, kind, rule, tmp_path):
     """And what repeats it ends well where the fault is not."""
     words = ["--only", kind, "--out", tmp_path / "out", "--json", tmp_path / "told"]
-    words += ["--stop", "--longest", "60" if fault != "time" else "2"]
+    words += ["--stop", "--longest", "200" if fault != "time" else "20"]
     words += ["--trial", SEEDS.get(fault, "1000009")] if kind in SEEDED else []
     words += ["--trials", "60"]
     done = campaign("scripts/campaign.py", *map(str, words), fault=fault)
