@@ -88,7 +88,7 @@ def check_records(records, level):
     assert [record["level"] for record in records] == [*range(1, len(records) + 1)]
     for record in records:
         keys = {"level", "direction", "frontier", "checks", "found", "seconds"}
-        assert set(record) == keys
+        assert keys <= set(record)  # methods add counts of their own
         assert record["direction"]
         assert record["seconds"] >= 0
     assert sum(record["found"] for record in records) == (level > 0).sum()
