@@ -117,7 +117,7 @@ def execute(words: Sequence[str], limit: float) -> Ended:
     process = subprocess.Popen(
         list(words),
         cwd=ROOT,
-        env={"OMP_WAIT_POLICY": "passive", **os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

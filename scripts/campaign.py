@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import shutil
 import sys
@@ -27,8 +26,6 @@ import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
-
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads share few cores
 
 from trials.trial import GRAPH, NOTES
 from trials.worker import Result, Worker, perform

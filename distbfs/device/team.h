@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SPIN_NS 50000
+#define SPIN_NS 200000
 #define SPINS 16             /* looks between two readings of the clock */
 #define TEAM_STACK (1 << 20) /* bytes of a worker's stack */
 #define TEAM_MOST 4096       /* threads */

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import distbfs
+from distbfs.engines.openmp import whole
 from trials.checker import (
     Truth,
     Wrong,
@@ -23,7 +24,6 @@ from trials.trial import Trial
 
 INTEGERS = ("int64", "int32", "uint32", "int16", "uint64", "uint8", ">i4")
 SMALL = 4000  # vertices up to which each level may look at all of them
-DEEP = 100  # levels from which threads that share few cores wait for each other
 METHODS = {"openmp": ("", "fast", "push", "hybrid", "ordered"), "reference": ("",)}
 
 
@@ -62,8 +62,7 @@ def search(
     limit = trial.choose(None, None, None, 0, 1, 2, 5, truth.n, 1 << 62)
     targets = trial.vertices(truth.n, 4) if trial.chance(0.25) else None
     source = trial.below(truth.n)
-    if truth.levels(source).max() > DEEP:
-        options["threads"] = 1
+    whole.SMALL = trial.choose(0, whole.SMALL)  # graphs that one thread searches
     names = range(truth.n) if graph.nodes is None else graph.nodes
 
     def name_of(vertex: int) -> Any:

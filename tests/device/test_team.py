@@ -128,10 +128,35 @@ def test_a_child_process_searches_many(monkeypatch):
     assert in_child(search) == 0
 
 
+SMALL_AND_LARGE = """
+import os, numpy as np, distbfs
+def threads():
+    return len(os.listdir("/proc/self/task"))
+for scale in (12, 15):
+    ends = np.random.default_rng(5).integers(0, 1 << scale, (2, 1 << (scale + 5)))
+    graph = distbfs.Graph.from_edges(*ends)
+    distbfs.bfs(graph, 0, threads=1)
+    before = threads()
+    distbfs.bfs(graph, 0, threads=4)
+    print(threads() - before)
+"""
+
+
+def test_small_graphs_start_no_threads():
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL_AND_LARGE],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "0\n3\n", done.stdout + done.stderr
+
+
 LIMITED = """
 import resource, threading
 import numpy as np, distbfs
-ends = np.random.default_rng(5).integers(0, 1 << 12, (2, 1 << 17))
+ends = np.random.default_rng(5).integers(0, 1 << 15, (2, 1 << 20))
 graph = distbfs.Graph.from_edges(*ends)
 levels = distbfs.bfs(graph, 0, threads=1).level.copy()
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

@@ -20,6 +20,7 @@ SOURCES = {
     "hybrid": "hybrid.c",
     "ordered": "ordered.c",
 }
+SMALL = 1 << 19  # stored edges below which method fast takes one thread
 NO_LIMIT = (1 << 63) - 1
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 MODES = ("push-serial", "push", "push-marking", "pull")
@@ -98,7 +99,8 @@ class OpenMPWhole:
                 f"engine openmp searches up to 2^31 - 1 vertices a part, not {n}; "
                 "use more parts"
             )
-        self._threads = threads
+        alone = method == "fast" and part.nn.edges < SMALL
+        self._threads = 1 if alone else threads
         self._direction = DIRECTIONS[direction]
         library = prepare(method, part.nn.offsets.itemsize)
         self._function = getattr(library, f"search_{method}")
