@@ -10,7 +10,7 @@ import numpy as np
 
 from trials.checker import Truth, Wrong, check_counts, check_search, equal
 from trials.files import Written, read_exported, written
-from trials.library import DEEP, SMALL
+from trials.library import SMALL
 from trials.shapes import draw_graph
 from trials.trial import Trial
 
@@ -95,8 +95,6 @@ def search(trial: Trial, made: Written, store: Path) -> None:
     sources = [trial.below(truth.n) for _ in range(1 + trial.below(4))]
     sources = list(dict.fromkeys(sources)) if trial.chance(0.7) else sources
     options = draw_engine(trial, truth)
-    if max(truth.levels(source).max() for source in sources) > DEEP:
-        options[1] = 1
     parents = trial.chance(0.8)
     options += [] if parents else ["--no-parents"]
     if trial.chance(0.3):
