@@ -74,13 +74,16 @@ def edge_list(trial: Trial, truth: Truth) -> Written:
     suffix = trial.choose(".txt", ".el", ".csv", ".tsv", ".edges", ".wel")
     for _ in range(trial.below(3)):
         lines.insert(trial.below(len(lines) + 1), trial.choose("# c 1 2", "% x", "#"))
-    if suffix in (".csv", ".tsv") and trial.chance(0.4):
-        lines.insert(0, trial.choose("src,dst", "source\ttarget", "from,to"))
-    elif trial.chance(0.1):
+    options = sized(trial, truth, base)
+    if separator in (",", "\t") and trial.chance(0.4):
+        names = trial.choose(("src", "dst"), ("source", "target"), ("from", "to"))
+        lines.insert(0, separator.join(names))
+    elif not separator.strip() and trial.chance(0.1):
         lines.insert(0, f"% {trial.choose('sym', 'asym')} unweighted")
+        options = [*options, *([] if base else ["--zero-based"])]
     end = trial.choose("\n", "\n", "\n", "\r\n")
     text = end.join(lines) + trial.choose(end, "")
-    return Written(text.encode(), suffix, truth, sized(trial, truth, base))
+    return Written(text.encode(), suffix, truth, options)
 
 
 def named_list(trial: Trial, truth: Truth) -> Written:
