@@ -33,6 +33,7 @@ EXCHANGE = "tests/mpi/test_exchange_contract.py"
 CONSTRUCT = "tests/partition/test_construct.py"
 DEGREE = "tests/partition/test_degree.py"
 VALIDATE = "tests/graph500/test_validate.py"
+TEAM = "tests/device/test_team.py"
 ON_DEVICE = "tests/graph500/test_device_validate_host.py"
 FAULTS = f"{VALIDATE}::test_every_single_fault_is_found"
 DEVICE_FAULTS = f"{ON_DEVICE}::test_planted_faults_are_told_as_the_host_tells_them"
@@ -999,6 +1000,74 @@ MUTATIONS = (
         "harmonic_mean=1 / inverse.median,",
         "the harmonic mean is the median",
         ("tests/graph500/test_statistics.py",),
+    ),
+    # threads of a process
+    Mutation(
+        "team-close",
+        "distbfs/device/team.h",
+        "if (!(state & TEAM_INSIDE)) return;",
+        "if (state) return;",
+        "threads that are inside are not waited for",
+        (f"{TEAM}::test_threads_come_and_are_waited_for",),
+    ),
+    Mutation(
+        "team-places",
+        "distbfs/device/team.h",
+        "state - TEAM_PLACE + 1, 0,",
+        "state + 1, 0,",
+        "more threads come than are wanted, with one number",
+        (f"{TEAM}::test_threads_come_and_are_waited_for",),
+    ),
+    Mutation(
+        "team-sleep",
+        "distbfs/device/team.h",
+        "#define SPIN_NS 200000",
+        "#define SPIN_NS 60000000000",
+        "threads spin instead of sleeping",
+        (f"{TEAM}::test_workers_sleep_between_runs",),
+    ),
+    Mutation(
+        "team-fork",
+        "distbfs/device/team.h",
+        "team.workers = 0;",
+        "(void)team.workers;",
+        "a child process waits for threads that it has not",
+        (f"{TEAM}::test_a_child_process_searches_after_its_parent",),
+    ),
+    Mutation(
+        "team-callers",
+        "distbfs/device/team.h",
+        "threads < 2 || __atomic_exchange_n(&team.lock, 1, __ATOMIC_ACQUIRE)",
+        "threads < 2",
+        "two callers have the team at once",
+        (
+            f"{TEAM}::test_several_callers_at_once",
+            f"{TEAM}::test_a_second_caller_works_alone",
+        ),
+    ),
+    Mutation(
+        "team-last-piece",
+        "distbfs/device/team.h",
+        "*to = *from + grain < count ? *from + grain : count;",
+        "*to = *from + grain;",
+        "the last piece is too long",
+        (f"{TEAM}::test_every_piece_is_taken_once",),
+    ),
+    Mutation(
+        "team-signals",
+        "distbfs/device/team.h",
+        "sigfillset(&all);",
+        "sigemptyset(&all);",
+        "threads take signals of the program",
+        (f"{TEAM}::test_threads_leave_signals_to_the_program",),
+    ),
+    Mutation(
+        "openmp-small",
+        f"{OPENMP}/whole.py",
+        "part.nn.edges < SMALL",
+        "part.nn.edges < 0",
+        "small graphs are searched by all threads",
+        (f"{TEAM}::test_small_graphs_start_no_threads",),
     ),
     # stores
     Mutation(

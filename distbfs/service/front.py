@@ -102,7 +102,7 @@ def clear_place(path: Path) -> None:
     Raises UsageError where a service answers there or something else is in the way,
     InputError where there is no folder.
     """
-    if not path.resolve().parent.is_dir():
+    if not Path(os.path.realpath(path)).parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}")
     if len(os.fsencode(path)) > LONGEST_PATH:
         raise UsageError(f"{path}: a socket's path has up to {LONGEST_PATH} bytes")

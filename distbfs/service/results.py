@@ -77,7 +77,8 @@ class ResultFolder:
             self._found = self.path.stat()
             self._try_to_write()
         except OSError as error:
-            raise InputError(f"{path}: no folder for results: {error}") from error
+            reason = error.strerror or "it cannot be used"
+            raise InputError(f"{path}: no folder for results: {reason}") from error
         self._limit = limit
         self._identity = identity
         self._ids = ids
@@ -189,4 +190,5 @@ def _refusal(error: OSError | DistbfsError) -> ServiceError:
         return ServiceError("exists", "there is a result of that name already")
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return ServiceError("no_room", "the disk of the results is full")
-    return ServiceError("no_room", f"no result can be written: {error}")
+    reason = error.strerror if isinstance(error, OSError) else error
+    return ServiceError("no_room", f"no result can be written: {reason}")

@@ -10,7 +10,7 @@ import stat
 from ipaddress import ip_address
 from pathlib import Path
 
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import InputError, UsageError, system_error
 
 SHORTEST, LONGEST = 16, 4096
 
@@ -25,9 +25,7 @@ def read_token(path: Path) -> str:
     except FileExistsError:
         return _read(path)
     except OSError as error:
-        raise InputError(
-            f"{path}: no token can be written: {error.strerror}"
-        ) from error
+        raise system_error(error, path) from error
     token = secrets.token_urlsafe(32)
     with os.fdopen(handle, "w", encoding="ascii") as file:
         file.write(token + "\n")
@@ -39,8 +37,10 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             token = file.read(LONGEST + 1).decode("ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: no token can be read: {error}") from error
+    except OSError as error:
+        raise system_error(error, path) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: no token of ASCII characters") from error
     if stat.S_IMODE(mode) & 0o077:
         raise UsageError(f"{path}: others may read the token; chmod 600 it")
     if not SHORTEST <= len(token) <= LONGEST or not token.isprintable():
