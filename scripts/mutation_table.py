@@ -1040,10 +1040,7 @@ MUTATIONS = (
         "threads < 2 || __atomic_exchange_n(&team.lock, 1, __ATOMIC_ACQUIRE)",
         "threads < 2",
         "two callers have the team at once",
-        (
-            f"{TEAM}::test_several_callers_at_once",
-            f"{TEAM}::test_a_second_caller_works_alone",
-        ),
+        (f"{TEAM}::test_a_second_caller_works_alone",),
     ),
     Mutation(
         "team-last-piece",

@@ -52,20 +52,16 @@ int64_t meet_all(int threads, int wait, int64_t *ids) {
     return m.inside == m.left ? m.left : -1;
 }
 
-/* Let each of a run's threads run again inside. */
-static void nested(void *argument, int id) {
-    (void)id;
-    marking *m = argument;
-    team_for(4, 1000, 1, mark, m);
-}
-
-int64_t run_inside(int64_t *marks) {
+/* Mark all twice, the second time while somebody else has the team; returns how many
+ * were marked, -1 where the team was called on then. */
+int64_t mark_beside_another(int64_t *marks) {
     marking m = {marks, 0};
-    nested(&m, 0);
-    __atomic_store_n(&team.lock, 1, __ATOMIC_SEQ_CST); /* somebody else has the team */
-    nested(&m, 0);
+    team_for(4, 1000, 1, mark, &m);
+    uint32_t runs = team.ticket;
+    __atomic_store_n(&team.lock, 1, __ATOMIC_SEQ_CST);
+    team_for(4, 1000, 1, mark, &m);
     __atomic_store_n(&team.lock, 0, __ATOMIC_SEQ_CST);
-    return m.total;
+    return team.ticket == runs ? m.total : -1;
 }
 
 int workers(void) { return team.workers; }
