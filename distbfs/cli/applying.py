@@ -109,14 +109,16 @@ def read_pairs(
 ) -> tuple[Ids, list[tuple[str, str]]]:
     """Return pairs of a file, int64 [q, 2], and as they were written.
 
-    Two ids a line, between them blanks or a comma; ``#`` comments.  Raises InputError
-    or UsageError with the line.
+    Two ids a line, between them a tab, a comma or blanks, the first of these that is
+    in the line; ``#`` comments.  Raises InputError or UsageError with the line.
     """
     pairs, names = [], []
     for number, line in enumerate(text_lines(path), 1):
-        words = line.partition("#")[0].replace(",", " ").split()
-        if not words:
+        text = line.partition("#")[0].strip()
+        if not text:
             continue
+        separator = next((one for one in "\t," if one in text), None)
+        words = [word.strip() for word in text.split(separator)]
         if len(words) != 2:
             raise InputError(f"{path}:{number}: {len(words)} words; allowed: two ids")
         pairs.append([source_of(word, f"{path}:{number}", n, ids) for word in words])

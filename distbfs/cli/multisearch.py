@@ -65,7 +65,8 @@ source_options = with_options(
     click.option(
         "--pairs",
         type=click.Path(path_type=Path),
-        help="File of reachability: two ids a line, from and to.",
+        help="File of reachability: two ids a line, from and to, separated by a tab, "
+        "a comma or blanks.",
     ),
 )
 

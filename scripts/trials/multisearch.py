@@ -111,9 +111,10 @@ def eccentricity(truth: Truth, sources: list[int]) -> np.ndarray:
 
 
 def within(truth: Truth, sources: list[int], hops: int | None) -> np.ndarray:
-    """Return the vertices within 0, 1, … hops of sources."""
+    """Return the vertices within 0, 1, … hops of sources; n hops are no limit."""
     levels = table(truth, sources)
-    deepest = int(levels.max(initial=0)) if hops is None else hops
+    free = hops is None or hops >= truth.n
+    deepest = int(levels.max(initial=0)) if free else hops
     counts = [((levels >= 0) & (levels <= k)).sum(axis=1) for k in range(deepest + 1)]
     return np.stack(counts, axis=1)
 
@@ -230,7 +231,7 @@ def command(trial: Trial, made: Written, store: Path) -> None:
     pairs = trial.rng.integers(0, truth.n, (1 + trial.below(6), 2)).tolist()
     normalized, hops = trial.chance(0.5), trial.choose(None, 0, 2, 5)
     if app == "reachability":
-        lines = [f"{name_in(made, u)} {name_in(made, v)}\n" for u, v in pairs]
+        lines = [f"{name_in(made, u)}\t{name_in(made, v)}\n" for u, v in pairs]
         words += ["--pairs", trial.write("pairs", "".join(lines).encode())]
         sources = None
     elif sources is not None:

@@ -174,16 +174,19 @@ def look(trial: Trial, made: Written, store: Path) -> None:
 def export(trial: Trial, made: Written, store: Path) -> None:
     """Write the edges, read them back by the campaign's reader, perhaps convert them.
 
-    A directed store may be refused, with 2; edges must lead where they led.
+    Names with blanks are refused in text, with 2, where no other rank waits for them.
     """
     truth = made.truth
     ending = trial.choose(".txt", ".el", ".csv", ".mtx", ".sg", ".parquet")
+    blanks = any(" " in str(name) for name in made.names or ())
+    if blanks and trial.world.size > 1:
+        ending = ".parquet"
     packing = ""
     if ending not in (".sg", ".parquet") and trial.chance(0.3):
         packing = trial.choose(".gz", ".bz2", ".xz", ".zst")
     path = trial.folder / f"out{ending}{packing}"
     done = trial.run("export", store, "-o", path, "--force")
-    if done.code == 2 and (truth.directed or made.names is not None):
+    if done.code == 2 and blanks and "cannot stand in an edge list" in done.err:
         return
     equal("exit", done.code, 0, f"export: {done.err:.300}")
     kept = made.names if ending not in (".mtx", ".sg") else None

@@ -240,6 +240,16 @@ def test_ids_of_the_file(tmp_path):
     assert sorted(parquet.read_table(table)["source"].to_pylist()) == list("abcxy")
 
 
+def test_pairs_of_names_with_blanks(tmp_path):
+    path, pairs = tmp_path / "named.csv", tmp_path / "pairs"
+    path.write_text("a 1,b 2\nb 2,c 3\nx,y\n")
+    assert here("convert", path, "-o", tmp_path / "store", "--relabel").code == 0
+    pairs.write_text("a 1,c 3\na 1\tx\nx y\n")
+    words = ("reachability", tmp_path / "store", "--pairs", pairs, "--json")
+    done = here("multisearch", *words)
+    assert done.values["found"]["answers"] == [True, False, True]
+
+
 def test_engines_agree(stores, tmp_path):
     found = []
     for engine, more in (("openmp", ()), ("reference", ()), ("openmp", ("arrays",))):

@@ -35,7 +35,7 @@ def mark_all(team, threads, count, grain):
     return total == count and bool((marks == 1).all())
 
 
-@pytest.mark.parametrize("threads", [0, 1, 2, 3, 8, 5000])
+@pytest.mark.parametrize("threads", [0, 1, 2, 3, 40])
 @pytest.mark.parametrize(("count", "grain"), [(0, 1), (1, 1), (1000, 1), (10**5, 7)])
 def test_every_piece_is_taken_once(team, threads, count, grain):
     assert all(mark_all(team, threads, count, grain) for _ in range(20))
