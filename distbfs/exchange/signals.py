@@ -1,7 +1,8 @@
 """Stopping on request: SIGTERM and SIGUSR1 end a run after the search in progress.
 
 What gives no result yet (loading, generation, construction), or takes long after one
-(validation), ends at once or after a few seconds: see ``StopFlag.within``.
+(validation), is ended by SIGTERM at once or after a few seconds: see
+``StopFlag.within``.  SIGUSR1 comes some time before the end, and waits for a result.
 
 What launchers do with them (tried with MPICH 5.0 and Open MPI 5.0): ``mpiexec`` of
 MPICH hands SIGTERM, SIGUSR1 and SIGINT that it receives on to every rank, and kills
@@ -49,7 +50,7 @@ class StopFlag:
     with code 128 + signal, and with it all ranks, also while a kernel or an MPI call
     runs.  In other threads than the main one signals are left as they are.
 
-    patience: seconds after which the first signal does what a second one does; None:
+    patience: seconds after which a first SIGTERM does what a second signal does; None:
     the program looks at the flag
     """
 
@@ -85,7 +86,7 @@ class StopFlag:
 
     @contextlib.contextmanager
     def within(self, patience: float) -> Iterator[None]:
-        """End the process where a ``with`` block goes on after a request.
+        """End the process where a ``with`` block goes on after SIGTERM.
 
         patience: seconds from the request, or from the begin of the block if that is
         later.  What the main thread does meanwhile does not matter.
@@ -169,7 +170,7 @@ class StopFlag:
     def _left(self) -> float | None:
         """Return the milliseconds until patience ends, None where it does not."""
         patience = self._patience
-        if self._first is None or patience is None:
+        if self._first is None or patience is None or self._number != signal.SIGTERM:
             return None
         end = max(self._first, self._since) + patience
         return max(end - time.monotonic(), 0) * 1000

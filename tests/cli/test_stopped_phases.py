@@ -86,3 +86,16 @@ def test_a_killed_convert_leaves_no_spool(tmp_path, given):
     process.kill()
     assert finish(process).code == -signal.SIGKILL
     assert files_in(folder) == []
+
+
+def test_a_request_ahead_of_time_waits_for_loading(tmp_path, given):
+    """SIGUSR1, which job managers send before a job's time is up; then SIGTERM."""
+    where, line = PHASES["bfs loads"]
+    argv = [*DISTBFS, *line.format(**given).split()]
+    process = begin(1, argv, injected(tmp_path / "log", stuck=where))
+    wait_until((tmp_path / "log.0").exists, process)
+    process.send_signal(signal.SIGUSR1)
+    time.sleep(2)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert finish(process).code == 128 + signal.SIGTERM
