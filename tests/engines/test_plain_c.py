@@ -1,5 +1,7 @@
 """The kernels without instructions of this processor: the plain half of ``bits.h``."""
 
+import re
+
 import numpy as np
 import pytest
 from graphs import (
@@ -66,7 +68,7 @@ def test_searches(name, parts, direction):
 
 def test_the_compiler_is_the_generic_one():
     assert make_engine("openmp").describe()["engine"] == "openmp"
-    assert cc.find_compiler().endswith("generic0/cc")
+    assert re.search(r"/generic\d+/cc$", cc.find_compiler())
 
 
 @pytest.mark.parametrize("width", [1, 4])

@@ -31,6 +31,7 @@ ONE_HOST = {
     "PRTE_MCA_plm_ssh_agent": "sh",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
+LAUNCHER_LINE = re.compile(r"^\[[^\]\n]*\] .*ORTE_ERROR_LOG.*\n?", re.MULTILINE)
 BANNER = re.compile(r"^[-=]{40,}\n.*?^[-=]{40,}\n", re.MULTILINE | re.DOTALL)
 
 
@@ -50,7 +51,8 @@ class Finished(subprocess.CompletedProcess):
     @property
     def said(self) -> str:
         """What the ranks themselves printed on stderr."""
-        return BANNER.sub("", self.stderr).replace("\0", "").lstrip()
+        text = BANNER.sub("", self.stderr).replace("\0", "")
+        return LAUNCHER_LINE.sub("", text).lstrip()
 
 
 @cache
