@@ -19,6 +19,8 @@ _HOMES = {
     "Graph": "distbfs.search.library",
     "Result": "distbfs.search.result",
     "bfs": "distbfs.search.library",
+    "Session": "distbfs.search.session",
+    "open": "distbfs.search.open",
     "Problem": "distbfs.multisearch.problem",
     "State": "distbfs.multisearch.problem",
     "betweenness": "distbfs.multisearch.library",

@@ -8,6 +8,11 @@ from typing import Any, ClassVar
 
 from distbfs.errors import UsageError
 
+EXCHANGE_OPTIONS = (
+    *("exchange", "mask_reduce", "local_all2all", "uniquify"),
+    *("trust_mpi", "chunk_elements"),
+)
+FACTOR_OPTIONS = ("dd", "dn", "nd")
 MOST_LEVELS = (1 << 31) - 1  # levels are int32
 
 

@@ -17,8 +17,11 @@ from distbfs.cli.common import (
     LOG,
     STORE,
     Terminal,
+    engine_line,
+    make_request,
     make_search_options,
     open_records,
+    open_stored,
     open_terminal,
     output_options,
     patience_option,
@@ -27,18 +30,16 @@ from distbfs.cli.common import (
     trace_option,
 )
 from distbfs.cli.energy import energy_option, print_energy, searches_energy
-from distbfs.cli.loading import choose, engine_line, load_session
 from distbfs.cli.tracing import check_trace, finish_trace, start_trace
 from distbfs.errors import InputError, UsageError
 from distbfs.exchange.watch import Watch
 from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.formats.text import text_lines
-from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
-from distbfs.search.lookup import gathered
 from distbfs.search.output import ResultFile
-from distbfs.search.session import AnySession, Outcome
+from distbfs.search.result import Result
+from distbfs.search.vertices import gather_on_first
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.types import Array, Ids
 
@@ -99,28 +100,26 @@ def source_of(word: str, place: str, n: int, ids: IdMap | None) -> int:
     return int(word)
 
 
-def figures(session: AnySession, outcome: Outcome, ids: IdMap | None) -> dict[str, Any]:
+def figures(found: Result, ids: IdMap | None) -> dict[str, Any]:
     """Return what is reported of a search (collective)."""
-    reached, depth = session.reached(outcome)
-    nedge = session.traversed(outcome)
-    wall = {} if outcome.wall is None else {"wall_seconds": outcome.wall}
+    wall = {} if found.wall_seconds is None else {"wall_seconds": found.wall_seconds}
     return {
-        "source": name_of(outcome.root, ids),
-        "reached": reached,
-        "depth": depth,
-        "nedge": nedge,
-        "seconds": outcome.seconds,
+        "source": name_of(found.root, ids),
+        "reached": found.reached,
+        "depth": found.depth,
+        "nedge": found.nedge,
+        "seconds": found.seconds,
         **wall,
-        "TEPS": nedge / outcome.seconds,
+        "TEPS": found.nedge / found.seconds,
     }
 
 
-def write_records(file: TextIO | None, outcome: Outcome, ids: IdMap | None) -> None:
+def write_records(file: TextIO | None, found: Result, ids: IdMap | None) -> None:
     """Append the level records of a search as JSON lines."""
     if file is None:
         return
-    for record in outcome.records:
-        source = name_of(outcome.root, ids)
+    for record in found.records:
+        source = name_of(found.root, ids)
         file.write(json.dumps({"source": source, **record}) + "\n")
     file.flush()
 
@@ -131,9 +130,10 @@ def open_result(
     output: Path | None,
     store: Store,
     sources: Ids,
-    options: SearchOptions,
-    force: bool,
     ids: IdMap | None,
+    *,
+    parents: bool,
+    force: bool,
 ) -> tuple[ResultFile | None, Array]:
     """Return rank 0's result file and which searches are done (collective)."""
     done = np.zeros(len(sources), dtype=bool)
@@ -146,15 +146,8 @@ def open_result(
         graph = [manifest.n, digests["vertices"], digests["nn/columns"]]
         named = [] if manifest.ids is None else [manifest.ids.digests]
         identity = json.dumps([*graph, manifest.source, *named])
-        numbered = sum(record.active for record in manifest.records)
         result = ResultFile(
-            output,
-            sources,
-            numbered + manifest.delegates if options.internal_ids else manifest.n,
-            identity,
-            parents=options.parents,
-            internal=options.internal_ids,
-            ids=ids,
+            output, sources, manifest.n, identity, parents=parents, ids=ids
         )
         stack.enter_context(result)
         done = result.open(force=force)
@@ -231,34 +224,39 @@ def command(
     manifest = opened.manifest
     ids = opened.load_ids() if world.rank == 0 else None
     sources = agreed_sources(world, manifest.n, given, sources_file, ids)
+    request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
     options = make_search_options(world, **choices)
-    choice = choose(world, options, manifest.n, directed=manifest.directed)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, patience, lambda: stop.requested))
         result, done = open_result(
-            terminal, stack, output, opened, sources, options, force, ids
+            terminal,
+            stack,
+            output,
+            opened,
+            sources,
+            ids,
+            parents=options.parents,
+            force=force,
         )
         log = open_records(terminal, stack, records, append=bool(done.any()))
         with stop.within(AT_ONCE):
-            session = load_session(terminal, opened, choice, by_size=True)
-        terminal.say(engine_line(session, choice.why))
-        trace = start_trace(trace_file, session, choice)
+            session = open_stored(terminal, opened, options, request)
+        terminal.say(engine_line(session))
+        trace = start_trace(trace_file, session)
         session.check(sources)
-        vertices = session.vertices()
-        if result is not None and vertices is not None:
-            result.name_columns(vertices)
         rows: list[dict[str, Any]] = []
         waiting = np.flatnonzero(~done)
         with terminal.progress("searching", len(sources)) as tick:
             for row in waiting.tolist():
                 if stop.agreed(world):
                     break
-                outcome = session.search(int(sources[row]), records=records is not None)
-                rows.append(figures(session, outcome, ids))
-                write_records(log, outcome, ids)
+                found = session.search(int(sources[row]), records=records is not None)
+                rows.append(figures(found, ids))
+                write_records(log, found, ids)
                 if output is not None:
-                    level, parent = (gathered(world, x) for x in session.block(outcome))
+                    block = found.to_numpy()
+                    level, parent = (gather_on_first(world, x) for x in block)
                     if result is not None and level is not None:
                         result.write(row, level, parent)
                 done[row] = True

@@ -23,10 +23,14 @@ from distbfs import registry
 from distbfs.cli.streams import NamedFile
 from distbfs.device.cc import thread_count
 from distbfs.engines.cuda.paper import BALANCES, FRONTIERS
+from distbfs.errors import UsageError
 from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
 from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
-from distbfs.store.hdf5 import open_store
+from distbfs.search.holding import Source
+from distbfs.search.open import Request, open_source
+from distbfs.search.session import Session
+from distbfs.store.hdf5 import Store, open_store
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 LOG = logging.getLogger("distbfs")
@@ -229,19 +233,80 @@ def make_build_options(
     )
 
 
+def need_symmetric(store: Store, what: str) -> None:
+    """Raise UsageError for a directed graph."""
+    if store.manifest.directed:
+        raise UsageError(
+            f"{what} needs a symmetric graph, and {store.folder} is directed"
+        )
+
+
+def stored_graph(terminal: Terminal, store: Store) -> Source:
+    """Return a store as the source of a session."""
+    manifest = store.manifest
+    return Source(
+        manifest.n,
+        manifest.parts,
+        manifest.directed,
+        store=store,
+        progress=terminal.progress,
+    )
+
+
+def open_stored(
+    terminal: Terminal,
+    store: Store,
+    options: SearchOptions,
+    request: Request | None = None,
+) -> Session:
+    """Return the session of a store (collective); see ``search.open``."""
+    source = stored_graph(terminal, store)
+    return open_source(terminal.world, source, options, request, say=terminal.say)
+
+
+def engine_line(session: Session) -> str:
+    """Return one line that says what searches run on, and why."""
+    about: dict[str, Any] = session.describe()
+    where = about.get("device") or f"{about.get('threads', 1)} threads a rank"
+    line = (
+        f"engine {about['engine']} ({about['method']}), {where}, {about['mode']}, "
+        f"exchange {about['exchange']}"
+    )
+    return f"{line}; {session.why}" if session.why else line
+
+
+def make_request(
+    *,
+    devices: int | None,
+    domain: int | None,
+    parts: int | None = None,
+    threshold: int | None = None,
+) -> Request:
+    """Return what the command line asks for besides an engine."""
+    separate = "--threshold" if threshold is not None else ""
+    if (parts or 1) > 1:
+        separate = "--parts"
+    return Request(parts, separate, devices, domain)
+
+
 search_options = with_options(
     click.option(
         "--engine",
         type=click.Choice(["auto", *registry.ENGINES]),
         default="auto",
-        help="Per-device engine; auto takes what suits the graph on one rank with a "
-        "CUDA device, xbfs on several that each have one, else openmp.  [auto]",
+        help="Engine inside a domain; auto takes xbfs where every rank has a CUDA "
+        "device, else openmp.  [auto]",
+    ),
+    click.option("--method", default="", help="Variant of the engine, as 'push'."),
+    click.option(
+        "--devices",
+        type=click.IntRange(1),
+        help="CUDA devices of each rank; default: all that it can have.",
     ),
     click.option(
-        "--method",
-        default="",
-        help="Variant of the engine, as 'fast'; of parts on devices 'resident', "
-        "'captured' or 'auto', which graph500 takes by default.",
+        "--domain",
+        type=click.IntRange(1),
+        help="Devices of a domain; default: all that map each other's memory.",
     ),
     click.option(
         "--threads",
@@ -273,18 +338,18 @@ search_options = with_options(
         "--frontier",
         type=click.Choice(FRONTIERS),
         default="auto",
-        help="How method paper of engine xbfs makes queues.  [auto]",
+        help="How engine xbfs-paper makes queues.  [auto]",
     ),
     click.option(
         "--balance",
         type=click.Choice(("auto", *BALANCES)),
         default="auto",
-        help="How pulls of method paper, or of parts, share their work.  [auto]",
+        help="How pulls of engines xbfs-paper and pan share their work.  [auto]",
     ),
     click.option(
         "--no-async",
         is_flag=True,
-        help="Let pulls of method paper find one level only.",
+        help="Let pulls of engine xbfs-paper find one level only.",
     ),
     click.option(
         "--knobs",
@@ -295,7 +360,7 @@ search_options = with_options(
     click.option(
         "--internal-ids",
         is_flag=True,
-        help="Leave results of a device's engine in the ids of the device's graph.",
+        help="Time searches on devices without turning results to the input's ids.",
     ),
     click.option(
         "--share-device",
@@ -306,7 +371,7 @@ search_options = with_options(
         "--exchange",
         type=click.Choice(["auto", *registry.EXCHANGES]),
         default="auto",
-        help="How parts exchange what they found.  [auto]",
+        help="How domains exchange what they found.  [auto]",
     ),
     click.option(
         "--trust-mpi",

@@ -15,6 +15,7 @@ from distbfs import registry
 from distbfs.cli.common import (
     STORE,
     Terminal,
+    need_symmetric,
     open_terminal,
     output_options,
     share_of_cores,
@@ -34,7 +35,6 @@ from distbfs.cli.energy import (
     searches_energy,
 )
 from distbfs.cli.generate import make_source
-from distbfs.cli.loading import need_symmetric
 from distbfs.errors import UsageError
 from distbfs.options import Knobs, SearchOptions
 from distbfs.report import plots

@@ -10,29 +10,29 @@ from typing import Any
 import numpy as np
 
 from distbfs import registry
-from distbfs.cli.common import Terminal
-from distbfs.cli.loading import Choice, build_session, choose, load_session
+from distbfs.cli.common import Terminal, stored_graph
 from distbfs.device.rates import Rates, device_rates, host_rates
 from distbfs.engines.base import on_device
 from distbfs.errors import UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.graph500.roots import choose_roots
-from distbfs.options import BuildOptions, SearchOptions
+from distbfs.options import SearchOptions
 from distbfs.report.compare import (
     add_efficiency,
     add_limits,
     add_speedups,
     engine_figures,
 )
-from distbfs.search.device_session import DeviceSession
+from distbfs.search.holding import Source
 from distbfs.search.limit import need_of
-from distbfs.search.peers.base import PeerSession, Rows, rows_of
-from distbfs.search.session import AnySession, Session, make_engine
+from distbfs.search.open import Request, check_choice_of, open_source
+from distbfs.search.peers.base import Rows, peer_session, rows_of
+from distbfs.search.session import Held, Session
 from distbfs.store.hdf5 import Store
-from distbfs.store.tuples import StoreTuples
 from distbfs.types import Array, Ids, TupleSource, slice_bounds
 
 COUNTED = 4  # sources that are searched once more, with records, to count edge checks
+ONE_DEVICE = Request(devices=1)
 TRIED = 8  # candidates whose component may be the largest
 
 
@@ -52,14 +52,14 @@ class Entry:
     series: str = ""
     threads: int | None = None
     peer: str = ""
-    session: AnySession | None = None
+    session: Session | None = None
     seconds: list[list[float]] = field(default_factory=list)
     checks: list[int] = field(default_factory=list)
     repeats: list[int] = field(default_factory=list)
     result_bytes: int = 0
 
     @property
-    def open(self) -> AnySession:
+    def open(self) -> Session:
         """The session, once it is there."""
         if self.session is None:
             raise UsageError(f"{self.label} is not loaded")
@@ -94,55 +94,43 @@ class Sessions:
     def __init__(
         self, terminal: Terminal, store: Store | None, source: TupleSource | None
     ) -> None:
-        self._terminal, self._store, self._source = terminal, store, source
-        self._host: Session | None = None
-        self._device: DeviceSession | None = None
+        self._terminal, self._store = terminal, store
+        self._held: list[Held] = []
         self._rows: Rows | None = None
-        self._n = store.manifest.n if store is not None else source.n if source else 0
+        if store is not None:
+            self._source = stored_graph(terminal, store)
+        elif source is not None:
+            parts = terminal.world.size
+            self._source = Source(source.n, parts, tuples=source)
+        else:
+            raise UsageError("there is no graph to search")
 
     def check(self, options: SearchOptions) -> None:
         """Refuse before a graph is loaded what would be refused after (collective)."""
-        choice = choose(self._terminal.world, options, self._n)
-        if choice.device is None:
-            make_engine(self._terminal.world, options, lambda _: None)
+        check_choice_of(self._terminal.world, options, self._source.n, ONE_DEVICE)
 
-    def peer(self, name: str) -> Any:
+    def peer(self, name: str) -> Session:
         """Return a session of another library, in one process."""
         if self._rows is None:
-            given = StoreTuples(self._store) if self._store else self._source
-            if given is None:
-                raise UsageError("there is no graph to search")
-            self._rows = rows_of(given)
-        return PeerSession(self._terminal.world, name, self._rows)
+            self._rows = rows_of(self._source.any_tuples())
+        return peer_session(self._terminal.world, name, self._rows)
 
-    def open(self, options: SearchOptions) -> AnySession:
+    def open(self, options: SearchOptions) -> Session:
         """Return a session that is ready to search (collective)."""
-        world, say = self._terminal.world, self._terminal.say
-        choice = choose(world, options, self._n)
-        if choice.device is not None and self._device is not None:
-            graph = self._device.graph
-            return DeviceSession(world, choice.device, graph, options)
-        if choice.device is None and self._host is not None:
-            before = self._host
-            return Session(world, before.parts, options, before.permutation, say)
-        session = self._first(choice)
-        if isinstance(session, DeviceSession):
-            self._device = session
-        elif isinstance(session, Session):
-            self._host = session
+        session = open_source(
+            self._terminal.world,
+            self._source,
+            options,
+            ONE_DEVICE,
+            say=self._terminal.say,
+            held=self._held,
+        )
+        if not any(session.held is held for held in self._held):
+            self._held.append(session.held)
         return session
 
-    def _first(self, choice: Choice) -> AnySession:
-        if self._store is not None:
-            return load_session(self._terminal, self._store, choice)
-        if self._source is None:
-            raise UsageError("there is no graph to search")
-        parts = self._terminal.world.size
-        source, options = self._source, BuildOptions()
-        return build_session(self._terminal, source, parts, options, choice).session
 
-
-def choose_sources(session: AnySession, count: int, seed: int) -> Ids:
+def choose_sources(session: Session, count: int, seed: int) -> Ids:
     """Return up to ``count`` vertices of the largest component, int64 (collective).
 
     Candidates are the roots that Graph500 would draw; the largest component is that of
@@ -156,10 +144,9 @@ def choose_sources(session: AnySession, count: int, seed: int) -> Ids:
     largest, inside = 0, np.zeros(len(drawn), dtype=np.uint8)
     for root in drawn[:TRIED].tolist():
         outcome = session.search(root)
-        reached, _ = session.reached(outcome)
-        if reached > largest:
-            level, _ = session.block(outcome)
-            largest, inside = reached, np.zeros(len(drawn), dtype=np.uint8)
+        if outcome.reached > largest:
+            level, _ = outcome.to_numpy()
+            largest, inside = outcome.reached, np.zeros(len(drawn), dtype=np.uint8)
             inside[here] = level[drawn[here] - first] >= 0
         if 2 * largest > n:
             break
@@ -224,9 +211,9 @@ def run(
                 for entry in [*entries[turn:], *entries[:turn]]:
                     outcome = entry.open.search(source)
                     taken[entry.label].append(outcome.seconds)
-                    found[entry.label] = entry.open.block(outcome)[0]
+                    found[entry.label] = outcome.to_numpy()[0]
                     if entry is entries[0]:
-                        reached = entry.open.traversed(outcome)
+                        reached = outcome.nedge
                 expected = found[entries[0].label]
                 for entry in entries[1:]:
                     levels = found[entry.label]
@@ -256,10 +243,9 @@ def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
             if any("repeats_missed" in x for x in outcome.records):
                 missed = (x.get("repeats_missed", 0) for x in outcome.records)
                 entry.repeats.append(sum(missed))
-            arrays = [x for x in (*outcome.level, *outcome.parent) if x is not None]
-            entry.result_bytes = sum(int(x.nbytes) for x in arrays)
+            entry.result_bytes = outcome.result_bytes
             if entry is entries[0]:
-                reached.append(entry.open.reached(outcome)[0])
+                reached.append(outcome.reached)
     return reached
 
 
@@ -343,14 +329,9 @@ def compare(
 
 def uses_device(entry: Entry) -> bool:
     """Return whether an engine searches on a CUDA device."""
-    return isinstance(entry.open, DeviceSession)
+    return bool(entry.open.held.devices)
 
 
 def edges_of(entries: Sequence[Entry]) -> int:
     """Return the stored directed edges of the graph (collective)."""
-    session = entries[0].open
-    if isinstance(session, DeviceSession):
-        return session.graph.m
-    parts = session.parts if isinstance(session, Session) else []
-    mine = np.array([sum(part.edges for part in parts)], dtype=np.int64)
-    return int(session.world.allreduce(mine)[0])
+    return entries[0].open.edges

@@ -16,12 +16,8 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.energy import measured
-from distbfs.engines.base import on_device
 from distbfs.report.energy import energy_figures, energy_lines, energy_values, joined
-from distbfs.search.alone import AloneSession
-from distbfs.search.device_parts import DevicePartsSession
-from distbfs.search.device_session import DeviceSession
-from distbfs.search.session import AnySession, Session
+from distbfs.search.session import Session
 from distbfs.types import World
 
 SECONDS = 2.0
@@ -67,7 +63,7 @@ def energy_of(
 
 
 def searches_energy(
-    session: AnySession, roots: Sequence[int], edges: int
+    session: Session, roots: Sequence[int], edges: int
 ) -> dict[str, Any]:
     """Return the energy of searches from all roots (collective).
 
@@ -88,18 +84,13 @@ def joules_of(figures: dict[str, Any]) -> float | None:
     return next((joules for joules in found if joules), None)
 
 
-def gpus_of(session: AnySession) -> list[str]:
+def gpus_of(session: Session) -> list[str]:
     """Return the GPUs that a session searches on here, as nvidia-smi shows them."""
-    if isinstance(session, AloneSession):
-        return [] if session.first is None else gpus_of(session.first)
-    if isinstance(session, DevicePartsSession):
-        found = []
-        for device in session.devices:
-            with cuda.cupy().cuda.Device(device):
-                found.append(cuda.uuid())
-        return found
-    by_part = isinstance(session, Session) and on_device(session.engine)
-    return [cuda.uuid()] if by_part or isinstance(session, DeviceSession) else []
+    uuids = []
+    for device in sorted(set(session.held.devices)):
+        with cuda.cupy().cuda.Device(device):
+            uuids.append(cuda.uuid())
+    return uuids
 
 
 def print_energy(figures: dict[str, Any]) -> None:

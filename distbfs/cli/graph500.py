@@ -19,9 +19,13 @@ from distbfs.cli.common import (
     STORE,
     Terminal,
     build_options,
+    engine_line,
     make_build_options,
+    make_request,
     make_search_options,
+    need_symmetric,
     open_records,
+    open_stored,
     open_terminal,
     output_options,
     patience_option,
@@ -30,14 +34,6 @@ from distbfs.cli.common import (
     trace_option,
 )
 from distbfs.cli.energy import energy_option, searches_energy
-from distbfs.cli.loading import (
-    Choice,
-    build_session,
-    choose,
-    engine_line,
-    load_session,
-    need_symmetric,
-)
 from distbfs.cli.tracing import check_trace, finish_trace, start_trace
 from distbfs.errors import UsageError, ValidationError
 from distbfs.exchange.signals import StopFlag
@@ -48,9 +44,12 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.graph500 import report as reports
 from distbfs.graph500.benchmark import ParentShare, machine, run_searches, versions
 from distbfs.graph500.roots import choose_roots
-from distbfs.options import BuildOptions
+from distbfs.options import BuildOptions, SearchOptions
 from distbfs.report.energy import energy_lines
-from distbfs.search.session import AnySession, Outcome
+from distbfs.search.holding import Source
+from distbfs.search.open import Request, open_source
+from distbfs.search.result import Result
+from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
 from distbfs.types import Ids, TupleSource
@@ -62,7 +61,8 @@ BUILD_OPTIONS = {
     "pass_gib": "--memory",
 }
 VALIDATION_SECONDS = 3.0  # that one may go on when a stop was asked for
-Prepared = tuple[AnySession, TupleSource, bool, dict[str, Any]]
+Opened = tuple[Session, TupleSource, bool, dict[str, Any]]
+MANY_TUPLES = 1 << 26  # whose graph is not built in a moment
 
 
 def slowest(terminal: Terminal, seconds: float) -> float:
@@ -70,43 +70,49 @@ def slowest(terminal: Terminal, seconds: float) -> float:
     return float(terminal.world.allreduce(np.array([seconds]), "max")[0])
 
 
-def from_tuples(
+def open_tuples(
     terminal: Terminal,
-    source: Kronecker,
-    parts: int,
+    tuples: Kronecker,
+    options: SearchOptions,
+    request: Request,
     build: BuildOptions,
-    choice: Choice,
     buffer_bytes: int | None,
-) -> Prepared:
-    """Generate and build a graph in memory (collective)."""
-    made = build_session(terminal, source, parts, build, choice, buffer_bytes)
+) -> Opened:
+    """Generate and build a graph (collective)."""
+    if tuples.tuples >= MANY_TUPLES:
+        terminal.say(f"building {tuples.n} vertices from {tuples.tuples} tuples")
+    parts = request.parts or terminal.world.size
+    source = Source(
+        tuples.n, parts, tuples=tuples, build=build, buffer_bytes=buffer_bytes
+    )
+    session = open_source(terminal.world, source, options, request, say=terminal.say)
+    held = session.held
     facts: dict[str, Any] = {
-        "scale": source.scale,
-        "edgefactor": source.edge_factor,
-        "generation_seconds": slowest(terminal, made.generation_seconds),
-        "construction_seconds": slowest(terminal, made.construction_seconds),
-        "threshold": made.threshold,
+        "scale": tuples.scale,
+        "edgefactor": tuples.edge_factor,
+        "generation_seconds": slowest(terminal, held.generation_seconds),
+        "construction_seconds": slowest(terminal, held.construction_seconds),
+        "threshold": held.threshold,
         "notes": {},
     }
-    return made.session, source, True, facts
+    return session, tuples, True, facts
 
 
-def from_store(terminal: Terminal, store: Store, choice: Choice) -> Prepared:
+def open_a_store(
+    terminal: Terminal, store: Store, options: SearchOptions, request: Request
+) -> Opened:
     """Load a stored graph (collective)."""
     manifest = store.manifest
     began = time.perf_counter()
-    session = load_session(terminal, store, choice, by_size=True)
+    session = open_stored(terminal, store, options, request)
     seconds = slowest(terminal, time.perf_counter() - began)
-    tuples = from_description(manifest.source, choice.options.threads)
-    size = (manifest.n, manifest.tuples)
-    original = tuples is not None and (tuples.n, tuples.tuples) == size
-    source = tuples if tuples is not None and original else StoreTuples(store)
+    source, original = validating_tuples(store, options.threads)
     facts: dict[str, Any] = {
         "scale": max(manifest.n - 1, 1).bit_length(),
         "edgefactor": round(manifest.tuples / max(manifest.n, 1)),
         "generation_seconds": 0.0,
         "construction_seconds": seconds,
-        "threshold": manifest.threshold if manifest.delegates else None,
+        "threshold": session.held.threshold,
         "notes": {
             "graph": f"loaded from {store.folder}; construction_time is the time to "
             "load",
@@ -114,6 +120,16 @@ def from_store(terminal: Terminal, store: Store, choice: Choice) -> Prepared:
         },
     }
     return session, source, original, facts
+
+
+def validating_tuples(store: Store, threads: int) -> tuple[TupleSource, bool]:
+    """Return what validates searches of a store, and whether it is the input itself."""
+    manifest = store.manifest
+    tuples = from_description(manifest.source, threads)
+    size = (manifest.n, manifest.tuples)
+    if tuples is not None and (tuples.n, tuples.tuples) == size:
+        return tuples, True
+    return StoreTuples(store), False
 
 
 def given(context: click.Context, name: str) -> bool:
@@ -198,15 +214,18 @@ def command(
     terminal = open_terminal(json_output=json_output, log_format=log_format)
     check_trace(trace_file)
     world = terminal.world
+    request = make_request(
+        devices=choices.pop("devices"),
+        domain=choices.pop("domain"),
+        parts=parts,
+        threshold=threshold,
+    )
     options = make_search_options(world, **choices)
     store = None if graph is None else open_store(graph)
     ids = None
     if store is not None:
         need_symmetric(store, "graph500")
         ids = store.load_ids() if world.rank == 0 else None
-    n = 1 << int(scale or 0) if store is None else store.manifest.n
-    asked = ["--parts"] * ((parts or 1) > 1) + ["--threshold"] * (threshold is not None)
-    choice = choose(world, options, n, asked)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, patience, lambda: stop.requested))
@@ -217,17 +236,22 @@ def command(
         buffer = build.pass_bytes if given(context, "pass_gib") else None
         with stop.within(AT_ONCE):
             if store is not None:
-                session, source, exact, facts = from_store(terminal, store, choice)
+                opened = open_a_store(terminal, store, options, request)
             else:
-                tuples = Kronecker(int(scale or 0), edge_factor, seed, options.threads)
-                session, source, exact, facts = from_tuples(
-                    terminal, tuples, parts or world.size, build, choice, buffer
+                opened = open_tuples(
+                    terminal,
+                    Kronecker(int(scale or 0), edge_factor, seed, options.threads),
+                    options,
+                    request,
+                    build,
+                    buffer,
                 )
-        terminal.say(engine_line(session, choice.why))
+            session, source, exact, facts = opened
+        terminal.say(engine_line(session))
         chosen = choose_roots(session.layout.n, roots, seed, session.connected)
         if not len(chosen):
             raise ValidationError("no vertex has a neighbour besides itself: no search")
-        trace = start_trace(trace_file, session, choice)
+        trace = start_trace(trace_file, session)
         cost = ParentShare()
         with terminal.progress("searching", len(chosen)) as tick:
             searches = run_searches(
@@ -271,7 +295,7 @@ def command(
 
 
 def measured_energy(
-    session: AnySession, searches: list[reports.SearchFigures]
+    session: Session, searches: list[reports.SearchFigures]
 ) -> dict[str, Any] | None:
     """Return the energy of all searches, run once more; None where there is none."""
     if not searches:
@@ -282,11 +306,11 @@ def measured_energy(
 
 def counter(
     cost: ParentShare, tick: Callable[[int], None]
-) -> Callable[[Outcome, reports.SearchFigures], None]:
+) -> Callable[[Result, reports.SearchFigures], None]:
     """Return what notes each search of a run."""
     done = 0
 
-    def count(outcome: Outcome, _: reports.SearchFigures) -> None:
+    def count(outcome: Result, _: reports.SearchFigures) -> None:
         nonlocal done
         done += 1
         cost.add(outcome)
@@ -296,7 +320,7 @@ def counter(
 
 
 def write_level_records(
-    session: AnySession,
+    session: Session,
     roots: Ids,
     file: TextIO | None,
     stop: StopFlag,
@@ -336,7 +360,7 @@ def in_ids_of_the_file(
 def print_report(
     terminal: Terminal,
     figures: reports.BenchmarkFigures,
-    session: AnySession,
+    session: Session,
     energy: dict[str, Any] | None,
 ) -> int:
     """Print the report, or the errors of an invalid run; returns the exit code."""

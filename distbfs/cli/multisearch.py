@@ -16,6 +16,8 @@ from distbfs.cli.common import (
     AT_ONCE,
     STORE,
     Terminal,
+    engine_line,
+    open_stored,
     open_terminal,
     output_options,
     patience_option,
@@ -24,7 +26,6 @@ from distbfs.cli.common import (
     with_options,
 )
 from distbfs.cli.energy import energy_of, energy_option
-from distbfs.cli.loading import engine_line, load_session
 from distbfs.device import cuda
 from distbfs.errors import LaunchError, ResourceError, UsageError
 from distbfs.exchange.agree import first_reason
@@ -294,7 +295,7 @@ def make_searcher(
             raise UsageError(f"method '{options.method}' is not for parts")
         name = PARTS_ENGINES.get(engine, engine)
         wanted = SearchOptions(engine=name, parents=False, threads=options.threads)
-        session = load_session(terminal, store, wanted)
+        session = open_stored(terminal, store, wanted)
         terminal.say(engine_line(session))
         return PartsSearcher(session, options)
     try:

@@ -12,10 +12,10 @@ from distbfs.cli.common import (
     STORE,
     build_options,
     make_build_options,
+    need_symmetric,
     open_terminal,
     output_options,
 )
-from distbfs.cli.loading import need_symmetric
 from distbfs.cli.storing import check_target, store_graph
 from distbfs.errors import UsageError
 from distbfs.registry import FAMILIES

@@ -12,9 +12,8 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.cli.common import Terminal
+from distbfs.cli.common import Terminal, need_symmetric
 from distbfs.cli.info import shape_of
-from distbfs.cli.loading import need_symmetric
 from distbfs.errors import InputError, UsageError, system_error
 from distbfs.formats.text import read_text
 from distbfs.generate.histogram import separate

@@ -25,19 +25,15 @@ import numpy as np
 import distbfs
 from distbfs import registry
 from distbfs.device import cache, cc, nvrtc
-from distbfs.engines.base import on_device
 from distbfs.errors import CompilerMissing, DeviceMissing, DistbfsError
 from distbfs.exchange.launcher import find_launch
 from distbfs.exchange.mpi import MpiWorld, library_name
 from distbfs.exchange.world import Ranks, SoloWorld
 from distbfs.generate.kronecker import Kronecker
-from distbfs.graph.device_build import build
-from distbfs.options import BuildOptions, SearchOptions
-from distbfs.partition.construct import construct
+from distbfs.options import SearchOptions
 from distbfs.partition.memory import machine_memory
-from distbfs.partition.part import Part
-from distbfs.search.device_session import DeviceSession
-from distbfs.search.session import AnySession, Session
+from distbfs.search.holding import Source
+from distbfs.search.open import Request, open_source
 from distbfs.types import Array
 
 PACKAGES = ("numpy", "h5py", "click", "rich", "xxhash")
@@ -288,18 +284,11 @@ def trial_levels(name: str, parts: int) -> Array:
     An engine on a device searches the graph of one part, and, in place of several
     parts, one that is built on the device.
     """
-    world, made = SoloWorld(), list[Part]()
-    source, options = Kronecker(TRIAL_SCALE), SearchOptions(engine=name, threads=2)
-    kind = registry.lookup(registry.ENGINES, "engine", name)
-    session: AnySession
-    if on_device(kind) and parts > 1:
-        session = DeviceSession(world, kind(options), build(source), options)
-    else:
-        construct(source, world, parts, BuildOptions(), made.append)
-        session = Session(world, made, options)
-    root = int(source.tuples_at(np.zeros(1, dtype=np.int64))[0][0])
-    level = session.block(session.search(root))[0].copy()
-    session.close()
+    tuples, options = Kronecker(TRIAL_SCALE), SearchOptions(engine=name, threads=2)
+    source, request = Source(tuples.n, parts, tuples=tuples), Request(devices=1)
+    root = int(tuples.tuples_at(np.zeros(1, dtype=np.int64))[0][0])
+    with open_source(SoloWorld(), source, options, request) as session:
+        level: Array = session.search(root).to_numpy()[0].copy()
     return level
 
 

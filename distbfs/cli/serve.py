@@ -15,7 +15,10 @@ from distbfs.cli.common import (
     AT_ONCE,
     STORE,
     Terminal,
+    engine_line,
+    make_request,
     make_search_options,
+    open_stored,
     open_terminal,
     output_options,
     patience_option,
@@ -24,7 +27,6 @@ from distbfs.cli.common import (
     trace_option,
     with_options,
 )
-from distbfs.cli.loading import choose, engine_line, load_session
 from distbfs.cli.tracing import check_trace, finish_trace, start_trace
 from distbfs.errors import UsageError
 from distbfs.exchange.signals import StopFlag
@@ -195,10 +197,10 @@ def command(
     opened = open_store(store)
     manifest = opened.manifest
     ids = opened.load_ids() if world.rank == 0 else None
+    request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
     options = make_search_options(world, **choices)
     if options.internal_ids:
         raise UsageError("a service answers in input ids; leave --internal-ids out")
-    choice = choose(world, options, manifest.n, directed=manifest.directed)
     with ExitStack() as stack:
         flag = stack.enter_context(stop_requests())
         watch = stack.enter_context(Watch(world, patience, lambda: flag.requested))
@@ -208,8 +210,8 @@ def command(
                 results, limits.files, manifest.digests[0]["vertices"], ids
             )
         with flag.within(AT_ONCE):
-            session = load_session(terminal, opened, choice)
-        trace = start_trace(trace_file, session, choice)
+            session = open_stored(terminal, opened, options, request)
+        trace = start_trace(trace_file, session)
         ranks = Ranks(session, flag, trace)
         if world.rank:
             ranks.follow()
@@ -218,7 +220,7 @@ def command(
             service = Service(
                 ranks, limits, told, folder, ids=ids, trouble=watch.trouble
             )
-            terminal.say(engine_line(session, choice.why))
+            terminal.say(engine_line(session))
             answer(terminal, service, ways, flag)
             ranks.end()
         finish_trace(terminal, trace_file, trace)

@@ -8,14 +8,13 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.cli.common import Terminal
-from distbfs.cli.loading import load_session
+from distbfs.cli.common import Terminal, open_stored
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph.components import component_labels, component_sizes
 from distbfs.graph.degrees import DegreeHistogram, histogram_of
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table, shown
-from distbfs.search.lookup import gathered
+from distbfs.search.vertices import gather_on_first
 from distbfs.store.hdf5 import Store
 from distbfs.store.tuples import StoreTuples
 
@@ -75,12 +74,12 @@ def swept(terminal: Terminal, store: Store, begin: int) -> dict[str, int]:
     if begin < 0:
         return {"at_least": 0, "searches": 0}
     options = SearchOptions(engine="auto", parents=False)
-    session = load_session(terminal, store, options)
+    session = open_stored(terminal, store, options)
     at, farthest, searches = begin, -1, 0
     while searches < SWEEPS:
         outcome = session.search(at)
         searches += 1
-        level = gathered(session.world, session.block(outcome)[0])
+        level = gather_on_first(session.world, outcome.to_numpy()[0])
         place = [0, 0]
         if level is not None and terminal.world.rank == 0:
             place = [int(level.argmax()), int(level.max())]

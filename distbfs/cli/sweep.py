@@ -14,19 +14,26 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs import registry
-from distbfs.cli.common import STORE, open_terminal, output_options, share_of_cores
+from distbfs.cli.common import (
+    STORE,
+    need_symmetric,
+    open_terminal,
+    output_options,
+    share_of_cores,
+)
 from distbfs.cli.compare import given_sources
 from distbfs.cli.comparing import Sessions, choose_sources
-from distbfs.cli.loading import need_symmetric
 from distbfs.device import cuda
 from distbfs.engines.cuda.knobs import auto_knobs, degrees_of
 from distbfs.errors import UsageError, ValidationError
+from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs, SearchOptions
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_fields, print_table
-from distbfs.search.device_session import DeviceSession
+from distbfs.search.holding import Source
 from distbfs.search.knob_sweep import names_of, sweep_knobs
+from distbfs.search.open import open_source
+from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.types import Array, Ids
 
@@ -37,22 +44,22 @@ ROUNDS = 3  # of a trial; the median counts
 class Trials:
     """Times two settings in turns on one graph; levels must be the same."""
 
-    def __init__(self, session: DeviceSession, options: SearchOptions, roots: Ids):
+    def __init__(self, session: Session, options: SearchOptions, roots: Ids):
         self._first, self._options, self._roots = session, options, roots.tolist()
-        self._sessions: dict[Knobs, DeviceSession] = {}
+        self._sessions: dict[Knobs, Session] = {}
         self._level: Array | None = None
 
-    def _session(self, knobs: Knobs) -> DeviceSession:
+    def _session(self, knobs: Knobs) -> Session:
         """Return a session, with room for the best and one trial."""
         if knobs not in self._sessions:
             while len(self._sessions) > 1:
                 del self._sessions[next(iter(self._sessions))]
             cuda.release()
             options = replace(self._options, knobs=knobs)
-            kind = registry.lookup(registry.ENGINES, "engine", ENGINE)
-            graph = self._first.graph
-            made = DeviceSession(self._first.world, kind(options), graph, options)
-            level, _ = made.block(made.search(self._roots[0]))
+            first = self._first
+            source = Source(first.n, 1)
+            made = open_source(first.world, source, options, held=[first.held])
+            level, _ = made.search(self._roots[0]).to_numpy()
             if self._level is None:
                 self._level = level
             if not np.array_equal(level, self._level):
@@ -132,10 +139,10 @@ def command(
     options = SearchOptions(engine=ENGINE)
     sessions.check(options)
     with ExitStack() as stack:
-        session: Any = sessions.open(options)
+        session = sessions.open(options)
         stack.callback(session.close)
         roots = choose_sources(session, count, seed)
-        degrees = degrees_of(session.graph)
+        degrees = degrees_of(graph_of(session))
         start = auto_knobs(degrees)
         trials = Trials(session, options, roots)
         until = time.perf_counter() + seconds
@@ -153,6 +160,13 @@ def command(
         "complete": time.perf_counter() < until,
     }
     terminal.result(values, lambda: print_sweep(values, best))
+
+
+def graph_of(session: Session) -> DeviceGraph:
+    """Return the graph on the device of a session."""
+    if session.held.graph is None:
+        raise UsageError("sweep needs a graph on one device")
+    return session.held.graph
 
 
 def print_sweep(values: Mapping[str, Any], best: Knobs) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from distbfs.cli.common import Terminal
-from distbfs.cli.loading import Choice
 from distbfs.device import cuda
 from distbfs.formats.writing import check_place
 from distbfs.report.trace import gather_trace, write_trace
-from distbfs.search.session import AnySession
+from distbfs.search.session import Session
 from distbfs.timing import Trace
 
 
@@ -19,11 +18,11 @@ def check_trace(path: Path | None) -> None:
         check_place(path)
 
 
-def start_trace(path: Path | None, session: AnySession, choice: Choice) -> Trace | None:
+def start_trace(path: Path | None, session: Session) -> Trace | None:
     """Return the trace of a session where one is asked for; NVTX ranges on devices."""
     if path is None:
         return None
-    push, pop = cuda.ranges() if choice.device is not None else (None, None)
+    push, pop = cuda.ranges() if session.held.devices else (None, None)
     trace = Trace(push=push, pop=pop)
     session.watch(trace)
     return trace

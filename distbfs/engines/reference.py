@@ -15,7 +15,12 @@ import numpy as np
 from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeResult, Work
 from distbfs.errors import SearchStopped
 from distbfs.graph.csr import CSR
-from distbfs.options import SearchOptions, check_choice
+from distbfs.options import (
+    EXCHANGE_OPTIONS,
+    FACTOR_OPTIONS,
+    SearchOptions,
+    check_choice,
+)
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part, bits_of, mask_of
 from distbfs.types import Array, DirectionName, Ids, Stop, Words
@@ -50,6 +55,11 @@ class ReferenceEngine:
 
     name = "reference"
     methods = ("numpy",)
+    takes = ("stepwise", *FACTOR_OPTIONS, *EXCHANGE_OPTIONS)
+    on_device = False
+    domains = True
+    directed = True
+    spans = False
 
     def __init__(self, options: SearchOptions) -> None:
         check_choice("method", options.method or "numpy", self.methods)

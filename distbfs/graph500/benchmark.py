@@ -17,17 +17,16 @@ import h5py
 import numpy as np
 
 from distbfs import __version__
-from distbfs.generate.cuda import DeviceTuples, device_tuples
+from distbfs.generate.cuda import device_tuples
 from distbfs.graph500.device_validate import validate_on_device
 from distbfs.graph500.report import SKIPPED, SearchFigures
 from distbfs.graph500.validate import Validation, validate
-from distbfs.search.alone import AloneSession
-from distbfs.search.device_parts import DevicePartsSession
-from distbfs.search.device_session import DeviceSession
-from distbfs.search.session import AnySession, Outcome
+from distbfs.search.collecting import collect
+from distbfs.search.result import Result
+from distbfs.search.session import Session
 from distbfs.types import Ids, TupleSource
 
-Check: TypeAlias = Callable[[Sequence[Outcome]], list[Validation]]
+Check: TypeAlias = Callable[[Sequence[Result]], list[Validation]]
 
 RESULT_BYTES = 1 << 30  # of one rank, kept until they are validated
 
@@ -39,7 +38,7 @@ class ParentShare:
     shares: list[float] = field(default_factory=list)
     bytes_sent: list[int] = field(default_factory=list)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: Result) -> None:
         """Count one search."""
         if "parents" in outcome.phases:
             self.shares.append(outcome.phases["parents"] / outcome.seconds)
@@ -59,14 +58,14 @@ class ParentShare:
 
 
 def run_searches(
-    session: AnySession,
+    session: Session,
     source: TupleSource,
     roots: Ids,
     *,
     exact: bool,
     check: int,
     stop: Callable[[], bool],
-    report: Callable[[Outcome, SearchFigures], None],
+    report: Callable[[Result, SearchFigures], None],
     hurry: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> list[SearchFigures]:
     """Search from every root and validate the results (collective).
@@ -82,98 +81,69 @@ def run_searches(
     figures: list[SearchFigures] = []
     validation = validation_of(session, source) if check else None
     if len(roots):
-        size = result_bytes(session.search(int(roots[0])))
+        size = session.search(int(roots[0])).result_bytes
         size = int(session.world.allreduce(np.array([max(size, 1)]), "max")[0])
         batch = max(1, min(session.room(RESULT_BYTES) // size, len(roots)))
     waiting = roots.tolist()
     stopped = False
     while waiting and not stopped:
-        kept: list[Outcome] = []
+        kept: list[Result] = []
         left = check - len(figures)
         most = max(min(batch, left), 1)
         while waiting and len(kept) < most and not stopped:
             found = session.search(waiting.pop(0))
-            kept.append(session.keep(found) if most > 1 else found)
+            kept.append(found.keep() if most > 1 else found)
             stopped = stop()
         looked = validation if left > 0 else None
         for outcome, judged in zip(
-            kept, judge(session, kept, looked, hurry, exact=exact), strict=True
+            kept, judge(kept, looked, hurry, exact=exact), strict=True
         ):
             figures.append(judged)
             report(outcome, judged)
     return figures
 
 
-def result_bytes(outcome: Outcome) -> int:
-    """Return the bytes of the result arrays of a search on this rank."""
-    every = (*outcome.level, *outcome.parent)
-    return sum(int(x.nbytes) for x in every if x is not None)
+def validation_of(session: Session, source: TupleSource) -> Check:
+    """Return the validator for a session's results, where they are (collective)."""
+    if session.on_devices:
+        return validation_on_devices(session, source)
 
-
-def validation_of(session: AnySession, source: TupleSource) -> Check:
-    """Return what validates searches where their results are (collective calls)."""
-    if isinstance(session, DeviceSession):
-        tuples = device_tuples(source)
-
-        def on_device(outcomes: Sequence[Outcome]) -> list[Validation]:
-            return [
-                validate_on_device(tuples, outcome.root, *session.in_ids(outcome))
-                for outcome in outcomes
-            ]
-
-        return on_device
-    if isinstance(session, AloneSession):
-        return on_first(session, source)
-    if isinstance(session, DevicePartsSession) and session.permutation is None:
-        return on_devices(session, device_tuples(source))
-
-    def on_host(outcomes: Sequence[Outcome]) -> list[Validation]:
+    def on_host(outcomes: Sequence[Result]) -> list[Validation]:
         return [
-            validate(session.world, source, outcome.root, *session.block(outcome))
+            validate(session.world, source, outcome.root, *outcome.to_numpy())
             for outcome in outcomes
         ]
 
     return on_host
 
 
-def on_first(session: AloneSession, source: TupleSource) -> Check:
-    """Return what validates on the device of the rank that searches (collective)."""
-    inner = None if session.first is None else validation_of(session.first, source)
+def validation_on_devices(session: Session, source: TupleSource) -> Check:
+    """Return a validator of as many results at a time as ranks hold some.
 
-    def check(outcomes: Sequence[Outcome]) -> list[Validation]:
-        told = [] if inner is None else [vars(one) for one in inner(outcomes)]
-        return [Validation(**one) for one in session.world.broadcast(told)]
-
-    return check
-
-
-def on_devices(session: DevicePartsSession, tuples: DeviceTuples) -> Check:
-    """Return what validates as many searches at a time as there are ranks.
-
-    Each rank has one of them whole on its device.
+    Each of these ranks has one of the results whole on its device.
     """
-    world = session.world
+    world, here = session.world, bool(session.held.devices)
+    tuples = device_tuples(source) if here else None
+    holders = [k for k, x in enumerate(world.allgather(np.array([here]))) if x[0]]
 
-    def check(outcomes: Sequence[Outcome]) -> list[Validation]:
-        found: list[Validation] = []
-        for first in range(0, len(outcomes), world.size):
-            group = outcomes[first : first + world.size]
-            mine = session.gathered(group)
-            told: dict[str, Any] = {}
-            if mine is not None:
-                root = group[world.rank].root
-                told = vars(validate_on_device(tuples, root, *mine))
+    def check(outcomes: Sequence[Result]) -> list[Validation]:
+        validations: list[Validation] = []
+        for first in range(0, len(outcomes), len(holders)):
+            group = outcomes[first : first + len(holders)]
+            mine, values = collect(session.vertices, group, holders), dict[str, Any]()
+            if mine is not None and tuples is not None:
+                root = group[holders.index(world.rank)].root
+                values = vars(validate_on_device(tuples, root, *mine))
             del mine
-            every = [world.broadcast(told, rank) for rank in range(len(group))]
-            found += [Validation(**one) for one in every]
-        return found
+            every = [world.broadcast(values, rank) for rank in holders[: len(group)]]
+            validations += [Validation(**one) for one in every]
+        return validations
 
     return check
 
 
 def judge(
-    session: AnySession,
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[Result],
     validation: Check | None,
     hurry: Callable[[], AbstractContextManager[None]],
     *,
@@ -185,7 +155,7 @@ def judge(
         with hurry():
             results = validation(outcomes)
     for outcome, result in zip(outcomes, results, strict=True):
-        nedge = session.traversed(outcome)
+        nedge = outcome.nedge
         seconds, errors = SKIPPED, list[str]()
         if result is not None:
             seconds, errors = result.seconds, list(result.errors)
@@ -198,7 +168,7 @@ def judge(
             seconds,
             valid=not errors,
             error="; ".join(errors),
-            wall_seconds=outcome.wall,
+            wall_seconds=outcome.wall_seconds,
         )
 
 

@@ -32,8 +32,9 @@ from distbfs.partition.memory import (
     readable,
 )
 from distbfs.partition.part import Part
-from distbfs.search.lookup import gathered
-from distbfs.search.session import AnySession
+from distbfs.search.result import Result
+from distbfs.search.session import Session
+from distbfs.search.vertices import gather_on_first
 from distbfs.store.schema import Manifest
 from distbfs.types import Array, Ids, World, slice_bounds
 
@@ -132,7 +133,7 @@ class WholeSearcher:
         if state.per == "search":
             joined = np.concatenate(self.world.allgather(plain))
         else:
-            blocks = gathered(self.world, plain.ravel())
+            blocks = gather_on_first(self.world, plain.ravel())
             held = plain[:0] if blocks is None else blocks
             joined = held.reshape(-1, self.n) if self.n else plain
         return joined.view(np.bool_) if flag else joined
@@ -160,7 +161,7 @@ class PartsSearcher:
 
     directed = False
 
-    def __init__(self, session: AnySession, options: RunOptions) -> None:
+    def __init__(self, session: Session, options: RunOptions) -> None:
         self.world, self.options, self._session = session.world, options, session
         self.n = session.layout.n
 
@@ -179,18 +180,18 @@ class PartsSearcher:
         here = self.n if self.world.rank == 0 else 0
         outputs = Outputs(problem, len(sources), here)
         for k, root in enumerate(sources.tolist()):
-            outcome = self._session.search(root, parents=False, stop=options.stop)
+            found = self._session.search(
+                root, parents=False, depth_limit=options.depth, stop=options.stop
+            )
             level: Array | None = None
-            counts = self._session.level_counts(outcome)
-            if options.depth is not None:
-                counts = counts[: options.depth + 1]
+            counts = found.level_counts()
             for state in problem.state:
                 if state.per != "pair":
                     value = of_counts(state.name, counts[None])
                     outputs.put(state.name, slice(k, k + 1), value)
                     continue
                 if level is None:
-                    level = self._levels(outcome, options.depth)
+                    level = self._levels(found)
                 deep = len(counts) - 1
                 value = kept_value(state, level, deep)
                 outputs.put(state.name, slice(k, k + 1), value)
@@ -200,13 +201,11 @@ class PartsSearcher:
             values.update({name: values[name][:0] for name in pairs})
         return Results(values, self.describe())
 
-    def _levels(self, outcome: Any, depth: int | None) -> Array:
+    def _levels(self, found: Result) -> Array:
         """Return levels int32 [1, n], on rank 0; [1, 0] on others (collective)."""
-        block = self._session.block(outcome)[0].astype(np.int32)
-        level = gathered(self.world, block)
+        block = found.to_numpy()[0]
+        level = gather_on_first(self.world, block)
         level = block[:0] if level is None or self.world.rank else level
-        if depth is not None:
-            level[level > depth] = -1
         return level[None]
 
     def at_once(self, itemsize: int) -> int:

@@ -18,12 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from distbfs import registry
-from distbfs.engines.base import WHOLE, Until, on_device
-from distbfs.engines.cuda.auto import AutoEngine
-from distbfs.errors import DeviceMissing, UsageError
+from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
-from distbfs.graph.device_build import build
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.construct import construct
 from distbfs.partition.part import Part
@@ -36,14 +32,12 @@ from distbfs.search.arrays import (
     part_of_rows,
     scipy_rows,
     shared,
-    without_loops,
 )
-from distbfs.search.device_session import DeviceSession
+from distbfs.search.holding import Source
+from distbfs.search.open import Request, open_source
 from distbfs.search.result import Result
-from distbfs.search.session import Outcome, Session
-from distbfs.types import Array, Ids
-
-FIRST = "xbfs"  # what auto takes where there is a device
+from distbfs.search.session import Session
+from distbfs.types import Array
 
 
 class Graph:
@@ -76,7 +70,7 @@ class Graph:
         self._begin()
 
     def _begin(self) -> None:
-        self._sessions: dict[SearchOptions, Session | DeviceSession] = {}
+        self._sessions: dict[SearchOptions, Session] = {}
         self._kept: dict[Hashable, Any] = {}
         self._lock = Lock()
 
@@ -246,49 +240,20 @@ class Graph:
             raise UsageError(f"{vertex!r:.60} is not a vertex; {allowed}")
         return int(vertex)
 
-    def search(self, root: int, options: SearchOptions, until: Until = WHOLE) -> Result:
-        """Search from a vertex id; ``bfs`` is the way to call it."""
-        with self._lock:
-            session = self._session(options)
-            if isinstance(session, Session):
-                outcome = session.search(root, until=until)
-                level, parent = outcome.level[0].copy(), as_ids(outcome)
-            else:
-                outcome = session.search(root)
-                level, parent = session.block(outcome)
-        order = None if outcome.order is None else outcome.order.astype(np.int64)
-        cut(level, parent, until)
-        name = root if self._names is None else self._names[root]
-        engine = session.describe()["engine"]
-        return Result(name, level, parent, order, engine, self.id_of, self._names)
+    @property
+    def lent_tuples(self) -> HeldTuples | None:
+        """Edge tuples in device memory that a symmetric graph is made of."""
+        return None if self.directed else self._tuples
 
-    def _session(self, options: SearchOptions) -> Session | DeviceSession:
+    def session(self, options: SearchOptions) -> Session:
+        """Return the session that searches the graph with some options, kept here."""
         if options not in self._sessions:
-            self._sessions[options] = self._prepare(options)
+            source = Source(self.n, 1, self.directed, graph=self)
+            names = None if self._names is None else self
+            self._sessions[options] = open_source(
+                SoloWorld(), source, options, Request(devices=1), names=names
+            )
         return self._sessions[options]
-
-    def _prepare(self, options: SearchOptions) -> Session | DeviceSession:
-        """Return what searches; auto takes a device where that can search the graph."""
-        name = FIRST if options.engine == "auto" else options.engine
-        kind = registry.lookup(registry.ENGINES, "engine", name)
-        if on_device(kind):
-            wanted = replace(options, engine=name)
-            try:
-                if self.directed:
-                    wanted = kind.for_directed(wanted)
-                kind.check(wanted, whole=True)
-                chooses = options.engine == "auto" and not self.directed
-                make: Any = AutoEngine if chooses else kind
-                engine = make(wanted)
-                if self._tuples is not None and not self.directed:
-                    held = build(self._tuples)
-                else:
-                    held = engine.graph_of(without_loops(self.part))
-                return DeviceSession(SoloWorld(), engine, held, engine.options)
-            except (DeviceMissing, UsageError):
-                if options.engine != "auto":
-                    raise
-        return Session(SoloWorld(), [self.part], options)
 
 
 def built(source: HeldTuples, *, directed: bool) -> Part:
@@ -297,26 +262,6 @@ def built(source: HeldTuples, *, directed: bool) -> Part:
     options = BuildOptions(threshold=1 << 62, directed=directed)
     construct(source, SoloWorld(), 1, options, made.append)
     return made[0]
-
-
-def as_ids(outcome: Outcome) -> Ids | None:
-    """Return parents as int64, a copy."""
-    parent = outcome.parent[0]
-    return None if parent is None else parent.astype(np.int64)
-
-
-def cut(level: Array, parent: Ids | None, until: Until) -> None:
-    """Forget, in place, what an engine found after it might have ended."""
-    last = until.depth
-    if until.targets is not None and len(until.targets):
-        ends = level[until.targets]
-        if (ends >= 0).all():
-            last = min(int(ends.max()), int(ends.max()) if last is None else last)
-    if last is not None:
-        beyond = level > last
-        level[beyond] = -1
-        if parent is not None:
-            parent[beyond] = -1
 
 
 def bfs(
@@ -342,9 +287,9 @@ def bfs(
     parents: whether parents are found too; direction: "auto", "push" or "pull"
     threads: threads of engine openmp, 0 for all cores
 
-    Engines on devices go on to the end and drop what lies beyond.  Raises UsageError
-    for what is no vertex or no option, DeviceMissing and CompilerMissing (both
-    ResourceError) where the engine that is named cannot run.
+    Results of devices stay there, in CuPy arrays; ``to_numpy()`` brings them to the
+    host.  Raises UsageError for what is no vertex or no option, DeviceMissing and
+    CompilerMissing (both ResourceError) where the engine that is named cannot run.
 
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])
     >>> bfs(graph, 0, depth_limit=2).level
@@ -352,12 +297,6 @@ def bfs(
     >>> bfs(graph, 2, targets=[1]).reached
     3
     """
-    wanted = None
-    if targets is not None:
-        wanted = np.array([graph.id_of(v) for v in targets], dtype=np.int64)
-    until = WHOLE
-    if depth_limit is not None or wanted is not None:
-        until = Until(depth_limit, wanted)
     options = SearchOptions(
         engine=engine,
         method=method,
@@ -365,4 +304,8 @@ def bfs(
         parents=parents,
         direction=direction,
     )
-    return graph.search(graph.id_of(source), options, until)
+    with graph.lock:
+        found = graph.session(options).search(
+            source, depth_limit=depth_limit, targets=targets
+        )
+        return found.keep()

@@ -1,10 +1,8 @@
 """The result file of many searches, which an interrupted run can be resumed into.
 
 ``OUT.h5`` holds ``sources`` int64 [k], ``level`` int32 [k, n] and, unless levels only
-were asked for, ``parent`` int64 [k, n], in input ids; its attribute ``ids`` is then
-"input".  Where ``ids`` is "internal", rows of results are by number, parents too, and
-``vertices`` int64 [columns] are the input ids of the numbers; all other vertices have
-no edges.  Where vertices have other ids in their file, ``ids`` [n], int64 or UTF-8
+were asked for, ``parent`` int64 [k, n], in input ids; its attribute ``ids`` is "input".
+Where vertices have other ids in their file, ``ids`` [n], int64 or UTF-8
 text, are those: vertex v, also of ``sources`` and ``parent``, is called ids[v] there.
 
 While searches run it is called
@@ -65,7 +63,7 @@ def locked(folder: Path) -> Iterator[None]:
 class ResultFile:
     """One writer on one rank; a context manager.
 
-    columns: vertices, or numbers where results are ``internal``
+    columns: vertices
     identity: a text that tells the graph and the kind of result apart from others
     ids: what vertices are called in their file, if they have other ids there
     """
@@ -78,7 +76,6 @@ class ResultFile:
         identity: str,
         *,
         parents: bool,
-        internal: bool = False,
         ids: IdMap | None = None,
     ) -> None:
         self.path = path
@@ -88,7 +85,6 @@ class ResultFile:
         self._identity = identity
         self._parents = parents
         self._names = ids
-        self._ids = "internal" if internal else "input"
         self._file: h5py.File | None = None
         self._force = False
 
@@ -141,9 +137,7 @@ class ResultFile:
 
     def _create(self) -> None:
         rows, n = self._shape
-        internal = self._ids == "internal"
         need = rows * n * (12 if self._parents else 4) + rows * 9 + (1 << 16)
-        need += 8 * n if internal else 0
         if self._names is not None:
             need += sum(array.nbytes for array in self._names.arrays().values())
         free = shutil.disk_usage(self.path.parent).free
@@ -154,7 +148,7 @@ class ResultFile:
         making = self._partial.with_name(self._partial.name + ".new")
         with h5py.File(making, "w", libver="earliest") as file:
             file.attrs[IDENTITY] = self._identity
-            file.attrs[IDS] = self._ids
+            file.attrs[IDS] = "input"
             early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
             early.set_layout(h5py.h5d.CONTIGUOUS)
             early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
@@ -163,8 +157,6 @@ class ResultFile:
             wanted = [("sources", (rows,), "<i8"), ("level", (rows, n), "<i4")]
             if self._parents:
                 wanted.append(("parent", (rows, n), "<i8"))
-            if internal:
-                wanted.append(("vertices", (n,), "<i8"))
             for name, shape, kind in [*wanted, ("done", (rows,), "u1")]:
                 space = h5py.h5s.create_simple(shape)
                 dtype = h5py.h5t.py_create(np.dtype(kind))
@@ -180,34 +172,14 @@ class ResultFile:
     def _fits(self, file: h5py.File) -> bool:
         """Return whether a partial file is of the same graph, sources and options."""
         names = {"sources", "level", "done"} | ({"parent"} if self._parents else set())
-        names |= {"vertices"} if self._ids == "internal" else set()
         names |= {NAMES} if self._names is not None else set()
         return (
             set(file) == names
             and file.attrs.get(IDENTITY) == self._identity
-            and file.attrs.get(IDS) == self._ids
+            and file.attrs.get(IDS) == "input"
             and file["level"].shape == self._shape
             and np.array_equal(file["sources"][:], self._sources)
         )
-
-    def name_columns(self, vertices: Ids) -> None:
-        """Write the input ids of internal ids, int64 [columns], before any search.
-
-        Raises InputError where an interrupted run had other ones.
-        """
-        file = self._opened()
-        if file["done"][:].any():
-            if not np.array_equal(file["vertices"][:], vertices):
-                raise InputError(
-                    f"{self._partial} has other internal ids; give --force to begin "
-                    "anew"
-                )
-            return
-        try:
-            file["vertices"][:] = vertices
-            self._sync()
-        except OSError as error:
-            raise system_error(error, self._partial) from error
 
     def _opened(self) -> h5py.File:
         if self._file is None:

@@ -1,56 +1,216 @@
-"""What one search of the Python interface found."""
+"""What one search found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.types import Array, Ids
+from distbfs.search.vertices import VertexMap, array_module, device_of, row_slices
+from distbfs.types import Array, Ids, slice_bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from distbfs.search.parents import ParentCost
+    from distbfs.search.runners.base import Found
 
 
-@dataclass(frozen=True, eq=False)
+class Names(Protocol):
+    """What vertices are called where that is not their id."""
+
+    def id_of(self, vertex: Any) -> int:
+        """Return the id of a vertex; UsageError where there is none."""
+
+    def named(self, ids: Array) -> Array:
+        """Return what vertices are called."""
+
+
 class Result:
-    """Levels and parents of one search; its arrays are the caller's to keep.
+    """Levels and parents of one search, where they were found.
 
-    source: the vertex that was searched from, as the caller named it
-    level: int32 [n], hops from the source, -1 = unreached
-    parent: int64 [n], -1 = unreached, the source is its own parent; None where parents
-        were not asked for
-    order: int64 [reached], vertices as a queue finds them, or None (method "ordered")
-    engine: what searched
+    source: the vertex that was searched from, as the caller named it; root: its id
+    seconds: device time of the slowest device, else the wall time of the slowest rank
+    wall_seconds: that wall time, None where it is ``seconds``
+    records: one JSON-like dict a level, where records were asked for
+    phases: this rank's seconds by phase; engine: what searched
+    has_parents: whether parents were found too
+    order: int64 [reached], ids as a queue finds them, or None (method "ordered")
 
-    Arrays are indexed by vertex id, which is the place of a node in ``graph.nodes``
-    for a graph of named nodes; methods take and give the names.
+    Arrays are indexed by vertex id and hold -1 for what was not reached; a root is its
+    own parent.  They are overwritten by the session's next search: ``keep`` returns a
+    result that is not.  Of a session of several ranks, properties and methods but
+    ``keep`` are collective, and equal on all ranks where nothing else is said.
     """
 
-    source: Any
-    level: Array
-    parent: Ids | None
-    order: Ids | None = None
-    engine: str = ""
-    _id_of: Callable[[Any], int] = field(default=int, repr=False)
-    _names: Array | None = field(default=None, repr=False)
+    def __init__(
+        self,
+        vertices: VertexMap,
+        found: Found,
+        root: int,
+        *,
+        parents: bool,
+        seconds: float,
+        wall_seconds: float | None = None,
+        source: Any = None,
+        engine: str = "",
+        names: Names | None = None,
+        valid: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._vertices, self._found, self._names = vertices, found, names
+        self._valid = valid
+        self.root, self.source = root, root if source is None else source
+        self.seconds, self.wall_seconds = seconds, wall_seconds
+        self.records, self.phases = found.records, found.phases
+        self.parent_cost: ParentCost = found.parent_cost
+        self.engine, self.has_parents = engine, parents
+        self.order = None
+        if found.order is not None:
+            self.order = np.asarray(found.order, dtype=np.int64)
+
+    def __repr__(self) -> str:
+        return f"<distbfs.Result from {self.source!r:.60}, engine {self.engine}>"
+
+    def _arrays(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        if not self._valid():
+            raise UsageError(
+                "the session has searched again, and this result is gone; keep() it "
+                "before the next search"
+            )
+        return self._found.level, self._found.parent
+
+    def keep(self) -> Result:
+        """Return a result with copies of the arrays, which next searches leave alone.
+
+        Raises ResourceError where device memory does not last.
+        """
+        level, parent = self._arrays()
+        kept: Result = object.__new__(Result)
+        shared = {k: v for k, v in vars(self).items() if k != "_numpy"}
+        vars(kept).update(shared)
+        kept._found = self._found.copy_with(
+            [copied(x) for x in level],
+            [None if x is None else copied(x) for x in parent],
+        )
+        kept._valid = lambda: True
+        return kept
 
     @property
+    def shards(self) -> list[tuple[Any, Any]]:
+        """(level, parent or None) of each device or part of this rank (local).
+
+        By local id k of part i, which is vertex ``k * parts + i`` inside.
+        """
+        return list(zip(*self._arrays(), strict=True))
+
+    @property
+    def level(self) -> Any:
+        """Hops from the source: int8, int16 or int32 [n] by vertex id.
+
+        NumPy's, or CuPy's where one device holds all; UsageError where the vertices
+        lie on several devices or ranks: see ``to_numpy``.
+        """
+        return self._whole(0)
+
+    @property
+    def parent(self) -> Any:
+        """The vertex before each: int32 or int64 [n] by id; None where not asked for.
+
+        Where it lies, and errors: as ``level``.
+        """
+        return self._whole(1) if self.has_parents else None
+
+    def _whole(self, which: int) -> Any:
+        vertices, arrays = self._vertices, self._arrays()[which]
+        if vertices.whole_here:
+            return arrays[0]
+        if vertices.world.size > 1 or vertices.on_devices:
+            raise UsageError(
+                "the result lies on several devices or ranks; allowed: to_numpy(), or "
+                "shards for what lies here"
+            )
+        return self._numpy[which]
+
+    @cached_property
+    def _numpy(self) -> tuple[Array, Ids | None]:
+        level, parent = self._arrays()
+        vertices = self._vertices
+        levels = vertices.block(level, np.int32)
+        if not self.has_parents:
+            return levels, None
+        return levels, vertices.outside(vertices.block(parent, np.int64))
+
+    def to_numpy(self) -> tuple[Array, Ids | None]:
+        """Return (level int32, parent int64 or None) on the host, by vertex id.
+
+        On several ranks, rank r gets the ids ``slice_bounds(n, size, r)``.  May share
+        memory with the result.
+        """
+        self._arrays()
+        return self._numpy
+
+    def at(self, vertices: Ids) -> tuple[Array, Ids | None]:
+        """Return (level int32 [k], parent int64 [k] or None) of ids, int64 [k]."""
+        given = (*self._arrays(), vertices)
+        return self._vertices.values_at(*given, parents=self.has_parents)
+
+    @cached_property
     def reached(self) -> int:
         """Number of vertices reached, the source among them."""
-        return int(np.count_nonzero(self.level >= 0))
+        count = 0
+        for level in self._arrays()[0]:
+            with device_of(level):
+                count += int((level >= 0).sum())
+        return int(self._vertices.world.allreduce(np.array([count]))[0])
 
-    @property
+    @cached_property
     def depth(self) -> int:
         """The largest level."""
-        return int(self.level.max())
+        deepest = [-1]
+        for level in self._arrays()[0]:
+            with device_of(level):
+                deepest.append(int(level.max()) if level.size else -1)
+        return int(self._vertices.world.allreduce(np.array([max(deepest)]), "max")[0])
 
-    def named(self, ids: Ids) -> Array:
-        """Return what the vertices are called: int64 ids, or an array of names."""
-        return ids if self._names is None else self._names[ids]
+    @cached_property
+    def nedge(self) -> int:
+        """Input tuples with an end in the reached component, as Graph500 counts.
+
+        Loops and repeats count; each tuple once: half the ends at reached vertices.
+        """
+        shards = zip(self._vertices.shards, self._arrays()[0], strict=True)
+        ends = sum(shard.ends_reached(level) for shard, level in shards)
+        return int(self._vertices.world.allreduce(np.array([ends]))[0]) // 2
+
+    def level_counts(self) -> Ids:
+        """Return how many vertices each level has, int64 [depth + 1]."""
+        counts = np.zeros(self.depth + 1, dtype=np.int64)
+        for level in self._arrays()[0]:
+            with device_of(level):
+                xp = array_module(level)
+                for some in row_slices(len(level)):
+                    reached = level[some][level[some] >= 0]
+                    if reached.size:
+                        each = xp.bincount(reached, minlength=len(counts))
+                        counts += np.asarray(each.get() if xp is not np else each)
+        return self._vertices.world.allreduce(counts)
+
+    @property
+    def result_bytes(self) -> int:
+        """Bytes of the arrays on this rank."""
+        return sum(int(x.nbytes) for pair in self.shards for x in pair if x is not None)
+
+    def named(self, ids: Array) -> Array:
+        """Return what vertices are called: int64 ids, or an array of names."""
+        return ids if self._names is None else self._names.named(ids)
 
     def frontier(self, k: int) -> Array:
         """Return the vertices on level k, ascending by id; none beyond the last level.
+
+        On several ranks, those of this rank's block.
 
         >>> import distbfs
         >>> star = distbfs.Graph.from_edges([0, 0, 0], [1, 2, 3])
@@ -59,7 +219,12 @@ class Result:
         """
         if k < 0:
             raise UsageError(f"level is {k}; allowed: 0 or more")
-        return self.named(np.flatnonzero(self.level == k))
+        return self.named(self._first() + np.flatnonzero(self.to_numpy()[0] == k))
+
+    def _first(self) -> int:
+        vertices = self._vertices
+        world = vertices.world
+        return slice_bounds(vertices.layout.n, world.size, world.rank)[0]
 
     def path_to(self, vertex: Any) -> list[Any]:
         """Return a shortest path from the source to a vertex, both included.
@@ -71,23 +236,32 @@ class Result:
         >>> distbfs.bfs(path, 3).path_to(0)
         [3, 2, 1, 0]
         """
-        parent, at = self._parents(), self._id_of(vertex)
-        if self.level[at] < 0:
+        at = vertex if self._names is None else self._names.id_of(vertex)
+        self._vertices.check(np.array([at]))
+        self._need_parents()
+        steps = [int(at)]
+        distance = int(self.at(np.array(steps))[0][0])
+        if distance < 0:
             raise UsageError(f"{vertex} was not reached from {self.source}")
-        steps = [at]
-        while parent[at] != at:
-            at = int(parent[at])
-            steps.append(at)
+        for _ in range(distance):
+            steps.append(self._parent_of(steps[-1]))
         steps.reverse()
         if self._names is None:
             return steps
-        return [self._names[step] for step in steps]
+        return [self._names.named(np.array([step]))[0] for step in steps]
+
+    def _parent_of(self, vertex: int) -> int:
+        vertices = self._vertices
+        if vertices.whole_here and not vertices.on_devices:
+            return int(self._found.parent[0][vertex])
+        _, parent = self.at(np.array([vertex]))
+        return -1 if parent is None else int(parent[0])
 
     def tree(self) -> Array:
         """Return the edges (parent, child) of the search tree, [reached - 1, 2].
 
         By the level of the child, then by its id; in the order of the queue where that
-        is known.
+        is known.  On several ranks, the children of this rank's block.
 
         >>> import distbfs
         >>> star = distbfs.Graph.from_edges([0, 0, 0], [1, 2, 3])
@@ -96,15 +270,22 @@ class Result:
                [0, 2],
                [0, 3]])
         """
-        parent = self._parents()
+        self._need_parents()
+        level, parent = self.to_numpy()
         if self.order is not None:
             child = self.order[1:]
         else:
-            child = np.flatnonzero(self.level > 0)
-            child = child[np.argsort(self.level[child], kind="stable")]
-        return self.named(np.stack([parent[child], child], axis=1))
+            child = np.flatnonzero(level > 0)
+            child = child[np.argsort(level[child], kind="stable")]
+        pairs = [parent[child], self._first() + child]  # type: ignore[index]
+        return self.named(np.stack(pairs, axis=1))
 
-    def _parents(self) -> Ids:
-        if self.parent is None:
+    def _need_parents(self) -> None:
+        if not self.has_parents:
             raise UsageError("the search was made without parents")
-        return self.parent
+
+
+def copied(array: Any) -> Any:
+    """Return a copy of an array, on its device where it is on one."""
+    with device_of(array):
+        return array.copy()

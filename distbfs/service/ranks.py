@@ -15,8 +15,9 @@ import numpy as np
 
 from distbfs.errors import SearchStopped
 from distbfs.exchange.signals import StopFlag
-from distbfs.search.lookup import gathered
-from distbfs.search.session import AnySession, Outcome
+from distbfs.search.result import Result
+from distbfs.search.session import Session
+from distbfs.search.vertices import gather_on_first
 from distbfs.service.together import together
 from distbfs.timing import Trace, kept
 from distbfs.types import Array, Stop
@@ -37,7 +38,7 @@ class Ranks:
     """
 
     def __init__(
-        self, session: AnySession, flag: StopFlag, trace: Trace | None = None
+        self, session: Session, flag: StopFlag, trace: Trace | None = None
     ) -> None:
         self.session = session
         self.flag = flag
@@ -87,29 +88,27 @@ class Ranks:
         self.session.world.patient_broadcast({"do": "end"})
 
     def _run(self, call: dict[str, Any], stop: Stop) -> tuple[float, list[Any]]:
-        outcome = self.session.search(
-            call["source"], parents=call["parents"], stop=stop
-        )
+        found = self.session.search(call["source"], parents=call["parents"], stop=stop)
         results = []
         for name, *arguments in call["steps"]:
             with kept(self._trace, name):
-                results.append(self._steps[name](outcome, *arguments))
-        return outcome.seconds, results
+                results.append(self._steps[name](found, *arguments))
+        return found.seconds, results
 
-    def _at(self, outcome: Outcome, ids: list[int]) -> list[int]:
+    def _at(self, found: Result, ids: list[int]) -> list[int]:
         """Return the levels of vertices."""
-        level, _ = self.session.at(outcome, np.array(ids, dtype=np.int64))
+        level, _ = found.at(np.array(ids, dtype=np.int64))
         return level.tolist()
 
     def _path(
-        self, outcome: Outcome, target: int, longest: int
+        self, found: Result, target: int, longest: int
     ) -> tuple[int, list[int] | None]:
         """Return (level of the target, the vertices from the source to it or None).
 
         None where it was not reached, or for a path of more than ``longest`` vertices.
         """
         path = [target]
-        level, parent = self.session.at(outcome, np.array(path))
+        level, parent = found.at(np.array(path))
         distance = int(level[0])
         if not 0 <= distance < longest:
             return distance, None
@@ -117,19 +116,19 @@ class Ranks:
             if parent is None:
                 raise ValueError("a path needs parents")
             path.append(int(parent[0]))
-            _, parent = self.session.at(outcome, np.array(path[-1:]))
+            _, parent = found.at(np.array(path[-1:]))
         return distance, path[::-1]
 
-    def _counts(self, outcome: Outcome) -> list[int]:
+    def _counts(self, found: Result) -> list[int]:
         """Return how many vertices each level has."""
-        return self.session.level_counts(outcome).tolist()
+        return found.level_counts().tolist()
 
-    def _traversed(self, outcome: Outcome) -> int:
+    def _traversed(self, found: Result) -> int:
         """Return the input tuples of the component."""
-        return self.session.traversed(outcome)
+        return found.nedge
 
-    def _block(self, outcome: Outcome) -> tuple[Array | None, Array | None]:
+    def _block(self, found: Result) -> tuple[Array | None, Array | None]:
         """Return level and parent of all vertices, on rank 0."""
-        level, parent = self.session.block(outcome)
+        level, parent = found.to_numpy()
         world = self.session.world
-        return gathered(world, level), gathered(world, parent)
+        return gather_on_first(world, level), gather_on_first(world, parent)

@@ -14,8 +14,7 @@ from distbfs.errors import CompilerMissing, ResourceError, SearchStopped, UsageE
 from distbfs.multisearch.bits import LANE, BitSearch
 from distbfs.multisearch.device_bits import SEARCHES, BitSearches
 from distbfs.multisearch.whole import in_input_ids
-from distbfs.search.device_session import DeviceSession
-from distbfs.search.session import AnySession, Session
+from distbfs.search.session import Session
 from distbfs.types import Array, Ids, Stop
 
 FEWEST = 8  # sources from which one traversal costs less than a search for each
@@ -73,30 +72,25 @@ class OnDevice(Together):
         return np.where(unreached, -1, found.astype(np.int32))
 
 
-def together(session: AnySession) -> Together | None:
-    """Return what searches together, None where the session cannot.
+def together(session: Session) -> Together | None:
+    """Return a batched searcher beside a session, None where there is none.
 
-    It can where one rank searches a whole graph by engine openmp, or a symmetric one on
-    a device with room for it.
+    There is one where one rank searches a whole graph by engine openmp, or a symmetric
+    one on a device with room for it.
     """
-    if isinstance(session, DeviceSession):
-        return _on_device(session)
-    if not isinstance(session, Session) or session.world.size > 1:
-        return None
-    told = session.describe()
-    if session.mode != "resident" or told["engine"] != "openmp":
-        return None
-    part = in_input_ids(session.parts[0], session.permutation)
-    try:
-        return OnHost(BitSearch(part, MOST // LANE, told["threads"]))
-    except CompilerMissing:
-        return None
-
-
-def _on_device(session: DeviceSession) -> OnDevice | None:
-    if session.graph.directed or not session.graph.active:
+    held = session.held
+    if session.world.size > 1 or session.layout.parts > 1:
         return None
     try:
-        return OnDevice(BitSearches(session.graph, width=SEARCHES))
-    except (ResourceError, UsageError):
+        if held.graph is not None:
+            symmetric = not held.graph.directed and held.graph.active
+            device_search = (
+                BitSearches(held.graph, width=SEARCHES) if symmetric else None
+            )
+            return None if device_search is None else OnDevice(device_search)
+        if session.options.engine != "openmp" or held.parts[0].delegate_count:
+            return None
+        part = in_input_ids(held.parts[0], session.vertices.permutation)
+        return OnHost(BitSearch(part, MOST // LANE, session.describe()["threads"]))
+    except (CompilerMissing, ResourceError, UsageError):
         return None

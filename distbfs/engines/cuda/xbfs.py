@@ -67,7 +67,11 @@ class XbfsEngine:
 
     name = "xbfs"
     methods = METHODS
+    takes = ("stepwise", "internal_ids")
     on_device = True
+    domains = False
+    directed = False
+    spans = True
 
     def __init__(self, options: SearchOptions) -> None:
         self.method = options.method or METHODS[0]

@@ -8,7 +8,12 @@ from distbfs.device import cc
 from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.engines.openmp.whole import SOURCES, OpenMPWhole, prepare
 from distbfs.errors import UsageError
-from distbfs.options import SearchOptions, check_choice
+from distbfs.options import (
+    EXCHANGE_OPTIONS,
+    FACTOR_OPTIONS,
+    SearchOptions,
+    check_choice,
+)
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 
@@ -21,6 +26,11 @@ class OpenMPEngine:
 
     name = "openmp"
     methods = tuple(SOURCES)
+    takes = ("stepwise", *FACTOR_OPTIONS, *EXCHANGE_OPTIONS)
+    on_device = False
+    domains = True
+    directed = True
+    spans = False
 
     def __init__(self, options: SearchOptions) -> None:
         check_choice("method", options.method or DEFAULT_METHOD, self.methods)

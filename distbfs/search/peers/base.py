@@ -11,8 +11,13 @@ import numpy as np
 
 from distbfs import registry
 from distbfs.errors import UsageError
+from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
-from distbfs.search.session import Outcome
+from distbfs.search.runners.base import Found
+from distbfs.search.runners.whole import WholeRunner
+from distbfs.search.session import Held, Session
+from distbfs.search.vertices import Shard, VertexMap
+from distbfs.timing import Trace
 from distbfs.types import Array, Ids, TupleSource, World
 
 
@@ -89,36 +94,40 @@ def installed() -> list[str]:
     return names
 
 
-class PeerSession:
-    """Searches with a peer as a comparison needs it; see ``session.AnySession``."""
+class PeerSearch:
+    """A peer as a ``DomainSearch``; seconds are those of its call."""
 
-    def __init__(self, world: World, name: str, rows: Rows) -> None:
-        kind: Any = registry.lookup(registry.PEERS, "peer", name)
-        if find_spec(kind.module) is None:
-            raise UsageError(
-                f"peer {name} needs {kind.module}, which is not installed; there are: "
-                f"{', '.join(installed()) or 'none'}"
-            )
-        self.world, self.layout = world, Layout(rows.n, 1)
-        self._peer: Peer = kind(rows)
-        self._name = name
+    collective = False
+    trace: Trace | None = None
 
-    def describe(self) -> dict[str, Any]:
-        """Return what searches run on, for reports."""
-        return {"engine": self._name, "method": self._peer.call(), "peer": True}
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
 
-    def search(self, root: int, *, records: bool = False) -> Outcome:  # noqa: ARG002
-        """Search from an input id; seconds are those of the peer's call."""
+    def search(self, root: int, **options: Any) -> Found:  # noqa: ARG002
+        """Search from an id to the end; levels alone."""
         began = time.perf_counter()
-        found = self._peer.search(root)
+        answer = self._peer.search(root)
         seconds = time.perf_counter() - began
-        level = self._peer.levels(found, root)
-        levels = int(level.max()) + 1
-        return Outcome(root, [level], [None], levels, seconds, [], wall=seconds)
-
-    def block(self, outcome: Outcome) -> tuple[Array, Array | None]:
-        """Return the levels; no parents."""
-        return outcome.level[0], None
+        level = self._peer.levels(answer, root)
+        return Found([level], [None], int(level.max()) + 1, seconds)
 
     def close(self) -> None:
         """Do nothing: the library frees its own."""
+
+
+def peer_session(world: World, name: str, rows: Rows) -> Session:
+    """Return a session that searches with a peer; UsageError where it is not there."""
+    kind: Any = registry.lookup(registry.PEERS, "peer", name)
+    if find_spec(kind.module) is None:
+        raise UsageError(
+            f"peer {name} needs {kind.module}, which is not installed; there are: "
+            f"{', '.join(installed()) or 'none'}"
+        )
+    peer: Peer = kind(rows)
+    degrees = np.diff(rows.offsets)
+    shard = Shard(0, degrees, None, lambda ids: degrees[ids] > 0)
+    held = Held(VertexMap(world, Layout(rows.n, 1), [shard]), edges=rows.m)
+    about = {"engine": name, "method": peer.call(), "peer": True}
+    runner = WholeRunner(world, PeerSearch(peer))
+    options = SearchOptions(engine=name, parents=False)
+    return Session(world, held, runner, options, describe=lambda: about)

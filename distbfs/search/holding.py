@@ -1,0 +1,295 @@
+"""Graphs brought to where they are searched: from a store, from tuples, from a part."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.cuda.whole import graph_of_part
+from distbfs.errors import ResourceError, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.graph.device_build import build
+from distbfs.options import BuildOptions
+from distbfs.partition.construct import construct
+from distbfs.partition.device_construct import construct_on_devices
+from distbfs.partition.device_part import DevicePart, PartUpload, part_to_device
+from distbfs.partition.device_resident import ResidentPart, construct_resident
+from distbfs.partition.layout import Layout, Placement
+from distbfs.search.arrays import without_loops
+from distbfs.search.session import Held
+from distbfs.search.shared_tuples import SharedTuples
+from distbfs.search.vertices import (
+    VertexMap,
+    shard_of_device_part,
+    shard_of_graph,
+    shard_of_part,
+    shard_of_resident,
+)
+from distbfs.store.hdf5 import Store
+from distbfs.store.tuples import StoreTuples, permutation_of, tuple_degrees_for
+from distbfs.types import World
+
+if TYPE_CHECKING:
+    from distbfs.generate.hashing import Permutation
+    from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.partition.part import Part
+    from distbfs.search.library import Graph
+    from distbfs.types import Ids, TupleSource
+
+Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+
+
+@contextmanager
+def no_progress(label: str, total: int) -> Iterator[Callable[[int], None]]:  # noqa: ARG001
+    """Show nothing."""
+    yield lambda _: None
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a graph is made of: a store, tuples, or a ``Graph`` of this process.
+
+    parts: of a store or to be made of tuples; build: how tuples become parts
+    buffer_bytes: of device memory for keys while building, None: what is free
+    """
+
+    n: int
+    parts: int
+    directed: bool = False
+    store: Store | None = None
+    tuples: TupleSource | None = None
+    graph: Graph | None = None
+    build: BuildOptions = field(default_factory=BuildOptions)
+    buffer_bytes: int | None = None
+    progress: Progress = no_progress
+
+    def any_tuples(self) -> TupleSource:
+        """Return edge tuples that give the graph, in input ids."""
+        if self.tuples is not None:
+            return self.tuples
+        if self.store is None:
+            raise UsageError("a graph in the memory of one process has no edge tuples")
+        return StoreTuples(self.store)
+
+
+def with_tuples(graph: DeviceGraph, tuples: int, ends: Ids) -> DeviceGraph:
+    """Return a graph that was built from other tuples, with the input's counts.
+
+    tuples: input tuples; ends: int64 [n], by id: their ends at each vertex
+    """
+    with cuda.memory_of("degrees of input tuples"):
+        on_device = cuda.cupy().asarray(ends.astype(np.uint32))
+    return replace(graph, tuples=tuples, loops=0, tuple_degrees=on_device)
+
+
+def hold_host_parts(world: World, source: Source) -> Held:
+    """Bring the parts of this rank to host memory (collective for tuples).
+
+    Raises LaunchError where the parts do not divide by the ranks, ResourceError where
+    memory does not last.
+    """
+    if source.graph is not None:
+        return held_parts(world, [source.graph.part], None)
+    if source.store is not None:
+        store = source.store
+        mine = Placement(store.manifest.parts, world.size).parts_of(world.rank)
+        try:
+            parts = []
+            with source.progress("loading", len(mine)) as done:
+                for index in mine:
+                    parts.append(store.load_part(index))
+                    done(len(parts))
+        except MemoryError as error:
+            need = sum(store.part_bytes(index) for index in mine)
+            raise ResourceError(
+                f"{store.folder}: the parts of rank {world.rank} hold {need} bytes, "
+                "and a search needs more; there is not enough memory"
+            ) from error
+        return held_parts(world, parts, permutation_of(store))
+    made: list[Part] = []
+    summary = construct(
+        source.any_tuples(), world, source.parts, source.build, made.append
+    )
+    held = held_parts(world, made, None)
+    held.generation_seconds = summary.generation_seconds
+    held.construction_seconds = summary.construction_seconds
+    return held
+
+
+def held_parts(
+    world: World, parts: Sequence[Part], permutation: Permutation | None
+) -> Held:
+    """Return parts in host memory as what a session holds (collective)."""
+    first = parts[0]
+    shards = [shard_of_part(part) for part in parts]
+    return Held(
+        VertexMap(world, first.layout, shards, permutation),
+        parts=parts,
+        edges=sum(part.edges for part in parts),
+        threshold=first.threshold if first.delegate_count else None,
+    )
+
+
+def held_graph(world: World, n: int, graph: DeviceGraph | None) -> Held:
+    """Return a graph on the device of one rank as what a session holds.
+
+    graph: None on ranks that have none
+    """
+    if graph is None:
+        return Held(VertexMap(world, Layout(n, 1), []))
+    generation = graph.seconds.get("generation", 0.0)
+    return Held(
+        VertexMap(world, Layout(n, 1), [shard_of_graph(graph)]),
+        graph=graph,
+        devices=[int(graph.numbers.device)],
+        edges=graph.m,
+        generation_seconds=generation,
+        construction_seconds=sum(graph.seconds.values()) - generation,
+        facts={
+            "graph": {
+                "n": graph.n,
+                "active": graph.active,
+                "m": graph.m,
+                "bytes": graph.nbytes,
+                "seconds": dict(graph.seconds),
+            }
+        },
+    )
+
+
+def graph_on_device(source: Source, engine: str) -> DeviceGraph:
+    """Bring a graph to the current device, in input ids.
+
+    One part without delegates goes up as it is; others are put together from their
+    edges on the device.
+    """
+    if source.graph is not None:
+        lent = source.graph.lent_tuples
+        if lent is not None:
+            return build(lent)
+        return graph_of_part(engine, without_loops(source.graph.part))
+    if source.store is None:
+        return build(source.any_tuples(), buffer_bytes=source.buffer_bytes)
+    store = source.store
+    manifest = store.manifest
+    if manifest.parts == 1 and not manifest.delegates:
+        with source.progress("loading", 1) as done:
+            part = store.load_part(0)
+            done(1)
+        return graph_of_part(engine, part, manifest.source, permutation_of(store))
+    graph = build(StoreTuples(store), buffer_bytes=source.buffer_bytes)
+    ends = tuple_degrees_for(SoloWorld(), store, 1, None)[0]
+    return with_tuples(graph, manifest.tuples, ends)
+
+
+def hold_domain(
+    world: World, source: Source, devices: Sequence[int]
+) -> tuple[Held, list[ResidentPart]]:
+    """Bring a graph to the devices of all ranks as one domain (collective).
+
+    devices: of this rank.  Every device passes over all edges and keeps its rows.
+    """
+    tuples = source.any_tuples()
+    store = source.store
+    if store is not None:
+        tuples = SharedTuples(world, StoreTuples(store), devices)
+    count = world.size * len(devices)
+    parts, summary = construct_resident(
+        tuples, world, count, buffer_bytes=source.buffer_bytes, devices=devices
+    )
+    if store is not None:
+        tuples.close()  # type: ignore[attr-defined]  # not after an error
+        ends = tuple_degrees_for(world, store, count, None)
+        for part in parts:
+            with part.ids.device:
+                made = with_tuples(part.graph, store.manifest.tuples, ends[part.index])
+                part.graph = made
+    held = Held(
+        VertexMap(
+            world, Layout(source.n, count), [shard_of_resident(x) for x in parts]
+        ),
+        devices=devices,
+        edges=sum(part.graph.m for part in parts),
+        generation_seconds=summary.generation_seconds,
+        construction_seconds=summary.construction_seconds,
+        facts={"part": {"bytes": sum(part.graph.nbytes for part in parts)}},
+    )
+    return held, parts
+
+
+def hold_device_parts(
+    world: World, source: Source, devices: Sequence[int]
+) -> tuple[Held, list[DevicePart]]:
+    """Bring the degree-separated parts of this rank to its devices (collective).
+
+    devices: of this rank, which take its parts in turn
+    """
+    permutation, generation, construction = None, 0.0, 0.0
+    mine = Placement(source.parts, world.size).parts_of(world.rank)
+    dealt = [devices[k % len(devices)] for k in range(len(mine))]
+    if source.store is not None:
+        permutation = permutation_of(source.store)
+        parts = parts_of_store(source.store, mine, dealt)
+    else:
+        parts, summary = construct_on_devices(
+            source.any_tuples(),
+            world,
+            source.parts,
+            source.build,
+            buffer_bytes=source.buffer_bytes,
+            devices=dealt,
+        )
+        generation = summary.generation_seconds
+        construction = summary.construction_seconds
+    first = parts[0]
+    shards = [shard_of_device_part(part) for part in parts]
+    held = Held(
+        VertexMap(world, first.layout, shards, permutation),
+        devices=dealt,
+        edges=sum(rows.edges for part in parts for rows in subgraphs(part)),
+        threshold=first.threshold if first.delegate_count else None,
+        generation_seconds=generation,
+        construction_seconds=construction,
+        facts={
+            "part": {
+                "bytes": sum(part.graph_bytes for part in parts),
+                "delegates": first.delegate_count,
+                "threshold": first.threshold,
+            }
+        },
+    )
+    return held, parts
+
+
+def subgraphs(part: DevicePart) -> tuple[Any, ...]:
+    """Return nn, nd, dn and dd of a part."""
+    return part.nn, part.nd, part.dn, part.dd
+
+
+def parts_of_store(
+    store: Store, indices: Sequence[int], devices: Sequence[int]
+) -> list[DevicePart]:
+    """Return parts of a store in the memory of devices, one for each.
+
+    What has been read goes to the device while the next slice is read.
+    """
+    parts = []
+    for index, device in zip(indices, devices, strict=True):
+        with cuda.cupy().cuda.Device(device):
+            upload = PartUpload()
+            with cuda.memory_of(f"part {index}"):
+                part = store.load_part(index, upload.watch)
+            parts.append(part_to_device(part, upload))
+    return parts
+
+
+def timed(held: Held, began: float) -> Held:
+    """Return a graph whose construction includes the time since ``began``."""
+    held.construction_seconds += time.perf_counter() - began
+    return held

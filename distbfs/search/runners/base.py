@@ -1,0 +1,100 @@
+"""The contract of a runner: what a session hands a root to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from distbfs.engines.base import WHOLE, Until
+from distbfs.search.parents import ParentCost
+
+if TYPE_CHECKING:
+    from distbfs.timing import Trace
+    from distbfs.types import Stop
+
+
+@dataclass
+class Found:
+    """What a runner found on this rank; arrays are valid until its next search.
+
+    level[i]: integers of the rank's i-th shard by local id, -1 = unreached
+    parent[i]: the same shape, ids inside, -1 = unreached, or None
+    levels: of the search, on all ranks alike; seconds: device time of the slowest
+        device, None where the host's clock is what counts
+    phases: this rank's seconds; order: see ``WholeResult``
+    """
+
+    level: Sequence[Any]
+    parent: Sequence[Any]
+    levels: int
+    seconds: float | None = None
+    records: list[dict[str, Any]] = field(default_factory=list)
+    phases: dict[str, float] = field(default_factory=dict)
+    parent_cost: ParentCost = field(default_factory=ParentCost)
+    order: Any = None
+
+    def copy_with(self, level: Sequence[Any], parent: Sequence[Any]) -> Found:
+        """Return the same search with other arrays."""
+        return replace(self, level=level, parent=parent)
+
+
+class Lazy(Sequence[Any]):
+    """Arrays that are made when the first of them is asked for.
+
+    make: returns (levels, parents) of the shards; which: 0 for levels, 1 for parents
+    """
+
+    def __init__(self, count: int, which: int, make: LazyArrays) -> None:
+        self._count, self._which, self._make = count, which, make
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, i: Any) -> Any:
+        if not 0 <= i < self._count:
+            raise IndexError(i)
+        return self._make.arrays[self._which][i]
+
+
+class LazyArrays:
+    """What makes the arrays of a search, once."""
+
+    def __init__(self, make: Callable[[], tuple[list[Any], list[Any]]]) -> None:
+        self._make = make
+
+    @cached_property
+    def arrays(self) -> tuple[list[Any], list[Any]]:
+        """(levels, parents) of the shards of this rank."""
+        return self._make()
+
+
+class Runner(Protocol):
+    """Runs searches of one graph, one after the other; methods are collective.
+
+    mode: how, for reports; trace: keeps the phases of searches where one is set
+    """
+
+    mode: str
+    trace: Trace | None
+
+    def search(
+        self,
+        root: int,
+        *,
+        parents: bool = True,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+        records: bool = False,
+    ) -> Found:
+        """Search from an id inside.
+
+        stop: on all ranks or on none; SearchStopped on all ranks where one said yes
+        """
+
+    def describe(self) -> dict[str, Any]:
+        """Return what searches run on, for reports (JSON values)."""
+
+    def close(self) -> None:
+        """Free what searches hold."""

@@ -1,0 +1,117 @@
+"""Device time of searches between domains, and engines on devices of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.exchange.local import brought_here
+
+if TYPE_CHECKING:
+    from distbfs.search.runners.base import Found, Runner
+    from distbfs.timing import Trace
+    from distbfs.types import World
+
+
+class CalledOnDevice:
+    """Calls a domain's search with its device current, arrays brought there."""
+
+    def __init__(self, search: Any, device: int) -> None:
+        self._search, self._device = search, device
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._search, name)
+        if not callable(attribute):
+            return attribute
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            with cuda.cupy().cuda.Device(self._device):
+                return attribute(*[brought_here(x) for x in arguments], **named)
+
+        return call
+
+
+def on_its_device(engine: Any, part: Any, placement: Any) -> Any:
+    """Return the search of a part, called on the part's device."""
+    device = int(part.vertices.device)
+    if device == int(cuda.cupy().cuda.Device()):
+        return engine.domain(part, placement)
+    with cuda.cupy().cuda.Device(device):
+        return CalledOnDevice(engine.domain(part, placement), device)
+
+
+class DeviceClock:
+    """Events around the work of devices of this process."""
+
+    def __init__(self, devices: Sequence[int]) -> None:
+        cp = cuda.cupy()
+        self._events = []
+        for device in sorted(set(devices)):
+            with cp.cuda.Device(device):
+                pair = [cp.cuda.Event() for _ in range(2)]
+            self._events.append((cp.cuda.Device(device), pair))
+
+    def begin(self) -> None:
+        """Wait for what is under way, then mark the beginning on each device."""
+        stream = cuda.cupy().cuda.get_current_stream
+        for device, _ in self._events:
+            with device:
+                stream().synchronize()
+        for device, pair in self._events:
+            with device:
+                pair[0].record(stream())
+
+    def end(self) -> float:
+        """Mark the end, wait for it, and return the seconds of the slowest device."""
+        cp, most = cuda.cupy(), 0.0
+        for device, pair in self._events:
+            with device:
+                pair[1].record(cp.cuda.get_current_stream())
+        for device, pair in self._events:
+            with device:
+                pair[1].synchronize()
+                most = max(most, cp.cuda.get_elapsed_time(*pair) * 1e-3)
+        return most
+
+
+class ClockedRunner:
+    """A runner whose searches are timed by the devices of all ranks."""
+
+    def __init__(self, world: World, runner: Runner, devices: Sequence[int]) -> None:
+        self._world, self._runner = world, runner
+        self._clock, self._devices = DeviceClock(devices), sorted(set(devices))
+        self.mode = runner.mode
+
+    @property
+    def trace(self) -> Trace | None:
+        """What keeps the phases of searches."""
+        return self._runner.trace
+
+    @trace.setter
+    def trace(self, trace: Trace | None) -> None:
+        self._runner.trace = trace
+
+    def search(self, root: int, **options: Any) -> Found:
+        """Search from an id inside; see ``runners.base.Runner``."""
+        self._clock.begin()
+        with cuda.memory_of("a search"):
+            found = self._runner.search(root, **options)
+        taken = np.array([self._clock.end()])
+        found.seconds = float(self._world.allreduce(taken, "max")[0])
+        return found
+
+    def describe(self) -> dict[str, Any]:
+        """Return what searches run on, for reports."""
+        uuids = []
+        for device in self._devices:
+            with cuda.cupy().cuda.Device(device):
+                uuids.append(cuda.uuid())
+        return {**self._runner.describe(), "uuid": " ".join(uuids)}
+
+    def close(self) -> None:
+        """Free what the exchange holds, and spare device memory."""
+        self._runner.close()
+        cuda.release()

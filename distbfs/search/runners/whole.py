@@ -1,0 +1,252 @@
+"""One part: the engine does all of it, from the root to the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.base import WHOLE, DeviceSearch, LevelRecord, Until, WholeSearch
+from distbfs.errors import SearchStopped
+from distbfs.search.runners.base import Found, Lazy, LazyArrays
+
+if TYPE_CHECKING:
+    from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.search.resident_driver import ResidentDriver
+    from distbfs.timing import Trace
+    from distbfs.types import Stop, World
+
+
+def records_of(records: Sequence[LevelRecord]) -> list[dict[str, Any]]:
+    """Return the records of an engine that ran alone as JSON values."""
+    levels = []
+    for k, record in enumerate(records, 1):
+        values = {"level": k, **vars(record)}
+        levels.append(values | values.pop("extra"))
+    return levels
+
+
+class DomainSearch(Protocol):
+    """Searches the graph of one domain.
+
+    collective: whether all ranks call it together, else its rank alone does
+    """
+
+    collective: bool
+    trace: Trace | None
+
+    def search(
+        self,
+        root: int,
+        *,
+        parents: bool = True,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+        records: bool = False,
+    ) -> Found:
+        """Search from an id inside; see ``runners.base.Runner``."""
+
+    def close(self) -> None:
+        """Free what searches hold."""
+
+
+class OnHost:
+    """A ``DomainSearch`` by the threads of one process."""
+
+    collective = False
+    trace: Trace | None = None
+
+    def __init__(self, search: WholeSearch) -> None:
+        self._search = search
+
+    def search(
+        self,
+        root: int,
+        *,
+        parents: bool = True,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+        records: bool = False,
+    ) -> Found:
+        """Search from an id inside; ``stop`` is asked before each level."""
+        result = self._search.search(root, records=records, until=until, stop=stop)
+        return Found(
+            [result.level],
+            [result.parent if parents else None],
+            result.levels,
+            records=records_of(result.records),
+            order=result.order,
+        )
+
+    def close(self) -> None:
+        """Do nothing: arrays go with the object."""
+
+
+class OnDevice:
+    """A ``DomainSearch`` by one device that holds the graph.
+
+    Searches in internal ids are turned to ids when a result is looked at, which is not
+    part of their time.
+    """
+
+    collective = False
+    trace: Trace | None = None
+
+    def __init__(self, search: DeviceSearch, graph: DeviceGraph) -> None:
+        self._search, self._graph = search, graph
+
+    def search(
+        self,
+        root: int,
+        *,
+        parents: bool = True,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+        records: bool = False,
+    ) -> Found:
+        """Search from an id; ``stop`` is asked before: no host sees the levels."""
+        if stop is not None and stop():
+            raise SearchStopped("the search was stopped before it began")
+        cuda.cupy().cuda.Device().synchronize()  # what is under way is not its time
+        with cuda.memory_of("a search"):
+            result = self._search.search(root, records=records, until=until)
+        level, parent = [result.level], [result.parent if parents else None]
+        if not self._search.in_ids:
+            turned = LazyArrays(lambda: self._in_ids(root, level[0], parent[0]))
+            return Found(
+                Lazy(1, 0, turned),
+                Lazy(1, 1, turned),
+                result.levels,
+                result.seconds,
+                records_of(result.records),
+            )
+        records_found = records_of(result.records)
+        return Found(level, parent, result.levels, result.seconds, records_found)
+
+    def _in_ids(
+        self, root: int, level: Any, parent: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """Return results by number as results by id, in device memory."""
+        cp, vertices = cuda.cupy(), self._graph.vertices
+        with cuda.memory_of("results in input ids"):
+            levels = cp.full(self._graph.n, -1, dtype=level.dtype)
+            levels[vertices] = level
+            levels[root] = 0
+            if parent is None:
+                return [levels], [None]
+            parents = cp.full(self._graph.n, -1, dtype=np.int32)
+            above = vertices[cp.maximum(parent, 0)].astype(np.int32)
+            parents[vertices] = cp.where(parent < 0, np.int32(-1), above)
+            parents[root] = root
+        return [levels], [parents]
+
+    def close(self) -> None:
+        """Give spare device memory back."""
+        cuda.release()
+
+
+class OnDevices:
+    """A ``DomainSearch`` by several devices that map each other's memory."""
+
+    collective = True
+
+    def __init__(self, driver: ResidentDriver) -> None:
+        self._driver = driver
+
+    @property
+    def trace(self) -> Trace | None:
+        """What keeps the phases of searches."""
+        return self._driver.trace
+
+    @trace.setter
+    def trace(self, trace: Trace | None) -> None:
+        self._driver.trace = trace
+
+    def search(
+        self,
+        root: int,
+        *,
+        parents: bool = True,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+        records: bool = False,
+    ) -> Found:
+        """Search from an id; ``stop`` is asked before: no host sees the levels."""
+        with cuda.memory_of("a search"):
+            result = self._driver.search(
+                root, records=records, parents=parents, until=until, stop=stop
+            )
+        return Found(
+            result.level,
+            result.parent,
+            result.levels,
+            result.seconds,
+            records_of(result.records),
+            result.phases,
+        )
+
+    def close(self) -> None:
+        """Free the memory that devices share, and spare memory (collective)."""
+        self._driver.close()
+        cuda.release()
+
+
+class WholeRunner:
+    """Hands roots to the one domain; ranks that have no share of it wait.
+
+    search: None on ranks that wait; stepwise: its host sees every level
+    """
+
+    def __init__(
+        self, world: World, search: DomainSearch | None, *, stepwise: bool = False
+    ) -> None:
+        self._world, self._search = world, search
+        self.mode = "stepwise" if stepwise else "resident"
+        self._together = search is not None and search.collective
+
+    @property
+    def trace(self) -> Trace | None:
+        """What keeps the phases of searches."""
+        return None if self._search is None else self._search.trace
+
+    @trace.setter
+    def trace(self, trace: Trace | None) -> None:
+        if self._search is not None:
+            self._search.trace = trace
+
+    def search(
+        self,
+        root: int,
+        *,
+        parents: bool = True,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+        records: bool = False,
+    ) -> Found:
+        """Search from an id inside; see ``runners.base.Runner``."""
+        options: dict[str, Any] = {"parents": parents, "until": until}
+        options["records"] = records
+        if self._search is not None and (self._together or self._world.size == 1):
+            return self._search.search(root, stop=stop, **options)
+        if stop is not None:
+            asked = self._world.allreduce(np.array([stop()], dtype=np.int64), "max")
+            if asked[0]:
+                raise SearchStopped("the search was stopped before it began")
+        found, facts = Found([], [], 0), None
+        if self._search is not None:
+            found = self._search.search(root, **options)
+            facts = [found.levels, found.seconds, found.records, found.phases]
+        facts = self._world.broadcast(facts)
+        found.levels, found.seconds, found.records, found.phases = facts
+        return found
+
+    def describe(self) -> dict[str, Any]:
+        """Return nothing to add: there is no exchange."""
+        return {"mode": self.mode, "exchange": "none"}
+
+    def close(self) -> None:
+        """Free what searches hold."""
+        if self._search is not None:
+            self._search.close()

@@ -1,0 +1,265 @@
+"""Which vertices the result arrays of all ranks hold, and the ways between their ids.
+
+*Inside*, vertices have the ids of the layout; a hash (``permutation``) may have taken
+the input's ids there.  Row k of a shard is local id k of its part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.errors import UsageError
+from distbfs.graph.device_graph import ISOLATED, DeviceGraph
+from distbfs.types import UNREACHED, Array, Ids, World, slice_bounds
+
+if TYPE_CHECKING:
+    from distbfs.generate.hashing import Permutation
+    from distbfs.partition.device_part import DevicePart
+    from distbfs.partition.device_resident import ResidentPart
+    from distbfs.partition.layout import Layout
+    from distbfs.partition.part import Part
+
+ROWS_AT_ONCE = 1 << 24  # of sums over arrays, so that what lies between stays small
+
+
+def array_module(array: Any) -> Any:
+    """Return NumPy or CuPy, whichever an array is of."""
+    return cuda.cupy() if hasattr(array, "get") else np
+
+
+def host_array(array: Any) -> Array:
+    """Return an array in host memory, itself where it is there."""
+    on_host: Array = array.get() if hasattr(array, "get") else array
+    return on_host
+
+
+def device_of(array: Any) -> AbstractContextManager[Any]:
+    """Make the device of an array current inside; nothing for one of the host."""
+    context: AbstractContextManager[Any] = (
+        array.device if hasattr(array, "get") else nullcontext()
+    )
+    return context
+
+
+def row_slices(count: int) -> Iterator[slice]:
+    """Cut rows into slices of ROWS_AT_ONCE."""
+    for start in range(0, count, ROWS_AT_ONCE):
+        yield slice(start, min(start + ROWS_AT_ONCE, count))
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The vertices of one part or device, whose results lie together there.
+
+    index: the part of the layout that they are
+    ends: integers, NumPy or CuPy: ends of input tuples at each vertex, a loop is two
+    rows: uint32, the row of each entry of ``ends``; None where they go by row
+    connected: from rows, int64 [k], to bool [k]: whether there is another neighbour
+    device: CUDA device, None for the host
+    """
+
+    index: int
+    ends: Any
+    rows: Any
+    connected: Callable[[Ids], Array]
+    device: int | None = None
+
+    def ends_reached(self, level: Any) -> int:
+        """Return the ends of input tuples at reached vertices."""
+        total = 0
+        with device_of(level):
+            for some in row_slices(len(self.ends)):
+                at = some if self.rows is None else self.rows[some]
+                reached = level[at] >= 0
+                total += int((self.ends[some] * reached).sum(dtype=np.int64))
+        return total
+
+
+def shard_of_part(part: Part) -> Shard:
+    """Return the shard of a part in host memory."""
+
+    def connected(rows: Ids) -> Array:
+        by_local = np.empty(part.local_count, dtype=np.bool_)
+        by_local[part.vertices] = part.degrees > 0
+        found: Array = by_local[rows]
+        return found
+
+    return Shard(part.index, part.tuple_degrees, part.vertices, connected)
+
+
+def shard_of_graph(graph: DeviceGraph, index: int = 0) -> Shard:
+    """Return the shard of a graph, or of the rows of one part, on a device."""
+
+    def connected(rows: Ids) -> Array:
+        return cuda.take(graph.numbers, rows) != ISOLATED
+
+    return Shard(index, graph.tuple_degrees, None, connected, int(graph.numbers.device))
+
+
+def shard_of_resident(part: ResidentPart) -> Shard:
+    """Return the shard of a device that holds some rows of a graph."""
+    return shard_of_graph(part.graph, part.index)
+
+
+def shard_of_device_part(part: DevicePart) -> Shard:
+    """Return the shard of a degree-separated part on a device."""
+    delegates = np.sort(part.delegates)
+
+    def connected(rows: Ids) -> Array:
+        ids = part.layout.global_of(part.index, rows)
+        active: Array = cuda.take(part.numbers, rows) < part.active
+        return active | np.isin(ids, delegates)
+
+    device = int(part.vertices.device)
+    return Shard(part.index, part.tuple_degrees, part.vertices, connected, device)
+
+
+class VertexMap:
+    """The vertices of all ranks; methods are collective where they say so.
+
+    shards: of this rank, which may have none
+    """
+
+    def __init__(
+        self,
+        world: World,
+        layout: Layout,
+        shards: Sequence[Shard],
+        permutation: Permutation | None = None,
+    ) -> None:
+        self.world, self.layout = world, layout
+        self.shards, self.permutation = list(shards), permutation
+
+    @property
+    def on_devices(self) -> bool:
+        """Whether results of this rank lie on devices."""
+        return any(shard.device is not None for shard in self.shards)
+
+    def check(self, ids: Ids) -> None:
+        """Raise UsageError unless all ids, int64 [k], are vertices."""
+        n = self.layout.n
+        outside = ids[(ids < 0) | (ids >= n)]
+        if len(outside):
+            allowed = f"allowed: 0 to {n - 1}" if n else "the graph has none"
+            raise UsageError(f"source {outside[0]} is not a vertex; {allowed}")
+
+    @property
+    def whole_here(self) -> bool:
+        """Whether rows of this rank's one shard are the input ids of all vertices."""
+        straight = self.permutation is None and self.layout.parts == 1
+        return straight and self.world.size == len(self.shards) == 1
+
+    def inside(self, ids: Ids) -> Ids:
+        """Return the ids inside of input ids, int64."""
+        return ids if self.permutation is None else self.permutation.forward(ids)
+
+    def outside(self, ids: Ids) -> Ids:
+        """Return the input ids of ids inside, int64; -1 stays."""
+        if self.permutation is None:
+            return ids
+        out = np.full(len(ids), UNREACHED, dtype=np.int64)
+        out[ids >= 0] = self.permutation.inverse(ids[ids >= 0])
+        return out
+
+    def _here(self, inside: Ids) -> Iterator[tuple[int, Array, Ids]]:
+        """Yield (shard, places in ``inside``, rows) of the shards of this rank."""
+        part, rows = self.layout.part_of(inside), self.layout.local_of(inside)
+        for k, shard in enumerate(self.shards):
+            places = np.flatnonzero(part == shard.index)
+            yield k, places, rows[places]
+
+    def connected(self, ids: Ids) -> Array:
+        """Return which input ids have a neighbour besides themselves (collective).
+
+        ids: int64 [k], equal on all ranks; bool [k], equal on all ranks
+        """
+        seen = np.zeros(len(ids), dtype=np.uint8)
+        for k, places, rows in self._here(self.inside(ids)):
+            seen[places] = self.shards[k].connected(rows)
+        on_all: Array = self.world.allreduce(seen, "max").astype(np.bool_)
+        return on_all
+
+    def values_at(
+        self, level: Sequence[Any], parent: Sequence[Any], ids: Ids, *, parents: bool
+    ) -> tuple[Array, Array | None]:
+        """Return (level int32 [k], parent int64 [k] or None) of input ids (collective).
+
+        level, parent: of the shards of this rank; equal on all ranks
+        """
+        values = np.full((1 + parents, len(ids)), UNREACHED, dtype=np.int64)
+        for k, places, rows in self._here(self.inside(ids)):
+            arrays = (level[k], parent[k]) if parents else (level[k],)
+            for row, array in enumerate(arrays):
+                taken = cuda.take if hasattr(array, "get") else np.take
+                values[row, places] = taken(array, rows)
+        values = self.world.allreduce(values, "max")
+        levels = values[0].astype(np.int32)
+        return levels, self.outside(values[1]) if parents else None
+
+    @cached_property
+    def _blocks(self) -> BlockMap:
+        return BlockMap(self)
+
+    def block(self, arrays: Sequence[Any], dtype: type[np.integer]) -> Array:
+        """Return this rank's block of values by input id, on the host (collective).
+
+        arrays: of the shards of this rank; rank r has the ids ``slice_bounds(n, size,
+        r)``.  On one rank the array may be that of the shard.
+        """
+        here = [host_array(x).astype(dtype, copy=False) for x in arrays]
+        return here[0] if self.whole_here else self._blocks.gather(here, dtype)
+
+
+class BlockMap:
+    """Moves values from shards to blocks of consecutive input ids.
+
+    The way is found once; a search sends values only.
+    """
+
+    def __init__(self, vertices: VertexMap) -> None:
+        world, layout = vertices.world, vertices.layout
+        self._world = world
+        ids = np.concatenate(
+            [
+                np.zeros(0, dtype=np.int64),
+                *(
+                    layout.global_of(x.index, np.arange(layout.local_count(x.index)))
+                    for x in vertices.shards
+                ),
+            ]
+        )
+        ids = vertices.outside(ids)
+        starts = [slice_bounds(layout.n, world.size, r)[0] for r in range(world.size)]
+        owner = np.searchsorted(np.array(starts), ids, side="right") - 1
+        self._order = np.argsort(owner, kind="stable")
+        self._cuts = np.searchsorted(owner[self._order], np.arange(1, world.size))
+        first, stop = slice_bounds(layout.n, world.size, world.rank)
+        self._size = stop - first
+        arrived = world.alltoall(np.split(ids[self._order], self._cuts))
+        self._place = np.concatenate(arrived) - first
+
+    def gather(self, values: Sequence[Array], dtype: type[np.integer]) -> Array:
+        """Return this rank's block from the arrays of its shards (collective)."""
+        joined = np.concatenate([np.zeros(0, dtype), *values])[self._order]
+        out = np.empty(self._size, dtype=dtype)
+        arrived = self._world.alltoall(np.split(joined, self._cuts))
+        out[self._place] = np.concatenate(arrived)
+        return out
+
+
+def gather_on_first(world: World, block: Array | None) -> Array | None:
+    """Return the whole of an array of blocks on rank 0 (collective).
+
+    Other ranks get an array of length 0, all None where ``block`` is None.
+    """
+    if block is None:
+        return None
+    blocks = world.alltoall([block] + [block[:0]] * (world.size - 1))
+    return np.concatenate(blocks)
