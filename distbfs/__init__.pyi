@@ -10,7 +10,7 @@ from distbfs.multisearch.problem import Problem as Problem
 from distbfs.multisearch.problem import State as State
 from distbfs.search.library import Graph as Graph
 from distbfs.search.library import bfs as bfs
-from distbfs.search.open import open as open  # noqa: A004
+from distbfs.search.open import open as open
 from distbfs.search.result import Result as Result
 from distbfs.search.session import Session as Session
 from distbfs.service.client import connect as connect

@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
+from sessions import open_parts
 
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
@@ -31,7 +32,6 @@ from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.construct import construct
 from distbfs.partition.part import Part
 from distbfs.report.tables import print_table
-from distbfs.search.session import Session
 from distbfs.types import Ids
 
 SMALL = 10  # scale of the graph whose searches are mostly overhead
@@ -63,7 +63,7 @@ def searches(args: argparse.Namespace) -> None:
             f"scale {scale}: generated and built in {built:.1f} s, peak {peak:.1f} GiB"
         )
         sessions = {
-            method: Session(
+            method: open_parts(
                 world, made, SearchOptions(method=method, threads=args.threads)
             )
             for method in args.methods
@@ -76,11 +76,11 @@ def searches(args: argparse.Namespace) -> None:
                 seconds[name].append([session.search(r).seconds for r in roots])
         for name, session in sessions.items():
             outcome = session.search(roots[0])
-            check = validate(world, source, roots[0], *session.block(outcome))
+            check = validate(world, source, roots[0], *outcome.to_numpy())
             if not check.valid:
                 sys.exit(f"{name}: {check.errors}")
             median = np.median(np.array(seconds[name]), axis=0)
-            edges = session.traversed(outcome)
+            edges = outcome.nedge
             rows.append(
                 (
                     scale,
@@ -111,7 +111,7 @@ def busy(args: argparse.Namespace) -> None:
         source = Kronecker(scale, threads=args.threads)
         made: list[Part] = []
         construct(source, SoloWorld(), 1, BuildOptions(), made.append)
-        session = Session(SoloWorld(), made, SearchOptions(threads=args.threads))
+        session = open_parts(SoloWorld(), made, SearchOptions(threads=args.threads))
         roots = choose_roots(source.n, args.roots, 1, session.connected).tolist()
         roots = (roots * -(-count // len(roots)))[:count] if count else roots
         totals: dict[str, list[float]] = {"quiet": [], "busy": []}
@@ -136,7 +136,7 @@ def busy(args: argparse.Namespace) -> None:
 def long_path(args: argparse.Namespace) -> None:
     made: list[Part] = []
     construct(Path(args.path), SoloWorld(), 1, BuildOptions(), made.append)
-    session = Session(SoloWorld(), made, SearchOptions(threads=args.threads))
+    session = open_parts(SoloWorld(), made, SearchOptions(threads=args.threads))
     times = [session.search(args.path // 3).seconds for _ in range(args.repeats)]
     print(f"path of {args.path} vertices: {statistics.median(times):.3f} s a search")
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+from sessions import open_parts
 
 import distbfs
 from distbfs.device import cc
@@ -30,7 +31,6 @@ from distbfs.multisearch.whole import NO_DELEGATES
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.construct import construct
 from distbfs.report.tables import print_fields
-from distbfs.search.session import Session
 
 EDGES_A_NODE = 10
 THEIRS = 10  # sources of NetworkX
@@ -52,7 +52,9 @@ def measure_levels(scale: int, count: int, repeats: int) -> dict[str, Any]:
     picked = np.random.default_rng(1).choice(part.active, count, replace=False)
     sources = part.vertices[picked].astype(np.int64)
     threads = cc.thread_count()
-    single = Session(SoloWorld(), [part], SearchOptions(engine="openmp", parents=False))
+    single = open_parts(
+        SoloWorld(), [part], SearchOptions(engine="openmp", parents=False)
+    )
     whole = single.engine.whole(part)
     search = BitSearch(part, width_for(count), threads)
     out = {kind: np.zeros((count, part.layout.n), kind) for kind in ("uint8", "int32")}

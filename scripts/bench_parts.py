@@ -31,10 +31,11 @@ from typing import Any
 
 import numpy as np
 import pan_runs as runs
+from distbfs.cli.loading import Choice, build_session, choose
+from distbfs.search.device_parts import DevicePartsSession
 
 from distbfs import registry
 from distbfs.cli.common import Terminal, open_terminal, share_of_cores
-from distbfs.cli.loading import Choice, build_session, choose
 from distbfs.device import cuda
 from distbfs.engines.base import on_device
 from distbfs.errors import UsageError, ValidationError
@@ -48,7 +49,6 @@ from distbfs.graph500.statistics import rate_statistics
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table
-from distbfs.search.device_parts import DevicePartsSession
 from distbfs.search.session import Outcome, Session
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples

@@ -17,6 +17,7 @@ from typing import Any
 import engine_runs
 import numpy as np
 from engine_runs import CS406_GRAPHS
+from sessions import open_parts
 
 from distbfs.errors import DistbfsError
 from distbfs.exchange.world import SoloWorld
@@ -26,7 +27,6 @@ from distbfs.partition.construct import construct
 from distbfs.partition.part import Part
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table
-from distbfs.search.session import Session
 from distbfs.types import TupleSource
 
 METHODS = ("push", "hybrid")
@@ -61,7 +61,7 @@ def measure(
     part = built(source)
     chosen = list(roots) if roots else roots_of(part, count, seed)
     sessions = {
-        (method, many): Session(
+        (method, many): open_parts(
             SoloWorld(),
             [part],
             SearchOptions(engine="openmp", method=method, threads=many),

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from distbfs.cli.loading import graph_of_store
 
 from distbfs.cli.common import Terminal
-from distbfs.cli.loading import graph_of_store
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceResult
 from distbfs.engines.cuda.paper import PaperSearch

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,24 @@ class Names(Protocol):
 
     def named(self, ids: Array) -> Array:
         """Return what vertices are called."""
+
+
+Value = TypeVar("Value")
+
+
+def once(method: Callable[[Result], Value]) -> Callable[[Result], Value]:
+    """Keep what a method of a result returns; ranks call it in the same order."""
+    name = method.__name__
+
+    @wraps(method)
+    def call(result: Result) -> Value:
+        kept: dict[str, Any] = result._kept  # noqa: SLF001
+        if name not in kept:
+            kept[name] = method(result)
+        value: Value = kept[name]
+        return value
+
+    return call
 
 
 class Result:
@@ -62,6 +80,7 @@ class Result:
     ) -> None:
         self._vertices, self._found, self._names = vertices, found, names
         self._valid = valid
+        self._kept: dict[str, Any] = {}
         self.root, self.source = root, root if source is None else source
         self.seconds, self.wall_seconds = seconds, wall_seconds
         self.records, self.phases = found.records, found.phases
@@ -89,8 +108,9 @@ class Result:
         """
         level, parent = self._arrays()
         kept: Result = object.__new__(Result)
-        shared = {k: v for k, v in vars(self).items() if k != "_numpy"}
-        vars(kept).update(shared)
+        vars(kept).update(vars(self))
+        numbers = {k: v for k, v in self._kept.items() if isinstance(v, int)}
+        kept._kept = numbers  # noqa: SLF001
         kept._found = self._found.copy_with(
             [copied(x) for x in level],
             [None if x is None else copied(x) for x in parent],
@@ -132,9 +152,9 @@ class Result:
                 "the result lies on several devices or ranks; allowed: to_numpy(), or "
                 "shards for what lies here"
             )
-        return self._numpy[which]
+        return self._numpy()[which]
 
-    @cached_property
+    @once
     def _numpy(self) -> tuple[Array, Ids | None]:
         level, parent = self._arrays()
         vertices = self._vertices
@@ -150,14 +170,15 @@ class Result:
         memory with the result.
         """
         self._arrays()
-        return self._numpy
+        return self._numpy()
 
     def at(self, vertices: Ids) -> tuple[Array, Ids | None]:
         """Return (level int32 [k], parent int64 [k] or None) of ids, int64 [k]."""
         given = (*self._arrays(), vertices)
         return self._vertices.values_at(*given, parents=self.has_parents)
 
-    @cached_property
+    @property
+    @once
     def reached(self) -> int:
         """Number of vertices reached, the source among them."""
         count = 0
@@ -166,7 +187,8 @@ class Result:
                 count += int((level >= 0).sum())
         return int(self._vertices.world.allreduce(np.array([count]))[0])
 
-    @cached_property
+    @property
+    @once
     def depth(self) -> int:
         """The largest level."""
         deepest = [-1]
@@ -175,7 +197,8 @@ class Result:
                 deepest.append(int(level.max()) if level.size else -1)
         return int(self._vertices.world.allreduce(np.array([max(deepest)]), "max")[0])
 
-    @cached_property
+    @property
+    @once
     def nedge(self) -> int:
         """Input tuples with an end in the reached component, as Graph500 counts.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import WHOLE, Until
+from distbfs.errors import UsageError
 from distbfs.search.result import Names, Result
 from distbfs.timing import Trace, kept
 
@@ -114,7 +115,10 @@ class Session:
     def _id_of(self, vertex: Any) -> int:
         if self._names is not None:
             return self._names.id_of(vertex)
-        self.check(np.array([vertex]))
+        whole = isinstance(vertex, (int, np.integer)) and not isinstance(vertex, bool)
+        if not whole or not 0 <= vertex < self.n:
+            allowed = f"allowed: 0 to {self.n - 1}" if self.n else "the graph has none"
+            raise UsageError(f"source {vertex!r:.60} is not a vertex; {allowed}")
         return int(vertex)
 
     def _until(self, depth_limit: int | None, targets: Iterable[Any] | None) -> Until:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -136,6 +135,7 @@ class VertexMap:
     ) -> None:
         self.world, self.layout = world, layout
         self.shards, self.permutation = list(shards), permutation
+        self._blocks: BlockMap | None = None
 
     @property
     def on_devices(self) -> bool:
@@ -203,10 +203,6 @@ class VertexMap:
         levels = values[0].astype(np.int32)
         return levels, self.outside(values[1]) if parents else None
 
-    @cached_property
-    def _blocks(self) -> BlockMap:
-        return BlockMap(self)
-
     def block(self, arrays: Sequence[Any], dtype: type[np.integer]) -> Array:
         """Return this rank's block of values by input id, on the host (collective).
 
@@ -214,7 +210,11 @@ class VertexMap:
         r)``.  On one rank the array may be that of the shard.
         """
         here = [host_array(x).astype(dtype, copy=False) for x in arrays]
-        return here[0] if self.whole_here else self._blocks.gather(here, dtype)
+        if self.whole_here:
+            return here[0]
+        if self._blocks is None:
+            self._blocks = BlockMap(self)
+        return self._blocks.gather(here, dtype)
 
 
 class BlockMap:

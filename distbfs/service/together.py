@@ -88,9 +88,10 @@ def together(session: Session) -> Together | None:
                 BitSearches(held.graph, width=SEARCHES) if symmetric else None
             )
             return None if device_search is None else OnDevice(device_search)
-        if session.options.engine != "openmp" or held.parts[0].delegate_count:
+        about = session.describe()
+        if about["engine"] != "openmp" or about["mode"] != "resident":
             return None
         part = in_input_ids(held.parts[0], session.vertices.permutation)
-        return OnHost(BitSearch(part, MOST // LANE, session.describe()["threads"]))
+        return OnHost(BitSearch(part, MOST // LANE, about["threads"]))
     except (CompilerMissing, ResourceError, UsageError):
         return None

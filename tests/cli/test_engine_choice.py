@@ -6,10 +6,10 @@ import h5py
 import numpy as np
 import pytest
 from commands import DISTBFS, files_in, here, on, write_edge_list
+from distbfs.cli.loading import choose
 from graphs import random_tuples
 from launching import needs_mpi, run
 
-from distbfs.cli.loading import choose
 from distbfs.device import cuda
 from distbfs.engines.base import on_device
 from distbfs.engines.cuda.memory import graph_bytes, search_bytes

@@ -9,6 +9,7 @@ from directed_graphs import check, csr, directed, matrix_of, part_of
 from graphs import NAMED, build, kronecker, random_tuples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sessions import open_parts
 from variants import make_engine, on_a_device, variants, ways
 
 from distbfs.engines.base import WHOLE, Until
@@ -18,7 +19,6 @@ from distbfs.graph.csr import CSR
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
-from distbfs.search.session import Session
 
 HOSTED = [v for v in variants() if not on_a_device(v.values[0])]
 EACH = pytest.mark.parametrize(("engine", "method"), HOSTED)
@@ -167,14 +167,7 @@ def test_order_of_an_isolated_root():
 def test_parts_need_a_symmetric_graph():
     part = part_of(large("random"))
     with pytest.raises(UsageError, match="needs a symmetric graph"):
-        Session(SoloWorld(), [part], SearchOptions(stepwise=True))
-
-
-def test_a_search_of_parts_does_not_end_early():
-    session = Session(SoloWorld(), build(NAMED["star"], 2)[0], SearchOptions())
-    with pytest.raises(UsageError, match="cannot end early"):
-        session.search(0, until=Until(1))
-    session.close()
+        open_parts(SoloWorld(), [part], SearchOptions(stepwise=True))
 
 
 def test_edges_in_that_do_not_fit():

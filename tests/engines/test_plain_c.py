@@ -13,13 +13,13 @@ from graphs import (
     some_roots,
     uniform,
 )
+from sessions import open_parts
 from variants import make_engine
 
 from distbfs.device import cc
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch.bits import BitSearch
 from distbfs.options import SearchOptions
-from distbfs.search.session import Session
 
 GENERIC = """#!/bin/sh
 for given; do
@@ -60,9 +60,11 @@ def generic_compiler(tmp_path_factory):
 def test_searches(name, parts, direction):
     source = GRAPHS[name]
     made, _ = build(source, parts, threshold=None if parts == 1 else 8)
-    session = Session(SoloWorld(), made, SearchOptions(direction=direction, threads=2))
+    session = open_parts(
+        SoloWorld(), made, SearchOptions(direction=direction, threads=2)
+    )
     for root in some_roots(source, 5):
-        level, parent = session.block(session.search(root))
+        level, parent = session.search(root).to_numpy()
         check_search(source, root, level, parent)
 
 

@@ -17,6 +17,8 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE.parents[1]), str(HERE.parent), str(HERE)]
 
+from distbfs.search.device_parts import DevicePartsSession  # noqa: E402
+from distbfs.search.device_resident import ResidentSession  # noqa: E402
 from fast_graphs import beside, path, shuffled, star  # noqa: E402
 from graphs import check_search, grid, kronecker, random_tuples, some_roots, uniform  # noqa: E402
 
@@ -28,8 +30,6 @@ from distbfs.generate.kronecker import Kronecker  # noqa: E402
 from distbfs.options import BuildOptions, SearchOptions  # noqa: E402
 from distbfs.partition.device_construct import construct_on_devices  # noqa: E402
 from distbfs.partition.device_resident import construct_resident  # noqa: E402
-from distbfs.search.device_parts import DevicePartsSession  # noqa: E402
-from distbfs.search.device_resident import ResidentSession  # noqa: E402
 
 GRAPHS = {
     "kronecker": kronecker(12),

@@ -7,6 +7,7 @@ import json
 import h5py
 import numpy as np
 import pytest
+from distbfs.search.device_session import DeviceSession
 from graphs import Tuples, check_search, random_tuples
 
 from distbfs.cli import main, probing
@@ -14,7 +15,6 @@ from distbfs.device import cuda
 from distbfs.exchange.world import SoloWorld, run_guarded
 from distbfs.graph500 import benchmark
 from distbfs.options import BuildOptions
-from distbfs.search.device_session import DeviceSession
 from distbfs.search.output import ResultFile
 from distbfs.store.write import write_graph
 

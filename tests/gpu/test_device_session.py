@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from distbfs.search.device_session import DeviceSession, with_tuples
 from graphs import (
     NAMED,
     Tuples,
@@ -23,7 +24,6 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.graph import device_build
 from distbfs.graph500.device_validate import validate_on_device
 from distbfs.options import SearchOptions
-from distbfs.search.device_session import DeviceSession, with_tuples
 
 METHODS = ["fast", "paper"]
 NAMES = ["one-loop", "isolated", "star", "path", "two-components", "complete", "grid"]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from distbfs.search.device_resident import ResidentSession
 from fast_graphs import HUGE, beside, chained, path, shuffled, star
 from graphs import complete, grid, kronecker, random_tuples, some_roots, uniform
 from resident_parts import check_resident, look, resident_driver, resident_parts
@@ -15,7 +16,6 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.graph500.device_validate import validate_on_device
 from distbfs.options import SearchOptions
 from distbfs.partition.device_resident import construct_resident
-from distbfs.search.device_resident import ResidentSession
 
 GRAPHS = {
     "kronecker": kronecker(14),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from graphs import NAMED, Tuples, build, random_tuples
+from sessions import open_parts
 
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import sharing
@@ -21,7 +22,6 @@ from distbfs.multisearch.base import RunOptions, TooDeep
 from distbfs.multisearch.choose import choose_runner
 from distbfs.multisearch.sharing import PartsSearcher, Searcher, WholeSearcher
 from distbfs.options import SearchOptions
-from distbfs.search.session import Session
 
 if TYPE_CHECKING:
     from distbfs.exchange.world import Ranks
@@ -45,7 +45,7 @@ def whole(world: Ranks, source: Tuples, name: str = "openmp") -> WholeSearcher:
 def in_parts(world: Ranks, source: Tuples) -> PartsSearcher:
     """The ranks hold two parts each."""
     parts, _ = build(source, 2 * world.size, world, threshold=2)
-    session = Session(world, parts, SearchOptions(parents=False, threads=1))
+    session = open_parts(world, parts, SearchOptions(parents=False, threads=1))
     return PartsSearcher(session, RunOptions())
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from graphs import NAMED, Tuples, build, random_tuples, some_roots
+from sessions import open_parts
 
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.graph500.validate import validate
 from distbfs.options import SearchOptions
-from distbfs.search.session import Session
 from distbfs.types import slice_bounds
 
 if TYPE_CHECKING:
@@ -52,18 +52,18 @@ def check(world: Ranks, name: str, parts: Any, options: SearchOptions) -> None:
     """Search from a few roots; collective."""
     source = GRAPHS[name]
     permutation = Permutation(source.n, SEED) if source.n > 1 else None
-    session = Session(world, parts, options, permutation)
+    session = open_parts(world, parts, options, permutation)
     low, high = slice_bounds(source.n, world.size, world.rank)
     for root in some_roots(source, 2):
         outcome = session.search(root, records=True)
-        level, parent = session.block(outcome)
+        level, parent = outcome.to_numpy()
         wanted = source.distances(root)
         np.testing.assert_array_equal(level, wanted[low:high])
-        assert outcome.levels == wanted.max() + 1 == len(outcome.records)
+        assert outcome.depth + 1 == wanted.max() + 1 == len(outcome.records)
         assert (parent is None) is not options.parents
         answer = validate(world, source, root, level, parent, threads=1)
         assert answer.valid, answer.errors
-        assert answer.nedge == session.traversed(outcome)
+        assert answer.nedge == outcome.nedge
     session.close()
 
 
@@ -136,7 +136,7 @@ def test_ranks_build_what_one_process_builds(
 
 def test_a_source_that_is_no_vertex(world: Ranks) -> None:
     parts, _ = parts_of(world, "two-hubs", 1, 4)
-    session = Session(world, parts, SearchOptions(threads=1))
+    session = open_parts(world, parts, SearchOptions(threads=1))
     with pytest.raises(UsageError, match="source 70 is not a vertex"):
         session.search(70)
     session.close()

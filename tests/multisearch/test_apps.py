@@ -15,6 +15,7 @@ from graphs import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sessions import open_parts
 from wholes import HOSTS, all_levels, by_networkx, whole
 
 from distbfs.errors import UsageError
@@ -33,7 +34,6 @@ from distbfs.multisearch.base import RunOptions, TooDeep
 from distbfs.multisearch.choose import choose_runner
 from distbfs.multisearch.sharing import WholeSearcher
 from distbfs.options import SearchOptions
-from distbfs.search.session import Session
 
 SMALL = [name for name in NAMED if name not in ("kronecker", "path")]
 
@@ -47,7 +47,9 @@ def searcher(source, name="openmp", directed=False, **options):
 def in_parts(source):
     """The same interface over a session of four parts."""
     parts, _ = build(source, 4, threshold=2)
-    session = Session(SoloWorld(), parts, SearchOptions(exchange="solo", parents=False))
+    session = open_parts(
+        SoloWorld(), parts, SearchOptions(exchange="solo", parents=False)
+    )
     return sharing.PartsSearcher(session, RunOptions())
 
 

@@ -9,7 +9,7 @@ from graphs import NAMED, some_roots
 from distbfs.errors import DeviceMissing, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.registry import PEERS, lookup
-from distbfs.search.peers.base import PeerSession, installed, rows_of
+from distbfs.search.peers.base import installed, peer_session, rows_of
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -19,18 +19,18 @@ def test_peers_find_the_levels(name):
     for graph in ("kronecker", "star", "path", "two-components"):
         source = NAMED[graph]
         try:
-            session = PeerSession(SoloWorld(), name, rows_of(source))
+            session = peer_session(SoloWorld(), name, rows_of(source))
         except DeviceMissing as error:
             pytest.skip(str(error))
         for root in some_roots(source, 4):
             outcome = session.search(root)
             wanted = source.distances(root)
-            level, parent = session.block(outcome)
+            level, parent = outcome.to_numpy()
             assert level.dtype == np.int32
             np.testing.assert_array_equal(level, wanted)
             assert parent is None
             assert outcome.seconds > 0
-            assert outcome.levels == wanted.max() + 1
+            assert outcome.depth + 1 == wanted.max() + 1
         told = session.describe()
         assert told["engine"] == name
         assert told["method"].split()[-1][0].isdigit(), "a version"
@@ -49,6 +49,6 @@ def test_a_peer_that_is_not_there(monkeypatch):
     monkeypatch.setattr("distbfs.search.peers.base.find_spec", lambda _: None)
     assert installed() == []
     with pytest.raises(UsageError, match=r"peer igraph needs igraph, .*: none"):
-        PeerSession(SoloWorld(), "igraph", rows_of(NAMED["star"]))
+        peer_session(SoloWorld(), "igraph", rows_of(NAMED["star"]))
     with pytest.raises(UsageError, match="unknown peer 'x'; allowed: cugraph"):
-        PeerSession(SoloWorld(), "x", rows_of(NAMED["star"]))
+        peer_session(SoloWorld(), "x", rows_of(NAMED["star"]))

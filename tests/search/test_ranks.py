@@ -5,6 +5,7 @@ import pytest
 from graphs import NAMED, NO_VERTEX, Tuples, build, random_tuples, some_roots, sources
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sessions import open_parts
 from worlds import on_ranks
 
 from distbfs import registry
@@ -13,7 +14,6 @@ from distbfs.errors import UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.graph500.validate import validate
 from distbfs.options import Factors, SearchOptions
-from distbfs.search.session import Session
 
 HOSTED = [
     name
@@ -39,15 +39,15 @@ def search_on_ranks(source, ranks, parts, roots, *, threshold=None, seed=None, *
 
     def work(world):
         made, _ = build(source, parts, world, threshold=threshold, permute_seed=seed)
-        session = Session(world, made, options, permutation)
+        session = open_parts(world, made, options, permutation)
         found = []
         for root in roots:
             outcome = session.search(root, records=True)
-            level, parent = session.block(outcome)
+            level, parent = outcome.to_numpy()
             answer = validate(world, source, root, level, parent, threads=1)
             assert answer.valid, answer.errors
-            assert answer.nedge == session.traversed(outcome)
-            found.append((level.copy(), outcome.levels, outcome.records))
+            assert answer.nedge == outcome.nedge
+            found.append((level.copy(), outcome.depth + 1, outcome.records))
         session.close()
         return found
 
@@ -123,7 +123,7 @@ def test_more_ranks_than_vertices():
 def test_a_graph_without_vertices():
     def work(world):
         made, _ = build(NO_VERTEX, 4, world)
-        session = Session(world, made, SearchOptions(exchange="threads"))
+        session = open_parts(world, made, SearchOptions(exchange="threads"))
         session.search(0)
 
     with pytest.raises(UsageError, match="the graph has none"):
@@ -136,7 +136,7 @@ def test_connected_on_all_ranks():
     def work(world):
         made, _ = build(source, 4, world, permute_seed=3)
         options = SearchOptions(exchange="threads")
-        session = Session(world, made, options, Permutation(60, 3))
+        session = open_parts(world, made, options, Permutation(60, 3))
         return session.connected(np.arange(60))
 
     for found in on_ranks(2, work):

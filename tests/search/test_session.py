@@ -15,15 +15,15 @@ from graphs import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sessions import open_parts
 
 from distbfs.device import cc
 from distbfs.engines.base import on_device
-from distbfs.errors import CompilerMissing, UsageError
+from distbfs.errors import CompilerMissing, DeviceMissing, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.options import Factors, SearchOptions
 from distbfs.registry import ENGINES, lookup
-from distbfs.search.session import Session
 
 PARTS = [1, 2, 3, 8]
 THRESHOLDS = [0, 3, 10**9]
@@ -38,22 +38,24 @@ def session_of(source, parts=1, *, threshold=None, seed=None, block=1 << 15, **o
         source, parts, threshold=threshold, permute_seed=seed, order_block=block
     )
     permutation = None if seed is None else Permutation(source.n, seed)
-    return Session(SoloWorld(), made, SearchOptions(**options), permutation)
+    return open_parts(SoloWorld(), made, SearchOptions(**options), permutation)
 
 
 def check(session, source, root, *, records=False):
     """Search and hold everything that is told against the tuples."""
     outcome = session.search(root, records=records)
-    level, parent = session.block(outcome)
+    level, parent = outcome.to_numpy()
     wanted = check_search(source, root, level, parent)
     assert outcome.root == root
-    assert outcome.levels == wanted.max() + 1
+    assert outcome.depth + 1 == wanted.max() + 1
     assert outcome.seconds > 0
     reached = (wanted[source.u] >= 0).sum()
-    assert session.traversed(outcome) == reached
+    assert outcome.nedge == reached
     if records:
-        assert len(outcome.records) == outcome.levels
-        assert [r["level"] for r in outcome.records] == [*range(1, outcome.levels + 1)]
+        assert len(outcome.records) == outcome.depth + 1
+        assert [r["level"] for r in outcome.records] == [
+            *range(1, outcome.depth + 1 + 1)
+        ]
     return outcome, wanted
 
 
@@ -121,7 +123,8 @@ def test_levels_only(parts):
     source = NAMED["kronecker"]
     session = session_of(source, parts, parents=False)
     outcome, _ = check(session, source, 1)
-    assert all(parent is None for parent in outcome.parent)
+    assert outcome.parent is None
+    assert [parent for _, parent in outcome.shards] == [None] * parts
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 8])
@@ -142,9 +145,9 @@ def test_results_in_input_ids(parts, stepwise):
     plain = session_of(source, parts, stepwise=stepwise)
     mixed = session_of(source, parts, seed=11, stepwise=stepwise)
     for root in some_roots(source, 8):
-        one, _ = plain.block(plain.search(root))
+        one, _ = plain.search(root).to_numpy()
         one = one.copy()
-        other, parent = mixed.block(mixed.search(root))
+        other, parent = mixed.search(root).to_numpy()
         np.testing.assert_array_equal(one, other)
         assert parent[root] == root
         assert parent.dtype == np.int64
@@ -234,7 +237,7 @@ def test_connected(parts, seed):
 )
 def test_modes(parts, threshold, stepwise, mode):
     session = session_of(NAMED["star"], parts, threshold=threshold, stepwise=stepwise)
-    assert session.mode == mode
+    assert session.describe()["mode"] == mode
     told = session.describe()
     assert told["mode"] == mode
     assert told["exchange"] == ("none" if mode == "resident" else "solo")
@@ -242,7 +245,7 @@ def test_modes(parts, threshold, stepwise, mode):
 
 def test_auto_takes_the_compiled_engine():
     session = session_of(NAMED["star"], engine="auto")
-    assert session.engine.name == "openmp"
+    assert session.describe()["engine"] == "openmp"
 
 
 def test_auto_without_a_compiler_says_so(monkeypatch):
@@ -254,12 +257,12 @@ def test_auto_without_a_compiler_says_so(monkeypatch):
     made, _ = build(NAMED["star"])
     said = []
     options = SearchOptions(engine="auto", method="fast")
-    session = Session(SoloWorld(), made, options, say=said.append)
-    assert session.engine.name == "reference"
+    session = open_parts(SoloWorld(), made, options, say=said.append)
+    assert session.describe()["engine"] == "reference"
     assert said == ["engine reference: no C compiler here"]
     check(session, NAMED["star"], 3)
     with pytest.raises(CompilerMissing):
-        Session(SoloWorld(), made, SearchOptions(engine="openmp"))
+        open_parts(SoloWorld(), made, SearchOptions(engine="openmp"))
 
 
 @pytest.mark.parametrize(
@@ -290,7 +293,10 @@ def test_options_that_are_refused(options, message):
     ],
 )
 def test_options_of_a_device_are_refused_on_the_host(engine, name, value):
-    with pytest.raises(UsageError, match=f"{name} is for engine xbfs"):
+    kind, text = UsageError, f"{name} is no option of engine"
+    if engine == "auto":
+        kind, text = DeviceMissing, "no CUDA device"
+    with pytest.raises(kind, match=text):
         session_of(NAMED["star"], engine=engine, **{name: value})
 
 
@@ -299,19 +305,17 @@ def test_what_was_reached(parts):
     source = NAMED["two-components"]
     session = session_of(source, parts)
     outcome, level = check(session, source, 12)
-    assert session.reached(outcome) == ((level >= 0).sum(), level.max())
-    assert session.extent == source.n
-    assert session.vertices() is None
-    assert (outcome.wall, session.notes()) == (None, {})
+    assert (outcome.reached, outcome.depth) == ((level >= 0).sum(), level.max())
+    assert (outcome.wall_seconds, session.notes()) == (None, {})
 
 
 def test_kept_results_outlast_the_next_search():
     source = NAMED["path"]
     session = session_of(source)
-    kept = session.keep(session.search(3))
-    level = session.block(kept)[0].copy()
+    kept = session.search(3).keep()
+    level = kept.to_numpy()[0].copy()
     session.search(90)
-    np.testing.assert_array_equal(session.block(kept)[0], level)
+    np.testing.assert_array_equal(kept.to_numpy()[0], level)
     assert session.room(1000) == 1000
 
 
@@ -336,8 +340,48 @@ def test_auto_with_a_compiler_that_cannot_compile(monkeypatch, tmp_path):
         function.cache_clear()
     made, _ = build(NAMED["star"])
     said = []
-    session = Session(SoloWorld(), made, SearchOptions(engine="auto"), say=said.append)
+    session = open_parts(
+        SoloWorld(), made, SearchOptions(engine="auto"), say=said.append
+    )
     for function in (cc.compiler_command, cc.compiler_version, cc._load):
         function.cache_clear()
-    assert session.engine.name == "reference"
+    assert session.describe()["engine"] == "reference"
     assert "cannot compile fast.c" in said[0]
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_the_next_search_ends_a_result(parts):
+    session = session_of(NAMED["path"], parts)
+    found = session.search(3)
+    reached = found.reached
+    kept = found.keep()
+    session.search(4)
+    for ask in (found.to_numpy, lambda: found.level, found.keep):
+        with pytest.raises(UsageError, match="this result is gone; keep"):
+            ask()
+    assert found.reached == reached, "what was asked for before stays"
+    assert kept.reached == reached
+    assert kept.level[3] == 0
+
+
+@pytest.mark.parametrize("engine", HOSTED)
+@pytest.mark.parametrize("seed", [None, 3])
+def test_targets_and_depth(engine, seed):
+    source = kronecker(9)
+    session = session_of(source, seed=seed, engine=engine)
+    root = some_roots(source, 1)[0]
+    wanted = source.distances(root)
+    near, far = (int(np.flatnonzero(wanted == k)[0]) for k in (1, wanted.max()))
+    for given, last in (
+        ({"depth_limit": 1}, 1),
+        ({"targets": [near]}, 1),
+        ({"targets": [near, far]}, wanted.max()),
+        ({"targets": [far], "depth_limit": 2}, min(2, wanted.max())),
+        ({"targets": []}, wanted.max()),
+    ):
+        level, parent = session.search(root, **given).to_numpy()
+        cut = np.where(wanted <= last, wanted, -1)
+        np.testing.assert_array_equal(level, cut)
+        np.testing.assert_array_equal(parent >= 0, cut >= 0)
+    with pytest.raises(UsageError, match="is not a vertex"):
+        session.search(root, targets=[source.n])

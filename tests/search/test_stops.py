@@ -3,16 +3,15 @@
 import numpy as np
 import pytest
 from graphs import NAMED, build, check_search, kronecker, some_roots
+from sessions import open_parts
 from test_ranks import threads_exchange  # noqa: F401
 from test_session import HOSTED, session_of
 from worlds import on_ranks
 
-from distbfs.engines.base import Until
-from distbfs.engines.cuda.whole import OnHost
 from distbfs.errors import SearchStopped
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
-from distbfs.search.session import Session
+from distbfs.search.runners.whole import OnDevice
 from distbfs.timing import Trace
 
 WHOLE = ["fast", "push", "hybrid", "ordered"]
@@ -50,7 +49,7 @@ def test_a_stopped_search_harms_no_later_one(parts, options, level):
     assert asked.left == 0, "asked again after it said stop"
     for root in some_roots(source, 3):
         found = session.search(root, stop=lambda: False)
-        check_search(source, root, *session.block(found))
+        check_search(source, root, *found.to_numpy())
     session.close()
 
 
@@ -60,7 +59,7 @@ def test_one_question_a_level(parts, options):
     session = session_of(source, parts, threads=1, **options)
     asked = After(10**9)
     found = session.search(0, stop=asked)
-    assert found.levels == 130
+    assert found.depth + 1 == 130
     assert 10**9 - asked.left in (130, 131)
 
 
@@ -71,20 +70,21 @@ def test_a_search_ends_at_whichever_comes_first(options):
     source = NAMED["path"]
     session = session_of(source, threads=2, threshold=NONE, **options)
     wanted = source.distances(0)
-    for until in (Until(5), Until(targets=np.array([5])), Until(9, np.array([5, 3]))):
+    five = {"depth_limit": 5}
+    for until in (five, {"targets": [5]}, {"depth_limit": 9, "targets": [5, 3]}):
         with pytest.raises(SearchStopped):
-            session.search(0, until=until, stop=After(5))
+            session.search(0, **until, stop=After(5))
         asked = After(6)
-        found = session.search(0, until=until, stop=asked)
-        assert (found.levels, asked.left) == (5, 1), "asked after the last level"
-        level, _ = session.block(found)
+        found = session.search(0, **until, stop=asked)
+        assert (found.depth, asked.left) == (5, 1), "asked after the last level"
+        level, _ = found.to_numpy()
         np.testing.assert_array_equal(level, np.where(wanted <= 5, wanted, -1))
-        np.testing.assert_array_equal(session.level_counts(found), np.ones(6))
-    check_search(source, 7, *session.block(session.search(7)))
+        np.testing.assert_array_equal(found.level_counts(), np.ones(6))
+    check_search(source, 7, *session.search(7).to_numpy())
 
 
 def test_a_device_is_asked_before_it_begins():
-    search = OnHost(None)  # which would fail as soon as it is called
+    search = OnDevice(None, None)  # which would fail as soon as it is called
     with pytest.raises(SearchStopped, match="before it began"):
         search.search(0, stop=lambda: True)
 
@@ -96,11 +96,11 @@ def test_one_rank_stops_all(who):
     def work(world):
         made, _ = build(source, 3, world)
         options = SearchOptions(exchange="threads", threads=1)
-        session = Session(world, made, options)
+        session = open_parts(world, made, options)
         stop = After(4) if world.rank == who else (lambda: False)
         with pytest.raises(SearchStopped, match="level 3"):
             session.search(0, stop=stop)
-        level, _ = session.block(session.search(64))
+        level, _ = session.search(64).to_numpy()
         session.close()
         return level.copy()
 
@@ -115,16 +115,16 @@ def test_a_few_values(parts, options, seed):
     session = session_of(source, parts, seed=seed, **options)
     for root in some_roots(source, 3):
         found = session.search(root)
-        whole, parent = session.block(found)
+        whole, parent = found.to_numpy()
         check_search(source, root, whole, parent)
         ids = np.random.default_rng(root).integers(0, source.n, 70)
-        level, above = session.at(found, ids)
+        level, above = found.at(ids)
         assert (level.dtype, above.dtype) == (np.int32, np.int64)
         np.testing.assert_array_equal(level, whole[ids])
         np.testing.assert_array_equal(above, parent[ids])
         counts = np.bincount(whole[whole >= 0])
-        np.testing.assert_array_equal(session.level_counts(found), counts)
-    empty = session.at(found, np.zeros(0, np.int64))
+        np.testing.assert_array_equal(found.level_counts(), counts)
+    empty = found.at(np.zeros(0, np.int64))
     assert [x.shape for x in empty] == [(0,), (0,)]
 
 
@@ -133,10 +133,10 @@ def test_a_search_without_parents(parts, options):
     source = NAMED["kronecker"]
     session = session_of(source, parts, **options)
     found = session.search(3, parents=False)
-    np.testing.assert_array_equal(session.block(found)[0], source.distances(3))
-    assert session.block(found)[1] is None
-    assert session.at(found, np.arange(4))[1] is None
-    check_search(source, 3, *session.block(session.search(3)))
+    np.testing.assert_array_equal(found.to_numpy()[0], source.distances(3))
+    assert found.to_numpy()[1] is None
+    assert found.at(np.arange(4))[1] is None
+    check_search(source, 3, *session.search(3).to_numpy())
 
 
 def test_a_few_values_of_ranks():
@@ -146,10 +146,10 @@ def test_a_few_values_of_ranks():
     def work(world):
         made, _ = build(source, 4, world, threshold=10, permute_seed=3)
         options = SearchOptions(exchange="threads", threads=1)
-        session = Session(world, made, options, permutation)
+        session = open_parts(world, made, options, permutation)
         found = session.search(5)
-        level, parent = session.at(found, np.arange(source.n))
-        counts = session.level_counts(found)
+        level, parent = found.at(np.arange(source.n))
+        counts = found.level_counts()
         session.close()
         return level, parent, counts
 
@@ -166,7 +166,7 @@ def test_phases_go_into_a_trace():
     session.watch(trace)
     found = session.search(0)
     names = [span.name for span in trace.spans]
-    assert names.count("previsit") == found.levels + 1
+    assert names.count("previsit") == found.depth + 1 + 1
     assert names[-1] == "search"
     assert trace.spans[-1].values == {"root": 0}
     assert all(span.begin <= span.end for span in trace.spans)

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from graphs import build, kronecker
+from sessions import open_parts
 
 from distbfs.exchange.signals import StopFlag
 from distbfs.exchange.world import SoloWorld
@@ -38,26 +39,34 @@ class SlowSession(Session):
     deaf: whether it goes on waiting then, as in a collective that is stuck
     """
 
-    def __init__(self, *arguments, **options):
-        super().__init__(*arguments, **options)
+    def begin(self):
+        """Let searches through."""
         self.begun, self.go = threading.Semaphore(0), threading.Event()
         self.slow, self.deaf, self.searches = False, False, 0
 
-    def search(self, root, *, records=False, parents=True, stop=None):
+    def search(self, root, *, stop=None, **options):
         self.searches += 1
         self.begun.release()
         while self.slow and not self.go.is_set():
             time.sleep(0.002)
             if stop is not None and stop() and not self.deaf:
                 break
-        return super().search(root, records=records, parents=parents, stop=stop)
+        return super().search(root, stop=stop, **options)
+
+
+def slow_session(parts, options, permutation=None):
+    """A session of parts in host memory that can be held up."""
+    session = open_parts(SoloWorld(), parts, options, permutation)
+    session.__class__ = SlowSession
+    session.begin()
+    return session
 
 
 def make_service(source=SOURCE, results=None, *, options=None, metrics=None, **limits):
     """A service that does not run yet."""
     made, _ = build(source, 1)
     chosen = SearchOptions(threads=1, **(options or {}))
-    session = SlowSession(SoloWorld(), made, chosen)
+    session = slow_session(made, chosen)
     limits = Limits(**limits)
     folder = None if results is None else ResultFolder(results, limits.files, "test")
     ranks = Ranks(session, StopFlag())

@@ -7,12 +7,11 @@ import pytest
 from graphs import build, random_tuples
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import SECONDS, SlowSession, Talker, listen, running
+from serving import SECONDS, Talker, listen, running, slow_session
 from test_tickets import numbers, ticket
 
 from distbfs.errors import SearchStopped
 from distbfs.exchange.signals import StopFlag
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
 from distbfs.service.limits import Limits
@@ -30,7 +29,7 @@ def session(parts=1, seed=None, threshold=WHOLE, **options):
     made, _ = build(SOURCE, parts, threshold=threshold, permute_seed=seed)
     permutation = None if seed is None else Permutation(SOURCE.n, seed)
     chosen = SearchOptions(threads=1, **options)
-    return SlowSession(SoloWorld(), made, chosen, permutation)
+    return slow_session(made, chosen, permutation)
 
 
 @pytest.mark.parametrize("seed", [None, 5])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from distbfs.engines.base import WHOLE, Until
@@ -63,11 +62,14 @@ class LazyArrays:
 
     def __init__(self, make: Callable[[], tuple[list[Any], list[Any]]]) -> None:
         self._make = make
+        self._made: tuple[list[Any], list[Any]] | None = None
 
-    @cached_property
+    @property
     def arrays(self) -> tuple[list[Any], list[Any]]:
         """(levels, parents) of the shards of this rank."""
-        return self._make()
+        if self._made is None:
+            self._made = self._make()
+        return self._made
 
 
 class Runner(Protocol):

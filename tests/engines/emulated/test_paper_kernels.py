@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from device_graphs import HostGraph, hubs
 from directed_graphs import check, directed, matrix_of, part_of
+from distbfs.search.device_session import DeviceSession
 from graphs import Tuples, grid, kronecker, random_tuples
 from hypothesis import HealthCheck, given, settings
 
@@ -18,7 +19,6 @@ from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
-from distbfs.search.device_session import DeviceSession
 
 PAIRS = [(f, d) for d in paper.DIRECTIONS for f in paper.ALLOWED[d]]
 SYMMETRIC = {

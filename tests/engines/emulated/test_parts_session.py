@@ -7,9 +7,10 @@ import sys
 import numpy as np
 import pytest
 from device_parts import checked_searches, device_parts, joined
+from distbfs.cli.loading import parts_of_store
+from distbfs.search.device_parts import DevicePartsSession
 from graphs import Tuples, check_search, kronecker, some_roots
 
-from distbfs.cli.loading import parts_of_store
 from distbfs.engines.cuda import part
 from distbfs.engines.cuda.part_memory import part_bytes
 from distbfs.engines.cuda.xbfs import XbfsEngine
@@ -20,7 +21,6 @@ from distbfs.options import SearchOptions
 from distbfs.partition import device_part
 from distbfs.partition.device_part import part_to_device
 from distbfs.partition.memory import PartShape
-from distbfs.search.device_parts import DevicePartsSession
 from distbfs.store import schema
 from distbfs.store.hdf5 import open_store
 from distbfs.types import SUBGRAPHS

@@ -8,6 +8,10 @@ import sys
 import numpy as np
 import pytest
 from device_parts import checked_searches, joined
+from distbfs.search.alone import AloneSession
+from distbfs.search.device_parts import DevicePartsSession
+from distbfs.search.device_resident import ResidentSession, resident_reason
+from distbfs.search.device_session import DeviceSession
 from graphs import check_search, kronecker, some_roots
 from resident_parts import resident_parts
 from worlds import on_ranks
@@ -21,10 +25,6 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, Factors, SearchOptions
 from distbfs.search import device_resident, device_session, shared_tuples
-from distbfs.search.alone import AloneSession
-from distbfs.search.device_parts import DevicePartsSession
-from distbfs.search.device_resident import ResidentSession, resident_reason
-from distbfs.search.device_session import DeviceSession
 from distbfs.store.hdf5 import open_store
 
 SOURCE = kronecker(8)

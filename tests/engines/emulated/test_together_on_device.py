@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from device_graphs import HostGraph
+from distbfs.search.device_session import DeviceSession
 from graphs import NO_VERTEX, random_tuples
 
 from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import SearchStopped
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
-from distbfs.search.device_session import DeviceSession
 from distbfs.service.together import MOST, together
 
 
