@@ -136,6 +136,7 @@ class Opening:
         why: str | None = None,
     ) -> Session:
         """Return the session."""
+        why = self.choice.why if why is None else why
         return Session(
             self.world,
             held,
@@ -143,7 +144,7 @@ class Opening:
             options,
             describe=describe,
             notes=device_notes(self.world, held.devices),
-            why=self.choice.why if why is None else why,
+            why=f"auto: {why}" if why and self.auto else why,
             names=self.names,
         )
 

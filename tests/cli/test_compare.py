@@ -166,7 +166,7 @@ def test_a_plot(store, tmp_path):
 
 
 def test_engines_that_disagree(monkeypatch):
-    real = comparing.Session.block
+    real = Result.to_numpy
 
     def wrong(session, outcome):
         level, parent = real(session, outcome)
@@ -175,7 +175,7 @@ def test_engines_that_disagree(monkeypatch):
             level[outcome.root] += 1
         return level, parent
 
-    monkeypatch.setattr(comparing.Session, "block", wrong)
+    monkeypatch.setattr(Result, "to_numpy", wrong)
     done = here("compare", *KRONECKER)
     assert (done.code, done.out) == (1, "")
     assert done.err.count("\n") == 1
