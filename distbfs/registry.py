@@ -30,7 +30,6 @@ EXCHANGES = {
     "host": "distbfs.exchange.host:HostExchange",
     "nccl": "distbfs.exchange.nccl:NcclExchange",
     "cuda_aware": "distbfs.exchange.cuda_aware:CudaAwareExchange",
-    "p2p": "distbfs.exchange.p2p:P2pExchange",
 }
 FAMILIES = {
     "kronecker": "distbfs.generate.kronecker:Kronecker",

@@ -36,7 +36,6 @@ from distbfs import registry
 from distbfs.cli.common import Terminal, open_terminal, share_of_cores
 from distbfs.cli.loading import Choice, build_session, choose
 from distbfs.device import cuda
-from distbfs.engines.base import on_device
 from distbfs.errors import UsageError, ValidationError
 from distbfs.exchange.world import Ranks, run_guarded
 from distbfs.generate.families import from_description
@@ -257,12 +256,6 @@ class Variant:
         self.validated = min(checked, len(self.searches))
         self.told = session.describe()
         few = graph.roots[: args.records].tolist()
-        self.captured = []
-        if session.mode == "captured":
-            for root in few:
-                self.captured.append(session.search(root, records=True).records)
-            session.close()
-            session = graph.session(replace(options, stepwise=True))
         self.looked = looked_at(session, few)
         session.close()
 
@@ -308,7 +301,6 @@ class Variant:
             "seconds": seconds,
             "levels": self.looked,
             "mode": self.told["mode"],
-            "captured_levels": self.captured,
         }
 
 
@@ -385,13 +377,11 @@ def sources(args: argparse.Namespace, threads: int) -> Iterator[tuple[Any, ...]]
 
 def base_options(args: argparse.Namespace, world: Ranks) -> SearchOptions:
     """Return the options that variants change; on the host, levels are the host's."""
-    kind = registry.lookup(registry.ENGINES, "engine", args.engine)
     return SearchOptions(
         engine=args.engine,
-        method="captured" if on_device(kind) else "",  # parts with delegates
         exchange=args.exchange,
         threads=share_of_cores(world),
-        stepwise=not on_device(kind),
+        stepwise=True,  # parts with delegates
         share_device=args.share_device,
     )
 

@@ -241,7 +241,7 @@ def command(
         )
         log = open_records(terminal, stack, records, append=bool(done.any()))
         with stop.within(AT_ONCE):
-            session = load_session(terminal, opened, choice, by_size=True)
+            session = load_session(terminal, opened, choice)
         terminal.say(engine_line(session, choice.why))
         trace = start_trace(trace_file, session, choice)
         session.check(sources)

@@ -240,8 +240,7 @@ search_options = with_options(
     click.option(
         "--method",
         default="",
-        help="Variant of the engine, as 'fast'; of parts on devices 'resident', "
-        "'captured' or 'auto', which graph500 takes by default.",
+        help="Variant of the engine, as 'fast'.",
     ),
     click.option(
         "--threads",

@@ -95,7 +95,7 @@ def from_store(terminal: Terminal, store: Store, choice: Choice) -> Prepared:
     """Load a stored graph (collective)."""
     manifest = store.manifest
     began = time.perf_counter()
-    session = load_session(terminal, store, choice, by_size=True)
+    session = load_session(terminal, store, choice)
     seconds = slowest(terminal, time.perf_counter() - began)
     tuples = from_description(manifest.source, choice.options.threads)
     size = (manifest.n, manifest.tuples)

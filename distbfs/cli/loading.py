@@ -32,7 +32,6 @@ from distbfs.partition.part import Part
 from distbfs.search.alone import ALONE_BELOW, AloneSession
 from distbfs.search.device_parts import DevicePartsSession
 from distbfs.search.device_resident import (
-    BY_SIZE,
     RESIDENT,
     ResidentSession,
     resident_reason,
@@ -205,15 +204,11 @@ def load_session(
     terminal: Terminal,
     store: Store,
     wanted: Choice | SearchOptions,
-    *,
-    by_size: bool = False,
 ) -> AnySession:
     """Load a store and make it ready to search (collective).
 
-    wanted: what ``choose`` returned, or options to choose by; by_size: where no method
-    is asked for, parts on devices of a small graph go to one device.  Raises
-    LaunchError where the parts do not divide by the ranks, ResourceError where memory
-    does not last.
+    wanted: what ``choose`` returned, or options to choose by.  Raises LaunchError where
+    the parts do not divide by the ranks, ResourceError where memory does not last.
     """
     world, manifest, choice = terminal.world, store.manifest, wanted
     if isinstance(choice, SearchOptions):
@@ -226,15 +221,13 @@ def load_session(
         permutation = permutation_of(store)
         if choice.device is not None:
             devices = choice.devices_of(len(mine))
-            method, small = choice.options.method, manifest.n < ALONE_BELOW
-            if method in (RESIDENT, BY_SIZE) or (by_size and small and not method):
-                given = (choice.options, manifest.n, manifest.parts, devices)
-                way = _way(terminal, *given)
-                if way == ALONE:
-                    first = partial(graph_of_store, terminal, store, world=SoloWorld())
-                    return _alone(terminal, choice, manifest.n, first).session
-                if way == RESIDENT:
-                    return _resident_of_store(terminal, store, choice, devices)
+            given = (choice.options, manifest.n, manifest.parts, devices)
+            way = _way(terminal, *given)
+            if way == ALONE:
+                first = partial(graph_of_store, terminal, store, world=SoloWorld())
+                return _alone(terminal, choice, manifest.n, first).session
+            if way == RESIDENT:
+                return _resident_of_store(terminal, store, choice, devices)
             lent = parts_of_store(store, mine, devices)
             return DevicePartsSession(
                 world, choice.device, lent, choice.options, permutation
@@ -266,7 +259,7 @@ def _way(
         terminal.world, options, n, parts, devices, separated=separated
     )
     if not reason:
-        return ALONE if options.method != RESIDENT and n < ALONE_BELOW else RESIDENT
+        return ALONE if n < ALONE_BELOW else RESIDENT
     if options.internal_ids:
         raise LaunchError(f"--internal-ids needs resident searches: {reason}")
     terminal.say(f"levels by the parts, not resident: {reason}")
@@ -362,21 +355,20 @@ def build_session(
     if choice.device is not None and choice.parts:
         mine = Placement(parts, world.size).parts_of(world.rank)
         devices = choice.devices_of(len(mine))
-        if choice.options.method in ("", RESIDENT, BY_SIZE):
-            separated = "" if options.threshold is None else "--threshold"
-            given = (choice.options, source.n, parts, devices)
-            way = _way(terminal, *given, separated=separated)
-            if way == ALONE:
-                return _alone(
-                    terminal,
-                    choice,
-                    source.n,
-                    lambda _: build(source, buffer_bytes=buffer_bytes),
-                )
-            if way == RESIDENT:
-                return _build_resident(
-                    terminal, source, parts, choice, devices, buffer_bytes
-                )
+        separated = "" if options.threshold is None else "--threshold"
+        given = (choice.options, source.n, parts, devices)
+        way = _way(terminal, *given, separated=separated)
+        if way == ALONE:
+            return _alone(
+                terminal,
+                choice,
+                source.n,
+                lambda _: build(source, buffer_bytes=buffer_bytes),
+            )
+        if way == RESIDENT:
+            return _build_resident(
+                terminal, source, parts, choice, devices, buffer_bytes
+            )
         lent, summary = construct_on_devices(
             source,
             world,
@@ -421,10 +413,7 @@ def _alone(
     world = terminal.world
     if choice.device is None:
         raise UsageError("one device alone is for engines on devices")
-    terminal.say(
-        f"one device searches alone, as {n} vertices are below {ALONE_BELOW}; "
-        "--method resident takes all"
-    )
+    terminal.say(f"one device searches alone, as {n} vertices are below {ALONE_BELOW}")
     first, seconds = None, (0.0, 0.0)
     if world.rank == 0:
         options = replace(

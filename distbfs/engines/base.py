@@ -331,12 +331,6 @@ class DeviceEngine(Engine, Protocol):
     def on_part(self, part: DevicePart, placement: Placement) -> DevicePartSearch:
         """Prepare the stepwise search of one part in device memory."""
 
-    def on_level(self, part: DevicePart, placement: Placement) -> Any:
-        """Prepare the search of one part whose levels run without the host.
-
-        Returns an ``engines.cuda.level.LevelPart``.
-        """
-
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory.
 

@@ -19,7 +19,6 @@ from distbfs.errors import UsageError
 from distbfs.exchange.base import Exchange
 from distbfs.exchange.choose import choose_exchange
 from distbfs.exchange.local import brought_here
-from distbfs.exchange.peers import PeerGroup
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
 from distbfs.partition.device_part import DevicePart
@@ -29,7 +28,6 @@ from distbfs.search.blocks import BlockMap, input_ids
 from distbfs.search.driver import Driver
 from distbfs.search.lookup import values_at
 from distbfs.search.parents import CarriedParents
-from distbfs.search.peer_driver import PeerDriver
 from distbfs.search.session import (
     Outcome,
     check_roots,
@@ -40,7 +38,7 @@ from distbfs.timing import Trace
 from distbfs.types import Array, Ids, Stop, World
 
 PLAIN = SearchOptions()
-BY_HOST = ("mask_reduce", "local_all2all", "uniquify")  # options of levels by the host
+BY_HOST = ("mask_reduce", "local_all2all", "uniquify")  # of exchanges
 NARROW = 255  # levels that a byte holds; its largest value is for the unreached
 
 
@@ -71,29 +69,19 @@ class DevicePartsSession:
         self.layout = parts[0].layout
         placement = Placement(self.layout.parts, world.size)
         self.devices = [int(part.vertices.device) for part in parts]
-        by_host = any(getattr(options, x) != getattr(PLAIN, x) for x in BY_HOST)
-        self.exchange_name, self.why = choose_exchange(
-            world, options.exchange, True, self.devices
+        self.exchange_name, self.why = choose_exchange(world, options.exchange, True)
+        self.exchange: Exchange | None = make_exchange(
+            world,
+            placement,
+            parts[0].delegate_count,
+            options,
+            item=np.uint64,
+            on_device=True,
+            name=self.exchange_name,
         )
-        captured = self.exchange_name in ("p2p", "solo")
-        self.exchange: Exchange | None = None
-        self._peers: PeerDriver | None = None
-        if captured and not options.stepwise and not by_host:
-            self._peers = self._captured(placement)
-            self._driver: Driver | PeerDriver = self._peers
-        else:
-            self.exchange = make_exchange(
-                world,
-                placement,
-                parts[0].delegate_count,
-                options,
-                item=np.uint64,
-                on_device=True,
-                name=self.exchange_name,
-            )
-            searches = [self._stepwise(part, placement) for part in parts]
-            finder = CarriedParents(self.exchange, searches)
-            self._driver = Driver(world, searches, self.exchange, options, finder)
+        searches = [self._stepwise(part, placement) for part in parts]
+        finder = CarriedParents(self.exchange, searches)
+        self._driver = Driver(world, searches, self.exchange, options, finder)
         self._clock = DeviceClock(self.devices)
 
     def _stepwise(self, part: DevicePart, placement: Placement) -> DevicePartSearch:
@@ -105,19 +93,10 @@ class DevicePartsSession:
             found: Any = OnDevice(self.engine.on_part(part, placement), device)
         return cast(DevicePartSearch, found)
 
-    def _captured(self, placement: Placement) -> PeerDriver:
-        """Return searches whose levels run without the host (collective)."""
-        searches = []
-        for part, device in zip(self.parts, self.devices, strict=True):
-            with cuda.cupy().cuda.Device(device):
-                searches.append(self.engine.on_level(part, placement))
-        group = PeerGroup(self.world, self.devices)
-        return PeerDriver(self.world, searches, group)
-
     @property
     def mode(self) -> str:
-        """How searches run: levels by the host, or captured, which it only launches."""
-        return "captured" if self._peers else "stepwise"
+        """How searches run: levels by the host."""
+        return "stepwise"
 
     @property
     def extent(self) -> int:
@@ -163,10 +142,7 @@ class DevicePartsSession:
         parents: bool = True,
         stop: Stop | None = None,
     ) -> Outcome:
-        """Search from an input id; UsageError where it is no vertex.
-
-        Captured levels run without the host: ``stop`` is asked before them alone.
-        """
+        """Search from an input id; UsageError where it is no vertex."""
         self.check(np.array([root]))
         inside = root
         if self.permutation is not None:
@@ -316,8 +292,6 @@ class DevicePartsSession:
         """Free what the exchange holds, and spare device memory."""
         if self.exchange is not None:
             self.exchange.close()
-        if self._peers is not None:
-            self._peers.close()
         cuda.release()
 
 

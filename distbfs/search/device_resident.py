@@ -14,7 +14,6 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceEngine
 from distbfs.engines.cuda.resident import ResidentSearch, resident_problem
-from distbfs.errors import LaunchError
 from distbfs.exchange.peers import PeerGroup, peer_problem
 from distbfs.options import SearchOptions
 from distbfs.partition.device_resident import ResidentPart
@@ -24,7 +23,7 @@ from distbfs.search.resident_driver import ResidentDriver
 from distbfs.search.session import Outcome, records_of
 from distbfs.types import Array, Ids, Stop, World
 
-RESIDENT, BY_SIZE = "resident", "auto"
+RESIDENT = "resident"
 FACTORS = ("dd", "dn", "nd")
 MOST_VERTICES = (1 << 32) - (1 << 24)  # positions have 32 bits
 
@@ -41,22 +40,8 @@ def resident_reason(
     """Return why searches cannot be resident, "" where they can; equal on all ranks.
 
     devices: of each part of this rank; separated: what asks for delegates, if anything.
-    Collective.  LaunchError where ``--method resident`` is asked for and cannot be.
+    Collective.
     """
-    reason = _reason(world, options, n, parts, devices, separated)
-    if reason and options.method == RESIDENT:
-        raise LaunchError(f"method 'resident': {reason}; leave --method out")
-    return reason
-
-
-def _reason(
-    world: World,
-    options: SearchOptions,
-    n: int,
-    parts: int,
-    devices: Sequence[int],
-    separated: str,
-) -> str:
     changed = [
         name
         for name in (*BY_HOST, *FACTORS, "balance")
@@ -66,8 +51,7 @@ def _reason(
         f"{separated} is for parts with delegates": separated,
         f"{', '.join(changed)} is for parts with delegates": changed,
         resident_problem(parts, options): True,
-        f"exchange {options.exchange} is asked for": options.exchange
-        not in ("auto", "p2p"),
+        f"exchange {options.exchange} is asked for": options.exchange != "auto",
         f"{n} vertices; positions have 32 bits": n > MOST_VERTICES,
     }
     found = next((why for why, holds in reasons.items() if why and holds), "")
@@ -94,8 +78,7 @@ class ResidentSession(DevicePartsSession):
         self.permutation = None
         self.layout: Layout = parts[0].layout
         self.devices = [int(part.ids.device) for part in parts]
-        alone = self.layout.parts == 1
-        self.exchange_name, self.why = "solo" if alone else "p2p", "resident"
+        self.exchange_name, self.why = "none", "resident"
         self.exchange = None
         searches = []
         for part, device in zip(parts, self.devices, strict=True):

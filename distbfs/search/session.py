@@ -38,7 +38,7 @@ NEEDS_SYMMETRIC = (
     "a search of parts, level by level, needs a symmetric graph, and this one is "
     "directed; search it in one process without --stepwise"
 )
-DEVICE_EXCHANGES = ("nccl", "cuda_aware", "p2p")
+DEVICE_EXCHANGES = ("nccl", "cuda_aware")
 DEVICE_OPTIONS = (
     *("frontier", "balance", "asynchronous", "knobs", "internal_ids"),
     "share_device",

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.exchange import cuda_aware, link, p2p, peers
+from distbfs.exchange import cuda_aware, link, peers
 
 STREAMS = {}
 GARBAGE = 0xA5A5A5A5A5A5A5A5
@@ -171,10 +171,6 @@ def open_handle(handle):
     values = np.memmap(handle.decode().strip(), np.uint8, "r+")
     OPENED[values.ctypes.data] = values
     return values.ctypes.data
-
-
-def foreign_array(address, count, dtype):
-    return DeviceArray(memory(address, count * np.dtype(dtype).itemsize).view(dtype))
 
 
 def copy_now(target, source, size, kind):
@@ -361,7 +357,6 @@ def install(monkeypatch, comm=None, uuid=0):
         monkeypatch.setattr(peers, name, globals()[name])
     monkeypatch.setattr(peers, "close_handle", OPENED.pop)
     monkeypatch.setattr(peers, "access_problem", lambda devices: "")
-    monkeypatch.setattr(p2p, "foreign_array", foreign_array)
     monkeypatch.setattr(link, "_links", link.WeakKeyDictionary())
     return found
 

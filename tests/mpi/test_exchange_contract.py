@@ -35,7 +35,7 @@ KINDS = [
     kind
     for name in EXCHANGES
     for kind in (name, f"{name}-device")
-    if kind not in {"nccl", "cuda_aware", "p2p"}
+    if kind not in {"nccl", "cuda_aware"}
 ]
 
 

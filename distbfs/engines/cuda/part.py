@@ -240,20 +240,9 @@ class CudaPart:
         setattr(self.params, f"{name}_first", first.data.ptr)
 
     @property
-    def box_sizes(self) -> Ids:
-        """Items that may leave for each part, int64 [parts]."""
-        return np.diff(self._boxes_at)
-
-    @property
     def _own_mask(self) -> Any:
         """Delegates that this part found, uint64 [ceil(d/64)]."""
         return self._held["dfresh"].view(np.uint64)
-
-    def adopt(self, name: str, array: Any) -> None:
-        """Use another array in the place of one of this part's."""
-        self._held[name] = array
-        if name != "outbox":
-            setattr(self.params, name, array.data.ptr)
 
     def module(self, source: Path, *, counting: bool) -> cuda.Module:
         """Return the kernels of a file, for the widths of this part."""

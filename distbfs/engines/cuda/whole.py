@@ -288,10 +288,6 @@ class GraphEngine(ABC):
         """Refuse: there is no search of parts."""
         raise self._no_parts()
 
-    def on_level(self, part: DevicePart, placement: Placement) -> Any:  # noqa: ARG002
-        """Refuse: there is no search of parts."""
-        raise self._no_parts()
-
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""
         return {
