@@ -1,6 +1,6 @@
 """Measure the search of parts over many ranks: every variant on a graph built once.
 
-    mpirun -n 4 python scripts/bench_parts.py --engine xbfs --scales 22 28 --out results
+    mpirun -n 4 python scripts/bench_parts.py --engine pan --scales 22 28 --out results
 
 For each graph and threshold the parts are built once, as ``distbfs graph500`` does, and
 searched with each variant of the options; results are validated.  A few searches run
@@ -57,11 +57,7 @@ AnyParts = Session | DevicePartsSession
 SUGGESTED = "auto"
 OUTSIDE = "outside"  # what a session does around a search
 VARIANTS = ["default", "host", "IR", "L", "U", "L+U", "push"]
-SEARCH_CALLS = {
-    **{f"visit_{name}": name for name in ("nn", "dd", "nd", "dn")},
-    **dict.fromkeys(("previsit", "launch", "new_mask", "bins"), "queues"),
-    **dict.fromkeys(("take_mask", "take_normals", "end_level"), "queues"),
-}
+SEARCH_CALLS = dict.fromkeys(("work", "advance", "accept"), "queues")
 EXCHANGE_CALLS = {
     **dict.fromkeys(("start_masks", "finish_masks"), "masks"),
     **dict.fromkeys(("start_normals", "finish_normals"), "normals"),
@@ -85,7 +81,8 @@ class Ledger:
         self._watched: list[tuple[Any, str]] = []
         for k, search in enumerate(driver._searches):
             for name, part in SEARCH_CALLS.items():
-                self._watch(search, name, part, begins=not k and name == "previsit")
+                self._watch(search, name, part, begins=not k and name == "work")
+            self._watch(search, "visit", "")  # of the subgraph that it is given
         for name, part in EXCHANGE_CALLS.items():
             self._watch(session.exchange, name, part)
         for name in LOCAL_CALLS:
@@ -126,7 +123,7 @@ class Ledger:
             self._turn()
             if begins:
                 self._new_row()
-            self._parts.append(part)
+            self._parts.append(part or args[0])
             found = inner(*args, **more)
             if self._device:
                 cuda.cupy().cuda.Device().synchronize()
@@ -316,7 +313,7 @@ def options() -> argparse.Namespace:
     add("--thresholds", nargs="+", default=[SUGGESTED], help="TH, or auto")
     add("--variants", nargs="*", help="ways to search")
     add("--factors", nargs="+", help="values of each direction factor, or sweep")
-    add("--engine", choices=list(registry.ENGINES), default="xbfs")
+    add("--engine", choices=list(registry.ENGINES), default="pan")
     exchanges = ["auto", *registry.EXCHANGES]
     add("--exchange", choices=exchanges, default="auto", help="where none is named")
     add("--per-rank", type=int, default=1, help="parts of a rank")
@@ -381,7 +378,7 @@ def base_options(args: argparse.Namespace, world: Ranks) -> SearchOptions:
         engine=args.engine,
         exchange=args.exchange,
         threads=share_of_cores(world),
-        stepwise=True,  # parts with delegates
+        stepwise=True,
         share_device=args.share_device,
     )
 
@@ -419,7 +416,7 @@ class Output:
         self._path = args.out / f"{name}.json"
         if self._first:
             args.out.mkdir(parents=True, exist_ok=True)
-            self._head = provenance(sys.argv, device=args.engine == "xbfs")
+            self._head = provenance(sys.argv, device=args.engine == "pan")
             self._head |= {"world": world.describe()}
 
     def add(self, row: dict[str, Any]) -> None:

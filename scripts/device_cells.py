@@ -245,10 +245,11 @@ def merged(jobs: Iterable[Job]) -> list[Job]:
 def words_of(cell: Cell, *, cpu: bool, roots: int, validate: int) -> list[str]:
     """Return the words of ``distbfs`` that run a cell; validate: 0 for none."""
     found = ["graph500", "--json", "--scale", str(cell.scale), "--roots", str(roots)]
-    found += ["--engine", "openmp" if cpu else "xbfs"]
+    between = cell.method == STEPWISE
+    found += ["--engine", "openmp" if cpu else "pan" if between else "xbfs"]
     if cell.devices > 1:
         found += ["--parts", str(cell.devices)]
-    found += ["--stepwise"] * (cell.method == STEPWISE)
+    found += ["--stepwise"] * (cpu and between)
     found += ["--internal-ids"] * (cell.method == INTERNAL)
     if not validate:
         return [*found, "--skip-validation"]

@@ -119,7 +119,7 @@ class Sessions:
         """Return a session that is ready to search (collective)."""
         world, say = self._terminal.world, self._terminal.say
         choice = choose(world, options, self._n)
-        if choice.device is not None and self._device is not None:
+        if choice.device and self._device and not choice.parts:
             graph = self._device.graph
             return DeviceSession(world, choice.device, graph, options)
         if choice.device is None and self._host is not None:

@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from distbfs import registry
 from distbfs.cli.common import Terminal
 from distbfs.device import cuda
-from distbfs.engines.base import DeviceEngine, on_device
+from distbfs.engines.base import DeviceEngine, DomainEngine, on_device
 from distbfs.engines.cuda.auto import AutoEngine
 from distbfs.errors import DeviceMissing, LaunchError, ResourceError, UsageError
 from distbfs.exchange.agree import first_reason
@@ -49,6 +49,7 @@ from distbfs.store.tuples import StoreTuples, permutation_of, tuple_degrees_for
 from distbfs.types import TupleSource, World
 
 FIRST = "xbfs"  # what auto takes where it can
+BETWEEN = "pan"  # what searches parts on devices, level by level
 MANY_TUPLES = 1 << 26  # whose graph is not built in a moment
 ALONE = "alone"  # besides RESIDENT: how searches run whole
 
@@ -112,9 +113,11 @@ def choose(
     if not on_device(kind):
         return Choice(options)
     name = options.engine
-    if world.size > 1 or asked:
+    if world.size > 1 or asked or not kind.alone:
+        if kind.devices == 1 and not kind.domains:
+            raise UsageError(f"engine {name} searches a graph in one part alone")
         kind.check(options, whole=False)
-        engine: DeviceEngine = kind(options)
+        engine: Any = kind(options)
         devices = take_devices(world, share=options.share_device)
         return Choice(options, engine, parts=True, devices=tuple(devices))
     if n > MAX_VERTICES:
@@ -125,12 +128,25 @@ def choose(
     return Choice(options, kind(options))
 
 
+def between(choice: Choice) -> DomainEngine:
+    """Return the engine whose levels run between parts: the chosen one, or pan."""
+    engine: Any = choice.device
+    if not engine.domains:
+        kind = registry.lookup(registry.ENGINES, "engine", BETWEEN)
+        engine = kind(replace(choice.options, engine=BETWEEN))
+    return cast(DomainEngine, engine)
+
+
 def _choose_directed(world: World, options: SearchOptions, n: int) -> Choice:
     """Return an engine for one process; UsageError where parts are asked for."""
     if world.size > 1:
         raise UsageError(NEEDS_SYMMETRIC)
     named = options.engine if options.engine != "auto" else FIRST
     kind = registry.lookup(registry.ENGINES, "engine", named)
+    if not kind.directed:
+        raise UsageError(
+            f"engine {named} searches symmetric graphs, and this one is directed"
+        )
     if not on_device(kind):
         if options.stepwise:
             raise UsageError(NEEDS_SYMMETRIC)
@@ -221,17 +237,15 @@ def load_session(
         permutation = permutation_of(store)
         if choice.device is not None:
             devices = choice.devices_of(len(mine))
-            given = (choice.options, manifest.n, manifest.parts, devices)
-            way = _way(terminal, *given)
+            way = _way(terminal, choice, manifest.n, manifest.parts, devices)
             if way == ALONE:
                 first = partial(graph_of_store, terminal, store, world=SoloWorld())
                 return _alone(terminal, choice, manifest.n, first).session
             if way == RESIDENT:
                 return _resident_of_store(terminal, store, choice, devices)
+            engine = between(choice)
             lent = parts_of_store(store, mine, devices)
-            return DevicePartsSession(
-                world, choice.device, lent, choice.options, permutation
-            )
+            return DevicePartsSession(world, engine, lent, choice.options, permutation)
         parts = load_parts(terminal, store, mine)
         return Session(world, parts, choice.options, permutation, terminal.say)
     except MemoryError as error:
@@ -244,7 +258,7 @@ def load_session(
 
 def _way(
     terminal: Terminal,
-    options: SearchOptions,
+    choice: Choice,
     n: int,
     parts: int,
     devices: Sequence[int],
@@ -255,6 +269,10 @@ def _way(
 
     n and after: see ``resident_reason``.  LaunchError where only that would do.
     """
+    engine: Any = choice.device
+    if engine.domains:
+        return ""
+    options = choice.options
     reason = resident_reason(
         terminal.world, options, n, parts, devices, separated=separated
     )
@@ -356,8 +374,7 @@ def build_session(
         mine = Placement(parts, world.size).parts_of(world.rank)
         devices = choice.devices_of(len(mine))
         separated = "" if options.threshold is None else "--threshold"
-        given = (choice.options, source.n, parts, devices)
-        way = _way(terminal, *given, separated=separated)
+        way = _way(terminal, choice, source.n, parts, devices, separated=separated)
         if way == ALONE:
             return _alone(
                 terminal,
@@ -369,6 +386,7 @@ def build_session(
             return _build_resident(
                 terminal, source, parts, choice, devices, buffer_bytes
             )
+        engine = between(choice)
         lent, summary = construct_on_devices(
             source,
             world,
@@ -378,7 +396,7 @@ def build_session(
             devices=devices,
         )
         began = time.perf_counter()
-        of_parts = DevicePartsSession(world, choice.device, lent, choice.options)
+        of_parts = DevicePartsSession(world, engine, lent, choice.options)
         construction = summary.construction_seconds + time.perf_counter() - began
         return Built(
             of_parts, summary.generation_seconds, construction, summary.threshold

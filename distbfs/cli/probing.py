@@ -34,8 +34,10 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.graph.device_build import build
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.construct import construct
+from distbfs.partition.device_construct import construct_on_devices
 from distbfs.partition.memory import machine_memory
 from distbfs.partition.part import Part
+from distbfs.search.device_parts import DevicePartsSession
 from distbfs.search.device_session import DeviceSession
 from distbfs.search.session import AnySession, Session
 from distbfs.types import Array
@@ -285,14 +287,18 @@ def host_facts(world: Ranks, threads: int) -> dict[str, Any]:
 def trial_levels(name: str, parts: int) -> Array:
     """Search a small graph in some parts with an engine; return the levels.
 
-    An engine on a device searches the graph of one part, and, in place of several
-    parts, one that is built on the device.
+    An engine on a device that searches no parts searches the graph of one part, and, in
+    place of several parts, one that is built on the device.
     """
     world, made = SoloWorld(), list[Part]()
     source, options = Kronecker(TRIAL_SCALE), SearchOptions(engine=name, threads=2)
     kind = registry.lookup(registry.ENGINES, "engine", name)
     session: AnySession
-    if on_device(kind) and parts > 1:
+    if on_device(kind) and kind.domains:
+        engine = kind(options)
+        lent, _ = construct_on_devices(source, world, parts, BuildOptions())
+        session = DevicePartsSession(world, engine, lent, options)
+    elif on_device(kind) and parts > 1:
         session = DeviceSession(world, kind(options), build(source), options)
     else:
         construct(source, world, parts, BuildOptions(), made.append)

@@ -9,13 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.base import DeviceEngine, DevicePartSearch
-from distbfs.errors import UsageError
+from distbfs.engines.base import DomainEngine
 from distbfs.exchange.base import Exchange
 from distbfs.exchange.choose import choose_exchange
 from distbfs.exchange.local import brought_here
@@ -25,9 +24,8 @@ from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 from distbfs.partition.memory import readable
 from distbfs.search.blocks import BlockMap, input_ids
-from distbfs.search.driver import Driver
 from distbfs.search.lookup import values_at
-from distbfs.search.parents import CarriedParents
+from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.session import (
     Outcome,
     check_roots,
@@ -45,24 +43,20 @@ NARROW = 255  # levels that a byte holds; its largest value is for the unreached
 class DevicePartsSession:
     """The parts of this rank on its device; all methods but ``keep`` are collective.
 
-    An outcome has CuPy arrays by local id, as ``DevicePartSearch.result`` says.  Its
+    An outcome has CuPy arrays by local id, as ``DomainSearch.finish`` says.  Its
     ``seconds`` are device time, between events, of the slowest rank.
     """
 
     def __init__(
         self,
         world: World,
-        engine: DeviceEngine,
+        engine: DomainEngine,
         parts: Sequence[DevicePart],
         options: SearchOptions,
         permutation: Permutation | None = None,
     ) -> None:
-        if options.internal_ids:
-            raise UsageError(
-                "internal_ids is not for parts that are separated by degree"
-            )
         self.world = world
-        self.engine = engine
+        self.engine: Any = engine
         self.parts: list[Any] = list(parts)
         self.options = options
         self.permutation: Permutation | None = permutation
@@ -79,19 +73,12 @@ class DevicePartsSession:
             on_device=True,
             name=self.exchange_name,
         )
-        searches = [self._stepwise(part, placement) for part in parts]
-        finder = CarriedParents(self.exchange, searches)
-        self._driver = Driver(world, searches, self.exchange, options, finder)
+        searches = []
+        for part, device in zip(parts, self.devices, strict=True):
+            with cuda.cupy().cuda.Device(device):
+                searches.append(engine.domain(part, placement))
+        self._driver = BetweenDomains(world, searches, self.exchange, options)
         self._clock = DeviceClock(self.devices)
-
-    def _stepwise(self, part: DevicePart, placement: Placement) -> DevicePartSearch:
-        """Return a search that the host calls; on another device through a proxy."""
-        device, current = int(part.vertices.device), cuda.cupy().cuda.Device()
-        if device == int(current):
-            return self.engine.on_part(part, placement)
-        with cuda.cupy().cuda.Device(device):
-            found: Any = OnDevice(self.engine.on_part(part, placement), device)
-        return cast(DevicePartSearch, found)
 
     @property
     def mode(self) -> str:
@@ -293,24 +280,6 @@ class DevicePartsSession:
         if self.exchange is not None:
             self.exchange.close()
         cuda.release()
-
-
-class OnDevice:
-    """Calls a ``DevicePartSearch`` with its device current, arrays brought there."""
-
-    def __init__(self, search: DevicePartSearch, device: int) -> None:
-        self._search, self._device = search, device
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._search, name)
-        if not callable(found):
-            return found
-
-        def call(*arguments: Any, **named: Any) -> Any:
-            with cuda.cupy().cuda.Device(self._device):
-                return found(*[brought_here(x) for x in arguments], **named)
-
-        return call
 
 
 class DeviceClock:

@@ -271,6 +271,8 @@ class Graph:
         """Return what searches; auto takes a device where that can search the graph."""
         name = FIRST if options.engine == "auto" else options.engine
         kind = registry.lookup(registry.ENGINES, "engine", name)
+        if not kind.alone:
+            raise UsageError(f"engine {name} searches parts, as a command with --parts")
         if on_device(kind):
             wanted = replace(options, engine=name)
             try:

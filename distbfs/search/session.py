@@ -14,7 +14,7 @@ import numpy.typing as npt
 from distbfs import registry
 from distbfs.engines.base import (
     WHOLE,
-    Engine,
+    HostEngine,
     LevelRecord,
     Until,
     WholeSearch,
@@ -28,9 +28,9 @@ from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import Part
 from distbfs.search.blocks import BlockMap, input_ids
-from distbfs.search.driver import Driver
 from distbfs.search.lookup import values_at
-from distbfs.search.parents import ParentCost, ParentFinder
+from distbfs.search.parents import ParentCost
+from distbfs.search.runners.between import BetweenDomains
 from distbfs.timing import Trace, kept
 from distbfs.types import Array, Ids, Stop, World
 
@@ -196,7 +196,7 @@ def refuse_device_options(options: SearchOptions, engine: str) -> None:
 
 def make_engine(
     world: World, options: SearchOptions, say: Callable[[str], None]
-) -> Engine:
+) -> HostEngine:
     """Return the engine that is asked for (collective).
 
     ``auto`` is openmp; where any rank lacks a compiler it is reference, and ``say`` is
@@ -206,12 +206,14 @@ def make_engine(
         kind = registry.lookup(registry.ENGINES, "engine", options.engine)
         if not on_device(kind):
             refuse_device_options(options, options.engine)
-        named: Engine = kind(options)
+        named: HostEngine = kind(options)
         return named
     refuse_device_options(options, "openmp")
     reason = ""
     try:
-        engine: Engine = registry.lookup(registry.ENGINES, "engine", "openmp")(options)
+        engine: HostEngine = registry.lookup(registry.ENGINES, "engine", "openmp")(
+            options
+        )
     except CompilerMissing as error:
         reason = str(error)
     missing = world.allreduce(np.array([1 if reason else 0]), "max")
@@ -219,7 +221,9 @@ def make_engine(
         return engine
     say(f"engine reference: {reason or 'another rank has no C compiler'}")
     plain = replace(options, engine="reference", method="")
-    fallback: Engine = registry.lookup(registry.ENGINES, "engine", "reference")(plain)
+    fallback: HostEngine = registry.lookup(registry.ENGINES, "engine", "reference")(
+        plain
+    )
     return fallback
 
 
@@ -279,12 +283,11 @@ class Session:
             self._whole = self.engine.whole(parts[0])
         else:
             placement = Placement(self.layout.parts, world.size)
-            searches: list[Any] = [self.engine.attach(p, placement) for p in parts]
+            searches: list[Any] = [self.engine.domain(p, placement) for p in parts]
             self.exchange = make_exchange(
                 world, placement, parts[0].delegate_count, options
             )
-            parents = ParentFinder(world, placement, searches)
-            self._driver = Driver(world, searches, self.exchange, options, parents)
+            self._driver = BetweenDomains(world, searches, self.exchange, options)
         self._block = BlockMap(world, self.layout, self.parts, permutation)
 
     @property
@@ -326,8 +329,6 @@ class Session:
         stop: see ``AnySession``
         """
         self.check(np.array([root]))
-        if until is not WHOLE and self._whole is None:
-            raise UsageError("a search of parts cannot end early")
         inside = root
         if self.permutation is not None:
             inside = int(self.permutation.forward(np.array([root]))[0])
@@ -362,7 +363,7 @@ class Session:
                 order=whole.order,
             )
         result = self._driver.search(
-            inside, records=records, parents=parents, stop=stop
+            inside, records=records, parents=parents, until=until, stop=stop
         )
         return Outcome(
             root,

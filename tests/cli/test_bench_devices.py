@@ -21,7 +21,7 @@ words = sys.argv[1:]
 def of(name, usual):
     return words[words.index(name) + 1] if name in words else usual
 scale, parts = int(of("--scale", 0)), int(of("--parts", 1))
-method = "stepwise" if "--stepwise" in words else "resident" if parts > 1 else "fast"
+method = "stepwise" if "pan" in words else "resident" if parts > 1 else "fast"
 roots = int(of("--roots", 0))
 print("distbfs: engine xbfs (pretends)", file=sys.stderr)
 def leave(code, text):

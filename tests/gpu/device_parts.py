@@ -9,15 +9,14 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
 from distbfs.partition.device_part import part_to_device
 from distbfs.partition.layout import Placement
-from distbfs.search.driver import Driver
-from distbfs.search.parents import CarriedParents
+from distbfs.search.runners.between import BetweenDomains
 
 LARGE = 1 << 30  # larger than every degree
 
 
 def driver_of(parts, **options):
-    """The driver of searches of parts that lie on the device."""
-    world, options = SoloWorld(), SearchOptions(engine="xbfs", **options)
+    """What searches parts that lie on the device."""
+    world, options = SoloWorld(), SearchOptions(engine="pan", **options)
     placement = Placement(len(parts), 1)
     kept = {"parents": options.parents, "balance": options.balance}
     searches = [CudaPart(p, placement, **kept) for p in parts]
@@ -25,8 +24,7 @@ def driver_of(parts, **options):
     exchange = SoloExchange(
         world, placement, d, options, item=np.uint64, on_device=True
     )
-    finder = CarriedParents(exchange, searches)
-    return Driver(world, searches, exchange, options, finder)
+    return BetweenDomains(world, searches, exchange, options)
 
 
 def device_parts(source, parts, **options):

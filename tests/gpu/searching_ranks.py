@@ -21,6 +21,7 @@ from fast_graphs import beside, path, shuffled, star  # noqa: E402
 from graphs import check_search, grid, kronecker, random_tuples, some_roots, uniform  # noqa: E402
 
 from distbfs.device import cuda  # noqa: E402
+from distbfs.engines.cuda.pan import PanEngine  # noqa: E402
 from distbfs.engines.cuda.xbfs import XbfsEngine  # noqa: E402
 from distbfs.exchange.placing import take_devices  # noqa: E402
 from distbfs.exchange.world import run_guarded, start  # noqa: E402
@@ -46,7 +47,6 @@ VARIANTS = (
     {"parents": False},
     {"direction": "push"},
     {"direction": "pull"},
-    {"stepwise": True},
     {"mask_reduce": "nonblocking"},
     {"local_all2all": True, "uniquify": True},
 )
@@ -56,7 +56,8 @@ def session_of(
     world, source, devices, per_rank, threshold, *, resident=False, **options
 ):
     """The session over parts of a graph, dealt out to the devices of each rank."""
-    options = SearchOptions(engine="xbfs", share_device=True, **options)
+    engine = "xbfs" if resident else "pan"
+    options = SearchOptions(engine=engine, share_device=True, **options)
     if resident:
         many = per_rank * world.size
         parts, _ = construct_resident(source, world, many, devices=devices[:per_rank])
@@ -68,7 +69,7 @@ def session_of(
         BuildOptions(threshold=threshold),
         devices=[devices[k % len(devices)] for k in range(per_rank)],
     )
-    return DevicePartsSession(world, XbfsEngine(options), parts, options)
+    return DevicePartsSession(world, PanEngine(options), parts, options)
 
 
 def check_resident(world, devices, names):

@@ -121,7 +121,7 @@ def test_grids_that_are_refused(scripts, more):
     ("devices", "method", "words"),
     [
         (8, "resident", "--engine xbfs --parts 8"),
-        (2, "stepwise", "--engine xbfs --parts 2 --stepwise"),
+        (2, "stepwise", "--engine pan --parts 2"),
         (1, "fast", "--engine xbfs"),
         (1, "fast, internal ids", "--engine xbfs --internal-ids"),
     ],

@@ -10,7 +10,7 @@ from distbfs.engines.base import DeviceSearch, LevelRecord
 from distbfs.engines.cuda.fast import FastSearch
 from distbfs.engines.cuda.memory import LISTS, search_bytes
 from distbfs.engines.cuda.paper import ALLOWED, BALANCES, FRONTIERS, PaperSearch
-from distbfs.engines.cuda.part import CudaPart
+from distbfs.engines.cuda.resident import MOST_PARTS
 from distbfs.engines.cuda.whole import (
     PARTS_ONLY,
     ById,
@@ -23,8 +23,6 @@ from distbfs.errors import UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import SearchOptions, check_choice
-from distbfs.partition.device_part import DevicePart, part_to_device
-from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 
 METHODS = ("fast", "paper")
@@ -65,7 +63,9 @@ class XbfsEngine:
 
     name = "xbfs"
     methods = METHODS
-    on_device = True
+    on_device = alone = directed = True
+    domains = False
+    devices = MOST_PARTS
 
     def __init__(self, options: SearchOptions) -> None:
         self.method = options.method or METHODS[0]
@@ -150,19 +150,6 @@ class XbfsEngine:
         if self.options.internal_ids:
             raise UsageError("internal_ids is for searches of a graph on the device")
         return OnHost(self.on_graph(self.graph_of(part)))
-
-    def attach(self, part: Part, placement: Placement) -> CudaPart:
-        """Copy a part to the device and prepare its stepwise search."""
-        return self.on_part(part_to_device(part), placement)
-
-    def on_part(self, part: DevicePart, placement: Placement) -> CudaPart:
-        """Prepare the stepwise search of one part in device memory.
-
-        Raises UsageError for options that parts do not have.
-        """
-        self.check(self.options, whole=False)
-        o = self.options
-        return CudaPart(part, placement, parents=o.parents, balance=o.balance)
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""

@@ -21,6 +21,9 @@ class OpenMPEngine:
 
     name = "openmp"
     methods = tuple(SOURCES)
+    on_device = False
+    alone = domains = directed = True
+    devices = 1
 
     def __init__(self, options: SearchOptions) -> None:
         check_choice("method", options.method or DEFAULT_METHOD, self.methods)
@@ -42,12 +45,12 @@ class OpenMPEngine:
             self._options.parents,
         )
 
-    def attach(
+    def domain(
         self,
         part: Part,
         placement: Placement,  # noqa: ARG002
     ) -> OpenMPPart:
-        """Prepare the stepwise search of one part.
+        """Prepare the search of one part, level by level.
 
         Raises UsageError for a method: parts have one way to be searched.
         """

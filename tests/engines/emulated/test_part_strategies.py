@@ -13,9 +13,8 @@ from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import Factors, SearchOptions
 from distbfs.partition.layout import Placement
-from distbfs.search import driver
 from distbfs.search.direction import DirectionPolicy
-from distbfs.search.parents import ParentFinder
+from distbfs.search.runners.between import BetweenDomains
 
 FACTORS = [
     {},
@@ -37,10 +36,9 @@ def on_the_host(source, parts, **options):
     world = SoloWorld()
     options = SearchOptions(engine="reference", **options)
     placement, made = Placement(parts, 1), build(source, parts, threshold=6)[0]
-    searches = [ReferenceEngine(options).attach(one, placement) for one in made]
+    searches = [ReferenceEngine(options).domain(one, placement) for one in made]
     exchange = SoloExchange(world, placement, made[0].delegate_count, options)
-    finder = ParentFinder(world, placement, searches)
-    return driver.Driver(world, searches, exchange, options, finder)
+    return BetweenDomains(world, searches, exchange, options)
 
 
 def turns(directions):
@@ -90,7 +88,7 @@ def test_the_device_counts_work_as_the_host_does(monkeypatch):
             for one in (searches, on_the_host(source, 2)):
                 told.clear()
                 one.search(root, records=True)
-                works.append([work.to_array().tolist() for work in told])
+                works.append(list(told))
             assert works[0] == works[1]
 
 

@@ -287,6 +287,7 @@ INLINE void next_level(const Params &p) {
             count[NORMALS] += __popc(now);
             count[ND_Q] += __popc(nd);
             count[ND_S] += __popc(has_nd & ~(seen | now));
+            if (p.targets) count[TARGETS] += __popc(p.targets[word] & ~(seen | now));
         }
         if (!__any_sync(ALL, now)) continue;
         label(p.level, p.vertices, p.depth, p.rows[NN_ROWS].offsets, p.rows[ND_ROWS].offsets, w0, now,
@@ -307,6 +308,7 @@ INLINE void next_level(const Params &p) {
             count[DD_Q] += __popc(dd);
             count[DN_S] += __popc(has_dn & ~(seen | now));
             count[DD_S] += __popc(has_dd & ~(seen | now));
+            if (p.dtargets) count[TARGETS] += __popc(p.dtargets[word] & ~(seen | now));
         }
         if (!__any_sync(ALL, now)) continue;
         label(p.dlevel, 0, p.depth, p.rows[DN_ROWS].offsets, p.rows[DD_ROWS].offsets, w0, now, dn, dd,

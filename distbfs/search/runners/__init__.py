@@ -1,0 +1,1 @@
+"""How searches run: between domains, level by level."""
