@@ -130,7 +130,15 @@ class DeviceArray:
     data = property(lambda self: SimpleNamespace(ptr=self.values.ctypes.data))
 
     def __getitem__(self, where):
+        if isinstance(where, DeviceArray):
+            return Cupy.later(
+                where.size, self.dtype, np.take, self.values, where.values
+            )
         return DeviceArray(self.values[where])
+
+    def __rshift__(self, bits):
+        shape, dtype = self.values.shape, self.dtype
+        return Cupy.later(shape, dtype, np.right_shift, self.values, bits)
 
     def __setitem__(self, where, other):
         assert isinstance(other, DeviceArray)
@@ -230,9 +238,11 @@ class Cupy:
         size = sum(array.size for array in arrays)
         return self.later(size, arrays[0].dtype, lambda: np.concatenate(found))
 
-    def unique(self, array):
+    def unique(self, array, return_index=False):
         CURRENT[0].synchronize()
-        return DeviceArray(np.unique(array.values))
+        if not return_index:
+            return DeviceArray(np.unique(array.values))
+        return tuple(map(DeviceArray, np.unique(array.values, return_index=True)))
 
     def ascontiguousarray(self, array, dtype):
         assert array.dtype == dtype
