@@ -174,4 +174,4 @@ class LocalPhase:
 
 def total_size(arrays: Sequence[Array]) -> int:
     """Return the number of elements of all arrays together."""
-    return sum(array.size for array in arrays)
+    return sum([array.size for array in arrays])  # faster than a generator

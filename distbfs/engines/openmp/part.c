@@ -189,8 +189,9 @@ static int64_t left_targets(part_state *s) {
     return left + s->lost_targets;
 }
 
-/* Fill `work`: normals, delegates, nn FV, then FV, q, s, u of dd, dn and nd, targets. */
-void part_work(part_state *s) {
+/* Fill `work`: normals, delegates, nn FV, then FV, q, s, u of dd, dn and nd, targets.
+ * Returns the edges of the frontier in dd, dn and nd. */
+int64_t part_work(part_state *s) {
     shared_kernel k = {.s = s};
     team_for((int)s->threads, s->frontier_count, PARALLEL_WORDS, previsit_words, &k);
     int64_t found = 0, dn[4] = {0}, dd[4] = {0};
@@ -213,6 +214,7 @@ void part_work(part_state *s) {
         dd[0], dd[1], dd[2], dd[3], dn[0], dn[1], dn[2], dn[3],
         k.nd, k.nd_q, s->unvisited_nd, dn[2], left_targets(s)};
     memcpy(s->work, all, sizeof all);
+    return dd[0] + dn[0] + k.nd;
 }
 
 /* Push nn: vertices of this part are found, others are noted and sorted by part.

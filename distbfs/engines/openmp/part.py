@@ -34,13 +34,12 @@ NUMBERS = {*NAMES[0], *NAMES[1], *NAMES[-2], *NAMES[-1]}
 VISITS = {"nn": 1, "nd": 2, "dn": 4, "dd": 8, "all": 15}  # as VISIT_… in part.c
 PULLS = [(name, VISITS[name]) for name in ("dd", "dn", "nd")]
 NN_WORK = Work._fields.index("nn")
-FORWARD = [k for k, name in enumerate(Work._fields) if name.endswith("_forward")]
 SMALL = 16384  # edges of dd, dn and nd
 NO_CHECKS = [0] * len(SUBGRAPHS)
 POINTER, NUMBER = ctypes.c_void_p, ctypes.c_int64
 FUNCTIONS = {  # of part.c: what they return and take after the state
     "start": (None, (NUMBER, NUMBER)),
-    "work": (None, ()),
+    "work": (NUMBER, ()),
     "visit": (NUMBER, (ctypes.c_int, ctypes.c_int)),
     "take_normals": (None, (NUMBER, POINTER, NUMBER)),
     "end_level": (None, (POINTER,)),
@@ -138,6 +137,7 @@ class OpenMPPart:
         self._work, self._checks = self._arrays["work"], self._arrays["checks"]
         self._no_bins = [self._arrays["bins"]] * part.layout.parts
         self._counting = False
+        self._room = self._edges = 0
         self._isolated: int | None = None
 
     def start(
@@ -178,16 +178,19 @@ class OpenMPPart:
 
     def work(self) -> Ids:
         """Size the next level in both directions."""
-        self._library.part_work(self._self)
+        self._edges = self._library.part_work(self._self)
         return self._work
 
     def advance(self, choice: Choice, offer: Offer) -> list[int]:
         """Run a level; a small one in one call, as nothing is worth sending early."""
-        pulls = sum(bit for name, bit in PULLS if choice[name] == "pull")
-        nn = int(self._work[NN_WORK])
-        if nn > len(self._arrays["bins"]):
+        pulls = 0
+        for name, bit in PULLS:
+            if choice[name] == "pull":
+                pulls |= bit
+        nn = self._work.item(NN_WORK)
+        if nn > self._room:
             self._make_room(nn * 5 // 4)
-        small = not (pulls or self._counting) and self._work[FORWARD].sum() < SMALL
+        small = self._edges < SMALL and not (pulls or self._counting)
         noted = self.visit("all" if small else "nn", pulls)
         offer.normals(self._bins(noted))
         if not small:
@@ -208,6 +211,7 @@ class OpenMPPart:
 
     def _make_room(self, count: int) -> None:
         """Make room for what nn finds on other parts."""
+        self._room = count
         for name, dtype in (("outbox", np.uint64), ("bins", np.uint32)):
             self._arrays[name] = cc.aligned_empty(count, dtype)
             setattr(self._state, name, self._arrays[name].ctypes.data)

@@ -171,6 +171,7 @@ class BetweenDomains:
         self._delegates = DelegateNumbers(part.delegates)
         self._board = Board(exchange, len(searches))
         self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # the last: stop
+        self._sums = self._counts[:-1]
         self._nothing: list[list[tuple[int, Array]]] = [[] for _ in searches]
 
     def _finder(self) -> Finder:
@@ -242,9 +243,9 @@ class BetweenDomains:
             if log is not None:
                 before, sent = dict(clock.seconds), self._traffic()
             with timed("work"):
-                counts[:] = 0
-                for search in self._searches:
-                    counts[:-1] += search.work()
+                np.copyto(self._sums, self._searches[0].work())
+                for search in self._searches[1:]:
+                    np.add(self._sums, search.work(), out=self._sums)
                 counts[-1] = stop is not None and stop()
             with timed("counts"):
                 *sums, stopped = world.allreduce(counts).tolist()

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from device_parts import LARGE, check, device_parts, driver_of
+from device_parts import LARGE, check, device_parts, driver_of, joined
 from fast_graphs import beside, binary_tree, path, shuffled, star
 from graphs import Tuples, complete, grid, kronecker, random_tuples, some_roots, uniform
 
+from distbfs.engines.base import Until
 from distbfs.engines.cuda import part
 
 GRAPHS = {
@@ -94,6 +95,43 @@ def test_balances_of_pulls(device, balance):
         driver = driver_of(placed, direction="pull", balance=balance)
         for root in some_roots(source, 2):
             check(driver, source, root, records=True)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_searches_that_end_early(device, parts):
+    """No array holds a level or parent beyond the last one that is wanted."""
+    for name in ("kronecker", "hub", "grid"):
+        source = GRAPHS[name]
+        for threshold in (0, 4, LARGE):
+            runner = driver_of(device_parts(source, parts, threshold=threshold))
+            root = int(np.argmax(source.degrees))
+            wanted = source.distances(root)
+            far, lost = int(wanted.argmax()), np.flatnonzero(wanted < 0)[:1].tolist()
+            for depth, ids in (
+                (1, []),
+                (None, [root]),
+                (None, [far]),
+                (2, [far, *lost]),
+            ):
+                found = runner.search(root, until=Until(depth, np.array(ids, int)))
+                last = wanted.max() if depth is None else min(depth, wanted.max())
+                if depth is None:
+                    last = wanted[ids].max()
+                level, parent = (
+                    joined(x, source.n) for x in (found.level, found.parent)
+                )
+                capped = np.where(wanted <= last, wanted, -1)
+                np.testing.assert_array_equal(level, capped)
+                np.testing.assert_array_equal(parent < 0, capped < 0)
+                assert found.levels == last + 1
+
+
+def test_a_target_without_neighbours(device):
+    source = Tuples(70, np.array([1, 2]), np.array([2, 3]))
+    runner = driver_of(device_parts(source, 2, threshold=4))
+    for root, target, levels in ((9, 9, 1), (1, 9, 3), (1, 2, 2), (9, 1, 1)):
+        found = runner.search(root, until=Until(None, np.array([target])))
+        assert found.levels == levels
 
 
 def test_a_root_without_neighbours(device):
