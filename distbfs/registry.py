@@ -11,6 +11,7 @@ ENGINES = {
     "reference": "distbfs.engines.reference:ReferenceEngine",
     "openmp": "distbfs.engines.openmp.engine:OpenMPEngine",
     "xbfs": "distbfs.engines.cuda.xbfs:XbfsEngine",
+    "pan": "distbfs.engines.cuda.pan:PanEngine",
     "bfs4k": "distbfs.engines.cuda.bfs4k:Bfs4kEngine",
     "layer": "distbfs.engines.cuda.layer:LayerEngine",
     "frontier": "distbfs.engines.cuda.frontier:FrontierEngine",
@@ -30,7 +31,6 @@ EXCHANGES = {
     "host": "distbfs.exchange.host:HostExchange",
     "nccl": "distbfs.exchange.nccl:NcclExchange",
     "cuda_aware": "distbfs.exchange.cuda_aware:CudaAwareExchange",
-    "p2p": "distbfs.exchange.p2p:P2pExchange",
 }
 FAMILIES = {
     "kronecker": "distbfs.generate.kronecker:Kronecker",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ Ids: TypeAlias = npt.NDArray[np.int64]
 Words: TypeAlias = npt.NDArray[np.uint64]
 Reduction: TypeAlias = Literal["sum", "max", "min", "or"]
 DirectionName: TypeAlias = Literal["push", "pull"]
+Choice: TypeAlias = Mapping[str, DirectionName]  # of dd, dn and nd
 Stop: TypeAlias = Callable[[], bool]  # asked between levels whether to give up
 
 SUBGRAPHS = ("nn", "nd", "dn", "dd")

@@ -370,7 +370,7 @@ def shown(row: cells.Row) -> list[str]:
     if row["state"] != "done":
         return [*at, "-", "-", "-", "-", uses, f"{row['state']}: {row['said']}"]
     figures_ = [f"{row['GTEPS']:.4g}", f"{row['median_ms']:.4g}", str(row["roots"])]
-    other = row["mode"] if at[2] in (cells.RESIDENT, cells.CAPTURED) else ""
+    other = row["mode"] if at[2] == cells.RESIDENT else ""
     note = other if other and other != at[2] else row["said"]
     return [*at, *figures_, str(row["validated"]), uses, note]
 

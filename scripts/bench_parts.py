@@ -1,6 +1,6 @@
 """Measure the search of parts over many ranks: every variant on a graph built once.
 
-    mpirun -n 4 python scripts/bench_parts.py --engine xbfs --scales 22 28 --out results
+    mpirun -n 4 python scripts/bench_parts.py --engine pan --scales 22 28 --out results
 
 For each graph and threshold the parts are built once, as ``distbfs graph500`` does, and
 searched with each variant of the options; results are validated.  A few searches run
@@ -37,7 +37,6 @@ from distbfs.search.device_parts import DevicePartsSession
 from distbfs import registry
 from distbfs.cli.common import Terminal, open_terminal, share_of_cores
 from distbfs.device import cuda
-from distbfs.engines.base import on_device
 from distbfs.errors import UsageError, ValidationError
 from distbfs.exchange.world import Ranks, run_guarded
 from distbfs.generate.families import from_description
@@ -58,11 +57,7 @@ AnyParts = Session | DevicePartsSession
 SUGGESTED = "auto"
 OUTSIDE = "outside"  # what a session does around a search
 VARIANTS = ["default", "host", "IR", "L", "U", "L+U", "push"]
-SEARCH_CALLS = {
-    **{f"visit_{name}": name for name in ("nn", "dd", "nd", "dn")},
-    **dict.fromkeys(("previsit", "launch", "new_mask", "bins"), "queues"),
-    **dict.fromkeys(("take_mask", "take_normals", "end_level"), "queues"),
-}
+SEARCH_CALLS = dict.fromkeys(("work", "advance", "accept"), "queues")
 EXCHANGE_CALLS = {
     **dict.fromkeys(("start_masks", "finish_masks"), "masks"),
     **dict.fromkeys(("start_normals", "finish_normals"), "normals"),
@@ -86,7 +81,8 @@ class Ledger:
         self._watched: list[tuple[Any, str]] = []
         for k, search in enumerate(driver._searches):
             for name, part in SEARCH_CALLS.items():
-                self._watch(search, name, part, begins=not k and name == "previsit")
+                self._watch(search, name, part, begins=not k and name == "work")
+            self._watch(search, "visit", "")  # of the subgraph that it is given
         for name, part in EXCHANGE_CALLS.items():
             self._watch(session.exchange, name, part)
         for name in LOCAL_CALLS:
@@ -127,7 +123,7 @@ class Ledger:
             self._turn()
             if begins:
                 self._new_row()
-            self._parts.append(part)
+            self._parts.append(part or args[0])
             found = inner(*args, **more)
             if self._device:
                 cuda.cupy().cuda.Device().synchronize()
@@ -257,12 +253,6 @@ class Variant:
         self.validated = min(checked, len(self.searches))
         self.told = session.describe()
         few = graph.roots[: args.records].tolist()
-        self.captured = []
-        if session.mode == "captured":
-            for root in few:
-                self.captured.append(session.search(root, records=True).records)
-            session.close()
-            session = graph.session(replace(options, stepwise=True))
         self.looked = looked_at(session, few)
         session.close()
 
@@ -308,7 +298,6 @@ class Variant:
             "seconds": seconds,
             "levels": self.looked,
             "mode": self.told["mode"],
-            "captured_levels": self.captured,
         }
 
 
@@ -324,7 +313,7 @@ def options() -> argparse.Namespace:
     add("--thresholds", nargs="+", default=[SUGGESTED], help="TH, or auto")
     add("--variants", nargs="*", help="ways to search")
     add("--factors", nargs="+", help="values of each direction factor, or sweep")
-    add("--engine", choices=list(registry.ENGINES), default="xbfs")
+    add("--engine", choices=list(registry.ENGINES), default="pan")
     exchanges = ["auto", *registry.EXCHANGES]
     add("--exchange", choices=exchanges, default="auto", help="where none is named")
     add("--per-rank", type=int, default=1, help="parts of a rank")
@@ -385,13 +374,11 @@ def sources(args: argparse.Namespace, threads: int) -> Iterator[tuple[Any, ...]]
 
 def base_options(args: argparse.Namespace, world: Ranks) -> SearchOptions:
     """Return the options that variants change; on the host, levels are the host's."""
-    kind = registry.lookup(registry.ENGINES, "engine", args.engine)
     return SearchOptions(
         engine=args.engine,
-        method="captured" if on_device(kind) else "",  # parts with delegates
         exchange=args.exchange,
         threads=share_of_cores(world),
-        stepwise=not on_device(kind),
+        stepwise=True,
         share_device=args.share_device,
     )
 
@@ -429,7 +416,7 @@ class Output:
         self._path = args.out / f"{name}.json"
         if self._first:
             args.out.mkdir(parents=True, exist_ok=True)
-            self._head = provenance(sys.argv, device=args.engine == "xbfs")
+            self._head = provenance(sys.argv, device=args.engine == "pan")
             self._head |= {"world": world.describe()}
 
     def add(self, row: dict[str, Any]) -> None:

@@ -4,12 +4,12 @@
     python scripts/bench_resident.py --cells 4:26 2:27 --roots 16 --validate 2
 
 A cell is DEVICES:SCALE of a Kronecker graph with 16 tuples a vertex, or DEVICES:road.
-On several devices, resident searches in the input's ids and in internal ones stand
-beside the captured levels of degree-separated parts; on one, those of method fast in
-both.  A cell DEVICES:SCALE:1 has method fast on one device beside them.  Modes take
-turns, root by root; each root's reached vertices and levels must agree, and the first
-ones are validated by the tuples.  Times are device events around a search, of the
-slowest device.  Where not all fits (DEVICES:31), --modes names those that are wanted.
+On several devices, searches are resident in the input's ids and in internal ones; on
+one, those of method fast in both.  A cell DEVICES:SCALE:1 has method fast on one
+device beside them.  Modes take turns, root by root; each root's reached vertices and
+levels must agree, and the first ones are validated by the tuples.  Times are device
+events around a search, of the slowest device.  Where not all fits (DEVICES:31), --modes
+names those that are wanted.
 """
 
 from __future__ import annotations
@@ -25,10 +25,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from distbfs.search.device_parts import DevicePartsSession
-from distbfs.search.device_resident import ResidentSession
-from distbfs.search.device_session import DeviceSession
-
 from distbfs.device import cuda
 from distbfs.device.peers import access_problem
 from distbfs.engines.cuda.xbfs import XbfsEngine
@@ -40,16 +36,17 @@ from distbfs.generate.road import Road
 from distbfs.graph.device_build import build
 from distbfs.graph500.device_validate import validate_on_device
 from distbfs.graph500.roots import choose_roots
-from distbfs.options import BuildOptions, SearchOptions
-from distbfs.partition.device_construct import construct_on_devices
+from distbfs.options import SearchOptions
 from distbfs.partition.device_resident import construct_resident
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table
+from distbfs.search.device_resident import ResidentSession
+from distbfs.search.device_session import DeviceSession
 
 CELLS = ("1:22", "1:25", "4:22:1", "4:26", "2:27", "4:28", "2:road")
 ROAD_VERTICES = 4_190_000
 PLAIN = SearchOptions(engine="xbfs")
-MODES = ("resident", "resident internal", "captured", "fast", "fast internal")
+MODES = ("resident", "resident internal", "fast", "fast internal")
 HEAD = ("devices", "graph", "mode", "GTEPS", "ms", "us a level", "levels", "validated")
 
 
@@ -70,9 +67,9 @@ class Cell:
         self.seconds: dict[str, float] = {}
         makers: dict[str, Callable[[str], None]] = {}
         if self.parts > 1:
-            makers |= dict.fromkeys(MODES[:3], self._on_parts)
+            makers |= dict.fromkeys(MODES[:2], self._on_parts)
         if self.parts == 1 or len(words) == 3:
-            makers |= dict.fromkeys(MODES[3:], self._on_one)
+            makers |= dict.fromkeys(MODES[2:], self._on_one)
         for mode, make in makers.items():
             if mode in modes:
                 began = time.perf_counter()
@@ -82,15 +79,6 @@ class Cell:
 
     def _on_parts(self, mode: str) -> None:
         world = SoloWorld()
-        if mode == "captured":
-            separated, _ = construct_on_devices(
-                self.source, world, self.parts, BuildOptions(), devices=self.devices
-            )
-            options = replace(PLAIN, method="captured")
-            self.sessions[mode] = DevicePartsSession(
-                world, XbfsEngine(options), separated, options
-            )
-            return
         inside = mode.endswith("internal")
         other = self.sessions.get(MODES[0])
         rows = other.parts if other else None
@@ -98,11 +86,11 @@ class Cell:
             rows, _ = construct_resident(
                 self.source, world, self.parts, devices=self.devices
             )
-        options = replace(PLAIN, method="resident", internal_ids=inside)
+        options = replace(PLAIN, internal_ids=inside)
         self.sessions[mode] = ResidentSession(world, XbfsEngine(options), rows, options)
 
     def _on_one(self, mode: str) -> None:
-        other = self.sessions.get(MODES[3])
+        other = self.sessions.get(MODES[2])
         graph = build(self.source) if other is None else other.graph
         options = replace(PLAIN, internal_ids=mode.endswith("internal"))
         self.sessions[mode] = DeviceSession(
@@ -158,7 +146,7 @@ def summary(cell: Cell, mode: str, rows: list[dict[str, Any]]) -> dict[str, Any]
     inverse = [x["seconds"] / max(x["edges"], 1) for x in rows]
     errors = [error for x in rows for error in x["errors"]]
     return {
-        "devices": cell.parts if mode not in MODES[3:] else 1,
+        "devices": cell.parts if mode not in MODES[2:] else 1,
         "graph": cell.graph,
         "mode": mode,
         "gteps": len(rows) / sum(inverse) * 1e-9,

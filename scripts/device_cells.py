@@ -16,7 +16,7 @@ from distbfs.graph500.device_validate import MAX_VERTICES
 from distbfs.options import check_choice
 
 Row = dict[str, Any]
-RESIDENT, CAPTURED, STEPWISE, ALONE = "resident", "captured", "stepwise", "fast"
+RESIDENT, STEPWISE, ALONE = "resident", "stepwise", "fast"
 INTERNAL = "fast, internal ids"
 COUNTS = (1, 2, 4, 8)
 EDGE_FACTOR = 16
@@ -132,11 +132,11 @@ class Grid:
     @property
     def methods(self) -> tuple[str, ...]:
         """How several devices search, what matters most first."""
-        return (STEPWISE,) if self.cpu else (RESIDENT, CAPTURED)
+        return (STEPWISE,) if self.cpu else (RESIDENT, STEPWISE)
 
     def on(self, method: str, devices: int) -> str:
         """Return the method in whose place so many devices search."""
-        return ALONE if devices == 1 and method in (RESIDENT, CAPTURED) else method
+        return ALONE if devices == 1 and not self.cpu else method
 
     def usual_ranks(self, devices: int) -> int:
         """Return the ranks of all cells but shapes: one, on CPUs one a part."""
@@ -215,14 +215,14 @@ def contracts(grid: Grid) -> list[Contract]:
     ranks = [x for x in COUNTS if x <= min(grid.devices, grid.ranks)]
     if grid.cpu:
         return [Contract(CONTRACT, x, seconds=15.0 * x) for x in reversed(ranks)]
-    everywhere = ("host-device", "p2p-device", "nccl-device")
+    everywhere = ("host-device", "nccl-device")
     here = Contract(EXCHANGES, 1, ("solo-device", *everywhere))
     if grid.devices == 1:
         return [here, Contract(SEARCHES, 1, ("auto", "resident"))]
     found = [Contract(EXCHANGES, ranks[-1], (*everywhere, "cuda_aware-device"))]
     for count in reversed(ranks):
-        kinds = ("resident", "p2p") if count > 1 else ("resident", "auto")
-        kinds += ("nccl", "host") * (count == grid.devices)  # nccl: one a rank
+        kinds = ("resident", "host") if count > 1 else ("resident", "auto")
+        kinds += ("nccl",) * (count == grid.devices)  # one device a rank
         found.append(Contract(SEARCHES, count, kinds))
     return [*found, here]
 
@@ -245,12 +245,11 @@ def merged(jobs: Iterable[Job]) -> list[Job]:
 def words_of(cell: Cell, *, cpu: bool, roots: int, validate: int) -> list[str]:
     """Return the words of ``distbfs`` that run a cell; validate: 0 for none."""
     found = ["graph500", "--json", "--scale", str(cell.scale), "--roots", str(roots)]
-    found += ["--engine", "openmp" if cpu else "xbfs"]
+    between = cell.method == STEPWISE
+    found += ["--engine", "openmp" if cpu else "pan" if between else "xbfs"]
     if cell.devices > 1:
         found += ["--parts", str(cell.devices)]
-    if cell.method in (RESIDENT, CAPTURED):
-        found += ["--method", cell.method]
-    found += ["--stepwise"] * (cell.method == STEPWISE)
+    found += ["--stepwise"] * (cpu and between)
     found += ["--internal-ids"] * (cell.method == INTERNAL)
     if not validate:
         return [*found, "--skip-validation"]

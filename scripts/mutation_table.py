@@ -488,48 +488,6 @@ MUTATIONS = (
     ),
     # parts on devices
     Mutation(
-        "part-device-rule-turned",
-        f"{KERNELS}/level.cu",
-        "if (!pulls) return forward > factors[0] * backward;",
-        "if (!pulls) return forward < factors[0] * backward;",
-        "subgraphs are pulled where a push is cheaper",
-        (f"{PARTS}::test_the_device_decides_as_the_host_does",),
-    ),
-    Mutation(
-        "part-device-back-rule",
-        f"{KERNELS}/level.cu",
-        "return !(forward < factors[1] * backward);",
-        "return 1;",
-        "a subgraph that is pulled stays so",
-        (f"{PARTS}::test_the_device_decides_as_the_host_does",),
-    ),
-    Mutation(
-        "part-device-factors",
-        f"{KERNELS}/level.cu",
-        "sum + DN_FORWARD, l.factors[1]);",
-        "sum + DN_FORWARD, l.factors[0]);",
-        "dn has the factors of dd",
-        (f"{PARTS}::test_the_device_decides_as_the_host_does",),
-    ),
-    Mutation(
-        "part-dd-in-one-step",
-        f"{KERNELS}/level.cu",
-        "return l.state->pull_dd && l.state->masks && l.part.parts > 1;",
-        "return false;",
-        "each part looks for all delegates at once",
-        (
-            f"{PARTS}::test_delegates_that_their_part_finds_are_not_looked_for_elsewhere",
-        ),
-    ),
-    Mutation(
-        "part-dense-never",
-        f"{KERNELS}/level.cu",
-        "s->dense = sum[NN_EDGES] >= l.dense_edges;",
-        "s->dense = 0;",
-        "vertices of others never leave as bitmaps",
-        (f"{PART}::test_vertices_of_others_leave_as_bitmaps",),
-    ),
-    Mutation(
         "part-merge-share",
         f"{KERNELS}/part_push.cuh",
         "const u64 upto = stop < end ? stop : end;",
@@ -584,14 +542,6 @@ MUTATIONS = (
         "[&](u32 v, u32 c) { discover(p, v, p.delegate_ids[0]); });",
         "vertices found from delegates have the first as parent",
         (f"{PART}::test_directions",),
-    ),
-    Mutation(
-        "part-masks-own",
-        f"{KERNELS}/level.cu",
-        "x.x |= y.x, x.y |= y.y,",
-        "x.x |= y.x, x.y = y.y,",
-        "the OR of the masks has one word of four from one part",
-        (f"{PART}::test_many_unvisited_vertices_of_a_word",),
     ),
     # resident on several devices
     Mutation(

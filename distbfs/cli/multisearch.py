@@ -52,7 +52,7 @@ from distbfs.partition.part import Part
 from distbfs.store.hdf5 import Store, open_store
 
 SAMPLED = 64  # sources whose edges are counted for --energy
-PARTS_ENGINES = {"cuda": "xbfs"}  # what the engine is called that searches parts
+PARTS_ENGINES = {"cuda": "pan"}  # what the engine is called that searches parts
 
 source_options = with_options(
     click.option(

@@ -394,23 +394,3 @@ class Launch:
     def parameters(self) -> ctypes.Array[ctypes.c_void_p]:
         """The addresses of the arguments."""
         return self._parameters
-
-
-class Captured:
-    """Launches that are recorded once and then launched together, as one CUDA graph.
-
-    record: calls them on a stream and on others that begin after it and that it waits
-    for
-    """
-
-    def __init__(self, record: Callable[[Any], None]) -> None:
-        stream = cupy().cuda.Stream(non_blocking=True)
-        stream.begin_capture(RELAXED)
-        try:
-            record(stream)
-        finally:
-            self._graph = stream.end_capture()
-
-    def launch(self, stream: Any) -> None:
-        """Launch all, after what is on the stream."""
-        self._graph.launch(stream)

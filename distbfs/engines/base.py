@@ -1,19 +1,17 @@
-"""The contracts of an engine: a whole graph alone, or one part of many step by step.
+"""The contracts of an engine: a whole graph alone, or one domain of many by levels.
 
 A *vertex number* is the row of a normal vertex in its part (see ``partition.part``).
 Results belong to local ids.
 
-An engine with a true ``on_device`` is a ``DeviceEngine``: it searches a whole graph
-that lies in device memory, leaves the results there and runs in one process.  Engines
-without that attribute search the parts of any number of ranks.
+What an engine can do it declares in attributes of its class (``Engine``); there are no
+methods for what it cannot do.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any, NamedTuple, Protocol
 
 from distbfs.generate.hashing import Permutation
 from distbfs.graph.device_graph import DeviceGraph
@@ -21,7 +19,7 @@ from distbfs.options import SearchOptions, depth_limit
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
-from distbfs.types import Array, DirectionName, Ids, Stop, Words
+from distbfs.types import Array, Choice, Ids, Stop, Words
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,8 @@ class Until:
     """Where a search may end before it has reached all that it can.
 
     depth: the last level whose vertices are wanted, None for all
-    targets: int64 [k], ids; the level that finds the last of them is the last one
+    targets: int64 [k], ids; the level that finds the last of them is the last one; an
+        empty array is the same as None
     """
 
     depth: int | None = None
@@ -54,6 +53,8 @@ class Until:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "depth", depth_limit("depth_limit", self.depth))
+        if self.targets is not None and not len(self.targets):
+            object.__setattr__(self, "targets", None)
 
 
 WHOLE = Until()
@@ -95,109 +96,123 @@ class WholeSearch(Protocol):
         """
 
 
-@dataclass
-class Work:
-    """What the next level of a part would cost; counts are added up over all parts.
+class Work(NamedTuple):
+    """What the next level would cost; counts add up over all domains.
 
-    For each of dd, dn, nd: forward (FV, edges of the frontier), q (frontier vertices
-    with such edges), s (unvisited vertices with such edges), u (unvisited vertices
-    that could be found).  nn: FV alone.  Source: Pan et al. 2018, Section IV-B.
+    normals, delegates: of the frontier; nn: FV, edges of the frontier.  For each of dd,
+    dn, nd: forward (FV), q (frontier vertices with such edges), s (unvisited vertices
+    with such edges), u (unvisited vertices that could be found).  targets: those of
+    ``Until`` that are not reached yet.  Source: Pan et al. 2018, Section IV-B.
     """
 
     normals: int = 0
     delegates: int = 0
     nn: int = 0
-    dd: tuple[int, int, int, int] = (0, 0, 0, 0)
-    dn: tuple[int, int, int, int] = (0, 0, 0, 0)
-    nd: tuple[int, int, int, int] = (0, 0, 0, 0)
-
-    SIZE = 15
-
-    def to_array(self) -> Ids:
-        """Return the counts as int64 [15], for a sum over ranks."""
-        return np.array(
-            [self.normals, self.delegates, self.nn, *self.dd, *self.dn, *self.nd],
-            dtype=np.int64,
-        )
-
-    @classmethod
-    def from_array(cls, values: Array) -> Work:
-        """Return the counts of an array made by ``to_array``."""
-        v = [int(x) for x in values]
-        return cls(
-            v[0],
-            v[1],
-            v[2],
-            (v[3], v[4], v[5], v[6]),
-            (v[7], v[8], v[9], v[10]),
-            (v[11], v[12], v[13], v[14]),
-        )
+    dd_forward: int = 0
+    dd_q: int = 0
+    dd_s: int = 0
+    dd_u: int = 0
+    dn_forward: int = 0
+    dn_q: int = 0
+    dn_s: int = 0
+    dn_u: int = 0
+    nd_forward: int = 0
+    nd_q: int = 0
+    nd_s: int = 0
+    nd_u: int = 0
+    targets: int = 0
 
 
-class PartState(Protocol):
-    """The state of a search on one part; every call is local.
+COUNTS = len(Work._fields)
 
-    A level is: ``previsit``; ``launch``; the four visits in any order; ``new_mask`` and
-    ``bins`` read; ``take_mask`` and ``take_normals`` called; ``end_level``.
+
+@dataclass(frozen=True)
+class Targets:
+    """The targets of a search that one domain owns, each once.
+
+    numbers: int64 [k], of normal vertices; delegates: int64 [l], delegate numbers
+    """
+
+    numbers: Ids
+    delegates: Ids
+
+
+class Offer(Protocol):
+    """Takes what a domain has to send, each once a level and as soon as it is there."""
+
+    def normals(self, bins: Sequence[Array]) -> None:
+        """Offer what nn found on each other part, when that visit is done.
+
+        ``bins[k]``: uint32 [any length], numbers of part k; uint64, with parents, of
+        engines that carry them.  They stay as they are until ``accept``.  They may
+        wait for a device when they are first looked at.
+        """
+
+    def bits(self, mask: Words) -> None:
+        """Offer the delegates that dd and nd found, uint64 [ceil(d/64)].
+
+        They stay as they are until ``accept``.
+        """
+
+
+class DomainSearch(Protocol):
+    """The search of one domain of several, level by level; every call is local.
+
+    A level is ``work``, ``advance``, ``accept``, in this order, also where this domain
+    has no work.
+
+    part: what the domain holds
+    carries_parents: what is sent has its parents with it, and the methods are those of
+        a ``CarryingSearch``; else of an ``AskingSearch``
     """
 
     part: Part | DevicePart
+    carries_parents: bool
 
     def start(
-        self, number: int | None, delegate: int | None, *, counting: bool = False
+        self,
+        number: int | None,
+        delegate: int | None,
+        *,
+        counting: bool = False,
+        targets: Targets | None = None,
     ) -> None:
         """Forget the last search; set the root where this part knows it.
 
         number: the root's number if it is a normal vertex of this part;
         delegate: the root's delegate number if it is one (the same on all parts);
-        counting: edge checks are wanted; else a visit may return 0.
+        counting: edge checks are wanted; else ``advance`` may return 0
+        targets: to be counted in ``work`` until they are reached
         """
 
-    def previsit(self) -> Work:
-        """Form the queues of the next level and size its work in both directions."""
+    def work(self) -> Ids:
+        """Size the next level, whose frontier was found last.
 
-    def launch(self, directions: dict[str, DirectionName]) -> None:
-        """Begin the visits of a level where they can run in the background."""
-
-    def visit_nn(self) -> int:
-        """Push the frontier's nn edges; returns edge checks, as all visits do."""
-
-    def visit_nd(self, direction: DirectionName) -> int:
-        """Find delegates from normal vertices."""
-
-    def visit_dd(self, direction: DirectionName) -> int:
-        """Find delegates from delegates."""
-
-    def visit_dn(self, direction: DirectionName) -> int:
-        """Find normal vertices from delegates."""
-
-    def new_mask(self) -> Words:
-        """Return the delegates that this part found, uint64 [ceil(d/64)]."""
-
-    def bins(self) -> list[Array]:
-        """Return what nn found on each other part, by part: numbers, uint32.
-
-        A ``DevicePartSearch`` gives numbers and parents together, uint64.
+        Returns the counts of ``Work``, int64 [COUNTS], valid until the next call.
         """
 
-    def take_mask(self, mask: Words) -> None:
-        """Accept the delegates found by all parts."""
+    def advance(self, choice: Choice, offer: Offer) -> Sequence[int]:
+        """Run a level inside the domain; what is to be sent is offered meanwhile.
 
-    def take_normals(self, rank: int, numbers: Array) -> None:
-        """Accept vertices of this part that parts of a rank found, as ``bins`` has."""
+        choice: the direction of dd, dn and nd.  Returns edge checks of nn, nd, dn, dd.
+        """
 
-    def end_level(self) -> None:
-        """Make what was found the frontier of the next level."""
+    def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
+        """Make what this and all other parts found the frontier of the next level.
 
-    def result(self) -> tuple[Array, Array | None]:
+        bits: delegates found by all parts, uint64 [ceil(d/64)], None: by none
+        normals: (source rank, numbers as ``Offer.normals`` has them) of this part
+        """
+
+    def finish(self) -> tuple[Array, Array | None]:
         """Return (level int32 [local count], parent [local count] or None).
 
-        By local id; parents are vertex ids, int32 or int64; valid until the next
-        search.
+        By local id, -1 = unreached; parents are vertex ids, int32 or int64; valid until
+        the next search.
         """
 
 
-class PartSearch(PartState, Protocol):
+class AskingSearch(DomainSearch, Protocol):
     """A part in host memory, whose parents are completed by questions and answers."""
 
     part: Part
@@ -231,7 +246,7 @@ class PartSearch(PartState, Protocol):
         """Set the parents (vertex ids) of delegates that this part owns."""
 
 
-class DevicePartSearch(PartState, Protocol):
+class CarryingSearch(DomainSearch, Protocol):
     """A part on a device: arrays are CuPy's, and what is sent carries its parent."""
 
     part: DevicePart
@@ -276,31 +291,53 @@ class DeviceSearch(Protocol):
 
 
 class Engine(Protocol):
-    """Makes searches for parts; one per rank."""
+    """Makes searches; one per rank.
+
+    on_device: graphs and results lie in the memory of CUDA devices
+    alone: searches whole graphs, in one part without delegates
+    domains: searches parts level by level, a ``DomainEngine``
+    directed: searches directed graphs, too
+    devices: how many may search one graph together without such levels
+    """
 
     name: str
     methods: tuple[str, ...]
+    on_device: bool
+    alone: bool
+    domains: bool
+    directed: bool
+    devices: int
 
     def __init__(self, options: SearchOptions) -> None:
         """Check the options; UsageError names what is allowed."""
-
-    def whole(self, part: Part) -> WholeSearch:
-        """Prepare the search of a graph that is one part without delegates."""
-
-    def attach(self, part: Part, placement: Placement) -> PartState:
-        """Prepare the stepwise search of one part."""
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports (JSON values)."""
 
 
+class DomainEngine(Engine, Protocol):
+    """Searches parts level by level."""
+
+    def domain(self, part: Any, placement: Placement) -> DomainSearch:
+        """Prepare the search of one part, level by level.
+
+        part: a ``Part``, or a ``DevicePart`` for an engine on devices.  Raises
+        UsageError for options that such searches do not have.
+        """
+
+
+class HostEngine(DomainEngine, Protocol):
+    """Searches parts in host memory, level by level or alone."""
+
+    def whole(self, part: Part) -> WholeSearch:
+        """Prepare the search of a graph that is one part without delegates."""
+
+
 class DeviceEngine(Engine, Protocol):
-    """Searches graphs in the memory of one device (see the top of this file).
+    """Searches graphs in the memory of one device.
 
     ``__init__`` raises DeviceMissing where there is no device.
     """
-
-    on_device: bool
 
     @staticmethod
     def check(options: SearchOptions, *, whole: bool) -> None:
@@ -328,15 +365,6 @@ class DeviceEngine(Engine, Protocol):
         of the part, to be undone: ids of the graph are the input's
         """
 
-    def on_part(self, part: DevicePart, placement: Placement) -> DevicePartSearch:
-        """Prepare the stepwise search of one part in device memory."""
-
-    def on_level(self, part: DevicePart, placement: Placement) -> Any:
-        """Prepare the search of one part whose levels run without the host.
-
-        Returns an ``engines.cuda.level.LevelPart``.
-        """
-
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory.
 
@@ -346,5 +374,5 @@ class DeviceEngine(Engine, Protocol):
 
 
 def on_device(engine: object) -> bool:
-    """Return whether an engine, or its class, is a ``DeviceEngine``."""
+    """Return whether an engine, or its class, searches in the memory of devices."""
     return bool(getattr(engine, "on_device", False))

@@ -8,11 +8,20 @@ are tested against this one.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeResult, Work
+from distbfs.engines.base import (
+    WHOLE,
+    LevelRecord,
+    Offer,
+    Targets,
+    Until,
+    WholeResult,
+    Work,
+)
 from distbfs.errors import SearchStopped
 from distbfs.graph.csr import CSR
 from distbfs.options import (
@@ -23,7 +32,7 @@ from distbfs.options import (
 )
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part, bits_of, mask_of
-from distbfs.types import Array, DirectionName, Ids, Stop, Words
+from distbfs.types import Array, Choice, DirectionName, Ids, Stop, Words
 
 NOBODY = -1
 
@@ -57,9 +66,8 @@ class ReferenceEngine:
     methods = ("numpy",)
     takes = ("stepwise", *FACTOR_OPTIONS, *EXCHANGE_OPTIONS)
     on_device = False
-    domains = True
-    directed = True
-    spans = False
+    alone = domains = directed = True
+    devices = 1
 
     def __init__(self, options: SearchOptions) -> None:
         check_choice("method", options.method or "numpy", self.methods)
@@ -70,12 +78,12 @@ class ReferenceEngine:
         """Prepare the search of a graph that is one part without delegates."""
         return ReferenceWhole(part, self._direction, self._parents)
 
-    def attach(
+    def domain(
         self,
         part: Part,
         placement: Placement,  # noqa: ARG002
     ) -> ReferencePart:
-        """Prepare the stepwise search of one part."""
+        """Prepare the search of one part, level by level."""
         return ReferencePart(part, self._parents)
 
     def describe(self) -> dict[str, Any]:
@@ -151,10 +159,12 @@ class ReferenceWhole:
 
 
 class ReferencePart:
-    """Searches one part level by level (a ``PartSearch``).
+    """Searches one part level by level (an ``AskingSearch``).
 
     Parents are vertex ids from the start; NOBODY while only a rank is known.
     """
+
+    carries_parents = False
 
     def __init__(self, part: Part, parents: bool) -> None:
         self.part = part
@@ -173,9 +183,11 @@ class ReferencePart:
         delegate: int | None,
         *,
         counting: bool = False,  # noqa: ARG002
+        targets: Targets | None = None,
     ) -> None:
         """Forget the last search; set the root where this part knows it."""
         n, d = self._shape
+        self._targets = targets
         self._depth = 0
         self._level = np.full(n, -1, dtype=np.int32)
         self._delegate_level = np.full(d, -1, dtype=np.int32)
@@ -198,10 +210,9 @@ class ReferencePart:
         self._delegates_visited = self._delegate_level >= 0
         self._new = np.zeros(n, dtype=bool)
         self._new_delegates = np.zeros(d, dtype=bool)
-        self._bins = [np.zeros(0, dtype=np.uint32)] * self.part.layout.parts
 
-    def previsit(self) -> Work:
-        """Form the queues of the next level and size its work in both directions."""
+    def work(self) -> Ids:
+        """Size the next level in both directions."""
         part, normals, delegates = self.part, self._frontier, self._delegates
         open_nd = int((~self._visited & self._has_nd).sum())
         open_dn = int((~self._delegates_visited & self._has_dn).sum())
@@ -211,14 +222,32 @@ class ReferencePart:
             lengths = graph.degrees()[rows]
             return int(lengths.sum()), int((lengths > 0).sum())
 
-        return Work(
-            normals=len(normals),
-            delegates=len(delegates) if part.index == 0 else 0,
-            nn=forward(part.nn, normals)[0],
-            dd=(*forward(part.dd, delegates), open_dd, open_dd),
-            dn=(*forward(part.dn, delegates), open_dn, open_nd),
-            nd=(*forward(part.nd, normals), open_nd, open_dn),
+        work = Work(
+            len(normals),
+            len(delegates) if part.index == 0 else 0,
+            forward(part.nn, normals)[0],
+            *(*forward(part.dd, delegates), open_dd, open_dd),
+            *(*forward(part.dn, delegates), open_dn, open_nd),
+            *(*forward(part.nd, normals), open_nd, open_dn),
+            self._unreached_targets(),
         )
+        return np.array(work, dtype=np.int64)
+
+    def _unreached_targets(self) -> int:
+        if self._targets is None:
+            return 0
+        normals = ~self._visited[self._targets.numbers]
+        delegates = ~self._delegates_visited[self._targets.delegates]
+        return int(normals.sum() + delegates.sum())
+
+    def advance(self, choice: Choice, offer: Offer) -> tuple[int, int, int, int]:
+        """Run a level: nn, then dd and nd, then dn."""
+        nn, bins = self._visit_nn()
+        offer.normals(bins)
+        dd = self._visit_dd(choice["dd"])
+        nd = self._visit_nd(choice["nd"])
+        offer.bits(mask_of(np.flatnonzero(self._new_delegates), self._shape[1]))
+        return nn, nd, self._visit_dn(choice["dn"]), dd
 
     def _find(self, numbers: Array, parents: Ids) -> None:
         fresh = ~self._visited[numbers] & ~self._new[numbers]
@@ -230,22 +259,17 @@ class ReferencePart:
         self._new_delegates[delegates[fresh]] = True
         self._delegate_parent[delegates[fresh]] = parents[fresh]
 
-    def launch(self, directions: dict[str, DirectionName]) -> None:
-        """Do nothing: visits run when they are called."""
-
-    def visit_nn(self) -> int:
-        """Push the frontier's nn edges."""
+    def _visit_nn(self) -> tuple[int, list[Array]]:
+        """Push the frontier's nn edges; return edge checks and bins by part."""
         source, column = neighbours(self.part.nn, self._frontier)
         owner = column.astype(np.uint64) >> np.uint64(PART_SHIFT)
         number = (column.astype(np.uint64) & np.uint64(NUMBER_MASK)).astype(np.uint32)
         mine = owner == self.part.index
         self._find(number[mine], self._ids[source[mine]])
-        self._bins = [
-            number[(owner == k) & ~mine] for k in range(self.part.layout.parts)
-        ]
-        return len(column)
+        bins = [number[(owner == k) & ~mine] for k in range(self.part.layout.parts)]
+        return len(column), bins
 
-    def visit_nd(self, direction: DirectionName) -> int:
+    def _visit_nd(self, direction: DirectionName) -> int:
         """Find delegates from normal vertices."""
         if direction == "push":
             source, column = neighbours(self.part.nd, self._frontier)
@@ -256,7 +280,7 @@ class ReferencePart:
         self._find_delegates(found, self._ids[parent])
         return checks
 
-    def visit_dd(self, direction: DirectionName) -> int:
+    def _visit_dd(self, direction: DirectionName) -> int:
         """Find delegates from delegates."""
         ids = self.part.delegates
         if direction == "push":
@@ -268,7 +292,7 @@ class ReferencePart:
         self._find_delegates(found, ids[parent])
         return checks
 
-    def visit_dn(self, direction: DirectionName) -> int:
+    def _visit_dn(self, direction: DirectionName) -> int:
         """Find normal vertices from delegates."""
         ids = self.part.delegates
         if direction == "push":
@@ -280,26 +304,14 @@ class ReferencePart:
         self._find(found, ids[parent])
         return checks
 
-    def new_mask(self) -> Words:
-        """Return the delegates that this part found."""
-        return mask_of(np.flatnonzero(self._new_delegates), self._shape[1])
-
-    def bins(self) -> list[Array]:
-        """Return the numbers found by nn on each other part."""
-        return self._bins
-
-    def take_mask(self, mask: Words) -> None:
-        """Accept the delegates found by all parts."""
-        self._new_delegates[bits_of(mask, self._shape[1])] = True
-
-    def take_normals(self, rank: int, numbers: Array) -> None:
-        """Accept vertices of this part that parts of a rank found."""
-        fresh = numbers[~self._visited[numbers] & ~self._new[numbers]]
-        self._new[fresh] = True
-        self._rank[fresh] = rank
-
-    def end_level(self) -> None:
-        """Make what was found the frontier of the next level."""
+    def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
+        """Make what all parts found the frontier of the next level."""
+        for rank, numbers in normals:
+            fresh = numbers[~self._visited[numbers] & ~self._new[numbers]]
+            self._new[fresh] = True
+            self._rank[fresh] = rank
+        if bits is not None:
+            self._new_delegates[bits_of(bits, self._shape[1])] = True
         self._depth += 1
         self._level[self._new & ~self._visited] = self._depth
         fresh = self._new_delegates & ~self._delegates_visited
@@ -340,7 +352,7 @@ class ReferencePart:
         """Set the parents (vertex ids) of delegates that this part owns."""
         self._delegate_parent[delegates] = parents
 
-    def result(self) -> tuple[Array, Array | None]:
+    def finish(self) -> tuple[Array, Array | None]:
         """Return levels and parents by local id."""
         owned, local = self.part.owned_delegates()
         level = np.empty(self._shape[0], dtype=np.int32)

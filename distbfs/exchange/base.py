@@ -31,7 +31,8 @@ class Exchange(Protocol):
     The two pairs may overlap each other and the visits in between.
 
     Made by (world, placement, delegates, options, *, item, on_device), collective:
-    item: dtype of what bins hold, uint32 or uint64
+    item: dtype of what bins hold: uint32, a number, or uint64, a number above 32 bits
+        that say its parent; *uniquify* keeps one item a number
     on_device: arrays, given and returned, are CuPy's, else NumPy's
 
     On a device, arrays are given and returned in the order of the current stream; the

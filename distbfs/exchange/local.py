@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Words, World
 
 
+NARROW = 4  # bytes of an item that is a number alone
+NUMBER_AT = 32  # bits; below the number of a wide item lies its parent
+
+
 def array_module(on_device: bool) -> Any:
     """Return CuPy for arrays on a device, else NumPy."""
     return cuda.cupy() if on_device else np
@@ -112,14 +116,21 @@ class LocalPhase:
     def packed(self, arrays: Sequence[Array], unique: bool) -> Array:
         """Return arrays as a contiguous one on the current device, item [k].
 
-        unique: sorted, each item once
+        unique: sorted by number, one item for each
         """
         near = [self.near(array) for array in arrays]
         with cuda.memory_of("bins") if self._on_device else nullcontext():
             array = near[0] if len(near) == 1 else self.xp.concatenate(near)
             if unique and array.size > 1:
-                array = self.xp.unique(array)
+                array = self._one_each(array)
             return self.xp.ascontiguousarray(array, dtype=self.item)
+
+    def _one_each(self, items: Array) -> Array:
+        """Return one item for each number, ascending; of several any parent serves."""
+        if self.item.itemsize == NARROW:
+            return self.xp.unique(items)
+        _, first = self.xp.unique(items >> np.uint64(NUMBER_AT), return_index=True)
+        return items[first]
 
     def next_level(self) -> None:
         """Change to the other set of buffers."""
@@ -163,4 +174,4 @@ class LocalPhase:
 
 def total_size(arrays: Sequence[Array]) -> int:
     """Return the number of elements of all arrays together."""
-    return sum(array.size for array in arrays)
+    return sum([array.size for array in arrays])  # faster than a generator

@@ -11,13 +11,15 @@ from distbfs.errors import UsageError
 from distbfs.options import check_choice
 from distbfs.types import Array, Reduction
 
+REDUCTIONS = get_args(Reduction)
+
 
 def check_reduction(values: Array, op: str) -> Array:
     """Return a contiguous copy of an array that ``op`` can reduce, else UsageError.
 
     Numbers may be summed and compared, integers and booleans OR-ed.
     """
-    check_choice("reduction", op, get_args(Reduction))
+    check_choice("reduction", op, REDUCTIONS)
     kind = np.asarray(values).dtype.kind
     allowed = {"sum": "iuf", "or": "iub"}.get(op, "iufb")
     if kind not in allowed:

@@ -266,7 +266,7 @@ def predict(
 
 @dataclass(frozen=True)
 class Record:
-    """One level of a search that was run (``search.driver.LevelReport``).
+    """One level of a search that was run (``search.runners.between.LevelReport``).
 
     checks, normals, delegates: over all ranks; mask_bytes, normal_bytes, seconds: of
     the rank that wrote the record

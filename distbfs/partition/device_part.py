@@ -88,6 +88,10 @@ class DevicePart:
         """Return the number of a local id."""
         return int(self.numbers[local])
 
+    def numbers_of(self, places: Ids) -> Ids:
+        """Return the numbers of local ids, int64 [k] on the host."""
+        return cuda.take(self.numbers, places).astype(np.int64)
+
     @property
     def graph_bytes(self) -> int:
         """Bytes of the four subgraphs as Table I counts them."""

@@ -35,11 +35,11 @@ INDEXED_VERTEX = 4  # of the whole graph, up to DENSE_VERTICES (DelegateIndex)
 DENSE_VERTICES = 1 << 30
 PROCESS = 96 << 20  # interpreter, libraries, chunks of tuples under way
 
-# bytes of a session besides engine and parts (search.session, search.driver)
+# bytes of a session besides engine and parts (search.session, search.runners)
 MAPPED_VERTEX = 16  # BlockMap, kept
 MAPPING_VERTEX = 40  # BlockMap, while it is made
-NUMBERED_VERTEX = 4  # Driver: local id -> number
-LOOKED_UP_DELEGATE = 8  # Driver: delegates in the order of their ids
+NUMBERED_VERTEX = 4  # BetweenDomains: local id -> number
+LOOKED_UP_DELEGATE = 8  # BetweenDomains: delegates in the order of their ids
 FINISHED_DELEGATE = 32  # ParentFinder, while delegates get their parents
 MESSAGE_NN_EDGE = 8  # at most 4 on its way out, 4 on its way in
 

@@ -138,6 +138,10 @@ class Part:
         """Return the number of a local id."""
         return int(self.numbers[local])
 
+    def numbers_of(self, places: Ids) -> Ids:
+        """Return the numbers of local ids, int64 [k]."""
+        return self.numbers[places].astype(np.int64)
+
     def owned_delegates(self) -> tuple[Array, Array]:
         """Return (delegate numbers, local ids) of the delegates that this part owns."""
         mine = np.flatnonzero(self.layout.part_of(self.delegates) == self.index)

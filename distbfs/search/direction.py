@@ -5,8 +5,6 @@ Source: Pan, Pearce, Owens 2018, Section IV-B.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from distbfs.engines.base import Work
 from distbfs.options import Factors, SearchOptions
 from distbfs.types import DirectionName
@@ -34,26 +32,30 @@ def decide(
     return present
 
 
-@dataclass
 class DirectionPolicy:
-    """The directions of dd, dn and nd through one search."""
+    """The directions of dd, dn and nd through one search.
 
-    options: SearchOptions
-    present: dict[str, DirectionName] = field(default_factory=dict)
+    present: those chosen last
+    """
+
+    def __init__(self, options: SearchOptions) -> None:
+        forced: DirectionName = "pull" if options.direction == "pull" else "push"
+        self._first: dict[str, DirectionName] = dict.fromkeys(CHOOSING, forced)
+        self.present = dict(self._first)
+        self._rules: list[tuple[str, int, Factors]] = []  # where the counts are in Work
+        if options.direction == "auto":
+            for name in CHOOSING:
+                at = Work._fields.index(f"{name}_forward")
+                self._rules.append((name, at, getattr(options, name)))
 
     def start(self) -> None:
         """Begin a search: all push, unless one direction is forced."""
-        forced: DirectionName = "pull" if self.options.direction == "pull" else "push"
-        self.present = dict.fromkeys(CHOOSING, forced)
+        self.present.update(self._first)
 
     def choose(self, work: Work) -> dict[str, DirectionName]:
-        """Return the directions of the next level from globally added counts."""
-        if self.options.direction == "auto":
-            for name in CHOOSING:
-                forward, q, s, u = getattr(work, name)
-                backward = backward_work(q, s, u)
-                factors: Factors = getattr(self.options, name)
-                self.present[name] = decide(
-                    self.present[name], forward, backward, factors
-                )
-        return dict(self.present)
+        """Return ``present`` for the next level, from globally added counts."""
+        present = self.present
+        for name, at, factors in self._rules:
+            backward = backward_work(work[at + 1], work[at + 2], work[at + 3])
+            present[name] = decide(present[name], work[at], backward, factors)
+        return present

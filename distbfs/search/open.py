@@ -278,7 +278,7 @@ def _on_devices(
     kind(named)  # raises for its options and where there is no device
     if kind.domains:
         return _separated(world, named, devices, why)
-    alone = len(devices) == 1 or not kind.spans
+    alone = len(devices) == 1 or not (kind.devices > 1)
     small = n < ALONE_BELOW and request.domain is None
     if small and not alone:
         why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
@@ -288,7 +288,7 @@ def _on_devices(
                 f"engine {name} searches up to 2^31 vertices, not {n}; use openmp"
             )
         return Choice("device", named, devices[:1], why=why)
-    if not kind.spans:
+    if not (kind.devices > 1):
         raise UsageError(f"engine {name} searches on one device of one process")
     if small:
         why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
@@ -447,8 +447,7 @@ def _open_host(opening: Opening) -> Session:
         if first.directed:
             raise UsageError(NEEDS_SYMMETRIC)
         placement = Placement(first.layout.parts, world.size)
-        make = getattr(engine, "domain", engine.attach)
-        searches = [make(part, placement) for part in held.parts]
+        searches = [engine.domain(part, placement) for part in held.parts]
         runner = between_domains(world, searches, exchange, options)
     return opening.session(timed(held, began), runner, options, engine.describe)
 

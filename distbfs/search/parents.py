@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from distbfs.engines.base import DevicePartSearch, PartSearch
+from distbfs.engines.base import AskingSearch, CarryingSearch
 from distbfs.exchange.base import Exchange
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
@@ -54,9 +54,7 @@ class CarriedParents:
     Every part that found a delegate has a parent of it; the largest id serves.
     """
 
-    def __init__(
-        self, exchange: Exchange, searches: Sequence[DevicePartSearch]
-    ) -> None:
+    def __init__(self, exchange: Exchange, searches: Sequence[CarryingSearch]) -> None:
         self._exchange, self._searches = exchange, searches
 
     def complete(self) -> ParentCost:
@@ -74,7 +72,7 @@ class ParentFinder:
     """Completes the parents on the parts of one rank."""
 
     def __init__(
-        self, world: World, placement: Placement, searches: Sequence[PartSearch]
+        self, world: World, placement: Placement, searches: Sequence[AskingSearch]
     ) -> None:
         self._world = world
         self._placement = placement

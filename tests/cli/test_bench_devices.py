@@ -21,20 +21,21 @@ words = sys.argv[1:]
 def of(name, usual):
     return words[words.index(name) + 1] if name in words else usual
 scale, parts = int(of("--scale", 0)), int(of("--parts", 1))
-method, roots = of("--method", "fast"), int(of("--roots", 0))
+method = "stepwise" if "pan" in words else "resident" if parts > 1 else "fast"
+roots = int(of("--roots", 0))
 print("distbfs: engine xbfs (pretends)", file=sys.stderr)
 def leave(code, text):
     print(text, file=sys.stderr)
     sys.exit(code)
 if scale == 32 and method == "resident":
-    leave(2, "distbfs: method 'resident': positions have 32 bits")
+    leave(2, "distbfs: positions have 32 bits")
 if scale == 32 and "--skip-validation" not in words:
     leave(3, "distbfs: rank 0: validation: 9 GB are needed, 1 GB is free")
-if (method, scale, parts) == ("captured", 28, 8):
+if (method, scale, parts) == ("stepwise", 28, 8):
     leave(1, "No results printed for invalid run.\\nsearch from root 3: rule 3")
-if (method, scale, parts) == ("captured", 28, 2):
+if (method, scale, parts) == ("stepwise", 28, 2):
     raise ValueError("something else")
-if (method, scale, parts) == ("captured", 27, 2):
+if (method, scale, parts) == ("stepwise", 27, 2):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(99)"])
     with open(os.environ["PIDS"], "w") as file:
@@ -48,7 +49,7 @@ print(json.dumps({
     "SCALE": scale, "NBFS": roots, "harmonic_mean_TEPS": 1e12 * parts,
     **dict.fromkeys(times, 1e-3), "construction_time": 1.0, "TH": None,
     "result": "levels and parents", "ids": "input", "searches": searches,
-    "search": {"mode": method, "exchange": "p2p"},
+    "search": {"mode": method, "exchange": "nccl"},
 }))
 """
 # A program of contract tests in which one exchange fails and one is refused.
@@ -106,12 +107,12 @@ def test_a_fault_loses_one_cell(bench, tmp_path, capsys):
     states = {key: row["state"] for key, row in rows.items() if row["state"] != "done"}
     assert states == {
         ("1x1x8", 32, "resident", 1): "refused",
-        ("1x1x8", 28, "captured", 1): "failed",
-        ("1x1x2", 28, "captured", 1): "failed",
-        ("1x1x2", 27, "captured", 1): "stopped",
+        ("1x1x8", 28, "stepwise", 1): "failed",
+        ("1x1x2", 28, "stepwise", 1): "failed",
+        ("1x1x2", 27, "stepwise", 1): "stopped",
     }
-    assert rows["1x1x8", 28, "captured", 1]["said"].endswith("root 3: rule 3")
-    wrong = rows["1x1x2", 28, "captured", 1]
+    assert rows["1x1x8", 28, "stepwise", 1]["said"].endswith("root 3: rule 3")
+    wrong = rows["1x1x2", 28, "stepwise", 1]
     assert wrong["said"] == "ValueError: something else"
     for pid in map(int, (tmp_path / "pids").read_text().split()):
         ended = not psutil.pid_exists(pid)
@@ -121,7 +122,7 @@ def test_a_fault_loses_one_cell(bench, tmp_path, capsys):
     assert best["result"] == "levels and parents"
     assert best["validated"] >= 4
     err = capsys.readouterr().err
-    assert "1x1x8, scale 28, captured: search from root 3: rule 3" in err
+    assert "1x1x8, scale 28, stepwise: search from root 3: rule 3" in err
 
 
 def test_what_the_cells_tell(bench, tmp_path):
@@ -135,8 +136,8 @@ def test_what_the_cells_tell(bench, tmp_path):
     tried = [x for x in told["rows"] if "largest" in x["uses"]]
     assert [(x["scale"], x["method"], x["state"]) for x in tried] == [
         (32, "resident", "refused"),
-        (32, "captured", "no memory"),
-        (32, "captured", "done"),
+        (32, "stepwise", "no memory"),
+        (32, "stepwise", "done"),
     ]
     assert "validation: 9 GB are needed" in tried[1]["said"]
     top = told["told"]["largest"]
@@ -147,8 +148,8 @@ def test_contracts_go_on_after_one_that_is_wrong(bench, tmp_path, capsys):
     assert bench.main(("--out", str(tmp_path), "--uses", "contracts")) == 1
     told = result(tmp_path)["contracts"]
     first = told[0]
-    assert (first["passed"], first["failed"], first["skipped"]) == (2, 1, 1)
-    assert first["right"] == ["host-device", "p2p-device"]
+    assert (first["passed"], first["failed"], first["skipped"]) == (1, 1, 1)
+    assert first["right"] == ["host-device"]
     assert first["not_run"] == ["cuda_aware-device"]
     assert "nccl-device: ValueError: nccl is wrong (exit code 1)" in first["said"]
     assert sum(x["failed"] for x in told[1:]) == 1  # here once more, on one rank
@@ -160,7 +161,7 @@ def test_contracts_that_there_is_no_time_for(bench, tmp_path, monkeypatch):
     grid, device = bench.grid_of(args)
     run = bench.Bench(args, grid, device)
     row = run.contract(bench.cells.contracts(grid)[0])
-    assert (row["passed"], row["skipped"], row["failed"]) == (0, 4, 0)
+    assert (row["passed"], row["skipped"], row["failed"]) == (0, 3, 0)
     assert row["said"][0] == "host-device: no time is left"
 
 
@@ -170,7 +171,7 @@ def test_no_time_no_cells(bench, tmp_path, capsys):
     assert told["rows"] == told["contracts"] == []
     names = [x["name"] for x in told["skipped"]]
     assert names[0] == "1x1x8, scale 29, resident"
-    assert "1x1x8, scale 32, captured" in names
+    assert "1x1x8, scale 32, stepwise" in names
     assert "skipped: 1x8x1, scale 29, stepwise: takes about" in capsys.readouterr().out
 
 

@@ -152,8 +152,8 @@ def test_what_is_asked_for_with_parts(a_device):
     assert chosen(method="paper", frontier="no-queue").device.method == "paper"
     with pytest.raises(UsageError, match="frontier is chosen with method 'paper'"):
         chosen(frontier="no-queue")
-    with pytest.raises(UsageError, match="internal_ids is for a graph in one part"):
-        chosen("xbfs", asked=["--parts"], internal_ids=True, method="captured")
+    with pytest.raises(UsageError, match="'captured'; allowed: fast, paper"):
+        chosen("xbfs", asked=["--parts"], method="captured")
     with pytest.raises(UsageError, match=r"up to 2\^31 vertices, not 2147483649"):
         chosen("xbfs", n=(1 << 31) + 1)
 
@@ -183,9 +183,14 @@ def test_directed_graphs_take_method_paper(a_device):
 def test_parts_of_a_new_graph(a_device, more):
     words = ("graph500", "--scale", 6, "--roots", 2, *more)
     assert f"; auto: {more[0]} is for parts" in here(*words).err
-    words = (*words, "--engine", "xbfs", "--method", "captured")
-    refusal = here(*words, "--internal-ids").refusal
-    assert refusal.endswith("internal_ids is for a graph in one part alone")
+    words = (*words, "--engine", "xbfs")
+    refusal = here(*words, "--frontier", "no-queue").refusal
+    assert refusal.endswith("frontier is chosen with method 'paper' only")
+
+
+def test_an_exchange_that_is_not_there():
+    done = here("graph500", "--scale", 6, "--exchange", "p2p")
+    assert "'p2p' is not one of 'auto', 'solo', 'host', 'nccl', " in done.refusal
 
 
 def test_wrong_words():
@@ -243,8 +248,7 @@ def test_engines_for_whole_graphs_refuse_what_is_not_theirs(engine):
     ):
         with pytest.raises(UsageError, match=message):
             kind.check(SearchOptions(engine=engine, **options), whole=True)
-    with pytest.raises(UsageError, match=f"{engine} searches a graph in one part"):
-        kind.check(SearchOptions(engine=engine), whole=False)
+    assert (kind.alone, kind.domains, kind.devices) == (True, False, 1)
     refusal = on(2, "graph500", "--scale", 5, "--engine", engine).refusal
     assert f"engine {engine} searches a graph in one part alone" in refusal
 

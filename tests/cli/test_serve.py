@@ -348,7 +348,7 @@ def test_bfs_writes_a_trace(stores, tmp_path):
     ask = ("bfs", stores / "1", "-s", 3, "--stepwise", "--trace", file)
     assert here(*ask).code == 0
     names = {event["name"] for event in json.loads(file.read_text())["traceEvents"]}
-    assert {"search", "previsit", "visit_nn", "parents"} <= names
+    assert {"search", "work", "advance", "parents"} <= names
     told = here("plot", "trace", file, "-o", tmp_path / "t.png", "--json").values
     assert set(told["ranks"]["0"]) >= {"search", "counts"}
     assert (tmp_path / "t.png").stat().st_size > 5000

@@ -23,14 +23,26 @@ from distbfs.errors import UsageError
 from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import mask_words
-from distbfs.registry import ENGINES
+from distbfs.registry import ENGINES, lookup
 from distbfs.types import SUBGRAPHS
 
 PART_ENGINES = [name for name in ENGINES if not on_a_device(name)]
 OTHERS = [name for name in PART_ENGINES if name != "reference"]
 CHOICES = list(product(["push", "pull"], repeat=3))
-VISITS = ["nn", "nd", "dd", "dn"]
-TARGETS = {"nn": "n", "dn": "n", "nd": "d", "dd": "d"}
+
+
+class Offered:
+    """What a domain offers in a level, each once."""
+
+    def __init__(self):
+        self.given = {}
+
+    def normals(self, bins):
+        assert self.given.setdefault("bins", list(bins)) is not bins
+
+    def bits(self, mask):
+        assert "mask" not in self.given
+        self.given["mask"] = mask.copy()
 
 
 class Pair:
@@ -38,14 +50,16 @@ class Pair:
 
     def __init__(self, part, wanted, found):
         self.part = part
-        self.wanted = wanted.attach(part, Placement(part.layout.parts, 1))
-        self.found = found.attach(part, Placement(part.layout.parts, 1))
+        self.wanted = wanted.domain(part, Placement(part.layout.parts, 1))
+        self.found = found.domain(part, Placement(part.layout.parts, 1))
         self.active = np.arange(part.active)
 
-    def both(self, name, *arguments):
-        return [getattr(s, name)(*arguments) for s in (self.wanted, self.found)]
+    def both(self, name, *arguments, **options):
+        return [
+            getattr(s, name)(*arguments, **options) for s in (self.wanted, self.found)
+        ]
 
-    def start(self, root):
+    def start(self, root, *, counting):
         number = np.flatnonzero(self.part.ids() == root)
         delegate = np.flatnonzero(self.part.delegates == root)
         normal = len(number) and not len(delegate)
@@ -53,48 +67,47 @@ class Pair:
             "start",
             int(number[0]) if normal else None,
             int(delegate[0]) if len(delegate) else None,
+            counting=counting,
         )
 
-    def previsit(self):
-        wanted, found = self.both("previsit")
-        assert found == wanted
-        return wanted
+    def work(self):
+        wanted, found = self.both("work")
+        np.testing.assert_array_equal(found, wanted)
+        return wanted.copy()
 
-    def visit(self, name, direction, first):
-        """Run one visit; a pull may count less where vertices were found before."""
-        before = self.discovered(name)
-        arguments = () if name == "nn" else (direction,)
-        wanted, found = self.both(f"visit_{name}", *arguments)
-        if direction == "push" or first:
-            assert found == wanted, name
-        else:
-            assert found <= wanted
-        if name in ("nd", "dd") and direction == "pull":
-            assert found >= self.discovered(name) - before
-        np.testing.assert_array_equal(*self.both("new_mask"))
-
-    def discovered(self, name):
-        if name not in ("nd", "dd"):
-            return 0
-        return int(np.bitwise_count(self.found.new_mask()).sum())
-
-    def bins(self):
-        wanted, found = self.both("bins")
-        assert len(found) == len(wanted) == self.part.layout.parts
-        for one, other in zip(found, wanted, strict=True):
+    def advance(self, choice, *, counting):
+        """Run a level; returns (bins, mask) of the first engine."""
+        checks, given = [], []
+        for search in (self.wanted, self.found):
+            offered = Offered()
+            checks.append(list(search.advance(choice, offered)))
+            given.append(offered.given)
+        wanted, found = given
+        assert list(found) == ["bins", "mask"], "normals first"
+        if counting:
+            self.compare(choice, *checks)
+        np.testing.assert_array_equal(found["mask"], wanted["mask"])
+        assert len(found["bins"]) == len(wanted["bins"]) == self.part.layout.parts
+        for one, other in zip(found["bins"], wanted["bins"], strict=True):
             assert one.dtype == np.uint32
             np.testing.assert_array_equal(np.sort(one), np.sort(other))
-        assert len(found[self.part.index]) == 0
-        return wanted
+        assert len(found["bins"][self.part.index]) == 0
+        return wanted["bins"], wanted["mask"]
 
-    def end(self, mask, arrived):
-        for rank, numbers in arrived:
-            self.both("take_normals", rank, numbers)
-        self.both("take_mask", mask)
-        self.both("end_level")
+    @staticmethod
+    def compare(choice, wanted, found):
+        """Compare checks; a pull may count less where vertices were found before."""
+        for k, name in enumerate(SUBGRAPHS):
+            if name in ("nd", "dn") and choice[name] == "pull":
+                assert found[k] <= wanted[k]
+            else:
+                assert found[k] == wanted[k], name
+
+    def accept(self, mask, arrived):
+        self.both("accept", mask, arrived)
         np.testing.assert_array_equal(*self.both("level_of", self.active))
 
-    def finish(self):
+    def complete(self):
         """Compare what is left to ask for, and what each part tells of delegates."""
         self.both("adopt_delegates")
         for one, other in zip(*self.both("unresolved"), strict=True):
@@ -109,7 +122,7 @@ class Pair:
         np.testing.assert_array_equal(found >= 0, wanted >= 0)
 
     def levels(self):
-        wanted, found = self.both("result")
+        wanted, found = self.both("finish")
         np.testing.assert_array_equal(found[0], wanted[0])
         assert (found[0].dtype, wanted[0].dtype) == (np.int32, np.int32)
         if wanted[1] is not None:
@@ -117,49 +130,41 @@ class Pair:
         return found[0]
 
 
-def lockstep(source, pairs, root, choose, ranks):
+def lockstep(source, pairs, root, choose, ranks, *, counting=True):
     """Search with both engines; both must give the distances.
 
-    ``choose`` draws the directions and the order of the visits of a level; parts are
-    placed on ``ranks`` ranks.
+    ``choose`` draws the directions of a level; parts are placed on ``ranks`` ranks.
     """
     for pair in pairs:
-        pair.start(root)
+        pair.start(root, counting=counting)
     words = mask_words(pairs[0].part.delegate_count)
     wanted = source.distances(root)
     depth = 0
     while True:
-        work = [pair.previsit() for pair in pairs]
-        total = Work.from_array(sum(w.to_array() for w in work))
+        total = Work._make(sum(pair.work() for pair in pairs).tolist())
         at = wanted == depth
         delegates = source.degrees[at] > pairs[0].part.threshold
         assert total.delegates == delegates.sum()
         assert total.normals == (at.sum() - delegates.sum())
-        assert total.nn + total.dd[0] + total.dn[0] + total.nd[0] == (
-            source.degrees[at].sum()
-        )
+        forward = total.nn + total.dd_forward + total.dn_forward + total.nd_forward
+        assert forward == source.degrees[at].sum()
         if not total.normals + total.delegates:
             break
-        directions, order = choose(depth)
-        for pair in pairs:
-            touched = set()
-            for name in order:
-                first = TARGETS[name] not in touched
-                pair.visit(name, {"nn": "push", **directions}[name], first)
-                touched.add(TARGETS[name])
-        bins = [pair.bins() for pair in pairs]
-        masks = [pair.found.new_mask() for pair in pairs]
+        choice = choose(depth)
+        bins, masks = zip(
+            *(pair.advance(choice, counting=counting) for pair in pairs), strict=True
+        )
         mask = np.bitwise_or.reduce([*masks, np.zeros(words, np.uint64)])
         for k, pair in enumerate(pairs):
             sent = [(i % ranks, own[k]) for i, own in enumerate(bins) if len(own[k])]
-            pair.end(mask, sorted(sent, key=lambda item: item[0]))
+            pair.accept(mask, sorted(sent, key=lambda item: item[0]))
         depth += 1
     level = np.full(source.n, -1, dtype=np.int32)
     for pair in pairs:
         ids = pair.part.layout.global_of(
             pair.part.index, np.arange(pair.part.local_count)
         )
-        pair.finish()
+        pair.complete()
         level[ids] = pair.levels()
     np.testing.assert_array_equal(level, wanted)
 
@@ -171,12 +176,11 @@ def pairs_of(source, parts, threshold, other, **options):
 
 
 def drawn(seed):
-    """Directions and orders of visits, different at each level."""
+    """Directions, different at each level."""
     rng = np.random.default_rng(seed)
 
     def choose(_):
-        names = dict(zip(("dd", "dn", "nd"), CHOICES[rng.integers(8)], strict=True))
-        return names, [VISITS[k] for k in rng.permutation(4)]
+        return dict(zip(("dd", "dn", "nd"), CHOICES[rng.integers(8)], strict=True))
 
     return choose
 
@@ -218,9 +222,8 @@ def test_every_direction_on_a_larger_graph(other, threads, fixed):
     source = GRAPH
     pairs = pairs_of(source, 2, 8, other, threads=threads)
     directions = dict(zip(("dd", "dn", "nd"), fixed, strict=True))
-    order = [VISITS[k] for k in np.random.default_rng(threads).permutation(4)]
     root = int(np.flatnonzero(source.degrees == 3)[0])
-    lockstep(source, pairs, root, lambda _: (directions, order), 2)
+    lockstep(source, pairs, root, lambda _: directions, 2, counting=False)
 
 
 @pytest.mark.parametrize("other", OTHERS)
@@ -232,7 +235,7 @@ def test_bitmaps_that_threads_share(other, direction):
     assert pairs[0].part.active > 1 << 16
     assert pairs[0].part.delegate_count > 1 << 12
     directions = dict.fromkeys(("dd", "dn", "nd"), direction)
-    lockstep(source, pairs, 7, lambda _: (directions, VISITS), 1)
+    lockstep(source, pairs, 7, lambda _: directions, 1, counting=False)
 
 
 @pytest.mark.parametrize("other", OTHERS)
@@ -263,9 +266,9 @@ def test_offsets_of_64_bits(other, wide, parts):
 def test_levels_only(name):
     part = build(NAMED["kronecker"], 2, threshold=8)[0][0]
     placement = Placement(part.layout.parts, 1)
-    search = make_engine(name, parents=False).attach(part, placement)
+    search = make_engine(name, parents=False).domain(part, placement)
     search.start(0, None)
-    level, parent = search.result()
+    level, parent = search.finish()
     assert parent is None
     assert (level >= 0).sum() == 1
 
@@ -273,20 +276,18 @@ def test_levels_only(name):
 @pytest.mark.parametrize("name", [name for name in ENGINES if on_a_device(name)])
 def test_engines_of_whole_graphs_refuse_parts(name):
     engine = make_engine(name)
-    alone = f"engine {name} searches a graph in one part alone"
+    if not engine.alone:
+        pytest.skip("searches parts alone")
     for part in build(NAMED["kronecker"], 2, threshold=8)[0]:
-        if name != "xbfs":  # which searches parts on devices too
-            with pytest.raises(UsageError, match=alone):
-                engine.attach(part, Placement(part.layout.parts, 1))
         with pytest.raises(UsageError, match="one part without delegates"):
             engine.whole(part)
 
 
-def test_work_there_and_back():
-    work = Work(1, 2, 3, (4, 5, 6, 7), (8, 9, 10, 11), (12, 13, 14, 15))
-    array = work.to_array()
-    assert array.dtype == np.int64
-    assert array.tolist() == list(range(1, 16))
-    assert len(array) == Work.SIZE
-    assert Work.from_array(array) == work
-    assert not Work().to_array().any()
+@pytest.mark.parametrize("name", ENGINES)
+def test_engines_declare_what_they_do(name):
+    kind = lookup(ENGINES, "engine", name)
+    assert kind.alone == hasattr(kind, "whole")
+    assert kind.domains == hasattr(kind, "domain")
+    assert kind.on_device == on_a_device(name)
+    assert kind.alone or not kind.directed
+    assert kind.devices == (8 if name == "xbfs" else 1)

@@ -13,6 +13,7 @@ def variants():
     return [
         pytest.param(name, method, id=f"{name}-{method}")
         for name in ENGINES
+        if lookup(ENGINES, "engine", name).alone
         for method in lookup(ENGINES, "engine", name).methods
     ]
 

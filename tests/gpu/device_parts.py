@@ -3,24 +3,20 @@
 import numpy as np
 from graphs import build, check_search, some_roots
 
-from distbfs.engines.cuda.level import LevelPart
 from distbfs.engines.cuda.part import CudaPart
-from distbfs.exchange.peers import PeerGroup
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
 from distbfs.partition.device_part import part_to_device
 from distbfs.partition.layout import Placement
-from distbfs.search.driver import Driver
-from distbfs.search.parents import CarriedParents
-from distbfs.search.peer_driver import PeerDriver
+from distbfs.search.runners.between import BetweenDomains
 
 LARGE = 1 << 30  # larger than every degree
 
 
 def driver_of(parts, **options):
-    """The driver of searches of parts that lie on the device."""
-    world, options = SoloWorld(), SearchOptions(engine="xbfs", **options)
+    """What searches parts that lie on the device."""
+    world, options = SoloWorld(), SearchOptions(engine="pan", **options)
     placement = Placement(len(parts), 1)
     kept = {"parents": options.parents, "balance": options.balance}
     searches = [CudaPart(p, placement, **kept) for p in parts]
@@ -28,20 +24,7 @@ def driver_of(parts, **options):
     exchange = SoloExchange(
         world, placement, d, options, item=np.uint64, on_device=True
     )
-    finder = CarriedParents(exchange, searches)
-    return Driver(world, searches, exchange, options, finder)
-
-
-def captured_of(parts, **options):
-    """The driver of searches whose levels run without the host."""
-    world, options = SoloWorld(), SearchOptions(engine="xbfs", **options)
-    placement = Placement(len(parts), 1)
-    searches = [LevelPart(p, placement, options) for p in parts]
-    group = PeerGroup(world, [search.device for search in searches])
-    return PeerDriver(world, searches, group)
-
-
-DRIVERS = {"by the host": driver_of, "captured": captured_of}
+    return BetweenDomains(world, searches, exchange, options)
 
 
 def device_parts(source, parts, **options):

@@ -162,7 +162,7 @@ def main():
     count = cp.cuda.runtime.getDeviceCount()
     cp.cuda.Device(0 if what == "same" else world.local_rank % count).use()
     if what == "choose":
-        name, why = choose_exchange(world, "auto", True, [int(cp.cuda.Device())])
+        name, why = choose_exchange(world, "auto", True)
         if world.rank == 0:
             print(f"{name}: {why}")
     for kind in kinds:

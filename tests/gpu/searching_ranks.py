@@ -1,6 +1,6 @@
 """Ranks that search parts on their devices, one of which may fail; see the test.
 
-mpiexec -n 2 python tests/gpu/searching_ranks.py check p2p nccl host resident
+mpiexec -n 2 python tests/gpu/searching_ranks.py check nccl host resident
 ... brief EXCHANGE    fewer graphs; a part on each device
 ... kill EXCHANGE     rank 1 is killed while all search
 ... memory EXCHANGE   rank 1 finds its device full
@@ -23,6 +23,7 @@ from fast_graphs import beside, path, shuffled, star  # noqa: E402
 from graphs import check_search, grid, kronecker, random_tuples, some_roots, uniform  # noqa: E402
 
 from distbfs.device import cuda  # noqa: E402
+from distbfs.engines.cuda.pan import PanEngine  # noqa: E402
 from distbfs.engines.cuda.xbfs import XbfsEngine  # noqa: E402
 from distbfs.exchange.placing import take_devices  # noqa: E402
 from distbfs.exchange.world import run_guarded, start  # noqa: E402
@@ -46,16 +47,18 @@ VARIANTS = (
     {"parents": False},
     {"direction": "push"},
     {"direction": "pull"},
-    {"stepwise": True},
     {"mask_reduce": "nonblocking"},
     {"local_all2all": True, "uniquify": True},
 )
 
 
-def session_of(world, source, devices, per_rank, threshold, **options):
+def session_of(
+    world, source, devices, per_rank, threshold, *, resident=False, **options
+):
     """The session over parts of a graph, dealt out to the devices of each rank."""
-    options = SearchOptions(engine="xbfs", share_device=True, **options)
-    if options.method == "resident":
+    engine = "xbfs" if resident else "pan"
+    options = SearchOptions(engine=engine, share_device=True, **options)
+    if resident:
         many = per_rank * world.size
         parts, _ = construct_resident(source, world, many, devices=devices[:per_rank])
         return ResidentSession(world, XbfsEngine(options), parts, options)
@@ -66,7 +69,7 @@ def session_of(world, source, devices, per_rank, threshold, **options):
         BuildOptions(threshold=threshold),
         devices=[devices[k % len(devices)] for k in range(per_rank)],
     )
-    return DevicePartsSession(world, XbfsEngine(options), parts, options)
+    return DevicePartsSession(world, PanEngine(options), parts, options)
 
 
 def check_resident(world, devices, names):
@@ -74,8 +77,9 @@ def check_resident(world, devices, names):
     for name in names:
         graph = GRAPHS[name]
         for more in RESIDENT:
-            told = {"method": "resident", **more}
-            session = session_of(world, graph, devices, len(devices), None, **told)
+            session = session_of(
+                world, graph, devices, len(devices), None, resident=True, **more
+            )
             for root in some_roots(graph, 4):
                 compare(world, session, graph, int(root))
             session.close()
@@ -85,11 +89,9 @@ def check_resident(world, devices, names):
 
 def check(world, devices, exchange):
     """Compare levels with the reference, and parents by their levels."""
-    # one part a device, where devices write to each other
-    most = min(len(devices), 2) if exchange == "p2p" else 2
     for name in GRAPHS:
         for threshold in THRESHOLDS:
-            for per_rank in range(1, most + 1):
+            for per_rank in (1, 2):
                 plain = name in ("random", "uniform")
                 variants = VARIANTS if plain else VARIANTS[:2]
                 check_parts(
@@ -150,7 +152,7 @@ def search_for_ever(world, devices, exchange, what):
     scale = 22 if what == "memory" else 20
     told = {"exchange": exchange}
     if exchange == "resident":
-        told = {"method": "resident"}
+        told = {"resident": True}
     session = session_of(world, Kronecker(scale, 16, 1), devices, 1, 32, **told)
     session.search(3)
     if what == "kill" and world.rank == 1:

@@ -102,17 +102,16 @@ def test_benchmark(more):
         assert 0 < one["time"] < one["wall_time"]
 
 
-@pytest.mark.parametrize("method", ["", "auto", "resident", "captured"])
-def test_benchmark_on_two_devices(method):
+@pytest.mark.parametrize("more", [(), ("--stepwise",)])
+def test_benchmark_on_two_devices(more):
     if int(cuda.cupy().cuda.runtime.getDeviceCount()) < 2:
         pytest.skip("needs 2 devices")
     words = ("graph500", "--scale", 12, "--parts", 2, "--roots", 4, "--json", *XBFS)
-    told = here(*words, *(("--method", method) if method else ()))
+    told = here(*words, *more)
     assert told.values["validated"] is True
-    alone = "one device searches alone" in told.err
-    assert alone == (method in ("", "auto"))
-    if not alone:
-        assert told.values["search"]["mode"] == method
+    assert ("one device searches alone" in told.err) == (not more)
+    if more:
+        assert told.values["search"]["mode"] == "stepwise"
 
 
 def test_text_of_the_report():

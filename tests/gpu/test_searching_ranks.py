@@ -39,7 +39,7 @@ def test_one_process_with_a_part_on_every_device(exchange):
 
 
 @needs_mpi
-@pytest.mark.parametrize("exchange", ["auto", "p2p", "nccl", "host", "resident"])
+@pytest.mark.parametrize("exchange", ["auto", "nccl", "host", "resident"])
 def test_levels_and_parents(exchange):
     ranks = min(devices(), 4) if exchange != "host" else 2
     if exchange != "host":
@@ -50,7 +50,7 @@ def test_levels_and_parents(exchange):
 
 
 @needs_mpi
-@pytest.mark.parametrize("exchange", ["p2p", "nccl", "host", "resident"])
+@pytest.mark.parametrize("exchange", ["nccl", "host", "resident"])
 def test_a_killed_rank_ends_all(exchange):
     need_devices(1 if exchange == "host" else 2)
     done = run_ranks(2, [*RANKS, "kill", exchange], timeout=60)
@@ -62,7 +62,7 @@ def test_a_killed_rank_ends_all(exchange):
 @needs_mpi
 def test_a_full_device_ends_all():
     need_devices(2)
-    done = run_ranks(2, [*RANKS, "memory", "p2p"], timeout=60)
+    done = run_ranks(2, [*RANKS, "memory", "nccl"], timeout=60)
     assert done.returncode == 3, done.stderr
     assert "rank 1" in done.stderr
     assert done.seconds < LIMIT + 20

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.exchange import cuda_aware, link, p2p, peers
+from distbfs.exchange import cuda_aware, link, peers
 
 STREAMS = {}
 GARBAGE = 0xA5A5A5A5A5A5A5A5
@@ -130,7 +130,15 @@ class DeviceArray:
     data = property(lambda self: SimpleNamespace(ptr=self.values.ctypes.data))
 
     def __getitem__(self, where):
+        if isinstance(where, DeviceArray):
+            return Cupy.later(
+                where.size, self.dtype, np.take, self.values, where.values
+            )
         return DeviceArray(self.values[where])
+
+    def __rshift__(self, bits):
+        shape, dtype = self.values.shape, self.dtype
+        return Cupy.later(shape, dtype, np.right_shift, self.values, bits)
 
     def __setitem__(self, where, other):
         assert isinstance(other, DeviceArray)
@@ -171,10 +179,6 @@ def open_handle(handle):
     values = np.memmap(handle.decode().strip(), np.uint8, "r+")
     OPENED[values.ctypes.data] = values
     return values.ctypes.data
-
-
-def foreign_array(address, count, dtype):
-    return DeviceArray(memory(address, count * np.dtype(dtype).itemsize).view(dtype))
 
 
 def copy_now(target, source, size, kind):
@@ -234,9 +238,11 @@ class Cupy:
         size = sum(array.size for array in arrays)
         return self.later(size, arrays[0].dtype, lambda: np.concatenate(found))
 
-    def unique(self, array):
+    def unique(self, array, return_index=False):
         CURRENT[0].synchronize()
-        return DeviceArray(np.unique(array.values))
+        if not return_index:
+            return DeviceArray(np.unique(array.values))
+        return tuple(map(DeviceArray, np.unique(array.values, return_index=True)))
 
     def ascontiguousarray(self, array, dtype):
         assert array.dtype == dtype
@@ -361,7 +367,6 @@ def install(monkeypatch, comm=None, uuid=0):
         monkeypatch.setattr(peers, name, globals()[name])
     monkeypatch.setattr(peers, "close_handle", OPENED.pop)
     monkeypatch.setattr(peers, "access_problem", lambda devices: "")
-    monkeypatch.setattr(p2p, "foreign_array", foreign_array)
     monkeypatch.setattr(link, "_links", link.WeakKeyDictionary())
     return found
 

@@ -17,7 +17,6 @@ from distbfs.exchange.cuda_aware import (
 )
 from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.nccl import NcclExchange
-from distbfs.exchange.p2p import P2pExchange
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
 
@@ -44,15 +43,13 @@ def make(
 
 
 @pytest.mark.parametrize("on_device", [False, True])
-def test_auto_without_devices_to_share(
-    world: Ranks, on_device: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto(world: Ranks, on_device: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     install(world, monkeypatch, uuid=world.rank)
-    name, why = choose_exchange(world, "auto", on_device, [0])
+    name, why = choose_exchange(world, "auto", on_device)
     if world.size == 1:
         assert (name, why) == ("solo", "there is one rank")
     elif on_device:
-        assert (name, why) == ("p2p", "all devices see each other's memory")
+        assert (name, why) == ("nccl", "every rank has a device of its own")
     else:
         assert (name, why) == ("host", "arrays are in host memory")
 
@@ -68,11 +65,9 @@ def test_auto_with_a_shared_device(
     """The last two ranks have the same one."""
     install(world, monkeypatch, uuid=min(world.rank, world.size - 2))
     text = f"ranks {world.size - 2} and {world.size - 1} use the same device"
-    name, why = choose_exchange(world, "auto", True, [0])
+    name, why = choose_exchange(world, "auto", True)
     assert name == "host"
-    assert why.startswith(f"no p2p: several parts are on one device; no nccl: {text}")
-    with pytest.raises(LaunchError, match="'p2p': several parts are on one device"):
-        choose_exchange(world, "p2p", True, [0])
+    assert why.startswith(f"no nccl: {text}")
     with pytest.raises(LaunchError, match=text) as caught:
         make(NcclExchange, world)
     assert "--exchange host" in str(caught.value)
@@ -85,9 +80,8 @@ def test_one_rank_without_nccl_is_enough(
     install(world, monkeypatch, uuid=world.rank)
     if world.rank == 1:
         monkeypatch.setattr(link, "load_nccl", no_nccl)
-    monkeypatch.setattr(peers, "access_problem", lambda devices: "far")
-    wanted = "no p2p: rank 0: far; no nccl: rank 1: CuPy finds no NCCL"
-    assert choose_exchange(world, "auto", True, [0]) == ("host", wanted)
+    wanted = "no nccl: rank 1: CuPy finds no NCCL"
+    assert choose_exchange(world, "auto", True) == ("host", wanted)
     with pytest.raises(LaunchError, match="rank 1: CuPy finds no NCCL"):
         make(NcclExchange, world)
 
@@ -99,12 +93,7 @@ def test_one_rank_without_peer_access_is_enough(
     install(world, monkeypatch, uuid=world.rank)
     far = "device 0 has no peer access to device 1" if world.rank == 1 else ""
     monkeypatch.setattr(peers, "access_problem", lambda devices: far)
-    wanted = "every rank has a device of its own; no p2p: rank 1: device 0 has no"
-    name, why = choose_exchange(world, "auto", True, [0])
-    assert name == "nccl"
-    assert why.startswith(wanted)
-    with pytest.raises(LaunchError, match="'p2p': rank 1: device 0 has no peer access"):
-        make(P2pExchange, world)
+    assert peers.peer_problem(world, [0]).startswith("rank 1: device 0 has no peer")
 
 
 @pytest.mark.mpi(min_size=2)
@@ -133,7 +122,7 @@ def test_one_communicator_for_all_exchanges(
 
 
 def test_only_device_arrays(world: Ranks) -> None:
-    for kind in (NcclExchange, CudaAwareExchange, P2pExchange):
+    for kind in (NcclExchange, CudaAwareExchange):
         with pytest.raises(UsageError, match="device memory only; allowed: solo, host"):
             make(kind, world, on_device=False)
 

@@ -35,7 +35,7 @@ KINDS = [
     kind
     for name in EXCHANGES
     for kind in (name, f"{name}-device")
-    if kind not in {"nccl", "cuda_aware", "p2p"}
+    if kind not in {"nccl", "cuda_aware"}
 ]
 
 
@@ -387,17 +387,27 @@ def test_nccl_slices_only_what_is_long() -> None:
 
 
 @pytest.mark.mpi(min_size=2)
-def test_uniquify_sends_each_vertex_once(world: Ranks) -> None:
+@pytest.mark.parametrize("name", [kind for kind in KINDS if "solo" not in kind])
+@pytest.mark.parametrize("item", [np.uint32, np.uint64])
+def test_uniquify_sends_each_vertex_once(world: Ranks, name: str, item: Any) -> None:
+    """Wide items with one number and other parents, too; one of them arrives."""
     parts = 2 * world.size
-    bins = [[np.full(5, 7, np.uint32)] * parts] * parts
+    sent = np.full(5, 7, item)
+    if item is np.uint64:
+        sent = (sent << np.uint64(32)) + np.arange(5, dtype=np.uint64)
+    bins = [[sent + item(5 * source)] * parts for source in range(parts)]
+    if item is np.uint32:
+        bins = [[sent] * parts] * parts
     masks = [np.zeros(1, np.uint64)] * parts
     for both, count in ((False, 2), (True, 1)):
-        options = {"uniquify": True, "local_all2all": both}
-        with exchange_of("host", world, 2, delegates=1, **options) as exchange:
+        options: dict[str, Any] = {"uniquify": True, "local_all2all": both}
+        with exchange_of(name, world, 2, 1, item, **options) as exchange:
             _, received = run_level(exchange, world, (masks, bins))
-        for sources in received:
-            for rank, array in sources:
-                assert array.size == (10 if rank == world.rank else count)
+            for sources in received:
+                for rank, array in sources:
+                    assert array.size == (10 if rank == world.rank else count)
+                    given = np.concatenate([own[0] for own in bins[rank :: world.size]])
+                    assert np.isin(host(array), given).all()
 
 
 @pytest.mark.mpi(min_size=2)

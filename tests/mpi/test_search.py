@@ -11,6 +11,7 @@ import pytest
 from graphs import NAMED, Tuples, build, random_tuples, some_roots
 from sessions import open_parts
 
+from distbfs.engines.base import Until
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
@@ -105,6 +106,39 @@ def test_short_messages(world: Ranks, chunk: int) -> None:
 def test_the_reference_engine(world: Ranks) -> None:
     parts, _ = parts_of(world, "random", 2, 4)
     check(world, "random", parts, SearchOptions(engine="reference"))
+
+
+@pytest.mark.parametrize("engine", ["openmp", "reference"])
+@pytest.mark.parametrize("name", ["kronecker", "two-hubs", "path"])
+@pytest.mark.parametrize("per_rank", [1, 2])
+@pytest.mark.parametrize("threshold", [0, 4, 10**9])
+def test_searches_that_end_early(
+    world: Ranks, engine: str, name: str, per_rank: int, threshold: int
+) -> None:
+    """No rank has a level beyond the last one; all leave the loop together."""
+    source = GRAPHS[name]
+    parts, _ = parts_of(world, name, per_rank, threshold)
+    permutation = Permutation(source.n, SEED)
+    options = SearchOptions(engine=engine, threads=1, stepwise=True)
+    session = Session(world, parts, options, permutation)
+    low, high = slice_bounds(source.n, world.size, world.rank)
+    for root in some_roots(source, 2):
+        wanted = source.distances(root)
+        far, lost = int(wanted.argmax()), np.flatnonzero(wanted < 0)
+        for depth, ids in ((0, []), (1, []), (None, [root]), (None, [far, root])):
+            inside = permutation.forward(np.array(ids, dtype=np.int64))
+            found = session.search(root, until=Until(depth, inside))
+            last = wanted[ids].max() if ids else min(depth, wanted.max())
+            level, parent = session.block(found)
+            capped = np.where(wanted <= last, wanted, -1)[low:high]
+            np.testing.assert_array_equal(level, capped)
+            np.testing.assert_array_equal(parent < 0, capped < 0)
+            assert found.levels == last + 1
+        if len(lost):
+            inside = permutation.forward(lost[:1])
+            level, _ = session.block(session.search(root, until=Until(None, inside)))
+            np.testing.assert_array_equal(level, wanted[low:high])
+    session.close()
 
 
 @pytest.mark.parametrize("name", ["kronecker", "random"])

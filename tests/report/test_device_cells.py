@@ -49,13 +49,13 @@ def test_all_that_the_issue_asks_for_is_planned(scripts, devices):
     keys = {(x.devices, x.ranks, x.scale, x.method, x.turn) for x in found}
     assert len(keys) == len(found), "no cell runs twice"
     counts = [x for x in (1, 2, 4, 8) if x <= devices]
-    for method in ("resident", "captured"):
+    for method in ("resident", "stepwise"):
         for k, count in enumerate(counts):
             at = "fast" if count == 1 else method
             assert (count, 1, 26 + k, at, 1) in keys
             assert (count, 1, 28, at, 1) in keys
-    for method in ("resident", "captured", "stepwise"):
-        at = "fast" if devices == 1 and method != "stepwise" else method
+    for method in ("resident", "stepwise"):
+        at = "fast" if devices == 1 else method
         shapes = {x.shape for x in found if "shapes" in x.uses and x.method == at}
         assert shapes == SHAPES[devices]
     [ladder] = [x for x in jobs if isinstance(x, cells.Ladder)]
@@ -74,12 +74,10 @@ def test_what_matters_most_comes_first(scripts):
     assert jobs[1].uses == ("weak", "strong")
     tested = jobs[2]
     assert (tested.ranks, tested.program[1]) == (8, "check")
-    assert set(tested.kinds) == {
-        f"{x}-device" for x in ("host", "p2p", "nccl", "cuda_aware")
-    }
+    assert set(tested.kinds) == {f"{x}-device" for x in ("host", "nccl", "cuda_aware")}
     places = {name: k for k, name in enumerate(x.name for x in jobs)}
     assert places["1x1x1, scale 26, fast"] < places["1x1x8, scale 28, resident"]
-    assert places["1x1x8, scale 29, captured"] < places["1x8x1, scale 29, stepwise"]
+    assert places["1x1x8, scale 29, stepwise"] < places["1x8x1, scale 29, stepwise"]
 
 
 def test_contract_tests_are_there(scripts):
@@ -122,9 +120,8 @@ def test_grids_that_are_refused(scripts, more):
 @pytest.mark.parametrize(
     ("devices", "method", "words"),
     [
-        (8, "resident", "--engine xbfs --parts 8 --method resident"),
-        (8, "captured", "--engine xbfs --parts 8 --method captured"),
-        (2, "stepwise", "--engine xbfs --parts 2 --stepwise"),
+        (8, "resident", "--engine xbfs --parts 8"),
+        (2, "stepwise", "--engine pan --parts 2"),
         (1, "fast", "--engine xbfs"),
         (1, "fast, internal ids", "--engine xbfs --internal-ids"),
     ],
@@ -194,7 +191,7 @@ def test_more_vertices_than_validation_takes(scripts):
     cells = scripts.device_cells
     top = cells.MAX_VERTICES.bit_length() - 1
     for scale, cpu, found in ((top, False, True), (top + 1, False, False)):
-        cell = cells.Cell(8, 1, scale, "captured", ())
+        cell = cells.Cell(8, 1, scale, "stepwise", ())
         assert cells.can_validate(cell, cpu=cpu) is found
         assert cells.can_validate(cell, cpu=True)
 
@@ -204,7 +201,7 @@ def test_more_vertices_than_validation_takes(scripts):
 
 def row(cell, rate, **more):
     told = {"state": "done", "GTEPS": rate, "validated": 4, "roots": 64}
-    return {**cell.told(), **told, "mode": cell.method, "exchange": "p2p", **more}
+    return {**cell.told(), **told, "mode": cell.method, "exchange": "nccl", **more}
 
 
 def rows_of(scripts, grid, rate):
@@ -216,8 +213,8 @@ def rows_of(scripts, grid, rate):
 def test_ratios(scripts, devices):
     grid = grid_of(scripts.device_cells, devices)
 
-    def rate(cell):  # each doubling is 1.8 times as fast, captured levels are slower
-        slow = 2 if cell.method in ("captured", "stepwise") else 1
+    def rate(cell):  # each doubling is 1.8 times as fast, levels by the host are slower
+        slow = 2 if cell.method == "stepwise" else 1
         steps = cell.devices.bit_length() - 1
         return 100 * 1.8**steps / slow * (1.1 if cell.turn > 1 else 1) ** steps
 
@@ -229,7 +226,7 @@ def test_ratios(scripts, devices):
             [1.8**k for k in range(len(line))]
         )
         assert line[1]["efficiency"] == pytest.approx(0.9)
-        assert told[use]["captured"][-1]["faster"] == pytest.approx(
+        assert told[use]["stepwise"][-1]["faster"] == pytest.approx(
             1.8 ** (len(line) - 1) / 2
         )
     pair = told["doubling"]["resident"]
@@ -263,7 +260,7 @@ def test_the_largest_scale_and_the_largest_that_was_validated(scripts):
     cells = scripts.device_cells
     grid = grid_of(cells, 8)
     found = [
-        row(cells.Cell(8, 1, 32, "captured", ("largest",)), 9.0, validated=0),
+        row(cells.Cell(8, 1, 32, "stepwise", ("largest",)), 9.0, validated=0),
         row(cells.Cell(8, 1, 31, "resident", ("largest",)), 99.0),
         row(cells.Cell(4, 1, 33, "resident", ("largest",)), 99.0),
     ]

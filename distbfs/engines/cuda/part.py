@@ -7,18 +7,20 @@ of dd and nd on another.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.base import Work
+from distbfs.engines.base import COUNTS, Offer, Targets, Work
 from distbfs.errors import UsageError
+from distbfs.exchange.local import brought_here
 from distbfs.partition.device_part import DevicePart, DeviceRows
 from distbfs.partition.layout import Placement
-from distbfs.partition.part import PART_SHIFT, mask_words
-from distbfs.types import DirectionName, Ids
+from distbfs.partition.part import PART_SHIFT, mask_of, mask_words
+from distbfs.types import Choice, DirectionName, Ids
 
 KERNELS = Path(__file__).parent / "kernels"
 SOURCE = KERNELS / "part.cu"
@@ -35,6 +37,7 @@ BALANCES = ("auto", "static", "thread", "warp", "donation")  # as part_balance.c
 FIRST = 4  # columns of a row that are kept beside it, as in part.cuh
 BOX_STEP = 16  # uint64 words between counters, as in part.cuh
 MAX_ROWS, MAX_EDGES = 1 << ENTRIES_BITS, 1 << (64 - ENTRIES_BITS)
+NORMALS, TARGETS = (Work._fields.index(x) for x in ("normals", "targets"))
 COUNT_SLICE = 1 << 26  # columns that are looked at in one piece
 POINTERS = (
     [f"{name}_{what}" for name in SUBGRAPHS for what in ("offsets", "columns")],
@@ -43,7 +46,7 @@ POINTERS = (
     ["visited", "fresh", "front", "dvisited", "dfresh", "dfront", "mask", "sent"],
     ["level", "dlevel", "parent", "dparent"],
     ["dd_queue", "dn_queue", "size", "box", "box_size", "work", "checks", "items"],
-    ["owned", "places"],
+    ["owned", "places", "targets", "dtargets"],
 )
 LONGS = ("sent_words", "item_count")
 WORDS = (
@@ -75,15 +78,15 @@ class Control:
     """The counters of a part, in one array, and a copy of them on the host.
 
     uint64: sizes of the queues of dd and dn and of boxes [parts], each BOX_STEP after
-    the other; work [15], edge checks [4]
+    the other; work [COUNTS], edge checks [4]
     """
 
     def __init__(self, parts: int) -> None:
         self._work = at = (2 + parts) * BOX_STEP
-        self.array = cuda.cupy().zeros(at + Work.SIZE + 4, np.uint64)
+        self.array = cuda.cupy().zeros(at + COUNTS + 4, np.uint64)
         self._copy = cuda.HostCopy(self.array)
         starts = {"size": 0, "box_size": 2 * BOX_STEP, "work": at}
-        starts["checks"] = at + Work.SIZE
+        starts["checks"] = at + COUNTS
         first = self.array.data.ptr
         self.pointers = {name: first + 8 * x for name, x in starts.items()}
 
@@ -92,14 +95,33 @@ class Control:
         self._copy.begin(stream)
 
     def values(self) -> tuple[Ids, Ids, Ids]:
-        """Wait for the copy; return (work [15], checks [4], sizes of boxes [parts])."""
+        """Wait for the copy; return (work, checks, sizes of boxes [parts])."""
         found = self._copy.wait().astype(np.int64)
         work, boxes = found[self._work :], found[2 * BOX_STEP : self._work : BOX_STEP]
-        return work[: Work.SIZE], work[Work.SIZE :], boxes
+        return work[:COUNTS], work[COUNTS:], boxes
+
+
+class Bins(Sequence[Any]):
+    """What nn found on each other part; waits for it when it is first looked at.
+
+    So all domains of a rank have begun before the host waits for one of them.
+    """
+
+    def __init__(self, part: CudaPart) -> None:
+        self._part = part
+        self._found: list[Any] | None = None
+
+    def __len__(self) -> int:
+        return self._part.part.layout.parts
+
+    def __getitem__(self, index: Any) -> Any:
+        if self._found is None:
+            self._found = self._part.found_elsewhere()
+        return self._found[index]
 
 
 class CudaPart:
-    """Searches one part level by level (a ``PartSearch`` whose arrays are CuPy's).
+    """Searches one part level by level, a ``CarryingSearch``, on the current device.
 
     What it finds for other parts is uint64: the number there, and where its parent is
     (``item_of`` in part.cuh).
@@ -187,9 +209,11 @@ class CudaPart:
             self._first_columns(graphs["dd"], d, 32 * dwords, "dd")
         self._normal = cp.cuda.Stream(non_blocking=True)
         self._delegate = cp.cuda.Stream(non_blocking=True)
-        names = ("ready", "nn", "normal", "delegate")
+        names = ("ready", "nn", "found", "normal", "delegate")
         self._events = {name: cp.cuda.Event(disable_timing=True) for name in names}
-        self._counting = self._launched = False
+        self._device = cp.cuda.Device()
+        self._counting = False
+        self._lost_targets = 0
         self._work = Work()
         self._isolated: int | None = None
 
@@ -240,20 +264,9 @@ class CudaPart:
         setattr(self.params, f"{name}_first", first.data.ptr)
 
     @property
-    def box_sizes(self) -> Ids:
-        """Items that may leave for each part, int64 [parts]."""
-        return np.diff(self._boxes_at)
-
-    @property
     def _own_mask(self) -> Any:
         """Delegates that this part found, uint64 [ceil(d/64)]."""
         return self._held["dfresh"].view(np.uint64)
-
-    def adopt(self, name: str, array: Any) -> None:
-        """Use another array in the place of one of this part's."""
-        self._held[name] = array
-        if name != "outbox":
-            setattr(self.params, name, array.data.ptr)
 
     def module(self, source: Path, *, counting: bool) -> cuda.Module:
         """Return the kernels of a file, for the widths of this part."""
@@ -278,23 +291,48 @@ class CudaPart:
         launches[name](stream.ptr)
 
     def start(
-        self, number: int | None, delegate: int | None, *, counting: bool = False
+        self,
+        number: int | None,
+        delegate: int | None,
+        *,
+        counting: bool = False,
+        targets: Targets | None = None,
     ) -> None:
         """Forget the last search; set the root where this part knows it."""
-        main = cuda.cupy().cuda.get_current_stream()
-        if self._isolated is not None:
-            self._write(self._isolated, -1, -1)
-            self._isolated = None
-        if number is not None and number >= self.part.active:
-            self._isolated, number = int(self.part.vertices[number]), None
-        self._counting = counting
-        p = self.params
-        p.number = NONE if number is None else number
-        p.delegate = NONE if delegate is None else delegate
-        p.depth = 0
-        self._run("start", main)
-        self._mask = self._own_mask
-        self._advance(main)
+        with self._device:
+            main = cuda.cupy().cuda.get_current_stream()
+            if self._isolated is not None:
+                self._write(self._isolated, -1, -1)
+                self._isolated = None
+            lone = number is not None and number >= self.part.active
+            self._aim(targets, number if lone else None)
+            if lone:
+                self._isolated, number = int(self.part.vertices[number]), None
+            self._counting = counting
+            p = self.params
+            p.number = NONE if number is None else number
+            p.delegate = NONE if delegate is None else delegate
+            p.depth = 0
+            self._run("start", main)
+            self._mask = self._own_mask
+            self._advance(main)
+
+    def _aim(self, targets: Targets | None, lone: int | None) -> None:
+        """Count targets in ``work``; lone: the number of a root without edges."""
+        p, self._lost_targets = self.params, 0
+        p.targets = p.dtargets = None
+        if targets is None:
+            return
+        active = targets.numbers < self.part.active
+        self._lost_targets = int((targets.numbers[~active] != lone).sum())
+        for name, bits, words in (
+            ("targets", targets.numbers[active], p.words),
+            ("dtargets", targets.delegates, p.dwords),
+        ):
+            mask = mask_of(bits, 32 * words).view(np.uint32)
+            with cuda.memory_of("targets"):
+                self._held[name] = cuda.cupy().asarray(mask)
+            setattr(p, name, self._held[name].data.ptr if len(mask) else None)
 
     def _advance(self, main: Any) -> None:
         """Make what was found the frontier; the counters go to the host."""
@@ -303,113 +341,85 @@ class CudaPart:
         self._run("advance", main)
         self._events["ready"].record(main)
         self._control.fetch(main)
-        self._launched = False
 
-    def previsit(self) -> Work:
+    def work(self) -> Ids:
         """Return what the next level costs; its queues are formed already."""
         work, _, _ = self._control.values()
         if self._isolated is not None and not self.params.depth:
-            work[0] += 1  # the root is in no row that the kernels look at
-        self._work = Work.from_array(work)
-        return self._work
+            work[NORMALS] += 1  # the root is in no row that the kernels look at
+        work[TARGETS] += self._lost_targets
+        self._work = Work._make(work.tolist())
+        return work
 
-    def launch(self, directions: dict[str, DirectionName]) -> None:
-        """Begin the visits of a level; with counters they run one by one instead."""
-        for stream in (self._normal, self._delegate):
-            stream.wait_event(self._events["ready"])
-        if self._counting:
-            return
-        self._visit("nn", "push")
-        self._events["nn"].record(self._normal)
-        for name in ("dd", "nd", "dn"):
-            self._visit(name, directions[name])
-        self._launched = True
+    def advance(self, choice: Choice, offer: Offer) -> list[int]:
+        """Begin the visits of a level; where checks are counted, one after another."""
+        with self._device:
+            for stream in (self._normal, self._delegate):
+                stream.wait_event(self._events["ready"])
+            nn = self.visit("nn", "push")
+            self._events["nn"].record(self._normal)
+            dd = self.visit("dd", choice["dd"])
+            nd = self.visit("nd", choice["nd"])
+            self._events["found"].record(self._delegate)
+            dn = self.visit("dn", choice["dn"])
+            offer.normals(
+                Bins(self)
+            )  # the host may wait for nn now that all have begun
+            main = cuda.cupy().cuda.get_current_stream()
+            main.wait_event(self._events["found"])
+            offer.bits(self._own_mask)
+        return [nn, nd, dn, dd]
 
-    def _visit(self, name: str, direction: DirectionName) -> None:
-        """Launch a visit where there is a frontier for it."""
-        forward = self._work.nn if name == "nn" else getattr(self._work, name)[0]
-        if not forward and direction == "push":
-            return
+    def visit(self, name: str, direction: DirectionName) -> int:
+        """Launch a visit where there is a frontier for it.
+
+        Returns edge checks where they are counted, when it is done, else 0 at once.
+        """
         stream = self._normal if name in ("nn", "dn") else self._delegate
-        if name in ("dd", "dn") and direction == "push":
-            self._run(f"queue_{name}", stream)
-        self._run(f"{direction}_{name}", stream)
-
-    def _visited(self, name: str, direction: DirectionName) -> int:
-        """Return the edge checks of a visit, 0 where they are not counted."""
-        if self._launched:
+        forward = getattr(self._work, "nn" if name == "nn" else f"{name}_forward")
+        if forward or direction == "pull":
+            if name in ("dd", "dn") and direction == "push":
+                self._run(f"queue_{name}", stream)
+            self._run(f"{direction}_{name}", stream)
+        if not self._counting:
             return 0
-        stream = self._normal if name in ("nn", "dn") else self._delegate
-        at = SUBGRAPHS.index(name)
-        self._visit(name, direction)
-        if name == "nn":
-            self._events["nn"].record(stream)
         self._control.fetch(stream)
         _, checks, _ = self._control.values()
-        return int(checks[at])
+        return int(checks[SUBGRAPHS.index(name)])
 
-    def visit_nn(self) -> int:
-        """Push the frontier's nn edges."""
-        return self._visited("nn", "push")
-
-    def visit_nd(self, direction: DirectionName) -> int:
-        """Find delegates from normal vertices."""
-        return self._visited("nd", direction)
-
-    def visit_dd(self, direction: DirectionName) -> int:
-        """Find delegates from delegates."""
-        return self._visited("dd", direction)
-
-    def visit_dn(self, direction: DirectionName) -> int:
-        """Find normal vertices from delegates."""
-        return self._visited("dn", direction)
-
-    def new_mask(self) -> Any:
-        """Return the delegates that this part found, uint64 [ceil(d/64)]."""
-        event = self._events["delegate"]
-        event.record(self._delegate)
-        cuda.cupy().cuda.get_current_stream().wait_event(event)
-        return self._own_mask
-
-    def bins(self) -> list[Any]:
-        """Return what nn found on each other part, uint64, by part."""
-        parts = self.part.layout.parts
+    def found_elsewhere(self) -> list[Any]:
+        """Wait for nn; return what it found on each other part, uint64, by part."""
+        parts, box = self.part.layout.parts, self._held["outbox"]
         if not self._work.nn or parts == 1:
-            return [self._held["outbox"][:0]] * parts
-        main = cuda.cupy().cuda.get_current_stream()
-        main.wait_event(self._events["nn"])
-        self._control.fetch(main)
-        _, _, sizes = self._control.values()
-        box = self._held["outbox"]
+            return [box[:0]] * parts
+        with self._device:
+            main = cuda.cupy().cuda.get_current_stream()
+            main.wait_event(self._events["nn"])
+            self._control.fetch(main)
+            _, _, sizes = self._control.values()
         ends = self._boxes_at[:-1] + sizes
         return [
             box[int(a) : int(b)] for a, b in zip(self._boxes_at[:-1], ends, strict=True)
         ]
 
-    def take_mask(self, mask: Any) -> None:
-        """Accept the delegates found by all parts."""
-        self._mask = mask
-
-    def take_normals(self, rank: int, numbers: Any) -> None:
-        """Accept vertices of this part that parts of a rank found."""
-        main = cuda.cupy().cuda.get_current_stream()
-        self._join(main)
-        p = self.params
-        p.items, p.item_count, p.came_from = numbers.data.ptr, len(numbers), rank
-        self._run("take_normals", main)
-
-    def _join(self, main: Any) -> None:
-        """Let a stream wait for the visits."""
-        for name, stream in (("normal", self._normal), ("delegate", self._delegate)):
-            self._events[name].record(stream)
-            main.wait_event(self._events[name])
-
-    def end_level(self) -> None:
-        """Make what was found the frontier of the next level."""
-        main = cuda.cupy().cuda.get_current_stream()
-        self._join(main)
-        self.params.depth += 1
-        self._advance(main)
+    def accept(self, bits: Any, normals: Sequence[tuple[int, Any]]) -> None:
+        """Make what all parts found the frontier of the next level."""
+        with self._device:
+            main = cuda.cupy().cuda.get_current_stream()
+            for name, stream in (
+                ("normal", self._normal),
+                ("delegate", self._delegate),
+            ):
+                self._events[name].record(stream)
+                main.wait_event(self._events[name])
+            p = self.params
+            for rank, items in normals:
+                near = brought_here(items)
+                p.items, p.item_count, p.came_from = near.data.ptr, len(near), rank
+                self._run("take_normals", main)
+            self._mask = self._own_mask if bits is None else brought_here(bits)
+            p.depth += 1
+            self._advance(main)
 
     def delegate_parents(self) -> Any:
         """Return the parents of delegates that this part found, vertex ids [d].
@@ -420,14 +430,16 @@ class CudaPart:
 
     def take_delegate_parents(self, parents: Any) -> None:
         """Accept the parents of all reached delegates."""
-        self._held["dparent"][...] = parents
+        with self._device:
+            self._held["dparent"][...] = brought_here(parents)
 
-    def result(self) -> tuple[Any, Any]:
+    def finish(self) -> tuple[Any, Any]:
         """Return levels and parents by local id, CuPy arrays."""
-        self._run("finish", cuda.cupy().cuda.get_current_stream())
-        if self._isolated is not None:
-            root = self.part.layout.global_of(self.part.index, self._isolated)
-            self._write(self._isolated, 0, root)
+        with self._device:
+            self._run("finish", cuda.cupy().cuda.get_current_stream())
+            if self._isolated is not None:
+                root = self.part.layout.global_of(self.part.index, self._isolated)
+                self._write(self._isolated, 0, root)
         return self.level, self.parent
 
     def _write(self, local: int, level: int, parent: int) -> None:
@@ -441,13 +453,13 @@ def _check_size(part: DevicePart, placement: Placement) -> None:
     rows = max(part.local_count, part.delegate_count)
     if rows >= MAX_ROWS:
         raise UsageError(
-            f"part {part.index} has {rows} rows; engine xbfs takes fewer than "
+            f"part {part.index} has {rows} rows; engine pan takes fewer than "
             f"{MAX_ROWS} on a device: use more parts"
         )
     most = max(getattr(part, name).edges for name in SUBGRAPHS)
     if most >= MAX_EDGES:
         raise UsageError(
-            f"part {part.index} has {most} edges of one kind; engine xbfs takes fewer "
+            f"part {part.index} has {most} edges of one kind; engine pan takes fewer "
             f"than {MAX_EDGES}: use more parts"
         )
     if part.local_count * placement.per_rank > 1 << 32:

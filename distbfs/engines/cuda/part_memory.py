@@ -1,7 +1,7 @@
 """What the search of a part takes in device memory, before there is one.
 
-Counted array by array as ``CudaPart`` and ``LevelPart`` allocate; what parts send each
-other is not known before, only how much it is at most.
+Counted array by array as ``CudaPart`` allocates; what parts send each other is not
+known before, only how much it is at most.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees
 LEVEL = 4
 QUEUED_DELEGATE = 2 * 16  # queues of dd and dn
 OWNED_DELEGATE = 2 * 4
-BITMAPS, DELEGATE_BITMAPS = 5, 7  # visited, fresh, front, rows; a mask, delegates owned
+BITMAPS, DELEGATE_BITMAPS = 5, 5  # visited, fresh, front, rows of two subgraphs
 ITEM = 8  # a normal vertex that is sent, with where its parent is
 
 

@@ -29,8 +29,6 @@ from distbfs.generate.hashing import Permutation
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.graph.device_rows import from_rows
 from distbfs.options import SearchOptions, check_choice
-from distbfs.partition.device_part import DevicePart
-from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 from distbfs.types import Stop
 
@@ -211,22 +209,19 @@ class GraphEngine(ABC):
     methods: ClassVar[tuple[str, ...]]
     directions: ClassVar[tuple[str, ...]] = ("auto", "push")
     takes: ClassVar[tuple[str, ...]] = ()
-    on_device = True
+    on_device = alone = directed = True
+    domains = False
+    devices = 1
 
     def __init__(self, options: SearchOptions) -> None:
-        self.check(options, whole=True)
+        self.check(options)
         self.method = options.method or self.methods[0]
         self.options = options
         cuda.cupy()
 
     @classmethod
-    def check(cls, options: SearchOptions, *, whole: bool) -> None:
-        """Raise UsageError for options that do not fit what is searched.
-
-        whole: a graph in one part without delegates, else parts
-        """
-        if not whole:
-            raise UsageError(f"engine {cls.name} searches a graph in one part alone")
+    def check(cls, options: SearchOptions, *, whole: bool = True) -> None:  # noqa: ARG003
+        """Raise UsageError for options that the engine does not have."""
         check_choice("method", options.method or cls.methods[0], cls.methods)
         check_choice("direction", options.direction, cls.directions)
         if name := changed(options, tuple(x for x in OTHERS if x not in cls.takes)):
@@ -276,21 +271,6 @@ class GraphEngine(ABC):
         if self.options.internal_ids:
             raise UsageError("internal_ids is for searches of a graph on the device")
         return OnHost(self.on_graph(self.graph_of(part)))
-
-    def _no_parts(self) -> UsageError:
-        return UsageError(f"engine {self.name} searches a graph in one part alone")
-
-    def attach(self, part: Part, placement: Placement) -> Any:  # noqa: ARG002
-        """Refuse: there is no search of parts."""
-        raise self._no_parts()
-
-    def on_part(self, part: DevicePart, placement: Placement) -> Any:  # noqa: ARG002
-        """Refuse: there is no search of parts."""
-        raise self._no_parts()
-
-    def on_level(self, part: DevicePart, placement: Placement) -> Any:  # noqa: ARG002
-        """Refuse: there is no search of parts."""
-        raise self._no_parts()
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""

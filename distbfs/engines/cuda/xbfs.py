@@ -8,10 +8,9 @@ from typing import Any
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceSearch, LevelRecord
 from distbfs.engines.cuda.fast import FastSearch
-from distbfs.engines.cuda.level import LevelPart
 from distbfs.engines.cuda.memory import LISTS, search_bytes
 from distbfs.engines.cuda.paper import ALLOWED, BALANCES, FRONTIERS, PaperSearch
-from distbfs.engines.cuda.part import CudaPart
+from distbfs.engines.cuda.resident import MOST_PARTS
 from distbfs.engines.cuda.whole import (
     PARTS_ONLY,
     ById,
@@ -24,12 +23,9 @@ from distbfs.errors import UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import SearchOptions, check_choice
-from distbfs.partition.device_part import DevicePart, part_to_device
-from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 
 METHODS = ("fast", "paper")
-PARTS_METHODS = ("auto", "resident", "captured")  # how levels of parts run
 PAPER_ONLY = ("frontier", "balance", "asynchronous")
 WHOLE_ONLY = ("frontier", "asynchronous")
 NEEDS_PAPER = (
@@ -45,7 +41,7 @@ def check_options(options: SearchOptions, method: str, *, parts: bool) -> None:
 
     parts: parts may be searched, whose pulls can share their work in other ways too
     """
-    check_choice("method", method, METHODS + PARTS_METHODS)
+    check_choice("method", method, METHODS)
     check_choice("balance", options.balance, ("auto", *BALANCES))
     if changed(options, ("knobs",)):
         raise UsageError("knobs is no option of engine xbfs")
@@ -68,10 +64,10 @@ class XbfsEngine:
     name = "xbfs"
     methods = METHODS
     takes = ("stepwise", "internal_ids")
-    on_device = True
-    domains = False
+    on_device = alone = True
     directed = False
-    spans = True
+    domains = False
+    devices = MOST_PARTS
 
     def __init__(self, options: SearchOptions) -> None:
         self.method = options.method or METHODS[0]
@@ -88,16 +84,9 @@ class XbfsEngine:
         check_options(options, options.method or METHODS[0], parts=not whole)
         if whole and (name := changed(options, PARTS_ONLY)):
             raise UsageError(f"{name} is for searches of parts; there is one part")
-        here = options.method in ("", "resident", "auto")
-        inside = () if here else ("internal_ids",)
-        if not whole and (name := changed(options, (*inside, *WHOLE_ONLY))):
+        if not whole and (name := changed(options, WHOLE_ONLY)):
             raise UsageError(f"{name} is for a graph in one part alone")
-        if whole and options.method in PARTS_METHODS:
-            raise UsageError(
-                f"method '{options.method}' is for several parts; give --parts or "
-                "start several ranks"
-            )
-        if not whole and options.method not in ("", *PARTS_METHODS):
+        if not whole and options.method:
             raise UsageError(
                 f"method '{options.method}' searches a graph in one part alone; "
                 "leave --method out for several parts or delegates"
@@ -163,27 +152,6 @@ class XbfsEngine:
         if self.options.internal_ids:
             raise UsageError("internal_ids is for searches of a graph on the device")
         return OnHost(self.on_graph(self.graph_of(part)))
-
-    def attach(self, part: Part, placement: Placement) -> CudaPart:
-        """Copy a part to the device and prepare its stepwise search."""
-        return self.on_part(part_to_device(part), placement)
-
-    def on_part(self, part: DevicePart, placement: Placement) -> CudaPart:
-        """Prepare the stepwise search of one part in device memory.
-
-        Raises UsageError for options that parts do not have.
-        """
-        self.check(self.options, whole=False)
-        o = self.options
-        return CudaPart(part, placement, parents=o.parents, balance=o.balance)
-
-    def on_level(self, part: DevicePart, placement: Placement) -> LevelPart:
-        """Prepare the search of one part in device memory, levels without the host.
-
-        Raises UsageError for options that parts do not have.
-        """
-        self.check(self.options, whole=False)
-        return LevelPart(part, placement, self.options)
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""

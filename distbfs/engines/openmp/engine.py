@@ -28,9 +28,8 @@ class OpenMPEngine:
     methods = tuple(SOURCES)
     takes = ("stepwise", *FACTOR_OPTIONS, *EXCHANGE_OPTIONS)
     on_device = False
-    domains = True
-    directed = True
-    spans = False
+    alone = domains = directed = True
+    devices = 1
 
     def __init__(self, options: SearchOptions) -> None:
         check_choice("method", options.method or DEFAULT_METHOD, self.methods)
@@ -52,12 +51,12 @@ class OpenMPEngine:
             self._options.parents,
         )
 
-    def attach(
+    def domain(
         self,
         part: Part,
         placement: Placement,  # noqa: ARG002
     ) -> OpenMPPart:
-        """Prepare the stepwise search of one part.
+        """Prepare the search of one part, level by level.
 
         Raises UsageError for a method: parts have one way to be searched.
         """

@@ -50,8 +50,19 @@ typedef struct {
     int32_t *level, *delegate_level;   /* [local], [delegates] */
     VERTEX *parent, *delegate_parent;  /* the same; parent may be NULL */
     uint32_t *delivered; /* [active] */
+    uint64_t *outbox;    /* [edges of nn at the frontier] columns as they are stored */
+    uint32_t *bins;      /* the same; numbers by part */
+    int64_t *ends;       /* [parts] where the bin of each part ends */
+    int64_t *work;       /* [COUNTS], as engines/base.py Work */
+    int64_t *checks;     /* [4] edge checks of nn, nd, dn, dd */
+    int64_t *targets;    /* [target_count] not reached: normal v as v, delegate c as ~c */
     int64_t dirty_count, frontier_count, delivered_count, unvisited_nd, depth;
+    int64_t target_count, lost_targets; /* lost: that have no edges */
+    int64_t alone; /* 1: the root is of this part and in no row of it */
 } part_state;
+
+enum { VISIT_NN = 1, VISIT_ND = 2, VISIT_DN = 4, VISIT_DD = 8 };
+enum { NN_WORK = 2, DD_WORK = 3, DN_WORK = 7, ND_WORK = 11, COUNTS = 16 };
 
 static inline const uint32_t *columns(const rows *r) { return r->columns; }
 static inline const NN_COLUMN *nn_columns(const rows *r) { return r->columns; }
@@ -166,9 +177,21 @@ static void previsit_words(void *argument, int64_t from, int64_t to) {
     team_add(&shared->nd_q, nd_q);
 }
 
-/* work: [15] as engines/base.py Work: normals, delegates, nn FV, then FV, q, s, u of
- * dd, dn and nd. */
-void part_previsit(part_state *s, int64_t *work) {
+/* Targets that are not reached yet; the others are forgotten. */
+static int64_t left_targets(part_state *s) {
+    int64_t left = 0;
+    for (int64_t k = 0; k < s->target_count; k++) {
+        int64_t v = s->targets[k];
+        const uint64_t *visited = v < 0 ? s->delegate_visited : s->visited;
+        if (!test(visited, (uint32_t)(v < 0 ? ~v : v))) s->targets[left++] = v;
+    }
+    s->target_count = left;
+    return left + s->lost_targets;
+}
+
+/* Fill `work`: normals, delegates, nn FV, then FV, q, s, u of dd, dn and nd, targets.
+ * Returns the edges of the frontier in dd, dn and nd. */
+int64_t part_work(part_state *s) {
     shared_kernel k = {.s = s};
     team_for((int)s->threads, s->frontier_count, PARALLEL_WORDS, previsit_words, &k);
     int64_t found = 0, dn[4] = {0}, dd[4] = {0};
@@ -186,16 +209,19 @@ void part_previsit(part_state *s, int64_t *work) {
     }
     dn[3] = s->unvisited_nd;
     dd[3] = dd[2];
-    int64_t all[15] = {k.normals, s->index ? 0 : found, k.nn, dd[0], dd[1], dd[2], dd[3],
-                       dn[0], dn[1], dn[2], dn[3], k.nd, k.nd_q, s->unvisited_nd, dn[2]};
-    memcpy(work, all, sizeof all);
+    int64_t all[COUNTS] = {
+        k.normals + (s->alone && !s->depth), s->index ? 0 : found, k.nn,
+        dd[0], dd[1], dd[2], dd[3], dn[0], dn[1], dn[2], dn[3],
+        k.nd, k.nd_q, s->unvisited_nd, dn[2], left_targets(s)};
+    memcpy(s->work, all, sizeof all);
+    return dd[0] + dn[0] + k.nd;
 }
 
-/* Push nn: vertices of this part are found, others are noted in outbox.
- * outbox: [edges of the frontier], columns as they are stored; counts: [parts], how many
- * lead to each part.  Returns how many were noted. */
-int64_t part_push_nn(part_state *s, uint64_t *outbox, int64_t *counts) {
-    int64_t noted = 0;
+/* Push nn: vertices of this part are found, others are noted and sorted by part.
+ * Returns how many were noted. */
+static int64_t push_nn(part_state *s) {
+    int64_t noted = 0, sum = 0;
+    memset(s->ends, 0, (size_t)s->parts * sizeof *s->ends);
     for (int64_t k = 0; k < s->frontier_count; k++) {
         int64_t w = s->frontier_dirty[k];
         for (uint64_t rest = s->frontier[w] & s->nn_mask[w]; rest; rest &= rest - 1) {
@@ -207,19 +233,20 @@ int64_t part_push_nn(part_state *s, uint64_t *outbox, int64_t *counts) {
                 if (part == s->index) {
                     discover(s, (uint32_t)column, id);
                 } else {
-                    outbox[noted++] = column;
-                    counts[part]++;
+                    s->outbox[noted++] = column;
+                    s->ends[part]++;
                 }
             }
         }
     }
+    for (int64_t k = 0; k < s->parts; k++) {
+        int64_t count = s->ends[k];
+        s->ends[k] = sum;
+        sum += count;
+    }
+    for (int64_t k = 0; k < noted; k++)
+        s->bins[s->ends[s->outbox[k] >> 32]++] = (uint32_t)s->outbox[k];
     return noted;
-}
-
-/* Sort what was noted by part.  bins: [noted] numbers; ends: [parts], where each part's
- * bin starts, on return where it ends. */
-void part_fill_bins(const uint64_t *outbox, int64_t noted, uint32_t *bins, int64_t *ends) {
-    for (int64_t k = 0; k < noted; k++) bins[ends[outbox[k] >> 32]++] = (uint32_t)outbox[k];
 }
 
 static void push_nd_words(void *argument, int64_t from, int64_t to) {
@@ -239,7 +266,7 @@ static void push_nd_words(void *argument, int64_t from, int64_t to) {
     team_add(&shared->checks, checks);
 }
 
-int64_t part_push_nd(part_state *s, int64_t edges) {
+static int64_t push_nd(part_state *s, int64_t edges) {
     return share(s, edges > PARALLEL_EDGES, s->frontier_count, 64, push_nd_words, 0);
 }
 
@@ -269,7 +296,7 @@ static void push_delegate_words(void *argument, int64_t from, int64_t to) {
 }
 
 /* Push from delegates: dn finds normal vertices, dd delegates. */
-int64_t part_push_delegates(part_state *s, int to_delegates, int64_t edges) {
+static int64_t push_delegates(part_state *s, int to_delegates, int64_t edges) {
     return share(s, edges > PARALLEL_EDGES, s->delegate_words, 4, push_delegate_words,
                  to_delegates);
 }
@@ -328,7 +355,7 @@ static void pull_delegate_words(void *argument, int64_t low, int64_t high) {
 }
 
 /* Pull nd or dd: unvisited delegates look for a visited normal vertex or delegate. */
-int64_t part_pull_delegates(part_state *s, int from_delegates) {
+static int64_t pull_delegates(part_state *s, int from_delegates) {
     return share(s, s->delegate_words > 64, s->delegate_words, 16, pull_delegate_words,
                  from_delegates);
 }
@@ -360,8 +387,30 @@ static void pull_dn_words(void *argument, int64_t low, int64_t high) {
 }
 
 /* Pull dn: unvisited normal vertices look for a visited delegate in their nd rows. */
-int64_t part_pull_dn(part_state *s) {
+static int64_t pull_dn(part_state *s) {
     return share(s, s->words > PARALLEL_WORDS, s->words, 128, pull_dn_words, 0);
+}
+
+/* Run some visits of a level, in the order nn, dd, nd, dn.
+ * visits, pulls: VISIT_… | …; a push without edges is left out.  Returns how many vertices
+ * of other parts nn has put into `bins`. */
+int64_t part_visit(part_state *s, int visits, int pulls) {
+    const int64_t *w = s->work;
+    int64_t *checks = s->checks, noted = 0;
+    if (visits & VISIT_NN && (checks[0] = w[NN_WORK])) noted = push_nn(s);
+    if (visits & VISIT_DD)
+        checks[3] = pulls & VISIT_DD ? pull_delegates(s, 1)
+                    : w[DD_WORK]     ? push_delegates(s, 1, w[DD_WORK])
+                                     : 0;
+    if (visits & VISIT_ND)
+        checks[1] = pulls & VISIT_ND ? pull_delegates(s, 0)
+                    : w[ND_WORK]     ? push_nd(s, w[ND_WORK])
+                                     : 0;
+    if (visits & VISIT_DN)
+        checks[2] = pulls & VISIT_DN ? pull_dn(s)
+                    : w[DN_WORK]     ? push_delegates(s, 0, w[DN_WORK])
+                                     : 0;
+    return noted;
 }
 
 void part_take_normals(part_state *s, int64_t rank, const uint32_t *numbers,
@@ -384,6 +433,7 @@ static void visit_words(void *argument, int64_t from, int64_t to) {
     team_add(&shared->nd, labelled);
 }
 
+/* mask: [delegate_words] what all parts found, NULL: nothing */
 void part_end_level(part_state *s, const uint64_t *mask) {
     int32_t level = (int32_t)++s->depth;
     int64_t count = s->dirty_count;
@@ -400,7 +450,7 @@ void part_end_level(part_state *s, const uint64_t *mask) {
     s->dirty = list;
     s->dirty_count = 0;
     for (int64_t w = 0; w < s->delegate_words; w++) {
-        uint64_t bits = mask[w] & ~s->delegate_visited[w];
+        uint64_t bits = mask ? mask[w] & ~s->delegate_visited[w] : 0;
         s->delegate_frontier[w] = bits;
         s->delegate_visited[w] |= bits;
         s->delegate_fresh[w] = 0;

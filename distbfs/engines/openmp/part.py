@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.engines.base import Work
+from distbfs.engines.base import COUNTS, Offer, Targets, Work
 from distbfs.graph.csr import CSR
 from distbfs.partition.part import Part, mask_of, mask_words
-from distbfs.types import Array, DirectionName, Ids, Words
+from distbfs.types import SUBGRAPHS, Array, Choice, Ids, Words
 
 REMOTE = -2
 NAMES = (
@@ -25,16 +26,33 @@ NAMES = (
     ["delegate_visited", "delegate_fresh", "delegate_frontier"],
     ["dirty", "frontier_dirty", "level", "delegate_level"],
     ["parent", "delegate_parent", "delivered"],
+    ["outbox", "bins", "ends", "work", "checks", "targets"],
     ["dirty_count", "frontier_count", "delivered_count", "unvisited_nd", "depth"],
+    ["target_count", "lost_targets", "alone"],
 )
-COUNTS = {*NAMES[0], *NAMES[1], *NAMES[-1]}
+NUMBERS = {*NAMES[0], *NAMES[1], *NAMES[-2], *NAMES[-1]}
+VISITS = {"nn": 1, "nd": 2, "dn": 4, "dd": 8, "all": 15}  # as VISIT_… in part.c
+PULLS = [(name, VISITS[name]) for name in ("dd", "dn", "nd")]
+NN_WORK = Work._fields.index("nn")
+SMALL = 16384  # edges of dd, dn and nd
+NO_CHECKS = [0] * len(SUBGRAPHS)
+POINTER, NUMBER = ctypes.c_void_p, ctypes.c_int64
+FUNCTIONS = {  # of part.c: what they return and take after the state
+    "start": (None, (NUMBER, NUMBER)),
+    "work": (NUMBER, ()),
+    "visit": (NUMBER, (ctypes.c_int, ctypes.c_int)),
+    "take_normals": (None, (NUMBER, POINTER, NUMBER)),
+    "end_level": (None, (POINTER,)),
+    "adopt": (NUMBER, ()),
+    "finish": (None, ()),
+}
 
 
 class PartState(ctypes.Structure):
     """The C view (``part_state`` in part.c)."""
 
     _fields_ = tuple(
-        (name, ctypes.c_int64 if name in COUNTS else ctypes.c_void_p)
+        (name, ctypes.c_int64 if name in NUMBERS else ctypes.c_void_p)
         for group in NAMES
         for name in group
     )
@@ -50,7 +68,9 @@ def first_columns(graph: CSR, words: int) -> Array:
 
 
 class OpenMPPart:
-    """Searches one part level by level (a ``PartSearch``)."""
+    """Searches one part level by level (an ``AskingSearch``)."""
+
+    carries_parents = False
 
     def __init__(self, part: Part, threads: int, parents: bool) -> None:
         self.part = part
@@ -65,15 +85,9 @@ class OpenMPPart:
             VERTEX=f"{vertex.__name__}_t",
             NN_COLUMN="uint64_t" if part.nn.columns.itemsize == 8 else "uint32_t",
         )
-        for name in (
-            "push_nn",
-            "push_nd",
-            "push_delegates",
-            "pull_delegates",
-            "pull_dn",
-            "adopt",
-        ):
-            getattr(self._library, f"part_{name}").restype = ctypes.c_int64
+        for name, (result, arguments) in FUNCTIONS.items():
+            function = getattr(self._library, f"part_{name}")
+            function.restype, function.argtypes = result, (POINTER, *arguments)
         self._arrays: dict[str, Array] = {
             "nn_mask": mask_of(np.flatnonzero(np.diff(part.nn.offsets)), words * 64),
             "nd_mask": mask_of(part.nd_sources, words * 64),
@@ -84,6 +98,12 @@ class OpenMPPart:
             "delegate_level": cc.aligned_empty(d, np.int32),
             "delegate_parent": cc.aligned_empty(d, vertex),
             "delivered": np.empty(part.active, dtype=np.uint32),
+            "outbox": np.empty(0, dtype=np.uint64),
+            "bins": np.empty(0, dtype=np.uint32),
+            "ends": np.empty(part.layout.parts, dtype=np.int64),
+            "work": np.empty(COUNTS, dtype=np.int64),
+            "checks": np.zeros(len(SUBGRAPHS), dtype=np.int64),
+            "targets": np.empty(0, dtype=np.int64),
             "nd_first": first_columns(part.nd, words),
             "dn_first": first_columns(part.dn, mask_words(d)),
             "dd_first": first_columns(part.dd, mask_words(d)),
@@ -112,13 +132,12 @@ class OpenMPPart:
             threads=threads,
             **{name: cc.pointer(array) for name, array in self._arrays.items()},
         )
-        self._self = ctypes.byref(self._state)
+        self._self = ctypes.addressof(self._state)
         self._owned, self._owned_local = part.owned_delegates()
-        self._work = Work()
-        self._mask = np.zeros(mask_words(d), dtype=np.uint64)
-        self._bins: list[Array] = []
-        self._outbox = np.empty(0, dtype=np.uint64)
-        self._sorted = np.empty(0, dtype=np.uint32)
+        self._work, self._checks = self._arrays["work"], self._arrays["checks"]
+        self._no_bins = [self._arrays["bins"]] * part.layout.parts
+        self._counting = False
+        self._room = self._edges = 0
         self._isolated: int | None = None
 
     def start(
@@ -126,112 +145,99 @@ class OpenMPPart:
         number: int | None,
         delegate: int | None,
         *,
-        counting: bool = False,  # noqa: ARG002
+        counting: bool = False,
+        targets: Targets | None = None,
     ) -> None:
         """Forget the last search; set the root where this part knows it."""
         if self._isolated is not None:
             self._write(self._isolated, -1, -1)
             self._isolated = None
-        if number is not None and number >= self.part.active:
+        lone = number is not None and number >= self.part.active
+        if targets is not None:
+            self._aim(targets, number if lone else None)
+        else:
+            self._state.target_count = self._state.lost_targets = 0
+        self._state.alone = int(lone)
+        if lone:
             self._isolated, number = int(self.part.vertices[number]), None
-        self._bins = []
+        self._counting = counting
         self._library.part_start(
             self._self,
-            ctypes.c_int64(-1 if number is None else number),
-            ctypes.c_int64(-1 if delegate is None else delegate),
+            -1 if number is None else number,
+            -1 if delegate is None else delegate,
         )
 
-    def previsit(self) -> Work:
-        """Form the queues of the next level and size its work in both directions."""
-        out = np.empty(Work.SIZE, dtype=np.int64)
-        self._library.part_previsit(self._self, cc.pointer(out))
-        if self._isolated is not None and not self._state.depth:
-            out[0] += 1  # the root is in no row that the kernels look at
-        self._work = Work.from_array(out)
+    def _aim(self, targets: Targets, lone: int | None) -> None:
+        """Count targets in ``work``; lone: the number of a root without edges."""
+        found = targets.numbers < self.part.active
+        kept = np.concatenate([targets.numbers[found], ~targets.delegates])
+        self._arrays["targets"] = kept
+        self._state.targets = kept.ctypes.data
+        self._state.target_count = len(kept)
+        self._state.lost_targets = int((targets.numbers[~found] != lone).sum())
+
+    def work(self) -> Ids:
+        """Size the next level in both directions."""
+        self._edges = self._library.part_work(self._self)
         return self._work
 
-    def launch(self, directions: dict[str, DirectionName]) -> None:
-        """Do nothing: visits run when they are called."""
+    def advance(self, choice: Choice, offer: Offer) -> list[int]:
+        """Run a level; a small one in one call, as nothing is worth sending early."""
+        pulls = 0
+        for name, bit in PULLS:
+            if choice[name] == "pull":
+                pulls |= bit
+        nn = self._work.item(NN_WORK)
+        if nn > self._room:
+            self._make_room(nn * 5 // 4)
+        small = self._edges < SMALL and not (pulls or self._counting)
+        noted = self.visit("all" if small else "nn", pulls)
+        offer.normals(self._bins(noted))
+        if not small:
+            self.visit("dd", pulls)
+            self.visit("nd", pulls)
+        offer.bits(self._arrays["delegate_fresh"])
+        if not small:
+            self.visit("dn", pulls)
+        return self._checks.tolist() if self._counting else NO_CHECKS
 
-    def visit_nn(self) -> int:
-        """Push the frontier's nn edges."""
-        self._bins = []
-        if not self._work.nn:
-            return 0
-        counts = np.zeros(self.part.layout.parts, dtype=np.int64)
-        if len(self._outbox) < self._work.nn:
-            room = self._work.nn * 5 // 4
-            self._outbox = cc.aligned_empty(room, np.uint64)
-            self._sorted = cc.aligned_empty(room, np.uint32)
-        noted = self._library.part_push_nn(
-            self._self, cc.pointer(self._outbox), cc.pointer(counts)
+    def visit(self, name: str, pulls: int) -> int:
+        """Run one visit, or all; return how many vertices of other parts nn found.
+
+        pulls: bits of the visits that pull
+        """
+        noted: int = self._library.part_visit(self._self, VISITS[name], pulls)
+        return noted
+
+    def _make_room(self, count: int) -> None:
+        """Make room for what nn finds on other parts."""
+        self._room = count
+        for name, dtype in (("outbox", np.uint64), ("bins", np.uint32)):
+            self._arrays[name] = cc.aligned_empty(count, dtype)
+            setattr(self._state, name, self._arrays[name].ctypes.data)
+
+    def _bins(self, noted: int) -> list[Array]:
+        """Return what nn found on each other part."""
+        if not noted:
+            return self._no_bins
+        bins, start, out = self._arrays["bins"], 0, []
+        for end in self._arrays["ends"].tolist():
+            out.append(bins[start:end])
+            start = end
+        return out
+
+    def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
+        """Make what all parts found the frontier of the next level."""
+        for rank, numbers in normals:
+            address = numbers.ctypes.data
+            self._library.part_take_normals(self._self, rank, address, len(numbers))
+        self._library.part_end_level(
+            self._self, None if bits is None else bits.ctypes.data
         )
-        ends = np.cumsum(counts) - counts
-        self._library.part_fill_bins(
-            cc.pointer(self._outbox),
-            ctypes.c_int64(noted),
-            cc.pointer(self._sorted),
-            cc.pointer(ends),
-        )
-        self._bins = np.split(self._sorted[:noted], ends[:-1])
-        return self._work.nn
-
-    def visit_nd(self, direction: DirectionName) -> int:
-        """Find delegates from normal vertices."""
-        if direction == "pull":
-            return self._call("pull_delegates", 0)
-        return self._call("push_nd", self._work.nd[0]) if self._work.nd[0] else 0
-
-    def visit_dd(self, direction: DirectionName) -> int:
-        """Find delegates from delegates."""
-        if direction == "pull":
-            return self._call("pull_delegates", 1)
-        return (
-            self._call("push_delegates", 1, self._work.dd[0]) if self._work.dd[0] else 0
-        )
-
-    def visit_dn(self, direction: DirectionName) -> int:
-        """Find normal vertices from delegates."""
-        if direction == "pull":
-            return self._call("pull_dn")
-        return (
-            self._call("push_delegates", 0, self._work.dn[0]) if self._work.dn[0] else 0
-        )
-
-    def _call(self, name: str, *values: int) -> int:
-        function = getattr(self._library, f"part_{name}")
-        return int(function(self._self, *(ctypes.c_int64(v) for v in values)))
-
-    def new_mask(self) -> Words:
-        """Return the delegates that this part found."""
-        return self._arrays["delegate_fresh"]
-
-    def bins(self) -> list[Array]:
-        """Return the numbers found by nn on each other part."""
-        if self._bins:
-            return self._bins
-        return [np.zeros(0, dtype=np.uint32)] * self.part.layout.parts
-
-    def take_mask(self, mask: Words) -> None:
-        """Accept the delegates found by all parts."""
-        self._mask = mask
-
-    def take_normals(self, rank: int, numbers: Array) -> None:
-        """Accept vertices of this part that parts of a rank found."""
-        self._library.part_take_normals(
-            self._self,
-            ctypes.c_int64(rank),
-            cc.pointer(numbers),
-            ctypes.c_int64(len(numbers)),
-        )
-
-    def end_level(self) -> None:
-        """Make what was found the frontier of the next level."""
-        self._library.part_end_level(self._self, cc.pointer(self._mask))
 
     def adopt_delegates(self) -> None:
         """Give delivered vertices a delegate parent where a neighbour can be one."""
-        self._call("adopt")
+        self._library.part_adopt(self._self)
 
     def unresolved(self) -> tuple[Array, Array]:
         """Return (numbers, ranks) of vertices without a parent."""
@@ -267,7 +273,7 @@ class OpenMPPart:
         """Set the parents (vertex ids) of delegates that this part owns."""
         self._arrays["delegate_parent"][delegates] = parents
 
-    def result(self) -> tuple[Array, Array | None]:
+    def finish(self) -> tuple[Array, Array | None]:
         """Return levels and parents by local id."""
         self._library.part_finish(self._self)
         self._level[self._owned_local] = self._arrays["delegate_level"][self._owned]

@@ -1,60 +1,332 @@
-"""TEMPORARY until the branch `between` is merged."""
+"""The level loop of a search between domains: the only one outside an engine.
 
-from typing import Any
+Source: Pan, Pearce, Owens 2018, Sections IV and V (Figs. 3 and 4).  Nothing here knows
+what an engine runs on or how many ranks there are.  What a collective call hangs on is
+decided from sums over all domains.
+"""
 
-from distbfs.engines.base import WHOLE
-from distbfs.search.driver import Driver
-from distbfs.search.parents import CarriedParents, ParentFinder
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from distbfs.engines.base import (
+    COUNTS,
+    WHOLE,
+    AskingSearch,
+    CarryingSearch,
+    DomainSearch,
+    Targets,
+    Until,
+    Work,
+)
+from distbfs.errors import SearchStopped
+from distbfs.partition.layout import Placement
+from distbfs.search.direction import DirectionPolicy
+from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFinder
 from distbfs.search.runners.base import Found
+from distbfs.timing import Stopwatch, Trace
+from distbfs.types import SUBGRAPHS
+
+if TYPE_CHECKING:
+    from distbfs.exchange.base import Exchange
+    from distbfs.options import SearchOptions
+    from distbfs.types import Array, Ids, Stop, Words, World
+
+UNTIMED = nullcontext()
+
+
+@dataclass(frozen=True)
+class LevelReport:
+    """One level; counts are sums over all ranks, bytes and seconds are this rank's."""
+
+    level: int
+    directions: dict[str, str]
+    normals: int
+    delegates: int
+    checks: dict[str, int]
+    bytes_sent: dict[str, int]
+    seconds: dict[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record as JSON values."""
+        return dict(vars(self))
+
+
+class DelegateNumbers:
+    """The delegate numbers of vertices; delegates: [d] global ids."""
+
+    def __init__(self, delegates: Ids) -> None:
+        self._delegates, self._order = delegates, np.argsort(delegates)
+
+    def of(self, vertices: Ids) -> Ids:
+        """Return the delegate number of each vertex, int64 [k], -1 for a normal one."""
+        if not len(self._order):
+            return np.full(len(vertices), -1, dtype=np.int64)
+        places = np.searchsorted(self._delegates, vertices, sorter=self._order)
+        numbers = self._order[np.minimum(places, len(self._order) - 1)]
+        numbers[self._delegates[numbers] != vertices] = -1
+        return numbers
+
+
+class Board:
+    """What the domains of this rank offer in a level.
+
+    A transfer begins when all of them have offered to it: normals, then masks, on all
+    ranks in this order, whatever the order of the offers.
+    """
+
+    def __init__(self, exchange: Exchange, domains: int) -> None:
+        self._exchange = exchange
+        self._bins: list[Sequence[Array]] = [()] * domains
+        self._masks: list[Any] = [None] * domains
+        self.offers = [DomainOffer(self, index) for index in range(domains)]
+        self._normals_wait = self._masks_wait = 0
+        self.sends = self.reduces = False
+
+    def begin(self, *, sends: bool, reduces: bool) -> None:
+        """Begin a level; sends, reduces: whether any domain may offer something."""
+        self.sends, self.reduces = sends, reduces
+        self._normals_wait = self._masks_wait = len(self.offers)
+
+    def normals(self, index: int, bins: Sequence[Array]) -> None:
+        """Take the bins of a domain."""
+        self._bins[index] = bins
+        self._normals_wait -= 1
+        if self._normals_wait:
+            return
+        if self.sends:
+            self._exchange.start_normals(self._bins)
+        if not self._masks_wait and self.reduces:
+            self._exchange.start_masks(self._masks)
+
+    def bits(self, index: int, mask: Words) -> None:
+        """Take the mask of a domain."""
+        self._masks[index] = mask
+        self._masks_wait -= 1
+        if not (self._masks_wait or self._normals_wait) and self.reduces:
+            self._exchange.start_masks(self._masks)
+
+
+class DomainOffer:
+    """The place of one domain on a board (an ``engines.base.Offer``)."""
+
+    def __init__(self, board: Board, index: int) -> None:
+        self._board, self._index = board, index
+
+    def normals(self, bins: Sequence[Array]) -> None:
+        """Offer what nn found on each other part."""
+        self._board.normals(self._index, bins)
+
+    def bits(self, mask: Words) -> None:
+        """Offer the delegates that dd and nd found."""
+        self._board.bits(self._index, mask)
 
 
 class BetweenDomains:
+    """Runs searches over the domains of this rank together with the other ranks.
+
+    trace: keeps the phases of every level where one is set
+
+    Phases of a result: start, levels, parents and finish; with records or a trace also
+    those of levels: work, counts, advance, exchange, accept.
+    """
+
     mode = "stepwise"
+    trace: Trace | None = None
 
-    def __init__(self, world: Any, searches: Any, exchange: Any, options: Any) -> None:
-        part = searches[0].part
-        from distbfs.partition.layout import Placement
-
-        placement = Placement(part.layout.parts, world.size)
-        carried = exchange.on_device if hasattr(exchange, "on_device") else False
-        finder: Any = (
-            CarriedParents(exchange, searches)
-            if carried
-            else ParentFinder(world, placement, searches)
-        )
+    def __init__(
+        self,
+        world: World,
+        searches: Sequence[DomainSearch],
+        exchange: Exchange,
+        options: SearchOptions,
+    ) -> None:
+        self._world = world
+        self._searches = searches
         self._exchange = exchange
-        self._driver = Driver(world, searches, exchange, options, finder)
+        self._options = options
+        part = searches[0].part
+        self._layout = part.layout
+        self._policy = DirectionPolicy(options)
+        self._parents = self._finder()
+        self._delegates = DelegateNumbers(part.delegates)
+        self._board = Board(exchange, len(searches))
+        self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # the last: stop
+        self._sums = self._counts[:-1]
+        self._nothing: list[list[tuple[int, Array]]] = [[] for _ in searches]
 
-    @property
-    def trace(self) -> Any:
-        return self._driver.trace
-
-    @trace.setter
-    def trace(self, trace: Any) -> None:
-        self._driver.trace = trace
+    def _finder(self) -> Finder:
+        """Return what completes the parents of these engines."""
+        if self._searches[0].carries_parents:
+            carrying = cast("Sequence[CarryingSearch]", self._searches)
+            return CarriedParents(self._exchange, carrying)
+        placement = Placement(self._layout.parts, self._world.size)
+        asking = cast("Sequence[AskingSearch]", self._searches)
+        return ParentFinder(self._world, placement, asking)
 
     def search(
         self,
         root: int,
         *,
-        parents: bool = True,
-        until: Any = WHOLE,
-        stop: Any = None,
         records: bool = False,
+        parents: bool = True,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> Found:
-        r = self._driver.search(root, records=records, parents=parents, stop=stop)
+        """Search from a vertex id (collective).
+
+        parents: False leaves them out of this search
+        until: the same on all ranks; no array holds a level beyond it
+        stop: on all ranks or on none, asked before each level; where one says yes,
+        all ranks raise SearchStopped
+        """
+        clock = Stopwatch(self.trace)
+        parents = parents and self._options.parents
+        log: list[LevelReport] | None = [] if records else None
+        with clock("start"):
+            self._start(root, until, counting=records)
+        timed = clock if records or self.trace is not None else untimed
+        with UNTIMED if timed is clock else clock("levels"):
+            levels = self._levels(until, stop, timed, clock, log)
+        self._world.doing = "parents"
+        cost = ParentCost()
+        if parents:
+            with clock("parents"):
+                cost = self._parents.complete()
+        with clock("finish"):
+            results = [search.finish() for search in self._searches]
+        self._world.doing = ""
         return Found(
-            r.level,
-            r.parent,
-            r.levels,
-            None,
-            [x.as_dict() for x in r.records],
-            r.seconds,
-            r.parent_cost,
+            [level for level, _ in results],
+            [parent if parents else None for _, parent in results],
+            levels,
+            records=[report.as_dict() for report in log or []],
+            phases=clock.seconds,
+            parent_cost=cost,
         )
 
-    def describe(self) -> Any:
-        return {"method": "parts", "mode": self.mode, "exchange": self._exchange.name}
+    def describe(self) -> dict[str, Any]:
+        """Return what searches run on, for reports."""
+        exchange = self._exchange.name
+        return {"method": "parts", "mode": self.mode, "exchange": exchange}
 
     def close(self) -> None:
+        """Free buffers and pending requests."""
         self._exchange.close()
+
+    def _levels(
+        self,
+        until: Until,
+        stop: Stop | None,
+        timed: Callable[[str], AbstractContextManager[None]],
+        clock: Stopwatch,
+        log: list[LevelReport] | None,
+    ) -> int:
+        """Run all levels; return how many have vertices."""
+        world, policy, counts = self._world, self._policy, self._counts
+        last, aimed = until.depth, until.targets is not None
+        levels = 0
+        before: dict[str, float] = {}
+        sent: dict[str, int] = {}
+        while True:
+            world.doing = f"level {levels}"
+            if log is not None:
+                before, sent = dict(clock.seconds), self._traffic()
+            with timed("work"):
+                np.copyto(self._sums, self._searches[0].work())
+                for search in self._searches[1:]:
+                    np.add(self._sums, search.work(), out=self._sums)
+                counts[-1] = stop is not None and stop()
+            with timed("counts"):
+                *sums, stopped = world.allreduce(counts).tolist()
+                work = Work._make(sums)
+            if not work.normals + work.delegates:
+                return levels
+            if levels == last or (aimed and not work.targets):
+                return levels + 1
+            if stopped:
+                world.doing = ""
+                raise SearchStopped(f"the search was stopped at level {levels}")
+            levels += 1
+            choice = policy.choose(work)
+            checks = self._level(work, choice, timed)
+            if log is not None:
+                looked = world.allreduce(np.array(checks, dtype=np.int64).sum(axis=0))
+                log.append(
+                    LevelReport(
+                        levels,
+                        {"nn": "push", **choice},
+                        work.normals,
+                        work.delegates,
+                        dict(zip(SUBGRAPHS, looked.tolist(), strict=True)),
+                        {k: v - sent[k] for k, v in self._traffic().items()},
+                        {k: v - before.get(k, 0) for k, v in clock.seconds.items()},
+                    )
+                )
+
+    def _traffic(self) -> dict[str, int]:
+        traffic = self._exchange.traffic
+        return {"masks": traffic.mask_bytes, "normals": traffic.normal_bytes}
+
+    def _start(self, root: int, until: Until, *, counting: bool) -> None:
+        """Tell every domain where the search begins; all ranks find it alike."""
+        self._policy.start()
+        delegate: int | None = int(self._delegates.of(np.array([root]))[0])
+        if delegate == -1:
+            delegate = None
+        part, local = self._layout.part_of(root), self._layout.local_of(root)
+        targets: list[Targets | None] = [None] * len(self._searches)
+        if until.targets is not None:
+            targets = self._targets(np.unique(until.targets))
+        for search, wanted in zip(self._searches, targets, strict=True):
+            here = delegate is None and search.part.index == part
+            number = search.part.number_of(local) if here else None
+            search.start(number, delegate, counting=counting, targets=wanted)
+
+    def _targets(self, ids: Ids) -> list[Targets | None]:
+        """Return the targets that each domain of this rank owns; ids: each once."""
+        owners, delegates = self._layout.part_of(ids), self._delegates.of(ids)
+        targets: list[Targets | None] = []
+        for search in self._searches:
+            own = owners == search.part.index
+            normals = self._layout.local_of(ids[own & (delegates < 0)])
+            numbers = search.part.numbers_of(normals)
+            targets.append(Targets(numbers, delegates[own & (delegates >= 0)]))
+        return targets
+
+    def _level(
+        self,
+        work: Work,
+        choice: dict[str, Any],
+        timed: Callable[[str], AbstractContextManager[None]],
+    ) -> list[Sequence[int]]:
+        """Run one level; returns edge checks of each domain of this rank.
+
+        work: of all ranks, so that all know alike when there is nothing to exchange.
+        """
+        exchange, board = self._exchange, self._board
+        board.begin(
+            sends=bool(work.nn), reduces=bool(work.dd_forward or work.nd_forward)
+        )
+        with timed("advance"):
+            checks = [
+                search.advance(choice, offer)
+                for search, offer in zip(self._searches, board.offers, strict=True)
+            ]
+        with timed("exchange"):
+            mask = exchange.finish_masks() if board.reduces else None
+            arrived = exchange.finish_normals() if board.sends else self._nothing
+        with timed("accept"):
+            for search, normals in zip(self._searches, arrived, strict=True):
+                search.accept(mask, normals)
+        return checks
+
+
+def untimed(_: str) -> AbstractContextManager[None]:
+    """Return a context that does nothing."""
+    return UNTIMED

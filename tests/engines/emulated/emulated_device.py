@@ -187,13 +187,6 @@ class Event:
         pass
 
 
-class Captured:
-    """Launches that run when they are asked for."""
-
-    def __init__(self, record):
-        self.launch = record
-
-
 class EmulatedDevice:
     """What ``distbfs.device.cuda`` is for tests.
 
@@ -224,7 +217,6 @@ class EmulatedDevice:
             "free_bytes": lambda: 1 << 40,
             "architecture": lambda: f"sm_{self.capability}",
             "Module": Module,
-            "Captured": Captured,
             "release": lambda: None,
         }.items():
             monkeypatch.setattr(cuda, name, value)

@@ -10,7 +10,6 @@ from graphs import kronecker
 
 from distbfs.device import cuda
 from distbfs.engines.cuda import part
-from distbfs.exchange import choose
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph500.validate import validate
 
@@ -24,7 +23,6 @@ def two_devices(device, monkeypatch):
     """Say that there are two devices that see each other."""
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
     monkeypatch.setattr(bench_resident, "access_problem", lambda _: "")
-    monkeypatch.setattr(choose, "peer_problem", lambda *_: "")
     monkeypatch.setattr(bench_resident, "provenance", lambda *_, **__: {})
     runtime = cuda.cupy().cuda.runtime
     monkeypatch.setattr(runtime, "getDeviceCount", lambda: 2, raising=False)
@@ -44,14 +42,13 @@ def two_devices(device, monkeypatch):
 def test_rows_of_all_modes(tmp_path, capsys):
     out = tmp_path / "rows.json"
     words = ["--cells", "2:8:1", "1:8", "4:8", "--roots", "4", "--validate", "1"]
-    modes = ["--modes", *(x for x in bench_resident.MODES if "captured" not in x)]
-    assert bench_resident.main([*words, *modes, "--out", str(out)]) == 0
+    assert bench_resident.main([*words, "--out", str(out)]) == 0
     told = json.loads(out.read_text())
     assert told["skipped"] == ["4:8"]
     assert [(x["devices"], x["mode"]) for x in told["rows"]] == [
         *((2, x) for x in bench_resident.MODES[:2]),
-        *((1, x) for x in bench_resident.MODES[3:]),
-        *((1, x) for x in bench_resident.MODES[3:]),
+        *((1, x) for x in bench_resident.MODES[2:]),
+        *((1, x) for x in bench_resident.MODES[2:]),
     ]
     assert all(x["validated"] == 1 and x["gteps"] > 0 for x in told["rows"])
     assert "skipped: 4:8" in capsys.readouterr().out

@@ -14,7 +14,6 @@ from graphs import kronecker
 from distbfs.cli import loading, main
 from distbfs.device import cuda
 from distbfs.engines.cuda import part
-from distbfs.exchange import choose
 from distbfs.exchange.world import SoloWorld, run_guarded
 from distbfs.graph500 import benchmark
 from distbfs.graph500.validate import validate
@@ -31,7 +30,7 @@ def bench(device, monkeypatch):
     module = importlib.import_module("bench_devices")
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
     monkeypatch.setattr(loading, "take_devices", lambda *_, **__: [0, 1])
-    monkeypatch.setattr(choose, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(loading, "ALONE_BELOW", 0)
     monkeypatch.setattr(device_resident, "peer_problem", lambda *_: "")
     for room in (device_parts, device_resident):
         monkeypatch.setattr(room, "uuids_of", lambda devices: ["x"])
@@ -71,7 +70,7 @@ def test_all_ways_of_two_devices(bench, tmp_path):
     grid, device = bench.grid_of(args)
     assert grid.devices == 2
     run = bench.Bench(args, grid, device)
-    ways = ("resident", "captured", "stepwise")
+    ways = ("resident", "stepwise")
     found = [grid.weak_cell(2, ways[0]), *(grid.shape_cell(1, x) for x in ways[1:])]
     assert {cells.Cell(2, 1, SCALE + 1, x, ()).name for x in ways} <= {
         x.name for x in cells.plan(grid)
@@ -83,8 +82,7 @@ def test_all_ways_of_two_devices(bench, tmp_path):
         assert (row["result"], row["ids"]) == ("levels and parents", "input")
     run.write()
     told = json.loads((tmp_path / "bench_devices.json").read_text())
-    # both devices have one number here, so that levels are not exchanged between two
-    assert [x["exchange"] for x in told["rows"]] == ["p2p", "solo", "solo"]
+    assert [x["exchange"] for x in told["rows"]] == ["none", "solo"]
     assert [x["method"] for x in told["told"]["shapes"]] == sorted(ways)
     assert run.wrong() == []
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from device_parts import DRIVERS, LARGE, check, device_parts
+from device_parts import LARGE, check, device_parts, driver_of, joined
 from fast_graphs import beside, binary_tree, path, shuffled, star
 from graphs import Tuples, complete, grid, kronecker, random_tuples, some_roots, uniform
 
+from distbfs.engines.base import Until
 from distbfs.engines.cuda import part
-from distbfs.errors import DistbfsError
 
 GRAPHS = {
     "kronecker": kronecker(8),
@@ -22,11 +22,6 @@ GRAPHS = {
 }
 
 
-@pytest.fixture(params=DRIVERS)
-def driver_of(request):
-    return DRIVERS[request.param]
-
-
 @pytest.fixture(autouse=True)
 def small(device, monkeypatch):
     """Few blocks: each of their threads is switched to by the CPU."""
@@ -35,7 +30,7 @@ def small(device, monkeypatch):
 
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("parts", [1, 2, 3])
-def test_levels_and_parents(device, name, parts, driver_of):
+def test_levels_and_parents(device, name, parts):
     source = GRAPHS[name]
     for threshold in (0, 4, LARGE):
         driver = driver_of(device_parts(source, parts, threshold=threshold))
@@ -44,7 +39,7 @@ def test_levels_and_parents(device, name, parts, driver_of):
 
 
 @pytest.mark.parametrize("direction", ["push", "pull"])
-def test_directions(device, direction, driver_of):
+def test_directions(device, direction):
     for name in ("kronecker", "hub", "random"):
         source = GRAPHS[name]
         driver = driver_of(
@@ -54,7 +49,7 @@ def test_directions(device, direction, driver_of):
             check(driver, source, root)
 
 
-def test_records_count_every_edge_of_a_push(device, driver_of):
+def test_records_count_every_edge_of_a_push(device):
     source = GRAPHS["kronecker"]
     driver = driver_of(device_parts(source, 2, threshold=6), direction="push")
     root = int(np.argmax(source.degrees))
@@ -64,13 +59,13 @@ def test_records_count_every_edge_of_a_push(device, driver_of):
     assert checks == source.degrees[reached].sum()
 
 
-def test_levels_only(device, driver_of):
+def test_levels_only(device):
     source = GRAPHS["kronecker"]
     driver = driver_of(device_parts(source, 2, threshold=6), parents=False)
     assert check(driver, source, 1).parent == [None, None]
 
 
-def test_ids_of_64_bits(device, driver_of):
+def test_ids_of_64_bits(device):
     """Offsets of 64 bits give the same."""
     source = GRAPHS["kronecker"]
     parts = device_parts(source, 2, threshold=6)
@@ -82,7 +77,7 @@ def test_ids_of_64_bits(device, driver_of):
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_many_unvisited_vertices_of_a_word(device, driver_of, parts):
+def test_many_unvisited_vertices_of_a_word(device, parts):
     """Pulls look at first columns, and at rows where those are unvisited."""
     source = kronecker(11)
     for threshold in (3, 20):
@@ -93,7 +88,7 @@ def test_many_unvisited_vertices_of_a_word(device, driver_of, parts):
 
 
 @pytest.mark.parametrize("balance", part.BALANCES)
-def test_balances_of_pulls(device, driver_of, balance):
+def test_balances_of_pulls(device, balance):
     for name in ("kronecker", "hub"):
         source = GRAPHS[name]
         placed = device_parts(source, 2, threshold=5)
@@ -102,34 +97,44 @@ def test_balances_of_pulls(device, driver_of, balance):
             check(driver, source, root, records=True)
 
 
-def test_vertices_of_others_leave_as_bitmaps(device):
-    """Where parents are not asked for and many are expected."""
-    source = GRAPHS["uniform"]
-    for threshold in (0, 4, LARGE):
-        placed = device_parts(source, 3, threshold=threshold)
-        driver = DRIVERS["captured"](placed, parents=False)
-        for one in driver._parts:
-            one.params.dense_edges = 1
-        for root in [*some_roots(source, 3), int(np.argmax(source.degrees))]:
-            found = check(driver, source, root, records=True)
-            if threshold == LARGE and found.levels > 2:
-                words = driver._parts[0].params.part.sent_words
-                assert found.records[1].bytes_sent["normals"] == 3 * 2 * 4 * words
+@pytest.mark.parametrize("parts", [1, 3])
+def test_searches_that_end_early(device, parts):
+    """No array holds a level or parent beyond the last one that is wanted."""
+    for name in ("kronecker", "hub", "grid"):
+        source = GRAPHS[name]
+        for threshold in (0, 4, LARGE):
+            runner = driver_of(device_parts(source, parts, threshold=threshold))
+            root = int(np.argmax(source.degrees))
+            wanted = source.distances(root)
+            far, lost = int(wanted.argmax()), np.flatnonzero(wanted < 0)[:1].tolist()
+            for depth, ids in (
+                (1, []),
+                (None, [root]),
+                (None, [far]),
+                (2, [far, *lost]),
+            ):
+                found = runner.search(root, until=Until(depth, np.array(ids, int)))
+                last = wanted.max() if depth is None else min(depth, wanted.max())
+                if depth is None:
+                    last = wanted[ids].max()
+                level, parent = (
+                    joined(x, source.n) for x in (found.level, found.parent)
+                )
+                capped = np.where(wanted <= last, wanted, -1)
+                np.testing.assert_array_equal(level, capped)
+                np.testing.assert_array_equal(parent < 0, capped < 0)
+                assert found.levels == last + 1
 
 
-def test_a_part_that_waits_in_vain(device):
-    """The others do not come: an error, not a wrong answer or a hang."""
-    source = GRAPHS["kronecker"]
-    driver = DRIVERS["captured"](device_parts(source, 2, threshold=4))
-    for one in driver._parts:
-        one.params.patience = 1000
-    missing = driver._parts.pop()
-    assert missing.part.index == 1
-    with pytest.raises(DistbfsError, match="waited in vain for the counts"):
-        driver.search(1)
+def test_a_target_without_neighbours(device):
+    source = Tuples(70, np.array([1, 2]), np.array([2, 3]))
+    runner = driver_of(device_parts(source, 2, threshold=4))
+    for root, target, levels in ((9, 9, 1), (1, 9, 3), (1, 2, 2), (9, 1, 1)):
+        found = runner.search(root, until=Until(None, np.array([target])))
+        assert found.levels == levels
 
 
-def test_a_root_without_neighbours(device, driver_of):
+def test_a_root_without_neighbours(device):
     source = Tuples(70, np.array([1, 2]), np.array([2, 3]))
     driver = driver_of(device_parts(source, 2, threshold=4))
     for root in (9, 2, 69, 9):

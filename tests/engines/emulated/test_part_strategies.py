@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from device_parts import DRIVERS, captured_of, check, device_parts
+from device_parts import check, device_parts, driver_of
 from graphs import Tuples, build, kronecker, some_roots, uniform
 
 from distbfs.engines.cuda import part
@@ -13,9 +13,8 @@ from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import Factors, SearchOptions
 from distbfs.partition.layout import Placement
-from distbfs.search import driver, peer_driver
 from distbfs.search.direction import DirectionPolicy
-from distbfs.search.parents import ParentFinder
+from distbfs.search.runners.between import BetweenDomains
 
 FACTORS = [
     {},
@@ -37,10 +36,9 @@ def on_the_host(source, parts, **options):
     world = SoloWorld()
     options = SearchOptions(engine="reference", **options)
     placement, made = Placement(parts, 1), build(source, parts, threshold=6)[0]
-    searches = [ReferenceEngine(options).attach(one, placement) for one in made]
+    searches = [ReferenceEngine(options).domain(one, placement) for one in made]
     exchange = SoloExchange(world, placement, made[0].delegate_count, options)
-    finder = ParentFinder(world, placement, searches)
-    return driver.Driver(world, searches, exchange, options, finder)
+    return BetweenDomains(world, searches, exchange, options)
 
 
 def turns(directions):
@@ -54,14 +52,13 @@ def turns(directions):
     }
 
 
-@pytest.mark.parametrize("name", DRIVERS)
-def test_the_device_decides_as_the_host_does(name):
+def test_pulls_and_pushes_are_those_of_the_reference():
     """Each subgraph by its own factors, to pull and back."""
     seen, back = set(), set()
     for factors in FACTORS:
         for source in GRAPHS.values():
             wanted = on_the_host(source, 2, **factors)
-            found = DRIVERS[name](device_parts(source, 2, threshold=6), **factors)
+            found = driver_of(device_parts(source, 2, threshold=6), **factors)
             for root in some_roots(source, 3):
                 logs = [
                     check(found, source, root, records=True).records,
@@ -77,43 +74,25 @@ def test_the_device_decides_as_the_host_does(name):
 
 def test_the_device_counts_work_as_the_host_does(monkeypatch):
     """All counts from which directions follow, of all parts together."""
-    told, decide, work_of = [], DirectionPolicy.choose, peer_driver.work_of
-
-    def noted(state):
-        told.append(work_of(state))
-        return told[-1]
+    told, decide = [], DirectionPolicy.choose
 
     def chosen(policy, work):
         told.append(work)
         return decide(policy, work)
 
-    monkeypatch.setattr(peer_driver, "work_of", noted)
     monkeypatch.setattr(DirectionPolicy, "choose", chosen)
     for source in GRAPHS.values():
-        searches = captured_of(device_parts(source, 2, threshold=6))
+        searches = driver_of(device_parts(source, 2, threshold=6))
         for root in some_roots(source, 2):
             works = []
             for one in (searches, on_the_host(source, 2)):
                 told.clear()
                 one.search(root, records=True)
-                works.append([work.to_array().tolist() for work in told])
-            assert works[0] == works[1][: len(works[0])]
+                works.append(list(told))
+            assert works[0] == works[1]
 
 
-def test_delegates_that_their_part_finds_are_not_looked_for_elsewhere():
-    """A pull of dd between parts takes two steps, which pays where most are found."""
-    source, checks = kronecker(10), {}
-    for name, make in DRIVERS.items():
-        searches = make(device_parts(source, 3, threshold=4), direction="pull")
-        log = check(searches, source, 0, records=True).records
-        checks[name] = [record.checks["dd"] for record in log]
-    one, two = checks["by the host"], checks["captured"]
-    most = int(np.argmax([record.delegates for record in log])) - 1
-    assert two[most] < one[most]
-
-
-@pytest.mark.parametrize("make", DRIVERS.values(), ids=DRIVERS)
-def test_donated_rows_are_looked_at_to_their_end(make):
+def test_donated_rows_are_looked_at_to_their_end():
     """From each tail a hub is found by one neighbour alone, at each place in turn."""
     rungs = 100
     ends = np.arange(1, rungs + 1)
@@ -123,7 +102,7 @@ def test_donated_rows_are_looked_at_to_their_end(make):
     for balance in part.BALANCES[1:]:
         lent = device_parts(source, 1, threshold=5)
         assert lent[0].delegates.tolist() == [0]
-        searches = make(lent, direction="pull", balance=balance)
+        searches = driver_of(lent, direction="pull", balance=balance)
         logs = [
             check(searches, source, tail, records=True).records
             for tail in range(rungs + 1, 2 * rungs + 1)

@@ -12,8 +12,8 @@ from distbfs.search.device_parts import DevicePartsSession
 from graphs import Tuples, check_search, kronecker, some_roots
 
 from distbfs.engines.cuda import part
+from distbfs.engines.cuda.pan import PanEngine
 from distbfs.engines.cuda.part_memory import part_bytes
-from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
@@ -34,9 +34,9 @@ def small(device, monkeypatch):
 
 
 def session_of(source, parts=2, permutation=None, **options):
-    options = SearchOptions(engine="xbfs", **options)
+    options = SearchOptions(engine="pan", **options)
     lent = device_parts(source, parts, threshold=4)
-    engine = XbfsEngine(options)
+    engine = PanEngine(options)
     return DevicePartsSession(SoloWorld(), engine, lent, options, permutation)
 
 
@@ -71,8 +71,10 @@ def test_records_and_levels_only():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"internal_ids": True}, "internal_ids is not for parts"),
-        ({"method": "fast"}, "searches a graph in one part alone"),
+        ({"internal_ids": True}, "internal_ids is no option of engine pan"),
+        ({"method": "fast"}, "method is 'fast'; allowed: parts"),
+        ({"balance": "even"}, "balance is 'even'; allowed: auto, static"),
+        ({"frontier": "no-queue"}, "frontier is no option of engine pan"),
         ({"exchange": "none"}, "unknown exchange 'none'"),
     ],
 )
@@ -92,7 +94,7 @@ def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
     """At least what there is, and little more."""
     source = kronecker(12)
     lent = device_parts(source, parts, threshold=threshold)
-    options = SearchOptions(engine="xbfs", parents=parents)
+    options = SearchOptions(engine="pan", parents=parents)
 
     def held():
         device.check("allocation")
@@ -101,7 +103,7 @@ def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
         )
 
     before = held()
-    session = DevicePartsSession(SoloWorld(), XbfsEngine(options), lent, options)
+    session = DevicePartsSession(SoloWorld(), PanEngine(options), lent, options)
     gc.collect()
     taken = held() - before
     planned = 0

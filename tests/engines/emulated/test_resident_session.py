@@ -61,8 +61,7 @@ def test_small_graphs_are_searched_by_one_device_alone(device, peers, monkeypatc
 
     monkeypatch.setattr(DeviceSession, "_tally", tally)
     for internal in (False, True):
-        told = {"internal_ids": internal, "method": "auto"}
-        options = SearchOptions(engine="xbfs", **told)
+        options = SearchOptions(engine="xbfs", internal_ids=internal)
 
         def rank(world, options=options):
             session = session_on(world, options)
@@ -115,7 +114,7 @@ def session_on(world, options):
 def built(parts=2, threshold=None, **options):
     """A session as graph500 makes it, and what was said."""
     terminal = Terminal()
-    options = SearchOptions(engine="xbfs", **{"method": "auto", **options})
+    options = SearchOptions(engine="xbfs", **options)
     choice = loading.Choice(options, XbfsEngine(options), parts=True, devices=(0,))
     made = loading.build_session(
         terminal,
@@ -138,7 +137,7 @@ def peers(monkeypatch):
 
 @pytest.mark.parametrize("internal", [False, True])
 def test_results(device, internal):
-    session = session_of(3, method="resident", internal_ids=internal)
+    session = session_of(3, internal_ids=internal)
     for found in checked_searches(session, SOURCE):
         assert found.seconds > 0
         assert found.wall > 0
@@ -163,7 +162,7 @@ def test_graph500_takes_it_where_devices_see_each_other(device, peers, monkeypat
     session, said = built()
     assert (session.mode, said) == ("resident", [])
     told = session.describe()
-    assert (told["method"], told["exchange"]) == ("resident", "p2p")
+    assert (told["method"], told["exchange"]) == ("resident", "none")
     root = int(SOURCE.degrees.argmax())
     found = session.search(root)
     check_search(SOURCE, root, joined(found.level, SOURCE.n), None)
@@ -185,32 +184,26 @@ def test_what_else_is_asked_for(device, peers, told, why):
     assert said == [f"levels by the parts, not resident: {why}"]
 
 
-def test_internal_ids_are_refused_where_levels_are_captured(device, peers):
+def test_internal_ids_are_refused_where_levels_go_between_parts(device, peers):
     with pytest.raises(LaunchError, match="--internal-ids needs resident searches: 9"):
         built(parts=9, internal_ids=True)
 
 
-def test_captured_levels_are_taken_where_they_are_asked_for(device, peers):
-    session, said = built(method="captured")
-    assert type(session) is DevicePartsSession
-    assert said == []
-
-
-def test_auto_is_the_default(device, peers, monkeypatch):
-    session, said = built(method="")
+def test_by_size(device, peers, monkeypatch):
+    session, said = built()
     assert type(session) is AloneSession
     assert len(said) == 1
     monkeypatch.setattr(loading, "ALONE_BELOW", 1)
-    session, said = built(method="")
+    session, said = built()
     assert type(session) is ResidentSession
     assert said == []
-    session, said = built(method="", exchange="host")
+    session, said = built(exchange="host")
     assert type(session) is DevicePartsSession
     assert said == ["levels by the parts, not resident: exchange host is asked for"]
 
 
 def test_results_of_a_search_are_gone_with_the_next(device):
-    session = session_of(2, method="resident")
+    session = session_of(2)
     found = session.search(1)
     session.search(2)
     with pytest.raises(DistbfsError, match="results are gone"):
@@ -236,18 +229,17 @@ def test_a_store_of_parts(device, peers, tmp_path, form, monkeypatch):
     words += ["-o", str(folder), "--parts", "3", "--threshold", "6"]
     command = [sys.executable, "-m", "distbfs", *words]
     subprocess.run(command, check=True, capture_output=True)
-    for method, by_size, kind, lines in (
-        ("resident", True, ResidentSession, 0),
-        ("auto", False, AloneSession, 1),
-        ("captured", True, DevicePartsSession, 0),
-        ("", True, AloneSession, 1),
-        ("", False, DevicePartsSession, 0),
+    for below, kind, lines, stepwise in (
+        (0, ResidentSession, 0, False),
+        (1 << 20, AloneSession, 1, False),
+        (0, DevicePartsSession, 1, True),
     ):
-        options = SearchOptions(engine="xbfs", method=method)
+        monkeypatch.setattr(loading, "ALONE_BELOW", below)
+        options = SearchOptions(engine="xbfs", stepwise=stepwise)
         choice = loading.Choice(options, XbfsEngine(options), parts=True, devices=(0,))
         terminal = Terminal()
         store = open_store(folder)
-        session = loading.load_session(terminal, store, choice, by_size=by_size)
+        session = loading.load_session(terminal, store, choice)
         assert type(session) is kind
         assert len(terminal.said) == lines
         for root in some_roots(SOURCE, 3):
@@ -269,17 +261,11 @@ def test_why_it_is_not(device, monkeypatch):
     assert resident_reason(*ask, 1 << 32, 2, [0, 1]).startswith("4294967296 vertices")
     assert resident_reason(*ask, 256, 2, [0, 0]) == why
     assert resident_reason(*ask, 256, 1, [0]) == ""
-    wanted = SearchOptions(engine="xbfs", method="resident")
-    with pytest.raises(LaunchError, match="'resident': several parts are on one"):
-        resident_reason(SoloWorld(), wanted, 256, 2, [0, 0])
 
 
-def test_methods_of_parts(device):
-    for method in ("resident", "captured", "auto"):
-        options = SearchOptions(engine="xbfs", method=method)
-        XbfsEngine.check(options, whole=False)
-        with pytest.raises(UsageError, match="is for several parts"):
-            XbfsEngine.check(options, whole=True)
-    options = SearchOptions(engine="xbfs", method="captured", internal_ids=True)
-    with pytest.raises(UsageError, match="internal_ids is for"):
-        XbfsEngine.check(options, whole=False)
+@pytest.mark.parametrize("method", ["resident", "captured", "auto"])
+def test_no_method_says_where_searches_run(device, method):
+    options = SearchOptions(engine="xbfs", method=method)
+    for whole in (False, True):
+        with pytest.raises(UsageError, match=f"'{method}'; allowed: fast, paper"):
+            XbfsEngine.check(options, whole=whole)

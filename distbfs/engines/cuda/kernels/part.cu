@@ -10,10 +10,10 @@ typedef long long i64;
 #include "part_visits.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS) start(const Params p) {
-    begin_search(p, p.number, p.delegate);
+    begin_search(p);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) push_nn(const Params p) { forward_nn(p, true); }
+extern "C" __global__ void __launch_bounds__(THREADS) push_nn(const Params p) { forward_nn(p); }
 extern "C" __global__ void __launch_bounds__(THREADS) push_nd(const Params p) { forward_nd(p); }
 extern "C" __global__ void __launch_bounds__(THREADS) push_dn(const Params p) { forward_dn(p); }
 extern "C" __global__ void __launch_bounds__(THREADS) push_dd(const Params p) { forward_dd(p); }
@@ -22,15 +22,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) queue_dn(const Params p) {
 
 extern "C" __global__ void __launch_bounds__(THREADS, PULL_BLOCKS) pull_nd(const Params p) { backward_nd(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, PULL_BLOCKS) pull_dn(const Params p) { backward_dn(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, PULL_BLOCKS) pull_dd(const Params p) { backward_dd(p, 0, 0); }
+extern "C" __global__ void __launch_bounds__(THREADS, PULL_BLOCKS) pull_dd(const Params p) { backward_dd(p); }
 
-extern "C" __global__ void __launch_bounds__(THREADS) take_normals(const Params p) { take_items(p, p.items, p.item_count, p.came_from); }
+extern "C" __global__ void __launch_bounds__(THREADS) take_normals(const Params p) { take_items(p); }
 
-extern "C" __global__ void __launch_bounds__(THREADS) advance(const Params p) { next_level(p, p.mask, p.depth); }
+extern "C" __global__ void __launch_bounds__(THREADS) advance(const Params p) { next_level(p); }
 
 extern "C" __global__ void __launch_bounds__(THREADS) finish(const Params p) {
     finish_normals(p);
-    finish_delegates(p, [&](u32 c) { return p.dparent[c]; });
+    finish_delegates(p);
 }
 
 /* mask: [words] rows [rows] that have edges */

@@ -36,6 +36,7 @@ enum Count {
     DD_FORWARD, DD_Q, DD_S, DD_U,
     DN_FORWARD, DN_Q, DN_S, DN_U,
     ND_FORWARD, ND_Q, ND_S, ND_U,
+    TARGETS,
     COUNTS
 };
 
@@ -61,6 +62,7 @@ struct Params {
     u64 *checks;                   /* [4] edge checks of nn, nd, dn, dd, with COUNT */
     const u64 *items;              /* [item_count] that arrived from parts of rank `came_from` */
     const u32 *owned, *places;     /* [owned_count] delegates of this part, their local ids */
+    const u32 *targets, *dtargets; /* [words], [dwords] this part's targets, or null */
     u64 sent_words, item_count;
     u32 words, dwords, active, d, owned_count, index, parts;
     u32 ranks, devices, came_from; /* part = rank + device * ranks */

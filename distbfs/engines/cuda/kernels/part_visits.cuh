@@ -41,9 +41,9 @@ template <bool FROM_NORMAL> struct DelegatesFound {
     }
 };
 
-/* Forget the last search; the root is `fresh`, so that the next level is sized from it.
- * number, delegate: of the root, NONE where it is no such vertex here */
-INLINE void begin_search(const Params &p, u32 number, u32 delegate) {
+/* Forget the last search; the root is `fresh`, so that the next level is sized from it. */
+INLINE void begin_search(const Params &p) {
+    const u32 number = p.number, delegate = p.delegate;
     const u32 last = p.active >> 5, tail = ALL << (p.active & 31);
     for (u32 w = thread_of(); w < p.words; w += all_threads()) {
         p.visited[w] = w < last ? 0u : w == last ? tail : ALL;
@@ -62,8 +62,8 @@ INLINE void begin_search(const Params &p, u32 number, u32 delegate) {
         p.parent[p.vertices[number]] = id_of(p, number);
 }
 
-/* Forward visits.  posting: items for other parts are made, not only marked as sent */
-INLINE void forward_nn(const Params &p, bool posting) {
+/* Forward visits. */
+INLINE void forward_nn(const Params &p) {
     const Rows &rows = p.rows[NN_ROWS];
     const NN *columns = (const NN *)rows.columns;
     __shared__ u64 stages[WARPS][STAGES];
@@ -93,7 +93,7 @@ INLINE void forward_nn(const Params &p, bool posting) {
             known[j] = !(known[j] & bit);
             send |= known[j];
         }
-        if (!posting || !__any_sync(ALL, send)) return;
+        if (!__any_sync(ALL, send)) return;
 #pragma unroll
         for (int j = 0; j < EACH; j++)
             post.add(known[j], (u32)(column[j] >> 32), item_of(p, (u32)column[j], edges[j].u));
@@ -213,32 +213,27 @@ INLINE void backward_nd(const Params &p) {
     tell_checks(p, ND_ROWS, checks);
 }
 
-/* only: [dwords] the delegates that are looked for, or null; but: those that are not */
-INLINE void backward_dd(const Params &p, const u32 *only, const u32 *but) {
+INLINE void backward_dd(const Params &p) {
     const u64 checks = pull(
         p.rows[DD_ROWS], p.dd_first, p.dvisited, p.dwords,
-        [&](u32 w) {
-            u32 open = p.dd_mask[w] & ~p.dvisited[w] & ~*(volatile u32 *)(p.dfresh + w);
-            if (only) open &= only[w];
-            if (but) open &= ~__ldcg(but + w);
-            return open;
-        },
+        [&](u32 w) { return p.dd_mask[w] & ~p.dvisited[w] & ~*(volatile u32 *)(p.dfresh + w); },
         DelegatesFound<false>{p});
     tell_checks(p, DD_ROWS, checks);
 }
 
-/* Vertices of this part that a part of rank `came_from` found; items: [count] */
-INLINE void take_items(const Params &p, const u64 *items, u64 count, u32 came_from) {
+/* Vertices of this part that parts of rank `came_from` found. */
+INLINE void take_items(const Params &p) {
+    const u64 count = p.item_count;
     for (u64 i = thread_of(); i < count; i += (u64)all_threads() * EACH) {
         u64 item[EACH];
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
             const u64 k = i + (u64)j * all_threads();
-            item[j] = k < count ? __ldcg(items + k) : ~0ull;
+            item[j] = k < count ? __ldcg(p.items + k) : ~0ull;
         }
 #pragma unroll
         for (int j = 0; j < EACH; j++)
-            if (item[j] != ~0ull) discover(p, (u32)(item[j] >> 32), parent_of(p, item[j], came_from));
+            if (item[j] != ~0ull) discover(p, (u32)(item[j] >> 32), parent_of(p, item[j], p.came_from));
     }
 }
 
@@ -272,9 +267,9 @@ INLINE void label(int *level, const u32 *places, int depth, const OFFSET *offset
     }
 }
 
-/* What was found becomes the frontier, with its level, and the next level is sized.
- * mask: [dwords] delegates that all parts found; p.work is zero before. */
-INLINE void next_level(const Params &p, const u32 *mask, int depth) {
+/* What was found becomes the frontier, with its level, and the next level is sized;
+ * p.work is zero before. */
+INLINE void next_level(const Params &p) {
     const u32 lane = threadIdx.x & 31;
     u64 count[COUNTS];
 #pragma unroll
@@ -292,9 +287,10 @@ INLINE void next_level(const Params &p, const u32 *mask, int depth) {
             count[NORMALS] += __popc(now);
             count[ND_Q] += __popc(nd);
             count[ND_S] += __popc(has_nd & ~(seen | now));
+            if (p.targets) count[TARGETS] += __popc(p.targets[word] & ~(seen | now));
         }
         if (!__any_sync(ALL, now)) continue;
-        label(p.level, p.vertices, depth, p.rows[NN_ROWS].offsets, p.rows[ND_ROWS].offsets, w0, now,
+        label(p.level, p.vertices, p.depth, p.rows[NN_ROWS].offsets, p.rows[ND_ROWS].offsets, w0, now,
               nn, nd, count[NN_EDGES], count[ND_FORWARD]);
     }
     for (u32 w0 = warp_of() * dspan; w0 < p.dwords; w0 += all_warps() * dspan) {
@@ -302,7 +298,7 @@ INLINE void next_level(const Params &p, const u32 *mask, int depth) {
         u32 now = 0, dn = 0, dd = 0;
         if (lane < dspan && word < p.dwords) {
             const u32 seen = p.dvisited[word], has_dn = p.dn_mask[word], has_dd = p.dd_mask[word];
-            now = mask[word] & ~seen;
+            now = p.mask[word] & ~seen;
             dn = has_dn & now, dd = has_dd & now;
             p.dfront[word] = now;
             p.dfresh[word] = 0;
@@ -312,9 +308,10 @@ INLINE void next_level(const Params &p, const u32 *mask, int depth) {
             count[DD_Q] += __popc(dd);
             count[DN_S] += __popc(has_dn & ~(seen | now));
             count[DD_S] += __popc(has_dd & ~(seen | now));
+            if (p.dtargets) count[TARGETS] += __popc(p.dtargets[word] & ~(seen | now));
         }
         if (!__any_sync(ALL, now)) continue;
-        label(p.dlevel, 0, depth, p.rows[DN_ROWS].offsets, p.rows[DD_ROWS].offsets, w0, now, dn, dd,
+        label(p.dlevel, 0, p.depth, p.rows[DN_ROWS].offsets, p.rows[DD_ROWS].offsets, w0, now, dn, dd,
               count[DN_FORWARD], count[DD_FORWARD]);
     }
     count[DD_U] = count[DD_S], count[DN_U] = count[ND_S], count[ND_U] = count[DN_S];
@@ -333,13 +330,13 @@ INLINE void finish_normals(const Params &p) {
     }
 }
 
-/* Of the delegates that this part owns; parent_of_delegate(c): of one that was found. */
-template <class Parent> INLINE void finish_delegates(const Params &p, Parent parent_of_delegate) {
+/* Of the delegates that this part owns. */
+INLINE void finish_delegates(const Params &p) {
     for (u32 i = thread_of(); i < p.owned_count; i += all_threads()) {
         const u32 c = p.owned[i], at = p.places[i];
         const bool found = bit_of(p.dvisited, c);
         p.level[at] = found ? p.dlevel[c] : -1;
-        if (p.parent) p.parent[at] = found ? parent_of_delegate(c) : (VERTEX)-1;
+        if (p.parent) p.parent[at] = found ? p.dparent[c] : (VERTEX)-1;
     }
 }
 #endif
