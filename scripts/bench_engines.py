@@ -52,10 +52,10 @@ BFS4K, PUSHED = "bfs4k/auto", "bfs4k/auto/push"
 CLAIM, HASH = "bfs4k/claim", "bfs4k/hash"
 OTHERS = ("layer/hybrid", "layer/push", "frontier/hybrid", "frontier/push")
 WAYS = (
-    *("xbfs/fast", PUSH, "xbfs/paper", BFS4K, PUSHED),
+    *("xbfs/fast", PUSH, "xbfs-paper", BFS4K, PUSHED),
     *(f"{CLAIM}/push", f"{HASH}/push", *OTHERS, "auto"),
 )
-BEST = ("xbfs/fast", "xbfs/paper", BFS4K, *OTHERS)  # that auto may be compared with
+BEST = ("xbfs/fast", "xbfs-paper", BFS4K, *OTHERS)  # that auto may be compared with
 RATIO, NEAR, MISSED = 1.5, 1.05, 0.005
 
 

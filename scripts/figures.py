@@ -22,6 +22,7 @@ from distbfs.engines.base import DeviceResult
 from distbfs.engines.cuda.paper import PaperSearch
 from distbfs.engines.cuda.results import NO_PARENT, host_levels
 from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.engines.cuda.xbfs_paper import XbfsPaperEngine
 from distbfs.errors import DistbfsError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
@@ -261,8 +262,8 @@ def roots_of(graph: DeviceGraph, count: int, seed: int) -> tuple[list[int], int]
     def connected(ids: Any) -> Any:
         return (numbers[cuda.cupy().asarray(ids)] != ISOLATED).get()
 
-    options = SearchOptions(engine="xbfs", method="paper", parents=False)
-    search = XbfsEngine(options).on_graph(graph)
+    options = SearchOptions(engine="xbfs-paper", parents=False)
+    search = XbfsPaperEngine(options).on_graph(graph)
     candidates = choose_roots(graph.n, 2 * count + 16, seed, connected)
     largest, inside = 0, None
     for root in candidates[:16].tolist():

@@ -273,18 +273,18 @@ search_options = with_options(
         "--frontier",
         type=click.Choice(FRONTIERS),
         default="auto",
-        help="How method paper of engine xbfs makes queues.  [auto]",
+        help="How engine xbfs-paper makes queues.  [auto]",
     ),
     click.option(
         "--balance",
         type=click.Choice(("auto", *BALANCES)),
         default="auto",
-        help="How pulls of method paper, or of parts, share their work.  [auto]",
+        help="How pulls of engine xbfs-paper, or of parts, share their work.  [auto]",
     ),
     click.option(
         "--no-async",
         is_flag=True,
-        help="Let pulls of method paper find one level only.",
+        help="Let pulls of engine xbfs-paper find one level only.",
     ),
     click.option(
         "--knobs",

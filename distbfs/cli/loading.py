@@ -50,6 +50,7 @@ from distbfs.store.tuples import StoreTuples, permutation_of, tuple_degrees_for
 from distbfs.types import TupleSource, World
 
 FIRST = "xbfs"  # what auto takes where it can
+FIRST_DIRECTED = "xbfs-paper"
 MANY_TUPLES = 1 << 26  # whose graph is not built in a moment
 ALONE = "alone"  # besides RESIDENT: how searches run whole
 
@@ -130,7 +131,7 @@ def _choose_directed(world: World, options: SearchOptions, n: int) -> Choice:
     """Return an engine for one process; UsageError where parts are asked for."""
     if world.size > 1:
         raise UsageError(NEEDS_SYMMETRIC)
-    named = options.engine if options.engine != "auto" else FIRST
+    named = options.engine if options.engine != "auto" else FIRST_DIRECTED
     kind = registry.lookup(registry.ENGINES, "engine", named)
     if not on_device(kind):
         if options.stepwise:
@@ -139,7 +140,7 @@ def _choose_directed(world: World, options: SearchOptions, n: int) -> Choice:
     try:
         fit = kind.for_directed(replace(options, engine=named))
         kind.check(fit, whole=True)
-        why = f"there is a CUDA device; method {fit.method}: the graph is directed"
+        why = "there is a CUDA device, and the graph is directed"
         if n > MAX_VERTICES:
             raise UsageError("more than 2^31 vertices; use openmp")
         engine: DeviceEngine = kind(fit)

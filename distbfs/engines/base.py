@@ -311,9 +311,9 @@ class DeviceEngine(Engine, Protocol):
 
     @staticmethod
     def for_directed(options: SearchOptions) -> SearchOptions:
-        """Return options with a method that searches directed graphs.
+        """Return the options for a directed graph.
 
-        Raises UsageError where another one is asked for.
+        Raises UsageError where the engine searches symmetric graphs alone.
         """
 
     def graph_of(

@@ -43,7 +43,7 @@ from distbfs.search.result import Result
 from distbfs.search.session import Outcome, Session
 from distbfs.types import Array, Ids
 
-FIRST = "xbfs"  # what auto takes where there is a device
+FIRST, FIRST_DIRECTED = "xbfs", "xbfs-paper"  # what auto takes on a device
 
 
 class Graph:
@@ -269,7 +269,8 @@ class Graph:
 
     def _prepare(self, options: SearchOptions) -> Session | DeviceSession:
         """Return what searches; auto takes a device where that can search the graph."""
-        name = FIRST if options.engine == "auto" else options.engine
+        first = FIRST_DIRECTED if self.directed else FIRST
+        name = first if options.engine == "auto" else options.engine
         kind = registry.lookup(registry.ENGINES, "engine", name)
         if on_device(kind):
             wanted = replace(options, engine=name)
@@ -335,8 +336,8 @@ def bfs(
 
     source: a vertex id, or the name of a node
     engine: "auto" (a CUDA device where there is one, else the CPU), "openmp",
-        "reference", or on a device "xbfs", "bfs4k", "layer", "frontier", "harish",
-        "edge-parallel", "virtual-warp"; method: its variant
+        "reference", or on a device "xbfs", "xbfs-paper", "bfs4k", "layer", "frontier",
+        "harish", "edge-parallel", "virtual-warp"; method: its variant
     depth_limit: the last level that is searched, an integer of 0 or more
     targets: vertices; the search ends with the level that finds the last of them
     parents: whether parents are found too; direction: "auto", "push" or "pull"

@@ -39,10 +39,11 @@ NEEDS_SYMMETRIC = (
     "directed; search it in one process without --stepwise"
 )
 DEVICE_EXCHANGES = ("nccl", "cuda_aware", "p2p")
-DEVICE_OPTIONS = (
-    *("frontier", "balance", "asynchronous", "knobs", "internal_ids"),
-    "share_device",
-)
+DEVICE_OPTIONS = {  # which engine has them
+    **dict.fromkeys(("frontier", "balance", "asynchronous"), "xbfs-paper"),
+    "knobs": "bfs4k",
+    **dict.fromkeys(("internal_ids", "share_device"), "xbfs"),
+}
 
 
 @dataclass
@@ -188,9 +189,8 @@ def copied(array: Any) -> Any:
 def refuse_device_options(options: SearchOptions, engine: str) -> None:
     """Raise UsageError for options that only engines on a device have."""
     usual = SearchOptions()
-    for name in DEVICE_OPTIONS:
+    for name, owner in DEVICE_OPTIONS.items():
         if getattr(options, name) != getattr(usual, name):
-            owner = "bfs4k" if name == "knobs" else "xbfs"
             raise UsageError(f"{name} is for engine {owner}; the engine is {engine}")
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from distbfs.engines.base import on_device
-from distbfs.engines.cuda import paper
 from distbfs.errors import UsageError
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
@@ -34,7 +33,6 @@ def device() -> Any:
     util.Finalize(None, shutil.rmtree, (folder,), exitpriority=0)
     made, patch = EmulatedDevice(Kernels(Path(folder))), pytest.MonkeyPatch()
     made.install(patch)
-    patch.setattr(paper, "_resident_blocks", lambda _: 2)
     return made
 
 

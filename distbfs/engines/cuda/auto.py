@@ -13,7 +13,7 @@ from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions
 
-OWN = ("method", "frontier", "balance", "asynchronous", "stepwise")  # of engine xbfs
+OWN = ("method", "stepwise")  # of engine xbfs
 
 
 class AutoEngine(XbfsEngine):

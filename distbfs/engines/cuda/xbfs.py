@@ -1,25 +1,18 @@
-"""The engine for one CUDA device: XBFS as published, and what goes beyond it."""
+"""Engine ``xbfs``: whole graphs on one CUDA device, and parts on several."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from distbfs.device import cuda
-from distbfs.engines.base import DeviceSearch, LevelRecord
+from distbfs.engines.base import DeviceSearch
 from distbfs.engines.cuda.fast import FastSearch
 from distbfs.engines.cuda.level import LevelPart
 from distbfs.engines.cuda.memory import LISTS, search_bytes
-from distbfs.engines.cuda.paper import ALLOWED, BALANCES, FRONTIERS, PaperSearch
+from distbfs.engines.cuda.paper import BALANCES
 from distbfs.engines.cuda.part import CudaPart
-from distbfs.engines.cuda.whole import (
-    PARTS_ONLY,
-    ById,
-    NumberResult,
-    OnHost,
-    changed,
-    graph_of_part,
-)
+from distbfs.engines.cuda.whole import PARTS_ONLY, OnHost, changed, graph_of_part
+from distbfs.engines.cuda.xbfs_paper import STRATEGIES
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
@@ -28,16 +21,12 @@ from distbfs.partition.device_part import DevicePart, part_to_device
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 
-METHODS = ("fast", "paper")
+METHODS = ("fast",)
 PARTS_METHODS = ("auto", "resident", "captured")  # how levels of parts run
-PAPER_ONLY = ("frontier", "balance", "asynchronous")
-WHOLE_ONLY = ("frontier", "asynchronous")
-NEEDS_PAPER = (
-    "method 'fast' of engine xbfs searches symmetric graphs, and this one is directed; "
-    "allowed: paper"
+PAPER_ONLY = tuple(name for name in STRATEGIES if name != "balance")
+NEEDS_SYMMETRIC = (
+    "engine xbfs searches symmetric graphs, and this one is directed; use xbfs-paper"
 )
-COUNTED = ("found_early", "repeats", "handed_out", "donations")  # in records of paper
-PULLS = "warp"  # how pulls of method paper share their work where nothing is asked for
 
 
 def check_options(options: SearchOptions, method: str, *, parts: bool) -> None:
@@ -49,21 +38,12 @@ def check_options(options: SearchOptions, method: str, *, parts: bool) -> None:
     check_choice("balance", options.balance, ("auto", *BALANCES))
     if changed(options, ("knobs",)):
         raise UsageError("knobs is no option of engine xbfs")
-    if method != "paper":
-        if name := changed(options, WHOLE_ONLY if parts else PAPER_ONLY):
-            raise UsageError(f"{name} is chosen with method 'paper' only")
-        return
-    check_choice("frontier", options.frontier, FRONTIERS)
-    allowed = ALLOWED[options.direction]
-    if options.frontier not in allowed:
-        raise UsageError(
-            f"frontier is '{options.frontier}' with direction '{options.direction}'; "
-            f"allowed: {', '.join(allowed)}"
-        )
+    if name := changed(options, PAPER_ONLY if parts else STRATEGIES):
+        raise UsageError(f"{name} is for engine xbfs-paper; the engine is xbfs")
 
 
 class XbfsEngine:
-    """Methods: fast (default) and paper (Gaihre et al. 2019)."""
+    """Method fast; of parts auto, resident and captured."""
 
     name = "xbfs"
     methods = METHODS
@@ -86,7 +66,7 @@ class XbfsEngine:
             raise UsageError(f"{name} is for searches of parts; there is one part")
         here = options.method in ("", "resident", "auto")
         inside = () if here else ("internal_ids",)
-        if not whole and (name := changed(options, (*inside, *WHOLE_ONLY))):
+        if not whole and (name := changed(options, inside)):
             raise UsageError(f"{name} is for a graph in one part alone")
         if whole and options.method in PARTS_METHODS:
             raise UsageError(
@@ -100,14 +80,9 @@ class XbfsEngine:
             )
 
     @staticmethod
-    def for_directed(options: SearchOptions) -> SearchOptions:
-        """Return options with the method that searches directed graphs.
-
-        Raises UsageError where another one is asked for.
-        """
-        if options.method not in ("", "paper"):
-            raise UsageError(NEEDS_PAPER)
-        return replace(options, method="paper")
+    def for_directed(options: SearchOptions) -> SearchOptions:  # noqa: ARG004
+        """Raise UsageError: only symmetric graphs are searched."""
+        raise UsageError(NEEDS_SYMMETRIC)
 
     def graph_of(
         self,
@@ -124,8 +99,8 @@ class XbfsEngine:
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory."""
         self.check(self.options, whole=True)
-        if graph.directed and self.method != "paper":
-            raise UsageError(NEEDS_PAPER)
+        if graph.directed:
+            raise UsageError(NEEDS_SYMMETRIC)
         if graph.n > MAX_VERTICES:
             raise UsageError(
                 f"engine xbfs searches up to 2^31 vertices, not {graph.n}; use another "
@@ -136,16 +111,12 @@ class XbfsEngine:
             graph.n,
             graph.active,
             graph.m,
-            method=self.method,
             parents=o.parents,
             in_ids=not o.internal_ids,
             listed=int(graph.at_least[2 : 2 + LISTS].sum()),
             multiprocessors=cuda.multiprocessors(),
         )
-        cuda.require(need, f"a search by method {self.method} of {graph.n} vertices")
-        if self.method == "paper":
-            by_number = PaperByNumber(graph, o)
-            return ById(graph, by_number, in_ids=not o.internal_ids, parents=o.parents)
+        cuda.require(need, f"a search by engine xbfs of {graph.n} vertices")
         return FastSearch(
             graph,
             parents=o.parents,
@@ -187,38 +158,5 @@ class XbfsEngine:
             "engine": self.name,
             "method": self.method,
             "threads": 1,
-            "strategies": {name: getattr(self.options, name) for name in PAPER_ONLY},
             **cuda.describe(),
         }
-
-
-class PaperByNumber:
-    """Method ``paper`` as a ``NumberSearch``."""
-
-    def __init__(self, graph: DeviceGraph, options: SearchOptions) -> None:
-        self._search = PaperSearch(
-            graph,
-            frontier=options.frontier,
-            balance=PULLS if options.balance == "auto" else options.balance,
-            asynchronous=options.asynchronous,
-            direction=options.direction,
-            parents=options.parents,
-            stepwise=options.stepwise,
-        )
-
-    def search(self, number: int, *, records: bool = False) -> NumberResult:
-        """Search from a vertex number."""
-        found = self._search.search(number, records=records)
-        log = [
-            LevelRecord(
-                r["direction"],
-                r["frontier"],
-                r["checks"],
-                r["found"] + r["found_early"],
-                r["seconds"],
-                {name: r[name] for name in COUNTED},
-            )
-            for r in found.records
-        ]
-        level, parent = found.level, found.parent
-        return NumberResult(level, parent, found.levels, found.seconds, log)

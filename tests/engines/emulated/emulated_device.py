@@ -21,6 +21,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.cache import cache_folder, exclusive, source_closure
+from distbfs.engines.cuda import paper
 from distbfs.search import resident_driver
 
 HERE = Path(__file__).parent
@@ -229,6 +230,7 @@ class EmulatedDevice:
         }.items():
             monkeypatch.setattr(cuda, name, value)
         monkeypatch.setattr(resident_driver, "Gate", Gate)
+        monkeypatch.setattr(paper, "_resident_blocks", lambda kernel: 2)
 
     def allocate(self, shape, dtype, fill=GARBAGE):
         """Return an array between guards, its bytes set."""
