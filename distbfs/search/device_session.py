@@ -176,7 +176,7 @@ class DeviceSession:
         cp, graph, null = cuda.cupy(), self.graph, np.uint64(0)
         with cuda.memory_of("results in input ids"):
             level_out = cp.empty(graph.n, dtype=level.dtype)
-            parent_out = None if parent is None else cp.empty(graph.n, dtype=np.uint32)
+            parent_out = None if parent is None else cp.empty(graph.n, parent.dtype)
         given = (level, null if parent is None else parent, np.uint64(graph.n))
         out = (level_out, null if parent_out is None else parent_out)
         kernel = self._kernel("by_id", level)

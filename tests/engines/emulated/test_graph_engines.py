@@ -100,6 +100,8 @@ def test_shapes(device, engine, method, in_ids):
             assert told is None, f"{name}, root {root}: {told}"
             assert found.levels == wanted_levels(made, root).max() + 1
             assert found.records == []
+            assert found.level.dtype == np.int32
+            assert not parents or found.parent.dtype == np.int32
 
 
 @EACH
