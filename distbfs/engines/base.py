@@ -46,7 +46,8 @@ class Until:
     """Where a search may end before it has reached all that it can.
 
     depth: the last level whose vertices are wanted, None for all
-    targets: int64 [k], ids; the level that finds the last of them is the last one
+    targets: int64 [k], ids; the level that finds the last of them is the last one;
+        None, or none of them: not asked for
     """
 
     depth: int | None = None
@@ -54,6 +55,8 @@ class Until:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "depth", depth_limit("depth_limit", self.depth))
+        if self.targets is not None and not len(self.targets):
+            object.__setattr__(self, "targets", None)
 
 
 WHOLE = Until()
@@ -271,8 +274,10 @@ class DeviceSearch(Protocol):
     graph: DeviceGraph
     in_ids: bool
 
-    def search(self, root: int, *, records: bool = False) -> DeviceResult:
-        """Search from a vertex id."""
+    def search(
+        self, root: int, *, records: bool = False, until: Until = WHOLE
+    ) -> DeviceResult:
+        """Search from a vertex id; the result ends with the last level of ``until``."""
 
 
 class Engine(Protocol):

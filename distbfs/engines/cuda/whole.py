@@ -101,8 +101,10 @@ class NumberResult:
 class NumberSearch(Protocol):
     """Searches a graph on the device by vertex number."""
 
-    def search(self, number: int, *, records: bool = False) -> NumberResult:
-        """Search from a vertex number."""
+    def search(
+        self, number: int, *, records: bool = False, until: Until = WHOLE
+    ) -> NumberResult:
+        """Search from a vertex number; targets of ``until`` are numbers."""
 
 
 class IdsParams(ctypes.Structure):
@@ -147,10 +149,29 @@ class ById:
             for name in ("to_ids", "alone")
         )
 
-    def search(self, root: int, *, records: bool = False) -> DeviceResult:
-        """Search from a vertex id."""
+    def _by_number(self, until: Until) -> Until:
+        """Return where a search by number ends.
+
+        A target without edges, which has no number, is not reached from any other
+        vertex: the search goes on to the end.
+        """
+        if until.targets is None:
+            return until
+        outside = (until.targets < 0) | (until.targets >= self.graph.n)
+        if outside.any():
+            target = until.targets[outside][0]
+            raise UsageError(f"target is {target}; allowed: 0 to {self.graph.n - 1}")
+        numbers = self.graph.numbers[cuda.cupy().asarray(until.targets)].get()
+        reachable = (numbers != ISOLATED).all()
+        return Until(until.depth, numbers.astype(np.int64) if reachable else None)
+
+    def search(
+        self, root: int, *, records: bool = False, until: Until = WHOLE
+    ) -> DeviceResult:
+        """Search from a vertex id; the result ends with the last level of ``until``."""
         if not 0 <= root < self.graph.n:
             raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
+        ends = self._by_number(until)
         self._params.root = root
         number = int(self.graph.numbers[root])
         if number == ISOLATED:
@@ -159,7 +180,7 @@ class ById:
             seconds = self._alone.timed()
             alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
             return DeviceResult(self._level, self._parent, 1, seconds, 1, alone)
-        found = self._search.search(number, records=records)
+        found = self._search.search(number, records=records, until=ends)
         told = (found.levels, found.seconds, found.launches, found.records)
         if self._level is None:
             return DeviceResult(found.level, found.parent, *told)
@@ -183,16 +204,16 @@ class OnHost:
         root: int,
         *,
         records: bool = False,
-        until: Until = WHOLE,  # noqa: ARG002
+        until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from a vertex id, to the end; results are copied to the host.
+        """Search from a vertex id; results are copied to the host.
 
         ``stop`` is asked before the search alone: no host sees its levels.
         """
         if stop is not None and stop():
             raise SearchStopped("the search was stopped before it began")
-        found = self._search.search(root, records=records)
+        found = self._search.search(root, records=records, until=until)
         parent = None
         if found.parent is not None:
             parent = host_parents(found.parent).astype(np.int32)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distbfs.engines.base import LevelRecord
+from distbfs.engines.base import WHOLE, LevelRecord, Until
 from distbfs.engines.cuda.paper import (
     ALLOWED,
     BALANCES,
@@ -83,9 +83,11 @@ class PaperByNumber:
             stepwise=options.stepwise,
         )
 
-    def search(self, number: int, *, records: bool = False) -> NumberResult:
-        """Search from a vertex number."""
-        found = self._search.search(number, records=records)
+    def search(
+        self, number: int, *, records: bool = False, until: Until = WHOLE
+    ) -> NumberResult:
+        """Search from a vertex number; targets of ``until`` are numbers."""
+        found = self._search.search(number, records, until)
         log = [
             LevelRecord(
                 r["direction"],

@@ -65,10 +65,10 @@ class Kernels:
             text = DYNAMIC.sub("uint4 *dynamic = EMULATED_DYNAMIC;", text)
             files[path.name] = STANDARD.sub(r"#define \2 \1", text)
         files.update(texts)
+        names = [x for text in files.values() for x in KERNEL.findall(text)]
         for name in ("cuda_on_cpu.hpp", "ptx_on_cpu.hpp"):
             files[name] = (HERE / name).read_text(encoding="utf-8")
         files["ptx.cuh"] = '#include "ptx_on_cpu.hpp"\n'
-        names = KERNEL.findall(source.read_text(encoding="utf-8"))
         code = ['#include "cuda_on_cpu.hpp"', f'#include "{source.name}"']
         code += [f"EMULATED_KERNEL({x})" for x in names]
         files["all.cpp"] = "\n".join(code) + "\n"
