@@ -174,8 +174,8 @@ class SearchOptions:
     direction: "auto", or "push" / "pull" to force one where there is a choice
     dd, dn, nd: factors of the subgraphs that may pull
     stepwise: use the host level loop even where the engine can run alone
-    frontier, balance, asynchronous: strategies of engine xbfs, method paper (Gaihre et
-        al. 2019, Sections 4.1, 5.1, 5.2); balance also of pulls of parts
+    frontier, balance, asynchronous: strategies of engine xbfs-paper (Gaihre et al.
+        2019, Sections 4.1, 5.1, 5.2); balance also of pulls of parts
     knobs: of engine bfs4k
     internal_ids: leave results of an engine on a device in the numbers of its graph
     share_device: let ranks of engine xbfs use the same device

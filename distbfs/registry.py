@@ -11,6 +11,7 @@ ENGINES = {
     "reference": "distbfs.engines.reference:ReferenceEngine",
     "openmp": "distbfs.engines.openmp.engine:OpenMPEngine",
     "xbfs": "distbfs.engines.cuda.xbfs:XbfsEngine",
+    "xbfs-paper": "distbfs.engines.cuda.xbfs_paper:XbfsPaperEngine",
     "pan": "distbfs.engines.cuda.pan:PanEngine",
     "bfs4k": "distbfs.engines.cuda.bfs4k:Bfs4kEngine",
     "layer": "distbfs.engines.cuda.layer:LayerEngine",

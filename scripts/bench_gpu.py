@@ -1,9 +1,9 @@
 """Measure what one CUDA device reaches: searches of many graphs, every one validated.
 
-For each graph 64 searches by methods fast and paper, in input ids and in the numbers
-of the device's graph; harmonic mean of GTEPS (Graph500 counting) and median times by
-events.  Methods take turns, pass by pass.  Results in numbers are turned into ids
-before they are validated.  The table comes last; a JSON file holds the rest.
+For each graph 64 searches by engines xbfs (fast) and xbfs-paper (paper), in input ids
+and in the numbers of the device's graph; harmonic mean of GTEPS (Graph500 counting) and
+median times by events.  They take turns, pass by pass.  Results in numbers are turned
+into ids before they are validated.  The table comes last; a JSON file holds the rest.
 
     python scripts/bench_gpu.py --rows kron22 road --repeats 3
 """
@@ -24,6 +24,7 @@ from distbfs.device import cuda
 from distbfs.device.rates import Rates, device_rates
 from distbfs.engines.base import DeviceSearch
 from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.engines.cuda.xbfs_paper import XbfsPaperEngine
 from distbfs.errors import ValidationError
 from distbfs.generate.cuda import DeviceTuples, device_tuples
 from distbfs.generate.kronecker import Kronecker
@@ -40,6 +41,7 @@ from distbfs.types import TupleSource
 KEPT_BYTES = 16 << 30  # results that wait for validation, at most
 COUNTED_ROOTS = 4  # searches with counters, for the limit
 FAST, PAPER = "fast", "paper"
+ENGINES: dict[str, Any] = {FAST: XbfsEngine, PAPER: XbfsPaperEngine}
 IDS, NUMBERS = "ids", "numbers"
 ALL = [(FAST, IDS), (FAST, NUMBERS), (PAPER, IDS), (PAPER, NUMBERS)]
 INTERNAL = [(FAST, NUMBERS), (PAPER, NUMBERS)]
@@ -80,13 +82,13 @@ class Variant:
 
 def prepared(graph: DeviceGraph, method: str, result: str) -> Variant:
     """Make a search ready, twice, for the time of the second."""
-    options = SearchOptions(
-        engine="xbfs", method=method, internal_ids=result == NUMBERS
-    )
+    kind = ENGINES[method]
+    options = SearchOptions(engine=kind.name, internal_ids=result == NUMBERS)
 
     def make() -> DeviceSearch:
         cuda.release()
-        return XbfsEngine(options).on_graph(graph)
+        search: DeviceSearch = kind(options).on_graph(graph)
+        return search
 
     make()
     began = time.perf_counter()

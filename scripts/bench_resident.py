@@ -25,6 +25,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from distbfs.search.device_resident import ResidentSession
+from distbfs.search.device_session import DeviceSession
+
 from distbfs.device import cuda
 from distbfs.device.peers import access_problem
 from distbfs.engines.cuda.xbfs import XbfsEngine
@@ -40,8 +43,6 @@ from distbfs.options import SearchOptions
 from distbfs.partition.device_resident import construct_resident
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table
-from distbfs.search.device_resident import ResidentSession
-from distbfs.search.device_session import DeviceSession
 
 CELLS = ("1:22", "1:25", "4:22:1", "4:26", "2:27", "4:28", "2:road")
 ROAD_VERTICES = 4_190_000

@@ -17,7 +17,6 @@ import numpy as np
 
 from distbfs import registry
 from distbfs.engines.base import DeviceSearch
-from distbfs.engines.cuda.auto import AutoEngine
 from distbfs.errors import ResourceError, ValidationError
 from distbfs.generate.cuda import device_tuples
 from distbfs.generate.geometric import Geometric
@@ -31,6 +30,7 @@ from distbfs.graph.device_graph import DeviceGraph
 from distbfs.graph500.device_validate import validate_on_device
 from distbfs.graph500.statistics import rate_statistics
 from distbfs.options import SearchOptions
+from distbfs.search.open import engine_for
 from distbfs.types import TupleSource
 
 SECONDS = 10.0  # a graph
@@ -111,7 +111,7 @@ def options_of(text: str) -> SearchOptions:
 def prepared(graph: DeviceGraph, options: SearchOptions) -> DeviceSearch:
     """Return a search that is ready; ``auto`` is what --engine auto takes."""
     if options.engine == "auto":
-        return AutoEngine(SearchOptions(engine="xbfs")).on_graph(graph)
+        options, _ = engine_for(graph, SearchOptions(engine="xbfs"))
     kind = registry.lookup(registry.ENGINES, "engine", options.engine)
     found: DeviceSearch = kind(options).on_graph(graph)
     return found

@@ -20,8 +20,9 @@ from distbfs.cli.common import Terminal
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceResult
 from distbfs.engines.cuda.paper import PaperSearch
-from distbfs.engines.cuda.results import NO_PARENT, host_levels
+from distbfs.engines.cuda.results import host_levels
 from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.engines.cuda.xbfs_paper import XbfsPaperEngine
 from distbfs.errors import DistbfsError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
@@ -261,8 +262,8 @@ def roots_of(graph: DeviceGraph, count: int, seed: int) -> tuple[list[int], int]
     def connected(ids: Any) -> Any:
         return (numbers[cuda.cupy().asarray(ids)] != ISOLATED).get()
 
-    options = SearchOptions(engine="xbfs", method="paper", parents=False)
-    search = XbfsEngine(options).on_graph(graph)
+    options = SearchOptions(engine="xbfs-paper", parents=False)
+    search = XbfsPaperEngine(options).on_graph(graph)
     candidates = choose_roots(graph.n, 2 * count + 16, seed, connected)
     largest, inside = 0, None
     for root in candidates[:16].tolist():
@@ -286,9 +287,10 @@ def by_id(graph: DeviceGraph, found: DeviceResult) -> tuple[Any, Any]:
     unreached = 255 if found.level.dtype == np.uint8 else -1
     level = cp.full(graph.n, unreached, found.level.dtype)
     level[graph.vertices] = found.level
-    parent = cp.full(graph.n, NO_PARENT, np.uint32)
-    ids = graph.vertices[cp.minimum(found.parent, graph.active - 1)]
-    parent[graph.vertices] = cp.where(found.parent == NO_PARENT, found.parent, ids)
+    parent = cp.full(graph.n, -1, np.int32)
+    above = found.parent.view(np.int32)  # -1 = unreached
+    ids = graph.vertices.view(np.int32)[cp.maximum(above, 0)]
+    parent[graph.vertices] = cp.where(above < 0, -1, ids)
     return level, parent
 
 

@@ -110,8 +110,8 @@ MUTATIONS = (
     Mutation(
         "paper-async-never",
         f"{KERNELS}/paper.cu",
-        "    if (p.asynchronous)\n",
-        "    if (p.asynchronous && p.balance == STATIC)\n",
+        "    if (runs_ahead(p, s))\n",
+        "    if (runs_ahead(p, s) && p.balance == STATIC)\n",
         "pulls are synchronous whatever is asked for",
         (f"{PAPER}::test_an_asynchronous_pull_finds_the_next_level",),
     ),

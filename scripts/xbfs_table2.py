@@ -3,7 +3,7 @@
 The graphs are stand-ins of the same numbers of vertices and edges (figures.STAND_INS),
 or stores that are named; the paper's times are of its own graphs on a Quadro P6000 and
 stand there for orientation alone.  XBFS gives levels only; beside it, all results in
-input ids by methods paper and fast.
+input ids by engines xbfs-paper and xbfs.
 Source: Gaihre, Wu, Yao, Liu: XBFS, HPDC 2019, Tables 1 and 2.
 """
 
@@ -16,6 +16,7 @@ import figures
 
 from distbfs.engines.cuda.paper import PaperSearch
 from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.engines.cuda.xbfs_paper import XbfsPaperEngine
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
@@ -34,15 +35,15 @@ PUBLISHED_MS = {
 }
 ROUNDS = 3
 LEVELS = "paper, levels"
-METHODS = {
-    "paper": SearchOptions(engine="xbfs", method="paper"),
-    "fast": SearchOptions(engine="xbfs", method="fast"),
-}
+ENGINES: dict[str, Any] = {"paper": XbfsPaperEngine, "fast": XbfsEngine}
 
 
 def measure(graph: DeviceGraph, numbers: list[int]) -> dict[str, Any]:
     levels = PaperSearch(graph, parents=False)
-    searches = {name: XbfsEngine(o).on_graph(graph) for name, o in METHODS.items()}
+    searches = {
+        name: kind(SearchOptions(engine=kind.name)).on_graph(graph)
+        for name, kind in ENGINES.items()
+    }
     roots = [int(graph.vertices[number]) for number in numbers]
     times: dict[str, list[float]] = {name: [] for name in (LEVELS, *searches)}
     depth = 0
@@ -64,7 +65,7 @@ def main() -> None:
     args = figures.arguments(__doc__, stores=True).parse_args()
     rows = figures.over_graphs(args, measure)
     figures.save(args.out, "xbfs_table2", {"published_ms": PUBLISHED_MS, "rows": rows})
-    names = (LEVELS, *METHODS)
+    names = (LEVELS, *ENGINES)
     lines = [
         (
             row["graph"],

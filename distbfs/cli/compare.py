@@ -169,7 +169,7 @@ def given_sources(
 @click.option(
     "--engines",
     default="openmp,reference",
-    help="Engines, as xbfs,xbfs/paper:frontier=scan-free,async=no,openmp/push.  "
+    help="Engines, as xbfs,xbfs-paper:frontier=scan-free,async=no,openmp/push.  "
     "[openmp,reference]",
 )
 @click.option(

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from distbfs.generate.hashing import Permutation
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions, depth_limit
 from distbfs.partition.device_part import DevicePart
@@ -266,7 +265,7 @@ class DeviceResult:
     """One search; arrays stay in device memory, valid until the next search.
 
     level: CuPy uint8 (255 = unreached) or int32 (-1 = unreached)
-    parent: CuPy uint32 (2^32 - 1 = unreached) or None
+    parent: CuPy int32 (-1 = unreached), uint32 (2^32 - 1 = unreached) or None
     Both by id [n]; by number [active] where internal ids were asked for.
     levels: the largest level and one
     seconds: device time between events; launches: kernels that it took
@@ -286,8 +285,10 @@ class DeviceSearch(Protocol):
     graph: DeviceGraph
     in_ids: bool
 
-    def search(self, root: int, *, records: bool = False) -> DeviceResult:
-        """Search from a vertex id."""
+    def search(
+        self, root: int, *, records: bool = False, until: Until = WHOLE
+    ) -> DeviceResult:
+        """Search from a vertex id; the result ends with the last level of ``until``."""
 
 
 class Engine(Protocol):
@@ -297,6 +298,7 @@ class Engine(Protocol):
     alone: searches whole graphs, in one part without delegates
     domains: searches parts level by level, a ``DomainEngine``
     directed: searches directed graphs, too
+    takes: the options of its own, by the names of ``SearchOptions``
     devices: how many may search one graph together without such levels
     """
 
@@ -306,6 +308,7 @@ class Engine(Protocol):
     alone: bool
     domains: bool
     directed: bool
+    takes: tuple[str, ...]
     devices: int
 
     def __init__(self, options: SearchOptions) -> None:
@@ -338,32 +341,6 @@ class DeviceEngine(Engine, Protocol):
 
     ``__init__`` raises DeviceMissing where there is no device.
     """
-
-    @staticmethod
-    def check(options: SearchOptions, *, whole: bool) -> None:
-        """Raise UsageError for options that do not fit what is searched.
-
-        whole: a graph in one part without delegates, else parts
-        """
-
-    @staticmethod
-    def for_directed(options: SearchOptions) -> SearchOptions:
-        """Return options with a method that searches directed graphs.
-
-        Raises UsageError where another one is asked for.
-        """
-
-    def graph_of(
-        self,
-        part: Part,
-        source: dict[str, Any] | None = None,
-        permutation: Permutation | None = None,
-    ) -> DeviceGraph:
-        """Return a part that is a whole graph as a graph in device memory.
-
-        source: what recreates the tuples; permutation: what took input ids to the ids
-        of the part, to be undone: ids of the graph are the input's
-        """
 
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory.

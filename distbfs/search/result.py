@@ -38,7 +38,7 @@ def once(method: Callable[[Result], Value]) -> Callable[[Result], Value]:
 
     @wraps(method)
     def call(result: Result) -> Value:
-        kept: dict[str, Any] = result._kept  # noqa: SLF001
+        kept: dict[str, Any] = result._kept
         if name not in kept:
             kept[name] = method(result)
         value: Value = kept[name]
@@ -110,7 +110,7 @@ class Result:
         kept: Result = object.__new__(Result)
         vars(kept).update(vars(self))
         numbers = {k: v for k, v in self._kept.items() if isinstance(v, int)}
-        kept._kept = numbers  # noqa: SLF001
+        kept._kept = numbers
         kept._found = self._found.copy_with(
             [copied(x) for x in level],
             [None if x is None else copied(x) for x in parent],

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from distbfs.engines.base import on_device
-from distbfs.engines.cuda import paper
 from distbfs.errors import UsageError
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
+from distbfs.search.open import kind_of
 from trials.checker import check_search
 from trials.library import edges
 from trials.shapes import draw_graph
@@ -34,7 +34,6 @@ def device() -> Any:
     util.Finalize(None, shutil.rmtree, (folder,), exitpriority=0)
     made, patch = EmulatedDevice(Kernels(Path(folder))), pytest.MonkeyPatch()
     made.install(patch)
-    patch.setattr(paper, "_resident_blocks", lambda _: 2)
     return made
 
 
@@ -43,17 +42,17 @@ def run(trial: Trial) -> None:
     emulated = device()
     truth = draw_graph(trial, least=1, most=trial.choose(12, 80, 600))
     graph, _ = edges(trial, truth)
-    names = [x for x in ENGINES if on_device(lookup(ENGINES, "engine", x))]
+    names = [x for x in ENGINES if on_device(kind_of(x)) and kind_of(x).alone]
     for _ in range(1 + trial.below(3)):
         name, parents = trial.choose(*names), trial.chance(0.8)
         kind = lookup(ENGINES, "engine", name)
         method, direction = trial.choose(*kind.methods), trial.choose("auto", "push")
         options = SearchOptions(name, method, parents=parents, direction=direction)
         trial.note(f"{options}")
+        if truth.directed and not kind.directed:
+            continue
         try:
-            kind.check(options, whole=True)
-            if truth.directed:
-                options = kind.for_directed(options)
+            kind(options)
         except UsageError as error:
             trial.note(f"refused: {error}")
             continue

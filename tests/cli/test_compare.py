@@ -11,6 +11,7 @@ from distbfs.cli import compare, comparing
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, UsageError
 from distbfs.report import plots
+from distbfs.search.result import Result
 
 ENGINES = "openmp,openmp/push,reference"
 KRONECKER = ("--kronecker", 8, "--sources", 3, "--repeats", 2)
@@ -168,11 +169,11 @@ def test_a_plot(store, tmp_path):
 def test_engines_that_disagree(monkeypatch):
     real = Result.to_numpy
 
-    def wrong(session, outcome):
-        level, parent = real(session, outcome)
-        if session.options.engine == "reference":
+    def wrong(found):
+        level, parent = real(found)
+        if found.engine == "reference":
             level = level.copy()
-            level[outcome.root] += 1
+            level[found.root] += 1
         return level, parent
 
     monkeypatch.setattr(Result, "to_numpy", wrong)

@@ -109,7 +109,7 @@ def test_auto_says_why_it_stays_on_the_host(store):
 
 
 def test_no_device_is_code_3(store):
-    for words in (("--engine", "xbfs"), ("--method", "paper", "--balance", "static")):
+    for words in (("--engine", "xbfs-paper"), ("--balance", "static")):
         done = here("bfs", store, "-s", 0, *words)
         assert (done.code, done.out) == (3, "")
         assert done.err.startswith("distbfs: no CUDA device")
@@ -231,11 +231,8 @@ def test_parts_are_refused_before_a_file_is_read(tmp_path):
 
 REFUSALS = [
     (("bfs", "-s", 0, "--stepwise"), "needs a symmetric graph, and this one is direc"),
-    (
-        ("bfs", "-s", 0, "--engine", "xbfs", "--method", "fast"),
-        "method 'fast' of engine xbfs searches symmetric graphs",
-    ),
-    (("serve", "--engine", "xbfs", "--method", "fast"), "is directed; allowed: paper"),
+    (("bfs", "-s", 0, "--engine", "xbfs"), "engine xbfs searches symmetric graphs"),
+    (("serve", "--engine", "xbfs"), "is directed; use xbfs-paper"),
     (
         ("partition", "--parts", 2, "-o", "new"),
         "partition needs a symmetric graph",

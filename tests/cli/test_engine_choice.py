@@ -95,32 +95,21 @@ def test_several_ranks_need_devices_too():
 def test_options_of_the_device(store, more):
     """Refused by the engines of the host; without a device there is no other."""
     for words in commands(store):
-        assert (
-            " is for engine xbfs" in here(*words, *more, "--engine", "openmp").refusal
-        )
-        done = here(*words, *more, "--method", "paper")
+        owner = "xbfs" if more == ("--internal-ids",) else "xbfs-paper"
+        refusal = here(*words, *more, "--engine", "openmp").refusal
+        assert f" is for engine {owner}; the engine is openmp" in refusal
+        done = here(*words, *more, "--engine", "xbfs-paper")
         assert (done.code, done.out) == (3, "")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "push"}, "method is 'push'; allowed: fast, paper"),
-        ({"frontier": "no-queue"}, "frontier is chosen with method 'paper' only"),
-        ({"balance": "static"}, "balance is chosen with method 'paper' only"),
-        ({"asynchronous": False}, "asynchronous is chosen with method 'paper' only"),
-        (
-            {"method": "paper", "frontier": "x"},
-            "frontier is 'x'; allowed: auto, scan-f",
-        ),
-        (
-            {"method": "paper", "balance": "x"},
-            "balance is 'x'; allowed: auto, static, ",
-        ),
-        (
-            {"method": "paper", "frontier": "no-queue", "direction": "push"},
-            "frontier is 'no-queue' with direction 'push'; allowed: auto, scan-free, ",
-        ),
+        ({"method": "push"}, "method is 'push'; allowed: fast, auto, resident, capt"),
+        ({"method": "paper"}, "method is 'paper'; allowed: fast, auto, resident, cap"),
+        ({"frontier": "no-queue"}, "frontier is for engine xbfs-paper; the engine is"),
+        ({"balance": "static"}, "balance is for engine xbfs-paper; the engine is xbf"),
+        ({"asynchronous": False}, "asynchronous is for engine xbfs-paper; the engine"),
         ({"exchange": "host"}, "exchange is for searches of parts"),
         ({"uniquify": True}, "uniquify is for searches of parts"),
         ({"dn": Factors(1, 0)}, "dn is for searches of parts"),
@@ -132,6 +121,27 @@ def test_contradictions(options, message):
         XbfsEngine.check(SearchOptions(engine="xbfs", **options), whole=True)
     with pytest.raises(UsageError, match=message):
         choose(SoloWorld(), SearchOptions(engine="xbfs", **options), 9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "fast"}, "method is 'fast'; allowed: paper"),
+        ({"frontier": "x"}, "frontier is 'x'; allowed: auto, scan-f"),
+        ({"balance": "x"}, "balance is 'x'; allowed: auto, static, "),
+        (
+            {"frontier": "no-queue", "direction": "push"},
+            "frontier is 'no-queue' with direction 'push'; allowed: auto, scan-free, ",
+        ),
+        (
+            {"frontier": "scan-free", "direction": "pull"},
+            "frontier is 'scan-free' with direction 'pull'; allowed: auto, double-scan",
+        ),
+    ],
+)
+def test_strategies_of_xbfs_paper(options, message):
+    with pytest.raises(UsageError, match=message):
+        choose(SoloWorld(), SearchOptions(engine="xbfs-paper", **options), 9)
 
 
 def test_what_is_asked_for_with_parts(a_device):
@@ -149,8 +159,8 @@ def test_what_is_asked_for_with_parts(a_device):
     assert chosen(n=(1 << 31) + 1).why == "more than 2^31 vertices"
     assert chosen(method="push").why == "method is 'push'"
     assert chosen(uniquify=True).device is None
-    assert chosen(method="paper", frontier="no-queue").device.method == "paper"
-    with pytest.raises(UsageError, match="frontier is chosen with method 'paper'"):
+    assert chosen("xbfs-paper", frontier="no-queue").device.name == "xbfs-paper"
+    with pytest.raises(UsageError, match="frontier is for engine xbfs-paper"):
         chosen(frontier="no-queue")
     with pytest.raises(UsageError, match="'captured'; allowed: fast, paper"):
         chosen("xbfs", asked=["--parts"], method="captured")
@@ -158,23 +168,23 @@ def test_what_is_asked_for_with_parts(a_device):
         chosen("xbfs", n=(1 << 31) + 1)
 
 
-def test_directed_graphs_take_method_paper(a_device):
+def test_directed_graphs_take_xbfs_paper(a_device):
     def chosen(engine="auto", n=9, **options):
         options = SearchOptions(engine=engine, **options)
         return choose(SoloWorld(), options, n, directed=True)
 
     found = chosen()
-    assert (found.device.name, found.device.method) == ("xbfs", "paper")
-    assert found.why == ("there is a CUDA device; method paper: the graph is directed")
-    assert (chosen("xbfs").options.method, chosen("xbfs").why) == ("paper", "")
-    assert chosen(balance="thread", stepwise=True).device.method == "paper"
+    assert (found.device.name, found.options.engine) == ("xbfs-paper", "xbfs-paper")
+    assert found.why == "there is a CUDA device, and the graph is directed"
+    assert (chosen("bfs4k").device.name, chosen("bfs4k").why) == ("bfs4k", "")
+    assert chosen(balance="thread", stepwise=True).device.name == "xbfs-paper"
     assert chosen("openmp").device is None
     assert chosen(method="push").device is None
     assert chosen(n=(1 << 31) + 1).why == "more than 2^31 vertices"
     with pytest.raises(UsageError, match=r"more than 2\^31 vertices"):
-        chosen("xbfs", n=(1 << 31) + 1)
-    with pytest.raises(UsageError, match="this one is directed; allowed: paper"):
-        chosen("xbfs", method="fast")
+        chosen("xbfs-paper", n=(1 << 31) + 1)
+    with pytest.raises(UsageError, match="this one is directed; use xbfs-paper"):
+        chosen("xbfs")
     with pytest.raises(UsageError, match="needs a symmetric graph"):
         chosen("openmp", stepwise=True)
 
@@ -240,12 +250,17 @@ GRAPH_ENGINES = [
 @pytest.mark.parametrize("engine", GRAPH_ENGINES)
 def test_engines_for_whole_graphs_refuse_what_is_not_theirs(engine):
     kind = lookup(ENGINES, "engine", engine)
-    for options, message in (
+    refusals = [
         ({"method": "none"}, "method is 'none'; allowed: "),
-        ({"direction": "pull"}, "direction is 'pull'; allowed: auto, push"),
-        ({"frontier": "no-queue"}, f"frontier is no option of engine {engine}"),
+        ({"share_device": True}, "share_device is for searches of parts"),
         ({"uniquify": True}, "uniquify is for searches of parts"),
-    ):
+    ]
+    if "pull" not in kind.directions:
+        refusals += [({"direction": "pull"}, "direction is 'pull'; allowed: auto, pus")]
+    for name, value in (("frontier", "no-queue"), ("knobs", Knobs(k1=4))):
+        if name not in kind.takes:
+            refusals += [({name: value}, f"{name} is no option of engine {engine}")]
+    for options, message in refusals:
         with pytest.raises(UsageError, match=message):
             kind.check(SearchOptions(engine=engine, **options), whole=True)
     assert (kind.alone, kind.domains, kind.devices) == (True, False, 1)
@@ -287,7 +302,6 @@ def test_less_is_asked_for_takes_less():
     full = search_bytes(*counts)
     assert search_bytes(*counts, parents=False) == full - 4 * counts[0]
     assert search_bytes(*counts, in_ids=False) < full
-    assert search_bytes(*counts, method="paper") < full
     assert search_bytes(*counts, listed=1000) < full
 
 

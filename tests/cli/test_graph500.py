@@ -22,8 +22,8 @@ from commands import (
 from graphs import kronecker, random_tuples
 from launching import is_open_mpi, needs_mpi
 
-from distbfs.cli import loading
-from distbfs.search.session import Session
+from distbfs.cli import graph500
+from distbfs.search.result import Result
 
 GRAPH = random_tuples(150, 260, seed=5)
 ROOTS = 4
@@ -184,16 +184,16 @@ def test_some_are_validated(ranks, parts, count):
 
 
 def test_only_what_is_validated_can_be_wrong(monkeypatch):
-    block, calls = Session.block, []
+    real, calls = Result.to_numpy, []
 
-    def wrong(self, outcome):
-        calls.append(outcome.root)
-        level, parent = (np.array(values) for values in block(self, outcome))
+    def wrong(found):
+        calls.append(found.root)
+        level, parent = (np.array(values) for values in real(found))
         if len(calls) == 3:
             wrong_level(level, parent)
         return level, parent
 
-    monkeypatch.setattr(Session, "block", wrong)
+    monkeypatch.setattr(Result, "to_numpy", wrong)
     assert here(*command(8, "--validate", 2)).code == 0
     assert len(calls) == 2
     calls.clear()
@@ -309,18 +309,18 @@ def missing_vertex(level, parent):
 @pytest.mark.parametrize("harm", [wrong_level, wrong_parent, missing_vertex])
 @pytest.mark.parametrize("more", [(), ("--json",), ("--parts", 2)])
 def test_an_invalid_run_prints_no_figures(monkeypatch, harm, more):
-    block = Session.block
+    real = Result.to_numpy
     calls = 0
 
-    def wrong(self, outcome):
+    def wrong(found):
         nonlocal calls
         calls += 1
-        level, parent = (np.array(values) for values in block(self, outcome))
+        level, parent = (np.array(values) for values in real(found))
         if calls == 3:
             harm(level, parent)
         return level, parent
 
-    monkeypatch.setattr(Session, "block", wrong)
+    monkeypatch.setattr(Result, "to_numpy", wrong)
     done = here(*command(8, *more))
     assert (done.code, done.out) == (1, "")
     lines = done.err.splitlines()[1:]
@@ -330,15 +330,15 @@ def test_an_invalid_run_prints_no_figures(monkeypatch, harm, more):
 
 
 def test_wrong_edge_counts_are_found(monkeypatch):
-    traversed = Session.traversed
-    monkeypatch.setattr(Session, "traversed", lambda *x: traversed(*x) + 1)
+    real = Result.nedge
+    monkeypatch.setattr(Result, "nedge", property(lambda x: real.fget(x) + 1))
     done = here(*command(6, roots=2))
     assert (done.code, done.out) == (1, "")
     assert "tuples by degrees" in done.err
 
 
 def test_the_building_of_a_large_graph_is_announced(monkeypatch):
-    monkeypatch.setattr(loading, "MANY_TUPLES", 1)
+    monkeypatch.setattr(graph500, "MANY_TUPLES", 1)
     done = here(*command(8))
     first, second = done.err.splitlines()
     assert first == "distbfs: building 256 vertices from 4096 tuples"

@@ -9,6 +9,9 @@ from distbfs.device import cuda
 class Watched:
     """What a trace is given to."""
 
+    def __init__(self, *devices):
+        self.held = SimpleNamespace(devices=devices)
+
     def watch(self, trace):
         self.trace = trace
 
@@ -17,8 +20,8 @@ def test_ranges_on_devices(tmp_path, monkeypatch):
     shown = []
     pair = (shown.append, lambda: shown.append("end"))
     monkeypatch.setattr(cuda, "ranges", lambda: pair)
-    session = Watched()
-    made = start_trace(tmp_path / "t", session, SimpleNamespace(device=object()))
+    session = Watched(0)
+    made = start_trace(tmp_path / "t", session)
     assert made is session.trace
     with made("search"), made("counts"):
         pass
@@ -29,8 +32,8 @@ def test_ranges_on_devices(tmp_path, monkeypatch):
 def test_no_ranges_elsewhere(tmp_path, monkeypatch):
     monkeypatch.setattr(cuda, "ranges", lambda: 1 // 0)
     session = Watched()
-    assert start_trace(None, session, SimpleNamespace(device=object())) is None
-    made = start_trace(tmp_path / "t", session, SimpleNamespace(device=None))
+    assert start_trace(None, session) is None
+    made = start_trace(tmp_path / "t", session)
     with made("search"):
         pass
     assert len(made.spans) == 1

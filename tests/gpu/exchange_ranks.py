@@ -26,6 +26,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "mpi"))
 
+from distbfs.exchange.choose import choose_exchange
 from test_exchange_contract import (
     exchange_of,
     expected_normals,
@@ -39,7 +40,6 @@ from test_exchange_contract import (
 from distbfs.device import cuda
 from distbfs.errors import InputError, LaunchError
 from distbfs.exchange import nccl
-from distbfs.exchange.choose import choose_exchange
 from distbfs.exchange.world import run_guarded, start
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement

@@ -23,7 +23,7 @@ EDGES = GRAPH.degrees > 0
 SOURCES = [0, 3, 77, int(GRAPH.degrees.argmax())]
 ALONE = int(GRAPH.degrees.argmin())
 XBFS = ("--engine", "xbfs")
-PAPER = (*XBFS, "--method", "paper")
+PAPER = ("--engine", "xbfs-paper")
 FRONTIERS = ("auto", "scan-free", "single-scan", "no-queue", "double-scan")
 BALANCES = ("static", "thread", "warp", "donation")
 COMMON = [
@@ -91,8 +91,8 @@ def test_benchmark(more):
     )
     assert told["ids"] == ("internal" if "--internal-ids" in more else "input")
     search = told["search"]
-    assert search["engine"] == "xbfs"
-    assert search["method"] == ("paper" if "paper" in more else "fast")
+    assert search["engine"] == more[1]
+    assert search["method"] == ("paper" if more[1] == "xbfs-paper" else "fast")
     assert search["mode"] == ("stepwise" if "--stepwise" in more else "resident")
     assert search["device"]
     assert told["harmonic_mean_TEPS_by_wall"] < told["harmonic_mean_TEPS"]
@@ -180,11 +180,11 @@ def test_wrong_levels_are_found(monkeypatch):
     assert "No results printed for invalid run." in done.err
 
 
-@pytest.mark.parametrize("method", ["fast", "paper"])
-def test_level_records(tmp_path, method):
+@pytest.mark.parametrize("engine", ["xbfs", "xbfs-paper"])
+def test_level_records(tmp_path, engine):
     path = tmp_path / "levels.jsonl"
     words = ("graph500", "--scale", 8, "--roots", 3, "--records", path, "--json")
-    told = here(*words, *XBFS, "--method", method).values
+    told = here(*words, "--engine", engine).values
     records = [json.loads(line) for line in path.read_text().splitlines()]
     roots = [search["root"] for search in told["searches"]]
     assert list(dict.fromkeys(record["root"] for record in records)) == roots
@@ -243,13 +243,13 @@ def check_results(path, sources, *, parents=True):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", ["fast", "paper"])
-def test_stores(stores, output, kind, method):
+@pytest.mark.parametrize("engine", ["xbfs", "xbfs-paper"])
+def test_stores(stores, output, kind, engine):
     sources = [*SOURCES, ALONE]
     words = ("bfs", stores[kind], *options(sources), "-o", output, "--json")
-    told = here(*words, *XBFS, "--method", method).values
+    told = here(*words, "--engine", engine).values
     check_results(output, sources)
-    assert told["engine"] == "xbfs"
+    assert told["engine"] == engine
     by_reference = output.with_name("reference.h5")
     words = ("bfs", stores[kind], *options(sources), "-o", by_reference, "--json")
     other = here(*words, "--engine", "reference").values
@@ -283,12 +283,12 @@ def test_a_source_without_edges_has_no_internal_id(stores, output):
     assert f"source {ALONE} has no edges and so no internal id" in done.err
 
 
-@pytest.mark.parametrize("more", [(), ("--internal-ids",), ("--method", "paper")])
+@pytest.mark.parametrize("more", [XBFS, (*XBFS, "--internal-ids"), PAPER])
 def test_records(stores, tmp_path, more):
     path = tmp_path / "levels.jsonl"
     sources = sorted({x for x in SOURCES if EDGES[x]})
     words = ("bfs", stores["one"], *options(sources), "--records", path)
-    done = here(*words, *XBFS, *more)
+    done = here(*words, *more)
     assert done.code == 0, done.err
     records = [json.loads(line) for line in path.read_text().splitlines()]
     for source in sources:
@@ -352,9 +352,9 @@ def test_benchmark_of_a_stored_kronecker_graph(tmp_path, parts):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--frontier", "no-queue"), "frontier is chosen with method 'paper' only"),
-        (("--no-async",), "asynchronous is chosen with method 'paper' only"),
-        (("--method", "push"), "method is 'push'; allowed: fast, paper"),
+        (("--frontier", "no-queue"), "frontier is for engine xbfs-paper"),
+        (("--no-async",), "asynchronous is for engine xbfs-paper"),
+        (("--method", "push"), "method is 'push'; allowed: fast"),
         (("--uniquify",), "uniquify is for searches of parts"),
     ],
 )

@@ -14,7 +14,7 @@ from distbfs.exchange.world import run_guarded
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINES = (
-    "xbfs,xbfs/paper,xbfs/paper:frontier=scan-free,balance=static,async=no,"
+    "xbfs,xbfs-paper,xbfs-paper:frontier=scan-free,balance=static,async=no,"
     "openmp,reference"
 )
 SCRIPTS = [
@@ -59,12 +59,12 @@ def test_a_store_of_several_parts(capsys, tmp_path):
     store = tmp_path / "store"
     words = ("generate", "kronecker", "-s", 11, "--parts", 2, "-t", 20, "-o", store)
     distbfs(capsys, *words)
-    words = ("compare", store, "--engines", "openmp,xbfs,xbfs/paper", "--baseline")
-    table = distbfs(capsys, *words, "xbfs/paper", "--sources", 4)
+    words = ("compare", store, "--engines", "openmp,xbfs,xbfs-paper", "--baseline")
+    table = distbfs(capsys, *words, "xbfs-paper", "--sources", 4)
     assert [line.split()[0] for line in table.splitlines()[1:]] == [
         "openmp",
         "xbfs",
-        "xbfs/paper",
+        "xbfs-paper",
     ]
 
 

@@ -9,13 +9,13 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parent))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "faults"))
 
+from distbfs.exchange.choose import choose_exchange
 from exchange_ranks import check
 from launching import is_open_mpi, needs_mpi, run_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import LaunchError
 from distbfs.exchange import nccl
-from distbfs.exchange.choose import choose_exchange
 from distbfs.exchange.world import SoloWorld
 
 RANKS = [sys.executable, str(Path(__file__).with_name("exchange_ranks.py"))]

@@ -15,7 +15,6 @@ from graphs import (
 
 from distbfs.device import cuda
 from distbfs.engines.cuda.memory import graph_bytes, search_bytes
-from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import ResourceError, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.cuda import device_tuples
@@ -24,8 +23,9 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.graph import device_build
 from distbfs.graph500.device_validate import validate_on_device
 from distbfs.options import SearchOptions
+from distbfs.registry import ENGINES, lookup
 
-METHODS = ["fast", "paper"]
+SEARCHING = ["xbfs", "xbfs-paper"]
 NAMES = ["one-loop", "isolated", "star", "path", "two-components", "complete", "grid"]
 SWITCHES = ["", "parents", "internal_ids", "stepwise", "internal_ids,parents"]
 PAPER = [
@@ -39,13 +39,17 @@ PAPER = [
 ]
 
 
-def options_of(method, switches="", **more):
+def options_of(engine, switches="", **more):
     changed = {name: name != "parents" for name in switches.split(",") if name}
-    return SearchOptions(engine="xbfs", method=method, **changed, **more)
+    return SearchOptions(engine=engine, **changed, **more)
+
+
+def engine_of(options):
+    return lookup(ENGINES, "engine", options.engine)(options)
 
 
 def session_of(graph, options):
-    engine = XbfsEngine(options)
+    engine = engine_of(options)
     if not hasattr(graph, "active"):
         graph = device_build.build(graph)
     return DeviceSession(SoloWorld(), engine, graph, options)
@@ -94,27 +98,27 @@ def check_records(records, level):
     assert sum(record["found"] for record in records) == (level > 0).sum()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("engine", SEARCHING)
 @pytest.mark.parametrize("switches", SWITCHES)
-def test_kronecker_graph(method, switches):
+def test_kronecker_graph(engine, switches):
     source = kronecker(11)
-    session = session_of(source, options_of(method, switches))
+    session = session_of(source, options_of(engine, switches))
     roots = [root for root in some_roots(source, 6) if source.degrees[root]]
     for root in roots:
         check(session, source, root, records=False)
         check(session, source, root, records=True)
     assert session.mode == ("stepwise" if switches == "stepwise" else "resident")
     told = session.describe()
-    assert (told["engine"], told["method"]) == ("xbfs", method)
+    assert told["engine"] == engine
     assert told["graph"]["m"] == source.matrix.nnz
     assert session.notes()["device"] == told["device"]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("engine", SEARCHING)
 @pytest.mark.parametrize("name", NAMES)
-def test_named_graphs(method, name):
+def test_named_graphs(engine, name):
     source = NAMED[name]
-    session = session_of(source, options_of(method))
+    session = session_of(source, options_of(engine))
     for root in [*some_roots(source, 2), source.n - 1]:
         check(session, source, root)
 
@@ -122,19 +126,19 @@ def test_named_graphs(method, name):
 @pytest.mark.parametrize("strategy", PAPER)
 def test_strategies_of_the_paper(strategy):
     source = kronecker(10)
-    session = session_of(source, options_of("paper", **strategy))
+    session = session_of(source, options_of("xbfs-paper", **strategy))
     for root in some_roots(source, 3):
         check(session, source, root, records=True)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("engine", SEARCHING)
 @pytest.mark.parametrize("records", [True, False])
-def test_a_source_without_edges(method, records):
+def test_a_source_without_edges(engine, records):
     source = NAMED["isolated"]
-    session = session_of(source, options_of(method))
+    session = session_of(source, options_of(engine))
     for root in (0, 6):
         check(session, source, root, records=records)
-    by_number = session_of(source, options_of(method, "internal_ids"))
+    by_number = session_of(source, options_of(engine, "internal_ids"))
     with pytest.raises(UsageError, match="source 6 has no edges and so no internal id"):
         by_number.search(6)
     with pytest.raises(UsageError, match="source 0 has no edges"):
@@ -144,14 +148,14 @@ def test_a_source_without_edges(method, records):
 
 @pytest.mark.parametrize("root", [-1, 20, 1 << 40])
 def test_sources_that_are_no_vertex(root):
-    session = session_of(NAMED["two-components"], options_of("fast"))
+    session = session_of(NAMED["two-components"], options_of("xbfs"))
     with pytest.raises(UsageError, match=f"source {root} is .* allowed: 0 to 19"):
         session.search(root)
 
 
 def test_connected():
     source = random_tuples(120, 70, seed=2)
-    session = session_of(source, options_of("fast"))
+    session = session_of(source, options_of("xbfs"))
     ids = np.random.default_rng(0).permutation(120)[:90]
     found = session.connected(ids)
     assert found.dtype == bool
@@ -160,7 +164,7 @@ def test_connected():
 
 def test_kept_results_outlast_the_next_search():
     source = kronecker(10)
-    session = session_of(source, options_of("fast"))
+    session = session_of(source, options_of("xbfs"))
     first, second = np.argsort(source.degrees)[-2:].tolist()
     kept = session.keep(session.search(first))
     level = session.block(kept)[0].copy()
@@ -171,14 +175,14 @@ def test_kept_results_outlast_the_next_search():
 
 
 @pytest.mark.parametrize("seed", [None, 7])
-@pytest.mark.parametrize("method", METHODS)
-def test_graph_of_a_part(seed, method):
+@pytest.mark.parametrize("engine", SEARCHING)
+def test_graph_of_a_part(seed, engine):
     """Ids are the input's where the part is permuted."""
     source = random_tuples(300, 700, seed=4)
     [part], _ = build(source, 1, threshold=10**9, permute_seed=seed)
     permutation = None if seed is None else Permutation(source.n, seed)
-    options = options_of(method)
-    graph = XbfsEngine(options).graph_of(part, {"a": 1}, permutation)
+    options = options_of(engine)
+    graph = engine_of(options).graph_of(part, {"a": 1}, permutation)
     assert (graph.tuples, graph.source) == (source.tuples, {"a": 1})
     np.testing.assert_array_equal(graph.tuple_degrees.get(), source.ends)
     session = session_of(graph, options)
@@ -192,7 +196,7 @@ def test_a_graph_of_other_tuples():
     edges = Tuples(source.n, *source.edges.T)
     graph = with_tuples(device_build.build(edges), source.tuples, source.ends)
     assert graph.tuples == source.tuples
-    session = session_of(graph, options_of("fast"))
+    session = session_of(graph, options_of("xbfs"))
     for root in some_roots(source, 4):
         check(session, source, root)
 
@@ -204,18 +208,17 @@ def held():
 
 @pytest.mark.parametrize("parents", [True, False])
 @pytest.mark.parametrize("internal", [True, False])
-@pytest.mark.parametrize("method", METHODS)
-def test_memory_is_estimated(method, internal, parents):
+def test_memory_is_estimated(internal, parents):
     graph = device_build.build(Kronecker(21))
     counts = (graph.n, graph.active, graph.m)
     assert graph_bytes(*counts) == pytest.approx(graph.nbytes, rel=0.01)
-    options = options_of(method, parents=parents, internal_ids=internal)
+    options = options_of("xbfs", parents=parents, internal_ids=internal)
     before = held()
     session = session_of(graph, options)
     root = int(graph.vertices[0])
     session.search(root)
     used = held() - before
-    told = {"method": method, "parents": parents, "in_ids": not internal}
+    told = {"parents": parents, "in_ids": not internal}
     listed = int(graph.at_least[2:9].sum())
     need = search_bytes(*counts, listed=listed, **told)
     assert used <= need <= 1.3 * used + (64 << 20)
@@ -227,14 +230,14 @@ def test_out_of_memory_is_one_line():
     pool = cuda.cupy().cuda.MemoryPool()
     pool.set_limit(1 << 16)
     with cuda.cupy().cuda.using_allocator(pool.malloc):
-        for method in METHODS:
+        for engine in SEARCHING:
             with pytest.raises(ResourceError, match=r"bytes are free$"):
-                session_of(graph, options_of(method))
+                session_of(graph, options_of(engine))
 
 
 def test_a_search_that_cannot_fit_is_refused_before(monkeypatch):
     graph = device_build.build(Kronecker(10))
     monkeypatch.setattr(cuda, "free_bytes", lambda: 1000)
-    for method in METHODS:
+    for engine in SEARCHING:
         with pytest.raises(ResourceError, match=r"needs \d+ bytes .*; 1000 are free"):
-            session_of(graph, options_of(method))
+            session_of(graph, options_of(engine))

@@ -12,9 +12,9 @@ from distbfs.device import cuda
 from distbfs.engines.base import DeviceResult
 from distbfs.engines.cuda.cluster import ClusterSearch
 from distbfs.engines.cuda.fast import FastSearch
-from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.generate.road import Road
 from distbfs.options import SearchOptions
+from distbfs.registry import ENGINES, lookup
 
 SEARCHES = 1000
 BOTH = [True, False]
@@ -148,14 +148,15 @@ def test_road_by_the_cluster(in_ids):
 
 
 def methods(graph, in_ids):
-    """Searches by every method and way."""
-    kinds = [{"method": "paper"}, {}, {"stepwise": True}]
+    """Searches by engines xbfs and xbfs-paper, each way."""
+    kinds = [{"engine": "xbfs-paper"}, {}, {"stepwise": True}]
     kinds += [{"direction": way} for way in ("push", "pull")]
-    kinds += [{"method": "paper", "balance": "donation"}]
+    kinds += [{"engine": "xbfs-paper", "balance": "donation"}]
     found = []
     for kind in kinds:
-        given = SearchOptions(engine="xbfs", internal_ids=not in_ids, **kind)
-        found.append((kind, XbfsEngine(given).on_graph(graph)))
+        given = SearchOptions(**{"engine": "xbfs", **kind}, internal_ids=not in_ids)
+        made = lookup(ENGINES, "engine", given.engine)(given)
+        found.append((kind, made.on_graph(graph)))
     return found
 
 

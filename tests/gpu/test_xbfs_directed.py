@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 import distbfs
 from distbfs.engines.cuda import paper
-from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.engines.cuda.xbfs_paper import XbfsPaperEngine
 from distbfs.options import SearchOptions
 
 PAIRS = [(f, d) for d in paper.DIRECTIONS for f in paper.ALLOWED[d]]
@@ -28,8 +28,8 @@ def large(name):
 
 
 def whole(matrix, dtype=np.uint32, **options):
-    options = SearchOptions(engine="xbfs", method="paper", **options)
-    return XbfsEngine(options).whole(part_of(matrix, dtype=dtype))
+    options = SearchOptions(engine="xbfs-paper", **options)
+    return XbfsPaperEngine(options).whole(part_of(matrix, dtype=dtype))
 
 
 def roots_of(matrix, count):
@@ -76,5 +76,5 @@ def test_the_python_interface():
     graph = distbfs.Graph.from_scipy(matrix, directed=True)
     for root in roots_of(matrix, 3):
         found = distbfs.bfs(graph, root)
-        assert found.engine == "xbfs"
+        assert found.engine == "xbfs-paper"
         check(matrix, root, found)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import device_stand_in
 import pytest
+from distbfs.exchange.choose import choose_exchange
 
 from distbfs.errors import DeviceMissing, LaunchError, UsageError
 from distbfs.exchange import cuda_aware, link, peers
-from distbfs.exchange.choose import choose_exchange
 from distbfs.exchange.cuda_aware import (
     CudaAwareExchange,
     kinds_have_cuda,

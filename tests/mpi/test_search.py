@@ -120,7 +120,7 @@ def test_searches_that_end_early(
     parts, _ = parts_of(world, name, per_rank, threshold)
     permutation = Permutation(source.n, SEED)
     options = SearchOptions(engine=engine, threads=1, stepwise=True)
-    session = Session(world, parts, options, permutation)
+    session = open_parts(world, parts, options, permutation)
     low, high = slice_bounds(source.n, world.size, world.rank)
     for root in some_roots(source, 2):
         wanted = source.distances(root)

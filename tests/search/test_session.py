@@ -372,14 +372,14 @@ def test_targets_and_depth(engine, seed):
     root = some_roots(source, 1)[0]
     wanted = source.distances(root)
     near, far = (int(np.flatnonzero(wanted == k)[0]) for k in (1, wanted.max()))
-    for given, last in (
+    for words, last in (
         ({"depth_limit": 1}, 1),
         ({"targets": [near]}, 1),
         ({"targets": [near, far]}, wanted.max()),
         ({"targets": [far], "depth_limit": 2}, min(2, wanted.max())),
         ({"targets": []}, wanted.max()),
     ):
-        level, parent = session.search(root, **given).to_numpy()
+        level, parent = session.search(root, **words).to_numpy()
         cut = np.where(wanted <= last, wanted, -1)
         np.testing.assert_array_equal(level, cut)
         np.testing.assert_array_equal(parent >= 0, cut >= 0)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.base import LevelRecord
+from distbfs.engines.base import WHOLE, LevelRecord, Until
+from distbfs.engines.cuda.goal import Goal
 from distbfs.engines.cuda.knobs import (
     MOST_SHARE,
     SLICE,
@@ -70,6 +71,7 @@ class Params(ctypes.Structure):
         *((name, _u32) for name in ("edge_discover", "alone", "group_warps")),
         *((name, _u32) for name in ("table", "table_alone", "turns", "extended")),
         ("pulls", _u32),
+        ("goal", Goal),
     )
 
 
@@ -143,7 +145,7 @@ class Bfs4kSearch:
         p.capacity = capacity or n + room
         p.words = -(-n // 32)
         self.level = cp.empty(graph.active, np.int32)
-        self.parent = cp.empty(graph.active, np.uint32) if parents else None
+        self.parent = cp.empty(graph.active, np.int32) if parents else None
         pieces = 2 * max(p.piece_capacity, 1)
         self._arrays = {
             "visited": cp.empty(p.words if self._claim else 1, np.uint32),
@@ -176,7 +178,9 @@ class Bfs4kSearch:
             )
         return self._launches[count]
 
-    def search(self, number: int, *, records: bool = False) -> NumberResult:
+    def search(
+        self, number: int, *, records: bool = False, until: Until = WHOLE
+    ) -> NumberResult:
         """Search from a vertex number; with records, by kernels that count.
 
         Up to 65536 levels are recorded; UsageError where there are more.
@@ -187,6 +191,7 @@ class Bfs4kSearch:
             )
         p = self.params
         p.root, p.budget = number, 1 if self._stepwise else NO_LIMIT
+        p.goal = self._goal = Goal.of(until, number)
         if records:
             self._clear_records()
         launch = self._launch(int(records))
@@ -195,12 +200,11 @@ class Bfs4kSearch:
             seconds += self._run(launch)
             launches += 1
             state = State.from_buffer_copy(self._arrays["state"].get().tobytes())
-            if not (state.count or state.pieces):
+            if not state.begun:
                 break
         log = self._log(state.depth) if records else []
-        return NumberResult(
-            self.level, self.parent, state.depth, seconds, log, launches
-        )
+        levels = state.depth + bool(state.count or state.pieces)
+        return NumberResult(self.level, self.parent, levels, seconds, log, launches)
 
     def _run(self, launch: cuda.Launch) -> float:
         """Launch once, with the counters that the launch before has cleared."""
@@ -247,7 +251,7 @@ class Bfs4kEngine(GraphEngine):
 
     name = "bfs4k"
     methods = METHODS
-    takes = ("knobs", "stepwise")
+    takes = ("knobs", "stepwise", "internal_ids")
 
     @property
     def _claim(self) -> bool:

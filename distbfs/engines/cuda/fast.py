@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.base import DeviceResult, LevelRecord
+from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.cluster import ClusterSearch, suits
 from distbfs.engines.cuda.fast_arrays import (
     ROWS,
@@ -114,8 +114,17 @@ class FastSearch:
         self._state.set(np.frombuffer(bytes(state), dtype=np.uint8))
         self._controls.fill(0)
 
-    def search(self, root: int, *, records: bool = False) -> DeviceResult:
-        """Search from an id; with records, a launch a level and with counters."""
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,  # noqa: ARG002
+    ) -> DeviceResult:
+        """Search from an id; with records, a launch a level and with counters.
+
+        It goes on after ``until``.
+        """
         if self._cluster is not None and not (records or self._stepwise):
             found = self._by_cluster(self._cluster, root)
             if found is not None:

@@ -13,13 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.base import LevelRecord
+from distbfs.engines.base import WHOLE, LevelRecord, Until
+from distbfs.engines.cuda.goal import Goal
 from distbfs.engines.cuda.whole import GraphEngine, NumberResult
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph
 
 KERNELS = Path(__file__).parent / "kernels"
 THREADS, BLOCKS = 256, 8  # a block; blocks on a multiprocessor, at most
+COUNTS = 3  # of a level; the same in loop.cuh
 DENSE = 32  # a frontier of 1/32 of the vertices or more is pulled to
 
 _u32, _u64, _pointer = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
@@ -36,6 +38,7 @@ class Params(ctypes.Structure):
         ("m", _u64),
         *((name, _u32) for name in ("active", "depth", "size", "width")),
         *((name, _u32) for name in ("root", "pad")),
+        ("goal", Goal),
     )
 
 
@@ -66,8 +69,8 @@ class LoopSearch:
         self.graph, self._source, self._steps = graph, source, steps
         self._hybrid = hybrid
         self.level = cp.empty(graph.active, np.int32)
-        self.parent = cp.empty(graph.active, np.uint32) if parents else None
-        self._counts = cp.zeros(8, np.uint64)
+        self.parent = cp.empty(graph.active, np.int32) if parents else None
+        self._counts = cp.zeros((4, COUNTS), np.uint64)
         self._held = arrays or {}
         self.params = Params(
             row=graph.offsets.data.ptr,
@@ -104,7 +107,9 @@ class LoopSearch:
             self._kernels[name, counting] = kernel.prepare(self.params, grid, THREADS)
         self._kernels[name, counting]()
 
-    def search(self, number: int, *, records: bool = False) -> NumberResult:
+    def search(
+        self, number: int, *, records: bool = False, until: Until = WHOLE
+    ) -> NumberResult:
         """Search from a vertex number; with records, by kernels that count."""
         if not 0 <= number < self.graph.active:
             raise UsageError(
@@ -114,11 +119,13 @@ class LoopSearch:
         begin, end, before, after = self._events
         p, counting = self.params, int(records)
         p.root, p.depth, p.size = number, 0, 1
+        p.goal = self._goal = Goal.of(until, number)
         left, launches = self.graph.active - 1, 1
         log: list[LevelRecord] = []
         begin.record()
         self.run("begin", counting)
-        while p.size:
+        reached = 0
+        while p.size and p.depth != p.goal.last and not reached:
             pull = self._hybrid and p.size * DENSE >= self.graph.active
             direction = "pull" if pull else "push"
             if records:
@@ -128,8 +135,11 @@ class LoopSearch:
                 launches += 1
             if records:
                 after.record()
-            row = 2 * (p.depth & 3)
-            found, checks = (int(x) for x in self._counts[row : row + 2].get())
+            if p.goal.count:
+                self.run("seek", counting)
+                launches += 1
+            counts = self._counts[p.depth & 3].get()
+            found, checks, reached = (int(x) for x in counts)
             if records:
                 looked = left if pull else p.size
                 spent = elapsed(before, after) * 1e-3
@@ -140,9 +150,8 @@ class LoopSearch:
         end.record()
         end.synchronize()
         seconds = float(elapsed(begin, end)) * 1e-3
-        return NumberResult(
-            self.level, self.parent, p.depth, seconds, log, launches=launches
-        )
+        levels = p.depth + (p.size > 0)
+        return NumberResult(self.level, self.parent, levels, seconds, log, launches)
 
 
 class LoopEngine(GraphEngine):

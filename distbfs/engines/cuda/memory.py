@@ -1,7 +1,7 @@
 """What a search of this folder takes in device memory, before there is one.
 
-Counted array by array as ``DeviceGraph``, ``FastSearch`` and ``PaperSearch`` allocate;
-upper bounds where a count follows from more than n, active and m.
+Counted array by array as ``DeviceGraph`` and ``FastSearch`` allocate; upper bounds
+where a count follows from more than n, active and m.
 """
 
 from __future__ import annotations
@@ -32,22 +32,17 @@ def search_bytes(
     active: int,
     m: int,
     *,
-    method: str = "fast",
     parents: bool = True,
     in_ids: bool = True,
     listed: int | None = None,
     multiprocessors: int = MULTIPROCESSORS,
 ) -> int:
-    """Return the bytes of a search besides the graph, kept from search to search.
+    """Return the bytes of a search by engine xbfs besides the graph, kept between.
 
     n, active, m: as in DeviceGraph; in_ids: results by id, else by number
-    listed: vertices of degree 2 or more, and 3 or more, … 8 or more, added up (method
-        fast); without it, the most there can be
+    listed: vertices of degree 2 or more, and 3 or more, … 8 or more, added up; without
+        it, the most there can be
     """
-    if method == "paper":
-        by_number = (4 + 4 * parents + 8) * active + m // 128
-        by_id = (4 + 4 * parents) * n if in_ids else 0
-        return by_number + by_id + FIXED
     if listed is None:
         listed = min(LISTS * active, max(m - active, 0))
     results = (5 + 4 * parents) * n if in_ids else 5 * active

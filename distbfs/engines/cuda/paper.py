@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.engines.base import WHOLE, Until
+from distbfs.engines.cuda.goal import Goal
 from distbfs.errors import ResourceError, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import check_choice
@@ -62,7 +64,7 @@ State = _structure(
     **dict.fromkeys(("edges", "before"), _u64),
     **dict.fromkeys(("level", "mode", "gather", "input"), _int),
     **dict.fromkeys(("size", "early"), _u32),
-    **dict.fromkeys(("done", "unused"), _int),
+    **dict.fromkeys(("done", "levels"), _int),
 )
 RECORD = (
     *("level", "mode", "frontier", "checks", "found", "found_early", "repeats"),
@@ -82,6 +84,7 @@ Params = _structure(
     alpha=ctypes.c_double,
     **dict.fromkeys(("vertices", "root", "segment", "record_capacity"), _u32),
     **dict.fromkeys(("frontier", "direction", "balance", "asynchronous"), _int),
+    goal=Goal,
 )
 
 
@@ -90,8 +93,8 @@ class PaperResult:
     """One search, by vertex number; the arrays stay valid until the next search.
 
     level: CuPy int32 [active], -1 = unreached
-    parent: CuPy uint32 [active], numbers, 2^32 - 1 = unreached, or None
-    levels: levels that were run, the last of which finds nothing
+    parent: CuPy int32 [active], numbers, -1 = unreached, or None
+    levels: the largest level and one
     seconds: device time from the root given to levels and parents complete, with the
         initialisation of the arrays
     records: one dict a level: ``level`` (found by it, from 1), ``direction``
@@ -127,7 +130,8 @@ class PaperSearch:
         ``double-scan``: the first level is a scan-free push, all others are pulled.
     balance: how a pull shares its queue: ``static``, ``thread`` (Algorithm 1), ``warp``
         (Algorithm 2), ``donation`` (warp, and the last lane's row is shared).
-    asynchronous: a pull also visits vertices of the level after (Algorithm 3).
+    asynchronous: a pull also visits vertices of the level after (Algorithm 3), except
+        where its own may be the last: at a limit of depth, and where targets are given.
     direction: ``auto`` pulls a level where its edge checks over |E| reach alpha;
         ``push`` and ``pull`` take one direction at all levels.  ``balance`` and
         ``asynchronous`` change nothing where no level is pulled.
@@ -187,7 +191,7 @@ class PaperSearch:
         n = max(graph.active, 1)
         threads = cuda.multiprocessors() * MAX_BLOCKS * BLOCK
         self._level = cp.empty(graph.active, np.int32)
-        self._parent = cp.empty(graph.active, np.uint32) if parents else None
+        self._parent = cp.empty(graph.active, np.int32) if parents else None
         self._control = cp.zeros(ctypes.sizeof(Control), np.uint8)
         self._records = cp.empty((RECORDS, len(RECORD)), np.uint64)
         self._work = cp.empty((2, BUCKETS), np.uint64)
@@ -223,7 +227,9 @@ class PaperSearch:
             )
         return self._programs[count]
 
-    def search(self, number: int, records: bool = False) -> PaperResult:
+    def search(
+        self, number: int, records: bool = False, until: Until = WHOLE
+    ) -> PaperResult:
         """Search from a vertex number; with records, by kernels that count.
 
         A resident search records up to 65536 levels.  Raises UsageError for a number
@@ -235,20 +241,21 @@ class PaperSearch:
             )
         program = self._program(int(records))
         self._params.root = number
+        self._params.goal = self._goal = Goal.of(until, number)
         self._params.segment = program.segment(self.graph.active)
         self._params.record_capacity = 1 if self._stepwise else RECORDS
         log: list[dict[str, Any]] = []
         if self._stepwise:
-            levels, seconds, log = self._step(program, records)
+            seconds, log = self._step(program, records)
         else:
             seconds = program.launches["search"].timed()
-            levels = self._read_state().level - 1
-            if records:
-                log = self._resident_log(levels)
+        state = self._read_state()
+        if records and not self._stepwise:
+            log = self._resident_log(state.level - 1)
         work = None
         if records:
             work = self._work.get().T.astype(np.int64)
-        return PaperResult(self._level, self._parent, levels, seconds, log, work)
+        return PaperResult(self._level, self._parent, state.levels, seconds, log, work)
 
     def _read(self) -> Any:
         """Return a copy of the control structure; waits for the device."""
@@ -275,21 +282,20 @@ class PaperSearch:
 
     def _step(
         self, program: _Program, records: bool
-    ) -> tuple[int, float, list[dict[str, Any]]]:
-        """Run a search level by level; returns (levels, seconds, records)."""
+    ) -> tuple[float, list[dict[str, Any]]]:
+        """Run a search level by level; returns (seconds, records)."""
         event = cuda.cupy().cuda.Event
         elapsed = cuda.cupy().cuda.get_elapsed_time
         begin, before, end = event(), event(), event()
         run = program.launches
         log: list[dict[str, Any]] = []
-        levels = 0
         begin.record()
         run["start"]()
+        end.record()
         while True:
             state = self._read_state()
             if state.done:
                 break
-            levels += 1
             before.record()
             self._level_steps(program, state)
             run["end"]()
@@ -298,7 +304,7 @@ class PaperSearch:
                 end.synchronize()
                 row = self._records[0].get()
                 log.append(_record(row, elapsed(before, end) * 1e-3))
-        return levels, elapsed(begin, end) * 1e-3, log
+        return elapsed(begin, end) * 1e-3, log
 
     def _level_steps(self, program: _Program, state: Any) -> None:
         """Launch the phases of one level, as ``run_level`` of paper.cu does."""
@@ -348,7 +354,7 @@ class _Program:
             name: module.kernel(f"step_{name}").prepare(params, self.grid, BLOCK)
             for name in (*STEPS, "pull")
         }
-        self.launches["end"] = module.kernel("step_end").prepare(params, 1, 1)
+        self.launches["end"] = module.kernel("step_end").prepare(params, 1, BLOCK)
 
     def segment(self, vertices: int) -> int:
         """Return the vertices of a thread's segment, a multiple of 32."""

@@ -34,18 +34,6 @@ from distbfs.types import Stop
 
 SOURCE = Path(__file__).parent / "kernels" / "ids.cu"
 THREADS, BLOCKS = 256, 8  # of the kernels there; blocks on a multiprocessor
-PARTS_ONLY = (
-    *("exchange", "mask_reduce", "share_device", "trust_mpi"),
-    *("local_all2all", "uniquify", "dd", "dn", "nd"),
-)
-OTHERS = ("frontier", "balance", "asynchronous", "stepwise", "knobs")  # of some engines
-
-
-def changed(options: SearchOptions, names: tuple[str, ...]) -> str:
-    """Return the first of some options that was changed, else an empty text."""
-    usual = SearchOptions()
-    found = (x for x in names if getattr(options, x) != getattr(usual, x))
-    return next(found, "")
 
 
 def graph_of_part(
@@ -83,7 +71,7 @@ class NumberResult:
     """One search by vertex number; the arrays stay valid until the next search.
 
     level: CuPy int32 [active], -1 = unreached
-    parent: CuPy uint32 [active], numbers, 2^32 - 1 = unreached, or None
+    parent: CuPy int32 [active], numbers, -1 = unreached, or None
     levels: the largest level and one
     seconds: device time from the root given to levels and parents complete
     """
@@ -99,8 +87,10 @@ class NumberResult:
 class NumberSearch(Protocol):
     """Searches a graph on the device by vertex number."""
 
-    def search(self, number: int, *, records: bool = False) -> NumberResult:
-        """Search from a vertex number."""
+    def search(
+        self, number: int, *, records: bool = False, until: Until = WHOLE
+    ) -> NumberResult:
+        """Search from a vertex number; targets of ``until`` are numbers."""
 
 
 class IdsParams(ctypes.Structure):
@@ -130,7 +120,7 @@ class ById:
             if in_ids:
                 self._level = cp.empty(graph.n, dtype=cp.int32)
             if in_ids and parents:
-                self._parent = cp.empty(graph.n, dtype=cp.uint32)
+                self._parent = cp.empty(graph.n, dtype=cp.int32)
         self._params = IdsParams(
             numbers=graph.numbers.data.ptr,
             vertices=graph.vertices.data.ptr,
@@ -145,10 +135,29 @@ class ById:
             for name in ("to_ids", "alone")
         )
 
-    def search(self, root: int, *, records: bool = False) -> DeviceResult:
-        """Search from a vertex id."""
+    def _by_number(self, until: Until) -> Until:
+        """Return where a search by number ends.
+
+        A target without edges, which has no number, is not reached from any other
+        vertex: the search goes on to the end.
+        """
+        if until.targets is None:
+            return until
+        outside = (until.targets < 0) | (until.targets >= self.graph.n)
+        if outside.any():
+            target = until.targets[outside][0]
+            raise UsageError(f"target is {target}; allowed: 0 to {self.graph.n - 1}")
+        numbers = self.graph.numbers[cuda.cupy().asarray(until.targets)].get()
+        reachable = (numbers != ISOLATED).all()
+        return Until(until.depth, numbers.astype(np.int64) if reachable else None)
+
+    def search(
+        self, root: int, *, records: bool = False, until: Until = WHOLE
+    ) -> DeviceResult:
+        """Search from a vertex id; the result ends with the last level of ``until``."""
         if not 0 <= root < self.graph.n:
             raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
+        ends = self._by_number(until)
         self._params.root = root
         number = int(self.graph.numbers[root])
         if number == ISOLATED:
@@ -157,7 +166,7 @@ class ById:
             seconds = self._alone.timed()
             alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
             return DeviceResult(self._level, self._parent, 1, seconds, 1, alone)
-        found = self._search.search(number, records=records)
+        found = self._search.search(number, records=records, until=ends)
         told = (found.levels, found.seconds, found.launches, found.records)
         if self._level is None:
             return DeviceResult(found.level, found.parent, *told)
@@ -181,16 +190,16 @@ class OnHost:
         root: int,
         *,
         records: bool = False,
-        until: Until = WHOLE,  # noqa: ARG002
+        until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from a vertex id, to the end; results are copied to the host.
+        """Search from a vertex id; results are copied to the host.
 
         ``stop`` is asked before the search alone: no host sees its levels.
         """
         if stop is not None and stop():
             raise SearchStopped("the search was stopped before it began")
-        found = self._search.search(root, records=records)
+        found = self._search.search(root, records=records, until=until)
         parent = None
         if found.parent is not None:
             parent = host_parents(found.parent).astype(np.int32)
@@ -208,7 +217,7 @@ class GraphEngine(ABC):
     name: ClassVar[str]
     methods: ClassVar[tuple[str, ...]]
     directions: ClassVar[tuple[str, ...]] = ("auto", "push")
-    takes: ClassVar[tuple[str, ...]] = ()
+    takes: ClassVar[tuple[str, ...]] = ("internal_ids",)
     on_device = alone = directed = True
     domains = False
     devices = 1
@@ -220,19 +229,10 @@ class GraphEngine(ABC):
         cuda.cupy()
 
     @classmethod
-    def check(cls, options: SearchOptions, *, whole: bool = True) -> None:  # noqa: ARG003
-        """Raise UsageError for options that the engine does not have."""
+    def check(cls, options: SearchOptions) -> None:
+        """Raise UsageError for values of options that the engine does not have."""
         check_choice("method", options.method or cls.methods[0], cls.methods)
         check_choice("direction", options.direction, cls.directions)
-        if name := changed(options, tuple(x for x in OTHERS if x not in cls.takes)):
-            raise UsageError(f"{name} is no option of engine {cls.name}")
-        if name := changed(options, PARTS_ONLY):
-            raise UsageError(f"{name} is for searches of parts; there is one part")
-
-    @staticmethod
-    def for_directed(options: SearchOptions) -> SearchOptions:
-        """Return the options for a directed graph: those given, as rows are pushed."""
-        return options
 
     @abstractmethod
     def by_number(self, graph: DeviceGraph) -> NumberSearch:
@@ -241,15 +241,6 @@ class GraphEngine(ABC):
     @abstractmethod
     def bytes_of(self, graph: DeviceGraph) -> int:
         """Return the bytes of device memory that searches by number take."""
-
-    def graph_of(
-        self,
-        part: Part,
-        source: dict[str, Any] | None = None,
-        permutation: Permutation | None = None,
-    ) -> DeviceGraph:
-        """Return a part that is a whole graph as a graph in device memory."""
-        return graph_of_part(self.name, part, source, permutation)
 
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory."""
@@ -268,9 +259,7 @@ class GraphEngine(ABC):
 
     def whole(self, part: Part) -> OnHost:
         """Prepare the search of a graph that is one part without delegates."""
-        if self.options.internal_ids:
-            raise UsageError("internal_ids is for searches of a graph on the device")
-        return OnHost(self.on_graph(self.graph_of(part)))
+        return OnHost(self.on_graph(graph_of_part(self.name, part)))
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.cache import cache_folder, exclusive, source_closure
+from distbfs.engines.cuda import paper
 from distbfs.search import resident_driver
 
 HERE = Path(__file__).parent
@@ -64,10 +65,10 @@ class Kernels:
             text = DYNAMIC.sub("uint4 *dynamic = EMULATED_DYNAMIC;", text)
             files[path.name] = STANDARD.sub(r"#define \2 \1", text)
         files.update(texts)
+        names = [x for text in files.values() for x in KERNEL.findall(text)]
         for name in ("cuda_on_cpu.hpp", "ptx_on_cpu.hpp"):
             files[name] = (HERE / name).read_text(encoding="utf-8")
         files["ptx.cuh"] = '#include "ptx_on_cpu.hpp"\n'
-        names = KERNEL.findall(source.read_text(encoding="utf-8"))
         code = ['#include "cuda_on_cpu.hpp"', f'#include "{source.name}"']
         code += [f"EMULATED_KERNEL({x})" for x in names]
         files["all.cpp"] = "\n".join(code) + "\n"
@@ -221,6 +222,7 @@ class EmulatedDevice:
         }.items():
             monkeypatch.setattr(cuda, name, value)
         monkeypatch.setattr(resident_driver, "Gate", Gate)
+        monkeypatch.setattr(paper, "_resident_blocks", lambda kernel: 2)
 
     def allocate(self, shape, dtype, fill=GARBAGE):
         """Return an array between guards, its bytes set."""

@@ -5,41 +5,38 @@ from device_graphs import HostGraph
 from fast_graphs import chained, fault, path, shuffled
 from graphs import complete, grid, kronecker
 
-from distbfs.engines.cuda import choice
-from distbfs.engines.cuda.auto import AutoEngine
-from distbfs.engines.cuda.choice import Shape, choose_engine
 from distbfs.engines.cuda.knobs import Degrees, auto_knobs, power_of_two
 from distbfs.options import SearchOptions
+from distbfs.search import open as opening
 
 
-def engine(**options):
-    return AutoEngine(SearchOptions(engine="xbfs", **options))
+def taken(graph, **options):
+    """The options that auto searches a graph with, and why."""
+    return opening.engine_for(graph, SearchOptions(engine="xbfs", **options))
 
 
-@pytest.mark.parametrize(
-    ("degrees", "edges", "levels", "push_only", "wanted"),
-    [
-        (Degrees(96.0, 1033.2, 413_378), 9e7, 7, False, "xbfs"),  # kron_g500-logn20
-        (Degrees(96.0, 1033.2, 413_378), 9e7, 7, True, "bfs4k"),
-        (Degrees(38.9, 158.1, 9648), 2e6, 7, True, "xbfs"),  # Kronecker 16
-        (Degrees(2.1, 0.5, 13), 1e8, 30_102, False, "xbfs"),  # europe.osm: the cluster
-        (Degrees(2.1, 0.5, 13), 1e8, 30_102, True, "xbfs"),
-        (Degrees(26.5, 2.7, 27), 2.2e8, 162, False, "xbfs"),  # nlpkt160
-        (Degrees(26.5, 2.7, 27), 2.2e8, 162, True, "bfs4k"),
-        (Degrees(26.5, 2.7, 27), 2.2e8, 300, True, "xbfs"),
-        (Degrees(9.5, 2.7, 27), 2.2e8, 162, True, "xbfs"),
-    ],
-)
-def test_the_rule(degrees, edges, levels, push_only, wanted):
-    shape = Shape(degrees, levels, int(edges))
-    found = choose_engine(shape, push_only=push_only)
-    assert found.engine == wanted
-    assert found.why
+def test_the_rule(device, monkeypatch):
+    """Pushes alone: bfs4k for few levels of many edges and high degrees."""
+    dense = HostGraph(shuffled(complete(40))).graph
+    thin = HostGraph(chained(complete(40), path(9))).graph
+    monkeypatch.setattr(opening, "WIDE", 30)
+    assert taken(dense) == (SearchOptions(engine="xbfs"), "")
+    push = {"direction": "push"}
+    options, why = taken(dense, **push)
+    assert (options.engine, options.method) == ("bfs4k", "claim")
+    assert "39 edges each" in why
+    assert taken(dense, **push, stepwise=True)[0].engine == "xbfs"
+    for name, value in (("HIGH_AVERAGE", 40), ("WIDE", 1 << 20), ("MANY_LEVELS", 2)):
+        with monkeypatch.context() as patch:
+            patch.setattr(opening, name, value)
+            assert taken(dense, **push)[0].engine == "xbfs", name
+    monkeypatch.setattr(opening, "MANY_LEVELS", 10)
+    assert taken(thin, **push)[0].engine == "xbfs"
 
 
 def test_the_engine_that_is_taken_searches(device, monkeypatch):
-    monkeypatch.setattr(choice, "MANY_LEVELS", 60)
-    monkeypatch.setattr(choice, "WIDE", 30)
+    monkeypatch.setattr(opening, "MANY_LEVELS", 60)
+    monkeypatch.setattr(opening, "WIDE", 30)
     seen = set()
     sources = (
         kronecker(9),
@@ -51,23 +48,16 @@ def test_the_engine_that_is_taken_searches(device, monkeypatch):
         made = HostGraph(source)
         for direction in ("auto", "push"):
             for in_ids in (True, False):
-                maker = engine(direction=direction, internal_ids=not in_ids)
-                search = maker.on_graph(made.graph)
-                seen.add((direction, maker.chosen.engine))
+                options, _ = taken(
+                    made.graph, direction=direction, internal_ids=not in_ids
+                )
+                seen.add((direction, options.engine))
+                search = opening.kind_of(options.engine)(options).on_graph(made.graph)
                 for number in (0, made.active - 1):
                     root = int(made.vertices[number])
                     found = search.search(root)
                     assert fault(made, root, found, in_ids=in_ids) is None
     assert {("auto", "xbfs"), ("push", "xbfs"), ("push", "bfs4k")} <= seen
-
-
-def test_options_of_xbfs_leave_no_choice(device, monkeypatch):
-    monkeypatch.setattr(choice, "MANY_LEVELS", 2)
-    made = HostGraph(shuffled(grid(9)))
-    for options in ({"method": "fast"}, {"direction": "pull"}, {"stepwise": True}):
-        maker = engine(**options)
-        assert maker.on_graph(made.graph) is not None
-        assert maker.chosen is None
 
 
 @pytest.mark.parametrize(

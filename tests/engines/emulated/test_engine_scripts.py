@@ -10,14 +10,13 @@ import pytest
 from device_graphs import HostGraph
 from graphs import kronecker
 
-from distbfs.engines.cuda import paper
 from distbfs.errors import ValidationError
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
 NAMES = ("figures", "engine_runs", "bench_engines", "bfs4k_table2", "bfs4k_features")
 NAMES += ("cs406_tables", "cs406_table1")
 WAYS = (
-    *("xbfs/fast", "xbfs/fast/push", "xbfs/paper", "bfs4k/auto", "bfs4k/auto/push"),
+    *("xbfs/fast", "xbfs/fast/push", "xbfs-paper", "bfs4k/auto", "bfs4k/auto/push"),
     *("bfs4k/claim/push", "bfs4k/hash/push"),
     *("layer/hybrid", "layer/push", "frontier/hybrid", "frontier/push", "auto"),
 )
@@ -36,7 +35,6 @@ def scripts(device, monkeypatch):
     ids = [int(made.vertices[0]), int(made.vertices[-1])]
     monkeypatch.setattr(figures, "roots_of", lambda *_: (ids, 0))
     monkeypatch.setattr(runs, "device_tuples", lambda source: source)
-    monkeypatch.setattr(paper, "_resident_blocks", lambda kernel: 2)
     monkeypatch.setattr(runs, "validate_on_device", lambda *_: valid)
     yield SimpleNamespace(valid=valid, made=made, runs=runs)
     for name in NAMES:

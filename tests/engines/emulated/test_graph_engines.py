@@ -68,11 +68,17 @@ def look_at_records(made, root, found):
     assert [r.found for r in log[: len(sizes) - 1]] == sizes[1:].tolist()
     assert all(r.seconds >= 0 for r in log)
     degrees = made.source.degrees
+    alone = (degrees == 0).sum()
     for depth, record in enumerate(log):
         if record.direction.startswith("push"):
             repeats = log[depth - 1].extra.get("repeats_missed", 0) if depth else 0
             edges = degrees[level == depth].sum()
             assert edges <= record.checks <= edges + repeats * degrees.max()
+            if record.direction == "push-no-queue":  # all that a pull had looked at
+                assert (
+                    record.frontier == (level < 0).sum() - alone + sizes[depth:].sum()
+                )
+                continue
             assert sizes[depth] <= record.frontier <= sizes[depth] + repeats
 
 
@@ -94,14 +100,18 @@ def test_shapes(device, engine, method, in_ids):
             assert told is None, f"{name}, root {root}: {told}"
             assert found.levels == wanted_levels(made, root).max() + 1
             assert found.records == []
+            assert found.level.dtype == np.int32
+            assert not parents or found.parent.dtype == np.int32
 
 
 @EACH
 @pytest.mark.parametrize("direction", ["auto", "push"])
 def test_records(device, engine, method, direction):
+    takes = lookup(ENGINES, "engine", engine).takes
+    options = {"asynchronous": False} if "asynchronous" in takes else {}
     for name in ("kronecker", "hubs", "grid", "lonely"):
         made = host(name)
-        search = make(made.graph, engine, method, direction=direction)
+        search = make(made.graph, engine, method, direction=direction, **options)
         for root in roots_of(made, 1):
             if not made.source.degrees[root]:
                 continue

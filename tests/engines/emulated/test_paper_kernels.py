@@ -1,4 +1,4 @@
-"""Method ``paper`` with its kernels run on the CPU; directed graphs against SciPy."""
+"""Engine ``xbfs-paper``, its kernels run on the CPU; directed graphs against SciPy."""
 
 from functools import cache
 
@@ -16,6 +16,7 @@ from distbfs.device import cuda
 from distbfs.engines.cuda import paper
 from distbfs.engines.cuda.paper import PaperSearch
 from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.engines.cuda.xbfs_paper import XbfsPaperEngine
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
@@ -30,13 +31,6 @@ SYMMETRIC = {
 }
 
 
-@pytest.fixture
-def device(device, monkeypatch):
-    """Let two blocks fit a multiprocessor."""
-    monkeypatch.setattr(paper, "_resident_blocks", lambda kernel: 2)
-    return device
-
-
 @cache
 def large(name):
     """Directed graphs; many vertices have edges of one direction alone."""
@@ -49,8 +43,8 @@ def large(name):
 
 
 def whole(matrix, **options):
-    options = SearchOptions(engine="xbfs", method="paper", **options)
-    return XbfsEngine(options).whole(part_of(matrix))
+    options = SearchOptions(engine="xbfs-paper", **options)
+    return XbfsPaperEngine(options).whole(part_of(matrix))
 
 
 def roots_of(matrix, count=3):
@@ -132,7 +126,7 @@ def test_symmetric_graphs(device, name):
 
 def test_a_session_counts_edges_that_leave(device):
     matrix = large("random")
-    engine = XbfsEngine(SearchOptions(engine="xbfs", method="paper"))
+    engine = XbfsPaperEngine(SearchOptions(engine="xbfs-paper"))
     graph = engine.graph_of(part_of(matrix))
     assert graph.directed
     assert graph.m == matrix.nnz == graph.tuples
@@ -179,23 +173,18 @@ def test_the_python_interface(device, monkeypatch):
         matrix = sp.csr_matrix((np.ones(7), columns, offsets), shape=(4, 4))
         graph = distbfs.Graph.from_scipy(matrix, directed=one_way)
         for root in range(4):
-            found = distbfs.bfs(graph, root, engine="xbfs")
+            found = distbfs.bfs(graph, root)
             wanted = distbfs.bfs(graph, root, engine="reference")
             assert found.level.tolist() == wanted.level.tolist()
-            assert found.engine == "xbfs"
-    with pytest.raises(UsageError, match="directed; allowed: paper"):
-        distbfs.bfs(
-            distbfs.Graph.from_scipy(matrix, directed=True),
-            0,
-            engine="xbfs",
-            method="fast",
-        )
+            assert found.engine == ("xbfs-paper" if one_way else "xbfs")
+    with pytest.raises(UsageError, match="directed; use xbfs-paper"):
+        distbfs.bfs(distbfs.Graph.from_scipy(matrix, directed=True), 0, engine="xbfs")
     graph = distbfs.Graph.from_edges([0, 1, 1, 2], [1, 2, 1, 3], directed=True)
     assert distbfs.bfs(graph, 1, depth_limit=1).level.tolist() == [-1, 0, 1, -1]
     assert distbfs.bfs(graph.reversed(), 2).path_to(0) == [2, 1, 0]
 
 
-def test_method_fast_says_that_it_needs_a_symmetric_graph(device):
+def test_engine_xbfs_says_that_it_needs_a_symmetric_graph(device):
     engine = XbfsEngine(SearchOptions(engine="xbfs"))
-    with pytest.raises(UsageError, match="this one is directed; allowed: paper"):
+    with pytest.raises(UsageError, match="this one is directed; use xbfs-paper"):
         engine.whole(part_of(large("random")))

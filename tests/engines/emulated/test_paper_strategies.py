@@ -1,4 +1,4 @@
-"""What method ``paper`` does at each level, as its records tell it.
+"""What engine ``xbfs-paper`` does at each level, as its records tell it.
 
 Strategies of frontiers, directions, balances and asynchronous pulls, each against what
 its definition gives for the levels that SciPy finds.
@@ -28,9 +28,7 @@ GRAPHS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def few_blocks(device, monkeypatch):
-    monkeypatch.setattr(paper, "_resident_blocks", lambda kernel: 2)
+pytestmark = pytest.mark.usefixtures("device")
 
 
 @cache

@@ -155,7 +155,8 @@ INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
         if (threadIdx.x == 0) note(p, depth, by_edge ? BLOCK_EDGES : BLOCK_WARPS, count);
         depth++, count = (u32)own->size;
     } while (depth - parked->s.depth != parked->budget && count && !own->pieces &&
-             count <= p.alone && own->edges <= EDGES * (u64)p.alone);
+             count <= p.alone && own->edges <= EDGES * (u64)p.alone &&
+             !reached(p.goal, p.level, (int)depth));
     const u32 kept = count < p.alone ? count : p.alone;
     for (u32 i = threadIdx.x; i < kept; i += THREADS)
         queue_of(p, depth & 1)[i] = near_of(p, rows, words, depth & 1).vertex[i];
@@ -201,7 +202,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
 #endif
         grid_sum(&c->barrier, r.turn, 0);
     }
-    while ((r.s.count || r.s.pieces) && r.budget) {
+    const u32 wanted = (u32)p.goal.last - r.s.depth;
+    if (wanted < r.budget) r.budget = wanted;
+    bool met = false;
+    while ((r.s.count || r.s.pieces) && r.budget && !met) {
         Mail *mail = &c->mail[r.used % 3], *later = &c->mail[(r.used + 1) % 3];
         if (r.s.count > p.alone) r.s.refused = 0;
         if (p.alone && !r.s.pieces && r.s.count <= p.alone && may_be_alone(r.s)) {
@@ -239,9 +243,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         }
 #endif
         __syncthreads(); /* all have read the news */
+        met = reached(p.goal, p.level, (int)r.s.depth);
     }
     /* all must have read the state */
     if (!r.turn) grid_sum(&c->barrier, r.turn, 0);
-    r.s.begun = r.s.count || r.s.pieces;
+    r.s.begun = (r.s.count || r.s.pieces) && !met && r.s.depth != (u32)p.goal.last;
     if (lead) *p.state = r.s;
 }

@@ -7,6 +7,7 @@
 #ifndef DISTBFS_BFS4K_CUH
 #define DISTBFS_BFS4K_CUH
 #include "base.cuh"
+#include "goal.cuh"
 
 #define THREADS 1024 /* of a block; the same in bfs4k.py */
 #define WARPS 32
@@ -41,7 +42,7 @@ struct Record {
 struct State {
     u32 depth, count, pieces, hubs;
     u32 refused; /* vertices of a frontier that had too many edges for one block, or 0 */
-    u32 begun, left, pad; /* left: launch levels that block 0 left */
+    u32 begun, left, pad; /* begun: levels are to follow; left: by block 0 of `budget` */
 };
 
 struct Control {
@@ -76,6 +77,7 @@ struct Params {
     u32 turns;           /* K7 */
     u32 extended;
     u32 pulls;           /* whether dense levels are pulled */
+    Goal goal;
 };
 
 /* The queues that a level of this depth reads, by its last bit. */

@@ -19,7 +19,7 @@ INLINE u32 *queue_out(const Params &p) { return p.depth & 1 ? p.queue[0] : p.que
 
 extern "C" __global__ void push(const Params p) {
     u64 checks = 0;
-    u64 *tail = p.counts + 2 * (p.depth & 3);
+    u64 *tail = counts_of(p, p.depth);
     u32 *next = queue_out(p);
     for (u64 k = thread_of(); k < p.size; k += threads_of()) {
         const u32 u = queue_in(p)[k];
@@ -44,7 +44,7 @@ extern "C" __global__ void mark(const Params p) {
 
 extern "C" __global__ void pull(const Params p) {
     u64 checks = 0;
-    u64 *tail = p.counts + 2 * (p.depth & 3);
+    u64 *tail = counts_of(p, p.depth);
     u32 *next = queue_out(p);
     for (u64 v = thread_of(); v < p.active; v += threads_of()) {
         if (p.level[v] != -1) continue;

@@ -4,6 +4,9 @@
 #ifndef DISTBFS_LOOP_CUH
 #define DISTBFS_LOOP_CUH
 #include "base.cuh"
+#include "goal.cuh"
+
+#define COUNTS 3 /* of a level; the same in loop.py */
 
 struct Params {
     const OFFSET *row; /* [active + 1] */
@@ -18,14 +21,17 @@ struct Params {
     u32 *origin;       /* [m], the row that a column is in (edge-parallel) */
     u8 *mask;          /* [active], the frontier (harish) */
     u8 *fresh;         /* [active], what a level found (harish) */
-    u64 *counts;       /* [4][2]: of level depth & 3: vertices found, edge checks */
+    u64 *counts;       /* [4][COUNTS]: of level depth & 3: vertices found, edge checks,
+                          whether all targets are found */
     u64 m;
     u32 active, depth, size, width; /* size: of the frontier; width: log2 of a virtual warp */
     u32 root, pad;
+    Goal goal;
 };
 
 INLINE u64 thread_of() { return blockIdx.x * (u64)blockDim.x + threadIdx.x; }
 INLINE u64 threads_of() { return (u64)gridDim.x * blockDim.x; }
+INLINE u64 *counts_of(const Params &p, u32 depth) { return p.counts + COUNTS * (depth & 3); }
 
 /* Forget the last search and set the root. */
 INLINE void begin_search(const Params &p) {
@@ -33,7 +39,7 @@ INLINE void begin_search(const Params &p) {
         p.level[v] = v == p.root ? 0 : -1;
         if (p.parent) p.parent[v] = v == p.root ? p.root : NONE;
     }
-    if (thread_of() < 8) p.counts[thread_of()] = 0;
+    if (thread_of() < 4 * COUNTS) p.counts[thread_of()] = 0;
 }
 
 /* Whether this thread is the one that finds v, from u. */
@@ -46,13 +52,19 @@ INLINE bool find(const Params &p, u32 v, u32 u) {
 /* Add what the threads of a warp have counted, and clear the counts of a later level; a
  * whole warp calls it. */
 INLINE void count(const Params &p, u32 found, u64 checks) {
-    u64 *now = p.counts + 2 * (p.depth & 3);
+    u64 *now = counts_of(p, p.depth);
     const u32 sum = __reduce_add_sync(ALL, found);
     if ((threadIdx.x & 31) == 0 && sum) atomicAdd(now, (u64)sum);
 #if COUNT
     for (int s = 16; s; s >>= 1) checks += __shfl_down_sync(ALL, checks, s);
     if ((threadIdx.x & 31) == 0 && checks) atomicAdd(now + 1, checks);
 #endif
-    if (thread_of() < 2) p.counts[2 * ((p.depth + 2) & 3) + thread_of()] = 0;
+    if (thread_of() < COUNTS) counts_of(p, p.depth + 2)[thread_of()] = 0;
+}
+
+/* After a level, where there are targets. */
+extern "C" __global__ void seek(const Params p) {
+    if (blockIdx.x == 0 && reached(p.goal, p.level, (int)p.depth + 1) && threadIdx.x == 0)
+        counts_of(p, p.depth)[2] = 1;
 }
 #endif

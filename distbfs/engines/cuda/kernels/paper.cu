@@ -80,10 +80,15 @@ DEVICE void pull_queue(const Params &p, const State &s, Tally &tally) {
         pull_donation<Rule>(p, queue, size, slot, s.level, tally);
 }
 
+/* Whether a pull may find vertices of the level after: not where this one may be the last. */
+DEVICE bool runs_ahead(const Params &p, const State &s) {
+    return p.asynchronous && !p.goal.count && s.level != p.goal.last;
+}
+
 DEVICE void pull(const Params &p, const State &s) {
     Tally tally;
     open_work(tally);
-    if (p.asynchronous)
+    if (runs_ahead(p, s))
         pull_queue<Asynchronous>(p, s, tally);
     else
         pull_queue<Synchronous>(p, s, tally);
@@ -127,8 +132,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) search(const Params p) {
     while (!state.done) {
         run_level(p, state);
         grid_barrier(&p.control->barrier);
+        const bool met = reached(p.goal, p.status, state.level);
         if (threadIdx.x == 0) {
-            const State next = next_state(p, state);
+            const State next = next_state(p, state, met);
             if (blockIdx.x == 0) close_level(p, state);
             state = next;
         }
@@ -166,9 +172,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK) step_place(const Params p) {
 extern "C" __global__ void __launch_bounds__(BLOCK) step_pull(const Params p) {
     pull(p, p.control->state);
 }
-/* One thread: close the level and decide on the next. */
-extern "C" __global__ void step_end(const Params p) {
-    const State next = next_state(p, p.control->state);
-    close_level(p, p.control->state);
+/* One block: close the level and decide on the next. */
+extern "C" __global__ void __launch_bounds__(BLOCK) step_end(const Params p) {
+    const State s = p.control->state;
+    const bool met = reached(p.goal, p.status, s.level);
+    __syncthreads(); /* all have read the state */
+    if (threadIdx.x != 0) return;
+    const State next = next_state(p, s, met);
+    close_level(p, s);
     p.control->state = next;
 }

@@ -38,14 +38,16 @@ DEVICE void choose(const Params &p, State &s, bool pulled) {
 DEVICE State first_state(const Params &p) {
     State s = {};
     s.level = 1;
+    s.levels = 1;
     s.size = 1;
+    s.done = p.goal.last == 0;
     s.edges = s.before = degree_of(p, p.root);
     choose(p, s, false);
     return s;
 }
 
-/* The state after level s.level, from its counters. */
-DEVICE State next_state(const Params &p, const State &s) {
+/* The state after level s.level, from its counters; met: it found the last target. */
+DEVICE State next_state(const Params &p, const State &s, bool met) {
     const Slot *slot = &p.control->slots[s.level & 3];
     const bool scanned = s.mode == SINGLE_SCAN, pulled = s.mode == PULL;
     const uint32_t vertices = scanned ? slot->tail : slot->found + slot->early;
@@ -56,7 +58,8 @@ DEVICE State next_state(const Params &p, const State &s) {
     next.input = pulled ? s.input : s.input ^ s.gather ^ 1;
     next.size = pulled ? slot->queued : slot->tail;
     next.early = p.control->slots[next.level & 3].early;
-    next.done = vertices == 0;
+    next.levels = s.levels + (vertices != 0);
+    next.done = vertices == 0 || met || s.level == p.goal.last;
     choose(p, next, pulled);
     return next;
 }

@@ -4,6 +4,7 @@
  * pull looks for a neighbour of level - 1 from each unvisited vertex. */
 #ifndef DISTBFS_PAPER_STATE_CUH
 #define DISTBFS_PAPER_STATE_CUH
+#include "goal.cuh"
 #include "types.cuh"
 
 enum Mode { SCAN_FREE, SINGLE_SCAN, NO_QUEUE, PULL };
@@ -37,7 +38,7 @@ struct State {
     uint32_t size;  /* entries of that queue */
     uint32_t early; /* vertices of `level` that are known already */
     int done;
-    int unused;
+    int levels; /* that have vertices, up to `level` - 1 */
 };
 
 /* One level that was run (COUNT). */
@@ -75,6 +76,7 @@ struct Params {
     uint32_t segment; /* vertices of a thread's segment, a multiple of 32 */
     uint32_t record_capacity;
     int frontier, direction, balance, asynchronous;
+    Goal goal;
 };
 
 DEVICE uint32_t degree_of(const Params &p, uint32_t v) {

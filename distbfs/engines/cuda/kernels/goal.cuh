@@ -1,0 +1,24 @@
+/* Where a search ends before it has reached all that it can; the same in goal.py. */
+#ifndef DISTBFS_GOAL_CUH
+#define DISTBFS_GOAL_CUH
+#include "ptx.cuh"
+
+struct Goal {
+    const u32 *targets; /* [count], numbers, the root not among them */
+    u32 count;          /* 0: no targets */
+    int last;           /* the last level whose vertices are wanted */
+};
+
+/* Whether there are targets and all of them are of levels up to `depth`.  Each block looks
+ * for itself, once all blocks have done that level: others may be finding vertices of the
+ * next level, which do not count, so all blocks say the same.
+ * level: [active]; all threads of a block call it */
+INLINE bool reached(const Goal &g, const int *level, int depth) {
+    for (u32 base = 0; base < g.count; base += blockDim.x) {
+        const u32 k = base + threadIdx.x;
+        const int at = k < g.count ? load_relaxed(level + g.targets[k]) : 0;
+        if (__syncthreads_or(at < 0 || at > depth)) return false;
+    }
+    return g.count;
+}
+#endif
