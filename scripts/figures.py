@@ -20,7 +20,7 @@ from distbfs.cli.loading import graph_of_store
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceResult
 from distbfs.engines.cuda.paper import PaperSearch
-from distbfs.engines.cuda.results import NO_PARENT, host_levels
+from distbfs.engines.cuda.results import host_levels
 from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import DistbfsError
 from distbfs.exchange.world import SoloWorld
@@ -283,12 +283,11 @@ def roots_of(graph: DeviceGraph, count: int, seed: int) -> tuple[list[int], int]
 def by_id(graph: DeviceGraph, found: DeviceResult) -> tuple[Any, Any]:
     """Return (level, parent) by id, new CuPy arrays, from a result by number."""
     cp = cuda.cupy()
-    unreached = 255 if found.level.dtype == np.uint8 else -1
-    level = cp.full(graph.n, unreached, found.level.dtype)
+    level = cp.full(graph.n, -1, found.level.dtype)
     level[graph.vertices] = found.level
-    parent = cp.full(graph.n, NO_PARENT, np.uint32)
-    ids = graph.vertices[cp.minimum(found.parent, graph.active - 1)]
-    parent[graph.vertices] = cp.where(found.parent == NO_PARENT, found.parent, ids)
+    parent = cp.full(graph.n, -1, np.int32)
+    ids = graph.vertices[cp.maximum(found.parent, 0)]
+    parent[graph.vertices] = cp.where(found.parent < 0, -1, ids)
     return level, parent
 
 

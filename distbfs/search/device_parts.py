@@ -15,6 +15,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceEngine, DevicePartSearch
+from distbfs.engines.cuda.results import host_levels
 from distbfs.errors import UsageError
 from distbfs.exchange.base import Exchange
 from distbfs.exchange.choose import choose_exchange
@@ -41,7 +42,7 @@ from distbfs.types import Array, Ids, Stop, World
 
 PLAIN = SearchOptions()
 BY_HOST = ("mask_reduce", "local_all2all", "uniquify")  # options of levels by the host
-NARROW = 255  # levels that a byte holds; its largest value is for the unreached
+NARROW = 127  # levels, 0 to 126, that results give as bytes
 
 
 class DevicePartsSession:
@@ -224,8 +225,8 @@ class DevicePartsSession:
     def gathered(self, outcomes: Sequence[Outcome]) -> tuple[Any, Any] | None:
         """Return (level, parent or None) of outcome number ``rank``, [n] by vertex id.
 
-        CuPy arrays; None where there is no outcome for this rank.  Level uint8 (255 =
-        unreached) where that holds it, else int32.
+        CuPy arrays; None where there is no outcome for this rank.  Level int8 to 126,
+        else int32.
         """
         level = self._collect(outcomes, _short_levels)
         parent = None
@@ -275,7 +276,7 @@ class DevicePartsSession:
 
         Rank r has the ids ``slice_bounds(n, size, r)``: level int32, parent int64.
         """
-        level = self._block.gather([x.get() for x in outcome.level])
+        level = self._block.gather([host_levels(x) for x in outcome.level])
         if any(parent is None for parent in outcome.parent):
             return level, None
         parents = [parent.get().astype(np.int64) for parent in outcome.parent]
@@ -388,10 +389,10 @@ def uuids_of(devices: Sequence[int]) -> list[str]:
 
 
 def _short_levels(outcome: Outcome) -> list[Any]:
-    if outcome.levels >= NARROW:
+    if outcome.levels > NARROW:
         return list(outcome.level)
     narrow = []
     for level in outcome.level:
         with level.device:
-            narrow.append(level.astype(np.uint8))  # -1 becomes 255
+            narrow.append(level.astype(np.int8, copy=False))
     return narrow

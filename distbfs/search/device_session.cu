@@ -1,17 +1,16 @@
 /* What a session asks of the results of a search in device memory.
  *
- * Levels are bytes, 255 = unreached, or ints, -1 = unreached; parents are NONE where
- * there is none.  Results are by id, or by number with `vertices` (number -> id) and
+ * Levels are signed bytes or ints, -1 = unreached; parents are NONE where there is none.  Results are by id, or by number with `vertices` (number -> id) and
  * `numbers` (id -> number, NONE without edges) as in graph/device_graph.py.
  *
- * variants: LEVEL=u8 | LEVEL=int
+ * variants: LEVEL=i8 | LEVEL=int
  */
-typedef unsigned char u8;
+typedef signed char i8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
 #define NONE 0xffffffffu
-#define UNREACHED ((LEVEL)-1)
+#define UNREACHED (-1)
 
 /* Add up what was reached: out [3] = vertices, largest level + 1, ends of input tuples.
  * level [count]; vertices [count], or null where the place is the id; ends [n] by id;

@@ -15,7 +15,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceEngine
-from distbfs.engines.cuda.results import BYTE_UNREACHED, host_levels, host_parents
+from distbfs.engines.cuda.results import host_levels, host_parents
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
 from distbfs.options import SearchOptions
@@ -28,7 +28,7 @@ from distbfs.types import Array, Ids, Stop, World
 SOURCE = Path(__file__).with_suffix(".cu")
 BLOCK = 256
 BLOCKS = 8  # on each multiprocessor
-LEVEL_NAMES = {"uint8": "u8", "int32": "int"}
+LEVEL_NAMES = {"int8": "i8", "int32": "int"}
 
 
 @cache
@@ -156,8 +156,7 @@ class DeviceSession:
     def level_counts(self, outcome: Outcome) -> Ids:
         """Return how many vertices each level has, int64 [levels]."""
         level = outcome.level[0]
-        none = BYTE_UNREACHED if level.dtype == np.uint8 else -1
-        return cuda.counts(level[level != none], outcome.levels)
+        return cuda.counts(level[level >= 0], outcome.levels)
 
     def keep(self, outcome: Outcome) -> Outcome:
         """Return a search whose results outlast the next one."""
@@ -176,7 +175,7 @@ class DeviceSession:
         cp, graph, null = cuda.cupy(), self.graph, np.uint64(0)
         with cuda.memory_of("results in input ids"):
             level_out = cp.empty(graph.n, dtype=level.dtype)
-            parent_out = None if parent is None else cp.empty(graph.n, dtype=np.uint32)
+            parent_out = None if parent is None else cp.empty(graph.n, dtype=np.int32)
         given = (level, null if parent is None else parent, np.uint64(graph.n))
         out = (level_out, null if parent_out is None else parent_out)
         kernel = self._kernel("by_id", level)

@@ -84,7 +84,7 @@ class HostGraph:
         parent = found.parent.get()
         assert parent.dtype == np.uint32
         assert parent[root] == root
-        assert (parent[wanted < 0] == ISOLATED).all()
+        assert (parent[wanted < 0] == -1).all()
         child = np.flatnonzero(wanted > 0)
         above = parent[child].astype(np.int64)
         assert (above < self.active).all()

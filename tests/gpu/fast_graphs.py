@@ -234,10 +234,7 @@ class Proof:
         """Return (level int32, parent int64) by number, -1 = unreached."""
         cp = cuda.cupy()
         level = found.level.astype(cp.int32)
-        if found.level.dtype == cp.uint8:
-            level[level == 255] = -1
         parent = found.parent.astype(cp.int64)
-        parent[parent == ISOLATED] = -1
         if not in_ids:
             return level, parent
         level, parent = level[self.vertices], parent[self.vertices]

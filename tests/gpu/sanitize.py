@@ -75,7 +75,7 @@ def cluster(name):
     for source in (grid(14), shuffled(path(150)), shuffled(grid(9))):
         made = HostGraph(source)
         level = cp.zeros(source.n, cp.int32)
-        parent = cp.zeros(source.n, cp.uint32)
+        parent = cp.zeros(source.n, cp.int32)
         search = ClusterSearch(made.graph, level, parent, in_ids=True)
         for root in (0, source.n - 1):
             depth, seconds, complete_ = search.search(root)

@@ -143,7 +143,7 @@ class Bfs4kSearch:
         p.capacity = capacity or n + room
         p.words = -(-n // 32)
         self.level = cp.empty(graph.active, np.int32)
-        self.parent = cp.empty(graph.active, np.uint32) if parents else None
+        self.parent = cp.empty(graph.active, np.int32) if parents else None
         pieces = 2 * max(p.piece_capacity, 1)
         self._arrays = {
             "visited": cp.empty(p.words if self._claim else 1, np.uint32),

@@ -42,7 +42,7 @@ def suits(mean_next: float) -> bool:
 class ClusterSearch:
     """Searches with the results in arrays that belong to another search.
 
-    level: CuPy int32, parent: CuPy uint32 or None
+    level: CuPy int32, parent: CuPy int32 or None
     """
 
     def __init__(

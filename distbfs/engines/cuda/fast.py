@@ -15,7 +15,6 @@ from distbfs.engines.cuda.fast_arrays import (
     ROWS,
     Arrays,
 )
-from distbfs.engines.cuda.results import BYTE_UNREACHED
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 
@@ -34,7 +33,7 @@ STEPS = (
     "results",
     "merge",
 )
-DONE, NARROW = 4, 254  # a Phase, and the largest level of one byte, in fast.cuh
+DONE, NARROW = 4, 126  # a Phase, and the largest level of one byte, in fast.cuh
 
 
 class State(ctypes.Structure):
@@ -162,10 +161,7 @@ class FastSearch:
         self, result: DeviceResult, steps: list[tuple[str, float]]
     ) -> list[LevelRecord]:
         """Return what each level did; how much it found is counted from the results."""
-        cp = cuda.cupy()
-        unreached = BYTE_UNREACHED if result.level.dtype == np.uint8 else -1
-        reached = result.level[result.level != unreached].astype(np.int32)
-        found = cp.bincount(reached, minlength=len(steps) + 1).get().tolist()
+        found = cuda.counts(result.level[result.level >= 0], len(steps) + 1).tolist()
         counts = self._counts[:, : len(steps) + 1].get()
         counts = np.pad(counts, [(0, 0), (0, len(steps) + 1 - counts.shape[1])])
         checks, looks = counts.tolist()
@@ -228,6 +224,5 @@ class FastSearch:
         parent = None if parent is None else parent[:count]
         at = self._turn * CONTROL_BYTES + HIGHEST_AT
         highest = int(self._controls[at : at + 8].view(np.uint64)[0])
-        # the last level of a search may have found nothing
-        levels = state.base + highest + 1 if state.k else max(state.depth, 1)
+        levels = (state.base + highest if state.k else state.depth) + 1
         return DeviceResult(level[:count], parent, levels, seconds, launches)

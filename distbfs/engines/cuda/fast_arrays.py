@@ -118,7 +118,8 @@ class Arrays:
     names: what stands for a column in results: the id of a number
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
-    level: CuPy uint8, wide: int32, parent: uint32 (or None), as the search writes them
+    level: CuPy int8, wide, parent (or None): int32, -1 = unreached, as the search
+        writes them
     """
 
     def __init__(
@@ -318,11 +319,11 @@ class Arrays:
         for name, size in sizes.items():
             self._point(name, size)
         out = max(p.blocks * p.block_ids if in_ids else p.words * 32, 64)
-        self.level = cp.empty(out, dtype=cp.uint8)
+        self.level = cp.empty(out, dtype=cp.int8)
         self.wide = cp.empty(out, dtype=cp.int32)
         self.parent: Any = None
         if parents:
-            by_id = in_ids
-            self.parent = cp.empty(out, np.uint32) if by_id else self.held["parent"]
+            by_number = self.held["parent"].view(np.int32)
+            self.parent = cp.empty(out, np.int32) if in_ids else by_number
             p.parent_out = self.parent.data.ptr
         p.level_out, p.level_wide = self.level.data.ptr, self.wide.data.ptr

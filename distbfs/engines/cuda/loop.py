@@ -66,7 +66,7 @@ class LoopSearch:
         self.graph, self._source, self._steps = graph, source, steps
         self._hybrid = hybrid
         self.level = cp.empty(graph.active, np.int32)
-        self.parent = cp.empty(graph.active, np.uint32) if parents else None
+        self.parent = cp.empty(graph.active, np.int32) if parents else None
         self._counts = cp.zeros(8, np.uint64)
         self._held = arrays or {}
         self.params = Params(

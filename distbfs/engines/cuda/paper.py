@@ -90,7 +90,7 @@ class PaperResult:
     """One search, by vertex number; the arrays stay valid until the next search.
 
     level: CuPy int32 [active], -1 = unreached
-    parent: CuPy uint32 [active], numbers, 2^32 - 1 = unreached, or None
+    parent: CuPy int32 [active], numbers, -1 = unreached, or None
     levels: levels that were run, the last of which finds nothing
     seconds: device time from the root given to levels and parents complete, with the
         initialisation of the arrays
@@ -187,7 +187,7 @@ class PaperSearch:
         n = max(graph.active, 1)
         threads = cuda.multiprocessors() * MAX_BLOCKS * BLOCK
         self._level = cp.empty(graph.active, np.int32)
-        self._parent = cp.empty(graph.active, np.uint32) if parents else None
+        self._parent = cp.empty(graph.active, np.int32) if parents else None
         self._control = cp.zeros(ctypes.sizeof(Control), np.uint8)
         self._records = cp.empty((RECORDS, len(RECORD)), np.uint64)
         self._work = cp.empty((2, BUCKETS), np.uint64)

@@ -19,14 +19,13 @@ from distbfs.engines.cuda.fast_arrays import (
     Arrays,
     Params,
 )
-from distbfs.engines.cuda.results import BYTE_UNREACHED
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.options import SearchOptions
 from distbfs.partition.device_resident import GRANULE, ResidentPart
 from distbfs.types import Array, Ids
 
-MOST_PARTS, ALONE, NARROW = 8, 4096, 254  # as in resident.cuh, fast.cuh
+MOST_PARTS, ALONE, NARROW = 8, 4096, 126  # as in resident.cuh, fast.cuh
 PATIENCE = 8_000_000_000  # ns that a device waits for another
 LETTER_BYTES = 64
 MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * LETTER_BYTES + 8  # letters and tallies
@@ -273,33 +272,28 @@ class ResidentSearch:
         return seconds, levels, failed
 
     def results(self) -> tuple[Any, Any]:
-        """Return (level int32, parent int32 or int64, or None), by local id.
+        """Return (level int8 or int32, parent int32 or int64, or None), by local id.
 
         Of searches in internal ids, results are turned to ids here.
         """
         cp, a = cuda.cupy(), self.arrays
         count = self.part.local_count if self.in_ids else self.part.graph.active
-        if self._wide:
-            level = a.wide[:count]
-        else:
-            narrow, level = a.level[:count], a.wide[:count]
-            level[...] = narrow
-            level[narrow == BYTE_UNREACHED] = -1
+        level = (a.wide if self._wide else a.level)[:count]
         if not self.in_ids:
             level = self._by_id(level, 0)
         if a.parent is None:
             return level, None
         parent = a.parent[:count]
         if not self.in_ids:
-            none = parent == ISOLATED
-            parent = self.part.ids[cp.where(none, 0, parent)]
-            parent[none] = ISOLATED
-            root = np.uint32(self.own.root_id).view(np.int32)
-            parent = self._by_id(parent.view(np.int32), root).view(np.uint32)
+            position = parent.view(np.uint32)
+            none = position == ISOLATED
+            parent = self.part.ids[cp.where(none, 0, position)].view(np.int32)
+            parent[none] = -1
+            parent = self._by_id(parent, np.uint32(self.own.root_id).view(np.int32))
         if self.part.layout.n <= 1 << 31:
-            return level, parent.view(np.int32)
-        wide = parent.astype(np.int64)
-        wide[parent == ISOLATED] = -1
+            return level, parent
+        wide = parent.view(np.uint32).astype(np.int64)
+        wide[parent == -1] = -1
         return level, wide
 
     def _by_id(self, values: Any, alone: Any) -> Any:
@@ -308,7 +302,7 @@ class ResidentSearch:
         alone: of a root without edges, which has no number
         """
         cp, graph, p = cuda.cupy(), self.part.graph, self.own
-        out = cp.full(graph.n, -1, np.int32)
+        out = cp.full(graph.n, -1, values.dtype)
         out[graph.vertices] = values
         if p.root != ISOLATED and int(graph.numbers[p.root]) == ISOLATED:
             out[p.root] = alone

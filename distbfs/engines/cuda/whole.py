@@ -85,7 +85,7 @@ class NumberResult:
     """One search by vertex number; the arrays stay valid until the next search.
 
     level: CuPy int32 [active], -1 = unreached
-    parent: CuPy uint32 [active], numbers, 2^32 - 1 = unreached, or None
+    parent: CuPy int32 [active], numbers, -1 = unreached, or None
     levels: the largest level and one
     seconds: device time from the root given to levels and parents complete
     """
@@ -132,7 +132,7 @@ class ById:
             if in_ids:
                 self._level = cp.empty(graph.n, dtype=cp.int32)
             if in_ids and parents:
-                self._parent = cp.empty(graph.n, dtype=cp.uint32)
+                self._parent = cp.empty(graph.n, dtype=cp.int32)
         self._params = IdsParams(
             numbers=graph.numbers.data.ptr,
             vertices=graph.vertices.data.ptr,

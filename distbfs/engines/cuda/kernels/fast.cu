@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         switch (s.phase) {
         case PUSHING:
             if (!s.count) {
-                s.phase = FINISHING;
+                s.phase = FINISHING, s.depth--; /* the last level has found nothing */
             } else if (may_pull && (s.edges >= p.pull_edges || p.pull_only)) {
                 s.phase = PULLING, s.base = s.depth;
             } else if (may_pull && s.edges >= p.mark_edges) {

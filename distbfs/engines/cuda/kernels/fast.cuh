@@ -28,7 +28,7 @@
 #define SPARSE_AT (STAGE_AT + 2 * TILE_WORDS * 32)
 #define WARP_WORDS (SPARSE_AT + TILE_WORDS * 16 + 16)
 
-#define NARROW 254    /* the largest level of one byte */
+#define NARROW 126    /* the largest level of one byte */
 
 enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, PULL_LAST, GATHER, FLUSH, RESULTS, MERGE };
 enum Phase { PUSHING, PULLING, GATHERING, FINISHING, DONE };
@@ -87,8 +87,8 @@ struct Params {
     u32 *direct;              /* [active], level where pushed */
     uint4 *queue[2];          /* [active + 1]: vertex, edges before it, row, degree */
     u32 *hub_queue[2];        /* [hubs] */
-    u8 *level_out;            /* [n or active], 255: unreached */
-    int *level_wide;          /* [n or active], instead where levels pass 254 */
+    u8 *level_out;            /* [n or active], -1 as a signed byte: unreached */
+    int *level_wide;          /* [n or active], instead where levels pass NARROW */
     u32 *parent_out;          /* [n or active] */
     Control *control, *other; /* the other is cleared for the next launch */
     State *state;
