@@ -82,7 +82,7 @@ class HostGraph:
         if found.parent is None:
             return
         parent = found.parent.get()
-        assert parent.dtype == np.uint32
+        assert parent.dtype == np.int32
         assert parent[root] == root
         assert (parent[wanted < 0] == -1).all()
         child = np.flatnonzero(wanted > 0)
