@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.fast import CONTROL_BYTES, DONE, HIGHEST_AT, STEPS, State
 from distbfs.engines.cuda.fast_arrays import (
     ROWS,
     Arrays,
     Params,
+    last_and_targets,
 )
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED
@@ -30,7 +32,6 @@ PATIENCE = 8_000_000_000  # ns that a device waits for another
 LETTER_BYTES = 64
 MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * LETTER_BYTES + 8  # letters and tallies
 FAILED_AT = MAILBOX_BYTES - 8
-NO_LIMIT = 0xFFFFFFFF
 WORDS = GRANULE // 32
 BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
 RANGES = 2  # destination ranges of a block, at least
@@ -224,9 +225,18 @@ class ResidentSearch:
             self._trace = cp.zeros(ROWS * 4, dtype=np.uint64)
             self._counts = cp.zeros((2, ROWS), dtype=np.uint64)
 
-    def ready(self, root: int, *, records: bool = False) -> None:
-        """Set the arguments of a search from a vertex id."""
+    def ready(self, root: int, *, records: bool = False, until: Until = WHOLE) -> None:
+        """Set the arguments of a search from a vertex id.
+
+        Raises UsageError for a target that is no vertex.
+        """
         p, layout = self.own, self.part.layout
+        last, targets = last_and_targets(until, root, layout.n)
+        if targets is not None:
+            targets = layout.local_of(
+                targets[layout.part_of(targets) == self.part.index]
+            )
+        self.arrays.end_with(p, last, targets)
         mine = layout.part_of(root) == self.part.index
         p.root, p.root_id = (layout.local_of(root) if mine else ISOLATED), root
         p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
