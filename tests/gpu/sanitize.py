@@ -21,6 +21,8 @@ from fast_graphs import (  # noqa: E402
     roots_of,
     shuffled,
     star,
+    untils,
+    wanted_levels,
 )
 from graphs import complete, grid, kronecker, uniform  # noqa: E402
 
@@ -68,6 +70,21 @@ def pulls(name):
     ):
         fast(name, overrides=overrides)
         fast(name, overrides=overrides, in_ids=False)
+
+
+def ends(name):
+    """By method fast, stepwise and by one cluster, to levels and targets."""
+    makes = {**GRAPHS, "cluster": lambda: shuffled(grid(11))}
+    for graph, make in makes.items():
+        made = HostGraph(make())
+        root = int(made.vertices[-1])
+        for options in ({}, {"stepwise": True}, {"in_ids": False}):
+            in_ids = options.get("in_ids", True)
+            search = FastSearch(made.graph, **options)
+            for until in untils(wanted_levels(made, root), root):
+                found = search.search(root, until=until)
+                said = fault(made, root, found, in_ids=in_ids, until=until)
+                right(f"{name}, {graph}, {until}", said)
 
 
 def cluster(name):
@@ -159,6 +176,7 @@ KINDS = {
     "fast-push": lambda name: fast(name, direction="push"),
     "fast-pull": lambda name: fast(name, direction="pull"),
     "fast-forced": pulls,
+    "fast-until": ends,
     "cluster": cluster,
     "paper": paper,
     "build": builds,
