@@ -9,7 +9,6 @@ from fast_graphs import (
     beside,
     binary_tree,
     chained,
-    circulant,
     fault,
     lone,
     pairs,
@@ -22,6 +21,13 @@ from fast_graphs import (
 from graphs import complete, grid, kronecker, uniform
 
 from distbfs.engines.base import Until
+from distbfs.engines.cuda.cluster import (
+    MEMBERS,
+    MESSAGE_BYTES,
+    ROOM,
+    STATIC_BYTES,
+    ClusterSearch,
+)
 from distbfs.engines.cuda.fast import FastSearch
 from distbfs.errors import UsageError
 
@@ -73,7 +79,7 @@ def test_levels_and_targets(device, in_ids, named):
         made, told = host(name), SETTINGS[named]
         search = FastSearch(made.graph, in_ids=in_ids, **told)
         for root in roots(made):
-            for until in untils(wanted_levels(made, root), root)[k % 2 :: 2]:
+            for until in untils(wanted_levels(made, root), root)[k % 3 :: 3]:
                 faults.look(made, search, root, name, until=until, **told)
             faults.look(made, search, root, name, **told)
     faults.tell()
@@ -136,26 +142,26 @@ def test_the_last_level_of_signed_bytes(device, in_ids):
 @pytest.mark.parametrize("capability", ["90", "80"])
 @IN_IDS
 def test_in_one_cluster(device, in_ids, capability):
+    """With the visited bits in shared memory and, in turn, in global memory."""
     device.capability = capability
-    faults = Faults()
+    faults, whole = Faults(), device.shared
     shapes = {
-        "path": shuffled(path(70)),
-        "grid": grid(17),
-        "ring": circulant(200, 4),
-        "apart": shuffled(beside(path(40), star(3), lone(3))),
+        "path": shuffled(path(14)),
+        "grid": grid(6),
+        "apart": shuffled(beside(path(9), star(3), lone(3))),
     }
     for name, source in shapes.items():
-        for room in (227 << 10, 2 * 16 * 192 * 16 + 2048):  # visited bits: here, there
-            device.shared = 227 << 10
-            made = HostGraph(source)
-            search = FastSearch(made.graph, in_ids=in_ids)
-            device.shared = room
-            search._cluster = type(search._cluster)(
-                made.graph, search._arrays.wide, search._arrays.parent, in_ids=in_ids
+        made = HostGraph(source)
+        search = FastSearch(made.graph, in_ids=in_ids)
+        arrays = search._arrays
+        for shared in (whole, 2 * MEMBERS * ROOM * MESSAGE_BYTES + STATIC_BYTES):
+            device.shared = shared
+            search._cluster = ClusterSearch(
+                made.graph, arrays.wide, arrays.parent, in_ids=in_ids
             )
-            device.shared = 227 << 10
+            device.shared = whole
             root = int(made.vertices[-1])
-            for until in untils(wanted_levels(made, root), root):
+            for until in untils(wanted_levels(made, root), root)[shared == whole :: 2]:
                 found = faults.look(made, search, root, name, until=until)
                 assert found.level.dtype == np.int32
             assert search._cluster is not None
