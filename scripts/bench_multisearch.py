@@ -57,7 +57,7 @@ def measure_levels(scale: int, count: int, repeats: int) -> dict[str, Any]:
     )
     whole = single.engine.whole(part)
     search = BitSearch(part, width_for(count), threads)
-    out = {kind: np.zeros((count, part.layout.n), kind) for kind in ("uint8", "int32")}
+    out = {kind: np.zeros((count, part.layout.n), kind) for kind in ("int8", "int32")}
 
     def one_by_one() -> list[Any]:
         return [whole.search(source).level for source in sources.tolist()]
@@ -68,7 +68,7 @@ def measure_levels(scale: int, count: int, repeats: int) -> dict[str, Any]:
 
     calls = {
         "single": one_by_one,
-        "bits_uint8": lambda: at_once("uint8"),
+        "bits_int8": lambda: at_once("int8"),
         "bits_int32": lambda: at_once("int32"),
         "traversal": lambda: search.run(sources),
     }
@@ -86,7 +86,7 @@ def measure_levels(scale: int, count: int, repeats: int) -> dict[str, Any]:
         "sources": count,
         "threads": threads,
         **{f"{name}_seconds": value for name, value in medians.items()},
-        "speedup_uint8": medians["single"] / medians["bits_uint8"],
+        "speedup_int8": medians["single"] / medians["bits_int8"],
         "speedup_int32": medians["single"] / medians["bits_int32"],
     }
 

@@ -284,13 +284,11 @@ def roots_of(graph: DeviceGraph, count: int, seed: int) -> tuple[list[int], int]
 def by_id(graph: DeviceGraph, found: DeviceResult) -> tuple[Any, Any]:
     """Return (level, parent) by id, new CuPy arrays, from a result by number."""
     cp = cuda.cupy()
-    unreached = 255 if found.level.dtype == np.uint8 else -1
-    level = cp.full(graph.n, unreached, found.level.dtype)
+    level = cp.full(graph.n, -1, found.level.dtype)
     level[graph.vertices] = found.level
     parent = cp.full(graph.n, -1, np.int32)
-    above = found.parent.view(np.int32)  # -1 = unreached
-    ids = graph.vertices.view(np.int32)[cp.maximum(above, 0)]
-    parent[graph.vertices] = cp.where(above < 0, -1, ids)
+    ids = graph.vertices[cp.maximum(found.parent, 0)]
+    parent[graph.vertices] = cp.where(found.parent < 0, -1, ids)
     return level, parent
 
 

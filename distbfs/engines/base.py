@@ -264,8 +264,8 @@ class CarryingSearch(DomainSearch, Protocol):
 class DeviceResult:
     """One search; arrays stay in device memory, valid until the next search.
 
-    level: CuPy uint8 (255 = unreached) or int32 (-1 = unreached)
-    parent: CuPy int32 (-1 = unreached), uint32 (2^32 - 1 = unreached) or None
+    level: CuPy int8, of levels to 126, or int32; -1 = unreached
+    parent: CuPy int32, -1 = unreached, or None
     Both by id [n]; by number [active] where internal ids were asked for.
     levels: the largest level and one
     seconds: device time between events; launches: kernels that it took

@@ -14,15 +14,14 @@
  *
  * Data encoding: states: [ceil(n / 8)] words, vertex x at bits 4 (x mod 8) … + 3 of
  * word x / 8: three bits of level code (0 … 5 the level, DEEP look it up, NONE
- * unreached) and MARK.  level: unsigned types hold their largest value where unreached,
- * int32_t a negative one; parent likewise.
+ * unreached) and MARK.  level, parent: negative where unreached.
  * report: [2 · KINDS + 3] 64-bit words: counts of faults, position of the first of each
  * (all ones: none), then reached vertices, tuples with a reached end, depth + 1.
  */
-// variants: LEVEL=uint8_t PARENT=uint32_t | LEVEL=uint8_t PARENT=int32_t | LEVEL=uint8_t PARENT=int64_t | LEVEL=uint16_t PARENT=uint32_t | LEVEL=uint16_t PARENT=int32_t | LEVEL=uint16_t PARENT=int64_t | LEVEL=int32_t PARENT=uint32_t | LEVEL=int32_t PARENT=int32_t | LEVEL=int32_t PARENT=int64_t
+// variants: LEVEL=int8_t PARENT=int32_t | LEVEL=int8_t PARENT=int64_t | LEVEL=int16_t PARENT=int32_t | LEVEL=int16_t PARENT=int64_t | LEVEL=int32_t PARENT=int32_t | LEVEL=int32_t PARENT=int64_t
 
-typedef unsigned char uint8_t;
-typedef unsigned short uint16_t;
+typedef signed char int8_t;
+typedef short int16_t;
 typedef unsigned int uint32_t;
 typedef unsigned long long u64;
 typedef int int32_t;
@@ -73,16 +72,6 @@ static __device__ void tell(const Tally &tally, u64 *report)
 
 static __device__ bool first_lane() { return threadIdx.x % 32 == 0; }
 
-static __device__ int level_value(LEVEL stored)
-{
-    return sizeof(LEVEL) < sizeof(int) && stored == (LEVEL)-1 ? -1 : (int)stored;
-}
-
-static __device__ int64_t parent_value(PARENT stored)
-{
-    return stored == (PARENT)-1 ? -1 : (int64_t)stored;
-}
-
 static __device__ uint32_t state_of(int level)
 {
     return level < 0 ? NONE : level < DEEP ? level : DEEP;
@@ -97,7 +86,7 @@ static __device__ uint32_t state_at(const uint32_t *states, uint32_t x)
 static __device__ int level_at(uint32_t state, const LEVEL *level, uint32_t x)
 {
     const int code = state & LEVEL_BITS;
-    return code == NONE ? -1 : code == DEEP ? level_value(level[x]) : code;
+    return code == NONE ? -1 : code == DEEP ? level[x] : code;
 }
 
 static __device__ void mark(uint32_t *states, uint32_t x)
@@ -114,7 +103,7 @@ static __device__ void check_vertex(Tally &tally, uint32_t x, uint32_t n, uint32
         fault(tally, ROOT_LEVEL, x);
     if (!parent)
         return;
-    const int64_t of = parent_value(parent[x]);
+    const int64_t of = parent[x];
     const bool allowed = of >= 0 && of < (int64_t)n, own = of == (int64_t)x;
     if (!allowed && of != -1)
         fault(tally, PARENT_RANGE, x);
@@ -123,7 +112,7 @@ static __device__ void check_vertex(Tally &tally, uint32_t x, uint32_t n, uint32
     if ((found >= 0) != (of != -1))
         fault(tally, SET, x);
     if (found >= 1 && allowed && !own && x != root &&
-        level_value(level[of]) != found - 1)
+        level[of] != found - 1)
         fault(tally, STEP, x);
 }
 
@@ -145,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(256)
         for (uint32_t k = 0; k < PER_WORD; k++) {
             const uint32_t x = w * PER_WORD + k;
             if (x < n) {
-                const int found = level_value(level[x]);
+                const int found = level[x];
                 packed |= state_of(found) << (4 * k);
                 reached += found >= 0;
                 deepest = max(deepest, found);
@@ -176,10 +165,10 @@ static __device__ bool check_tuple(Tally &tally, u64 position, uint32_t u, uint3
         fault(tally, SPAN, position);
     const bool down = both && la - lb == 1, up = both && lb - la == 1;
     if (!(a & MARK) && (down || thorough))
-        if (parent ? parent_value(parent[u]) == (int64_t)v : down)
+        if (parent ? parent[u] == (int64_t)v : down)
             mark(states, u);
     if (!(b & MARK) && (up || thorough))
-        if (parent ? parent_value(parent[v]) == (int64_t)u : up)
+        if (parent ? parent[v] == (int64_t)u : up)
             mark(states, v);
     return la >= 0 || lb >= 0;
 }
@@ -242,11 +231,11 @@ extern "C" __global__ void __launch_bounds__(256)
             if (x >= n || x == root || state & MARK || state == NONE)
                 continue;
             if (!parent) {
-                if (level_value(level[x]) >= 1)
+                if (level[x] >= 1)
                     fault(tally, NEARER, x);
                 continue;
             }
-            const int64_t of = parent_value(parent[x]);
+            const int64_t of = parent[x];
             if (of >= 0 && of < (int64_t)n && of != (int64_t)x)
                 fault(tally, EDGE, x);
         }

@@ -18,7 +18,7 @@ from distbfs.device import cuda
 from distbfs.errors import UsageError
 from distbfs.graph500.faults import KINDS, Tally
 from distbfs.graph500.validate import BOTH, LEVELS, Validation
-from distbfs.types import UNREACHED, Ids
+from distbfs.types import Ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,8 @@ SOURCE = Path(__file__).with_name("device_validate.cu")
 CHUNK = 1 << 25
 MAX_CHUNK = 1 << 30
 MAX_VERTICES = 1 << 31
-LEVEL_TYPES = ("uint8", "uint16", "int32")
-PARENT_TYPES = ("uint32", "int32", "int64")
+LEVEL_TYPES = ("int8", "int16", "int32")
+PARENT_TYPES = ("int32", "int64")
 BLOCK = 256
 VERTEX_BLOCKS = 8  # on each multiprocessor
 # Few blocks and little shared memory leave room for the kernel that writes the next
@@ -50,10 +50,9 @@ def validate_on_device(
 ) -> Validation:
     """Check the result of a search by its tuples.
 
-    level: CuPy array [n] by input ids; uint8 or uint16, their largest value where
-        unreached, or int32, -1 where unreached
-    parent: CuPy array [n], uint32, its largest value where there is none, or int32 or
-        int64, -1 where there is none; None where levels only were asked for
+    level: CuPy array [n] by input ids; int8, int16 or int32, -1 where unreached
+    parent: CuPy array [n], int32 or int64, -1 where there is none; None where levels
+        only were asked for
     chunk: tuples looked at in one piece; takes 16 bytes each, beside n / 2 bytes
 
     Raises UsageError for a root or arrays that do not fit, ResourceError where device
@@ -127,7 +126,7 @@ class _Check:
         """
         cp = cuda.cupy()
         n = self.tuples.n
-        kind = "uint32" if self.parent is None else self.parent.dtype.name
+        kind = "int32" if self.parent is None else self.parent.dtype.name
         module = _module(cp.cuda.Device().id, self.level.dtype.name, kind)
         grid, reading = (
             cuda.multiprocessors() * blocks for blocks in (VERTEX_BLOCKS, TUPLE_BLOCKS)
@@ -204,14 +203,7 @@ class _Check:
         return position, 0, of, 0
 
     def _level(self, vertex: int) -> int:
-        return _value(self.level, vertex)
+        return int(self.level[vertex])
 
     def _parent(self, vertex: int) -> int:
-        return _value(self.parent, vertex)
-
-
-def _value(array: Any, vertex: int) -> int:
-    """Return an element; -1 for the largest value of an unsigned dtype."""
-    found = int(array[vertex])
-    unsigned = array.dtype.kind == "u"
-    return UNREACHED if unsigned and found == np.iinfo(array.dtype).max else found
+        return int(self.parent[vertex])

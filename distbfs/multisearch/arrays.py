@@ -234,7 +234,7 @@ def kept_value(state: State, level: Array, deepest: int | None = None) -> Array:
     if state.name == "level":
         most = int(level.max(initial=0)) if deepest is None else deepest
         check_depth(most, state.dtype)
-        return level.astype(state.dtype)  # -1 becomes 255 as uint8
+        return level.astype(state.dtype)
     reached = level >= 0
     if state.name == "reachable":
         return reached

@@ -6,7 +6,7 @@ names has it as a result, and problems with ``bits`` declare no other:
 =========  ========  ==================================================================
 name       per       meaning
 =========  ========  ==================================================================
-level      pair      hops from the source; -1 = unreached (255 as uint8)
+level      pair      hops from the source; -1 = unreached
 reachable  pair      whether a vertex was reached, bool or uint8
 reached    search    vertices reached, the source among them
 depth      search    the largest level: the eccentricity of the source
@@ -38,7 +38,7 @@ KEPT = {
     "distance": ("search", "i"),
     "count": ("level", "i"),
 }
-MOST = {"uint8": 254, "int16": (1 << 15) - 1, "int32": (1 << 31) - 1}
+MOST = {"int8": 126, "int16": (1 << 15) - 1, "int32": (1 << 31) - 1}
 RESERVED = {"n", "sources", "first", "depth_now", "found", "backwards"}
 BATCH_BYTES = 1 << 30
 

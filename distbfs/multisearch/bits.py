@@ -21,7 +21,7 @@ PLANES = 31
 HELD = 3  # planes to begin with: levels below 8
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 NO_LIMIT = (1 << 31) - 2
-KINDS = {"uint8": 1, "int16": 2, "int32": 4}
+KINDS = {"int8": 1, "int16": 2, "int32": 4}
 FLAGS = 0
 GROW, STOPPED = 1, -2
 ASK = ctypes.CFUNCTYPE(ctypes.c_int)
@@ -191,9 +191,9 @@ class BitSearch:
         ]
 
     def levels(self, dtype: str = "", out: Array | None = None) -> Array:
-        """Return levels by id, [k, n]; -1 = unreached, 255 as uint8.
+        """Return levels by id, [k, n]; -1 = unreached.
 
-        dtype: uint8, int16 or int32, "" for the narrowest that holds all levels; out:
+        dtype: int8, int16 or int32, "" for the narrowest that holds all levels; out:
         where to write, rows contiguous.  Raises TooDeep where a level does not fit.
         """
         if out is not None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from distbfs.device import cuda
+from distbfs.engines.cuda.results import host_levels
 from distbfs.engines.cuda.whole import graph_of_part
 from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import SearchStopped, UsageError
@@ -27,7 +26,7 @@ from distbfs.multisearch.base import (
     check_problem,
 )
 from distbfs.multisearch.device import METHODS, DeviceOptions, DeviceRunner
-from distbfs.multisearch.device_bits import LANES, SEARCHES, BitSearches, widened
+from distbfs.multisearch.device_bits import LANES, SEARCHES, BitSearches
 from distbfs.multisearch.extremes import Extremes, device_extremes
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
@@ -105,11 +104,10 @@ class CudaRunner:
             for state in by_pair:
                 if state.name == "level":
                     check_depth(batch.deepest, state.dtype)
-                    wide = widened(found, np.dtype(state.dtype))
+                    wide = found.astype(state.dtype, copy=False)
                     wide.get(out=outputs.values["level"][rows])
                 else:
-                    unreached = 255 if found.dtype == np.uint8 else -1
-                    flags: Any = found != unreached
+                    flags: Any = found >= 0
                     outputs.put(state.name, rows, flags.get())
             if others:
                 counts = batch.counts().get()
@@ -147,7 +145,7 @@ class CudaRunner:
             ask(options, first, len(sources))
             rows = slice(first, last)
             if kept:
-                level = widened(found["level"], np.dtype(np.int32)).get()
+                level = host_levels(found["level"])
             for state in kept:
                 outputs.put(state.name, rows, kept_value(state, level))
             for name in pairs:

@@ -16,7 +16,7 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.errors import ResourceError, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
-from distbfs.multisearch.device_bits import above, check_sources, widened
+from distbfs.multisearch.device_bits import above, check_sources
 from distbfs.multisearch.device_program import (
     SOURCE,
     Params,
@@ -30,7 +30,7 @@ from distbfs.types import Ids
 
 METHODS = ("hybrid", "warp", "work-efficient", "edge-parallel")
 THRESHOLD = 16
-LEVEL_TYPES = {"u8": "uint8", "u16": "int16", "u32": "int32"}
+LEVEL_TYPES = {"u8": "int8", "u16": "int16", "u32": "int32"}
 BLOCK_THREADS = (1024, 256)
 WIDE_MEAN = 8  # mean degree from which frontiers are wide and a block has 1,024 threads
 THREADS_AT_ONCE = 2048  # of a multiprocessor
@@ -103,8 +103,8 @@ class DeviceRunner:
         sink: takes (first, last + 1, results by pair of these searches) instead of
             their being returned; a call's arrays [last + 1 - first, n] are its own
 
-        Levels are uint8 with 255 for unreached, else int16 or int32 with -1; with a
-        sink their type may widen from call to call.
+        Levels are int8 to 126, else int16 or int32; -1 = unreached; with a sink their
+        type may widen from call to call.
         Raises UsageError for a problem that cannot be compiled, with the line of its
         text, or sources that are no vertices; ResourceError where memory is short.
         """
@@ -277,7 +277,7 @@ class Run:
         if self.sink is None and not k:
             kept = {s.name: self._empty(s.dtype, 0) for s in self.by_pair}
             if self.options.levels:
-                kept["level"] = self._empty("uint8", 0)
+                kept["level"] = self._empty("int8", 0)
         return kept | self._finish()
 
     def _empty(self, dtype: Any, rows: int) -> Any:
@@ -385,15 +385,14 @@ class Run:
         ]
         if self.options.levels:
             dtype = np.dtype(LEVEL_TYPES[self.runner.level])
-            unreached = 255 if dtype == np.uint8 else -1
-            wanted.append(("level", self.memory.small["level"], dtype, unreached))
+            wanted.append(("level", self.memory.small["level"], dtype, -1))
         for name, array, dtype, fill in wanted:
             if self.sink is not None:
                 found[name] = self._empty(dtype, last - first)
             else:
                 if name not in kept:
                     kept[name] = self._empty(dtype, len(self.ids))
-                kept[name] = widened(kept[name], dtype)
+                kept[name] = kept[name].astype(dtype, copy=False)
                 found[name] = kept[name][first:last]
             self._rows_by_id(array, found[name], first, dtype, fill)
         return found

@@ -86,23 +86,10 @@ class Matrix(ctypes.Structure):
 
 
 def level_dtype(deepest: int) -> Any:
-    """Return the narrowest type of levels: uint8 to 254, int16 to 32767, else int32.
-
-    Unreached is 255 in uint8, -1 in the others.
-    """
-    if deepest <= 254:
-        return np.dtype(np.uint8)
+    """Return the narrowest type of levels: int8 to 126, int16 to 32767, else int32."""
+    if deepest <= 126:
+        return np.dtype(np.int8)
     return np.dtype(np.int16 if deepest <= 32767 else np.int32)
-
-
-def widened(levels: Any, dtype: Any) -> Any:
-    """Return levels [..., n] in a dtype that is as wide or wider, unreached kept."""
-    if levels.dtype == dtype:
-        return levels
-    wide = levels.astype(dtype)
-    if levels.dtype == np.uint8:
-        wide[levels == 255] = -1
-    return wide
 
 
 def check_sources(graph: DeviceGraph, sources: Any) -> Ids:
@@ -410,6 +397,6 @@ def all_levels(graph: DeviceGraph, sources: Any, width: int | None = None) -> An
                 out = cp.empty((len(ids), graph.n), dtype)
         elif out.dtype.itemsize < dtype.itemsize:
             with cuda.memory_of("levels"):
-                out = widened(out, dtype)
+                out = out.astype(dtype)
         batch.levels(out[first:last])
-    return cp.empty((0, graph.n), np.uint8) if out is None else out
+    return cp.empty((0, graph.n), np.int8) if out is None else out

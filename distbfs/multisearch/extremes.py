@@ -108,12 +108,7 @@ def device_extremes(
     """
 
     def levels_from(vertex: int) -> Any:
-        found = search.search(vertex).level
-        if found.dtype != np.uint8:
-            return found
-        wide = found.astype(np.int32)
-        wide[found == 255] = -1
-        return wide
+        return search.search(vertex).level.astype(np.int32, copy=False)
 
     return extremes(
         levels_from,

@@ -4,7 +4,7 @@
 >>> graph = distbfs.Graph.from_edges([0, 1, 2, 2], [1, 2, 3, 4])
 >>> distbfs.path_lengths(graph, [0, 3])
 array([[0, 1, 2, 3, 3],
-       [3, 2, 1, 0, 2]], dtype=uint8)
+       [3, 2, 1, 0, 2]], dtype=int8)
 >>> distbfs.betweenness(graph, normalized=False)
 array([0., 3., 5., 0., 0.])
 >>> found = distbfs.diameter(graph)
@@ -104,7 +104,7 @@ def path_lengths(
 ) -> Array:
     """Return the lengths of shortest paths from sources, [k, n].
 
-    dtype: uint8 (255 = unreached), int16 or int32 (-1); "auto": the narrowest that
+    dtype: int8 (to 126), int16 or int32, -1 = unreached; "auto": the narrowest that
     holds all of them.
     """
     with graph.lock:

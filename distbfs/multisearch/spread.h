@@ -22,7 +22,7 @@ typedef uint64_t word __attribute__((vector_size(8 * WIDTH)));
 #define CHUNK_IDS (64 * BLOCKS)
 #define MASKS 32
 
-/* What is written: levels as uint8 (255 = unreached), int16, int32 (-1), or 0 and 1. */
+/* What is written: levels (-1 = unreached) as int8, int16, int32, or 0 and 1. */
 enum { BYTES = 1, SHORTS = 2, INTS = 4, FLAGS = 0 };
 
 /* Of 64 searches: mask 0 tells who was reached, mask p + 1 has bit p of levels. */

@@ -13,7 +13,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.gate import Gate
-from distbfs.engines.base import LevelRecord
+from distbfs.engines.base import WHOLE, LevelRecord, Until
 from distbfs.engines.cuda.fast_arrays import range_bounds
 from distbfs.engines.cuda.resident import BASE_LOAD, RANGES, WORDS, ResidentSearch
 from distbfs.errors import DistbfsError, LaunchError, SearchStopped
@@ -130,10 +130,12 @@ class ResidentDriver:
         *,
         records: bool = False,
         parents: bool = True,
+        until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> ResidentResult:
         """Search from a vertex id.
 
+        until: the same on all ranks; UsageError where a target is no vertex
         stop: on all ranks or on none, asked before the search, which runs without the
         host; SearchStopped on all ranks where one said yes.  DistbfsError on all where
         a device did not answer.
@@ -146,7 +148,7 @@ class ResidentDriver:
         if records:
             self._on_each(lambda part: part.prepare(records=True))
             self._world.barrier()
-        self._on_each(lambda part: part.ready(root, records=records))
+        self._on_each(lambda part: part.ready(root, records=records, until=until))
         with clock("search"):
             self._start()
             ends = self._on_each(lambda part: part.wait())

@@ -68,8 +68,7 @@ class OnDevice(Together):
         levels = self._search.search(sources).levels()
         cp = cuda.cupy()
         found: Array = levels[cp.asarray(rows), cp.asarray(vertices)].get()
-        unreached = found == 255 if found.dtype == np.uint8 else found < 0
-        return np.where(unreached, -1, found.astype(np.int32))
+        return found.astype(np.int32)
 
 
 def together(session: Session) -> Together | None:

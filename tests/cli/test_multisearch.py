@@ -69,9 +69,9 @@ def test_path_lengths(stores, tmp_path, ranks, parts, divide):
     assert told["pairs_reached"] == (LEVELS >= 0).sum()
     assert told["largest_level"] == LEVELS.max()
     with h5py.File(out) as file:
-        assert file["level"].dtype.name == told["dtype"] == "uint8"
-        np.testing.assert_array_equal(file["level"], LEVELS.astype(np.uint8))
-        assert file["level"].attrs["unreached"] == 255
+        assert file["level"].dtype.name == told["dtype"] == "int8"
+        np.testing.assert_array_equal(file["level"], LEVELS.astype(np.int8))
+        assert file["level"].attrs["unreached"] == -1
         np.testing.assert_array_equal(file["sources"], np.arange(GRAPH.n))
     assert files_in(tmp_path) == ["out.h5"]
 
@@ -164,7 +164,7 @@ def test_sources_of_a_number_and_of_a_file(stores, tmp_path):
         with h5py.File(out) as file:
             picked.append(file["sources"][:].tolist())
             np.testing.assert_array_equal(
-                file["level"], LEVELS[picked[-1]].astype(np.uint8)
+                file["level"], LEVELS[picked[-1]].astype(np.int8)
             )
     assert picked[0] == picked[1] != picked[2]
     assert len(set(picked[0])) == 7
@@ -184,7 +184,7 @@ def test_sources_of_a_number_and_of_a_file(stores, tmp_path):
 
 
 def test_tables_and_types_of_levels(stores, tmp_path):
-    for dtype in ("uint8", "int16", "int32"):
+    for dtype in ("int8", "int16", "int32"):
         out = tmp_path / f"{dtype}.parquet"
         run("apsp", stores[2], "--sources", 9, "--dtype", dtype, "-o", out)
         table = parquet.read_table(out)
@@ -199,24 +199,24 @@ def test_tables_and_types_of_levels(stores, tmp_path):
 
 def test_long_paths_take_wider_levels(tmp_path, monkeypatch):
     path = tmp_path / "path.txt"
-    path.write_text("".join(f"{k} {k + 1}\n" for k in range(400)))
+    path.write_text("".join(f"{k} {k + 1}\n" for k in range(250)))
     assert here("convert", path, "-o", tmp_path / "store").code == 0
-    monkeypatch.setattr(sharing, "ROWS_BYTES", 401 * 50)
+    monkeypatch.setattr(sharing, "ROWS_BYTES", 251 * 50)
     listed = tmp_path / "sources.txt"
-    listed.write_text("".join(f"{200 + k}\n" for k in range(101)))
+    listed.write_text("".join(f"{125 + k}\n" for k in range(101)))
     out = tmp_path / "out.h5"
     words = ("-o", out, "--sources", listed)
     done = here("multisearch", "apsp", tmp_path / "store", *words)
     assert done.code == 0
-    assert "does not fit uint8" in done.err
+    assert "does not fit int8" in done.err
     with h5py.File(out) as file:
         assert file["level"].dtype == np.int16
-        assert file["level"][100, 0] == 300
-    words = ("-o", tmp_path / "no.h5", "--dtype", "uint8", "--sources", listed)
+        assert file["level"][100, 0] == 225
+    words = ("-o", tmp_path / "no.h5", "--dtype", "int8", "--sources", listed)
     refused = here("multisearch", "apsp", tmp_path / "store", *words)
     assert refused.code == 2
-    assert "level 254" not in refused.err
-    assert refused.err.count("does not fit uint8") == 1
+    assert "level 126" not in refused.err
+    assert refused.err.count("does not fit int8") == 1
     assert not (tmp_path / "no.h5").exists()
     assert not [name for name in files_in(tmp_path) if "partial" in name]
 

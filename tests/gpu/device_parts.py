@@ -65,8 +65,8 @@ def checked_searches(session, source):
         assert session.reached(found) == ((wanted >= 0).sum(), wanted.max())
         assert session.traversed(found) == source.ends[wanted >= 0].sum() // 2
         whole, of = session.gathered([found])
-        assert whole.dtype == np.uint8
-        np.testing.assert_array_equal(whole.astype(np.int8), wanted)
+        assert whole.dtype == np.int8
+        np.testing.assert_array_equal(whole, wanted)
         np.testing.assert_array_equal(of, parent)
         np.testing.assert_array_equal(
             session.level_counts(found), np.bincount(wanted[wanted >= 0])

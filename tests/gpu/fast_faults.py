@@ -5,8 +5,9 @@ import sys
 
 import numpy as np
 import pytest
-from fast_graphs import fault, wanted_levels
+from fast_graphs import cut, fault, wanted_levels
 
+from distbfs.engines.base import WHOLE
 from distbfs.errors import ResourceError
 
 
@@ -16,18 +17,19 @@ class Faults:
     def __init__(self):
         self.lines = []
 
-    def look(self, made, search, root, name, *, records=False, **settings):
+    def look(self, made, search, root, name, *, records=False, until=WHOLE, **settings):
         """Search and check; return the result."""
-        told = {"in_ids": search.in_ids, "records": records, **settings}
+        told = {"in_ids": search.in_ids, "records": records, "until": until, **settings}
         case = f"{name}, root {root}, {told}"
         try:
-            found = search.search(root, records=records)
+            found = search.search(root, records=records, until=until)
         except ResourceError as error:
             end_of_device(f"{case}: {error}")
         parents = settings.get("parents", True)
-        said = fault(made, root, found, in_ids=search.in_ids, parents=parents)
+        form = {"in_ids": search.in_ids, "parents": parents, "until": until}
+        said = fault(made, root, found, **form)
         if said is None and records:
-            said = records_fault(made, root, found)
+            said = records_fault(made, root, found, until)
         if said is not None:
             self.lines.append(f"{case}: {said}")
         return found
@@ -50,9 +52,9 @@ def end_of_device(said):
     pytest.exit(said, returncode=70)
 
 
-def records_fault(made, root, found):
+def records_fault(made, root, found, until):
     """Return what is wrong with the records of a search, or None."""
-    level = wanted_levels(made, root)
+    level = cut(wanted_levels(made, root), until)
     degrees = made.source.degrees
     sizes = np.bincount(level[level >= 0]).tolist()
     told = [r.found for r in found.records]

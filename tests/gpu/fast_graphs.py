@@ -7,6 +7,7 @@ from device_graphs import HostGraph, hubs, small
 from graphs import Tuples, complete, grid, kronecker, random_tuples, uniform
 
 from distbfs.device import cuda
+from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.results import host_levels, host_parents
 from distbfs.graph.device_graph import ISOLATED
 
@@ -154,12 +155,40 @@ def wanted_levels(made, root):
     return kept[root]
 
 
-def fault(made, root, found, *, in_ids=True, parents=True):
+def cut(levels, until):
+    """Return levels by id, int32, without those beyond the last that is wanted."""
+    last = levels.max() if until.depth is None else until.depth
+    if until.targets is not None and len(until.targets):
+        of_targets = levels[until.targets]
+        if (of_targets >= 0).all():
+            last = min(last, of_targets.max())
+    return np.where(levels <= last, levels, -1)
+
+
+def untils(levels, root):
+    """Return ends of a search whose levels by id are known: some of each kind."""
+    deepest, order = int(levels.max()), np.argsort(levels, kind="stable")
+    reached, unreached = order[levels[order] >= 0], np.flatnonzero(levels < 0)
+    near, middle, far = reached[[min(1, len(reached) - 1), len(reached) // 2, -1]]
+    depths = (0, 1, 2, deepest // 2, deepest - 1, deepest, deepest + 7)
+    ends = [Until(depth) for depth in dict.fromkeys(depths) if depth >= 0]
+    told = [[near], [middle], [far], [far, near], [far, root, far], [root], []]
+    if len(unreached):
+        told += [[middle, unreached[0]], [unreached[-1]]]
+    ends += [Until(None, np.array(some, dtype=np.int64)) for some in told]
+    ends.append(Until(deepest // 2, np.array([far])))
+    ends.append(Until(deepest, np.array([near, middle])))
+    return ends
+
+
+def fault(made, root, found, *, in_ids=True, parents=True, until=WHOLE):
     """Return what is wrong with a result, one line, or None.
 
     made: HostGraph; root: id; found: DeviceResult, by id or by number
     """
-    by_id = wanted_levels(made, root)
+    by_id = cut(wanted_levels(made, root), until)
+    if found.levels != by_id.max() + 1:
+        return f"{found.levels} levels, not {by_id.max() + 1}"
     wanted = by_id if in_ids else by_id[made.vertices]
     level = host_levels(found.level)
     if level.shape != wanted.shape:
@@ -234,10 +263,7 @@ class Proof:
         """Return (level int32, parent int64) by number, -1 = unreached."""
         cp = cuda.cupy()
         level = found.level.astype(cp.int32)
-        if found.level.dtype == cp.uint8:
-            level[level == 255] = -1
         parent = found.parent.astype(cp.int64)
-        parent[parent == ISOLATED] = -1
         if not in_ids:
             return level, parent
         level, parent = level[self.vertices], parent[self.vertices]

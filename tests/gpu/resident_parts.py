@@ -2,8 +2,10 @@
 
 import numpy as np
 from device_parts import joined
+from fast_graphs import cut
 from graphs import check_search
 
+from distbfs.engines.base import WHOLE
 from distbfs.engines.cuda.resident import ResidentSearch
 from distbfs.exchange.peers import PeerGroup
 from distbfs.exchange.world import SoloWorld
@@ -99,11 +101,29 @@ def resident_driver(
     return driver
 
 
-def look(driver, source, root, **options):
+def check_cut(source, root, level, parent, until):
+    """Assert that a search ended where it had to; return the levels."""
+    wanted = cut(source.distances(root), until)
+    np.testing.assert_array_equal(level, wanted)
+    if parent is None:
+        return wanted
+    assert (parent[wanted < 0] == -1).all()
+    assert parent[root] == root
+    child = np.flatnonzero(wanted > 0)
+    above = parent[child]
+    np.testing.assert_array_equal(wanted[above], wanted[child] - 1)
+    assert not len(child) or source.matrix[above, child].all()
+    return wanted
+
+
+def look(driver, source, root, *, until=WHOLE, **options):
     """Search and assert that the result is right; return it."""
-    found = driver.search(root, **options)
+    found = driver.search(root, until=until, **options)
     level, parent = (joined(x, source.n) for x in (found.level, found.parent))
-    wanted = check_search(source, root, level, parent)
+    if until is WHOLE:
+        wanted = check_search(source, root, level.astype(np.int32), parent)
+    else:
+        wanted = check_cut(source, root, level, parent, until)
     assert found.levels == wanted.max() + 1
     assert found.seconds > 0
     return found

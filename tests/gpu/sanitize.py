@@ -21,6 +21,8 @@ from fast_graphs import (  # noqa: E402
     roots_of,
     shuffled,
     star,
+    untils,
+    wanted_levels,
 )
 from graphs import complete, grid, kronecker, uniform  # noqa: E402
 
@@ -70,12 +72,27 @@ def pulls(name):
         fast(name, overrides=overrides, in_ids=False)
 
 
+def ends(name):
+    """By method fast, stepwise and by one cluster, to levels and targets."""
+    makes = {**GRAPHS, "cluster": lambda: shuffled(grid(11))}
+    for graph, make in makes.items():
+        made = HostGraph(make())
+        root = int(made.vertices[-1])
+        for options in ({}, {"stepwise": True}, {"in_ids": False}):
+            in_ids = options.get("in_ids", True)
+            search = FastSearch(made.graph, **options)
+            for until in untils(wanted_levels(made, root), root):
+                found = search.search(root, until=until)
+                said = fault(made, root, found, in_ids=in_ids, until=until)
+                right(f"{name}, {graph}, {until}", said)
+
+
 def cluster(name):
     cp = cuda.cupy()
     for source in (grid(14), shuffled(path(150)), shuffled(grid(9))):
         made = HostGraph(source)
         level = cp.zeros(source.n, cp.int32)
-        parent = cp.zeros(source.n, cp.uint32)
+        parent = cp.zeros(source.n, cp.int32)
         search = ClusterSearch(made.graph, level, parent, in_ids=True)
         for root in (0, source.n - 1):
             depth, seconds, complete_ = search.search(root)
@@ -159,6 +176,7 @@ KINDS = {
     "fast-push": lambda name: fast(name, direction="push"),
     "fast-pull": lambda name: fast(name, direction="pull"),
     "fast-forced": pulls,
+    "fast-until": ends,
     "cluster": cluster,
     "paper": paper,
     "build": builds,

@@ -36,9 +36,9 @@ def cp():
 
 
 def on_device(cp, source, root):
-    """Return levels uint8 and parents uint32 of a right search, on the device."""
+    """Return levels int8 and parents int32 of a right search, on the device."""
     level, parent = search(source.n, source.u, source.v, root)
-    return cp.asarray(level.astype(np.uint8)), cp.asarray(parent.astype(np.uint32))
+    return cp.asarray(level.astype(np.int8)), cp.asarray(parent.astype(np.int32))
 
 
 @pytest.mark.parametrize("graph", CASES)
@@ -99,7 +99,7 @@ class Repeated:
 
 def test_positions_and_counts_above_32_bits(cp):
     total = (1 << 33) + 7
-    level = cp.asarray(np.array([0, 1, 2, 255], np.uint8))
+    level = cp.asarray(np.array([0, 1, 2, -1], np.int8))
     parent = cp.asarray(np.array([0, 0, 1, -1], np.int32))
     source = Repeated(total, total - 2, (2, 1))
     found = validate_on_device(source, 0, level, parent, chunk=1 << 28)
@@ -122,8 +122,8 @@ def test_the_largest_number_of_vertices(cp):
         pytest.skip("needs 13 GB of device memory")
     far = np.array([n - 1, n - 2, 1 << 30, n - 1])
     source = Tuples(n, far[:3], far[1:])
-    level = cp.full(n, 255, dtype=np.uint8)
-    parent = cp.full(n, 0xFFFFFFFF, dtype=np.uint32)
+    level = cp.full(n, -1, dtype=np.int8)
+    parent = cp.full(n, -1, dtype=np.int32)
     for x, depth, of in ((n - 1, 0, n - 1), (n - 2, 1, n - 1), (1 << 30, 1, n - 1)):
         level[x], parent[x] = depth, of
     tuples = ArrayTuples(source, cp)

@@ -128,7 +128,7 @@ def test_road_by_the_cluster(in_ids):
     cp = cuda.cupy()
     made, proof = road()
     count = made.source.n if in_ids else made.active
-    level, parent = cp.zeros(count, cp.int32), cp.zeros(count, cp.uint32)
+    level, parent = cp.zeros(count, cp.int32), cp.zeros(count, cp.int32)
     search = ClusterSearch(made.graph, level, parent, in_ids=in_ids)
     roots, first = roots_of(made, 10), {}
     for k in range(300):

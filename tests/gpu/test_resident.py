@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from distbfs.search.device_resident import ResidentSession
-from fast_graphs import HUGE, beside, chained, path, shuffled, star
+from fast_graphs import HUGE, beside, chained, path, shuffled, star, untils
 from graphs import complete, grid, kronecker, random_tuples, some_roots, uniform
 from resident_parts import check_resident, look, resident_driver, resident_parts
 
@@ -86,6 +85,20 @@ def test_directions(direction):
             driver = resident_driver(GRAPHS[name], parts, **told)
             for root in some_roots(GRAPHS[name], 4):
                 look(driver, GRAPHS[name], root)
+
+
+@pytest.mark.parametrize("internal", [False, True])
+def test_searches_end_after_a_level_or_with_targets(internal):
+    for parts in parts_here():
+        for name in ("kronecker", "hub", "path", "blobs"):
+            source = GRAPHS[name]
+            told = {"devices": devices_of(parts), "internal_ids": internal}
+            driver = resident_driver(source, parts, **told)
+            for root in some_roots(source, 2):
+                for until in untils(source.distances(root), root):
+                    look(driver, source, root, until=until)
+                look(driver, source, root)
+            driver.close()
 
 
 def summary_of(found):

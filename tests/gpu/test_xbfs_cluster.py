@@ -33,7 +33,7 @@ def by_cluster(made, root, *, in_ids=True, parents=True):
     cp = cuda.cupy()
     count = made.source.n if in_ids else made.active
     level = cp.full(count + 64, 77, cp.int32)
-    parent = cp.full(count + 64, 77, cp.uint32) if parents else None
+    parent = cp.full(count + 64, 77, cp.int32) if parents else None
     search = ClusterSearch(made.graph, level, parent, in_ids=in_ids)
     results = []
     for one in (root, root):

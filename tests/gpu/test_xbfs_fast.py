@@ -20,6 +20,7 @@ from fast_graphs import (
     roots_of,
     shuffled,
     star,
+    untils,
     wanted_levels,
 )
 from graphs import (
@@ -284,6 +285,21 @@ def test_larger_graphs(name):
         search = FastSearch(made.graph)
         for root in roots[:2]:
             faults.look(made, search, root, name, records=True)
+    faults.tell()
+
+
+@pytest.mark.parametrize("ways", ["always-mark", "pull-early", "never-pull"])
+@IN_IDS
+def test_searches_end_after_a_level_or_with_targets(in_ids, ways):
+    faults = Faults()
+    for name in SOME:
+        made = host(name)
+        for told in ({}, {"overrides": OVERRIDES[ways]}, {"stepwise": True}):
+            search = FastSearch(made.graph, in_ids=in_ids, **told)
+            for root in roots_of(made, 2):
+                for until in untils(wanted_levels(made, root), root):
+                    faults.look(made, search, root, name, until=until)
+                faults.look(made, search, root, name)
     faults.tell()
 
 

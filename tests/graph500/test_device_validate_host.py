@@ -258,13 +258,13 @@ def test_variants_are_all_pairs_of_dtypes():
 
 def test_what_does_not_fit_is_refused_before_a_device_is_asked_for():
     source = ArrayTuples(NAMED["isolated"], np)
-    level, parent = np.zeros(7, np.uint8), np.zeros(7, np.uint32)
+    level, parent = np.zeros(7, np.int8), np.zeros(7, np.int32)
     for root in (-1, 7):
         with pytest.raises(UsageError, match="allowed: 0 to 6"):
             validate_on_device(source, root, level, parent)
     with pytest.raises(UsageError, match="chunk is 0"):
         validate_on_device(source, 0, level, parent, chunk=0)
-    for wrong in (level[:6], level.astype(np.int64), np.zeros(14, np.uint8)[::2]):
+    for wrong in (level[:6], level.astype(np.int64), np.zeros(14, np.int8)[::2]):
         with pytest.raises(UsageError, match="levels are not one"):
             validate_on_device(source, 0, wrong, parent)
     for wrong in (parent[:6], parent.astype(np.float32)):

@@ -76,8 +76,8 @@ def test_small_graphs(name, way):
     source, graph = NAMED[name], by_networkx(NAMED[name])
     on, every, wanted = way(source), np.arange(source.n), all_levels(source)
     found = levels(on, every)
-    assert found.dtype == np.uint8
-    np.testing.assert_array_equal(found, wanted.astype(np.uint8))
+    assert found.dtype == np.int8
+    np.testing.assert_array_equal(found, wanted.astype(np.int8))
     for normalized in (True, False):
         got = closeness(on, every, normalized=normalized)
         close = nx.closeness_centrality(graph, wf_improved=normalized)
@@ -188,15 +188,15 @@ def test_what_a_search_tells_of_others():
 
 
 def test_levels_widen_and_refuse():
-    source = Tuples(300, range(299), range(1, 300))
+    source = Tuples(200, range(199), range(1, 200))
     on = searcher(source)
-    assert levels(on, np.array([150])).dtype == np.uint8
-    found = levels(on, np.array([0, 150]))
+    assert levels(on, np.array([100])).dtype == np.int8
+    found = levels(on, np.array([0, 100]))
     assert found.dtype == np.int16
-    assert found[0, 299] == 299
-    with pytest.raises(TooDeep, match="level 299 does not fit uint8"):
-        levels(on, np.array([0]), "uint8")
-    assert levels(on, np.zeros(0, dtype=np.int64)).shape == (0, 300)
+    assert found[0, 199] == 199
+    with pytest.raises(TooDeep, match="level 199 does not fit int8"):
+        levels(on, np.array([0]), "int8")
+    assert levels(on, np.zeros(0, dtype=np.int64)).shape == (0, 200)
 
 
 def test_rows_are_streamed(monkeypatch):
@@ -205,7 +205,7 @@ def test_rows_are_streamed(monkeypatch):
     source = NAMED["grid"]
     every = np.arange(25)
     take = lambda first, level: rows.append((first, level.shape))  # noqa: E731
-    stream(searcher(source), every, "uint8", take, done.append)
+    stream(searcher(source), every, "int8", take, done.append)
     assert rows == [(0, (10, 144)), (10, (10, 144)), (20, (5, 144))]
     assert done == [10, 20, 25]
 

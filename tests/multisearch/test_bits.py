@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from wholes import all_levels, whole
 
 from distbfs.errors import SearchStopped
-from distbfs.multisearch.base import TooDeep
+from distbfs.multisearch.base import MOST, TooDeep
 from distbfs.multisearch.bits import LANE, BitSearch, width_for
 from distbfs.multisearch.whole import reversed_graph
 
@@ -23,7 +23,8 @@ LARGER = {
 def check(search, wanted, rows, **options):
     """Search from vertices ``rows``; everything must agree with levels [k, n]."""
     search.run(np.asarray(rows), counts=True, **options)
-    for dtype in ("", "uint8", "int16", "int32"):
+    fitting = [name for name, most in MOST.items() if search.deepest <= most]
+    for dtype in ("", *fitting):
         level = search.levels(dtype)
         assert dtype in ("", level.dtype.name)
         np.testing.assert_array_equal(level, wanted.astype(level.dtype))
@@ -127,14 +128,12 @@ def test_planes_are_added_while_levels_go_on():
     search.run(np.array([5]), counts=True)
     np.testing.assert_array_equal(search.levels(), check_path)
     assert search.levels().dtype == np.int16
-    with pytest.raises(
-        TooDeep, match="level 594 does not fit uint8, which ends at 254"
-    ):
-        search.levels("uint8")
-    search.run(np.array([0, 599]), limit=254)
-    assert search.levels().dtype == np.uint8
-    assert search.levels()[0, 255] == 255
-    assert search.depth.tolist() == [254, 254]
+    with pytest.raises(TooDeep, match="level 594 does not fit int8, which ends at 126"):
+        search.levels("int8")
+    search.run(np.array([0, 599]), limit=126)
+    assert search.levels().dtype == np.int8
+    assert search.levels()[0, 125:129].tolist() == [125, 126, -1, -1]
+    assert search.depth.tolist() == [126, 126]
 
 
 def test_limits_and_single_pairs():

@@ -195,7 +195,7 @@ def test_an_error_names_the_function_and_the_line(name, which):
         (Problem("p", (State("a", "i4", "edge"),)), "per 'edge'; allowed: search"),
         (Problem("p", (State("a", "i4", "level"),)), "per 'level'; allowed"),
         (Problem("p", (State("depth", "i4", "pair"),)), "kept by the traversal"),
-        (Problem("p", (State("level", "i8", "pair"),)), "allowed: uint8, int16, int32"),
+        (Problem("p", (State("level", "i8", "pair"),)), "allowed: int8, int16, int32"),
         (Problem("p", (State("a", "i4", "pair"),), bits=True), "bits is for problems"),
         (Problem("p", (), {"init": print}, bits=True), "bits is for problems"),
         (Problem("p", (State("a", "i4", "search", "x"),)), "'x' is no i4"),

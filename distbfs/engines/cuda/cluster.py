@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.engines.cuda.fast_arrays import NO_LIMIT
 from distbfs.graph.device_graph import DeviceGraph
 
 SOURCE = Path(__file__).parent / "kernels" / "cluster.cu"
@@ -26,7 +27,9 @@ class ClusterParams(ctypes.Structure):
             for name in ("row", "adj", "record", "numbers", "vertices", "visited")
         ),
         *((name, ctypes.c_void_p) for name in ("level_out", "parent_out", "state")),
+        ("targets", ctypes.c_void_p),
         *((name, ctypes.c_uint32) for name in ("root", "active", "words", "in_ids")),
+        *((name, ctypes.c_uint32) for name in ("last", "sought")),
     )
 
 
@@ -42,7 +45,7 @@ def suits(mean_next: float) -> bool:
 class ClusterSearch:
     """Searches with the results in arrays that belong to another search.
 
-    level: CuPy int32, parent: CuPy uint32 or None
+    level: CuPy int32, parent: CuPy int32 or None
     """
 
     def __init__(
@@ -92,12 +95,16 @@ class ClusterSearch:
             cluster=members,
         )
 
-    def search(self, root: int) -> tuple[int, float, bool]:
+    def search(
+        self, root: int, last: int = NO_LIMIT, targets: int = 0, sought: int = 0
+    ) -> tuple[int, float, bool]:
         """Search from an id; returns (largest level, seconds, whether it has ended).
 
         It does not where a frontier was too large.
+        last, targets, sought: where the search ends, as in ``Params`` of fast.cuh
         """
-        self.params.root = root
+        p = self.params
+        p.root, p.last, p.targets, p.sought = root, last, targets, sought
         cleared = [self._level, self._parent, self._visited]
         fills = [
             (a, v) for a, v in zip(cleared, (-1, -1, 0), strict=True) if a is not None

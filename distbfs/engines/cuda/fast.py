@@ -12,16 +12,16 @@ from distbfs.device import cuda
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.cluster import ClusterSearch, suits
 from distbfs.engines.cuda.fast_arrays import (
+    NO_LIMIT,
     ROWS,
     Arrays,
+    last_and_targets,
 )
-from distbfs.engines.cuda.results import BYTE_UNREACHED
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 
 CONTROL_BYTES = 8 * (4 * 16 + 3 * 16 + 16)  # with room at the end
 HIGHEST_AT = 8 * (4 * 16 + 3 * 16)  # ``highest`` in ``Control``
-NO_LIMIT = 0xFFFFFFFF  # levels of a launch
 STEPS = (
     "start",
     "push-block",
@@ -34,7 +34,7 @@ STEPS = (
     "results",
     "merge",
 )
-DONE, NARROW = 4, 254  # a Phase, and the largest level of one byte, in fast.cuh
+DONE, NARROW = 4, 126  # a Phase, and the largest level of one byte, in fast.cuh
 
 
 class State(ctypes.Structure):
@@ -115,21 +115,18 @@ class FastSearch:
         self._controls.fill(0)
 
     def search(
-        self,
-        root: int,
-        *,
-        records: bool = False,
-        until: Until = WHOLE,  # noqa: ARG002
+        self, root: int, *, records: bool = False, until: Until = WHOLE
     ) -> DeviceResult:
         """Search from an id; with records, a launch a level and with counters.
 
-        It goes on after ``until``.
+        Raises UsageError for a root or a target that is no vertex.
         """
+        self._ask(root, until)
         if self._cluster is not None and not (records or self._stepwise):
-            found = self._by_cluster(self._cluster, root)
+            found = self._by_cluster(self._cluster)
             if found is not None:
                 return found
-        self._begin(root, NO_LIMIT if not (records or self._stepwise) else 1)
+        self._begin(NO_LIMIT if not (records or self._stepwise) else 1)
         if records and self._counts is None:
             self._counts = cuda.cupy().zeros((2, ROWS), dtype=np.uint64)
         self.params.counts = self._counts.data.ptr if records else 0
@@ -155,10 +152,10 @@ class FastSearch:
             result.records = self._records(result, steps)
         return result
 
-    def _by_cluster(self, cluster: ClusterSearch, root: int) -> DeviceResult | None:
+    def _by_cluster(self, cluster: ClusterSearch) -> DeviceResult | None:
         """Return a search by one cluster; None, now and later, if that is too small."""
-        self._check(root)
-        depth, seconds, complete = cluster.search(root)
+        p = self.params
+        depth, seconds, complete = cluster.search(p.root, p.last, p.targets, p.sought)
         if not complete:
             self._cluster = None
             return None
@@ -171,10 +168,7 @@ class FastSearch:
         self, result: DeviceResult, steps: list[tuple[str, float]]
     ) -> list[LevelRecord]:
         """Return what each level did; how much it found is counted from the results."""
-        cp = cuda.cupy()
-        unreached = BYTE_UNREACHED if result.level.dtype == np.uint8 else -1
-        reached = result.level[result.level != unreached].astype(np.int32)
-        found = cp.bincount(reached, minlength=len(steps) + 1).get().tolist()
+        found = cuda.counts(result.level[result.level >= 0], len(steps) + 1).tolist()
         counts = self._counts[:, : len(steps) + 1].get()
         counts = np.pad(counts, [(0, 0), (0, len(steps) + 1 - counts.shape[1])])
         checks, looks = counts.tolist()
@@ -196,7 +190,8 @@ class FastSearch:
         if self._trace is None:
             self._trace = cuda.cupy().zeros(ROWS * 4, dtype=np.uint64)
         self._trace.fill(0)
-        self._begin(root, NO_LIMIT)
+        self._ask(root, WHOLE)
+        self._begin(NO_LIMIT)
         self.params.trace, self.params.counts = self._trace.data.ptr, 0
         self._run(self._launch(0))
         self.params.trace = 0
@@ -210,15 +205,18 @@ class FastSearch:
             found.append((STEPS[what], depth, int(row[2]), int(row[3]), seconds))
         return found
 
-    def _check(self, root: int) -> None:
+    def _ask(self, root: int, until: Until) -> None:
+        """Set what is searched."""
         if not 0 <= root < self.graph.n:
             raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
-
-    def _begin(self, root: int, budget: int) -> None:
-        """Set the arguments; the bitmaps that the last search has cleaned serve."""
-        self._check(root)
         p = self.params
-        p.root, p.root_id, p.budget = root, root, budget
+        p.root = p.root_id = root
+        self._arrays.end_with(p, *last_and_targets(until, root, self.graph.n))
+
+    def _begin(self, budget: int) -> None:
+        """Begin a search with the bitmaps that the last one has cleaned."""
+        p = self.params
+        p.budget = budget
         p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
         p.by_first, p.next_by_first = p.next_by_first, p.by_first
 
@@ -237,6 +235,5 @@ class FastSearch:
         parent = None if parent is None else parent[:count]
         at = self._turn * CONTROL_BYTES + HIGHEST_AT
         highest = int(self._controls[at : at + 8].view(np.uint64)[0])
-        # the last level of a search may have found nothing
-        levels = state.base + highest + 1 if state.k else max(state.depth, 1)
+        levels = (state.base + highest if state.k else state.depth) + 1
         return DeviceResult(level[:count], parent, levels, seconds, launches)

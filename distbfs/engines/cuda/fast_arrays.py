@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.engines.base import Until
+from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.types import Array
+from distbfs.types import Array, Ids
 
 KERNELS = Path(__file__).with_name("kernels")
 THREADS, WARPS = 1024, 32
@@ -28,6 +30,7 @@ HUB_WORDS = 16000  # bits of hubs in shared memory
 PAD = 1024
 PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``Thresholds``
 ROWS = 1 << 16  # of counters, by level, and of traces
+NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
 
 POINTERS = (
     ["row", "adj", "first"],
@@ -36,14 +39,14 @@ POINTERS = (
     ["split", "range"],
     ["snapshot", "by_first", "next_snapshot", "next_by_first", "parent", "direct"],
     ["queue0", "queue1", "hub_queue0", "hub_queue1", "level_out", "level_wide"],
-    ["parent_out", "control", "other", "state", "trace", "counts"],
+    ["parent_out", "control", "other", "state", "trace", "counts", "targets"],
 )
 LONGS = ("m", "stride", "mark_edges", "pull_edges")
 WORDS = (
     ["n", "active", "words", "several", "root", "root_id", "hubs", "ranges", "pieces"],
     ["hub_words", "tile", "blocks", "block_ids"],
     [f"listed{k}" for k in range(COLUMNS + 1)],
-    ["parents", "budget", "rows", "push_only", "pull_only"],
+    ["parents", "budget", "rows", "push_only", "pull_only", "last", "sought"],
 )
 
 
@@ -112,13 +115,32 @@ def range_bounds(load: Any, ranges: int, longest: int) -> tuple[Array, int]:
         ranges *= 2
 
 
+def last_and_targets(until: Until, root: int, n: int) -> tuple[int, Ids | None]:
+    """Return (last level, targets whose last one ends the search before, or None).
+
+    targets: int64 [k], ids but for the root's, which is found before the first level
+
+    Raises UsageError for a target that is no vertex.
+    """
+    last = NO_LIMIT if until.depth is None else until.depth
+    if until.targets is None or not len(until.targets):
+        return last, None
+    targets: Ids = np.unique(np.asarray(until.targets, dtype=np.int64))
+    for target in targets[[0, -1]].tolist():
+        if not 0 <= target < n:
+            raise UsageError(f"target is {target}; allowed: 0 to {n - 1}")
+    others = targets[targets != root]
+    return (last, others) if len(others) else (0, None)
+
+
 class Arrays:
     """The arguments of a search and the arrays that they point to.
 
     names: what stands for a column in results: the id of a number
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
-    level: CuPy uint8, wide: int32, parent: uint32 (or None), as the search writes them
+    level: CuPy int8, wide, parent (or None): int32, -1 = unreached, as the search
+        writes them
     """
 
     def __init__(
@@ -172,6 +194,18 @@ class Arrays:
         limits = Thresholds.of(m, mean_next, pull_share or PULL_SHARE)
         self.params.mark_edges = limits.mark_edges
         self.params.pull_edges = limits.pull_edges
+
+    def end_with(self, params: Params, last: int, targets: Ids | None) -> None:
+        """Set where searches end: with a level, or when they have found some targets.
+
+        targets: int64 [k], ids of this graph, or None
+        """
+        params.last, params.targets, params.sought = last, 0, 0
+        if targets is None:
+            return
+        numbers = self._full("targets", len(targets))
+        numbers[: len(targets)] = self.graph.numbers[cuda.cupy().asarray(targets)]
+        params.targets, params.sought = numbers.data.ptr, len(targets)
 
     def results_launch(self, params: Params) -> cuda.Launch:
         """Return the kernel that writes results by id."""
@@ -318,11 +352,11 @@ class Arrays:
         for name, size in sizes.items():
             self._point(name, size)
         out = max(p.blocks * p.block_ids if in_ids else p.words * 32, 64)
-        self.level = cp.empty(out, dtype=cp.uint8)
+        self.level = cp.empty(out, dtype=cp.int8)
         self.wide = cp.empty(out, dtype=cp.int32)
         self.parent: Any = None
         if parents:
-            by_id = in_ids
-            self.parent = cp.empty(out, np.uint32) if by_id else self.held["parent"]
+            by_number = self.held["parent"].view(np.int32)
+            self.parent = cp.empty(out, np.int32) if in_ids else by_number
             p.parent_out = self.parent.data.ptr
         p.level_out, p.level_wide = self.level.data.ptr, self.wide.data.ptr

@@ -13,25 +13,25 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.fast import CONTROL_BYTES, DONE, HIGHEST_AT, STEPS, State
 from distbfs.engines.cuda.fast_arrays import (
     ROWS,
     Arrays,
     Params,
+    last_and_targets,
 )
-from distbfs.engines.cuda.results import BYTE_UNREACHED
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.options import SearchOptions
 from distbfs.partition.device_resident import GRANULE, ResidentPart
 from distbfs.types import Array, Ids
 
-MOST_PARTS, ALONE, NARROW = 8, 4096, 254  # as in resident.cuh, fast.cuh
+MOST_PARTS, ALONE, NARROW = 8, 4096, 126  # as in resident.cuh, fast.cuh
 PATIENCE = 8_000_000_000  # ns that a device waits for another
 LETTER_BYTES = 64
 MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * LETTER_BYTES + 8  # letters and tallies
 FAILED_AT = MAILBOX_BYTES - 8
-NO_LIMIT = 0xFFFFFFFF
 WORDS = GRANULE // 32
 BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
 RANGES = 2  # destination ranges of a block, at least
@@ -225,9 +225,18 @@ class ResidentSearch:
             self._trace = cp.zeros(ROWS * 4, dtype=np.uint64)
             self._counts = cp.zeros((2, ROWS), dtype=np.uint64)
 
-    def ready(self, root: int, *, records: bool = False) -> None:
-        """Set the arguments of a search from a vertex id."""
+    def ready(self, root: int, *, records: bool = False, until: Until = WHOLE) -> None:
+        """Set the arguments of a search from a vertex id.
+
+        Raises UsageError for a target that is no vertex.
+        """
         p, layout = self.own, self.part.layout
+        last, targets = last_and_targets(until, root, layout.n)
+        if targets is not None:
+            targets = layout.local_of(
+                targets[layout.part_of(targets) == self.part.index]
+            )
+        self.arrays.end_with(p, last, targets)
         mine = layout.part_of(root) == self.part.index
         p.root, p.root_id = (layout.local_of(root) if mine else ISOLATED), root
         p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
@@ -273,33 +282,28 @@ class ResidentSearch:
         return seconds, levels, failed
 
     def results(self) -> tuple[Any, Any]:
-        """Return (level int32, parent int32 or int64, or None), by local id.
+        """Return (level int8 or int32, parent int32 or int64, or None), by local id.
 
         Of searches in internal ids, results are turned to ids here.
         """
         cp, a = cuda.cupy(), self.arrays
         count = self.part.local_count if self.in_ids else self.part.graph.active
-        if self._wide:
-            level = a.wide[:count]
-        else:
-            narrow, level = a.level[:count], a.wide[:count]
-            level[...] = narrow
-            level[narrow == BYTE_UNREACHED] = -1
+        level = (a.wide if self._wide else a.level)[:count]
         if not self.in_ids:
             level = self._by_id(level, 0)
         if a.parent is None:
             return level, None
         parent = a.parent[:count]
         if not self.in_ids:
-            none = parent == ISOLATED
-            parent = self.part.ids[cp.where(none, 0, parent)]
-            parent[none] = ISOLATED
-            root = np.uint32(self.own.root_id).view(np.int32)
-            parent = self._by_id(parent.view(np.int32), root).view(np.uint32)
+            position = parent.view(np.uint32)
+            none = position == ISOLATED
+            parent = self.part.ids[cp.where(none, 0, position)].view(np.int32)
+            parent[none] = -1
+            parent = self._by_id(parent, np.uint32(self.own.root_id).view(np.int32))
         if self.part.layout.n <= 1 << 31:
-            return level, parent.view(np.int32)
-        wide = parent.astype(np.int64)
-        wide[parent == ISOLATED] = -1
+            return level, parent
+        wide = parent.view(np.uint32).astype(np.int64)
+        wide[parent == -1] = -1
         return level, wide
 
     def _by_id(self, values: Any, alone: Any) -> Any:
@@ -308,7 +312,7 @@ class ResidentSearch:
         alone: of a root without edges, which has no number
         """
         cp, graph, p = cuda.cupy(), self.part.graph, self.own
-        out = cp.full(graph.n, -1, np.int32)
+        out = cp.full(graph.n, -1, values.dtype)
         out[graph.vertices] = values
         if p.root != ISOLATED and int(graph.numbers[p.root]) == ISOLATED:
             out[p.root] = alone

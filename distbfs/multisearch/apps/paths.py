@@ -29,8 +29,8 @@ def stream(
 ) -> None:
     """Give rows of levels to ``take(first row, levels [some, n])`` on rank 0.
 
-    sources: int64 [k]; dtype: uint8 (255 = unreached), int16 or int32 (-1); done: told
-    how many sources are finished.  Collective.  Raises TooDeep, on all ranks, where a
+    sources: int64 [k]; dtype: int8, int16 or int32, -1 = unreached; done: told how
+    many sources are finished.  Collective.  Raises TooDeep, on all ranks, where a
     level does not fit the dtype; rows before it were given.
     """
     step = searcher.at_once(np.dtype(dtype).itemsize)

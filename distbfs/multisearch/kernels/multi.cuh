@@ -13,7 +13,7 @@
 
 #define DEVICE static __device__ __forceinline__
 #define UNREACHED ((LEVEL)-1)
-#define DEEPEST (sizeof(LEVEL) == 1 ? 254u : sizeof(LEVEL) == 2 ? 32767u : 0x7ffffffeu)
+#define DEEPEST (sizeof(LEVEL) == 1 ? 126u : sizeof(LEVEL) == 2 ? 32767u : 0x7ffffffeu)
 
 typedef signed char i8;
 typedef short i16;

@@ -29,10 +29,8 @@ def two_devices(device, monkeypatch):
     held = kronecker(8)
 
     def validated(_, root, level, parent):
-        level, parent = (x.astype(np.int64) for x in (level, parent))
-        level[level == 255] = -1
-        parent[parent == (1 << 32) - 1] = -1
-        return validate(SoloWorld(), held, root, level.astype(np.int32), parent)
+        level, parent = level.astype(np.int32), parent.astype(np.int64)
+        return validate(SoloWorld(), held, root, level, parent)
 
     monkeypatch.setattr(bench_resident, "validate_on_device", validated)
     monkeypatch.setattr(bench_resident, "device_tuples", lambda source: source)

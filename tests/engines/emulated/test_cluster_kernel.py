@@ -47,7 +47,7 @@ def by_cluster(made, root, *, in_ids=True, parents=True):
     cp = cuda.cupy()
     count = made.source.n if in_ids else made.active
     level = cp.full(count, 77, cp.int32)
-    parent = cp.full(count, 77, cp.uint32) if parents else None
+    parent = cp.full(count, 77, cp.int32) if parents else None
     search = ClusterSearch(made.graph, level, parent, in_ids=in_ids)
     for _ in range(2):
         depth, seconds, complete = search.search(root)

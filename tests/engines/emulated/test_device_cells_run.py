@@ -55,11 +55,11 @@ def in_process(module, words):
 
 def on_host(tuples, root, level, parent):
     """What validation on a device returns."""
-    level, parent = (np.array(x).astype(np.int64) for x in (level, parent))
-    level[level == 255] = -1
-    parent[parent == (1 << 32) - 1] = -1
+    level, parent = np.array(level), np.array(parent)
     held = kronecker(int(tuples.n).bit_length() - 1)
-    return validate(SoloWorld(), held, root, level.astype(np.int32), parent)
+    return validate(
+        SoloWorld(), held, root, level.astype(np.int32), parent.astype(np.int64)
+    )
 
 
 def test_all_ways_of_two_devices(bench, tmp_path):

@@ -218,7 +218,7 @@ def test_every_step_is_seen(device):
 def test_levels_pass_one_byte(device, in_ids):
     """By pushes, or by what pulls and what follows them find."""
     faults = Faults()
-    for length in (252, 253, 254, 255, 256):
+    for length in (119, 120, 121, 122, 124, 126, 128):
         source = chained(path(length), complete(60), path(4))
         made = HostGraph(shuffled(beside(source, BLOB)))
         end = int(np.flatnonzero(made.source.degrees == 1)[0])
@@ -228,6 +228,18 @@ def test_levels_pass_one_byte(device, in_ids):
             look_at_levels(faults, made, end, found, f"length {length}")
             faults.look(made, search, int(made.vertices[0]), "hub", **overrides)
     faults.tell()
+
+
+@IN_IDS
+def test_levels_are_signed_bytes_to_126_and_ints_beyond(device, in_ids):
+    for deepest in (1, 125, 126, 127, 128):
+        made = HostGraph(beside(path(deepest + 1), BLOB))
+        found = FastSearch(made.graph, in_ids=in_ids, direction="push").search(0)
+        assert fault(made, 0, found, in_ids=in_ids) is None
+        assert found.level.dtype == (np.int8 if deepest <= 126 else np.int32)
+        assert found.parent.dtype == np.int32
+        assert (found.level.min(), found.level.max()) == (-1, deepest)
+        assert found.parent.min() == -1
 
 
 @IN_IDS

@@ -23,10 +23,7 @@ def distances(source, roots):
 
 def signed(levels):
     """Levels as int64, -1 where unreached."""
-    found = np.asarray(levels.get()).astype(np.int64)
-    if levels.dtype == np.uint8:
-        found[found == 255] = -1
-    return found
+    return np.asarray(levels.get()).astype(np.int64)
 
 
 def some_sources(source, count, seed=3):

@@ -165,7 +165,9 @@ def test_graph500_takes_it_where_devices_see_each_other(device, peers, monkeypat
     assert (told["method"], told["exchange"]) == ("resident", "none")
     root = int(SOURCE.degrees.argmax())
     found = session.search(root)
-    check_search(SOURCE, root, joined(found.level, SOURCE.n), None)
+    level = joined(found.level, SOURCE.n)
+    assert level.dtype == np.int8
+    check_search(SOURCE, root, level.astype(np.int32), None)
 
 
 @pytest.mark.parametrize(

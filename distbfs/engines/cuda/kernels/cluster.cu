@@ -27,7 +27,9 @@ struct ClusterParams {
     int *level_out;        /* [n or active] */
     u32 *parent_out;       /* [n or active] or null */
     u32 *state;            /* [4]: levels, whether an inbox was too small, checks, queue */
+    const u32 *targets;    /* [sought], numbers, NONE without edges; null: none at all */
     u32 root, active, words, in_ids;
+    u32 last, sought;      /* the last level that is searched; how many targets */
 };
 
 struct Sender {
@@ -45,12 +47,25 @@ INLINE void pass_on(const ClusterParams &p, const Sender &s, u32 u, u32 from, u3
     else *s.broken = 1;
 }
 
+/* Whether this thread's share of the targets has one of this block that is not visited. */
+INLINE bool misses(const ClusterParams &p, const u32 *bits, u32 me, u32 members, u32 shift) {
+    bool some = false;
+    for (u32 i = threadIdx.x; i < p.sought; i += blockDim.x) {
+        const u32 v = p.targets[i], own = v >> shift;
+        if (v == NONE) some = true;
+        else if ((v & (members - 1)) != me) continue;
+        else if (p.visited) some |= !(__ldcg(p.visited + (v >> 5)) >> (v & 31) & 1);
+        else some |= !(bits[own >> 5] >> (own & 31) & 1);
+    }
+    return some;
+}
+
 /* An inbox holds (vertex, parent, name of the parent), from the front; what is read is
  * set to NONE again.  Each block tells all whether it found vertices; so all learn a level
- * late that there are none any more. */
+ * late that there are none any more.  With targets the cluster meets once more a level. */
 extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const ClusterParams p) {
     extern __shared__ uint4 dynamic[];
-    __shared__ u32 busy[2][MEMBERS], sent[2][MEMBERS], broken, some[2];
+    __shared__ u32 busy[2][MEMBERS], sent[2][MEMBERS], missing[MEMBERS], broken, some[2];
     const u32 members = cluster_size(), me = cluster_rank(), shift = 31 - __clz(members);
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     uint4 *inboxes = dynamic; /* [2][members][ROOM] */
@@ -89,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
                         old = atomicOr(bits + (own >> 5), 1u << (own & 31)) >> (own & 31);
                     }
                     fresh = !(old & 1);
-                    if (fresh) {
+                    if (fresh && level < p.last) {
                         if (near.x != e.y && near.x < MORE) pass_on(p, sender, near.x, v, name);
                         if (near.y != e.y && near.y < MORE) pass_on(p, sender, near.y, v, name);
                         if (near.z != e.y && near.z < MORE) pass_on(p, sender, near.z, v, name);
@@ -99,6 +114,8 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
                                 const u32 u = load_once(p.adj + j);
                                 if (u != e.y) pass_on(p, sender, u, v, name);
                             }
+                    }
+                    if (fresh) {
                         if (late_at != NONE) {
                             p.level_out[late_at] = level;
                             if (p.parent_out) p.parent_out[late_at] = late_parent;
@@ -128,6 +145,18 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
             /* the level before found nothing */
             if (me == 0 && threadIdx.x == 0) p.state[0] = level < 2 ? 0 : level - 2, p.state[1] = told >> 1;
             break;
+        }
+        if (p.targets) {
+            const u32 some_missing = __syncthreads_or(misses(p, bits, me, members, shift));
+            if (threadIdx.x < members) tell(&missing[me], threadIdx.x, some_missing);
+            arrive();
+            wait();
+            u32 all = 0;
+            for (u32 k = 0; k < members; k++) all |= missing[k];
+            if (!all) {
+                if (me == 0 && threadIdx.x == 0) p.state[0] = level, p.state[1] = 0;
+                break;
+            }
         }
     }
     if (root == NONE && me == 0 && threadIdx.x == 0 && p.in_ids) {

@@ -5,6 +5,8 @@
  * level will be followed by a pull only marks; pulls read one bitmap of visited vertices
  * and write the next; the last vertices are found from a list; results are written from
  * the bitmaps while that list is worked on, and what is found after that is added.
+ * A search ends before all is found after its last level, or with targets when they are
+ * visited: then levels are not run on without a meeting, and one more meeting counts them.
  * Data: fast.cuh.  Sources: Beamer, Asanovic, Patterson 2012 (direction); Gaihre et al.
  * 2019 (XBFS, scan-free queues, decisions at run time); Yasui, Fujisawa 2015 (order).
  *
@@ -30,7 +32,7 @@ INLINE void pulled(const Params &p, State &s, u32 left, bool last) {
     const u32 found = s.left - left;
     s.depth++, s.k++, s.step = last ? PULL_LAST : PULL;
     s.left = left, s.tails += last;
-    if (!left || !found) s.phase = FINISHING;
+    if (!left || !found || s.depth >= p.last) s.phase = FINISHING;
     else if (p.pull_only) s.phase = PULLING;
     else if (last ? s.tails >= MOST_TAILS && found <= SMALL : (u64)found * 8 < left && !few(p, left))
         s.phase = GATHERING;
@@ -77,7 +79,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             if (p.parents) p.parent[root] = root;
         }
         /* others may look at the root only after a meeting; block 0 alone may at once */
-        if (s.edges > SMALL || s.edges >= p.mark_edges || s.edges >= p.pull_edges || p.pull_only)
+        if (s.edges > SMALL || s.edges >= p.mark_edges || s.edges >= p.pull_edges || p.pull_only ||
+            !p.last)
             grid_sum(&c->barrier, turn, 0);
         else __syncthreads();
     }
@@ -87,9 +90,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         const u32 now = s.depth & 1;
         Mail *mail = &c->mail[used % 3], *later = &c->mail[(used + 1) % 3];
         const bool may_pull = !p.push_only;
+        if (p.targets && s.depth && s.phase != FINISHING &&
+            !grid_sum(&c->barrier, turn, missed(p, visited)))
+            s.phase = FINISHING;
         switch (s.phase) {
         case PUSHING:
             if (!s.count) {
+                s.phase = FINISHING, s.depth--; /* the last level has found nothing */
+            } else if (s.depth >= p.last) {
                 s.phase = FINISHING;
             } else if (may_pull && (s.edges >= p.pull_edges || p.pull_only)) {
                 s.phase = PULLING, s.base = s.depth;
@@ -101,7 +109,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 grid_sum(&c->barrier, turn, 0);
                 s.base = s.depth++;
                 if (COUNT && lead && s.depth < p.rows) p.counts[s.depth] = s.edges;
-                s.k = 1, s.phase = PULLING, s.step = MARK_PUSH, budget--;
+                s.k = 1, s.phase = s.depth < p.last ? PULLING : FINISHING;
+                s.step = MARK_PUSH, budget--;
                 NOTE(MARK_PUSH, s.count, s.edges)
             } else {
                 /* small frontiers are pushed by block 0, level after level */
@@ -129,6 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                         take(s, own.size, own.edges, own.hubs);
                         __syncthreads();
                         if (!budget || !s.count || s.edges > SMALL) break;
+                        if (s.depth >= p.last || p.targets) break;
                         if (may_pull && (s.edges >= p.mark_edges || s.edges >= p.pull_edges)) break;
                     }
                     if (small && threadIdx.x == 0) c->run = r;
@@ -176,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 pulled(p, s, left, true);
                 budget--;
                 NOTE(s.step, found, left)
-                if (s.phase != PULLING || !budget || s.k + 2 > SNAPSHOTS) break;
+                if (s.phase != PULLING || !budget || s.k + 2 > SNAPSHOTS || p.targets) break;
                 visited += p.stride;
                 if (COUNT && checks) checks = s.depth + 1 < p.rows ? checks + 1 : 0;
                 park(&parked, r);

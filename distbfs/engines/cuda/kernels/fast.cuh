@@ -28,7 +28,7 @@
 #define SPARSE_AT (STAGE_AT + 2 * TILE_WORDS * 32)
 #define WARP_WORDS (SPARSE_AT + TILE_WORDS * 16 + 16)
 
-#define NARROW 254    /* the largest level of one byte */
+#define NARROW 126    /* the largest level of one byte */
 
 enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, PULL_LAST, GATHER, FLUSH, RESULTS, MERGE };
 enum Phase { PUSHING, PULLING, GATHERING, FINISHING, DONE };
@@ -87,14 +87,15 @@ struct Params {
     u32 *direct;              /* [active], level where pushed */
     uint4 *queue[2];          /* [active + 1]: vertex, edges before it, row, degree */
     u32 *hub_queue[2];        /* [hubs] */
-    u8 *level_out;            /* [n or active], 255: unreached */
-    int *level_wide;          /* [n or active], instead where levels pass 254 */
+    u8 *level_out;            /* [n or active], -1 as a signed byte: unreached */
+    int *level_wide;          /* [n or active], instead where levels pass NARROW */
     u32 *parent_out;          /* [n or active] */
     Control *control, *other; /* the other is cleared for the next launch */
     State *state;
     u64 *trace;               /* [rows][4] or null: time, what << 32 | depth, vertices, edges */
     u64 *counts;              /* [2][rows], by level, with COUNT: edge checks; looks at
                                  bits of hubs */
+    const u32 *targets;       /* [sought], numbers, NONE without edges; null: none at all */
     u64 m, stride;
     u64 mark_edges;           /* a push of so many edges is followed by a pull */
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
@@ -103,9 +104,20 @@ struct Params {
     u32 hubs, ranges, pieces, hub_words, tile, blocks, block_ids;
     u32 listed[COLUMNS + 1];  /* listed[k]: vertices of degree k + 2 or more come first */
     u32 parents, budget, rows, push_only, pull_only;
+    u32 last, sought;         /* the last level that is searched; how many targets */
 };
 
 INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31) & 1; }
+
+/* This thread's share of the targets that are not visited. */
+INLINE u32 missed(const Params &p, const u32 *visited) {
+    u32 count = 0;
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.sought; i += gridDim.x * THREADS) {
+        const u32 v = p.targets[i];
+        count += v == NONE || !(__ldcg(visited + (v >> 5)) >> (v & 31) & 1);
+    }
+    return count;
+}
 
 /* Visited bits: the first words, hubs, from shared memory. */
 struct Visited {

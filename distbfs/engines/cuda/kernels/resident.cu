@@ -6,7 +6,8 @@
  * these blocks.  Wider ones are pushed by queue, pairs for owners meanwhile; a push that is
  * followed by a pull marks; pulls read the replica of one snapshot and make the next, whose
  * words go to all devices inside the pull, and those that change later after it; where few
- * are found, their bits are set one by one (resident_late.cuh).
+ * are found, their bits are set one by one (resident_late.cuh).  Where a search has targets,
+ * all devices meet once more after each level and add up how many are missing.
  * Data: resident.cuh; meetings: resident_meet.cuh.  Sources: those of fast.cu; Pan, Pearce,
  * Owens 2018 (owner v mod p).
  *
@@ -45,7 +46,7 @@ INLINE void pulled(const Resident &r, Journey &j, u64 left, bool last) {
     s.depth++, s.k++, s.step = last ? PULL_LAST : PULL;
     s.left = (u32)left, s.tails += last, j.now ^= 1;
     j.listed = last && j.late, j.lates += j.listed, j.late = found <= MOST_LATE;
-    if (!left || !found) s.phase = FINISHING;
+    if (!left || !found || s.depth >= r.own.last) s.phase = FINISHING;
     else if (r.own.pull_only) s.phase = PULLING;
     else if (last ? s.tails >= MOST_TAILS && found <= SMALL : found * 8 < left && !few(r, left))
         s.phase = GATHERING;
@@ -120,7 +121,10 @@ INLINE bool narrow(const Resident &r, Journey &j) {
         }
         if (lead) {
             j.known = 1;
-            j.going = j.count && j.most <= ALONE && pushes(r, j);
+            j.going = j.count && j.most <= ALONE && pushes(r, j) && j.s.depth < p.last;
+            /* a level that is looked through for targets ends with a meeting of all blocks:
+             * the desk may be written again only then */
+            if (p.targets && j.s.depth) j.going = 0;
             if (known) note(r, j, BLOCK_PUSH, j.count, j.edges);
         }
         __syncthreads();
@@ -247,21 +251,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
         u32 *visited = p.snapshot + s.k * p.stride;
         Mail *mail = &p.control->mail[j.used % 3];
         u32 *sent = r.desk->sent[j.used % 3];
+        if (p.targets && s.depth && s.phase != FINISHING) {
+            if (!meet(r, j, missed(p, visited), 0, 0, news)) return;
+            if (first && !sum_of(r, news, VALUE)) j.s.phase = FINISHING;
+            __syncthreads();
+        }
         switch (s.phase) {
         case PUSHING: {
             const bool by_queue = pushes(r, j);
-            if (!j.known || (j.count && j.most <= ALONE && by_queue)) {
+            if (j.known && (!j.count || s.depth >= p.last)) {
+                __syncthreads();
+                if (first) {
+                    j.s.phase = FINISHING;
+                    if (!j.count && s.depth) j.s.depth--; /* it has found nothing */
+                }
+                __syncthreads();
+                break;
+            }
+            if (!j.known || (j.most <= ALONE && by_queue)) {
                 if (blockIdx.x == 0) {
                     if (!narrow(r, j)) return;
                     if (first) r.desk->journey = j, r.desk->journey.met_here++;
                 }
                 if (!meet_here(r, j, true)) return;
-                break;
-            }
-            if (!j.count) {
-                __syncthreads();
-                if (first) j.s.phase = FINISHING;
-                __syncthreads();
                 break;
             }
             if (!p.push_only && (j.edges >= p.pull_edges || p.pull_only)) {
@@ -292,7 +304,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                     j.complete = 0, j.s.step = GRID_PUSH;
                     take(r, j, news);
                 } else {
-                    j.s.base = s.depth - 1, j.s.k = 1, j.s.phase = PULLING, j.s.step = MARK_PUSH;
+                    j.s.base = s.depth - 1, j.s.k = 1, j.s.step = MARK_PUSH;
+                    j.s.phase = s.depth < p.last ? PULLING : FINISHING;
                     j.now ^= 1, j.complete = 1, j.late = j.listed = 0;
                 }
                 if (lead) note(r, j, by_queue ? s.step : MERGE, j.count, j.edges);
@@ -343,7 +356,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                 if (!pull_ends(r, j, news, fresh, open, true, tell.is)) return;
                 visited = fresh;
                 if (COUNT && checks) checks = s.depth + 1 < p.rows ? checks + 1 : 0;
-            } while (s.phase == PULLING && s.k + 2 <= SNAPSHOTS);
+            } while (s.phase == PULLING && s.k + 2 <= SNAPSHOTS && !p.targets);
             break;
         }
         case GATHERING: {
