@@ -350,7 +350,7 @@ def domain_problem(
     counts = world.allgather(np.array([len(devices)]))
     if len({int(x[0]) for x in counts}) > 1:
         return "ranks have different numbers of devices"
-    names = [cuda_name(device) for device in devices]
+    names = [device_model(device) for device in devices]
     kinds = {
         text for x in gather_texts(world, "|".join(names)) for text in x.split("|")
     }
@@ -359,7 +359,7 @@ def domain_problem(
     return peer_problem(world, devices)
 
 
-def cuda_name(device: int) -> str:
+def device_model(device: int) -> str:
     """Return the model of a device."""
     with cuda.cupy().cuda.Device(device):
         return str(cuda.describe()["device"])

@@ -26,7 +26,8 @@ PAIR_BYTES = 8
 class SharedTuples:
     """A TupleSource of the edges of all parts; made and closed by all ranks.
 
-    edges: those of the store; devices: of each part of this rank
+    edges: those of the store, of any number of parts; devices: of this rank, as many
+        on each
 
     Raises ResourceError where device memory is short, LaunchError where it cannot be
     mapped, on all ranks.
@@ -38,17 +39,23 @@ class SharedTuples:
         self, world: World, edges: StoreTuples, devices: Sequence[int]
     ) -> None:
         self._edges, self.n, self.tuples = edges, edges.n, edges.tuples
-        parts = len(devices) * world.size
-        self.bounds = [edges.bounds(part) for part in range(parts)]
-        mine = range(world.rank, parts, world.size)
-        sizes = [PAIR_BYTES * (stop - start) for start, stop in map(edges.bounds, mine)]
-        self._group = PeerGroup(world, devices)
+        each = max(-(-edges.parts // world.size), len(devices))  # of a rank
+        none = (edges.tuples, edges.tuples)
+        self.bounds = [
+            edges.bounds(part) if part < edges.parts else none
+            for part in range(each * world.size)
+        ]
+        mine = range(world.rank, len(self.bounds), world.size)
+        sizes = [PAIR_BYTES * max(b - a, 1) for a, b in (self.bounds[x] for x in mine)]
+        dealt = [devices[k % len(devices)] for k in range(each)]
+        self._group = PeerGroup(world, dealt)
         arrays, tables = self._group.share(sizes, "edges of parts")
-        for part, device, array in zip(mine, devices, arrays, strict=True):
-            with on_device(device):
-                self._copy(part, array.view(np.uint32))
-                cuda.cupy().cuda.Device().synchronize()
-        self._addresses = dict(zip(devices, tables, strict=True))
+        for part, device, array in zip(mine, dealt, arrays, strict=True):
+            if part < edges.parts:
+                with on_device(device):
+                    self._copy(part, array.view(np.uint32))
+                    cuda.cupy().cuda.Device().synchronize()
+        self._addresses = dict(zip(dealt, tables, strict=True))
         self._held = arrays
         world.barrier()
 

@@ -42,7 +42,7 @@ class StoreTuples:
             ],
             dtype=np.int64,
         )
-        self.n = store.manifest.n
+        self.n, self.parts = store.manifest.n, store.manifest.parts
         self.tuples = int(self._sizes.sum())
         self._part: Part | None = None
         self._ids: list[Ids | None] = [None] * store.manifest.parts

@@ -9,6 +9,7 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
 from distbfs.partition.device_part import part_to_device
 from distbfs.partition.layout import Placement
+from distbfs.search.collecting import collect
 from distbfs.search.runners.between import BetweenDomains
 
 LARGE = 1 << 30  # larger than every degree
@@ -50,7 +51,7 @@ def check(driver, source, root, *, records=False):
     assert found.levels == wanted.max() + 1
     if records:
         counts = np.bincount(wanted[wanted >= 0])
-        told = [r.normals + r.delegates for r in found.records]
+        told = [r["normals"] + r["delegates"] for r in found.records]
         assert told == counts.tolist()
     return found
 
@@ -58,21 +59,21 @@ def check(driver, source, root, *, records=False):
 def checked_searches(session, source):
     """Search from some vertices, yield what was found when all told of it is right."""
     for root in some_roots(source, 3):
-        found = session.keep(session.search(root))
+        found = session.search(root).keep()
         session.search(0)
-        level, parent = session.block(found)
+        level, parent = found.to_numpy()
         wanted = check_search(source, root, level, parent)
-        assert session.reached(found) == ((wanted >= 0).sum(), wanted.max())
-        assert session.traversed(found) == source.ends[wanted >= 0].sum() // 2
-        whole, of = session.gathered([found])
-        assert whole.dtype == np.int8
-        np.testing.assert_array_equal(whole, wanted)
-        np.testing.assert_array_equal(of, parent)
+        assert (found.reached, found.depth) == ((wanted >= 0).sum(), wanted.max())
+        assert found.nedge == source.ends[wanted >= 0].sum() // 2
+        whole, above = collect(session.vertices, [found], [0])
+        assert whole.dtype.kind == "i"
+        np.testing.assert_array_equal(whole.get(), wanted)
+        np.testing.assert_array_equal(above.get(), parent)
         np.testing.assert_array_equal(
-            session.level_counts(found), np.bincount(wanted[wanted >= 0])
+            found.level_counts(), np.bincount(wanted[wanted >= 0])
         )
         ids = np.array([5, 0, 77, 5])
-        some, above = session.at(found, ids)
+        some, above = found.at(ids)
         np.testing.assert_array_equal(some, level[ids])
         np.testing.assert_array_equal(above, parent[ids])
         yield found

@@ -7,6 +7,7 @@ host memory and the refusals of what it does not do are here.
 from __future__ import annotations
 
 import ctypes
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,6 +116,7 @@ class ById:
     ) -> None:
         cp = cuda.cupy()
         self.graph, self.in_ids, self._search = graph, in_ids, search
+        self._parents = parents
         self._level = self._parent = None
         with cuda.memory_of("results"):
             if in_ids:
@@ -162,7 +164,7 @@ class ById:
         number = int(self.graph.numbers[root])
         if number == ISOLATED:
             if self._level is None:
-                raise UsageError(f"vertex {root} has no edges and no number")
+                return self._nothing(records=records)
             seconds = self._alone.timed()
             alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
             return DeviceResult(self._level, self._parent, 1, seconds, 1, alone)
@@ -177,6 +179,17 @@ class ById:
         return DeviceResult(
             self._level, self._parent, found.levels, seconds, launches, found.records
         )
+
+    def _nothing(self, *, records: bool) -> DeviceResult:
+        """Return a search by number from a vertex that has none: nothing is reached."""
+        cp, began = cuda.cupy(), time.perf_counter()
+        level = cp.full(self.graph.active, -1, dtype=cp.int32)
+        parent = cp.full(self.graph.active, -1, dtype=cp.int32)
+        cp.cuda.Device().synchronize()
+        seconds = time.perf_counter() - began
+        alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
+        parents = parent if self._parents else None
+        return DeviceResult(level, parents, 1, seconds, 1, alone)
 
 
 class OnHost:

@@ -264,6 +264,7 @@ class ArrayModule:
             alloc_pinned_memory=bytearray,
             runtime=SimpleNamespace(
                 CUDARuntimeError=RuntimeError,
+                getDeviceCount=lambda: 1,
                 memcpy=lambda to, at, size, kind: ctypes.memmove(to, at, size),
             ),
         )

@@ -1,21 +1,24 @@
 """Small queries of a service that one traversal on a device answers."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from device_graphs import HostGraph
-from distbfs.search.device_session import DeviceSession
 from graphs import NO_VERTEX, random_tuples
 
-from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import SearchStopped
 from distbfs.exchange.world import SoloWorld
-from distbfs.options import SearchOptions
+from distbfs.search.holding import held_graph
 from distbfs.service.together import MOST, together
 
 
 def session_of(made):
-    options = SearchOptions(engine="xbfs")
-    return DeviceSession(SoloWorld(), XbfsEngine(options), made.graph, options)
+    held = held_graph(SoloWorld(), made.source.n, made.graph)
+    vertices = held.vertices
+    return SimpleNamespace(
+        world=SoloWorld(), held=held, vertices=vertices, layout=vertices.layout
+    )
 
 
 def test_levels_of_many_sources(device):

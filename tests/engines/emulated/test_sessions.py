@@ -1,0 +1,453 @@
+"""Sessions on devices, from the choice to the results; the devices are the CPU."""
+
+import ctypes
+import gc
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from device_parts import checked_searches
+from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
+from sessions import open_parts
+from worlds import on_ranks
+
+from distbfs.device import cuda
+from distbfs.engines.base import on_device
+from distbfs.engines.cuda import part
+from distbfs.engines.cuda.part_memory import part_bytes
+from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.generate.kronecker import Kronecker
+from distbfs.options import BuildOptions, Factors, SearchOptions
+from distbfs.partition import device_part
+from distbfs.partition.device_part import part_to_device
+from distbfs.partition.memory import PartShape
+from distbfs.registry import ENGINES, lookup
+from distbfs.search import open as opening
+from distbfs.search import shared_tuples
+from distbfs.search.holding import Source, hold_device_parts, parts_of_store
+from distbfs.search.library import Graph, bfs
+from distbfs.search.open import Request, open_source
+from distbfs.store import schema
+from distbfs.store.hdf5 import open_store
+from distbfs.types import SUBGRAPHS
+
+SOURCE = kronecker(8)
+TUPLES = Kronecker(8, 16, 1)
+DEVICES = [x for x in ENGINES if on_device(lookup(ENGINES, "engine", x))]
+
+
+@pytest.fixture(autouse=True)
+def devices(device, monkeypatch):
+    """As many devices a rank as ``lent`` says, which are one and see each other."""
+    monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
+    lent = [0]
+    monkeypatch.setattr(opening, "take_devices", lambda *_, **__: list(lent))
+    monkeypatch.setattr(opening, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(opening, "nccl_problem", lambda *_: "no NCCL here")
+    about = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}
+    monkeypatch.setattr(cuda, "describe", lambda: about)
+    monkeypatch.setattr(cuda, "uuid", lambda: "GPU-0")
+    return lent
+
+
+def opened(
+    source=SOURCE, parts=1, *, world=None, request=None, threshold=None, said=None, **of
+):
+    """A session of tuples with an engine on devices."""
+    world = world or SoloWorld()
+    options = SearchOptions(**{"engine": "auto", **of})
+    build = BuildOptions(threshold=threshold)
+    graph = Source(source.n, parts, tuples=source, build=build)
+    say = opening.silent if said is None else said.append
+    return open_source(world, graph, options, request or Request(), say=say)
+
+
+def domain(devices, count=3, **options):
+    """A session of one domain of several devices."""
+    devices[:] = [0] * count
+    return opened(request=Request(domain=count), **options)
+
+
+def separated(parts=3, threshold=4, **options):
+    """A session between domains."""
+    request = Request(parts, "--parts")
+    return opened(SOURCE, parts, request=request, threshold=threshold, **options)
+
+
+@pytest.mark.parametrize("engine", [x for x in DEVICES if x != "pan"])
+@pytest.mark.parametrize("internal", [False, True])
+def test_one_device(engine, internal):
+    """Every engine; results by input id whether or not turning them is timed."""
+    session = opened(engine=engine, internal_ids=internal)
+    about = session.describe()
+    assert (about["engine"], about["internal_ids"]) == (engine, internal)
+    assert about["exchange"] == "none"
+    for found in checked_searches(session, SOURCE):
+        assert found.seconds > 0
+        assert found.wall_seconds > 0
+    session.close()
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("internal", [False, True])
+def test_one_domain(devices, count, internal):
+    session = domain(devices, count, internal_ids=internal)
+    assert session.describe()["mode"] == "resident"
+    assert session.layout.parts == count
+    for found in checked_searches(session, SOURCE):
+        assert found.seconds > 0
+        assert found.wall_seconds > 0
+        with pytest.raises(UsageError, match=r"to_numpy\(\), or shards"):
+            _ = found.level
+    session.close()
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_between_domains(parts):
+    session = separated(parts)
+    about = session.describe()
+    assert (about["engine"], about["exchange"]) == ("pan", "solo")
+    for found in checked_searches(session, SOURCE):
+        assert found.wall_seconds > 0
+    session.close()
+
+
+@pytest.mark.parametrize("internal", [False, True])
+def test_a_root_without_edges(internal):
+    source = random_tuples(200, 60, seed=2)
+    root = int(np.flatnonzero(source.degrees == 0)[0])
+    session = opened(source, internal_ids=internal)
+    found = session.search(root)
+    assert (found.reached, found.depth, found.path_to(root)) == (1, 0, [root])
+    check_search(source, root, *found.to_numpy())
+
+
+def each_way(devices):
+    yield opened()
+    yield domain(devices)
+    devices[:] = [0]
+    yield separated()
+
+
+def test_limits_and_targets(devices):
+    root = int(SOURCE.degrees.argmax())
+    wanted = SOURCE.distances(root)
+    near, far = (int(np.flatnonzero(wanted == k)[0]) for k in (1, wanted.max()))
+    for session in each_way(devices):
+        for words, last in (
+            ({"depth_limit": 1}, 1),
+            ({"targets": [near]}, 1),
+            ({"targets": [near, far]}, wanted.max()),
+            ({"targets": [far], "depth_limit": 0}, 0),
+        ):
+            found = session.search(root, **words)
+            level, parent = found.to_numpy()
+            cut = np.where(wanted <= last, wanted, -1)
+            np.testing.assert_array_equal(level, cut)
+            np.testing.assert_array_equal(parent >= 0, cut >= 0)
+            assert found.depth == last
+        session.close()
+
+
+def test_records_levels_only_and_a_stop(devices):
+    for session in each_way(devices):
+        found = session.search(1, records=True)
+        json.dumps(found.records)
+        checks = [x["checks"] for x in found.records]
+        looked = [sum(x.values()) if isinstance(x, dict) else x for x in checks]
+        assert sum(looked) > 0
+        found = session.search(1, parents=False)
+        assert found.to_numpy()[1] is None
+        assert found.at(np.array([1]))[1] is None
+        with pytest.raises(UsageError, match="made without parents"):
+            found.path_to(1)
+        with pytest.raises(SearchStopped):
+            session.search(1, stop=lambda: True)
+        with pytest.raises(UsageError, match="source 256 is not a vertex"):
+            session.search(256)
+        session.close()
+
+
+def test_sessions_without_parents(devices):
+    for session in (opened(parents=False), domain(devices, 2, parents=False)):
+        assert session.search(1).parent is None
+        session.close()
+
+
+def test_the_next_search_ends_a_result(devices):
+    for session in each_way(devices):
+        found = session.search(1)
+        session.search(2)
+        for ask in (found.to_numpy, found.keep, lambda: found.shards):
+            with pytest.raises(UsageError, match="keep"):
+                ask()
+        session.close()
+
+
+def test_small_graphs_are_searched_by_one_device(devices):
+    """Whatever the ranks; each has its block of the results, and all else."""
+    devices[:] = [0, 1]
+    for internal in (False, True):
+
+        def rank(world, internal=internal):
+            session = opened(world=world, internal_ids=internal)
+            assert "one device searches alone, as 256 vertices" in session.why
+            assert session.describe()["exchange"] == "none"
+            root = int(SOURCE.degrees.argmax())
+            found = session.search(root, records=True).keep()
+            session.search(0)
+            with pytest.raises(SearchStopped):
+                session.search(1, stop=lambda: world.rank == 1)
+            level, parent = found.to_numpy()
+            reached = found.reached, found.depth, found.nedge
+            ids = np.arange(SOURCE.n)
+            assert session.room(1 << 20) == 1 << 20
+            assert len(found.records) == found.depth
+            every = session.connected(ids), found.at(ids[:9]), found.level_counts()
+            session.close()
+            return level, parent, reached, *every
+
+        ranks = on_ranks(3, rank)
+        level, parent = (np.concatenate([x[k] for x in ranks]) for k in (0, 1))
+        root = int(SOURCE.degrees.argmax())
+        wanted = check_search(SOURCE, root, level, parent)
+        for _, _, reached, connected, some, counts in ranks:
+            ends = SOURCE.ends[wanted >= 0].sum() // 2
+            assert reached == ((wanted >= 0).sum(), wanted.max(), ends)
+            np.testing.assert_array_equal(connected, SOURCE.degrees > 0)
+            np.testing.assert_array_equal(some[0], wanted[:9])
+            np.testing.assert_array_equal(some[1], parent[:9])
+            np.testing.assert_array_equal(counts, np.bincount(wanted[wanted >= 0]))
+
+
+@pytest.mark.parametrize(
+    ("options", "request_", "engine", "why"),
+    [
+        ({}, Request(), "xbfs", "one device searches alone, as 256"),
+        ({}, Request(domain=2), "xbfs", "2 devices map each other's memory"),
+        (
+            {},
+            Request(domain=1),
+            "pan",
+            "domains of one device were asked for; one rank",
+        ),
+        ({}, Request(4, "--parts"), "pan", "--parts is for searches between domains"),
+        ({"dd": Factors(1, 1)}, Request(), "pan", "dd is for searches between"),
+        ({"exchange": "solo"}, Request(), "pan", "exchange is for searches between"),
+        ({"uniquify": True}, Request(), "pan", "uniquify is for searches between"),
+        ({}, Request(devices=1), "xbfs", "there is a CUDA device"),
+        ({"engine": "pan"}, Request(), "pan", "one rank"),
+        ({"engine": "bfs4k"}, Request(), "bfs4k", ""),
+    ],
+)
+def test_what_is_chosen(devices, options, request_, engine, why):
+    devices[:] = [0, 0]
+    session = opened(request=request_, **options)
+    assert session.describe()["engine"] == engine
+    assert why in session.why
+    check_search(SOURCE, 1, *session.search(1).to_numpy())
+    session.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "request_", "kind", "text"),
+    [
+        ({"engine": "xbfs", "knobs": "k1"}, Request(), UsageError, "it is of bfs4k"),
+        ({"engine": "xbfs", "uniquify": True}, Request(), UsageError, "reference, op"),
+        ({"engine": "xbfs"}, Request(2, "--parts"), UsageError, "between domains"),
+        ({"engine": "xbfs"}, Request(domain=3), UsageError, "domain is 3; allowed"),
+        ({"engine": "pan", "internal_ids": True}, Request(), UsageError, "no option"),
+        ({"frontier": "no-queue"}, Request(), UsageError, "it is of xbfs-paper"),
+        ({"engine": "xbfs"}, Request(devices=3), UsageError, "devices is 3; allowed"),
+        ({"engine": "xbfs", "method": "captured"}, Request(), UsageError, "fast"),
+        ({"exchange": "p2p"}, Request(), UsageError, "unknown exchange 'p2p'"),
+    ],
+)
+def test_what_is_refused(devices, options, request_, kind, text):
+    devices[:] = [0, 0]
+    if "knobs" in options:
+        options = {**options, "knobs": opening.SearchOptions().knobs.parse("k1=8")}
+    with pytest.raises(kind, match=text):
+        opened(request=request_, **options)
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("peers", "no access between them"),
+        ("kinds", "the devices are of several kinds: A, B"),
+        ("many", "9 devices; a domain has up to 8"),
+        ("ids", "256 vertices; positions have 32 bits"),
+    ],
+)
+def test_where_one_domain_cannot_be(devices, monkeypatch, how, why):
+    """Smaller ones serve, and it is said; unless the engine was named."""
+    devices[:] = [0] * (9 if how == "many" else 2)
+    monkeypatch.setattr(opening, "ALONE_BELOW", 0)
+    if how == "peers":
+        monkeypatch.setattr(opening, "peer_problem", lambda *_: why)
+    if how == "kinds":
+        names = iter("AB" * 9)
+        monkeypatch.setattr(opening, "device_model", lambda _: next(names))
+    if how == "ids":
+        monkeypatch.setattr(opening, "MOST_VERTICES", 255)
+    session = opened()
+    assert session.why.startswith(f"auto: domains of one device: {why}; one rank")
+    assert session.layout.parts == len(devices)
+    check_search(SOURCE, 1, *session.search(1).to_numpy())
+    session.close()
+    for options in ({"engine": "xbfs"}, {"internal_ids": True}):
+        with pytest.raises(LaunchError, match="needs one domain of all devices"):
+            opened(**options)
+
+
+def test_without_a_device(monkeypatch):
+    def missing():
+        raise DeviceMissing("no CUDA device; look for one")
+
+    monkeypatch.setattr(cuda, "cupy", missing)
+    session = opened()
+    assert session.describe()["engine"] == "openmp"
+    assert session.why == "auto: no CUDA device"
+    for options in ({"engine": "xbfs"}, {"internal_ids": True}):
+        with pytest.raises(DeviceMissing):
+            opened(**options)
+
+
+def test_devices_by_number(devices):
+    session = opened(request=Request(devices=[0]))
+    assert session.held.devices == [0]
+    for wrong in ([], [0, 0], [77]):
+        with pytest.raises(UsageError, match="allowed"):
+            opened(request=Request(devices=wrong))
+
+
+def test_what_is_held_serves_other_engines():
+    first = opened()
+    source = Source(SOURCE.n, 1)
+    options = SearchOptions(engine="bfs4k")
+    other = open_source(SoloWorld(), source, options, held=[first.held])
+    assert other.held.graph is first.held.graph
+    check_search(SOURCE, 1, *other.search(1).to_numpy())
+    parts, _ = build(SOURCE, 1)
+    host = open_parts(SoloWorld(), parts, SearchOptions(engine="reference"))
+    assert host.held.parts is parts
+
+
+def test_graphs_of_a_program(devices):
+    """Symmetric and directed ones; results stay on the device and outlast others."""
+    devices[:] = [0, 0]
+    graph = Graph.from_edges(SOURCE.u, SOURCE.v, SOURCE.n)
+    first, second = bfs(graph, 1), bfs(graph, 2, depth_limit=1)
+    for found, root, last in ((first, 1, 99), (second, 2, 1)):
+        assert hasattr(found.level, "get")
+        assert found.level.dtype == np.int8
+        wanted = SOURCE.distances(root)
+        wanted = np.where(wanted <= last, wanted, -1)
+        np.testing.assert_array_equal(found.to_numpy()[0], wanted)
+        assert found.to_numpy()[1].dtype == np.int64
+    one_way = Graph.from_edges([0, 1, 2], [1, 2, 0], directed=True)
+    found = bfs(one_way, 1)
+    assert found.engine == "xbfs-paper"
+    assert found.to_numpy()[0].tolist() == [2, 0, 1]
+    with pytest.raises(UsageError, match="allowed: xbfs-paper, openmp, reference"):
+        bfs(one_way, 1, "xbfs")
+
+
+def at_address(address, count, dtype):
+    """Memory of the emulated device, by its address."""
+    size = count * np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_char * size).from_address(address), dtype)
+
+
+@pytest.mark.parametrize("form", ["generate", "convert"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_stores(devices, tmp_path, form, count, monkeypatch):
+    """Of three parts, on any number of devices, in input ids."""
+    monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
+    folder, edges = tmp_path / "graph", tmp_path / "edges.npy"
+    words = ["generate", "kronecker", "--scale", "8"]
+    if form == "convert":  # permutes vertices
+        np.save(edges, np.stack([SOURCE.u, SOURCE.v], axis=1))
+        words = ["convert", str(edges), "--vertices", str(SOURCE.n)]
+    words += ["-o", str(folder), "--parts", "3", "--threshold", "6"]
+    command = [sys.executable, "-m", "distbfs", *words]
+    subprocess.run(command, check=True, capture_output=True)
+    store = open_store(folder)
+    graph = Source(SOURCE.n, 3, store=store)
+    devices[:] = [0] * count
+    for request in (Request(), Request(domain=count), Request(3, "--parts")):
+        options = SearchOptions(engine="auto")
+        session = open_source(SoloWorld(), graph, options, request)
+        for root in some_roots(SOURCE, 3):
+            found = session.search(root)
+            wanted = check_search(SOURCE, root, *found.to_numpy())
+            assert found.nedge == SOURCE.ends[wanted >= 0].sum() // 2
+            assert found.reached == (wanted >= 0).sum()
+        session.close()
+
+
+@pytest.mark.parametrize("parents", [False, True])
+@pytest.mark.parametrize(("parts", "threshold"), [(1, 6), (3, 0), (3, 12), (2, 10_000)])
+def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
+    """At least what there is, and little more."""
+    source = kronecker(12)
+    graph = Source(
+        source.n, parts, tuples=source, build=BuildOptions(threshold=threshold)
+    )
+    held, lent = hold_device_parts(SoloWorld(), graph, [0])
+    engine = opening.kind_of("pan")(SearchOptions(engine="pan", parents=parents))
+    gc.collect()
+
+    def taken():
+        device.check("allocation")
+        return sum(
+            size for alive, _, size in device.arrays.values() if alive() is not None
+        )
+
+    before = taken()
+    placement = opening.Placement(parts, 1)
+    searches = [engine.domain(one, placement) for one in lent]
+    runner = opening.between_domains(SoloWorld(), searches, "solo", engine.options)
+    gc.collect()
+    used = taken() - before
+    planned = 0
+    for one in lent:
+        owned = int((one.layout.part_of(one.delegates) == one.index).sum())
+        edges = {name: getattr(one, name).edges for name in SUBGRAPHS}
+        shape = PartShape(
+            *(source.n, parts, one.delegate_count, one.local_count, one.active),
+            *(owned, edges, 0),
+        )
+        bytes_ = part_bytes(shape, parents=parents)
+        assert bytes_["graph"] == one.graph_bytes
+        planned += bytes_["search"] + bytes_["messages"]
+    assert used - 8192 * parts <= planned <= 1.05 * used + 16_384
+    assert held.edges == sum(sum(getattr(x, n).edges for n in SUBGRAPHS) for x in lent)
+    runner.close()
+
+
+def test_parts_go_to_the_device_while_they_are_read(tmp_path, monkeypatch):
+    words = ["generate", "kronecker", "--scale", "10", "--parts", "3"]
+    command = [sys.executable, "-m", "distbfs", *words, "-o", str(tmp_path / "graph")]
+    subprocess.run([*command, "--threshold", "6"], check=True, capture_output=True)
+    monkeypatch.setattr(schema, "SLICE_BYTES", 1000)
+    monkeypatch.setattr(device_part, "UPLOAD_BYTES", 300)
+    store = open_store(tmp_path / "graph")
+    lent = parts_of_store(store, [0, 1, 2], [0, 0, 0])
+    for index, one in enumerate(lent):
+        again = part_to_device(store.load_part(index))
+        for name in SUBGRAPHS:
+            rows, wanted = getattr(one, name), getattr(again, name)
+            np.testing.assert_array_equal(rows.offsets, wanted.offsets)
+            np.testing.assert_array_equal(rows.columns, wanted.columns)
+        for name in ("vertices", "numbers", "tuple_degrees"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(again, name))
+
+
+def test_an_empty_graph():
+    session = opened(Tuples(3, [], []))
+    assert session.search(1).to_numpy()[0].tolist() == [-1, 0, -1]
