@@ -15,6 +15,7 @@ MULTI = "distbfs/multisearch"
 EMULATED = "tests/engines/emulated"
 PAPER = f"{EMULATED}/test_paper_strategies.py"
 KNOBS = f"{EMULATED}/test_bfs4k_knobs.py"
+UNTIL = f"{EMULATED}/test_until.py"
 ENGINES = f"{EMULATED}/test_graph_engines.py"
 CLUSTER = f"{EMULATED}/test_cluster_kernel.py"
 FAST = f"{EMULATED}/test_fast_kernels.py"
@@ -332,6 +333,87 @@ MUTATIONS = (
         "p.bits[w] |= 0;",
         "the bitmap of the frontier keeps what was in it",
         (f"{ENGINES}::test_shapes",),
+    ),
+    # searches that end early
+    Mutation(
+        "until-later-levels",
+        f"{KERNELS}/goal.cuh",
+        "at < 0 || at > depth",
+        "at < -1 || at > depth",
+        "targets that are not found count as found",
+        (f"{UNTIL}::test_nothing_lies_beyond_the_last_level",),
+    ),
+    Mutation(
+        "until-root-is-sought",
+        f"{CUDA}/goal.py",
+        "goal.last = 0",
+        "goal.last = 1",
+        "a search for its root goes on to level 1",
+        (f"{UNTIL}::test_nothing_lies_beyond_the_last_level",),
+    ),
+    Mutation(
+        "until-loop-no-depth",
+        f"{CUDA}/loop.py",
+        "p.depth != p.goal.last and",
+        "True and",
+        "levels that the host launches know no limit",
+        (f"{UNTIL}::test_nothing_lies_beyond_the_last_level",),
+    ),
+    Mutation(
+        "until-loop-no-targets",
+        f"{CUDA}/loop.py",
+        "if p.goal.count:",
+        "if p.goal.count and p.depth % 2:",
+        "targets are looked at after each other level",
+        (f"{UNTIL}::test_nothing_lies_beyond_the_last_level",),
+    ),
+    Mutation(
+        "until-paper-ahead-of-targets",
+        f"{KERNELS}/paper.cu",
+        "p.asynchronous && !p.goal.count && s.level",
+        "p.asynchronous && s.level",
+        "what a pull found early stays beyond the level of the last target",
+        (f"{UNTIL}::test_strategies_of_xbfs_paper",),
+    ),
+    Mutation(
+        "until-paper-ahead-of-depth",
+        f"{KERNELS}/paper.cu",
+        " && s.level != p.goal.last;",
+        ";",
+        "what a pull found early stays beyond the limit of depth",
+        (f"{UNTIL}::test_strategies_of_xbfs_paper",),
+    ),
+    Mutation(
+        "until-paper-first",
+        f"{KERNELS}/paper_adapt.cuh",
+        "s.done = p.goal.last == 0;",
+        "s.done = 0;",
+        "a limit of 0 finds level 1",
+        (f"{UNTIL}::test_strategies_of_xbfs_paper",),
+    ),
+    Mutation(
+        "until-bfs4k-block",
+        f"{KERNELS}/bfs4k.cu",
+        "!reached(p.goal, p.level, (int)depth));",
+        "true);",
+        "one block alone goes on after the last target",
+        (f"{UNTIL}::test_knobs_of_bfs4k",),
+    ),
+    Mutation(
+        "until-bfs4k-begun",
+        f"{KERNELS}/bfs4k.cu",
+        " && !met && r.s.depth != (u32)p.goal.last;",
+        " && !met;",
+        "the search after one that ended by depth goes on with it",
+        (f"{UNTIL}::test_knobs_of_bfs4k",),
+    ),
+    Mutation(
+        "until-no-number",
+        f"{CUDA}/whole.py",
+        "numbers.astype(np.int64) if reachable else None",
+        "numbers[numbers != ISOLATED].astype(np.int64)",
+        "targets without edges are left out",
+        (f"{UNTIL}::test_nothing_lies_beyond_the_last_level",),
     ),
     Mutation(
         "harish-runs-ahead",

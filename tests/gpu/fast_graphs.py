@@ -209,6 +209,44 @@ def fault(made, root, found, *, in_ids=True, parents=True, until=WHOLE):
     return tree_fault(made, root, host_parents(found.parent), wanted, in_ids)
 
 
+def cut(level, until):
+    """Return levels of a whole search without those after the last that is wanted."""
+    level, targets = level.copy(), until.targets
+    if targets is not None and (level[targets] >= 0).all():
+        level[level > level[targets].max()] = -1
+    if until.depth is not None:
+        level[level > until.depth] = -1
+    return level
+
+
+def early_ends(level, root):
+    """Yield depths and targets: near, far, the root, unreached, several, and both.
+
+    level: by id, of a whole search from the root
+    """
+    far, near = int(level.argmax()), int(np.append(np.flatnonzero(level == 1), root)[0])
+    middle = int(np.flatnonzero(level == level.max() // 2)[0])
+    unreached = np.flatnonzero(level < 0)
+    targets = [[root], [near], [far], [near, root, middle, near], []]
+    targets += [[near, int(v)] for v in (*unreached[:1], *unreached[-1:])]
+    yield from (Until(depth) for depth in (0, 1, 2, int(level.max()), 10**6))
+    yield from (Until(targets=np.array(x, dtype=np.int64)) for x in targets)
+    yield Until(1, np.array([far]))
+    yield Until(int(level.max()) + 3, np.array([near]))
+
+
+def early_fault(made, root, found, until, *, in_ids=True):
+    """Return what is wrong with a result that ends where ``until`` says, or None."""
+    wanted = cut(wanted_levels(made, root), until)
+    if found.levels != wanted.max() + 1:
+        return f"{found.levels} levels are told, not {wanted.max() + 1}"
+    wanted = wanted if in_ids else wanted[made.vertices]
+    wrong = int((host_levels(found.level) != wanted).sum())
+    if wrong:
+        return f"{wrong} levels wrong"
+    return tree_fault(made, root, host_parents(found.parent), wanted, in_ids)
+
+
 def tree_fault(made, root, parent, level, in_ids):
     """Return what is wrong with parents whose levels are right, or None."""
     if parent.shape != level.shape:

@@ -14,6 +14,8 @@ from fast_graphs import (  # noqa: E402
     HUGE,
     beside,
     chained,
+    early_ends,
+    early_fault,
     fault,
     graphs,
     host,
@@ -168,8 +170,26 @@ def by_engines(name):
                         right(f"{name}, {engine}, {graph}", fault(made, 0, found))
 
 
+def until(name):
+    """All engines for whole graphs, ended by depths and targets."""
+    for engine in ENGINES:
+        kind = lookup(ENGINES, "engine", engine)
+        if not issubclass(kind, GraphEngine):
+            continue
+        for method in kind.methods:
+            options = SearchOptions(engine=engine, method=method)
+            for graph, make in GRAPHS.items():
+                made = HostGraph(make())
+                search = kind(options).on_graph(made.graph)
+                for end in early_ends(wanted_levels(made, 0), 0):
+                    found = search.search(0, until=end)
+                    said = early_fault(made, 0, found, end)
+                    right(f"{name}, {engine}, {graph}, {end}", said)
+
+
 KINDS = {
     "engines": by_engines,
+    "engines-until": until,
     "fast-ids": fast,
     "fast-numbers": lambda name: fast(name, in_ids=False),
     "fast-stepwise": lambda name: fast(name, stepwise=True),

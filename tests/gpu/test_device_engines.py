@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 from device_graphs import HostGraph
-from fast_graphs import Proof, fault, graphs, host, roots_of, wanted_levels
+from fast_graphs import (
+    Proof,
+    early_ends,
+    early_fault,
+    fault,
+    graphs,
+    host,
+    roots_of,
+    wanted_levels,
+)
 from graphs import kronecker
 
 from distbfs.device import cuda
@@ -88,6 +97,20 @@ def test_every_knob(knobs, claim):
                 made.check(number, found)
                 sizes = np.bincount(made.levels(number)[made.levels(number) >= 0])
                 assert [r.found for r in found.records] == [*sizes[1:].tolist(), 0]
+
+
+@EACH
+@pytest.mark.parametrize("name", ["kronecker", "hubs", "grid-clique", "path"])
+def test_searches_that_end_early(engine, method, name):
+    made = host(name)
+    search = make(made.graph, engine, method)
+    for root in roots_of(made, 1):
+        level = wanted_levels(made, root)
+        for until in early_ends(level, root):
+            found = search.search(root, until=until)
+            said = early_fault(made, root, found, until)
+            assert said is None, f"root {root}, {until}: {said}"
+        assert fault(made, root, search.search(root)) is None
 
 
 @EACH
