@@ -22,7 +22,7 @@ import distbfs
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, InputError, UsageError
 from distbfs.generate.cuda import LentTuples, device_tuples
-from distbfs.registry import ENGINES
+from distbfs.registry import ENGINES, lookup
 from distbfs.search import library, result
 from distbfs.search.arrays import scipy_rows
 
@@ -391,4 +391,8 @@ def test_names_come_when_they_are_asked_for():
 
 def test_every_engine_of_the_registry_is_told():
     for name in ENGINES:
+        if not lookup(ENGINES, "engine", name).alone:
+            with pytest.raises(UsageError, match=f"engine {name} searches parts"):
+                distbfs.bfs(distbfs.Graph.from_scipy(sp.eye_array(2)), 0, engine=name)
+            continue
         assert f'"{name}"' in distbfs.bfs.__doc__
