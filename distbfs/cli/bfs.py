@@ -21,10 +21,10 @@ from distbfs.cli.common import (
     make_request,
     make_search_options,
     open_records,
-    open_stored,
     open_terminal,
     output_options,
     patience_option,
+    prepare_stored,
     search_options,
     stop_requests,
     trace_option,
@@ -226,6 +226,7 @@ def command(
     sources = agreed_sources(world, manifest.n, given, sources_file, ids)
     request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
     options = make_search_options(world, **choices)
+    opening = prepare_stored(terminal, opened, options, request)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, patience, lambda: stop.requested))
@@ -241,7 +242,7 @@ def command(
         )
         log = open_records(terminal, stack, records, append=bool(done.any()))
         with stop.within(AT_ONCE):
-            session = open_stored(terminal, opened, options, request)
+            session = opening.open()
         terminal.say(engine_line(session))
         trace = start_trace(trace_file, session)
         session.check(sources)

@@ -28,7 +28,7 @@ from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
 from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
 from distbfs.search.holding import Source
-from distbfs.search.open import Request, open_source
+from distbfs.search.open import Opening, Request, prepare
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 
@@ -253,15 +253,15 @@ def stored_graph(terminal: Terminal, store: Store) -> Source:
     )
 
 
-def open_stored(
+def prepare_stored(
     terminal: Terminal,
     store: Store,
     options: SearchOptions,
     request: Request | None = None,
-) -> Session:
-    """Return the session of a store (collective); see ``search.open``."""
+) -> Opening:
+    """Choose what searches a store, before it is loaded (collective)."""
     source = stored_graph(terminal, store)
-    return open_source(terminal.world, source, options, request, say=terminal.say)
+    return prepare(terminal.world, source, options, request, say=terminal.say)
 
 
 def engine_line(session: Session) -> str:

@@ -25,7 +25,7 @@ from distbfs.report.compare import (
 )
 from distbfs.search.holding import Source
 from distbfs.search.limit import need_of
-from distbfs.search.open import Request, check_choice_of, open_source
+from distbfs.search.open import Request, make_host_engine, open_source, prepare, silent
 from distbfs.search.peers.base import Rows, peer_session, rows_of
 from distbfs.search.session import Held, Session
 from distbfs.store.hdf5 import Store
@@ -107,7 +107,9 @@ class Sessions:
 
     def check(self, options: SearchOptions) -> None:
         """Refuse before a graph is loaded what would be refused after (collective)."""
-        check_choice_of(self._terminal.world, options, self._source.n, ONE_DEVICE)
+        opening = prepare(self._terminal.world, self._source, options, ONE_DEVICE)
+        if opening.choice.place == "host":
+            make_host_engine(opening.world, options, silent)
 
     def peer(self, name: str) -> Session:
         """Return a session of another library, in one process."""

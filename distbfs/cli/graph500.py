@@ -25,10 +25,10 @@ from distbfs.cli.common import (
     make_search_options,
     need_symmetric,
     open_records,
-    open_stored,
     open_terminal,
     output_options,
     patience_option,
+    prepare_stored,
     search_options,
     stop_requests,
     trace_option,
@@ -104,7 +104,7 @@ def open_a_store(
     """Load a stored graph (collective)."""
     manifest = store.manifest
     began = time.perf_counter()
-    session = open_stored(terminal, store, options, request)
+    session = prepare_stored(terminal, store, options, request).open()
     seconds = slowest(terminal, time.perf_counter() - began)
     source, original = validating_tuples(store, options.threads)
     facts: dict[str, Any] = {

@@ -17,10 +17,10 @@ from distbfs.cli.common import (
     STORE,
     Terminal,
     engine_line,
-    open_stored,
     open_terminal,
     output_options,
     patience_option,
+    prepare_stored,
     share_of_cores,
     stop_requests,
     with_options,
@@ -295,7 +295,7 @@ def make_searcher(
             raise UsageError(f"method '{options.method}' is not for parts")
         name = PARTS_ENGINES.get(engine, engine)
         wanted = SearchOptions(engine=name, parents=False, threads=options.threads)
-        session = open_stored(terminal, store, wanted)
+        session = prepare_stored(terminal, store, wanted).open()
         terminal.say(engine_line(session))
         return PartsSearcher(session, options)
     try:

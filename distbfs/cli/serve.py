@@ -18,10 +18,10 @@ from distbfs.cli.common import (
     engine_line,
     make_request,
     make_search_options,
-    open_stored,
     open_terminal,
     output_options,
     patience_option,
+    prepare_stored,
     search_options,
     stop_requests,
     trace_option,
@@ -201,6 +201,7 @@ def command(
     options = make_search_options(world, **choices)
     if options.internal_ids:
         raise UsageError("a service answers in input ids; leave --internal-ids out")
+    opening = prepare_stored(terminal, opened, options, request)
     with ExitStack() as stack:
         flag = stack.enter_context(stop_requests())
         watch = stack.enter_context(Watch(world, patience, lambda: flag.requested))
@@ -210,7 +211,7 @@ def command(
                 results, limits.files, manifest.digests[0]["vertices"], ids
             )
         with flag.within(AT_ONCE):
-            session = open_stored(terminal, opened, options, request)
+            session = opening.open()
         trace = start_trace(trace_file, session)
         ranks = Ranks(session, flag, trace)
         if world.rank:

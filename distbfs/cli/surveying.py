@@ -8,7 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.cli.common import Terminal, open_stored
+from distbfs.cli.common import Terminal, prepare_stored
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph.components import component_labels, component_sizes
 from distbfs.graph.degrees import DegreeHistogram, histogram_of
@@ -74,7 +74,7 @@ def swept(terminal: Terminal, store: Store, begin: int) -> dict[str, int]:
     if begin < 0:
         return {"at_least": 0, "searches": 0}
     options = SearchOptions(engine="auto", parents=False)
-    session = open_stored(terminal, store, options)
+    session = prepare_stored(terminal, store, options).open()
     at, farthest, searches = begin, -1, 0
     while searches < SWEEPS:
         outcome = session.search(at)

@@ -34,7 +34,7 @@ from distbfs.search.arrays import (
     shared,
 )
 from distbfs.search.holding import Source
-from distbfs.search.open import Request, open_source
+from distbfs.search.open import Request, kind_of, open_source
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.types import Array
@@ -248,6 +248,10 @@ class Graph:
     def session(self, options: SearchOptions) -> Session:
         """Return the session that searches the graph with some options, kept here."""
         if options not in self._sessions:
+            if options.engine != "auto" and not kind_of(options.engine).alone:
+                raise UsageError(
+                    f"engine {options.engine} searches parts; open a store or tuples"
+                )
             source = Source(self.n, 1, self.directed, graph=self)
             names = None if self._names is None else self
             self._sessions[options] = open_source(
@@ -280,8 +284,8 @@ def bfs(
 
     source: a vertex id, or the name of a node
     engine: "auto" (a CUDA device where there is one, else the CPU), "openmp",
-        "reference", or on a device "xbfs", "bfs4k", "layer", "frontier", "harish",
-        "edge-parallel", "virtual-warp"; method: its variant
+        "reference", or on a device "xbfs", "xbfs-paper", "bfs4k", "layer", "frontier",
+        "harish", "edge-parallel", "virtual-warp"; method: its variant
     depth_limit: the last level that is searched, an integer of 0 or more
     targets: vertices; the search ends with the level that finds the last of them
     parents: whether parents are found too; direction: "auto", "push" or "pull"

@@ -55,7 +55,7 @@ from distbfs.search.holding import (
 )
 from distbfs.search.resident_driver import ResidentDriver
 from distbfs.search.runners.between import BetweenDomains
-from distbfs.search.runners.clock import ClockedRunner, on_its_device
+from distbfs.search.runners.clock import ClockedRunner
 from distbfs.search.runners.whole import OnDevice, OnDevices, OnHost, WholeRunner
 from distbfs.search.session import Held, Session
 from distbfs.store.hdf5 import open_store
@@ -116,7 +116,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Opening:
-    """A session on its way; see ``open_source``."""
+    """A session on its way; see ``prepare``."""
 
     world: World
     source: Source
@@ -126,6 +126,10 @@ class Opening:
     say: Say
     held: Sequence[Held] = ()
     names: Names | None = None
+
+    def open(self) -> Session:
+        """Bring the graph to where it is searched; return its session (collective)."""
+        return OPENERS[self.choice.place](self)
 
     def session(
         self,
@@ -188,6 +192,7 @@ def choose(
             raise UsageError(NEEDS_SYMMETRIC)
         return Choice("host", options)
     if named:
+        check_named(options, request, directed=directed)
         devices = take_some(world, options, request)
         return _on_devices(world, options, n, request, devices, directed=directed)
     reason, devices = "", ()
@@ -267,15 +272,7 @@ def _on_devices(
     if name == "auto":
         name, why = _device_engine(options, request, total, directed=directed)
     named, kind = replace(options, engine=name), kind_of(name)
-    if directed and not kind.directed:
-        raise UsageError(
-            f"engine {name} searches symmetric graphs, and this one is directed; "
-            f"allowed: {DIRECTED}, openmp, reference"
-        )
-    if request.separate and not kind.domains:
-        raise UsageError(f"{request.separate} is for engines between domains, as pan")
-    check_options(named)
-    kind(named)  # raises for its options and where there is no device
+    check_named(named, request, directed=directed)
     if kind.domains:
         return _separated(world, named, devices, why)
     alone = len(devices) == 1 or not (kind.devices > 1)
@@ -306,6 +303,20 @@ def _on_devices(
         raise LaunchError(f"engine {name} needs one domain of all devices: {reason}")
     why = f"domains of one device: {reason}"
     return _separated(world, replace(options, engine="pan"), devices, why)
+
+
+def check_named(options: SearchOptions, request: Request, *, directed: bool) -> None:
+    """Raise UsageError for what an engine on devices cannot do, then DeviceMissing."""
+    name, kind = options.engine, kind_of(options.engine)
+    if directed and not kind.directed:
+        raise UsageError(
+            f"engine {name} searches symmetric graphs, and this one is directed; "
+            f"allowed: {DIRECTED}, openmp, reference"
+        )
+    if request.separate and not kind.domains:
+        raise UsageError(f"{request.separate} is for engines between domains, as pan")
+    check_options(options)
+    kind(options)
 
 
 def _device_engine(
@@ -530,7 +541,10 @@ def _open_separated(opening: Opening) -> Session:
     began = time.perf_counter()
     engine = kind_of(options.engine)(options)
     placement = Placement(parts[0].layout.parts, world.size)
-    searches = [on_its_device(engine, part, placement) for part in parts]
+    searches = []
+    for part in parts:
+        with part.vertices.device:
+            searches.append(engine.domain(part, placement))
     runner = between_domains(world, searches, choice.exchange, options)
     clocked = ClockedRunner(world, runner, held.devices)
     return opening.session(timed(held, began), clocked, options, engine.describe)
@@ -562,15 +576,7 @@ def between_domains(
     return BetweenDomains(world, searches, made, options)
 
 
-def check_choice_of(
-    world: World, options: SearchOptions, n: int, request: Request
-) -> None:
-    """Raise what ``open_source`` would raise, before a graph is loaded (collective)."""
-    if choose(world, options, n, request).place == "host":
-        make_host_engine(world, options, silent)
-
-
-def open_source(
+def prepare(
     world: World,
     source: Source,
     options: SearchOptions,
@@ -579,15 +585,23 @@ def open_source(
     say: Say = silent,
     held: Sequence[Held] = (),
     names: Names | None = None,
-) -> Session:
-    """Bring a graph to where it is searched and return its session (collective).
+) -> Opening:
+    """Choose what searches a graph, before anything is loaded (collective).
 
     held: what other sessions hold of the same graph, taken instead where it serves
     """
     request = request or Request()
     choice = choose(world, options, source.n, request, directed=source.directed)
-    opening = Opening(world, source, choice, request, options.engine == "auto", say)
-    return OPENERS[choice.place](replace(opening, held=held, names=names))
+    auto = options.engine == "auto"
+    return Opening(world, source, choice, request, auto, say, held, names)
+
+
+def open_source(world: World, source: Source, *asked: Any, **named: Any) -> Session:
+    """Bring a graph to where it is searched and return its session (collective).
+
+    asked, named: as of ``prepare``
+    """
+    return prepare(world, source, *asked, **named).open()
 
 
 def open(  # noqa: A001

@@ -232,7 +232,7 @@ def test_parts_are_refused_before_a_file_is_read(tmp_path):
 REFUSALS = [
     (("bfs", "-s", 0, "--stepwise"), "needs a symmetric graph, and this one is direc"),
     (("bfs", "-s", 0, "--engine", "xbfs"), "engine xbfs searches symmetric graphs"),
-    (("serve", "--engine", "xbfs"), "is directed; use xbfs-paper"),
+    (("serve", "--engine", "xbfs"), "is directed; allowed: xbfs-paper"),
     (
         ("partition", "--parts", 2, "-o", "new"),
         "partition needs a symmetric graph",

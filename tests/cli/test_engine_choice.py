@@ -3,23 +3,20 @@
 import re
 
 import h5py
-import numpy as np
 import pytest
 from commands import DISTBFS, files_in, here, on, write_edge_list
-from distbfs.cli.loading import choose
 from graphs import random_tuples
 from launching import needs_mpi, run
 
-from distbfs.device import cuda
 from distbfs.engines.base import on_device
 from distbfs.engines.cuda.memory import graph_bytes, search_bytes
 from distbfs.engines.cuda.whole import GraphEngine
 from distbfs.engines.cuda.xbfs import XbfsEngine
-from distbfs.errors import DeviceMissing, InputError, UsageError
+from distbfs.errors import DeviceMissing, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import Factors, Knobs, SearchOptions
 from distbfs.registry import ENGINES, lookup
-from distbfs.search.output import ResultFile
+from distbfs.search.open import Request, choose
 
 GRAPH = random_tuples(60, 120, seed=5)
 DEVICE_WORDS = [
@@ -36,12 +33,6 @@ def store(tmp_path_factory):
     file = write_edge_list(folder / "graph.txt", GRAPH)
     assert here("convert", file, "-o", folder / "graph").code == 0
     return folder / "graph"
-
-
-@pytest.fixture
-def a_device(monkeypatch):
-    """Let the engine think that there is a device."""
-    monkeypatch.setattr(cuda, "cupy", lambda: None)
 
 
 def commands(store):
@@ -95,9 +86,8 @@ def test_several_ranks_need_devices_too():
 def test_options_of_the_device(store, more):
     """Refused by the engines of the host; without a device there is no other."""
     for words in commands(store):
-        owner = "xbfs" if more == ("--internal-ids",) else "xbfs-paper"
         refusal = here(*words, *more, "--engine", "openmp").refusal
-        assert f" is for engine {owner}; the engine is openmp" in refusal
+        assert " is no option of engine openmp; it is of xbfs" in refusal
         done = here(*words, *more, "--engine", "xbfs-paper")
         assert (done.code, done.out) == (3, "")
 
@@ -105,22 +95,19 @@ def test_options_of_the_device(store, more):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "push"}, "method is 'push'; allowed: fast, auto, resident, capt"),
-        ({"method": "paper"}, "method is 'paper'; allowed: fast, auto, resident, cap"),
-        ({"frontier": "no-queue"}, "frontier is for engine xbfs-paper; the engine is"),
-        ({"balance": "static"}, "balance is for engine xbfs-paper; the engine is xbf"),
-        ({"asynchronous": False}, "asynchronous is for engine xbfs-paper; the engine"),
-        ({"exchange": "host"}, "exchange is for searches of parts"),
-        ({"uniquify": True}, "uniquify is for searches of parts"),
-        ({"dn": Factors(1, 0)}, "dn is for searches of parts"),
+        ({"method": "push"}, "method is 'push'; allowed: fast"),
+        ({"method": "resident"}, "method is 'resident'; allowed: fast"),
+        ({"frontier": "no-queue"}, "no option of engine xbfs; it is of xbfs-paper"),
+        ({"balance": "static"}, "balance is no option of engine xbfs; it is of xbf"),
+        ({"asynchronous": False}, "asynchronous is no option of engine xbfs; it is"),
+        ({"exchange": "host"}, "exchange is no option of engine xbfs; it is of ref"),
+        ({"dn": Factors(1, 0)}, "dn is no option of engine xbfs; it is of reference"),
     ],
 )
 def test_contradictions(options, message):
     """Before anything of a device is asked for."""
     with pytest.raises(UsageError, match=message):
-        XbfsEngine.check(SearchOptions(engine="xbfs", **options), whole=True)
-    with pytest.raises(UsageError, match=message):
-        choose(SoloWorld(), SearchOptions(engine="xbfs", **options), 9)
+        choose(SoloWorld(), SearchOptions(engine="xbfs", **options), 9, Request())
 
 
 @pytest.mark.parametrize(
@@ -141,61 +128,13 @@ def test_contradictions(options, message):
 )
 def test_strategies_of_xbfs_paper(options, message):
     with pytest.raises(UsageError, match=message):
-        choose(SoloWorld(), SearchOptions(engine="xbfs-paper", **options), 9)
+        choose(SoloWorld(), SearchOptions(engine="xbfs-paper", **options), 9, Request())
 
 
-def test_what_is_asked_for_with_parts(a_device):
-    def chosen(engine="auto", n=9, asked=(), **options):
-        options = SearchOptions(engine=engine, **options)
-        return choose(SoloWorld(), options, n, asked)
-
-    found = chosen()
-    assert (found.device.name, found.options.engine) == ("xbfs", "xbfs")
-    assert found.why == "there is a CUDA device"
-    assert chosen("xbfs").device.name == "xbfs"
-    assert chosen("openmp").device is None
-    told = chosen(asked=["--parts"])
-    assert (told.device, told.why) == (None, "--parts is for parts")
-    assert chosen(n=(1 << 31) + 1).why == "more than 2^31 vertices"
-    assert chosen(method="push").why == "method is 'push'"
-    assert chosen(uniquify=True).device is None
-    assert chosen("xbfs-paper", frontier="no-queue").device.name == "xbfs-paper"
-    with pytest.raises(UsageError, match="frontier is for engine xbfs-paper"):
-        chosen(frontier="no-queue")
-    with pytest.raises(UsageError, match="'captured'; allowed: fast, paper"):
-        chosen("xbfs", asked=["--parts"], method="captured")
-    with pytest.raises(UsageError, match=r"up to 2\^31 vertices, not 2147483649"):
-        chosen("xbfs", n=(1 << 31) + 1)
-
-
-def test_directed_graphs_take_xbfs_paper(a_device):
-    def chosen(engine="auto", n=9, **options):
-        options = SearchOptions(engine=engine, **options)
-        return choose(SoloWorld(), options, n, directed=True)
-
-    found = chosen()
-    assert (found.device.name, found.options.engine) == ("xbfs-paper", "xbfs-paper")
-    assert found.why == "there is a CUDA device, and the graph is directed"
-    assert (chosen("bfs4k").device.name, chosen("bfs4k").why) == ("bfs4k", "")
-    assert chosen(balance="thread", stepwise=True).device.name == "xbfs-paper"
-    assert chosen("openmp").device is None
-    assert chosen(method="push").device is None
-    assert chosen(n=(1 << 31) + 1).why == "more than 2^31 vertices"
-    with pytest.raises(UsageError, match=r"more than 2\^31 vertices"):
-        chosen("xbfs-paper", n=(1 << 31) + 1)
-    with pytest.raises(UsageError, match="this one is directed; use xbfs-paper"):
-        chosen("xbfs")
-    with pytest.raises(UsageError, match="needs a symmetric graph"):
-        chosen("openmp", stepwise=True)
-
-
-@pytest.mark.parametrize("more", [("--parts", 2), ("--threshold", 4)])
-def test_parts_of_a_new_graph(a_device, more):
-    words = ("graph500", "--scale", 6, "--roots", 2, *more)
-    assert f"; auto: {more[0]} is for parts" in here(*words).err
-    words = (*words, "--engine", "xbfs")
-    refusal = here(*words, "--frontier", "no-queue").refusal
-    assert refusal.endswith("frontier is chosen with method 'paper' only")
+def test_parts_of_a_new_graph():
+    for more in (("--parts", 2), ("--threshold", 4)):
+        words = ("graph500", "--scale", 6, "--roots", 2, *more, "--engine", "xbfs")
+        assert f"{more[0]} is for engines between domains" in here(*words).refusal
 
 
 def test_an_exchange_that_is_not_there():
@@ -239,7 +178,7 @@ def test_knobs_of_a_command():
     assert found == Knobs(8, 0.25, 16, 2, 1, 64, 10, False)
     words = ("graph500", "--scale", 5, "--knobs", "k1=4")
     refusal = here(*words, "--engine", "openmp").refusal
-    assert refusal.endswith("knobs is for engine bfs4k; the engine is openmp")
+    assert refusal.endswith("knobs is no option of engine openmp; it is of bfs4k")
 
 
 GRAPH_ENGINES = [
@@ -252,8 +191,7 @@ def test_engines_for_whole_graphs_refuse_what_is_not_theirs(engine):
     kind = lookup(ENGINES, "engine", engine)
     refusals = [
         ({"method": "none"}, "method is 'none'; allowed: "),
-        ({"share_device": True}, "share_device is for searches of parts"),
-        ({"uniquify": True}, "uniquify is for searches of parts"),
+        ({"uniquify": True}, f"uniquify is no option of engine {engine}"),
     ]
     if "pull" not in kind.directions:
         refusals += [({"direction": "pull"}, "direction is 'pull'; allowed: auto, pus")]
@@ -261,11 +199,10 @@ def test_engines_for_whole_graphs_refuse_what_is_not_theirs(engine):
         if name not in kind.takes:
             refusals += [({name: value}, f"{name} is no option of engine {engine}")]
     for options, message in refusals:
+        named = SearchOptions(engine=engine, **options)
         with pytest.raises(UsageError, match=message):
-            kind.check(SearchOptions(engine=engine, **options), whole=True)
+            choose(SoloWorld(), named, 9, Request())
     assert (kind.alone, kind.domains, kind.devices) == (True, False, 1)
-    refusal = on(2, "graph500", "--scale", 5, "--engine", engine).refusal
-    assert f"engine {engine} searches a graph in one part alone" in refusal
 
 
 def test_engines_say_where_they_search():
@@ -303,46 +240,6 @@ def test_less_is_asked_for_takes_less():
     assert search_bytes(*counts, parents=False) == full - 4 * counts[0]
     assert search_bytes(*counts, in_ids=False) < full
     assert search_bytes(*counts, listed=1000) < full
-
-
-# results by number
-
-
-VERTICES = np.array([7, 2, 5])
-
-
-def result_file(path, **options):
-    sources = np.array([2, 7])
-    options = {"parents": True, "internal": True, **options}
-    return ResultFile(path / "out.h5", sources, 3, "a graph", **options)
-
-
-def test_result_by_number(tmp_path):
-    with result_file(tmp_path) as file:
-        file.open(force=False)
-        file.name_columns(VERTICES)
-        file.write(0, np.array([1, 0, -1]), np.array([1, 1, -1]))
-    with result_file(tmp_path) as file:
-        assert file.open(force=False).tolist() == [True, False]
-        with pytest.raises(InputError, match="other internal ids; give --force"):
-            file.name_columns(VERTICES + 1)
-        file.name_columns(VERTICES)
-        file.write(1, np.array([0, 1, -1]), np.array([0, 0, -1]))
-        file.finish()
-    with h5py.File(tmp_path / "out.h5") as file:
-        assert file.attrs["ids"] == "internal"
-        assert file["vertices"][:].tolist() == [7, 2, 5]
-        assert file["level"][:].tolist() == [[1, 0, -1], [0, 1, -1]]
-
-
-def test_kinds_of_results_do_not_mix(tmp_path):
-    with result_file(tmp_path) as file:
-        file.open(force=False)
-    with (
-        result_file(tmp_path, internal=False) as file,
-        pytest.raises(InputError, match="is of another run"),
-    ):
-        file.open(force=False)
 
 
 def test_results_say_their_ids(store, tmp_path):

@@ -1,4 +1,4 @@
-"""Device time of searches between domains, and engines on devices of one process."""
+"""Device time of searches between domains."""
 
 from __future__ import annotations
 
@@ -8,39 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.exchange.local import brought_here
 
 if TYPE_CHECKING:
     from distbfs.search.runners.base import Found, Runner
     from distbfs.timing import Trace
     from distbfs.types import World
-
-
-class CalledOnDevice:
-    """Calls a domain's search with its device current, arrays brought there."""
-
-    def __init__(self, search: Any, device: int) -> None:
-        self._search, self._device = search, device
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._search, name)
-        if not callable(attribute):
-            return attribute
-
-        def call(*arguments: Any, **named: Any) -> Any:
-            with cuda.cupy().cuda.Device(self._device):
-                return attribute(*[brought_here(x) for x in arguments], **named)
-
-        return call
-
-
-def on_its_device(engine: Any, part: Any, placement: Any) -> Any:
-    """Return the search of a part, called on the part's device."""
-    device = int(part.vertices.device)
-    if device == int(cuda.cupy().cuda.Device()):
-        return engine.domain(part, placement)
-    with cuda.cupy().cuda.Device(device):
-        return CalledOnDevice(engine.domain(part, placement), device)
 
 
 class DeviceClock:
