@@ -206,10 +206,10 @@ def choose(
             devices = take_some(world, options, request)
             return _on_devices(world, options, n, request, devices, directed=directed)
         except (LaunchError, UsageError) as error:
-            if wants_device(options):
+            if wants_device(options, request):
                 raise
             reason = str(error)
-    elif wants_device(options):
+    elif wants_device(options, request):
         raise DeviceMissing(reason)
     if directed and options.stepwise:
         raise UsageError(NEEDS_SYMMETRIC)
@@ -227,9 +227,10 @@ def changed(options: SearchOptions, names: Sequence[str]) -> list[str]:
     return [x for x in names if getattr(options, x) != getattr(usual, x)]
 
 
-def wants_device(options: SearchOptions) -> bool:
-    """Return whether options ask for what engines on devices alone have."""
-    return bool(changed(options, DEVICE_OPTIONS))
+def wants_device(options: SearchOptions, request: Request) -> bool:
+    """Return whether something is asked for that devices alone have."""
+    asked = (request.devices, request.domain)
+    return bool(changed(options, DEVICE_OPTIONS)) or any(x is not None for x in asked)
 
 
 def take_some(

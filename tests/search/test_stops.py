@@ -166,7 +166,7 @@ def test_phases_go_into_a_trace():
     session.watch(trace)
     found = session.search(0)
     names = [span.name for span in trace.spans]
-    assert names.count("previsit") == found.depth + 1 + 1
+    assert names.count("work") == found.depth + 1 + 1
     assert names[-1] == "search"
     assert trace.spans[-1].values == {"root": 0}
     assert all(span.begin <= span.end for span in trace.spans)
