@@ -34,6 +34,7 @@ class ThreadWorld:
         self.calls = 0
 
     def _share(self, name, value):
+        """Give every rank the value of each; what a rank may change is a copy."""
         self.calls += 1
         self.meeting.slots[self.rank] = (name, self.calls, value)
         self.meeting.barrier.wait()
@@ -46,18 +47,22 @@ class ThreadWorld:
         self._share("barrier", None)
 
     def allreduce(self, values, op="sum"):
-        every = self._share(f"allreduce {op} {values.dtype} {values.shape}", values)
+        every = self._share(
+            f"allreduce {op} {values.dtype} {values.shape}", values.copy()
+        )
         return REDUCE[op](np.stack(every), axis=0).astype(values.dtype)
 
     def allgather(self, values):
         assert values.ndim == 1
-        return [x.copy() for x in self._share(f"allgather {values.dtype}", values)]
+        return [
+            x.copy() for x in self._share(f"allgather {values.dtype}", values.copy())
+        ]
 
     def alltoall(self, outgoing):
         assert len(outgoing) == self.size
         kinds = {str(x.dtype) for x in outgoing}
         assert len(kinds) == 1
-        every = self._share(f"alltoall {kinds}", list(outgoing))
+        every = self._share(f"alltoall {kinds}", [x.copy() for x in outgoing])
         return [sent[self.rank].copy() for sent in every]
 
     def broadcast(self, value, root=0):
