@@ -386,8 +386,8 @@ def choose_exchange(
         return "solo", "one rank"
     if not devices:
         return "host", "arrays are in host memory"
-    reason = "a rank has several devices" if len(devices) > 1 else nccl_problem(world)
-    reason = first_reason(world, reason)
+    several = f"it has {len(devices)} devices" if len(devices) > 1 else ""
+    reason = first_reason(world, several) or nccl_problem(world)
     if reason:
         return "host", f"exchange host: {reason}"
     return "nccl", "exchange nccl: every rank has a device of its own"
