@@ -201,7 +201,8 @@ def choose(
             devices = take_some(world, options, request)
             return _on_devices(world, options, n, request, devices, directed=directed)
         except (LaunchError, UsageError) as error:
-            if wants_device(options):
+            untaken = request.devices is not None and not devices
+            if untaken or wants_device(options):
                 raise
             reason = str(error)
     elif wants_device(options):
