@@ -1,6 +1,8 @@
-"""Sessions over parts that a test has built."""
+"""Sessions over what a test holds: parts, tuples, a graph on a device."""
 
-from distbfs.search.holding import Source, held_parts
+from distbfs.exchange.world import SoloWorld
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.search.holding import Source, held_graph, held_parts
 from distbfs.search.open import Request, open_source, silent
 
 
@@ -10,3 +12,23 @@ def open_parts(world, parts, options, permutation=None, say=silent):
     first = parts[0]
     source = Source(first.layout.n, first.layout.parts, first.directed)
     return open_source(world, source, options, Request(), say=say, held=[held])
+
+
+def open_tuples(
+    source, *, world=None, request=None, threshold=None, said=None, **options
+):
+    """The session of tuples (collective); engine auto where none is named."""
+    world, request = world or SoloWorld(), request or Request()
+    parts = request.parts or world.size
+    build = BuildOptions(threshold=threshold)
+    graph = Source(source.n, parts, tuples=source, build=build)
+    chosen = SearchOptions(**{"engine": "auto", **options})
+    say = silent if said is None else said.append
+    return open_source(world, graph, chosen, request, say=say)
+
+
+def open_graph(graph, options):
+    """The session of a graph on the one device of this process."""
+    held = held_graph(SoloWorld(), graph.n, graph)
+    source = Source(graph.n, 1, graph.directed)
+    return open_source(SoloWorld(), source, options, Request(devices=1), held=[held])

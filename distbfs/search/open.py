@@ -276,7 +276,7 @@ def _on_devices(
     check_named(named, request, directed=directed)
     if kind.domains:
         return _separated(world, named, devices, why)
-    alone = len(devices) == 1 or not (kind.devices > 1)
+    alone = len(devices) == 1 or kind.devices == 1
     small = n < ALONE_BELOW and request.domain is None
     if small and not alone:
         why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
@@ -286,7 +286,7 @@ def _on_devices(
                 f"engine {name} searches up to 2^31 vertices, not {n}; use openmp"
             )
         return Choice("device", named, devices[:1], why=why)
-    if not (kind.devices > 1):
+    if kind.devices == 1:
         raise UsageError(f"engine {name} searches on one device of one process")
     if small:
         why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
@@ -398,8 +398,8 @@ def choose_exchange(
         return "solo", "one rank"
     if not devices:
         return "host", "arrays are in host memory"
-    reason = "a rank has several devices" if len(devices) > 1 else nccl_problem(world)
-    reason = first_reason(world, reason)
+    several = f"it has {len(devices)} devices" if len(devices) > 1 else ""
+    reason = first_reason(world, several) or nccl_problem(world)
     if reason:
         return "host", f"exchange host: {reason}"
     return "nccl", "exchange nccl: every rank has a device of its own"

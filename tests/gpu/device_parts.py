@@ -56,26 +56,35 @@ def check(driver, source, root, *, records=False):
     return found
 
 
+def check_result(found, source):
+    """Assert that all that a result tells of a whole search is right; return levels."""
+    level, parent = found.to_numpy()
+    wanted = check_search(source, found.root, level, parent)
+    assert (found.reached, found.depth) == ((wanted >= 0).sum(), wanted.max())
+    assert found.nedge == source.ends[wanted >= 0].sum() // 2
+    counts = np.bincount(wanted[wanted >= 0])
+    np.testing.assert_array_equal(found.level_counts(), counts)
+    ids = np.array([0, source.n - 1, source.n // 3, 0])
+    some, above = found.at(ids)
+    np.testing.assert_array_equal(some, level[ids])
+    assert (above is None) == (parent is None) == (not found.has_parents)
+    if parent is not None:
+        np.testing.assert_array_equal(above, parent[ids])
+    return wanted
+
+
 def checked_searches(session, source):
     """Search from some vertices, yield what was found when all told of it is right."""
     for root in some_roots(source, 3):
         found = session.search(root).keep()
         session.search(0)
-        level, parent = found.to_numpy()
-        wanted = check_search(source, root, level, parent)
-        assert (found.reached, found.depth) == ((wanted >= 0).sum(), wanted.max())
-        assert found.nedge == source.ends[wanted >= 0].sum() // 2
+        wanted = check_result(found, source)
         whole, above = collect(session.vertices, [found], [0])
         assert whole.dtype.kind == "i"
         np.testing.assert_array_equal(whole.get(), wanted)
-        np.testing.assert_array_equal(above.get(), parent)
-        np.testing.assert_array_equal(
-            found.level_counts(), np.bincount(wanted[wanted >= 0])
-        )
-        ids = np.array([5, 0, 77, 5])
-        some, above = found.at(ids)
-        np.testing.assert_array_equal(some, level[ids])
-        np.testing.assert_array_equal(above, parent[ids])
+        np.testing.assert_array_equal(above.get(), found.to_numpy()[1])
         yield found
-    ids = np.arange(source.n)
-    np.testing.assert_array_equal(session.connected(ids), source.degrees > 0)
+    ids = np.random.default_rng(0).permutation(source.n)
+    connected = session.connected(ids)
+    assert connected.dtype == bool
+    np.testing.assert_array_equal(connected, source.degrees[ids] > 0)

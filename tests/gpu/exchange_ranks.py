@@ -26,7 +26,6 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "mpi"))
 
-from distbfs.exchange.choose import choose_exchange
 from test_exchange_contract import (
     exchange_of,
     expected_normals,
@@ -44,6 +43,7 @@ from distbfs.exchange.world import run_guarded, start
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.registry import EXCHANGES, lookup
+from distbfs.search.open import choose_exchange
 
 FLAGS = (False, True)
 REDUCTIONS = ("blocking", "nonblocking")
@@ -160,9 +160,10 @@ def main():
     world = start()
     cp = cuda.cupy()
     count = cp.cuda.runtime.getDeviceCount()
-    cp.cuda.Device(0 if what == "same" else world.local_rank % count).use()
+    device = 0 if what == "same" else world.local_rank % count
+    cp.cuda.Device(device).use()
     if what == "choose":
-        name, why = choose_exchange(world, "auto", True)
+        name, why = choose_exchange(world, "auto", [device])
         if world.rank == 0:
             print(f"{name}: {why}")
     for kind in kinds:

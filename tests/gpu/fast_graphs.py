@@ -156,9 +156,9 @@ def wanted_levels(made, root):
 
 
 def cut(levels, until):
-    """Return levels by id, int32, without those beyond the last that is wanted."""
+    """Return levels of a whole search without those beyond the last that is wanted."""
     last = levels.max() if until.depth is None else until.depth
-    if until.targets is not None and len(until.targets):
+    if until.targets is not None:
         of_targets = levels[until.targets]
         if (of_targets >= 0).all():
             last = min(last, of_targets.max())
@@ -206,44 +206,6 @@ def fault(made, root, found, *, in_ids=True, parents=True, until=WHOLE):
         return f"seconds is {found.seconds}"
     if not parents:
         return None
-    return tree_fault(made, root, host_parents(found.parent), wanted, in_ids)
-
-
-def cut(level, until):
-    """Return levels of a whole search without those after the last that is wanted."""
-    level, targets = level.copy(), until.targets
-    if targets is not None and (level[targets] >= 0).all():
-        level[level > level[targets].max()] = -1
-    if until.depth is not None:
-        level[level > until.depth] = -1
-    return level
-
-
-def early_ends(level, root):
-    """Yield depths and targets: near, far, the root, unreached, several, and both.
-
-    level: by id, of a whole search from the root
-    """
-    far, near = int(level.argmax()), int(np.append(np.flatnonzero(level == 1), root)[0])
-    middle = int(np.flatnonzero(level == level.max() // 2)[0])
-    unreached = np.flatnonzero(level < 0)
-    targets = [[root], [near], [far], [near, root, middle, near], []]
-    targets += [[near, int(v)] for v in (*unreached[:1], *unreached[-1:])]
-    yield from (Until(depth) for depth in (0, 1, 2, int(level.max()), 10**6))
-    yield from (Until(targets=np.array(x, dtype=np.int64)) for x in targets)
-    yield Until(1, np.array([far]))
-    yield Until(int(level.max()) + 3, np.array([near]))
-
-
-def early_fault(made, root, found, until, *, in_ids=True):
-    """Return what is wrong with a result that ends where ``until`` says, or None."""
-    wanted = cut(wanted_levels(made, root), until)
-    if found.levels != wanted.max() + 1:
-        return f"{found.levels} levels are told, not {wanted.max() + 1}"
-    wanted = wanted if in_ids else wanted[made.vertices]
-    wrong = int((host_levels(found.level) != wanted).sum())
-    if wrong:
-        return f"{wrong} levels wrong"
     return tree_fault(made, root, host_parents(found.parent), wanted, in_ids)
 
 

@@ -14,8 +14,6 @@ from fast_graphs import (  # noqa: E402
     HUGE,
     beside,
     chained,
-    early_ends,
-    early_fault,
     fault,
     graphs,
     host,
@@ -181,9 +179,9 @@ def until(name):
             for graph, make in GRAPHS.items():
                 made = HostGraph(make())
                 search = kind(options).on_graph(made.graph)
-                for end in early_ends(wanted_levels(made, 0), 0):
+                for end in untils(wanted_levels(made, 0), 0):
                     found = search.search(0, until=end)
-                    said = early_fault(made, 0, found, end)
+                    said = fault(made, 0, found, until=end)
                     right(f"{name}, {engine}, {graph}, {end}", said)
 
 

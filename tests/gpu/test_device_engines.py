@@ -5,12 +5,11 @@ import pytest
 from device_graphs import HostGraph
 from fast_graphs import (
     Proof,
-    early_ends,
-    early_fault,
     fault,
     graphs,
     host,
     roots_of,
+    untils,
     wanted_levels,
 )
 from graphs import kronecker
@@ -106,9 +105,9 @@ def test_searches_that_end_early(engine, method, name):
     search = make(made.graph, engine, method)
     for root in roots_of(made, 1):
         level = wanted_levels(made, root)
-        for until in early_ends(level, root):
+        for until in untils(level, root):
             found = search.search(root, until=until)
-            said = early_fault(made, root, found, until)
+            said = fault(made, root, found, until=until)
             assert said is None, f"root {root}, {until}: {said}"
         assert fault(made, root, search.search(root)) is None
 

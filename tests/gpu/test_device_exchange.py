@@ -9,7 +9,6 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parent))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "faults"))
 
-from distbfs.exchange.choose import choose_exchange
 from exchange_ranks import check
 from launching import is_open_mpi, needs_mpi, run_ranks
 
@@ -17,6 +16,7 @@ from distbfs.device import cuda
 from distbfs.errors import LaunchError
 from distbfs.exchange import nccl
 from distbfs.exchange.world import SoloWorld
+from distbfs.search.open import choose_exchange
 
 RANKS = [sys.executable, str(Path(__file__).with_name("exchange_ranks.py"))]
 LIMIT = 10.0
@@ -62,7 +62,7 @@ def test_or_of_rows(count, words):
 
 
 def test_auto_in_one_process():
-    assert choose_exchange(SoloWorld(), "auto", on_device=True)[0] == "solo"
+    assert choose_exchange(SoloWorld(), "auto", [0]) == ("solo", "one rank")
 
 
 @needs_mpi
@@ -104,7 +104,9 @@ def test_nccl_refuses_a_device_that_two_ranks_share():
 def test_auto_between_ranks():
     done = run_ranks(2, [*RANKS, "choose"], timeout=60)
     assert done.returncode == 0, done.stderr
-    wanted = "nccl: every rank" if devices() > 1 else "host: no nccl: ranks 0 and 1"
+    wanted = "nccl: exchange nccl: every rank has a device of its own"
+    if devices() < 2:
+        wanted = "host: exchange host: ranks 0 and 1 use the same device"
     assert done.stdout.startswith(wanted)
 
 

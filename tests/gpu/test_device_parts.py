@@ -68,7 +68,7 @@ def test_an_edge_is_checked_once_where_all_push():
     driver = driver_of(device_parts(source, 2, threshold=6), direction="push")
     root = int(np.argmax(source.degrees))
     found = check(driver, source, root, records=True)
-    checks = sum(sum(record.checks.values()) for record in found.records)
+    checks = sum(sum(record["checks"].values()) for record in found.records)
     assert checks == source.degrees[source.distances(root) >= 0].sum()
 
 

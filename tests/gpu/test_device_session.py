@@ -1,29 +1,33 @@
-"""Searches of a graph in device memory, from tuples and parts to input ids."""
+"""Sessions of one device: from tuples, stores and parts to results by input id."""
 
 import numpy as np
 import pytest
-from distbfs.search.device_session import DeviceSession, with_tuples
+from device_parts import check_result, checked_searches
 from graphs import (
     NAMED,
     Tuples,
     build,
-    check_search,
     kronecker,
     random_tuples,
     some_roots,
 )
+from sessions import open_graph, open_tuples
 
+import distbfs
 from distbfs.device import cuda
 from distbfs.engines.cuda.memory import graph_bytes, search_bytes
-from distbfs.errors import ResourceError, UsageError
+from distbfs.engines.cuda.whole import graph_of_part
+from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
-from distbfs.generate.cuda import device_tuples
 from distbfs.generate.hashing import Permutation
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph import device_build
-from distbfs.graph500.device_validate import validate_on_device
-from distbfs.options import SearchOptions
-from distbfs.registry import ENGINES, lookup
+from distbfs.graph500.benchmark import validation_of
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.search.holding import Source, with_tuples
+from distbfs.search.open import Request, open_source
+from distbfs.store.hdf5 import open_store
+from distbfs.store.write import write_graph
 
 SEARCHING = ["xbfs", "xbfs-paper"]
 NAMES = ["one-loop", "isolated", "star", "path", "two-components", "complete", "grid"]
@@ -37,6 +41,14 @@ PAPER = [
         ("double-scan", "donation", False),
     ]
 ]
+STORES = {
+    "one": (1, {"threshold": 10**9}),
+    "permuted": (1, {"threshold": 10**9, "permute_seed": 3}),
+    "delegates": (1, {"threshold": 3}),
+    "parts": (3, {"threshold": 4}),
+    "permuted-parts": (2, {"threshold": 4, "permute_seed": 9}),
+}
+ONE = Request(devices=1)
 
 
 def options_of(engine, switches="", **more):
@@ -44,51 +56,33 @@ def options_of(engine, switches="", **more):
     return SearchOptions(engine=engine, **changed, **more)
 
 
-def engine_of(options):
-    return lookup(ENGINES, "engine", options.engine)(options)
-
-
-def session_of(graph, options):
-    engine = engine_of(options)
-    if not hasattr(graph, "active"):
-        graph = device_build.build(graph)
-    return DeviceSession(SoloWorld(), engine, graph, options)
+def session_of(source, options):
+    """From tuples, or from a graph that is on the device."""
+    if hasattr(source, "active"):
+        return open_graph(source, options)
+    return open_tuples(source, request=ONE, **vars(options))
 
 
 def check(session, source, root, *, records=False):
-    """Search and hold everything that is told against the tuples."""
-    outcome = session.search(root, records=records)
-    level, parent = session.block(outcome)
-    assert level.dtype == np.int32
-    assert level.shape == (session.extent,)
-    vertices = session.vertices()
-    if vertices is not None:
-        by_id = np.full(source.n, -1, np.int32)
-        by_id[vertices] = level
-        assert sorted(vertices) == np.flatnonzero(source.degrees).tolist()
-        if parent is not None:
-            above = np.where(parent < 0, -1, vertices[parent])
-            parent = np.full(source.n, -1, np.int64)
-            parent[vertices] = above
-        level = by_id
-    wanted = check_search(source, root, level, parent)
-    assert (parent is None) == (not session.options.parents)
-    assert outcome.levels == wanted.max() + 1
-    assert 0 < outcome.seconds < outcome.wall
-    assert session.reached(outcome) == ((wanted >= 0).sum(), wanted.max())
-    assert session.traversed(outcome) == (wanted[source.u] >= 0).sum()
-    found, above = session.in_ids(outcome)
-    answer = validate_on_device(device_tuples(source), root, found, above)
+    """Search and hold all that a result tells against the tuples."""
+    found = session.search(root, records=records)
+    wanted = check_result(found, source)
+    assert found.has_parents == session.options.parents
+    assert hasattr(found.level, "get")
+    assert found.level.dtype in (np.int8, np.int32)
+    if session.options.parents:
+        assert found.parent.dtype == np.int32
+    assert 0 < found.seconds < found.wall_seconds
+    [answer] = validation_of(session, source)([found])
     assert answer.valid, answer.errors
     if records:
-        check_records(outcome.records, wanted)
-    return outcome
+        check_records(found.records, wanted)
+    return found
 
 
 def check_records(records, level):
     """Levels in order, and what each found."""
-    deepest = level.max()
-    assert len(records) >= deepest
+    assert len(records) >= level.max()
     assert [record["level"] for record in records] == [*range(1, len(records) + 1)]
     for record in records:
         keys = {"level", "direction", "frontier", "checks", "found", "seconds"}
@@ -103,15 +97,16 @@ def check_records(records, level):
 def test_kronecker_graph(engine, switches):
     source = kronecker(11)
     session = session_of(source, options_of(engine, switches))
-    roots = [root for root in some_roots(source, 6) if source.degrees[root]]
-    for root in roots:
+    for root in some_roots(source, 6):
         check(session, source, root, records=False)
         check(session, source, root, records=True)
-    assert session.mode == ("stepwise" if switches == "stepwise" else "resident")
-    told = session.describe()
-    assert told["engine"] == engine
-    assert told["graph"]["m"] == source.matrix.nnz
-    assert session.notes()["device"] == told["device"]
+    about = session.describe()
+    assert about["mode"] == ("stepwise" if switches == "stepwise" else "resident")
+    assert (about["engine"], about["exchange"]) == (engine, "none")
+    assert about["internal_ids"] == ("internal_ids" in switches)
+    assert about["graph"]["m"] == source.matrix.nnz == session.edges
+    assert session.notes()["device"] == about["device"]
+    session.close()
 
 
 @pytest.mark.parametrize("engine", SEARCHING)
@@ -132,18 +127,15 @@ def test_strategies_of_the_paper(strategy):
 
 
 @pytest.mark.parametrize("engine", SEARCHING)
+@pytest.mark.parametrize("switches", ["", "internal_ids"])
 @pytest.mark.parametrize("records", [True, False])
-def test_a_source_without_edges(engine, records):
+def test_a_source_without_edges(engine, switches, records):
+    """It reaches itself, also where the graph has no number for it."""
     source = NAMED["isolated"]
-    session = session_of(source, options_of(engine))
-    for root in (0, 6):
-        check(session, source, root, records=records)
-    by_number = session_of(source, options_of(engine, "internal_ids"))
-    with pytest.raises(UsageError, match="source 6 has no edges and so no internal id"):
-        by_number.search(6)
-    with pytest.raises(UsageError, match="source 0 has no edges"):
-        by_number.check(np.array([4, 0]))
-    check(by_number, source, 4)
+    session = session_of(source, options_of(engine, switches))
+    for root in (0, 6, 4):
+        found = check(session, source, root, records=records)
+        assert found.path_to(root) == [root]
 
 
 @pytest.mark.parametrize("root", [-1, 20, 1 << 40])
@@ -151,27 +143,82 @@ def test_sources_that_are_no_vertex(root):
     session = session_of(NAMED["two-components"], options_of("xbfs"))
     with pytest.raises(UsageError, match=f"source {root} is .* allowed: 0 to 19"):
         session.search(root)
+    with pytest.raises(UsageError, match=f"source {root} is .* allowed: 0 to 19"):
+        session.check(np.array([4, root]))
 
 
-def test_connected():
-    source = random_tuples(120, 70, seed=2)
-    session = session_of(source, options_of("xbfs"))
-    ids = np.random.default_rng(0).permutation(120)[:90]
-    found = session.connected(ids)
-    assert found.dtype == bool
-    np.testing.assert_array_equal(found, source.degrees[ids] > 0)
+def test_everything_that_is_told():
+    source = kronecker(10)
+    session = open_tuples(source, request=ONE)
+    assert "auto: there is a CUDA device" in session.why
+    for found in checked_searches(session, source):
+        assert found.engine == "xbfs"
+
+
+@pytest.mark.parametrize("engine", SEARCHING)
+@pytest.mark.parametrize("switches", ["", "internal_ids"])
+def test_limits_targets_and_a_stop(engine, switches):
+    source = kronecker(10)
+    session = session_of(source, options_of(engine, switches))
+    root = int(source.degrees.argmax())
+    wanted = source.distances(root)
+    far = int(wanted.argmax())
+    for words, last in (
+        ({"depth_limit": 1}, 1),
+        ({"targets": [root, far]}, wanted.max()),
+        ({"targets": [far], "depth_limit": 0}, 0),
+    ):
+        found = session.search(root, **words)
+        level, parent = found.to_numpy()
+        cut = np.where(wanted <= last, wanted, -1)
+        np.testing.assert_array_equal(level, cut)
+        np.testing.assert_array_equal(parent >= 0, cut >= 0)
+        assert found.depth == last
+    with pytest.raises(SearchStopped):
+        session.search(root, stop=lambda: True)
+    check(session, source, root)
 
 
 def test_kept_results_outlast_the_next_search():
     source = kronecker(10)
+    for switches in ("", "internal_ids"):
+        session = session_of(source, options_of("xbfs", switches))
+        first, second = np.argsort(source.degrees)[-2:].tolist()
+        found = session.search(first)
+        kept = found.keep()
+        session.search(second)
+        with pytest.raises(UsageError, match="keep"):
+            found.to_numpy()
+        assert hasattr(kept.level, "get")
+        check_result(kept, source)
+        assert session.room(1 << 20) == 1 << 20
+        assert session.room(1 << 60) < 1 << 40
+
+
+def test_validation_finds_what_is_wrong():
+    source = kronecker(9)
     session = session_of(source, options_of("xbfs"))
-    first, second = np.argsort(source.degrees)[-2:].tolist()
-    kept = session.keep(session.search(first))
-    level = session.block(kept)[0].copy()
-    session.search(second)
-    np.testing.assert_array_equal(session.block(kept)[0], level)
-    assert session.room(1 << 20) == 1 << 20
-    assert session.room(1 << 60) < 1 << 40
+    found = session.search(1).keep()
+    found.level[1] = 3
+    [answer] = validation_of(session, source)([found])
+    assert not answer.valid
+
+
+@pytest.mark.parametrize("engine", SEARCHING)
+@pytest.mark.parametrize("switches", ["", "internal_ids"])
+@pytest.mark.parametrize("name", STORES)
+def test_stores(tmp_path, engine, switches, name):
+    """Of one part or more, permuted or not, in input ids."""
+    source = random_tuples(300, 700, seed=4)
+    parts, building = STORES[name]
+    target = tmp_path / "graph"
+    write_graph(SoloWorld(), source, target, parts, BuildOptions(**building))
+    stored = Source(source.n, parts, store=open_store(target))
+    options = options_of(engine, switches)
+    session = open_source(SoloWorld(), stored, options, ONE)
+    assert session.layout.parts == 1
+    for root in some_roots(source, 5):
+        check(session, source, root)
 
 
 @pytest.mark.parametrize("seed", [None, 7])
@@ -181,11 +228,10 @@ def test_graph_of_a_part(seed, engine):
     source = random_tuples(300, 700, seed=4)
     [part], _ = build(source, 1, threshold=10**9, permute_seed=seed)
     permutation = None if seed is None else Permutation(source.n, seed)
-    options = options_of(engine)
-    graph = engine_of(options).graph_of(part, {"a": 1}, permutation)
+    graph = graph_of_part(engine, part, {"a": 1}, permutation)
     assert (graph.tuples, graph.source) == (source.tuples, {"a": 1})
     np.testing.assert_array_equal(graph.tuple_degrees.get(), source.ends)
-    session = session_of(graph, options)
+    session = session_of(graph, options_of(engine))
     for root in some_roots(source, 5):
         check(session, source, root)
 
@@ -199,6 +245,38 @@ def test_a_graph_of_other_tuples():
     session = session_of(graph, options_of("xbfs"))
     for root in some_roots(source, 4):
         check(session, source, root)
+
+
+def test_graphs_of_a_program():
+    """Results stay on the device and outlast other searches."""
+    cp, source = cuda.cupy(), kronecker(9)
+    for graph in (
+        distbfs.Graph.from_edges(source.u, source.v, source.n),
+        distbfs.Graph.from_cupy(cp.asarray(source.u), cp.asarray(source.v), source.n),
+    ):
+        first, second = distbfs.bfs(graph, 1), distbfs.bfs(graph, 2, depth_limit=1)
+        for found, root, last in ((first, 1, 99), (second, 2, 1)):
+            assert found.engine == "xbfs"
+            assert isinstance(found.level, cp.ndarray)
+            assert isinstance(found.parent, cp.ndarray)
+            assert found.level.dtype in (np.int8, np.int32)
+            assert found.parent.dtype == np.int32
+            wanted = source.distances(root)
+            cut = np.where(wanted <= last, wanted, -1)
+            np.testing.assert_array_equal(found.to_numpy()[0], cut)
+        check_result(first, source)
+    one_way = distbfs.Graph.from_edges([0, 1, 2], [1, 2, 0], directed=True)
+    found = distbfs.bfs(one_way, 1)
+    assert found.engine == "xbfs-paper"
+    assert found.to_numpy()[0].tolist() == [2, 0, 1]
+
+
+def test_opened_by_a_program():
+    source = kronecker(10)
+    with distbfs.open(Kronecker(10), devices=[0], engine="bfs4k") as session:
+        check_result(session.search(3), source)
+    with pytest.raises(UsageError, match="device is 77; allowed: 0 to "):
+        distbfs.open(Kronecker(10), devices=[77])
 
 
 def held():

@@ -2,19 +2,23 @@
 
 import numpy as np
 import pytest
+from device_parts import check_result, checked_searches
 from fast_graphs import HUGE, beside, chained, path, shuffled, star, untils
 from graphs import complete, grid, kronecker, random_tuples, some_roots, uniform
 from resident_parts import check_resident, look, resident_driver, resident_parts
+from sessions import open_tuples
 
 from distbfs.device import cuda
 from distbfs.device.peers import access_problem
-from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
-from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
-from distbfs.graph500.device_validate import validate_on_device
-from distbfs.options import SearchOptions
-from distbfs.partition.device_resident import construct_resident
+from distbfs.graph500.benchmark import validation_of
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.search.holding import Source
+from distbfs.search.open import Request, open_source
+from distbfs.store.hdf5 import open_store
+from distbfs.store.write import write_graph
 
 GRAPHS = {
     "kronecker": kronecker(14),
@@ -101,15 +105,95 @@ def test_searches_end_after_a_level_or_with_targets(internal):
             driver.close()
 
 
+def several():
+    """The numbers of devices, more than one, that a domain can have here."""
+    many = [p for p in parts_here() if p > 1]
+    if not many:
+        pytest.skip("needs 2 devices")
+    return many
+
+
+@pytest.mark.parametrize("internal", [False, True])
+def test_sessions_of_a_domain(internal):
+    """Results lie on all devices; each tells what the tuples say."""
+    source = GRAPHS["kronecker"]
+    for parts in several():
+        request = Request(devices=devices_of(parts), domain=parts)
+        session = open_tuples(source, request=request, internal_ids=internal)
+        assert f"auto: {parts} devices map each other's memory" in session.why
+        about = session.describe()
+        assert (about["engine"], about["mode"]) == ("xbfs", "resident")
+        assert session.layout.parts == parts == len(session.held.devices)
+        validated = validation_of(session, source)
+        for found in checked_searches(session, source):
+            assert 0 < found.seconds < found.wall_seconds
+            assert len({level.device.id for level, _ in found.shards}) == parts
+            with pytest.raises(UsageError, match=r"to_numpy\(\), or shards"):
+                _ = found.level
+            [answer] = validated([found])
+            assert answer.valid, answer.errors
+        found = session.search(1, records=True)
+        assert len(found.records) == found.depth
+        assert session.search(1, parents=False).to_numpy()[1] is None
+        with pytest.raises(SearchStopped):
+            session.search(1, stop=lambda: True)
+        session.close()
+
+
+def test_domains_of_one_device():
+    """Engine pan searches between them, in one process."""
+    source = GRAPHS["random"]
+    for parts in several():
+        request = Request(devices=devices_of(parts), domain=1)
+        session = open_tuples(source, request=request, threshold=6)
+        about = session.describe()
+        assert (about["engine"], about["exchange"]) == ("pan", "solo")
+        assert session.held.devices == devices_of(parts)
+        assert session.layout.parts == parts
+        for found in checked_searches(session, source):
+            assert 0 < found.seconds < found.wall_seconds
+        session.close()
+
+
+def test_small_graphs_take_one_device():
+    source = GRAPHS["random"]
+    session = open_tuples(source, request=Request(devices=devices_of(several()[0])))
+    assert "one device searches alone, as 900 vertices are below" in session.why
+    assert session.layout.parts == len(session.held.devices) == 1
+    check_result(session.search(3), source)
+    session.close()
+
+
+@pytest.mark.parametrize("permute", [None, 5])
+def test_stores(tmp_path, permute):
+    """Of three parts, on any number of devices, in one domain or between some."""
+    source = GRAPHS["random"]
+    building = BuildOptions(threshold=6, permute_seed=permute)
+    write_graph(SoloWorld(), source, tmp_path / "graph", 3, building)
+    stored = Source(source.n, 3, store=open_store(tmp_path / "graph"))
+    for parts in parts_here():
+        devices = devices_of(parts)
+        for request in (
+            Request(devices=devices, domain=parts),
+            Request(3, "--parts", devices),
+        ):
+            options = SearchOptions(engine="auto")
+            session = open_source(SoloWorld(), stored, options, request)
+            for root in some_roots(source, 3):
+                check_result(session.search(root), source)
+            session.close()
+
+
 def summary_of(found):
-    """What tells results apart, cheaply: levels, reached, sum of levels."""
-    reached = total = 0
-    for level in found.level:
+    """What tells results apart, cheaply: reached, sum of levels, largest level."""
+    reached = total = deepest = 0
+    for level, _ in found.shards:
         with level.device:
             some = level[level >= 0]
             reached += int(some.size)
             total += int(some.sum(dtype=np.int64))
-    return found.levels, reached, total
+            deepest = max(deepest, int(level.max()))
+    return reached, total, deepest
 
 
 @pytest.mark.parametrize("parts", [1, 2, 4])
@@ -117,19 +201,18 @@ def test_ten_thousand_searches(parts):
     """One after the other at scale 20; each like the first from its root, validated."""
     if parts not in parts_here():
         pytest.skip(f"needs {parts} devices")
-    source, options = Kronecker(20, 16, 1), SearchOptions(engine="xbfs")
-    devices = devices_of(parts)
-    made, _ = construct_resident(source, SoloWorld(), parts, devices=devices)
-    session = ResidentSession(SoloWorld(), XbfsEngine(options), made, options)
-    tuples = device_tuples(source)
+    source = Kronecker(20, 16, 1)
+    request = Request(devices=devices_of(parts), domain=parts)
+    session = open_tuples(source, request=request, engine="xbfs")
+    validated = validation_of(session, source)
     rng = np.random.default_rng(2)
     roots = rng.integers(0, source.n, 4 * CHECKED)
     roots = roots[session.connected(roots)][:CHECKED].tolist()
     wanted = {}
     for root in roots:
         found = session.search(root)
-        told = validate_on_device(tuples, root, *session.gathered([found]))
-        assert told.valid, told.errors
+        [answer] = validated([found])
+        assert answer.valid, answer.errors
         wanted[root] = summary_of(found)
     for k in range(SEARCHES):
         root = roots[k % len(roots)]

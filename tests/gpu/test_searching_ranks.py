@@ -10,9 +10,15 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "faults"))
 from launching import needs_mpi, run_ranks
 
 from distbfs.device import cuda
+from distbfs.errors import LaunchError
 
 RANKS = [sys.executable, str(Path(__file__).with_name("searching_ranks.py"))]
 LIMIT = 10.0
+SHARED = ("host", "first")  # what ranks that share one device have
+WHY = {
+    "domain": "devices map each other's memory",
+    "first": "one device searches alone, as",
+}
 
 
 def devices():
@@ -30,30 +36,50 @@ def test_one_process_with_all_devices():
     assert "auto is right" in done.stdout
 
 
-@pytest.mark.parametrize("exchange", ["auto", "resident"])
-def test_one_process_with_a_part_on_every_device(exchange):
+@pytest.mark.parametrize("how", ["auto", "domain", "first"])
+def test_one_process_with_a_part_on_every_device(how):
     need_devices(2)
-    done = run_ranks(1, [*RANKS, "brief", exchange], timeout=280)
+    done = run_ranks(1, [*RANKS, "brief", how], timeout=280)
     assert done.returncode == 0, done.stderr
-    assert f"{exchange} is right" in done.stdout
+    assert f"{how} is right" in done.stdout
 
 
 @needs_mpi
-@pytest.mark.parametrize("exchange", ["auto", "nccl", "host", "resident"])
-def test_levels_and_parents(exchange):
-    ranks = min(devices(), 4) if exchange != "host" else 2
-    if exchange != "host":
-        need_devices(2)
-    done = run_ranks(ranks, [*RANKS, "check", exchange], timeout=290)
+@pytest.mark.parametrize("how", ["auto", "nccl", "host", "domain", "first"])
+def test_levels_and_parents(how):
+    """Ranks that share the one device have host, or that of rank 0 for small graphs."""
+    ranks = 2 if how in SHARED else min(devices(), 4)
+    need_devices(1 if how in SHARED else 2)
+    done = run_ranks(ranks, [*RANKS, "check", how], timeout=290)
     assert done.returncode == 0, done.stderr
-    assert f"{exchange} is right" in done.stdout
+    assert f"{how} is right" in done.stdout
+    if how in WHY:
+        assert WHY[how] in done.stdout
 
 
 @needs_mpi
-@pytest.mark.parametrize("exchange", ["nccl", "host", "resident"])
-def test_a_killed_rank_ends_all(exchange):
-    need_devices(1 if exchange == "host" else 2)
-    done = run_ranks(2, [*RANKS, "kill", exchange], timeout=60)
+def test_auto_with_a_shared_device():
+    if devices() > 1:
+        pytest.skip("the ranks have a device each")
+    done = run_ranks(2, [*RANKS, "brief", "auto"], timeout=280)
+    assert done.returncode == 0, done.stderr
+    assert "random 1 auto host\n" in done.stdout
+
+
+@needs_mpi
+def test_a_domain_of_one_device_twice_is_refused():
+    if devices() > 1:
+        pytest.skip("the ranks have a device each")
+    done = run_ranks(2, [*RANKS, "brief", "domain"], timeout=60)
+    assert done.returncode == LaunchError.exit_code, done.stderr
+    assert "one domain of all devices: several parts are on one device" in done.said
+
+
+@needs_mpi
+@pytest.mark.parametrize("how", ["nccl", "host", "domain", "first"])
+def test_a_killed_rank_ends_all(how):
+    need_devices(1 if how in SHARED else 2)
+    done = run_ranks(2, [*RANKS, "kill", how], timeout=60)
     assert "searching" in done.stdout
     assert done.returncode != 0
     assert done.seconds < LIMIT + 20  # the ranks start, build and search for a second

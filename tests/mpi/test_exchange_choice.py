@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import device_stand_in
 import pytest
-from distbfs.exchange.choose import choose_exchange
 
 from distbfs.errors import DeviceMissing, LaunchError, UsageError
 from distbfs.exchange import cuda_aware, link, peers
@@ -19,6 +18,7 @@ from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.nccl import NcclExchange
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
+from distbfs.search.open import choose_exchange
 
 if TYPE_CHECKING:
     from distbfs.exchange.world import Ranks
@@ -45,17 +45,44 @@ def make(
 @pytest.mark.parametrize("on_device", [False, True])
 def test_auto(world: Ranks, on_device: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     install(world, monkeypatch, uuid=world.rank)
-    name, why = choose_exchange(world, "auto", on_device)
+    name, why = choose_exchange(world, "auto", [0] if on_device else [])
     if world.size == 1:
-        assert (name, why) == ("solo", "there is one rank")
+        assert (name, why) == ("solo", "one rank")
     elif on_device:
-        assert (name, why) == ("nccl", "every rank has a device of its own")
+        assert name == "nccl"
+        assert why == "exchange nccl: every rank has a device of its own"
     else:
         assert (name, why) == ("host", "arrays are in host memory")
 
 
 def test_a_name_is_taken_as_it_is(world: Ranks) -> None:
-    assert choose_exchange(world, "host", on_device=True)[0] == "host"
+    for name, devices in (("host", []), ("host", [0]), ("nccl", [0])):
+        wanted = (name, f"exchange {name} as asked for")
+        assert choose_exchange(world, name, devices) == wanted
+
+
+@pytest.mark.parametrize("name", ["nccl", "cuda_aware"])
+def test_names_for_devices_alone(world: Ranks, name: str) -> None:
+    with pytest.raises(UsageError, match=f"'{name}' is for parts on devices"):
+        choose_exchange(world, name)
+
+
+def test_an_unknown_name(world: Ranks) -> None:
+    with pytest.raises(
+        UsageError, match="unknown exchange 'p2p'; allowed: cuda_aware, host"
+    ):
+        choose_exchange(world, "p2p", [0])
+
+
+@pytest.mark.mpi(min_size=2)
+def test_auto_where_one_rank_has_several_devices(
+    world: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All ranks know it alike, those with one device as well."""
+    install(world, monkeypatch, uuid=world.rank)
+    wanted = ("host", "exchange host: rank 1: it has 2 devices")
+    assert choose_exchange(world, "auto", [0, 1] if world.rank == 1 else [0]) == wanted
+    world.barrier()
 
 
 @pytest.mark.mpi(min_size=2)
@@ -65,9 +92,9 @@ def test_auto_with_a_shared_device(
     """The last two ranks have the same one."""
     install(world, monkeypatch, uuid=min(world.rank, world.size - 2))
     text = f"ranks {world.size - 2} and {world.size - 1} use the same device"
-    name, why = choose_exchange(world, "auto", True)
+    name, why = choose_exchange(world, "auto", [0])
     assert name == "host"
-    assert why.startswith(f"no nccl: {text}")
+    assert why.startswith(f"exchange host: {text}")
     with pytest.raises(LaunchError, match=text) as caught:
         make(NcclExchange, world)
     assert "--exchange host" in str(caught.value)
@@ -80,8 +107,8 @@ def test_one_rank_without_nccl_is_enough(
     install(world, monkeypatch, uuid=world.rank)
     if world.rank == 1:
         monkeypatch.setattr(link, "load_nccl", no_nccl)
-    wanted = "no nccl: rank 1: CuPy finds no NCCL"
-    assert choose_exchange(world, "auto", True) == ("host", wanted)
+    wanted = "exchange host: rank 1: CuPy finds no NCCL"
+    assert choose_exchange(world, "auto", [0]) == ("host", wanted)
     with pytest.raises(LaunchError, match="rank 1: CuPy finds no NCCL"):
         make(NcclExchange, world)
 

@@ -11,7 +11,6 @@ import pytest
 from graphs import NAMED, Tuples, build, random_tuples, some_roots
 from sessions import open_parts
 
-from distbfs.engines.base import Until
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
@@ -126,17 +125,15 @@ def test_searches_that_end_early(
         wanted = source.distances(root)
         far, lost = int(wanted.argmax()), np.flatnonzero(wanted < 0)
         for depth, ids in ((0, []), (1, []), (None, [root]), (None, [far, root])):
-            inside = permutation.forward(np.array(ids, dtype=np.int64))
-            found = session.search(root, until=Until(depth, inside))
+            found = session.search(root, depth_limit=depth, targets=ids)
             last = wanted[ids].max() if ids else min(depth, wanted.max())
-            level, parent = session.block(found)
+            level, parent = found.to_numpy()
             capped = np.where(wanted <= last, wanted, -1)[low:high]
             np.testing.assert_array_equal(level, capped)
             np.testing.assert_array_equal(parent < 0, capped < 0)
-            assert found.levels == last + 1
+            assert found.depth == last
         if len(lost):
-            inside = permutation.forward(lost[:1])
-            level, _ = session.block(session.search(root, until=Until(None, inside)))
+            level, _ = session.search(root, targets=lost[:1]).to_numpy()
             np.testing.assert_array_equal(level, wanted[low:high])
     session.close()
 

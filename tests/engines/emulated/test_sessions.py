@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from device_parts import checked_searches
 from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
-from sessions import open_parts
+from sessions import open_parts, open_tuples
 from worlds import on_ranks
 
 from distbfs.device import cuda
@@ -53,16 +53,9 @@ def devices(device, monkeypatch):
     return lent
 
 
-def opened(
-    source=SOURCE, parts=1, *, world=None, request=None, threshold=None, said=None, **of
-):
+def opened(source=SOURCE, **told):
     """A session of tuples with an engine on devices."""
-    world = world or SoloWorld()
-    options = SearchOptions(**{"engine": "auto", **of})
-    build = BuildOptions(threshold=threshold)
-    graph = Source(source.n, parts, tuples=source, build=build)
-    say = opening.silent if said is None else said.append
-    return open_source(world, graph, options, request or Request(), say=say)
+    return open_tuples(source, **told)
 
 
 def domain(devices, count=3, **options):
@@ -74,7 +67,7 @@ def domain(devices, count=3, **options):
 def separated(parts=3, threshold=4, **options):
     """A session between domains."""
     request = Request(parts, "--parts")
-    return opened(SOURCE, parts, request=request, threshold=threshold, **options)
+    return opened(request=request, threshold=threshold, **options)
 
 
 @pytest.mark.parametrize("engine", [x for x in DEVICES if x != "pan"])
@@ -322,7 +315,7 @@ def test_without_a_device(monkeypatch):
 def test_devices_by_number(devices):
     session = opened(request=Request(devices=[0]))
     assert session.held.devices == [0]
-    for wrong in ([], [0, 0], [77]):
+    for wrong in ([], [0, 0], [77], 2):
         with pytest.raises(UsageError, match="allowed"):
             opened(request=Request(devices=wrong))
 

@@ -9,11 +9,11 @@ from device_graphs import HostGraph, hubs
 from directed_graphs import check, matrix_of, part_of
 from fast_graphs import (
     beside,
-    early_ends,
-    early_fault,
+    fault,
     lone,
     path,
     shuffled,
+    untils,
     wanted_levels,
 )
 from graphs import grid, kronecker, random_tuples
@@ -53,7 +53,7 @@ def host(name):
 
 def hold(made, root, found, until, *, in_ids=True):
     """Assert that a result ends where ``until`` says."""
-    told = early_fault(made, root, found, until, in_ids=in_ids)
+    told = fault(made, root, found, in_ids=in_ids, until=until)
     assert told is None, f"root {root}, {until}: {told}"
 
 
@@ -75,7 +75,7 @@ def test_nothing_lies_beyond_the_last_level(device, engine, method, in_ids, name
         if not in_ids and not made.source.degrees[root]:
             continue
         whole = wanted_levels(made, root)
-        for k, until in enumerate(early_ends(whole, root)):
+        for k, until in enumerate(untils(whole, root)[in_ids::2]):
             found = search.search(root, records=k % 3 == 0, until=until)
             hold(made, root, found, until, in_ids=in_ids)
         hold(made, root, search.search(root), Until(), in_ids=in_ids)
@@ -132,7 +132,8 @@ def test_strategies_of_xbfs_paper(device, frontier, direction, stepwise):
             balance=BALANCES[k],
         )
         for number in (0, made.active - 1):
-            for until in early_ends(wanted_levels(made, made.vertices[number]), number):
+            levels = wanted_levels(made, made.vertices[number])
+            for until in untils(levels, number)[stepwise::2]:
                 by_number(made, search, number, until)
 
 
@@ -147,5 +148,6 @@ def test_knobs_of_bfs4k(device, knobs, claim, stepwise):
         made = host(name)
         search = Bfs4kSearch(made.graph, knobs=knobs, claim=claim, stepwise=stepwise)
         for number in (0, made.active - 1):
-            for until in early_ends(wanted_levels(made, made.vertices[number]), number):
+            levels = wanted_levels(made, made.vertices[number])
+            for until in untils(levels, number)[stepwise::2]:
                 by_number(made, search, number, until)
