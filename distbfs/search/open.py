@@ -506,11 +506,12 @@ def engine_for(graph: DeviceGraph, options: SearchOptions) -> tuple[SearchOption
 def _open_domain(opening: Opening) -> Session:
     """Open a graph on the devices of all ranks, which map each other's memory."""
     world, choice = opening.world, opening.choice
-    held, parts = hold_domain(world, opening.source, choice.devices)
+    held = next((x for x in opening.held if x.rows), None)
+    held = held or hold_domain(world, opening.source, choice.devices)
     began = time.perf_counter()
     engine = kind_of(choice.options.engine)(choice.options)
     searches = []
-    for part, device in zip(parts, choice.devices, strict=True):
+    for part, device in zip(held.rows, choice.devices, strict=True):
         with cuda.cupy().cuda.Device(device), cuda.memory_of("a search"):
             searches.append(ResidentSearch(part, choice.options))
     driver = ResidentDriver(world, searches, PeerGroup(world, choice.devices))
@@ -526,11 +527,12 @@ def _open_separated(opening: Opening) -> Session:
     if source.store is None:
         count = opening.request.parts or world.size * len(choice.devices)
         source = replace(source, parts=count)
-    held, parts = hold_device_parts(world, source, choice.devices)
+    held = next((x for x in opening.held if x.device_parts), None)
+    held = held or hold_device_parts(world, source, choice.devices)
     began = time.perf_counter()
     engine = kind_of(options.engine)(options)
-    placement = Placement(parts[0].layout.parts, world.size)
-    searches = [on_its_device(engine, part, placement) for part in parts]
+    placement = Placement(held.vertices.layout.parts, world.size)
+    searches = [on_its_device(engine, part, placement) for part in held.device_parts]
     runner = between_domains(world, searches, choice.exchange, options)
     clocked = ClockedRunner(world, runner, held.devices)
     return opening.session(timed(held, began), clocked, options, engine.describe)
