@@ -201,10 +201,10 @@ def choose(
             devices = take_some(world, options, request)
             return _on_devices(world, options, n, request, devices, directed=directed)
         except (LaunchError, UsageError) as error:
-            if wants_device(options):
+            if wants_device(options, request):
                 raise
             reason = str(error)
-    elif wants_device(options):
+    elif wants_device(options, request):
         raise DeviceMissing(reason)
     if directed and options.stepwise:
         raise UsageError(NEEDS_SYMMETRIC)
@@ -222,9 +222,9 @@ def changed(options: SearchOptions, names: Sequence[str]) -> list[str]:
     return [x for x in names if getattr(options, x) != getattr(usual, x)]
 
 
-def wants_device(options: SearchOptions) -> bool:
-    """Return whether options ask for what engines on devices alone have."""
-    return bool(changed(options, DEVICE_OPTIONS))
+def wants_device(options: SearchOptions, request: Request) -> bool:
+    """Return whether devices are asked for, or what engines on them alone have."""
+    return request.devices is not None or bool(changed(options, DEVICE_OPTIONS))
 
 
 def take_some(

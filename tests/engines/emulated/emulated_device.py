@@ -115,6 +115,9 @@ class Device:
     def __hash__(self):
         return 0
 
+    def use(self):
+        pass
+
     def synchronize(self):
         pass
 
