@@ -13,16 +13,12 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import time
 
 from distbfs.exchange.world import run_guarded, start
 from distbfs.generate.shapes import Path
 from distbfs.options import BuildOptions, SearchOptions
-from distbfs.partition.construct import construct
-from distbfs.partition.layout import Placement
-from distbfs.registry import ENGINES, lookup
-from distbfs.search.runners.between import BetweenDomains
-from distbfs.search.session import make_exchange
+from distbfs.search.holding import Source
+from distbfs.search.open import open_source
 
 DOMAINS = 2
 
@@ -35,26 +31,15 @@ def main() -> int:
     parser.add_argument("--threshold", type=int, default=1 << 30)
     args = parser.parse_args()
     world = start()
-    options = SearchOptions(threads=1, parents=False)
-    engine = lookup(ENGINES, "engine", "openmp")(options)
-    placement = Placement(DOMAINS, world.size)
-    parts = []
-    build = BuildOptions(threshold=args.threshold)
-    construct(Path(args.vertices), world, DOMAINS, build, parts.append)
-    searches = [engine.domain(part, placement) for part in parts]
-    delegates = parts[0].delegate_count
-    exchange = make_exchange(world, placement, delegates, options)
-    runner = BetweenDomains(world, searches, exchange, options)
-    spent = []
-    for _ in range(args.searches):
-        world.barrier()
-        began = time.perf_counter()
-        levels = runner.search(0).levels
-        spent.append(1e6 * (time.perf_counter() - began) / levels)
+    path, build = Path(args.vertices), BuildOptions(threshold=args.threshold)
+    source = Source(path.n, DOMAINS, tuples=path, build=build)
+    session = open_source(world, source, SearchOptions(threads=1, parents=False))
+    levels = args.vertices
+    spent = [1e6 * session.search(0).seconds / levels for _ in range(args.searches)]
     if world.rank == 0:
         middle = statistics.median(spent)
         print(f"{levels} levels: {min(spent):.1f} us a level, median {middle:.1f}")
-    exchange.close()
+    session.close()
     return 0
 
 

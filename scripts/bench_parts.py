@@ -24,18 +24,16 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pan_runs as runs
-from distbfs.cli.loading import Choice, build_session, choose
-from distbfs.search.device_parts import DevicePartsSession
 
 from distbfs import registry
-from distbfs.cli.common import Terminal, open_terminal, share_of_cores
+from distbfs.cli.common import open_terminal, share_of_cores
 from distbfs.device import cuda
 from distbfs.errors import UsageError, ValidationError
 from distbfs.exchange.world import Ranks, run_guarded
@@ -48,12 +46,14 @@ from distbfs.graph500.statistics import rate_statistics
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table
-from distbfs.search.session import Outcome, Session
+from distbfs.search.holding import Source
+from distbfs.search.open import Request, kind_of, open_source
+from distbfs.search.result import Result
+from distbfs.search.session import Held, Session
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples
 from distbfs.types import SUBGRAPHS, Ids, TupleSource
 
-AnyParts = Session | DevicePartsSession
 SUGGESTED = "auto"
 OUTSIDE = "outside"  # what a session does around a search
 VARIANTS = ["default", "host", "IR", "L", "U", "L+U", "push"]
@@ -72,23 +72,24 @@ class Ledger:
     What calls another watched one does not count for both.
     """
 
-    def __init__(self, session: AnyParts) -> None:
-        driver: Any = session._driver
+    def __init__(self, session: Session) -> None:
+        runner: Any = inner(session._runner, "_runner")  # without its clock
         self.rows: list[dict[str, float]] = []
         self._parts = [OUTSIDE]
         self._last = 0.0
-        self._device = isinstance(session, DevicePartsSession)
+        self._device = bool(session.held.devices)
         self._watched: list[tuple[Any, str]] = []
-        for k, search in enumerate(driver._searches):
+        for k, one in enumerate(runner._searches):
+            search = inner(one, "_search")  # where its device is current already
             for name, part in SEARCH_CALLS.items():
                 self._watch(search, name, part, begins=not k and name == "work")
             self._watch(search, "visit", "")  # of the subgraph that it is given
         for name, part in EXCHANGE_CALLS.items():
-            self._watch(session.exchange, name, part)
+            self._watch(runner._exchange, name, part)
         for name in LOCAL_CALLS:
-            self._watch(getattr(session.exchange, "_local", None), name, "local")
-        self._watch(driver._parents, "complete", "parents")
-        self._watch(driver, "search", "rest")
+            self._watch(getattr(runner._exchange, "_local", None), name, "local")
+        self._watch(runner._parents, "complete", "parents")
+        self._watch(runner, "search", "rest")
 
     def begin(self) -> None:
         """Forget what was seen; a search starts."""
@@ -115,8 +116,8 @@ class Ledger:
         self._last = now
 
     def _watch(self, owner: Any, name: str, part: str, *, begins: bool = False) -> None:
-        inner = getattr(owner, name, None)
-        if inner is None:
+        method = getattr(owner, name, None)
+        if method is None:
             return
 
         def timed(*args: Any, **more: Any) -> Any:
@@ -124,7 +125,7 @@ class Ledger:
             if begins:
                 self._new_row()
             self._parts.append(part or args[0])
-            found = inner(*args, **more)
+            found = method(*args, **more)
             if self._device:
                 cuda.cupy().cuda.Device().synchronize()
             self._turn()
@@ -135,7 +136,12 @@ class Ledger:
         self._watched.append((owner, name))
 
 
-def looked_at(session: AnyParts, roots: list[int]) -> list[dict[str, Any]]:
+def inner(wrapper: Any, name: str) -> Any:
+    """Return what a runner or search calls for each call, itself where it is none."""
+    return vars(wrapper).get(name, wrapper)
+
+
+def looked_at(session: Session, roots: list[int]) -> list[dict[str, Any]]:
     """Return the levels of searches and their seconds, means over ranks (collective).
 
     One search before the first is not counted.
@@ -144,14 +150,14 @@ def looked_at(session: AnyParts, roots: list[int]) -> list[dict[str, Any]]:
     ledger, world = Ledger(session), session.world
     for root in [*roots[:1], *roots]:
         ledger.begin()
-        outcome = session.search(root, records=True)
+        result = session.search(root, records=True)
         mine = np.array(ledger.seconds())
         mean = world.allreduce(mine) / world.size
         most = world.allreduce(mine.sum(axis=0), "max")
         found.append(
             {
                 "root": root,
-                "records": outcome.records,
+                "records": result.records,
                 "seconds": [
                     dict(zip(runs.PARTS, row, strict=True)) for row in mean.tolist()
                 ],
@@ -177,34 +183,36 @@ class Graph:
 
     def __init__(
         self,
-        terminal: Terminal,
+        world: Ranks,
         source: TupleSource,
-        choice: Choice,
+        options: SearchOptions,
         args: argparse.Namespace,
         threshold: int | None,
     ) -> None:
-        world: Ranks = terminal.world
-        self.source, self.world, self.choice = source, world, choice
-        count = args.per_rank * world.size
-        build = BuildOptions(threshold=threshold)
-        made = build_session(terminal, source, count, build, choice)
-        session: Any = made.session
-        self.parts = session.parts
+        self.source, self.world = source, world
+        count, build = args.per_rank * world.size, BuildOptions(threshold=threshold)
+        self._made = Source(source.n, count, tuples=source, build=build)
+        self._request = Request(count, "--per-rank")
+        self.held: Sequence[Held] = ()
+        session = self.session(options)
+        held = session.held
+        self.held = [held]
         self.roots: Ids = choose_roots(
-            session.layout.n, args.roots, args.seed, session.connected
+            source.n, args.roots, args.seed, session.connected
         )
         if not len(self.roots):
             raise ValidationError("no vertex has a neighbour besides itself: no search")
         session.close()
-        part = self.parts[0]
-        sizes = [[getattr(x, name).edges for name in SUBGRAPHS] for x in self.parts]
+        parts: Sequence[Any] = held.device_parts or held.parts
+        part = parts[0]
+        sizes = [[getattr(x, name).edges for name in SUBGRAPHS] for x in parts]
         edges = world.allreduce(np.array(sizes, dtype=np.int64).sum(axis=0))
-        stored = np.array([sum(x.graph_bytes for x in self.parts)], dtype=np.int64)
-        taken = np.array([made.generation_seconds, made.construction_seconds])
+        stored = np.array([sum(x.graph_bytes for x in parts)], dtype=np.int64)
+        taken = np.array([held.generation_seconds, held.construction_seconds])
         generation, construction = world.allreduce(taken, "max").tolist()
         m = int(edges.sum())
         self.facts: dict[str, Any] = {
-            "n": session.layout.n,
+            "n": source.n,
             "m": m,
             "tuples": source.tuples,
             "edges": dict(zip(SUBGRAPHS, edges.tolist(), strict=True)),
@@ -219,13 +227,10 @@ class Graph:
         once = isinstance(source, StoreTuples)
         self.weight = m / 2 / source.tuples if once else 1.0
 
-    def session(self, options: SearchOptions) -> AnyParts:
+    def session(self, options: SearchOptions) -> Session:
         """Return a session over the parts (collective)."""
-        if self.choice.device is None:
-            return Session(self.world, self.parts, options)
-        kind = registry.lookup(registry.ENGINES, "engine", options.engine)
-        kind.check(options, whole=False)
-        return DevicePartsSession(self.world, kind(options), self.parts, options)
+        request, held = self._request, self.held
+        return open_source(self.world, self._made, options, request, held=held)
 
 
 class Variant:
@@ -256,9 +261,9 @@ class Variant:
         self.looked = looked_at(session, few)
         session.close()
 
-    def _note(self, outcome: Outcome, _: SearchFigures) -> None:
-        self.phases.append(outcome.phases)
-        self.levels.append(outcome.levels)
+    def _note(self, result: Result, _: SearchFigures) -> None:
+        self.phases.append(result.phases)
+        self.levels.append(result.depth + 1)
 
     def errors(self) -> list[str]:
         """Return what validation found."""
@@ -378,7 +383,7 @@ def base_options(args: argparse.Namespace, world: Ranks) -> SearchOptions:
         engine=args.engine,
         exchange=args.exchange,
         threads=share_of_cores(world),
-        stepwise=True,
+        stepwise=not kind_of(args.engine).on_device,
         share_device=args.share_device,
     )
 
@@ -440,8 +445,8 @@ class Output:
 
 def work() -> int:
     args = options()
-    terminal = open_terminal(json_output=False, log_format="text")
-    world, began = terminal.world, time.perf_counter()
+    world = open_terminal(json_output=False, log_format="text").world
+    began = time.perf_counter()
     base = base_options(args, world)
     wanted = {name: replace(base, **runs.changes_of(name)) for name in args.variants}
     output, errors = Output(args, world), list[str]()
@@ -451,11 +456,10 @@ def work() -> int:
         return float(world.allreduce(spent, "max")[0]) > args.seconds
 
     for about, source in sources(args, base.threads):
-        choice = choose(world, base, source.n, ["--threshold"])
         for threshold in args.thresholds:
             if late():
                 break
-            graph = Graph(terminal, source, choice, args, threshold)
+            graph = Graph(world, source, base, args, threshold)
             shape = {"devices": world.size, "parts": world.size * args.per_rank}
             for name, chosen in wanted.items():
                 if late():
@@ -465,9 +469,10 @@ def work() -> int:
                 errors += [f"{name}: {line}" for line in found.errors()]
                 del found
                 gc.collect()
+            device = bool(graph.held[0].devices)
             del graph
             gc.collect()
-            if choice.device is not None:
+            if device:
                 cuda.release()
     output.end()
     if errors:

@@ -20,33 +20,26 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from distbfs.search.device_resident import ResidentSession
-from distbfs.search.device_session import DeviceSession
-
 from distbfs.device import cuda
-from distbfs.device.peers import access_problem
-from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.errors import DistbfsError, UsageError
 from distbfs.exchange.world import SoloWorld
-from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.road import Road
-from distbfs.graph.device_build import build
-from distbfs.graph500.device_validate import validate_on_device
+from distbfs.graph500.benchmark import validation_on_devices
 from distbfs.graph500.roots import choose_roots
 from distbfs.options import SearchOptions
-from distbfs.partition.device_resident import construct_resident
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table
+from distbfs.search.holding import Source
+from distbfs.search.open import Request, open_source
+from distbfs.search.session import Session
 
 CELLS = ("1:22", "1:25", "4:22:1", "4:26", "2:27", "4:28", "2:road")
 ROAD_VERTICES = 4_190_000
-PLAIN = SearchOptions(engine="xbfs")
 MODES = ("resident", "resident internal", "fast", "fast internal")
 HEAD = ("devices", "graph", "mode", "GTEPS", "ms", "us a level", "levels", "validated")
 
@@ -58,45 +51,29 @@ class Cell:
         words = text.split(":")
         if len(words) not in (2, 3) or not words[0].isdigit():
             raise UsageError(f"cell is '{text}'; allowed: DEVICES:SCALE[:1] or :road")
-        self.parts, self.graph = int(words[0]), words[1]
-        self.devices = list(range(self.parts))
-        if problem := access_problem(self.devices):
-            raise UsageError(problem)
+        self.devices, self.graph = int(words[0]), words[1]
         road = self.graph == "road"
         self.source: Any = Road(ROAD_VERTICES) if road else Kronecker(int(words[1]))
-        self.sessions: dict[str, Any] = {}
+        self.sessions: dict[str, Session] = {}
         self.seconds: dict[str, float] = {}
-        makers: dict[str, Callable[[str], None]] = {}
-        if self.parts > 1:
-            makers |= dict.fromkeys(MODES[:2], self._on_parts)
-        if self.parts == 1 or len(words) == 3:
-            makers |= dict.fromkeys(MODES[2:], self._on_one)
-        for mode, make in makers.items():
+        counts: dict[str, int] = {}
+        if self.devices > 1:
+            counts |= dict.fromkeys(MODES[:2], self.devices)
+        if self.devices == 1 or len(words) == 3:
+            counts |= dict.fromkeys(MODES[2:], 1)
+        for mode, count in counts.items():
             if mode in modes:
                 began = time.perf_counter()
-                make(mode)
+                self.sessions[mode] = self._opened(mode, count)
                 self.seconds[mode] = time.perf_counter() - began
-        self.whole: Any = None
 
-    def _on_parts(self, mode: str) -> None:
-        world = SoloWorld()
-        inside = mode.endswith("internal")
-        other = self.sessions.get(MODES[0])
-        rows = other.parts if other else None
-        if rows is None:
-            rows, _ = construct_resident(
-                self.source, world, self.parts, devices=self.devices
-            )
-        options = replace(PLAIN, internal_ids=inside)
-        self.sessions[mode] = ResidentSession(world, XbfsEngine(options), rows, options)
-
-    def _on_one(self, mode: str) -> None:
-        other = self.sessions.get(MODES[2])
-        graph = build(self.source) if other is None else other.graph
-        options = replace(PLAIN, internal_ids=mode.endswith("internal"))
-        self.sessions[mode] = DeviceSession(
-            SoloWorld(), XbfsEngine(options), graph, options
-        )
+    def _opened(self, mode: str, count: int) -> Session:
+        """Return a session on some devices; modes of as many share the graph."""
+        source = Source(self.source.n, 1, tuples=self.source)
+        options = SearchOptions("xbfs", internal_ids=mode.endswith("internal"))
+        request = Request(devices=count, domain=count)
+        held = [x.held for x in self.sessions.values() if len(x.held.devices) == count]
+        return open_source(SoloWorld(), source, options, request, held=held)
 
     def close(self) -> None:
         """Free all sessions."""
@@ -105,20 +82,11 @@ class Cell:
         self.sessions.clear()
 
 
-def by_id(session: Any, found: Any) -> tuple[Any, Any]:
-    """Return level and parent of a search by id on the current device."""
-    if isinstance(session, DeviceSession):
-        arrays: tuple[Any, Any] = session.in_ids(found)
-        return arrays
-    gathered: tuple[Any, Any] = session.gathered([found])
-    return gathered
-
-
 def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, Any]]:
     """Return a row for each mode of a cell."""
     first = next(iter(cell.sessions.values()))
     chosen = choose_roots(cell.source.n, roots, seed, first.connected).tolist()
-    tuples = device_tuples(cell.source)
+    check = {x: validation_on_devices(s, cell.source) for x, s in cell.sessions.items()}
     seen: dict[str, list[dict[str, Any]]] = {mode: [] for mode in cell.sessions}
     for session in cell.sessions.values():
         session.search(chosen[0])
@@ -128,14 +96,10 @@ def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, 
         for mode in order if k % 2 == 0 else order[::-1]:
             session = cell.sessions[mode]
             found = session.search(root)
-            reached, deepest = session.reached(found)
-            told.add((reached, deepest))
-            row = {"seconds": found.seconds, "levels": found.levels, "errors": []}
-            row["edges"] = session.traversed(found)
-            row["validated"] = k < validate
-            if k < validate:
-                judged = validate_on_device(tuples, root, *by_id(session, found))
-                row["errors"] = list(judged.errors)
+            told.add((found.reached, found.depth))
+            errors = list(check[mode]([found])[0].errors) if k < validate else []
+            row = {"seconds": found.seconds, "levels": found.depth + 1}
+            row |= {"edges": found.nedge, "validated": k < validate, "errors": errors}
             seen[mode].append(row)
         if len(told) > 1:
             raise DistbfsError(f"root {root}: modes disagree: {sorted(told)}")
@@ -147,7 +111,7 @@ def summary(cell: Cell, mode: str, rows: list[dict[str, Any]]) -> dict[str, Any]
     inverse = [x["seconds"] / max(x["edges"], 1) for x in rows]
     errors = [error for x in rows for error in x["errors"]]
     return {
-        "devices": cell.parts if mode not in MODES[2:] else 1,
+        "devices": cell.devices if mode not in MODES[2:] else 1,
         "graph": cell.graph,
         "mode": mode,
         "gteps": len(rows) / sum(inverse) * 1e-9,

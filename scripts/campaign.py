@@ -8,8 +8,8 @@ Each trial draws a graph and a way through the package from its seed: arrays, fi
 stores, engines, ranks, parts, TH, options of the exchange, many searches, NetworkX, a
 service, input that must be refused.  A wrong answer, an error or an end that should not
 be leaves the graph and the line that repeats it in a folder of --out; the campaign goes
-on, and ends with 1.  Under mpiexec the kinds "stores" and "multisearch" run on all
-ranks.  "emulated" runs by name only: the engines of CUDA, on the CPU.
+on, and ends with 1.  Under mpiexec the kinds "stores", "sessions" and "multisearch" run
+on all ranks.  "emulated" runs by name only: the engines of CUDA, on the CPU.
 
 Needs NetworkX, pyarrow and SciPy (extra ``test``).
 """
@@ -36,6 +36,7 @@ import distbfs.exchange.world
 KINDS = {
     "library": 12,
     "stores": 8,
+    "sessions": 6,
     "multisearch": 4,
     "networkx": 8,
     "refusals": 6,
@@ -43,7 +44,7 @@ KINDS = {
     "ranks": 1,
     "emulated": 0,
 }
-ON_RANKS = ("stores", "multisearch")
+ON_RANKS = ("stores", "sessions", "multisearch")
 PROGRESS = 30  # seconds between lines
 
 

@@ -247,8 +247,10 @@ def words_of(cell: Cell, *, cpu: bool, roots: int, validate: int) -> list[str]:
     found = ["graph500", "--json", "--scale", str(cell.scale), "--roots", str(roots)]
     between = cell.method == STEPWISE
     found += ["--engine", "openmp" if cpu else "pan" if between else "xbfs"]
+    if not cpu:
+        found += ["--devices", str(cell.devices // cell.ranks)]
     if cell.devices > 1:
-        found += ["--parts", str(cell.devices)]
+        found += ["--parts" if between else "--domain", str(cell.devices)]
     found += ["--stepwise"] * (cpu and between)
     found += ["--internal-ids"] * (cell.method == INTERNAL)
     if not validate:

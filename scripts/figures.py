@@ -14,14 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from distbfs.cli.loading import graph_of_store
 
-from distbfs.cli.common import Terminal
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceResult
 from distbfs.engines.cuda.paper import PaperSearch
 from distbfs.engines.cuda.results import host_levels
-from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.engines.cuda.xbfs_paper import XbfsPaperEngine
 from distbfs.errors import DistbfsError
 from distbfs.exchange.world import SoloWorld
@@ -32,7 +29,8 @@ from distbfs.graph.device_graph import ISOLATED, DeviceGraph
 from distbfs.graph500.roots import choose_roots
 from distbfs.options import SearchOptions
 from distbfs.report.provenance import provenance
-from distbfs.store.hdf5 import open_store
+from distbfs.search.holding import graph_on_device
+from distbfs.search.open import source_of
 from distbfs.types import TupleSource
 
 RESULTS = Path(__file__).parent / "results"
@@ -172,9 +170,7 @@ def graphs(args: argparse.Namespace) -> Iterator[tuple[str, DeviceGraph]]:
 
 def stored(path: Path) -> DeviceGraph:
     """Return the graph of a store."""
-    engine: Any = XbfsEngine(SearchOptions(engine="xbfs"))
-    terminal = Terminal(SoloWorld(), as_json=False, log_format="text")
-    return graph_of_store(terminal, open_store(path), engine)
+    return graph_on_device(source_of(path, SoloWorld(), None, None), "xbfs")
 
 
 def over_graphs(

@@ -29,7 +29,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "L": {"local_all2all": True},
     "U": {"uniquify": True},
     "levels": {"parents": False},
-    "stepwise": {"stepwise": True},
     **{name: {"exchange": name} for name in registry.EXCHANGES if name != "solo"},
 }
 SWITCHING = ("dd", "dn", "nd")  # subgraphs that have direction factors

@@ -32,7 +32,7 @@ from distbfs.store.hdf5 import Store
 from distbfs.types import Array, Ids, TupleSource, slice_bounds
 
 COUNTED = 4  # sources that are searched once more, with records, to count edge checks
-ONE_DEVICE = Request(devices=1)
+ALONE = Request(alone=True)
 TRIED = 8  # candidates whose component may be the largest
 
 
@@ -107,7 +107,7 @@ class Sessions:
 
     def check(self, options: SearchOptions) -> None:
         """Refuse before a graph is loaded what would be refused after (collective)."""
-        opening = prepare(self._terminal.world, self._source, options, ONE_DEVICE)
+        opening = prepare(self._terminal.world, self._source, options, ALONE)
         if opening.choice.place == "host":
             make_host_engine(opening.world, options, silent)
 
@@ -123,7 +123,7 @@ class Sessions:
             self._terminal.world,
             self._source,
             options,
-            ONE_DEVICE,
+            ALONE,
             say=self._terminal.say,
             held=self._held,
         )

@@ -285,7 +285,7 @@ def trial_levels(name: str, parts: int) -> Array:
     parts, one that is built on the device.
     """
     tuples, options = Kronecker(TRIAL_SCALE), SearchOptions(engine=name, threads=2)
-    source, request = Source(tuples.n, parts, tuples=tuples), Request(devices=1)
+    source, request = Source(tuples.n, parts, tuples=tuples), Request(alone=True)
     root = int(tuples.tuples_at(np.zeros(1, dtype=np.int64))[0][0])
     with open_source(SoloWorld(), source, options, request) as session:
         level: Array = session.search(root).to_numpy()[0].copy()

@@ -19,7 +19,7 @@ from distbfs.options import BuildOptions
 from distbfs.partition.construct import construct
 from distbfs.partition.device_construct import construct_on_devices
 from distbfs.partition.device_part import DevicePart, PartUpload, part_to_device
-from distbfs.partition.device_resident import ResidentPart, construct_resident
+from distbfs.partition.device_resident import construct_resident
 from distbfs.partition.layout import Layout, Placement
 from distbfs.search.arrays import without_loops
 from distbfs.search.session import Held
@@ -188,9 +188,7 @@ def graph_on_device(source: Source, engine: str) -> DeviceGraph:
     return with_tuples(graph, manifest.tuples, ends)
 
 
-def hold_domain(
-    world: World, source: Source, devices: Sequence[int]
-) -> tuple[Held, list[ResidentPart]]:
+def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
     """Bring a graph to the devices of all ranks as one domain (collective).
 
     devices: of this rank.  Every device passes over all edges and keeps its rows.
@@ -210,22 +208,20 @@ def hold_domain(
             with part.ids.device:
                 made = with_tuples(part.graph, store.manifest.tuples, ends[part.index])
                 part.graph = made
-    held = Held(
+    return Held(
         VertexMap(
             world, Layout(source.n, count), [shard_of_resident(x) for x in parts]
         ),
+        rows=parts,
         devices=devices,
         edges=sum(part.graph.m for part in parts),
         generation_seconds=summary.generation_seconds,
         construction_seconds=summary.construction_seconds,
         facts={"part": {"bytes": sum(part.graph.nbytes for part in parts)}},
     )
-    return held, parts
 
 
-def hold_device_parts(
-    world: World, source: Source, devices: Sequence[int]
-) -> tuple[Held, list[DevicePart]]:
+def hold_device_parts(world: World, source: Source, devices: Sequence[int]) -> Held:
     """Bring the degree-separated parts of this rank to its devices (collective).
 
     devices: of this rank, which take its parts in turn
@@ -249,8 +245,9 @@ def hold_device_parts(
         construction = summary.construction_seconds
     first = parts[0]
     shards = [shard_of_device_part(part) for part in parts]
-    held = Held(
+    return Held(
         VertexMap(world, first.layout, shards, permutation),
+        device_parts=parts,
         devices=dealt,
         edges=sum(rows.edges for part in parts for rows in subgraphs(part)),
         threshold=first.threshold if first.delegate_count else None,
@@ -264,7 +261,6 @@ def hold_device_parts(
             }
         },
     )
-    return held, parts
 
 
 def subgraphs(part: DevicePart) -> tuple[Any, ...]:

@@ -255,7 +255,7 @@ class Graph:
             source = Source(self.n, 1, self.directed, graph=self)
             names = None if self._names is None else self
             self._sessions[options] = open_source(
-                SoloWorld(), source, options, Request(devices=1), names=names
+                SoloWorld(), source, options, Request(alone=True), names=names
             )
         return self._sessions[options]
 

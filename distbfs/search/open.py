@@ -106,12 +106,14 @@ class Request:
     parts: domains of a search between domains; separate: the option that asks for
     parts with delegates, "" for none
     devices: how many of each rank, or which; domain: devices of a domain
+    alone: take one device of each rank, where it has any
     """
 
     parts: int | None = None
     separate: str = ""
     devices: int | Sequence[int] | None = None
     domain: int | None = None
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,7 @@ def take_some(
     taken = take_devices(world, share=options.share_device)
     wanted = request.devices
     if wanted is None:
-        return tuple(taken)
+        return tuple(taken[:1] if request.alone else taken)
     if isinstance(wanted, int):
         check_range("devices", wanted, 1, len(taken))
         return tuple(taken[:wanted])
@@ -518,11 +520,12 @@ def engine_for(graph: DeviceGraph, options: SearchOptions) -> tuple[SearchOption
 def _open_domain(opening: Opening) -> Session:
     """Open a graph on the devices of all ranks, which map each other's memory."""
     world, choice = opening.world, opening.choice
-    held, parts = hold_domain(world, opening.source, choice.devices)
+    held = next((x for x in opening.held if x.rows), None)
+    held = held or hold_domain(world, opening.source, choice.devices)
     began = time.perf_counter()
     engine = kind_of(choice.options.engine)(choice.options)
     searches = []
-    for part, device in zip(parts, choice.devices, strict=True):
+    for part, device in zip(held.rows, choice.devices, strict=True):
         with cuda.cupy().cuda.Device(device), cuda.memory_of("a search"):
             searches.append(ResidentSearch(part, choice.options))
     driver = ResidentDriver(world, searches, PeerGroup(world, choice.devices))
@@ -538,12 +541,13 @@ def _open_separated(opening: Opening) -> Session:
     if source.store is None:
         count = opening.request.parts or world.size * len(choice.devices)
         source = replace(source, parts=count)
-    held, parts = hold_device_parts(world, source, choice.devices)
+    held = next((x for x in opening.held if x.device_parts), None)
+    held = held or hold_device_parts(world, source, choice.devices)
     began = time.perf_counter()
     engine = kind_of(options.engine)(options)
-    placement = Placement(parts[0].layout.parts, world.size)
+    placement = Placement(held.vertices.layout.parts, world.size)
     searches = []
-    for part in parts:
+    for part in held.device_parts:
         with part.vertices.device:
             searches.append(engine.domain(part, placement))
     runner = between_domains(world, searches, choice.exchange, options)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.options import SearchOptions
+    from distbfs.partition.device_part import DevicePart
+    from distbfs.partition.device_resident import ResidentPart
     from distbfs.partition.layout import Layout
     from distbfs.partition.part import Part
     from distbfs.search.runners.base import Runner
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
 class Held:
     """What of a graph lies where it is searched, on this rank.
 
-    graph: whole, on one device; parts: in host memory; both may be searched by other
-        engines as well
+    graph: whole, on one device; parts: in host memory; device_parts: on devices; rows:
+        of one domain of devices; each may be searched by other engines as well
     devices: CUDA devices of this rank that search
     edges: stored directed edges of this rank's share
     threshold: TH where there are delegates, else None
@@ -45,6 +47,8 @@ class Held:
     vertices: VertexMap
     graph: DeviceGraph | None = None
     parts: Sequence[Part] = ()
+    device_parts: Sequence[DevicePart] = ()
+    rows: Sequence[ResidentPart] = ()
     devices: Sequence[int] = ()
     edges: int = 0
     threshold: int | None = None

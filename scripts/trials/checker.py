@@ -88,11 +88,18 @@ class Truth:
 
     def nedge(self, source: int) -> int:
         """Return the tuples that a search goes through, as Graph500 counts."""
-        reached = self.levels(source) >= 0
+        return self.nedge_of(self.levels(source))
+
+    def nedge_of(self, level: np.ndarray) -> int:
+        """Return the same of levels of a search that may have ended early.
+
+        A tuple of which one end alone was reached counts half, the sum rounded down.
+        """
+        reached = level >= 0
         u, v = self.pairs.T
         if self.directed:
             return int(reached[u].sum())
-        return int((reached[u] | reached[v]).sum())
+        return (int(reached[u].sum()) + int(reached[v].sum())) // 2
 
     def linked(self, u: int, v: int) -> bool:
         """Return whether an edge leads from one vertex to another."""

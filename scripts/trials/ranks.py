@@ -25,7 +25,7 @@ def run(trial: Trial) -> None:
     told, current = trial.folder / "told.json", trial.folder / "current.json"
     out = trial.folder / "out"
     words = [sys.executable, ROOT / "scripts" / "campaign.py", "--quiet"]
-    words += ["--only", trial.choose("stores", "stores", "multisearch")]
+    words += ["--only", trial.choose("stores", "sessions", "multisearch")]
     words += ["--seed", trial.seed % (1 << 32), "--trials", TRIALS]
     words += ["--json", told, "--current", current, "--out", out]
     command = [mpiexec(), "-n", str(ranks), *map(str, words)]

@@ -20,7 +20,7 @@ import json, os, signal, subprocess, sys, time
 words = sys.argv[1:]
 def of(name, usual):
     return words[words.index(name) + 1] if name in words else usual
-scale, parts = int(of("--scale", 0)), int(of("--parts", 1))
+scale, parts = int(of("--scale", 0)), int(of("--parts", of("--domain", 1)))
 method = "stepwise" if "pan" in words else "resident" if parts > 1 else "fast"
 roots = int(of("--roots", 0))
 print("distbfs: engine xbfs (pretends)", file=sys.stderr)

@@ -46,6 +46,7 @@ def campaign(*words, fault=""):
         ("library", 2, 150),
         ("stores", 8, 12),
         ("stores", 16, 12),
+        ("sessions", 1, 40),
         ("multisearch", 1, 60),
         ("networkx", 4, 30),
         ("networkx", 6, 30),
@@ -77,6 +78,8 @@ def test_a_minute_of_it(kind, seed, trials, tmp_path):
             for rule in ("form", "level", "source", "reached", "step", "edge")
         ),
         *(("lost", "library", "level"), ("count", "stores", "count")),
+        *(("limit", "sessions", "level"), ("target", "sessions", "level")),
+        ("kept", "sessions", "level"),
         *(("error", "library", "error"), ("crash", "library", "crash")),
         *(("time", "library", "time"), ("export", "stores", "export")),
         *(("order", "networkx", "value"), ("refusal", "refusals", "refusal")),

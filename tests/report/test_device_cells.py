@@ -120,10 +120,10 @@ def test_grids_that_are_refused(scripts, more):
 @pytest.mark.parametrize(
     ("devices", "method", "words"),
     [
-        (8, "resident", "--engine xbfs --parts 8"),
-        (2, "stepwise", "--engine pan --parts 2"),
-        (1, "fast", "--engine xbfs"),
-        (1, "fast, internal ids", "--engine xbfs --internal-ids"),
+        (8, "resident", "--engine xbfs --devices 8 --domain 8"),
+        (2, "stepwise", "--engine pan --devices 2 --parts 2"),
+        (1, "fast", "--engine xbfs --devices 1"),
+        (1, "fast, internal ids", "--engine xbfs --devices 1 --internal-ids"),
     ],
 )
 def test_words_of_the_command(scripts, devices, method, words):

@@ -11,7 +11,9 @@ from graphs import kronecker
 from distbfs.device import cuda
 from distbfs.engines.cuda import part
 from distbfs.exchange.world import SoloWorld
+from distbfs.graph500 import benchmark
 from distbfs.graph500.validate import validate
+from distbfs.search import open as opening
 
 sys.path.append(str(Path(__file__).parents[3] / "scripts"))
 
@@ -22,18 +24,22 @@ import bench_resident
 def two_devices(device, monkeypatch):
     """Say that there are two devices that see each other."""
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
-    monkeypatch.setattr(bench_resident, "access_problem", lambda _: "")
+    monkeypatch.setattr(opening, "take_devices", lambda *_, **__: [0, 0])
+    monkeypatch.setattr(opening, "peer_problem", lambda *_: "")
+    told = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}
+    monkeypatch.setattr(cuda, "describe", lambda: told)
     monkeypatch.setattr(bench_resident, "provenance", lambda *_, **__: {})
     runtime = cuda.cupy().cuda.runtime
     monkeypatch.setattr(runtime, "getDeviceCount", lambda: 2, raising=False)
     held = kronecker(8)
 
     def validated(_, root, level, parent):
+        level, parent = np.array(level), np.array(parent)
         level, parent = level.astype(np.int32), parent.astype(np.int64)
         return validate(SoloWorld(), held, root, level, parent)
 
-    monkeypatch.setattr(bench_resident, "validate_on_device", validated)
-    monkeypatch.setattr(bench_resident, "device_tuples", lambda source: source)
+    monkeypatch.setattr(benchmark, "validate_on_device", validated)
+    monkeypatch.setattr(benchmark, "device_tuples", lambda source: source)
     monkeypatch.setattr(bench_resident, "Kronecker", lambda _: held)
 
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from graphs import kronecker
 
-from distbfs.cli import loading, main
+from distbfs.cli import main
 from distbfs.device import cuda
 from distbfs.engines.cuda import part
 from distbfs.exchange.world import SoloWorld, run_guarded
 from distbfs.graph500 import benchmark
 from distbfs.graph500.validate import validate
-from distbfs.search import device_parts, device_resident
+from distbfs.search import open as opening
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
 SCALE = 7
@@ -29,12 +29,10 @@ def bench(device, monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
     module = importlib.import_module("bench_devices")
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
-    monkeypatch.setattr(loading, "take_devices", lambda *_, **__: [0, 1])
-    monkeypatch.setattr(loading, "ALONE_BELOW", 0)
-    monkeypatch.setattr(device_resident, "peer_problem", lambda *_: "")
-    for room in (device_parts, device_resident):
-        monkeypatch.setattr(room, "uuids_of", lambda devices: ["x"])
-    told = {"device": "a CPU", "memory_bytes": 1 << 30}
+    monkeypatch.setattr(opening, "take_devices", lambda *_, **__: [0, 0])
+    monkeypatch.setattr(opening, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(cuda, "uuid", lambda: "GPU-0")
+    told = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}
     monkeypatch.setattr(cuda, "describe", lambda: told)
     monkeypatch.setattr(module, "devices_here", lambda: {"count": 2, **told})
     monkeypatch.setattr(module, "execute", lambda words, _: in_process(module, words))

@@ -332,6 +332,22 @@ def test_what_is_held_serves_other_engines():
     assert host.held.parts is parts
 
 
+def test_what_is_held_on_devices_serves_other_options(devices):
+    """Parts, and the rows of a domain; neither is built again."""
+    devices[:] = [0, 0]
+    for first, request, engine in (
+        (opened(request=Request(2, "--parts"), threshold=4), Request(2, "x"), "pan"),
+        (opened(request=Request(domain=2)), Request(domain=2), "xbfs"),
+    ):
+        source, options = Source(SOURCE.n, 2), SearchOptions(engine, parents=False)
+        other = open_source(SoloWorld(), source, options, request, held=[first.held])
+        assert other.held is first.held
+        assert other.describe()["engine"] == engine
+        level, parent = other.search(1).to_numpy()
+        np.testing.assert_array_equal(level, SOURCE.distances(1))
+        assert parent is None
+
+
 def test_graphs_of_a_program(devices):
     """Symmetric and directed ones; results stay on the device and outlast others."""
     devices[:] = [0, 0]
@@ -393,7 +409,7 @@ def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
     graph = Source(
         source.n, parts, tuples=source, build=BuildOptions(threshold=threshold)
     )
-    held, lent = hold_device_parts(SoloWorld(), graph, [0])
+    held = hold_device_parts(SoloWorld(), graph, [0])
     engine = opening.kind_of("pan")(SearchOptions(engine="pan", parents=parents))
     gc.collect()
 
@@ -405,12 +421,12 @@ def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
 
     before = taken()
     placement = opening.Placement(parts, 1)
-    searches = [engine.domain(one, placement) for one in lent]
+    searches = [engine.domain(one, placement) for one in held.device_parts]
     runner = opening.between_domains(SoloWorld(), searches, "solo", engine.options)
     gc.collect()
     used = taken() - before
     planned = 0
-    for one in lent:
+    for one in held.device_parts:
         owned = int((one.layout.part_of(one.delegates) == one.index).sum())
         edges = {name: getattr(one, name).edges for name in SUBGRAPHS}
         shape = PartShape(
@@ -421,7 +437,9 @@ def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
         assert bytes_["graph"] == one.graph_bytes
         planned += bytes_["search"] + bytes_["messages"]
     assert used - 8192 * parts <= planned <= 1.05 * used + 16_384
-    assert held.edges == sum(sum(getattr(x, n).edges for n in SUBGRAPHS) for x in lent)
+    assert held.edges == sum(
+        sum(getattr(x, n).edges for n in SUBGRAPHS) for x in held.device_parts
+    )
     runner.close()
 
 

@@ -65,6 +65,25 @@ def engine_fault(name):
         ReferenceWhole.search = wrong
 
 
+def session_fault(name):
+    """Let sessions end searches elsewhere, or keep no copies."""
+    from distbfs.search import result
+    from distbfs.search.session import Session
+
+    until = Session._until
+
+    def wrong(self, depth_limit, targets):
+        if name == "limit" and depth_limit is not None:
+            depth_limit += 1
+        if name == "target" and targets is not None:
+            targets = list(targets)[:-1]
+        return until(self, depth_limit, targets)
+
+    Session._until = wrong
+    if name == "kept":
+        result.copied = lambda array: array
+
+
 def raise_in_search(*_, **__):
     raise RuntimeError("a fault")
 
@@ -72,10 +91,10 @@ def raise_in_search(*_, **__):
 def put(name):
     """Put the fault into the package."""
     if name == "count":
-        from distbfs.search.session import Session
+        from distbfs.search.result import Result
 
-        traversed = Session.traversed
-        Session.traversed = lambda self, outcome: traversed(self, outcome) + 1
+        nedge = Result.nedge.fget
+        Result.nedge = property(lambda self: nedge(self) + 1)
     elif name in ("error", "crash", "time"):
         from distbfs.search.library import Graph
 
@@ -85,6 +104,8 @@ def put(name):
             "time": lambda *_, **__: time.sleep(999),
         }
         Graph.search = ends[name]
+    elif name in ("limit", "target", "kept"):
+        session_fault(name)
     elif name == "order":
         from distbfs.networkx_backend.graph import BackendGraph
 
