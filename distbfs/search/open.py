@@ -223,8 +223,9 @@ def changed(options: SearchOptions, names: Sequence[str]) -> list[str]:
 
 
 def wants_device(options: SearchOptions, request: Request) -> bool:
-    """Return whether devices are asked for, or what engines on them alone have."""
-    return request.devices is not None or bool(changed(options, DEVICE_OPTIONS))
+    """Return whether devices are named, or what engines on them alone have."""
+    named = isinstance(request.devices, Sequence)
+    return named or bool(changed(options, DEVICE_OPTIONS))
 
 
 def take_some(
