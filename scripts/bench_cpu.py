@@ -21,66 +21,47 @@ import sys
 import time
 from collections.abc import Iterator
 
+import figures
 import numpy as np
-from sessions import open_parts
 
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
+from distbfs.generate.shapes import Path
 from distbfs.graph500.roots import choose_roots
 from distbfs.graph500.validate import validate
-from distbfs.options import BuildOptions, SearchOptions
-from distbfs.partition.construct import construct
-from distbfs.partition.part import Part
+from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
-from distbfs.types import Ids
 
 SMALL = 10  # scale of the graph whose searches are mostly overhead
 
 
-class Path:
-    """The edges of a path graph (a TupleSource)."""
-
-    def __init__(self, n: int) -> None:
-        self.n, self.tuples = n, n - 1
-
-    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
-        """Yield the edges (k, k + 1)."""
-        u = np.arange(start, stop, dtype=np.int64)
-        yield u, u + 1
-
-
 def searches(args: argparse.Namespace) -> None:
-    world = SoloWorld()
     rows = []
     for scale in args.scales:
         source = Kronecker(scale, threads=args.threads)
-        made: list[Part] = []
-        began = time.perf_counter()
-        construct(source, world, 1, BuildOptions(), made.append)
-        built = time.perf_counter() - began
+        ways = {
+            method: SearchOptions(method=method, threads=args.threads)
+            for method in args.methods
+        }
+        sessions = figures.host_sessions(source, ways)
+        first = sessions[args.methods[0]]
+        built = first.held.generation_seconds + first.held.construction_seconds
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(
             f"scale {scale}: generated and built in {built:.1f} s, peak {peak:.1f} GiB"
         )
-        sessions = {
-            method: open_parts(
-                world, made, SearchOptions(method=method, threads=args.threads)
-            )
-            for method in args.methods
-        }
-        first = sessions[args.methods[0]]
         roots = choose_roots(source.n, args.roots, 1, first.connected).tolist()
         seconds: dict[str, list[list[float]]] = {name: [] for name in sessions}
         for _ in range(args.repeats):
             for name, session in sessions.items():
                 seconds[name].append([session.search(r).seconds for r in roots])
         for name, session in sessions.items():
-            outcome = session.search(roots[0])
-            check = validate(world, source, roots[0], *outcome.to_numpy())
+            result = session.search(roots[0])
+            check = validate(SoloWorld(), source, roots[0], *result.to_numpy())
             if not check.valid:
                 sys.exit(f"{name}: {check.errors}")
             median = np.median(np.array(seconds[name]), axis=0)
-            edges = outcome.nedge
+            edges = result.nedge
             rows.append(
                 (
                     scale,
@@ -90,6 +71,11 @@ def searches(args: argparse.Namespace) -> None:
                 )
             )
     print_table(("scale", "method", "median ms", "GTEPS (harmonic mean)"), rows)
+
+
+def usual_way(args: argparse.Namespace) -> dict[str, SearchOptions]:
+    """Return the options that a search has without others."""
+    return {"": SearchOptions(threads=args.threads)}
 
 
 @contextlib.contextmanager
@@ -109,9 +95,7 @@ def busy(args: argparse.Namespace) -> None:
     rows = []
     for scale, count in [(SMALL, 2000), *((scale, 0) for scale in args.scales)]:
         source = Kronecker(scale, threads=args.threads)
-        made: list[Part] = []
-        construct(source, SoloWorld(), 1, BuildOptions(), made.append)
-        session = open_parts(SoloWorld(), made, SearchOptions(threads=args.threads))
+        [session] = figures.host_sessions(source, usual_way(args)).values()
         roots = choose_roots(source.n, args.roots, 1, session.connected).tolist()
         roots = (roots * -(-count // len(roots)))[:count] if count else roots
         totals: dict[str, list[float]] = {"quiet": [], "busy": []}
@@ -134,9 +118,7 @@ def busy(args: argparse.Namespace) -> None:
 
 
 def long_path(args: argparse.Namespace) -> None:
-    made: list[Part] = []
-    construct(Path(args.path), SoloWorld(), 1, BuildOptions(), made.append)
-    session = open_parts(SoloWorld(), made, SearchOptions(threads=args.threads))
+    [session] = figures.host_sessions(Path(args.path), usual_way(args)).values()
     times = [session.search(args.path // 3).seconds for _ in range(args.repeats)]
     print(f"path of {args.path} vertices: {statistics.median(times):.3f} s a search")
 

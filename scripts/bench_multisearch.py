@@ -18,10 +18,10 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from sessions import open_parts
 
 import distbfs
 from distbfs.device import cc
+from distbfs.engines.openmp.engine import OpenMPEngine
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.multisearch.apps.betweenness import dependencies, scaled
@@ -52,10 +52,7 @@ def measure_levels(scale: int, count: int, repeats: int) -> dict[str, Any]:
     picked = np.random.default_rng(1).choice(part.active, count, replace=False)
     sources = part.vertices[picked].astype(np.int64)
     threads = cc.thread_count()
-    single = open_parts(
-        SoloWorld(), [part], SearchOptions(engine="openmp", parents=False)
-    )
-    whole = single.engine.whole(part)
+    whole = OpenMPEngine(SearchOptions("openmp", parents=False)).whole(part)
     search = BitSearch(part, width_for(count), threads)
     out = {kind: np.zeros((count, part.layout.n), kind) for kind in ("int8", "int32")}
 

@@ -15,38 +15,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import engine_runs
-import numpy as np
+import figures
 from engine_runs import CS406_GRAPHS
-from sessions import open_parts
 
 from distbfs.errors import DistbfsError
-from distbfs.exchange.world import SoloWorld
 from distbfs.graph500.roots import choose_roots
-from distbfs.options import BuildOptions, SearchOptions
-from distbfs.partition.construct import construct
-from distbfs.partition.part import Part
+from distbfs.options import SearchOptions
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table
 from distbfs.types import TupleSource
 
 METHODS = ("push", "hybrid")
-
-
-def built(source: TupleSource) -> Part:
-    """Return a graph as one part without delegates."""
-    made: list[Part] = []
-    construct(source, SoloWorld(), 1, BuildOptions(threshold=1 << 62), made.append)
-    return made[0]
-
-
-def roots_of(part: Part, count: int, seed: int) -> list[int]:
-    """Return ids with edges, as Graph500 draws them."""
-    degrees = np.zeros(part.layout.n, np.int64)
-    degrees[part.vertices] = np.diff(part.nn.offsets.astype(np.int64))
-    found: list[int] = choose_roots(
-        part.layout.n, count, seed, lambda ids: degrees[ids] > 0
-    ).tolist()
-    return found
 
 
 def measure(
@@ -58,17 +37,15 @@ def measure(
     seed: int = 1,
 ) -> dict[str, dict[str, list[float]]]:
     """Return the times of each method and number of threads, which take turns."""
-    part = built(source)
-    chosen = list(roots) if roots else roots_of(part, count, seed)
-    sessions = {
-        (method, many): open_parts(
-            SoloWorld(),
-            [part],
-            SearchOptions(engine="openmp", method=method, threads=many),
-        )
+    ways = {
+        (method, many): SearchOptions("openmp", method, threads=many)
         for method in METHODS
         for many in threads
     }
+    sessions = figures.host_sessions(source, ways)
+    first = next(iter(sessions.values()))
+    drawn = choose_roots(source.n, count, seed, first.connected).tolist()
+    chosen = list(roots) if roots else drawn
     taken: dict[str, dict[str, list[float]]] = {method: {} for method in METHODS}
     began, rounds = time.perf_counter(), 0
     while not rounds or time.perf_counter() - began < seconds:

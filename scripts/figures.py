@@ -27,10 +27,12 @@ from distbfs.generate.uniform import Uniform
 from distbfs.graph.device_build import build
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
 from distbfs.graph500.roots import choose_roots
-from distbfs.options import SearchOptions
+from distbfs.multisearch.whole import NO_DELEGATES
+from distbfs.options import BuildOptions, SearchOptions
 from distbfs.report.provenance import provenance
-from distbfs.search.holding import graph_on_device
-from distbfs.search.open import source_of
+from distbfs.search.holding import Source, graph_on_device
+from distbfs.search.open import open_source, source_of
+from distbfs.search.session import Session
 from distbfs.types import TupleSource
 
 RESULTS = Path(__file__).parent / "results"
@@ -275,6 +277,19 @@ def roots_of(graph: DeviceGraph, count: int, seed: int) -> tuple[list[int], int]
     roots = candidates[there][:count].tolist()
     upto = int(np.flatnonzero(there)[len(roots) - 1]) + 1
     return roots, upto - len(roots)
+
+
+def host_sessions(
+    source: TupleSource, ways: Mapping[Any, SearchOptions]
+) -> dict[Any, Session]:
+    """Return a session of each way, by threads, over one graph without delegates."""
+    build_options = BuildOptions(threshold=NO_DELEGATES)
+    made = Source(source.n, 1, tuples=source, build=build_options)
+    sessions: dict[Any, Session] = {}
+    for name, options in ways.items():
+        held = [session.held for session in sessions.values()]
+        sessions[name] = open_source(SoloWorld(), made, options, held=held)
+    return sessions
 
 
 def by_id(graph: DeviceGraph, found: DeviceResult) -> tuple[Any, Any]:

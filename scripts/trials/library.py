@@ -23,6 +23,7 @@ from trials.shapes import draw_graph
 from trials.trial import Trial
 
 INTEGERS = ("int64", "int32", "uint32", "int16", "uint64", "uint8", ">i4")
+LEVELS = ("int8", "int16", "int32")
 SMALL = 4000  # vertices up to which each level may look at all of them
 METHODS = {"openmp": ("", "fast", "push", "hybrid", "ordered"), "reference": ("",)}
 
@@ -76,13 +77,15 @@ def search(
     )
     vertex = np.empty(truth.n, dtype=np.int64)
     vertex[place] = np.arange(truth.n)
-    parent = None
-    if found.parent is not None:
-        if not ((found.parent >= -1) & (found.parent < truth.n)).all():
+    level, parent = found.to_numpy()
+    equal("form", str(found.level.dtype) in LEVELS, True, f"{found.level.dtype} levels")
+    equal("form", level.tolist(), found.level.tolist(), "levels")
+    if parent is not None:
+        if not ((parent >= -1) & (parent < truth.n)).all():
             raise Wrong("reached", f"parents outside of -1 to {truth.n - 1}")
-        parent = np.append(vertex, -1)[found.parent][place]
-        equal("form", found.parent.dtype, np.dtype(np.int64), "parents")
-    level = found.level[place]
+        equal("form", parent.tolist(), found.parent.tolist(), "parents")
+        parent = np.append(vertex, -1)[parent][place]
+    level = level[place]
     check_search(
         truth, source, level, parent, parents=parents, limit=limit, targets=targets
     )
