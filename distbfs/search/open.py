@@ -202,10 +202,10 @@ def choose(
             return _on_devices(world, options, n, request, devices, directed=directed)
         except (LaunchError, UsageError) as error:
             untaken = request.devices is not None and not devices
-            if untaken or wants_device(options):
+            if untaken or request.domain is not None or wants_device(options):
                 raise
             reason = str(error)
-    elif wants_device(options):
+    elif request.domain is not None or wants_device(options):
         raise DeviceMissing(reason)
     if directed and options.stepwise:
         raise UsageError(NEEDS_SYMMETRIC)
@@ -277,6 +277,12 @@ def _on_devices(
         raise UsageError(f"{request.separate} is for engines between domains, as pan")
     check_options(named)
     kind(named)  # raises for its options and where there is no device
+    most = total if kind.devices > 1 else 1
+    if request.domain not in (None, most):
+        other = "; with engine pan: 1" if most > 1 else ""
+        raise UsageError(
+            f"domain is {request.domain}; allowed with engine {name}: {most}{other}"
+        )
     if kind.domains:
         return _separated(world, named, devices, why)
     alone = len(devices) == 1 or not (kind.devices > 1)
@@ -294,11 +300,6 @@ def _on_devices(
     if small:
         why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
         return Choice("first", named, devices[:1], why=why)
-    if request.domain not in (None, total):
-        raise UsageError(
-            f"domain is {request.domain}; allowed with engine {name}: {total}; with "
-            "engine pan: 1"
-        )
     reason = domain_problem(world, named, n, devices)
     if not reason:
         why = f"{total} devices map each other's memory"
