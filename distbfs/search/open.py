@@ -276,6 +276,12 @@ def _on_devices(
         name, why = _device_engine(options, request, total, directed=directed)
     named, kind = replace(options, engine=name), kind_of(name)
     check_named(named, request, directed=directed)
+    most = total if kind.devices > 1 else 1
+    if request.domain not in (None, most):
+        other = "; with engine pan: 1" if most > 1 else ""
+        raise UsageError(
+            f"domain is {request.domain}; allowed with engine {name}: {most}{other}"
+        )
     if kind.domains:
         return _separated(world, named, devices, why)
     alone = len(devices) == 1 or kind.devices == 1
@@ -293,11 +299,6 @@ def _on_devices(
     if small:
         why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
         return Choice("first", named, devices[:1], why=why)
-    if request.domain not in (None, total):
-        raise UsageError(
-            f"domain is {request.domain}; allowed with engine {name}: {total}; with "
-            "engine pan: 1"
-        )
     reason = domain_problem(world, named, n, devices)
     if not reason:
         why = f"{total} devices map each other's memory"

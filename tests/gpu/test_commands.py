@@ -1,4 +1,4 @@
-"""The commands with engine xbfs, on graphs that live on the device."""
+"""The commands with engines of a device, on graphs that live there."""
 
 import contextlib
 import io
@@ -7,7 +7,6 @@ import json
 import h5py
 import numpy as np
 import pytest
-from distbfs.search.device_session import DeviceSession
 from graphs import Tuples, check_search, random_tuples
 
 from distbfs.cli import main, probing
@@ -16,14 +15,16 @@ from distbfs.exchange.world import SoloWorld, run_guarded
 from distbfs.graph500 import benchmark
 from distbfs.options import BuildOptions
 from distbfs.search.output import ResultFile
+from distbfs.search.result import Result as Found
 from distbfs.store.write import write_graph
 
 GRAPH = random_tuples(150, 260, seed=5)
-EDGES = GRAPH.degrees > 0
 SOURCES = [0, 3, 77, int(GRAPH.degrees.argmax())]
 ALONE = int(GRAPH.degrees.argmin())
-XBFS = ("--engine", "xbfs")
+ONE = ("--devices", 1)
+XBFS = ("--engine", "xbfs", *ONE)
 PAPER = ("--engine", "xbfs-paper")
+PAN = ("--engine", "pan", *ONE)
 FRONTIERS = ("auto", "scan-free", "single-scan", "no-queue", "double-scan")
 BALANCES = ("static", "thread", "warp", "donation")
 COMMON = [
@@ -74,7 +75,7 @@ def options(sources):
 
 
 def words_of(*words):
-    return pytest.param(words, id=" ".join(words) or "-")
+    return pytest.param(words, id=" ".join(map(str, words)) or "-")
 
 
 # graph500
@@ -95,6 +96,8 @@ def test_benchmark(more):
     assert search["method"] == ("paper" if more[1] == "xbfs-paper" else "fast")
     assert search["mode"] == ("stepwise" if "--stepwise" in more else "resident")
     assert search["device"]
+    assert search["exchange"] == "none"
+    assert search["internal_ids"] == ("--internal-ids" in more)
     assert told["harmonic_mean_TEPS_by_wall"] < told["harmonic_mean_TEPS"]
     assert told["construction_time"] > 0
     assert told["graph_generation"] > 0
@@ -102,16 +105,60 @@ def test_benchmark(more):
         assert 0 < one["time"] < one["wall_time"]
 
 
-@pytest.mark.parametrize("more", [(), ("--stepwise",)])
-def test_benchmark_on_two_devices(more):
+BETWEEN = [
+    (("--engine", "pan"), 1, ""),
+    (("--engine", "pan", "--parts", 3), 3, ""),
+    (("--engine", "pan", "--no-parents"), 1, ""),
+    (("--engine", "pan", "--direction", "pull", "--balance", "warp"), 1, ""),
+    (("--parts", 2), 2, "--parts"),
+    (("--threshold", 4), 1, "--threshold"),
+    (("--uniquify",), 1, "uniquify"),
+    (("--local-all2all", "--parts", 2), 2, "--parts"),
+    (("--dd-factors", 1, 1), 1, "dd"),
+]
+
+
+@pytest.mark.parametrize(("more", "parts", "asked"), BETWEEN)
+def test_benchmark_between_domains(more, parts, asked):
+    """Parts with delegates, some on one device, in one process."""
+    done = here("graph500", "--scale", 9, "--roots", 4, "--json", *ONE, *more)
+    told = done.values
+    assert (told["validated"], told["parts"]) == (True, parts)
+    search = told["search"]
+    assert (search["engine"], search["method"]) == ("pan", "parts")
+    assert (search["mode"], search["exchange"]) == ("stepwise", "solo")
+    name = cuda.describe()["device"]
+    line = f"distbfs: engine pan (parts), {name}, stepwise, exchange solo; "
+    if asked:
+        line += f"auto: {asked} is for searches between domains; "
+    assert done.err == f"{line}one rank\n"
+    for one in told["searches"]:
+        assert 0 < one["time"] < one["wall_time"]
+
+
+def need_two_devices():
     if int(cuda.cupy().cuda.runtime.getDeviceCount()) < 2:
         pytest.skip("needs 2 devices")
-    words = ("graph500", "--scale", 12, "--parts", 2, "--roots", 4, "--json", *XBFS)
-    told = here(*words, *more)
-    assert told.values["validated"] is True
-    assert ("one device searches alone" in told.err) == (not more)
-    if more:
-        assert told.values["search"]["mode"] == "stepwise"
+
+
+@pytest.mark.parametrize(
+    ("more", "engine", "parts", "why"),
+    [
+        ((), "xbfs", 1, "auto: one device searches alone, as 4096 vertices are below"),
+        (("--domain", 2), "xbfs", 2, "auto: 2 devices map each other's memory"),
+        (("--domain", 1), "pan", 2, "auto: domains of one device were asked for"),
+        (("--engine", "pan"), "pan", 2, "one rank"),
+        (("--engine", "xbfs", "--domain", 2), "xbfs", 2, "2 devices map each other's"),
+    ],
+)
+def test_benchmark_on_two_devices(more, engine, parts, why):
+    need_two_devices()
+    words = ("graph500", "--scale", 12, "--roots", 4, "--json", "--devices", 2)
+    done = here(*words, *more)
+    assert done.values["validated"] is True
+    assert done.values["parts"] == parts
+    assert done.values["search"]["engine"] == engine
+    assert f"; {why}" in done.err
 
 
 def test_text_of_the_report():
@@ -126,7 +173,7 @@ def test_text_of_the_report():
         "# device:                       ",
         "# device memory:                ",
         "# CUDA driver:                  ",
-        "# time:                         device events around each search\n",
+        "# time:                         device events around each search, of the slo",
     ):
         assert text in done.out
     assert all(line[31] == " " for line in done.out.splitlines())
@@ -141,12 +188,26 @@ def test_the_same_roots_and_edges_as_on_the_host():
 
 
 def test_auto_takes_the_device():
-    words = ("graph500", "--scale", 8, "--roots", 2)
+    words = ("graph500", "--scale", 8, "--roots", 2, *ONE)
+    name = cuda.describe()["device"]
     done = here(*words)
-    assert done.err.startswith("distbfs: engine xbfs (fast), ")
-    assert "; auto: there is a CUDA device; " in done.err
-    assert done.err.endswith(" levels, pulls skip edges\n")
-    assert "engine openmp" in here(*words, "--parts", 2).err
+    assert done.err == (
+        f"distbfs: engine xbfs (fast), {name}, resident, exchange none; auto: there is "
+        "a CUDA device\n"
+    )
+    done = here(*words, "--direction", "push")
+    assert " levels, pushes alone" in done.err
+    done = here(*words, "--engine", "openmp")
+    assert done.err.startswith("distbfs: engine openmp (")
+    assert "auto" not in done.err
+
+
+def test_an_engine_that_was_named_needs_no_why():
+    done = here("graph500", "--scale", 8, "--roots", 2, *XBFS)
+    name = cuda.describe()["device"]
+    assert done.err == (
+        f"distbfs: engine xbfs (fast), {name}, resident, exchange none\n"
+    )
 
 
 def test_little_memory_for_keys():
@@ -166,16 +227,17 @@ def test_skipped_validation():
     assert here(*words).values["validated"] is False
 
 
-def test_wrong_levels_are_found(monkeypatch):
-    in_ids = DeviceSession.in_ids
+@pytest.mark.parametrize("more", [XBFS, PAN])
+def test_wrong_levels_are_found(monkeypatch, more):
+    keep = Found.keep
 
-    def wrong(self, outcome):
-        level, parent = in_ids(self, outcome)
-        level[outcome.root] = 3
-        return level, parent
+    def wrong(self):
+        kept = keep(self)
+        kept.shards[0][0][:] = 3
+        return kept
 
-    monkeypatch.setattr(DeviceSession, "in_ids", wrong)
-    done = here("graph500", "--scale", 8, "--roots", 2, *XBFS)
+    monkeypatch.setattr(Found, "keep", wrong)
+    done = here("graph500", "--scale", 8, "--roots", 2, *more)
     assert (done.code, done.out) == (1, "")
     assert "No results printed for invalid run." in done.err
 
@@ -221,33 +283,22 @@ def output(tmp_path):
 
 def check_results(path, sources, *, parents=True):
     with h5py.File(path) as file:
-        internal = file.attrs["ids"] == "internal"
         assert file["sources"][:].tolist() == list(sources)
         assert file["level"].dtype == np.int32
         levels = file["level"][:]
         above = file["parent"][:] if "parent" in file else None
-        vertices = file["vertices"][:] if internal else None
     assert (above is not None) == parents
     assert above is None or above.dtype == np.int64
     for row, root in enumerate(sources):
-        level, parent = levels[row], None if above is None else above[row]
-        if internal:
-            assert sorted(vertices) == np.flatnonzero(EDGES).tolist()
-            level = np.full(GRAPH.n, -1, np.int32)
-            level[vertices] = levels[row]
-            if parents:
-                mine = np.where(parent < 0, -1, vertices[parent])
-                parent = np.full(GRAPH.n, -1, np.int64)
-                parent[vertices] = mine
-        check_search(GRAPH, root, level, parent)
+        check_search(GRAPH, root, levels[row], None if above is None else above[row])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("engine", ["xbfs", "xbfs-paper"])
+@pytest.mark.parametrize("engine", ["xbfs", "xbfs-paper", "pan"])
 def test_stores(stores, output, kind, engine):
     sources = [*SOURCES, ALONE]
     words = ("bfs", stores[kind], *options(sources), "-o", output, "--json")
-    told = here(*words, "--engine", engine).values
+    told = here(*words, "--engine", engine, *ONE).values
     check_results(output, sources)
     assert told["engine"] == engine
     by_reference = output.with_name("reference.h5")
@@ -264,29 +315,18 @@ def test_stores(stores, output, kind, engine):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("more", [(), ("--no-parents",)])
 def test_internal_ids(stores, output, kind, more):
-    words = ("bfs", stores[kind], *options(SOURCES), "-o", output, *more)
-    done = here(*words, *XBFS, "--internal-ids")
-    connected = [x for x in SOURCES if EDGES[x]]
-    if len(connected) < len(SOURCES):
-        assert done.code == 2
-        words = ("bfs", stores[kind], *options(connected), "-o", output, *more)
-        done = here(*words, *XBFS, "--internal-ids", "--force")
-    assert done.code == 0, done.err
-    check_results(output, connected, parents=not more)
-
-
-def test_a_source_without_edges_has_no_internal_id(stores, output):
-    words = ("bfs", stores["one"], "--source", ALONE, "-o", output)
-    assert not EDGES[ALONE]
-    done = here(*words, *XBFS, "--internal-ids")
-    assert (done.code, done.out) == (2, "")
-    assert f"source {ALONE} has no edges and so no internal id" in done.err
+    """Only the time is another: what is written has the input's ids."""
+    sources = [*SOURCES, ALONE]
+    words = ("bfs", stores[kind], *options(sources), "-o", output, "--json", *more)
+    told = here(*words, *XBFS, "--internal-ids").values
+    assert told["internal_ids"] is True
+    check_results(output, sources, parents=not more)
 
 
 @pytest.mark.parametrize("more", [XBFS, (*XBFS, "--internal-ids"), PAPER])
 def test_records(stores, tmp_path, more):
     path = tmp_path / "levels.jsonl"
-    sources = sorted({x for x in SOURCES if EDGES[x]})
+    sources = sorted({x for x in SOURCES if GRAPH.degrees[x]})
     words = ("bfs", stores["one"], *options(sources), "--records", path)
     done = here(*words, *more)
     assert done.code == 0, done.err
@@ -300,7 +340,7 @@ def test_records(stores, tmp_path, more):
 
 @pytest.mark.parametrize("more", [(), ("--internal-ids",)])
 def test_resumed(stores, output, monkeypatch, more):
-    sources = np.flatnonzero(EDGES)[:12].tolist()
+    sources = list(range(12))
     words = ("bfs", stores["permuted"], *options(sources), "-o", output, "--json")
     write = ResultFile.write
 
@@ -352,10 +392,23 @@ def test_benchmark_of_a_stored_kronecker_graph(tmp_path, parts):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--frontier", "no-queue"), "frontier is for engine xbfs-paper"),
-        (("--no-async",), "asynchronous is for engine xbfs-paper"),
-        (("--method", "push"), "method is 'push'; allowed: fast"),
-        (("--uniquify",), "uniquify is for searches of parts"),
+        (
+            ("--frontier", "no-queue"),
+            "frontier is no option of engine xbfs; it is of xbfs-paper",
+        ),
+        (
+            ("--no-async",),
+            "asynchronous is no option of engine xbfs; it is of xbfs-paper",
+        ),
+        *(
+            (("--method", x), f"method is '{x}'; allowed: fast")
+            for x in ("push", "captured", "resident", "auto")
+        ),
+        (("--uniquify",), "uniquify is no option of engine xbfs; it is of "),
+        (("--parts", 2), "--parts is for engines between domains, as pan"),
+        (("--threshold", 4), "--threshold is for engines between domains, as pan"),
+        (("--domain", 7), "domain is 7; allowed with engine xbfs: 1"),
+        (("--exchange", "p2p"), "'p2p' is not one of 'auto', 'solo', 'host', "),
     ],
 )
 def test_contradictions(more, message):
@@ -363,6 +416,15 @@ def test_contradictions(more, message):
     assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert done.err.count("\n") == 1
+
+
+def test_more_devices_than_there_are():
+    count = int(cuda.cupy().cuda.runtime.getDeviceCount())
+    for more in ((), ("--engine", "xbfs")):
+        done = here("graph500", "--scale", 6, "--devices", count + 1, *more)
+        assert (done.code, done.out) == (2, "")
+        assert f"devices is {count + 1}; allowed: 1 to {count}" in done.err
+        assert done.err.count("\n") == 1
 
 
 def test_out_of_device_memory(stores):

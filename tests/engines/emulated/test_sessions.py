@@ -253,7 +253,16 @@ def test_what_is_chosen(devices, options, request_, engine, why):
         ({"engine": "xbfs", "knobs": "k1"}, Request(), UsageError, "it is of bfs4k"),
         ({"engine": "xbfs", "uniquify": True}, Request(), UsageError, "reference, op"),
         ({"engine": "xbfs"}, Request(2, "--parts"), UsageError, "between domains"),
-        ({"engine": "xbfs"}, Request(domain=3), UsageError, "domain is 3; allowed"),
+        ({"engine": "xbfs"}, Request(domain=3), UsageError, "engine xbfs: 2; with eng"),
+        ({}, Request(domain=3), UsageError, "domain is 3; allowed with engine xbfs: 2"),
+        (
+            {},
+            Request(devices=1, domain=2),
+            UsageError,
+            "2; allowed with engine xbfs: 1",
+        ),
+        ({"engine": "bfs4k"}, Request(domain=2), UsageError, "engine bfs4k: 1$"),
+        ({"engine": "pan"}, Request(domain=2), UsageError, "engine pan: 1$"),
         ({"engine": "pan", "internal_ids": True}, Request(), UsageError, "no option"),
         ({"frontier": "no-queue"}, Request(), UsageError, "it is of xbfs-paper"),
         ({"engine": "xbfs"}, Request(devices=3), UsageError, "devices is 3; allowed"),
@@ -307,7 +316,11 @@ def test_without_a_device(monkeypatch):
     session = opened()
     assert session.describe()["engine"] == "openmp"
     assert session.why == "auto: no CUDA device"
-    for options in ({"engine": "xbfs"}, {"internal_ids": True}):
+    for options in (
+        {"engine": "xbfs"},
+        {"internal_ids": True},
+        {"request": Request(domain=1)},
+    ):
         with pytest.raises(DeviceMissing):
             opened(**options)
 
