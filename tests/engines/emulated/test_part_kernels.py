@@ -55,7 +55,7 @@ def test_records_count_every_edge_of_a_push(device):
     root = int(np.argmax(source.degrees))
     found = check(driver, source, root, records=True)
     reached = source.distances(root) >= 0
-    checks = sum(sum(record.checks.values()) for record in found.records)
+    checks = sum(sum(record["checks"].values()) for record in found.records)
     assert checks == source.degrees[reached].sum()
 
 
