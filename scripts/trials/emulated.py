@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 from functools import cache
-from multiprocessing import util
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from distbfs.engines.base import on_device
+import distbfs
 from distbfs.errors import UsageError
-from distbfs.options import SearchOptions
-from distbfs.registry import ENGINES, lookup
-from distbfs.search.open import kind_of
-from trials.checker import check_search
+from distbfs.registry import ENGINES
+from distbfs.search import open as opening
+from distbfs.search.session import Session
+from trials.checker import Truth
 from trials.library import edges
+from trials.sessions import Tuples, look_at
 from trials.shapes import draw_graph
 from trials.trial import ROOT, Trial
+
+LENT = [0]  # devices, which are all the same one
 
 
 @cache
@@ -30,36 +29,68 @@ def device() -> Any:
     import pytest  # noqa: PLC0415
     from emulated_device import EmulatedDevice, Kernels  # noqa: PLC0415
 
-    folder = tempfile.mkdtemp(prefix="campaign-kernels-")
-    util.Finalize(None, shutil.rmtree, (folder,), exitpriority=0)
-    made, patch = EmulatedDevice(Kernels(Path(folder))), pytest.MonkeyPatch()
+    from distbfs.device import cuda  # noqa: PLC0415
+    from distbfs.engines.cuda import part  # noqa: PLC0415
+
+    made, patch = EmulatedDevice(Kernels()), pytest.MonkeyPatch()
     made.install(patch)
+    about = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}
+    patch.setattr(cuda, "describe", lambda: about)
+    patch.setattr(cuda, "uuid", lambda: "GPU-0")
+    patch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
+    patch.setattr(opening, "take_devices", lambda *_, **__: list(LENT))
+    patch.setattr(opening, "peer_problem", lambda *_: "")
     return made
 
 
 def run(trial: Trial) -> None:
-    """Search a small graph by engines that think they have a device."""
+    """Search a small graph by engines that think they have devices."""
     emulated = device()
     truth = draw_graph(trial, least=1, most=trial.choose(12, 80, 600))
-    graph, _ = edges(trial, truth)
-    names = [x for x in ENGINES if on_device(kind_of(x)) and kind_of(x).alone]
+    ways = [on_one, on_one, in_domain, in_parts][: 2 if truth.directed else 4]
     for _ in range(1 + trial.below(3)):
-        name, parents = trial.choose(*names), trial.chance(0.8)
-        kind = lookup(ENGINES, "engine", name)
-        method, direction = trial.choose(*kind.methods), trial.choose("auto", "push")
-        options = SearchOptions(name, method, parents=parents, direction=direction)
-        trial.note(f"{options}")
-        if truth.directed and not kind.directed:
-            continue
+        way = trial.choose(*ways)
+        trial.note(way.__name__)
         try:
-            kind(options)
+            session = way(trial, truth)
         except UsageError as error:
             trial.note(f"refused: {error}")
             continue
-        engine = kind(options).whole(graph.part)
-        for source in trial.vertices(truth.n, 3):
-            found = engine.search(source)
-            parent = None if found.parent is None else found.parent.astype(np.int64)
-            check_search(truth, source, np.array(found.level), parent, parents=parents)
-            trial.searches += 1
+        look_at(trial, truth, np.arange(truth.n), session)
     emulated.check("the trial")
+
+
+def on_one(trial: Trial, truth: Truth) -> Session:
+    """Open the graph on one device, by any engine and method."""
+    kinds = {x: opening.kind_of(x) for x in ENGINES}
+    names = [x for x, kind in kinds.items() if kind.on_device and kind.alone]
+    name = trial.choose(*names)
+    options = {"method": trial.choose(*kinds[name].methods)}
+    options |= {"direction": trial.choose("auto", "push")}
+    trial.note(f"{name}, {options}")
+    LENT[:] = [0]
+    graph, _ = edges(trial, truth)
+    return distbfs.open(graph, engine=name, devices=1, **options)
+
+
+def in_domain(trial: Trial, truth: Truth) -> Session:
+    """Open the tuples on devices that map each other's memory."""
+    count = 2 + trial.below(3)
+    LENT[:] = [0] * count
+    options = {
+        "internal_ids": trial.chance(0.3),
+        "direction": trial.choose("auto", "push"),
+    }
+    trial.note(f"{count} devices, {options}")
+    return distbfs.open(Tuples(truth), engine="xbfs", domain=count, **options)
+
+
+def in_parts(trial: Trial, truth: Truth) -> Session:
+    """Open degree-separated parts."""
+    parts, threshold = 1 + trial.below(4), trial.choose(None, 0, 1, 2, 4, 16, 10**9)
+    options = {"uniquify": trial.chance(0.5), "direction": trial.choose("auto", "push")}
+    options |= {"balance": trial.choose("auto", "static", "thread", "warp", "donation")}
+    trial.note(f"{parts} parts, TH {threshold}, {options}")
+    LENT[:] = [0]
+    made = Tuples(truth)
+    return distbfs.open(made, engine="pan", parts=parts, threshold=threshold, **options)

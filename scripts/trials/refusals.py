@@ -230,7 +230,7 @@ def extreme_limits(trial: Trial) -> None:
     engine = trial.choose("auto", "openmp", "reference")
     try:
         found = distbfs.bfs(graph, source, engine, depth_limit=limit)
-        check_search(truth, source, found.level, found.parent, limit=limit)
+        check_search(truth, source, *found.to_numpy(), limit=limit)
         trial.searches += 1
     except DistbfsError:
         if limit < 1 << 63:

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ FAULTS = Path(__file__).with_name("campaign_faults")
 REPEATED = ("edge", "count", "refusal")  # each by a launch with the fault and without
 SEEDED = ("library", "refusals")  # where few trials come upon the fault
 SEEDS = {"reached": "1000004", "refusal": "1000016"}
+NO_CPP = not (shutil.which("g++") or shutil.which("c++"))
 NO_MPI = importlib.util.find_spec("mpi4py") is None
 
 
@@ -53,6 +55,9 @@ def campaign(*words, fault=""):
         ("refusals", 2, 10),
         ("refusals", 15, 10),
         ("service", 1, 3),
+        pytest.param(
+            *("emulated", 1, 8), marks=pytest.mark.skipif(NO_CPP, reason="needs C++")
+        ),
         pytest.param(
             *("ranks", 2, 1), marks=pytest.mark.skipif(NO_MPI, reason="needs mpi4py")
         ),

@@ -107,10 +107,13 @@ def test_searches_that_end_early(device, parts):
             root = int(np.argmax(source.degrees))
             wanted = source.distances(root)
             far, lost = int(wanted.argmax()), np.flatnonzero(wanted < 0)[:1].tolist()
+            near = int(np.where(wanted == 1, source.degrees, LARGE).argmin())
+            hub = int(np.where(source.degrees > 4, wanted, -1).argmax())
             for depth, ids in (
                 (1, []),
                 (None, [root]),
                 (None, [far]),
+                (None, [near, hub]),  # one of them a delegate, in some
                 (2, [far, *lost]),
             ):
                 found = runner.search(root, until=Until(depth, np.array(ids, int)))

@@ -103,7 +103,7 @@ def put(name):
             "crash": lambda *_, **__: os.kill(os.getpid(), signal.SIGSEGV),
             "time": lambda *_, **__: time.sleep(999),
         }
-        Graph.search = ends[name]
+        Graph.session = ends[name]
     elif name in ("limit", "target", "kept"):
         session_fault(name)
     elif name == "order":
