@@ -68,7 +68,7 @@ def is_open_mpi() -> bool:
     version = subprocess.run(
         [str(find_mpiexec()), "--version"], capture_output=True, text=True
     )
-    return "Open MPI" in version.stdout
+    return any(name in version.stdout for name in ("Open MPI", "OpenRTE"))
 
 
 needs_mpi = pytest.mark.skipif(
