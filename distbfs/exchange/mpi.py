@@ -277,6 +277,11 @@ class MpiWorld:
         """End all ranks with an exit code; 0 counts as 1."""
         abort_ranks(self.comm, code)
 
+    def free(self) -> None:
+        """Give the communicators back; collective, and the last call."""
+        self._end.Free()
+        self.comm.Free()
+
     def finish(self) -> None:
         """Agree that the common work is done; collective, waits without limit.
 

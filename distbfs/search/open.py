@@ -644,7 +644,8 @@ def open(  # noqa: A001
     ...     session.search(3, depth_limit=1).to_numpy()[0]
     array([-1,  1,  1,  0], dtype=int32)
     """
-    world: World = SoloWorld() if comm is None else MpiWorld(comm)
+    ranks = None if comm is None else MpiWorld(comm)
+    world: World = ranks or SoloWorld()
     fields = {"engine": engine, "exchange": exchange, **options}
     unknown = set(fields) - set(SearchOptions.__dataclass_fields__)
     if unknown:
@@ -654,7 +655,10 @@ def open(  # noqa: A001
     separate = "threshold" if threshold is not None else "parts" if parts else ""
     request = Request(parts, separate, devices, domain)
     names = made.graph if made.graph is not None and made.graph.nodes else None
-    return open_source(world, made, SearchOptions(**fields), request, names=names)
+    session = open_source(world, made, SearchOptions(**fields), request, names=names)
+    if ranks is not None:
+        session.at_close.append(ranks.free)
+    return session
 
 
 def source_of(

@@ -61,7 +61,7 @@ class Session:
     """A graph with what searches it; made by ``distbfs.open``, a context manager.
 
     world: the ranks; held: the graph; why: why the engine, runner and exchange are
-    these; layout: vertices and parts
+    these; layout: vertices and parts; at_close: called when the session is over
 
     Methods are collective over the ranks.  One search runs at a time.
     """
@@ -83,6 +83,7 @@ class Session:
         self._runner, self._describe, self._names = runner, describe, names
         self._notes = notes or {}
         self._trace: Trace | None = None
+        self.at_close: list[Callable[[], object]] = []
         self._searches = 0
 
     @property
@@ -204,8 +205,10 @@ class Session:
         self._trace = self._runner.trace = trace
 
     def close(self) -> None:
-        """Free what searches hold."""
+        """Free what searches hold; the session is over."""
         self._runner.close()
+        while self.at_close:
+            self.at_close.pop()()
 
     def __enter__(self) -> Self:
         return self

@@ -157,9 +157,9 @@ def same_normals(found: Any, expected: Any, *, unique: bool = False) -> None:
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
         assert [rank for rank, _ in one] == [rank for rank, _ in other]
-        for (_, array), (_, wanted) in zip(one, other, strict=True):
+        for (_, received), (_, wanted) in zip(one, other, strict=True):
+            array = host(received)
             assert array.dtype == wanted.dtype
-            array = host(array)
             if not unique:
                 np.testing.assert_array_equal(array, wanted)
                 continue

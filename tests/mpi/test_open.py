@@ -1,0 +1,78 @@
+"""``distbfs.open`` with a communicator: what a program of several ranks calls."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from graphs import check_search, kronecker
+from launching import clean_environment
+
+import distbfs
+from distbfs.errors import UsageError
+from distbfs.exchange.world import Ranks
+from distbfs.types import slice_bounds
+
+MANY = 3000  # more than an MPI library has communicators for, twice
+
+
+def joined(world: Ranks, block: np.ndarray) -> np.ndarray:
+    """The whole of an array of blocks."""
+    return np.concatenate(world.allgather(block))
+
+
+@pytest.mark.parametrize("threshold", [None, 8])
+def test_tuples(world: Ranks, threshold: int | None) -> None:
+    source = kronecker(8)
+    comm = getattr(world, "comm", None)
+    with distbfs.open(source, comm=comm, threshold=threshold, threads=1) as session:
+        found = session.search(3)
+        level, parent = found.to_numpy()
+        low, high = slice_bounds(source.n, world.size, world.rank)
+        assert (len(level), len(parent)) == (high - low, high - low)
+        wanted = check_search(source, 3, joined(world, level), joined(world, parent))
+        assert found.reached == (wanted >= 0).sum()
+        assert found.nedge == source.ends[wanted >= 0].sum() // 2
+        far = int(wanted.argmax())
+        path = found.path_to(far)
+        assert (path[0], path[-1], len(path)) == (3, far, wanted.max() + 1)
+        kept, near = found.keep(), session.search(3, depth_limit=1)
+        assert near.depth == 1
+        assert kept.depth == wanted.max()
+        if world.size > 1:
+            with pytest.raises(UsageError, match=r"to_numpy\(\)"):
+                _ = near.level
+
+
+def test_a_store_that_all_ranks_open(world: Ranks, tmp_path_factory) -> None:
+    folder = world.broadcast(str(tmp_path_factory.mktemp("stores")))
+    store = Path(folder) / "graph"
+    words = ["generate", "kronecker", "--scale", "7", "--parts", str(world.size)]
+    words = [sys.executable, "-m", "distbfs", *words, "-o", str(store)]
+    if world.rank == 0:
+        subprocess.run(
+            [*words, "--threshold", "6"],
+            check=True,
+            capture_output=True,
+            env=clean_environment(),
+        )
+    world.barrier()
+    comm = getattr(world, "comm", None)
+    with distbfs.open(store, comm=comm, engine="reference") as session:
+        found = session.search(1)
+        level, parent = (joined(world, x) for x in found.to_numpy())
+    check_search(kronecker(7), 1, level, parent)
+
+
+def test_sessions_give_their_communicators_back(world: Ranks) -> None:
+    comm = getattr(world, "comm", None)
+    for _ in range(MANY if comm is not None else 3):
+        if comm is not None:
+            from distbfs.exchange.mpi import MpiWorld  # noqa: PLC0415
+
+            MpiWorld(comm).free()
+    graph = distbfs.Graph.from_edges([0], [1])
+    if world.size > 1:
+        with pytest.raises(UsageError, match="in the memory of one process"):
+            distbfs.open(graph, comm=comm)
