@@ -298,8 +298,8 @@ def by_id(graph: DeviceGraph, found: DeviceResult) -> tuple[Any, Any]:
     level = cp.full(graph.n, -1, found.level.dtype)
     level[graph.vertices] = found.level
     parent = cp.full(graph.n, -1, np.int32)
-    ids = graph.vertices[cp.maximum(found.parent, 0)]
-    parent[graph.vertices] = cp.where(found.parent < 0, -1, ids)
+    ids = graph.vertices[cp.maximum(found.parent, 0)].astype(np.int32)
+    parent[graph.vertices] = cp.where(found.parent < 0, np.int32(-1), ids)
     return level, parent
 
 
