@@ -142,14 +142,15 @@ class BackendGraph:
     ) -> Array:
         """Return the level of each node, int32 [n], -1 = unreached or beyond."""
         graph = self.turned if reverse else self.graph
-        return bfs(
+        found = bfs(
             graph,
             self.own(source),
             depth_limit=whole_limit(limit),
             targets=targets,
             parents=False,
             threads=self._threads,
-        ).level
+        )
+        return found.to_numpy()[0]
 
     def ordered(
         self,
