@@ -5,18 +5,16 @@
 
 import sys
 
-from sessions import open_parts
-
 from distbfs.exchange.world import start
 from distbfs.generate.kronecker import Kronecker
-from distbfs.options import BuildOptions, SearchOptions
-from distbfs.partition.construct import construct
+from distbfs.options import SearchOptions
+from distbfs.search.holding import Source
+from distbfs.search.open import open_source
 
 world = start(grace=1)
 source = Kronecker(int(sys.argv[1]), threads=1)
-parts = []
-construct(source, world, world.size, BuildOptions(), parts.append)
-session = open_parts(world, parts, SearchOptions(threads=1))
+graph = Source(source.n, world.size, tuples=source)
+session = open_source(world, graph, SearchOptions(threads=1))
 for _ in range(100_000):
     session.search(3)
 print("done")

@@ -6,9 +6,11 @@ each array begins on a cache line, which may add 64 bytes.
 
 from __future__ import annotations
 
+from distbfs.engines.base import COUNTS
 from distbfs.graph.csr import index_dtype
 from distbfs.partition.memory import PartShape
 from distbfs.partition.part import mask_words
+from distbfs.types import SUBGRAPHS
 
 
 def bytes_needed(shape: PartShape, *, parents: bool = True) -> int:
@@ -40,15 +42,16 @@ def part_bytes(shape: PartShape, *, parents: bool) -> int:
     results = (4 + vertex * parents) * n  # level, parent by local id
     vertices = 4 * max(n, 64 * words)
     first = 4 * 64 * (words + 2 * delegate_words)  # of nd, dn and dd
-    masks = 8 * (5 * words + 4 * delegate_words)
+    masks = 8 * (5 * words + 3 * delegate_words)
+    counts = 8 * (COUNTS + len(SUBGRAPHS) + shape.parts)  # work, checks, ends of bins
     dirty = 2 * 4 * words
     delegates = (2 * vertex + 4) * d  # ids, parent, level
     owned = 2 * 8 * shape.owned
     delivered = 4 * shape.active
     copies = widened_bytes(shape)
     return sum(
-        (results, vertices, first, masks, dirty, delegates, owned, delivered, copies)
-    )
+        (results, vertices, first, masks, dirty, delegates, owned, delivered)
+    ) + (counts + copies)
 
 
 def widened_bytes(shape: PartShape) -> int:

@@ -22,6 +22,7 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.cache import cache_folder, exclusive, source_closure
 from distbfs.engines.cuda import paper
+from distbfs.search import open as opening
 from distbfs.search import resident_driver
 
 HERE = Path(__file__).parent
@@ -96,6 +97,9 @@ def build(files, macros, target):
         command = [compiler(), *FLAGS, *macros, "-o", folder / "all.so"]
         subprocess.run([*command, folder / "all.cpp"], check=True)
         (folder / "all.so").rename(target)
+
+
+ABOUT = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}
 
 
 class Device:
@@ -222,8 +226,11 @@ class EmulatedDevice:
             "architecture": lambda: f"sm_{self.capability}",
             "Module": Module,
             "release": lambda: None,
+            "describe": lambda: ABOUT,
+            "uuid": lambda: "GPU-0",
         }.items():
             monkeypatch.setattr(cuda, name, value)
+        monkeypatch.setattr(opening, "take_devices", lambda *_, **__: [0])
         monkeypatch.setattr(resident_driver, "Gate", Gate)
         monkeypatch.setattr(paper, "_resident_blocks", lambda kernel: 2)
 

@@ -7,18 +7,17 @@ import pytest
 import scipy.sparse as sp
 from device_graphs import HostGraph, hubs
 from directed_graphs import check, directed, matrix_of, part_of
-from distbfs.search.device_session import DeviceSession
 from graphs import Tuples, grid, kronecker, random_tuples
 from hypothesis import HealthCheck, given, settings
+from sessions import open_graph
 
 import distbfs
-from distbfs.device import cuda
 from distbfs.engines.cuda import paper
 from distbfs.engines.cuda.paper import PaperSearch
+from distbfs.engines.cuda.whole import graph_of_part
 from distbfs.engines.cuda.xbfs import XbfsEngine
 from distbfs.engines.cuda.xbfs_paper import XbfsPaperEngine
 from distbfs.errors import UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
 
 PAIRS = [(f, d) for d in paper.DIRECTIONS for f in paper.ALLOWED[d]]
@@ -126,18 +125,17 @@ def test_symmetric_graphs(device, name):
 
 def test_a_session_counts_edges_that_leave(device):
     matrix = large("random")
-    engine = XbfsPaperEngine(SearchOptions(engine="xbfs-paper"))
-    graph = engine.graph_of(part_of(matrix))
+    graph = graph_of_part("xbfs-paper", part_of(matrix))
     assert graph.directed
     assert graph.m == matrix.nnz == graph.tuples
     assert graph.nbytes > 8 * graph.m
-    session = DeviceSession(SoloWorld(), engine, graph, engine.options)
+    session = open_graph(graph, SearchOptions(engine="xbfs-paper"))
     for root in roots_of(matrix):
-        outcome = session.search(root)
-        level, parent = session.block(outcome)
+        found = session.search(root)
+        level, parent = found.to_numpy()
         reached = level >= 0
-        assert session.reached(outcome) == (reached.sum(), level.max())
-        assert session.traversed(outcome) == np.diff(matrix.indptr)[reached].sum()
+        assert (found.reached, found.depth) == (reached.sum(), level.max())
+        assert found.nedge == np.diff(matrix.indptr)[reached].sum()
         assert (parent >= 0).sum() == reached.sum()
 
 
@@ -165,9 +163,8 @@ def test_rows_out_and_in(device, buffer_bytes):
         assert (found != wanted.tocsr()[ids][:, ids]).nnz == 0
 
 
-def test_the_python_interface(device, monkeypatch):
+def test_the_python_interface(device):
     """Loops and repeats in rows, whose columns need not rise."""
-    monkeypatch.setattr(cuda, "describe", lambda: {"device": "none"})
     offsets, columns = [0, 3, 4, 4, 7], [2, 0, 2, 1, 3, 1, 0]
     for one_way in (True, False):
         matrix = sp.csr_matrix((np.ones(7), columns, offsets), shape=(4, 4))
@@ -177,7 +174,7 @@ def test_the_python_interface(device, monkeypatch):
             wanted = distbfs.bfs(graph, root, engine="reference")
             assert found.level.tolist() == wanted.level.tolist()
             assert found.engine == ("xbfs-paper" if one_way else "xbfs")
-    with pytest.raises(UsageError, match="directed; use xbfs-paper"):
+    with pytest.raises(UsageError, match="is directed; allowed: xbfs-paper"):
         distbfs.bfs(distbfs.Graph.from_scipy(matrix, directed=True), 0, engine="xbfs")
     graph = distbfs.Graph.from_edges([0, 1, 1, 2], [1, 2, 1, 3], directed=True)
     assert distbfs.bfs(graph, 1, depth_limit=1).level.tolist() == [-1, 0, 1, -1]

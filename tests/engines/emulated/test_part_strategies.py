@@ -64,7 +64,7 @@ def test_pulls_and_pushes_are_those_of_the_reference():
                     check(found, source, root, records=True).records,
                     wanted.search(root, records=True).records,
                 ]
-                told, should = ([r.directions for r in log] for log in logs)
+                told, should = ([r["directions"] for r in log] for log in logs)
                 assert told == should
                 seen |= {(k, v) for r in told for k, v in r.items()}
                 back |= turns(told)
@@ -107,7 +107,7 @@ def test_donated_rows_are_looked_at_to_their_end():
             check(searches, source, tail, records=True).records
             for tail in range(rungs + 1, 2 * rungs + 1)
         ]
-        counts[balance] = sorted(log[1].checks["nd"] for log in logs)
+        counts[balance] = sorted(log[1]["checks"]["nd"] for log in logs)
     shared = [min(WARP * (k // WARP + 1), rungs) for k in range(rungs)]
     alone = {key: list(range(1, rungs + 1)) for key in ("static", "thread", "warp")}
     assert counts == {**alone, "donation": shared}

@@ -47,9 +47,6 @@ def devices(device, monkeypatch):
     monkeypatch.setattr(opening, "take_devices", lambda *_, **__: list(lent))
     monkeypatch.setattr(opening, "peer_problem", lambda *_: "")
     monkeypatch.setattr(opening, "nccl_problem", lambda *_: "no NCCL here")
-    about = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}
-    monkeypatch.setattr(cuda, "describe", lambda: about)
-    monkeypatch.setattr(cuda, "uuid", lambda: "GPU-0")
     return lent
 
 
