@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import os
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ from distbfs.exchange.world import MpiWorld, Ranks, SoloWorld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "faults"))
 
 TEST_SECONDS = 60
 GRACE = 0.5
