@@ -269,13 +269,16 @@ def _on_devices(
     *,
     directed: bool,
 ) -> Choice:
-    """Return what searches on devices, given those of this rank (collective)."""
+    """Return what searches on devices, given those of this rank (collective).
+
+    An engine that was named is checked already, see ``check_named``.
+    """
     total = world.size * len(devices)
     name, why = options.engine, ""
     if name == "auto":
         name, why = _device_engine(options, request, total, directed=directed)
+        check_named(replace(options, engine=name), request, directed=directed)
     named, kind = replace(options, engine=name), kind_of(name)
-    check_named(named, request, directed=directed)
     most = total if kind.devices > 1 else 1
     if request.domain not in (None, most):
         other = "; with engine pan: 1" if most > 1 else ""
@@ -286,7 +289,7 @@ def _on_devices(
         return _separated(world, named, devices, why)
     alone = len(devices) == 1 or kind.devices == 1
     small = n < ALONE_BELOW and request.domain is None
-    if small and not alone:
+    if small and total > 1 and kind.devices > 1:
         why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
     if world.size == 1 and (alone or small):
         if n > MAX_VERTICES:
@@ -297,7 +300,6 @@ def _on_devices(
     if kind.devices == 1:
         raise UsageError(f"engine {name} searches on one device of one process")
     if small:
-        why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
         return Choice("first", named, devices[:1], why=why)
     reason = domain_problem(world, named, n, devices)
     if not reason:
