@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar
 
 from distbfs.errors import UsageError
 
-EXCHANGE_OPTIONS = (
-    *("exchange", "mask_reduce", "local_all2all", "uniquify"),
-    *("trust_mpi", "chunk_elements"),
-)
-FACTOR_OPTIONS = ("dd", "dn", "nd")
 MOST_LEVELS = (1 << 31) - 1  # levels are int32
 
 
@@ -165,22 +160,58 @@ class Knobs:
 
 
 @dataclass(frozen=True)
-class SearchOptions:
-    """How a search runs.
+class SubgraphFactors:
+    """Factors of the subgraphs that may pull (Pan et al. 2018, Section IV-B)."""
 
-    engine, method: per-device engine and its variant ("" = the engine's default)
-    threads: OpenMP threads per rank, 0 = what the system allows
-    parents: whether parents are found as well as levels
-    direction: "auto", or "push" / "pull" to force one where there is a choice
-    dd, dn, nd: factors of the subgraphs that may pull
-    stepwise: use the host level loop even where the engine can run alone
-    frontier, balance, asynchronous: strategies of engine xbfs-paper (Gaihre et al.
-        2019, Sections 4.1, 5.1, 5.2); balance also of pulls of parts
-    knobs: of engine bfs4k
-    internal_ids: leave results of an engine on a device in the numbers of its graph
-    share_device: let ranks of engine xbfs use the same device
+    dd: Factors = Factors(0.01, 1e-7)
+    dn: Factors = Factors(0.002, 1e-7)
+    nd: Factors = Factors(0.05, 1e-7)
+
+
+@dataclass(frozen=True)
+class ExchangeOptions:
+    """How domains exchange what they found.
+
+    name: "auto", or one of the registry
+    mask_reduce: "blocking" or "nonblocking", of delegate masks
+    local_all2all: gather vertices by device inside a rank before they are sent
+    uniquify: drop repeated vertices before they are sent
     trust_mpi: give device pointers to MPI though it does not say that it takes them;
         where it does not they end the program (exchange cuda_aware)
+    chunk_elements: most elements of one message
+    """
+
+    name: str = "auto"
+    mask_reduce: str = "blocking"
+    local_all2all: bool = False
+    uniquify: bool = False
+    trust_mpi: bool = False
+    chunk_elements: int = (1 << 31) - 1
+
+    def __post_init__(self) -> None:
+        check_choice("mask_reduce", self.mask_reduce, ("blocking", "nonblocking"))
+        if self.trust_mpi and self.name != "cuda_aware":
+            raise UsageError("trust_mpi is for exchange cuda_aware")
+        check_range("chunk_elements", self.chunk_elements, 1, (1 << 31) - 1)
+
+
+FACTOR_OPTIONS = tuple(item.name for item in fields(SubgraphFactors))
+EXCHANGE_OPTIONS = ("exchange", *(item.name for item in fields(ExchangeOptions)[1:]))
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How a search runs; ``named`` makes them from names alone.
+
+    engine, method: per-device engine and its variant ("" = the engine's default)
+    threads: threads of a rank, 0 = what the system allows
+    parents: whether parents are found as well as levels
+    direction: "auto", or "push" / "pull" to force one where there is a choice
+    stepwise: use the host level loop even where the engine can run alone
+    internal_ids: leave results of an engine on a device in the numbers of its graph
+    share_device: let ranks of engine xbfs use the same device
+    factors, exchange: of searches between domains
+    own: options of the engine alone, (name, value) by name: fields of its ``own``
     """
 
     engine: str = "openmp"
@@ -188,39 +219,45 @@ class SearchOptions:
     threads: int = 0
     parents: bool = True
     direction: str = "auto"
-    dd: Factors = field(default_factory=lambda: Factors(0.01, 1e-7))
-    dn: Factors = field(default_factory=lambda: Factors(0.002, 1e-7))
-    nd: Factors = field(default_factory=lambda: Factors(0.05, 1e-7))
     stepwise: bool = False
-    frontier: str = "auto"
-    balance: str = "auto"
-    asynchronous: bool = True
-    knobs: Knobs = field(default_factory=Knobs)
     internal_ids: bool = False
     share_device: bool = False
-    trust_mpi: bool = False
-    exchange: str = "auto"
-    mask_reduce: str = "blocking"
-    local_all2all: bool = False
-    uniquify: bool = False
-    chunk_elements: int = (1 << 31) - 1
+    factors: SubgraphFactors = SubgraphFactors()
+    exchange: ExchangeOptions = ExchangeOptions()
+    own: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         check_range("threads", self.threads, 0, 4096)
         check_choice("direction", self.direction, ("auto", "push", "pull"))
-        check_choice("mask_reduce", self.mask_reduce, ("blocking", "nonblocking"))
-        if self.trust_mpi and self.exchange != "cuda_aware":
-            raise UsageError("trust_mpi is for exchange cuda_aware")
-        check_range("chunk_elements", self.chunk_elements, 1, (1 << 31) - 1)
+
+    @classmethod
+    def named(cls, **options: Any) -> SearchOptions:
+        """Return options from their names alone, each put where it is read.
+
+        Those that are neither common nor of domains are the engine's own; ``open``
+        raises UsageError where it has none of that name.
+        """
+        common = {x: options.pop(x) for x in COMMON_OPTIONS if x in options}
+        factors = {x: options.pop(x) for x in FACTOR_OPTIONS if x in options}
+        exchange = {x: options.pop(x) for x in EXCHANGE_OPTIONS if x in options}
+        if "exchange" in exchange:
+            exchange["name"] = exchange.pop("exchange")
+        return cls(
+            **common,
+            factors=SubgraphFactors(**factors),
+            exchange=ExchangeOptions(**exchange),
+            own=tuple(sorted(options.items())),
+        )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the options as JSON values."""
-        out: dict[str, Any] = {}
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if isinstance(value, Factors):
-                value = {"to_pull": value.to_pull, "to_push": value.to_push}
-            if isinstance(value, Knobs):
-                value = value.as_dict()
-            out[item.name] = value
+        """Return the options by the names that ``named`` takes, as JSON values."""
+        out = {name: getattr(self, name) for name in COMMON_OPTIONS}
+        out |= asdict(self.factors)
+        exchange = asdict(self.exchange)
+        out |= {"exchange": exchange.pop("name"), **exchange}
+        for name, value in self.own:
+            out[name] = value.as_dict() if isinstance(value, Knobs) else value
         return out
+
+
+COMMON_OPTIONS = tuple(item.name for item in fields(SearchOptions)[:-3])

@@ -20,6 +20,11 @@ ENGINES = {
     "edge-parallel": "distbfs.engines.cuda.edge_parallel:EdgeParallelEngine",
     "virtual-warp": "distbfs.engines.cuda.virtual_warp:VirtualWarpEngine",
 }
+RUNNERS = {  # of many searches
+    "reference": "distbfs.multisearch.arrays:ReferenceRunner",
+    "openmp": "distbfs.multisearch.openmp:OpenMPRunner",
+    "cuda": "distbfs.multisearch.cuda:CudaRunner",
+}
 PEERS = {
     "scipy": "distbfs.search.peers.scipy:ScipyPeer",
     "networkx": "distbfs.search.peers.networkx:NetworkxPeer",

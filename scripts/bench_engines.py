@@ -31,7 +31,7 @@ from distbfs.generate.uniform import Uniform
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
-from distbfs.search.open import engine_for
+from distbfs.search.choose import engine_for
 
 GRAPHS: dict[str, Make] = {
     "kron16": scaled(Kronecker, 16, 16),

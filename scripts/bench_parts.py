@@ -25,7 +25,6 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +45,9 @@ from distbfs.graph500.statistics import rate_statistics
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table
+from distbfs.search.choose import Request, kind_of
 from distbfs.search.holding import Source
-from distbfs.search.open import Request, kind_of, open_source
+from distbfs.search.open import open_source
 from distbfs.search.result import Result
 from distbfs.search.session import Held, Session
 from distbfs.store.hdf5 import open_store
@@ -377,15 +377,15 @@ def sources(args: argparse.Namespace, threads: int) -> Iterator[tuple[Any, ...]]
         yield {"scale": None, "graph": store.folder.name}, tuples
 
 
-def base_options(args: argparse.Namespace, world: Ranks) -> SearchOptions:
+def base_options(args: argparse.Namespace, world: Ranks) -> dict[str, Any]:
     """Return the options that variants change; on the host, levels are the host's."""
-    return SearchOptions(
-        engine=args.engine,
-        exchange=args.exchange,
-        threads=share_of_cores(world),
-        stepwise=not kind_of(args.engine).on_device,
-        share_device=args.share_device,
-    )
+    return {
+        "engine": args.engine,
+        "exchange": args.exchange,
+        "threads": share_of_cores(world),
+        "stepwise": not kind_of(args.engine).on_device,
+        "share_device": args.share_device,
+    }
 
 
 def table(rows: list[dict[str, Any]]) -> None:
@@ -447,8 +447,12 @@ def work() -> int:
     args = options()
     world = open_terminal(json_output=False, log_format="text").world
     began = time.perf_counter()
-    base = base_options(args, world)
-    wanted = {name: replace(base, **runs.changes_of(name)) for name in args.variants}
+    values = base_options(args, world)
+    base = SearchOptions.named(**values)
+    wanted = {
+        name: SearchOptions.named(**values | runs.changes_of(name))
+        for name in args.variants
+    }
     output, errors = Output(args, world), list[str]()
 
     def late() -> bool:

@@ -34,8 +34,9 @@ from distbfs.graph500.roots import choose_roots
 from distbfs.options import SearchOptions
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table
+from distbfs.search.choose import Request
 from distbfs.search.holding import Source
-from distbfs.search.open import Request, open_source
+from distbfs.search.open import open_source
 from distbfs.search.session import Session
 
 CELLS = ("1:22", "1:25", "4:22:1", "4:26", "2:27", "4:28", "2:road")

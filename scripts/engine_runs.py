@@ -30,7 +30,7 @@ from distbfs.graph.device_graph import DeviceGraph
 from distbfs.graph500.device_validate import validate_on_device
 from distbfs.graph500.statistics import rate_statistics
 from distbfs.options import SearchOptions
-from distbfs.search.open import engine_for
+from distbfs.search.choose import engine_for
 from distbfs.types import TupleSource
 
 SECONDS = 10.0  # a graph

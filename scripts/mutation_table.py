@@ -36,7 +36,8 @@ DEGREE = "tests/partition/test_degree.py"
 VALIDATE = "tests/graph500/test_validate.py"
 TEAM = "tests/device/test_team.py"
 ON_DEVICE = "tests/graph500/test_device_validate_host.py"
-OPEN, BETWEEN = "distbfs/search/open.py", "distbfs/search/runners/between.py"
+CHOOSE, OPENING = "distbfs/search/choose.py", "distbfs/search/opening.py"
+BETWEEN = "distbfs/search/runners/between.py"
 RESULT, VERTICES = "distbfs/search/result.py", "distbfs/search/vertices.py"
 SESSIONS = f"{EMULATED}/test_sessions.py"
 SESSION, STOPS = "tests/search/test_session.py", "tests/search/test_stops.py"
@@ -765,7 +766,7 @@ MUTATIONS = (
     # what searches a graph, and why
     Mutation(
         "place-small-graphs",
-        OPEN,
+        CHOOSE,
         "small = n < ALONE_BELOW and request.domain is None",
         "small = n < 0 and request.domain is None",
         "small graphs are searched by all devices",
@@ -773,7 +774,7 @@ MUTATIONS = (
     ),
     Mutation(
         "place-domain-not-heard",
-        OPEN,
+        CHOOSE,
         "small = n < ALONE_BELOW and request.domain is None",
         "small = n < ALONE_BELOW",
         "small graphs are searched by one device though a domain is asked for",
@@ -781,7 +782,7 @@ MUTATIONS = (
     ),
     Mutation(
         "place-most-devices",
-        OPEN,
+        CHOOSE,
         "if total > MOST_DEVICES:",
         "if total > 2 * MOST_DEVICES:",
         "a domain may have more devices than kernels serve",
@@ -789,7 +790,7 @@ MUTATIONS = (
     ),
     Mutation(
         "place-kinds",
-        OPEN,
+        CHOOSE,
         "if len(kinds) > 1:",
         "if len(kinds) > 2:",
         "devices of two kinds are one domain",
@@ -797,7 +798,7 @@ MUTATIONS = (
     ),
     Mutation(
         "place-named-falls-back",
-        OPEN,
+        CHOOSE,
         'if options.engine != "auto" or options.internal_ids:',
         "if options.internal_ids:",
         "an engine that is named becomes another in silence",
@@ -805,7 +806,7 @@ MUTATIONS = (
     ),
     Mutation(
         "place-devices-fall-back",
-        OPEN,
+        CHOOSE,
         "asked = (request.devices, request.domain)",
         "asked = (None, request.domain)",
         "devices that are not there are threads in silence",
@@ -813,7 +814,7 @@ MUTATIONS = (
     ),
     Mutation(
         "place-no-reason",
-        OPEN,
+        CHOOSE,
         'why=reason.partition(";")[0]',
         'why=""',
         "nothing says why there is no device",
@@ -821,7 +822,7 @@ MUTATIONS = (
     ),
     Mutation(
         "place-held-unused",
-        OPEN,
+        OPENING,
         "for x in opening.held if x.device_parts",
         "for x in opening.held if x.rows",
         "parts that devices hold are built again",
@@ -1042,8 +1043,8 @@ MUTATIONS = (
     Mutation(
         "direction-factors",
         "distbfs/search/direction.py",
-        "self._rules.append((name, at, getattr(options, name)))",
-        "self._rules.append((name, at, options.dd))",
+        "self._rules.append((name, at, getattr(options.factors, name)))",
+        "self._rules.append((name, at, options.factors.dd))",
         "all subgraphs have the factors of dd",
         (DIRECTION,),
     ),

@@ -12,7 +12,7 @@ from typing import Any
 import pan_figures as pan
 import pan_runs as runs
 
-from distbfs.options import SearchOptions
+from distbfs.options import SubgraphFactors
 
 PAPER = {"dd": 0.5, "dn": 0.05, "nd": 1e-7}
 COLOURS = {"dd": "tab:blue", "dn": "tab:green", "nd": "tab:red"}
@@ -66,7 +66,7 @@ def main() -> None:
             for name, line in told["lines"].items():
                 at, rates = list(line["rates"]), list(line["rates"].values())
                 axes.plot(at, rates, "-o", ms=3.5, color=COLOURS[name], label=name)
-                usual = getattr(SearchOptions(), name).to_pull
+                usual = getattr(SubgraphFactors(), name).to_pull
                 axes.axvline(usual, color=COLOURS[name], ls=":", lw=1)
             if told["default"] is not None:
                 style = {"color": "black", "ls": "--", "lw": 1}
@@ -86,7 +86,7 @@ def main() -> None:
                 f"{line['GTEPS']:.4g} GTEPS, within 5 % from {line['near'][0]:g} to "
                 f"{line['near'][1]:g}; the paper {PAPER[name]:g}"
             )
-    defaults = {name: vars(getattr(SearchOptions(), name)) for name in runs.SWITCHING}
+    defaults = {name: vars(getattr(SubgraphFactors(), name)) for name in runs.SWITCHING}
     values = {
         "graphs": graphs,
         "defaults": defaults,

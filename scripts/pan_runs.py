@@ -17,7 +17,7 @@ import pan_figures as pan
 
 from distbfs import registry
 from distbfs.errors import InputError, UsageError
-from distbfs.options import Factors, SearchOptions
+from distbfs.options import Factors, SubgraphFactors
 
 Row = dict[str, Any]
 PLAIN, PUSH = "default", "push"
@@ -68,7 +68,7 @@ def changes_of(name: str) -> dict[str, Any]:
                 factor = float(value)
             except ValueError as error:
                 raise UsageError(f"variant '{name}': {value} is no number") from error
-            back = getattr(SearchOptions(), subgraph).to_push
+            back = getattr(SubgraphFactors(), subgraph).to_push
             found[subgraph] = Factors(factor, min(factor, back))
         else:
             allowed = ", ".join((*OPTIONS, "dd=X", "dn=X", "nd=X"))

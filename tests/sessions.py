@@ -2,8 +2,9 @@
 
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.search.choose import Request, silent
 from distbfs.search.holding import Source, held_graph, held_parts
-from distbfs.search.open import Request, open_source, silent
+from distbfs.search.open import open_source
 
 
 def open_parts(world, parts, options, permutation=None, say=silent):
@@ -22,7 +23,7 @@ def open_tuples(
     parts = request.parts or world.size
     build = BuildOptions(threshold=threshold)
     graph = Source(source.n, parts, tuples=source, build=build)
-    chosen = SearchOptions(**{"engine": "auto", **options})
+    chosen = SearchOptions.named(**{"engine": "auto", **options})
     say = silent if said is None else said.append
     return open_source(world, graph, chosen, request, say=say)
 

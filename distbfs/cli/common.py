@@ -26,9 +26,17 @@ from distbfs.engines.cuda.paper import BALANCES, FRONTIERS
 from distbfs.errors import UsageError
 from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
-from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
+from distbfs.options import (
+    FACTOR_OPTIONS,
+    BuildOptions,
+    Factors,
+    Knobs,
+    SearchOptions,
+)
+from distbfs.search.choose import Request
 from distbfs.search.holding import Source
-from distbfs.search.open import Opening, Request, prepare
+from distbfs.search.open import prepare
+from distbfs.search.opening import Opening
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 
@@ -329,7 +337,7 @@ search_options = with_options(
             metavar="PULL PUSH",
             help=f"{name} turns to pull when FV > PULL * BV, back when FV < PUSH * BV.",
         )
-        for name in ("dd", "dn", "nd")
+        for name in FACTOR_OPTIONS
     ),
     click.option(
         "--stepwise", is_flag=True, help="Run the host level loop on one part too."
@@ -337,13 +345,11 @@ search_options = with_options(
     click.option(
         "--frontier",
         type=click.Choice(FRONTIERS),
-        default="auto",
         help="How engine xbfs-paper makes queues.  [auto]",
     ),
     click.option(
         "--balance",
         type=click.Choice(("auto", *BALANCES)),
-        default="auto",
         help="How pulls of engines xbfs-paper and pan share their work.  [auto]",
     ),
     click.option(
@@ -353,7 +359,6 @@ search_options = with_options(
     ),
     click.option(
         "--knobs",
-        default="auto",
         metavar="auto|K=V,...",
         help="K1 to K7 of engine bfs4k, as k1=8,k2=0.1; others by degrees.  [auto]",
     ),
@@ -401,20 +406,19 @@ def make_search_options(
     no_parents: bool,
     no_async: bool,
     threads: int,
-    knobs: str = "auto",
+    knobs: str | None = None,
     **values: Any,
 ) -> SearchOptions:
     """Return search options from those of the command line (collective)."""
-    for name in ("dd", "dn", "nd"):
+    for name in FACTOR_OPTIONS:
         given = values.pop(f"{name}_factors")
-        if given:
-            values[name] = Factors(*given)
-    return SearchOptions(
+        values[name] = Factors(*given) if given else None
+    values["knobs"] = None if knobs is None else Knobs.parse(knobs)
+    values["asynchronous"] = False if no_async else None
+    return SearchOptions.named(
         parents=not no_parents,
-        asynchronous=not no_async,
-        knobs=Knobs.parse(knobs),
         threads=threads or share_of_cores(world),
-        **values,
+        **{name: value for name, value in values.items() if value is not None},
     )
 
 

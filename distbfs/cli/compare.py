@@ -78,18 +78,17 @@ def parse_entry(text: str, threads: int) -> Entry:
     engine, _, method = name.partition("/")
     registry.lookup(registry.ENGINES, "engine", engine)
     values: dict[str, Any] = {"threads": threads}
-    knobs = Knobs()
     for word in words.split(",") if words else []:
         key, _, value = word.partition("=")
         if key in KNOBS and value:
-            knobs = knobs.with_text(key, value)
+            values["knobs"] = values.get("knobs", Knobs()).with_text(key, value)
             continue
         if key not in OPTIONS or not value:
             allowed = ", ".join(f"{key}=…" for key in (*OPTIONS, *KNOBS))
             raise UsageError(f"'{word}' of engine '{text}'; allowed: {allowed}")
         values[OPTIONS[key]] = parsed(text, key, value)
     own = values["threads"] if "threads=" in words else None
-    options = SearchOptions(engine=engine, method=method, knobs=knobs, **values)
+    options = SearchOptions.named(engine=engine, method=method, **values)
     return Entry(text, options, threads=own)
 
 

@@ -23,9 +23,10 @@ from distbfs.report.compare import (
     add_speedups,
     engine_figures,
 )
+from distbfs.search.choose import Request, make_host_engine, silent
 from distbfs.search.holding import Source
 from distbfs.search.limit import need_of
-from distbfs.search.open import Request, make_host_engine, open_source, prepare, silent
+from distbfs.search.open import open_source, prepare
 from distbfs.search.peers.base import Rows, peer_session, rows_of
 from distbfs.search.session import Held, Session
 from distbfs.store.hdf5 import Store

@@ -46,8 +46,9 @@ from distbfs.graph500.benchmark import ParentShare, machine, run_searches, versi
 from distbfs.graph500.roots import choose_roots
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.report.energy import energy_lines
+from distbfs.search.choose import Request
 from distbfs.search.holding import Source
-from distbfs.search.open import Request, open_source
+from distbfs.search.open import open_source
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store

@@ -11,6 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
+from distbfs import registry
 from distbfs.cli.applying import APPS, Task, pick_sources, print_told, read_pairs
 from distbfs.cli.common import (
     AT_ONCE,
@@ -27,15 +28,11 @@ from distbfs.cli.common import (
 )
 from distbfs.cli.energy import energy_of, energy_option
 from distbfs.device import cuda
-from distbfs.errors import LaunchError, ResourceError, UsageError
-from distbfs.exchange.agree import first_reason
-from distbfs.exchange.placing import take_devices
+from distbfs.errors import ResourceError, UsageError
 from distbfs.exchange.watch import Watch
-from distbfs.exchange.world import Ranks
 from distbfs.formats.writing import check_place
 from distbfs.multisearch.apps import reachability
-from distbfs.multisearch.base import MOST, Runner, RunOptions
-from distbfs.multisearch.choose import RUNNERS, choose_runner
+from distbfs.multisearch.base import MOST, RunOptions
 from distbfs.multisearch.output import check_name
 from distbfs.multisearch.sharing import (
     WAYS,
@@ -48,7 +45,7 @@ from distbfs.multisearch.sharing import (
 from distbfs.multisearch.whole import whole_graph
 from distbfs.options import SearchOptions
 from distbfs.partition.memory import readable
-from distbfs.partition.part import Part
+from distbfs.search.choose import agreed_runner
 from distbfs.store.hdf5 import Store, open_store
 
 SAMPLED = 64  # sources whose edges are counted for --energy
@@ -89,7 +86,7 @@ app_options = with_options(
 run_options = with_options(
     click.option(
         "--engine",
-        type=click.Choice(["auto", *RUNNERS]),
+        type=click.Choice(["auto", *registry.RUNNERS]),
         default="auto",
         help="auto takes cuda where there is a device, else openmp.  [auto]",
     ),
@@ -236,14 +233,13 @@ def app_energy(task: Task, app: str, found: dict[str, Any]) -> dict[str, Any]:
     count = int(found.get("searches", len(sources)))
     some = sources[:: max(len(sources) // SAMPLED, 1)][:SAMPLED]
     edges = 0
-    if len(some) and isinstance(searcher, WholeSearcher):
-        part = searcher.part
+    part = searcher.part
+    if len(some) and part is not None:
         degrees = np.empty(part.local_count)
         degrees[part.vertices] = part.degrees
         rows = searcher.run(reachability.PROBLEM, some)["reachable"]
         edges = int((rows @ degrees).sum() / 2 / len(some) * count)
-    on_gpu = isinstance(searcher, WholeSearcher) and searcher.runner.name == "cuda"
-    uuids = [cuda.uuid()] if on_gpu else []
+    uuids = [cuda.uuid()] if searcher.engine == "cuda" else []
     world = task.terminal.world
     edges = world.broadcast(edges)
     return energy_of(world, lambda: APPS[app](again), count, edges, uuids)
@@ -261,25 +257,6 @@ def check_given(app: str, output: Path | None, *, force: bool, pairs: Any) -> No
         raise UsageError("diameter prints what it finds; leave --output out")
     check_name(output, app)
     check_place(output, force=force)
-
-
-def agreed_runner(world: Ranks, engine: str, part: Part) -> tuple[Runner, str]:
-    """Return what runs on every rank, each on a device of its own, and why."""
-    runner, reason = choose_runner(engine, part)
-    if engine not in ("auto", "cuda"):
-        return runner, reason
-    why = first_reason(world, "" if runner.name == "cuda" else reason)
-    if not why:
-        try:
-            take_devices(world, share=False)
-        except LaunchError as error:
-            if engine == "cuda":
-                raise
-            why = str(error).partition(";")[0]
-    if not why:
-        return runner, reason
-    # a rank that may not use its device goes with the others
-    return (choose_runner("openmp")[0] if runner.name == "cuda" else runner), why
 
 
 def make_searcher(

@@ -32,8 +32,9 @@ from distbfs.exchange.world import Ranks, SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import SearchOptions
 from distbfs.partition.memory import machine_memory
+from distbfs.search.choose import Request
 from distbfs.search.holding import Source
-from distbfs.search.open import Request, open_source
+from distbfs.search.open import open_source
 from distbfs.types import Array
 
 PACKAGES = ("numpy", "h5py", "click", "rich", "xxhash")

@@ -55,7 +55,7 @@ class Trials:
             while len(self._sessions) > 1:
                 del self._sessions[next(iter(self._sessions))]
             cuda.release()
-            options = replace(self._options, knobs=knobs)
+            options = replace(self._options, own=(("knobs", knobs),))
             first = self._first
             source = Source(first.n, 1)
             made = open_source(first.world, source, options, held=[first.held])

@@ -291,6 +291,11 @@ class DeviceSearch(Protocol):
         """Search from a vertex id; the result ends with the last level of ``until``."""
 
 
+@dataclass(frozen=True)
+class NoOptions:
+    """Of an engine without options of its own."""
+
+
 class Engine(Protocol):
     """Makes searches; one per rank.
 
@@ -298,7 +303,8 @@ class Engine(Protocol):
     alone: searches whole graphs, in one part without delegates
     domains: searches parts level by level, a ``DomainEngine``
     directed: searches directed graphs, too
-    takes: the options of its own, by the names of ``SearchOptions``
+    takes: which of stepwise and internal_ids it knows
+    own: a dataclass, the options of the engine alone
     devices: how many may search one graph together without such levels
     """
 
@@ -309,6 +315,7 @@ class Engine(Protocol):
     domains: bool
     directed: bool
     takes: tuple[str, ...]
+    own: type
     devices: int
 
     def __init__(self, options: SearchOptions) -> None:

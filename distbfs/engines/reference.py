@@ -16,6 +16,7 @@ import numpy as np
 from distbfs.engines.base import (
     WHOLE,
     LevelRecord,
+    NoOptions,
     Offer,
     Targets,
     Until,
@@ -24,12 +25,7 @@ from distbfs.engines.base import (
 )
 from distbfs.errors import SearchStopped
 from distbfs.graph.csr import CSR
-from distbfs.options import (
-    EXCHANGE_OPTIONS,
-    FACTOR_OPTIONS,
-    SearchOptions,
-    check_choice,
-)
+from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part, bits_of, mask_of
 from distbfs.types import Array, Choice, DirectionName, Ids, Stop, Words
@@ -64,7 +60,8 @@ class ReferenceEngine:
 
     name = "reference"
     methods = ("numpy",)
-    takes = ("stepwise", *FACTOR_OPTIONS, *EXCHANGE_OPTIONS)
+    takes = ("stepwise",)
+    own = NoOptions
     on_device = False
     alone = domains = directed = True
     devices = 1

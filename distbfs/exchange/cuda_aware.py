@@ -28,7 +28,7 @@ from distbfs.exchange.staging import DeviceSlot, HostSlot, PinnedSlot
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from distbfs.options import SearchOptions
+    from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import World
 
@@ -47,7 +47,7 @@ class CudaAwareExchange(HostExchange):
         world: World,
         placement: Placement,
         delegates: int,
-        options: SearchOptions,
+        options: ExchangeOptions,
         *,
         item: npt.DTypeLike = np.uint32,
         on_device: bool = True,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from distbfs.options import SearchOptions
+    from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
 
@@ -59,7 +59,7 @@ class HostExchange:
         world: World,
         placement: Placement,
         delegates: int,
-        options: SearchOptions,
+        options: ExchangeOptions,
         *,
         item: npt.DTypeLike = np.uint32,
         on_device: bool = False,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from distbfs.exchange.base import Traffic
-    from distbfs.options import SearchOptions
+    from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Ids, World
 
@@ -36,7 +36,7 @@ class Messages:
         world: World,
         placement: Placement,
         local: LocalPhase,
-        options: SearchOptions,
+        options: ExchangeOptions,
         bins: Sequence[Sequence[Array]],
     ) -> None:
         self._world, self._placement = world, placement

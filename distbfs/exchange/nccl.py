@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from distbfs.options import SearchOptions
+    from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
 
@@ -63,7 +63,7 @@ class NcclExchange:
         world: World,
         placement: Placement,
         delegates: int,
-        options: SearchOptions,
+        options: ExchangeOptions,
         *,
         item: npt.DTypeLike = np.uint32,
         on_device: bool = True,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from distbfs.options import SearchOptions
+    from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
 
@@ -36,7 +36,7 @@ class SoloExchange:
         world: World,
         placement: Placement,
         delegates: int,
-        options: SearchOptions,  # noqa: ARG002
+        options: ExchangeOptions,  # noqa: ARG002
         *,
         item: npt.DTypeLike = np.uint32,
         on_device: bool = False,

@@ -317,6 +317,9 @@ class ReferenceRunner:
         values, told = run_batches(problem, walk, part.layout.n, sources, options)
         return Results(values, {**self.describe(), **told})
 
+    def extremes(self, graph: Any, vertex: int) -> None:
+        """Return None: many searches find radius and diameter; see ``Runner``."""
+
     def describe(self) -> dict[str, Any]:
         """Return what problems run on, for reports."""
         return {"engine": self.name, "method": "numpy", "threads": 1}

@@ -25,6 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from distbfs.errors import DistbfsError, UsageError
+from distbfs.multisearch.extremes import Extremes
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
 from distbfs.options import check_choice, check_range, depth_limit
 from distbfs.partition.part import Part
@@ -124,6 +125,9 @@ class Runner(Protocol):
         problem that cannot run and for an error in one of its functions, which is
         named with its line; ResourceError where memory does not last.
         """
+
+    def extremes(self, graph: Any, vertex: int) -> Extremes | None:
+        """Return radius and diameter of a component where one run finds both."""
 
     def describe(self) -> dict[str, Any]:
         """Return what problems run on, for reports (JSON values)."""

@@ -163,10 +163,10 @@ class CudaRunner:
             "batches": runner.batches,
         }
 
-    def extremes(self, graph: DeviceGraph, start: int) -> Extremes:
+    def extremes(self, graph: DeviceGraph, vertex: int) -> Extremes:
         """Return diameter and radius of the component of a vertex id."""
         wanted = SearchOptions(engine="xbfs", parents=False)
-        return device_extremes(XbfsEngine(wanted).on_graph(graph), start)
+        return device_extremes(XbfsEngine(wanted).on_graph(graph), vertex)
 
     def describe(self) -> dict[str, Any]:
         """Return what problems run on, for reports."""

@@ -185,6 +185,9 @@ class OpenMPRunner:
                     outputs.put(name, rows, kept(search, name))
         return outputs.results()
 
+    def extremes(self, graph: Any, vertex: int) -> None:
+        """Return None: many searches find radius and diameter; see ``Runner``."""
+
     def describe(self) -> dict[str, Any]:
         """Return what problems run on, for reports."""
         return {

@@ -21,6 +21,7 @@ from distbfs.multisearch.base import (
     TooDeep,
     check_problem,
 )
+from distbfs.multisearch.extremes import Extremes
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.whole import reversed_graph
 from distbfs.options import check_choice
@@ -52,6 +53,21 @@ class Searcher(Protocol):
     world: World
     n: int
     directed: bool
+    options: RunOptions
+
+    @property
+    def part(self) -> Part | None:
+        """The whole graph, in input ids, where each rank holds it."""
+
+    @property
+    def engine(self) -> str:
+        """Name of what runs."""
+
+    def share(self, sources: Ids) -> Ids:
+        """Return this rank's sources, all of them where ranks search together."""
+
+    def extremes(self, vertex: int) -> Extremes | None:
+        """Return radius and diameter of a component where one run finds both."""
 
     def run(
         self, problem: Problem, sources: Ids, options: RunOptions | None = None
@@ -88,6 +104,11 @@ class WholeSearcher:
         self.world, self.runner, self.part, self.options = world, runner, part, options
         self.n, self.directed = part.layout.n, part.directed
         self.graph = runner.prepare(part)
+        self.engine = runner.name
+
+    def extremes(self, vertex: int) -> Extremes | None:
+        """Return radius and diameter of a component; see ``Searcher``."""
+        return self.runner.extremes(self.graph, vertex)
 
     def share(self, sources: Ids) -> Ids:
         """Return this rank's sources."""
@@ -163,7 +184,15 @@ class PartsSearcher:
 
     def __init__(self, session: Session, options: RunOptions) -> None:
         self.world, self.options, self._session = session.world, options, session
-        self.n = session.layout.n
+        self.n, self.engine = session.layout.n, session.options.engine
+        self.part = None
+
+    def share(self, sources: Ids) -> Ids:
+        """Return all sources: the ranks search together."""
+        return sources
+
+    def extremes(self, vertex: int) -> None:
+        """Return None: each search is one of the session's."""
 
     def run(
         self, problem: Problem, sources: Ids, options: RunOptions | None = None

@@ -46,7 +46,7 @@ class DirectionPolicy:
         if options.direction == "auto":
             for name in CHOOSING:
                 at = Work._fields.index(f"{name}_forward")
-                self._rules.append((name, at, getattr(options, name)))
+                self._rules.append((name, at, getattr(options.factors, name)))
 
     def start(self) -> None:
         """Begin a search: all push, unless one direction is forced."""

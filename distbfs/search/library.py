@@ -33,8 +33,9 @@ from distbfs.search.arrays import (
     scipy_rows,
     shared,
 )
+from distbfs.search.choose import Request, kind_of
 from distbfs.search.holding import Source
-from distbfs.search.open import Request, kind_of, open_source
+from distbfs.search.open import open_source
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.types import Array

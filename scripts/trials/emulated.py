@@ -11,7 +11,7 @@ import numpy as np
 import distbfs
 from distbfs.errors import UsageError
 from distbfs.registry import ENGINES
-from distbfs.search import open as opening
+from distbfs.search import choose as choosing
 from distbfs.search.session import Session
 from trials.checker import Truth
 from trials.library import edges
@@ -38,8 +38,8 @@ def device() -> Any:
     patch.setattr(cuda, "describe", lambda: about)
     patch.setattr(cuda, "uuid", lambda: "GPU-0")
     patch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
-    patch.setattr(opening, "take_devices", lambda *_, **__: list(LENT))
-    patch.setattr(opening, "peer_problem", lambda *_: "")
+    patch.setattr(choosing, "take_devices", lambda *_, **__: list(LENT))
+    patch.setattr(choosing, "peer_problem", lambda *_: "")
     return made
 
 
@@ -62,7 +62,7 @@ def run(trial: Trial) -> None:
 
 def on_one(trial: Trial, truth: Truth) -> Session:
     """Open the graph on one device, by any engine and method."""
-    kinds = {x: opening.kind_of(x) for x in ENGINES}
+    kinds = {x: choosing.kind_of(x) for x in ENGINES}
     names = [x for x, kind in kinds.items() if kind.on_device and kind.alone]
     name = trial.choose(*names)
     options = {"method": trial.choose(*kinds[name].methods)}

@@ -10,7 +10,8 @@ import numpy as np
 
 import distbfs
 from distbfs.options import SearchOptions
-from distbfs.search.open import Request, open_source, source_of
+from distbfs.search.choose import Request
+from distbfs.search.open import open_source, source_of
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
@@ -68,7 +69,7 @@ def opened(
         return distbfs.open(source, parts=parts, threshold=threshold, **options)
     made = source_of(source, trial.world, parts, threshold)
     request = Request(parts, "parts" if parts else "")
-    return open_source(trial.world, made, SearchOptions(**options), request)
+    return open_source(trial.world, made, SearchOptions.named(**options), request)
 
 
 def places(made: Written, store: Path) -> np.ndarray:

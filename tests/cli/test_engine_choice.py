@@ -16,7 +16,7 @@ from distbfs.errors import DeviceMissing, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import Factors, Knobs, SearchOptions
 from distbfs.registry import ENGINES, lookup
-from distbfs.search.open import Request, choose
+from distbfs.search.choose import Request, choose, has_option
 
 GRAPH = random_tuples(60, 120, seed=5)
 DEVICE_WORDS = [
@@ -107,7 +107,7 @@ def test_options_of_the_device(store, more):
 def test_contradictions(options, message):
     """Before anything of a device is asked for."""
     with pytest.raises(UsageError, match=message):
-        choose(SoloWorld(), SearchOptions(engine="xbfs", **options), 9, Request())
+        choose(SoloWorld(), SearchOptions.named(engine="xbfs", **options), 9, Request())
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,12 @@ def test_contradictions(options, message):
 )
 def test_strategies_of_xbfs_paper(options, message):
     with pytest.raises(UsageError, match=message):
-        choose(SoloWorld(), SearchOptions(engine="xbfs-paper", **options), 9, Request())
+        choose(
+            SoloWorld(),
+            SearchOptions.named(engine="xbfs-paper", **options),
+            9,
+            Request(),
+        )
 
 
 def test_parts_of_a_new_graph():
@@ -196,10 +201,10 @@ def test_engines_for_whole_graphs_refuse_what_is_not_theirs(engine):
     if "pull" not in kind.directions:
         refusals += [({"direction": "pull"}, "direction is 'pull'; allowed: auto, pus")]
     for name, value in (("frontier", "no-queue"), ("knobs", Knobs(k1=4))):
-        if name not in kind.takes:
+        if not has_option(kind, name):
             refusals += [({name: value}, f"{name} is no option of engine {engine}")]
     for options, message in refusals:
-        named = SearchOptions(engine=engine, **options)
+        named = SearchOptions.named(engine=engine, **options)
         with pytest.raises(UsageError, match=message):
             choose(SoloWorld(), named, 9, Request())
     assert (kind.alone, kind.domains, kind.devices) == (True, False, 1)

@@ -12,7 +12,7 @@ from launching import is_open_mpi, needs_mpi
 
 LIMIT = 5.0
 CONSTRUCT = "distbfs.partition.construct:suggest_threshold"
-LOAD = "distbfs.search.open:hold_host_parts"
+LOAD = "distbfs.search.opening:hold_host_parts"
 PHASES = {
     "graph500 builds": (CONSTRUCT, "graph500 --scale 8"),
     "graph500 loads": (LOAD, "graph500 --graph {store}"),

@@ -35,7 +35,7 @@ EACH = pytest.mark.parametrize("engine", HOSTED)
 
 
 def runner_of(searches, exchange=SoloExchange, **options):
-    options = SearchOptions(threads=1, **options)
+    options = SearchOptions.named(threads=1, **options)
     part = searches[0].part
     placement = Placement(part.layout.parts, 1)
     made = exchange(SoloWorld(), placement, part.delegate_count, options)

@@ -44,6 +44,6 @@ def make_engine(name, method="", **options):
     """An engine, or a skip where this machine has not what it needs."""
     factory = lookup(ENGINES, "engine", name)
     try:
-        return factory(SearchOptions(engine=name, method=method, **options))
+        return factory(SearchOptions.named(engine=name, method=method, **options))
     except ResourceError as error:
         pytest.skip(str(error))

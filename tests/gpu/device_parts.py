@@ -17,13 +17,14 @@ LARGE = 1 << 30  # larger than every degree
 
 def driver_of(parts, **options):
     """What searches parts that lie on the device."""
-    world, options = SoloWorld(), SearchOptions(engine="pan", **options)
+    world, options = SoloWorld(), SearchOptions.named(engine="pan", **options)
     placement = Placement(len(parts), 1)
-    kept = {"parents": options.parents, "balance": options.balance}
+    balance = dict(options.own).get("balance", "auto")
+    kept = {"parents": options.parents, "balance": balance}
     searches = [CudaPart(p, placement, **kept) for p in parts]
     d = parts[0].delegate_count
     exchange = SoloExchange(
-        world, placement, d, options, item=np.uint64, on_device=True
+        world, placement, d, options.exchange, item=np.uint64, on_device=True
     )
     return BetweenDomains(world, searches, exchange, options)
 

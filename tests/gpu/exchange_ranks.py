@@ -40,10 +40,10 @@ from distbfs.device import cuda
 from distbfs.errors import InputError, LaunchError
 from distbfs.exchange import nccl
 from distbfs.exchange.world import run_guarded, start
-from distbfs.options import SearchOptions
+from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
 from distbfs.registry import EXCHANGES, lookup
-from distbfs.search.open import choose_exchange
+from distbfs.search.choose import choose_exchange
 
 FLAGS = (False, True)
 REDUCTIONS = ("blocking", "nonblocking")
@@ -174,7 +174,7 @@ def main():
         elif what == "same":
             factory = lookup(EXCHANGES, "exchange", kind.partition("-")[0])
             placement = Placement(world.size, world.size)
-            factory(world, placement, 64, SearchOptions(), on_device=True).close()
+            factory(world, placement, 64, ExchangeOptions(), on_device=True).close()
         elif what == "time":
             timed(world, kind)
         else:

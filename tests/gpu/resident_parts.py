@@ -85,7 +85,7 @@ def resident_driver(
     wide: offsets of 64 bits; overrides: arguments of the kernels to set otherwise
     devices: of each part (default: the current one, where it is emulated)
     """
-    world, options = SoloWorld(), SearchOptions(engine="xbfs", **options)
+    world, options = SoloWorld(), SearchOptions.named(engine="xbfs", **options)
     made, _ = resident_parts(source, parts, devices=devices)
     searches = []
     for part in made:

@@ -1,7 +1,8 @@
 """One search of each kind on small graphs, for compute-sanitizer.
 
-Usage: sanitize.py [KIND ...]; without kinds, all but ``sweep``.  Each array has an
-allocation of its own, so that the first byte beyond it is found.
+Usage: sanitize.py [KIND[:GRAPH] ...]; without kinds, all but ``sweep``; without a
+graph, all of them.  Each array has an allocation of its own, so that the first byte
+beyond it is found.
 """
 
 import sys
@@ -45,6 +46,7 @@ GRAPHS = {
     "hub": lambda: shuffled(beside(star(1200), uniform(500, 1500))),
     "late": lambda: chained(complete(60), path(9), complete(90), path(5)),
     "grid": lambda: beside(grid(12), complete(40)),
+    "cluster": lambda: shuffled(grid(11)),
 }
 
 
@@ -74,8 +76,7 @@ def pulls(name):
 
 def ends(name):
     """By method fast, stepwise and by one cluster, to levels and targets."""
-    makes = {**GRAPHS, "cluster": lambda: shuffled(grid(11))}
-    for graph, make in makes.items():
+    for graph, make in GRAPHS.items():
         made = HostGraph(make())
         root = int(made.vertices[-1])
         for options in ({}, {"stepwise": True}, {"in_ids": False}):
@@ -159,7 +160,7 @@ def by_engines(name):
             ways += [Knobs(k4=0, k5=0, k1=2), Knobs(k4=1, k5=0), Knobs(k2=5, k3=1)]
         for method in kind.methods:
             for knobs in ways:
-                options = SearchOptions(engine=engine, method=method, knobs=knobs)
+                options = SearchOptions.named(engine=engine, method=method, knobs=knobs)
                 for graph, make in GRAPHS.items():
                     made = HostGraph(make())
                     search = kind(options).on_graph(made.graph)
@@ -204,12 +205,16 @@ KINDS = {
 
 
 def main(names):
-    unknown = [name for name in names if name not in KINDS]
+    unknown = [name for name in names if name.partition(":")[0] not in KINDS]
     if unknown:
         sys.exit(f"unknown kind {unknown[0]}; allowed: {', '.join(KINDS)}")
     cuda.cupy().cuda.set_allocator(None)
+    every = dict(GRAPHS)
     for name in names or [name for name in KINDS if name != "sweep"]:
-        KINDS[name](name)
+        kind, _, only = name.partition(":")
+        GRAPHS.clear()
+        GRAPHS.update({only: every[only]} if only else every)
+        KINDS[kind](name)
         print(f"{name}: right", flush=True)
 
 

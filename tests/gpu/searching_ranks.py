@@ -25,7 +25,7 @@ from distbfs.device import cuda  # noqa: E402
 from distbfs.exchange.placing import take_devices  # noqa: E402
 from distbfs.exchange.world import run_guarded, start  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
-from distbfs.search.open import Request  # noqa: E402
+from distbfs.search.choose import Request  # noqa: E402
 
 GRAPHS = {
     "kronecker": kronecker(12),

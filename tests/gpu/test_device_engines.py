@@ -52,7 +52,9 @@ LARGE = {
 
 def make(graph, engine, method, **options):
     kind = lookup(ENGINES, "engine", engine)
-    return kind(SearchOptions(engine=engine, method=method, **options)).on_graph(graph)
+    return kind(SearchOptions.named(engine=engine, method=method, **options)).on_graph(
+        graph
+    )
 
 
 @EACH

@@ -24,8 +24,9 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.graph import device_build
 from distbfs.graph500.benchmark import validation_of
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.search.choose import Request
 from distbfs.search.holding import Source, with_tuples
-from distbfs.search.open import Request, open_source
+from distbfs.search.open import open_source
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
 
@@ -53,7 +54,7 @@ ONE = Request(devices=1)
 
 def options_of(engine, switches="", **more):
     changed = {name: name != "parents" for name in switches.split(",") if name}
-    return SearchOptions(engine=engine, **changed, **more)
+    return SearchOptions.named(engine=engine, **changed, **more)
 
 
 def session_of(source, options):

@@ -154,7 +154,9 @@ def methods(graph, in_ids):
     kinds += [{"engine": "xbfs-paper", "balance": "donation"}]
     found = []
     for kind in kinds:
-        given = SearchOptions(**{"engine": "xbfs", **kind}, internal_ids=not in_ids)
+        given = SearchOptions.named(
+            **{"engine": "xbfs", **kind}, internal_ids=not in_ids
+        )
         made = lookup(ENGINES, "engine", given.engine)(given)
         found.append((kind, made.on_graph(graph)))
     return found

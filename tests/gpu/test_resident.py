@@ -15,8 +15,9 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph500.benchmark import validation_of
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.search.choose import Request
 from distbfs.search.holding import Source
-from distbfs.search.open import Request, open_source
+from distbfs.search.open import open_source
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
 

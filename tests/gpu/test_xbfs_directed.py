@@ -29,7 +29,7 @@ def large(name):
 
 
 def whole(matrix, dtype=np.uint32, **options):
-    options = SearchOptions(engine="xbfs-paper", **options)
+    options = SearchOptions.named(engine="xbfs-paper", **options)
     return XbfsPaperEngine(options).whole(part_of(matrix, dtype=dtype))
 
 

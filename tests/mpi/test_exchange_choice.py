@@ -16,15 +16,15 @@ from distbfs.exchange.cuda_aware import (
 )
 from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.nccl import NcclExchange
-from distbfs.options import SearchOptions
+from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
-from distbfs.search.open import choose_exchange
+from distbfs.search.choose import choose_exchange
 
 if TYPE_CHECKING:
     from distbfs.exchange.world import Ranks
 
 
-PLAIN = SearchOptions()
+PLAIN = ExchangeOptions()
 
 
 def install(world: Ranks, monkeypatch: pytest.MonkeyPatch, uuid: int) -> None:
@@ -37,7 +37,7 @@ def no_nccl() -> None:
 
 
 def make(
-    kind: type, world: Ranks, chosen: SearchOptions = PLAIN, **more: object
+    kind: type, world: Ranks, chosen: ExchangeOptions = PLAIN, **more: object
 ) -> None:
     kind(world, Placement(world.size, world.size), 10, chosen, **more)
 
@@ -162,7 +162,7 @@ def test_cuda_aware_needs_a_proof(
         with pytest.raises(LaunchError, match=r"'cuda_aware'.*--exchange host"):
             make(CudaAwareExchange, world)
         if world.size > 1:
-            forced = SearchOptions(exchange="cuda_aware", trust_mpi=True)
+            forced = ExchangeOptions("cuda_aware", trust_mpi=True)
             make(CudaAwareExchange, world, forced)
     if not isinstance(world, MpiWorld):
         assert missing_proof(world) == "there is no MPI in a single process"

@@ -17,7 +17,7 @@ import pytest
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, LaunchError, ResourceError, UsageError
 from distbfs.exchange import nccl
-from distbfs.options import SearchOptions
+from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
 from distbfs.registry import EXCHANGES, lookup
 
@@ -100,7 +100,7 @@ def exchange_of(
                 world,
                 placement,
                 delegates,
-                SearchOptions(**options),
+                ExchangeOptions(**options),
                 item=item,
                 on_device=bool(on_device),
             )
@@ -424,7 +424,7 @@ def test_solo_refuses_several_ranks(world: Ranks) -> None:
     solo = lookup(EXCHANGES, "exchange", "solo")
     placement = Placement(world.size, world.size)
     with pytest.raises(UsageError, match="allowed: host"):
-        solo(world, placement, 1, SearchOptions())
+        solo(world, placement, 1, ExchangeOptions())
 
 
 @pytest.mark.parametrize("name", ["host", "solo"])
@@ -434,7 +434,7 @@ def test_placement_for_other_ranks_is_refused(world: Ranks, name: str) -> None:
     factory = lookup(EXCHANGES, "exchange", name)
     other = world.size + 1
     with pytest.raises(LaunchError, match=f"placed on {other} ranks"):
-        factory(world, Placement(other, other), 1, SearchOptions())
+        factory(world, Placement(other, other), 1, ExchangeOptions())
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -19,9 +19,9 @@ from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels, stream
 from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.base import RunOptions, TooDeep
-from distbfs.multisearch.choose import choose_runner
 from distbfs.multisearch.sharing import PartsSearcher, Searcher, WholeSearcher
 from distbfs.options import SearchOptions
+from distbfs.search.choose import choose_runner
 
 if TYPE_CHECKING:
     from distbfs.exchange.world import Ranks

@@ -74,7 +74,7 @@ def test_options_of_the_exchange(
     world: Ranks, name: str, per_rank: int, options: dict[str, Any]
 ) -> None:
     parts, _ = parts_of(world, name, per_rank, 4)
-    check(world, name, parts, SearchOptions(threads=1, stepwise=True, **options))
+    check(world, name, parts, SearchOptions.named(threads=1, stepwise=True, **options))
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -99,7 +99,9 @@ def test_directions(world: Ranks, per_rank: int, parents: bool, direction: str) 
 @pytest.mark.parametrize("chunk", [1, 7])
 def test_short_messages(world: Ranks, chunk: int) -> None:
     parts, _ = parts_of(world, "two-hubs", 2, 4)
-    check(world, "two-hubs", parts, SearchOptions(threads=1, chunk_elements=chunk))
+    check(
+        world, "two-hubs", parts, SearchOptions.named(threads=1, chunk_elements=chunk)
+    )
 
 
 def test_the_reference_engine(world: Ranks) -> None:

@@ -31,9 +31,9 @@ from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels, stream
 from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.base import RunOptions, TooDeep
-from distbfs.multisearch.choose import choose_runner
 from distbfs.multisearch.sharing import WholeSearcher
 from distbfs.options import SearchOptions
+from distbfs.search.choose import choose_runner
 
 SMALL = [name for name in NAMED if name not in ("kronecker", "path")]
 
@@ -48,7 +48,7 @@ def in_parts(source):
     """The same interface over a session of four parts."""
     parts, _ = build(source, 4, threshold=2)
     session = open_parts(
-        SoloWorld(), parts, SearchOptions(exchange="solo", parents=False)
+        SoloWorld(), parts, SearchOptions.named(exchange="solo", parents=False)
     )
     return sharing.PartsSearcher(session, RunOptions())
 

@@ -13,7 +13,7 @@ from wholes import HOSTS, by_networkx, whole
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.apps.betweenness import PROBLEM, dependencies, scaled
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.choose import choose_runner
+from distbfs.search.choose import choose_runner
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-14}
 WAYS = ("kernel", *HOSTS)

@@ -10,8 +10,9 @@ from wholes import HOSTS, all_levels, whole
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.multisearch import arrays
 from distbfs.multisearch.base import KEPT, RunOptions
-from distbfs.multisearch.choose import RUNNERS, choose_runner
 from distbfs.multisearch.problem import Problem, State
+from distbfs.registry import RUNNERS
+from distbfs.search.choose import choose_runner
 
 EVERY = Problem(
     "every",

@@ -92,7 +92,9 @@ def test_each_subgraph_decides_by_itself(name):
 
 
 def test_factors_belong_to_their_subgraph():
-    options = SearchOptions(dd=Factors(2, 0), dn=Factors(0.5, 0), nd=Factors(1.1, 0))
+    options = SearchOptions.named(
+        dd=Factors(2, 0), dn=Factors(0.5, 0), nd=Factors(1.1, 0)
+    )
     policy = DirectionPolicy(options)
     policy.start()
     same = (100, 10, 0, 100)  # forward work equals backward work
@@ -110,7 +112,7 @@ def test_a_forced_direction_stays(forced):
 
 
 def test_every_search_begins_with_push():
-    policy = DirectionPolicy(SearchOptions(dd=Factors(0, 0)))
+    policy = DirectionPolicy(SearchOptions.named(dd=Factors(0, 0)))
     policy.start()
     heavy = work(dd=(10, 1, 1, 1))
     assert policy.choose(heavy)["dd"] == "pull"

@@ -34,7 +34,7 @@ def threads_exchange(monkeypatch):
 
 def search_on_ranks(source, ranks, parts, roots, *, threshold=None, seed=None, **more):
     """Search on ranks; each result must be valid there and is returned whole."""
-    options = SearchOptions(exchange="threads", threads=1, stepwise=True, **more)
+    options = SearchOptions.named(exchange="threads", threads=1, stepwise=True, **more)
     permutation = None if seed is None else Permutation(source.n, seed)
 
     def work(world):
@@ -123,7 +123,7 @@ def test_more_ranks_than_vertices():
 def test_a_graph_without_vertices():
     def work(world):
         made, _ = build(NO_VERTEX, 4, world)
-        session = open_parts(world, made, SearchOptions(exchange="threads"))
+        session = open_parts(world, made, SearchOptions.named(exchange="threads"))
         session.search(0)
 
     with pytest.raises(UsageError, match="the graph has none"):
@@ -135,7 +135,7 @@ def test_connected_on_all_ranks():
 
     def work(world):
         made, _ = build(source, 4, world, permute_seed=3)
-        options = SearchOptions(exchange="threads")
+        options = SearchOptions.named(exchange="threads")
         session = open_parts(world, made, options, Permutation(60, 3))
         return session.connected(np.arange(60))
 

@@ -22,7 +22,7 @@ from distbfs.engines.base import on_device
 from distbfs.errors import CompilerMissing, DeviceMissing, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
-from distbfs.options import Factors, SearchOptions
+from distbfs.options import Factors, Knobs, SearchOptions
 from distbfs.registry import ENGINES, lookup
 
 PARTS = [1, 2, 3, 8]
@@ -38,7 +38,7 @@ def session_of(source, parts=1, *, threshold=None, seed=None, block=1 << 15, **o
         source, parts, threshold=threshold, permute_seed=seed, order_block=block
     )
     permutation = None if seed is None else Permutation(source.n, seed)
-    return open_parts(SoloWorld(), made, SearchOptions(**options), permutation)
+    return open_parts(SoloWorld(), made, SearchOptions.named(**options), permutation)
 
 
 def check(session, source, root, *, records=False):
@@ -320,11 +320,12 @@ def test_kept_results_outlast_the_next_search():
 
 
 def test_options_as_json_values():
-    told = SearchOptions(dd=Factors(2, 1)).as_dict()
+    told = SearchOptions.named(dd=Factors(2, 1), knobs=Knobs(k1=4)).as_dict()
     assert told["dd"] == {"to_pull": 2, "to_push": 1}
-    assert told["knobs"] == {}
+    assert told["knobs"] == {"k1": 4}
     rest = {k: v for k, v in told.items() if k not in ("dd", "dn", "nd", "knobs")}
-    assert SearchOptions(**rest) == SearchOptions()
+    assert rest["exchange"] == "auto"
+    assert SearchOptions.named(**rest) == SearchOptions()
 
 
 @pytest.mark.parametrize("choice", [{"stepwise": True}, {"parts": 2, "threshold": 1}])

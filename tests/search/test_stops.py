@@ -95,7 +95,7 @@ def test_one_rank_stops_all(who):
 
     def work(world):
         made, _ = build(source, 3, world)
-        options = SearchOptions(exchange="threads", threads=1)
+        options = SearchOptions.named(exchange="threads", threads=1)
         session = open_parts(world, made, options)
         stop = After(4) if world.rank == who else (lambda: False)
         with pytest.raises(SearchStopped, match="level 3"):
@@ -145,7 +145,7 @@ def test_a_few_values_of_ranks():
 
     def work(world):
         made, _ = build(source, 4, world, threshold=10, permute_seed=3)
-        options = SearchOptions(exchange="threads", threads=1)
+        options = SearchOptions.named(exchange="threads", threads=1)
         session = open_parts(world, made, options, permutation)
         found = session.search(5)
         level, parent = found.at(np.arange(source.n))

@@ -65,7 +65,7 @@ def slow_session(parts, options, permutation=None):
 def make_service(source=SOURCE, results=None, *, options=None, metrics=None, **limits):
     """A service that does not run yet."""
     made, _ = build(source, 1)
-    chosen = SearchOptions(threads=1, **(options or {}))
+    chosen = SearchOptions.named(threads=1, **(options or {}))
     session = slow_session(made, chosen)
     limits = Limits(**limits)
     folder = None if results is None else ResultFolder(results, limits.files, "test")

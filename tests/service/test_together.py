@@ -28,7 +28,7 @@ WHOLE = 1 << 62
 def session(parts=1, seed=None, threshold=WHOLE, **options):
     made, _ = build(SOURCE, parts, threshold=threshold, permute_seed=seed)
     permutation = None if seed is None else Permutation(SOURCE.n, seed)
-    chosen = SearchOptions(threads=1, **options)
+    chosen = SearchOptions.named(threads=1, **options)
     return slow_session(made, chosen, permutation)
 
 

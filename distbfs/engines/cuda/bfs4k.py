@@ -7,6 +7,7 @@ Architectures, IEEE TPDS 2015.
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,13 @@ class Bfs4kSearch:
         return log
 
 
+@dataclass(frozen=True)
+class Bfs4kOptions:
+    """knobs: K1 to K7; those that are None are set from the graph."""
+
+    knobs: Knobs = field(default_factory=Knobs)
+
+
 class Bfs4kEngine(GraphEngine):
     """Methods: claim (no repeat is queued), hash (as published), auto (claim).
 
@@ -251,7 +259,8 @@ class Bfs4kEngine(GraphEngine):
 
     name = "bfs4k"
     methods = METHODS
-    takes = ("knobs", "stepwise", "internal_ids")
+    takes = ("stepwise", "internal_ids")
+    own = Bfs4kOptions
 
     @property
     def _claim(self) -> bool:
@@ -263,7 +272,7 @@ class Bfs4kEngine(GraphEngine):
         o = self.options
         return Bfs4kSearch(
             graph,
-            knobs=o.knobs,
+            knobs=self.own_options.knobs,
             claim=self._claim,
             parents=o.parents,
             pulls=o.direction == "auto",
@@ -273,7 +282,7 @@ class Bfs4kEngine(GraphEngine):
     def bytes_of(self, graph: DeviceGraph) -> int:
         """Return the bytes of device memory that searches by number take."""
         room = 0 if self._claim else graph.active // 2 + REPEATS_ROOM
-        k = self.options.knobs
+        k = self.own_options.knobs
         share = MOST_SHARE if k.k2 is None else k.k2
         length = 32 * (k.k3 or SLICE)
         pieces = 16 * (int(graph.active * share) // 100 + graph.m // length + 1)
@@ -283,4 +292,7 @@ class Bfs4kEngine(GraphEngine):
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""
-        return {**super().describe(), "knobs": self.options.knobs.as_dict() or "auto"}
+        return {
+            **super().describe(),
+            "knobs": self.own_options.knobs.as_dict() or "auto",
+        }

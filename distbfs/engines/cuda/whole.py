@@ -21,6 +21,7 @@ from distbfs.engines.base import (
     DeviceResult,
     DeviceSearch,
     LevelRecord,
+    NoOptions,
     Until,
     WholeResult,
 )
@@ -224,28 +225,30 @@ class GraphEngine(ABC):
     """Base of engines that search a graph in one part on one device, and nothing else.
 
     A subclass says ``name``, ``methods``, ``source`` (the paper) and ``directions``,
-    and makes searches by number in ``by_number``.  ``takes``: options of its own.
+    and makes searches by number in ``by_number``.  ``takes`` and ``own`` are as of
+    ``Engine``.
     """
 
     name: ClassVar[str]
     methods: ClassVar[tuple[str, ...]]
     directions: ClassVar[tuple[str, ...]] = ("auto", "push")
     takes: ClassVar[tuple[str, ...]] = ("internal_ids",)
+    own: ClassVar[type] = NoOptions
     on_device = alone = directed = True
     domains = False
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:
-        self.check(options)
         self.method = options.method or self.methods[0]
         self.options = options
+        self.own_options: Any = self.own(**dict(options.own))
+        self.check()
         cuda.cupy()
 
-    @classmethod
-    def check(cls, options: SearchOptions) -> None:
+    def check(self) -> None:
         """Raise UsageError for values of options that the engine does not have."""
-        check_choice("method", options.method or cls.methods[0], cls.methods)
-        check_choice("direction", options.direction, cls.directions)
+        check_choice("method", self.method, self.methods)
+        check_choice("direction", self.options.direction, self.directions)
 
     @abstractmethod
     def by_number(self, graph: DeviceGraph) -> NumberSearch:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from distbfs.device import cuda
-from distbfs.engines.base import DeviceSearch
+from distbfs.engines.base import DeviceSearch, NoOptions
 from distbfs.engines.cuda.fast import FastSearch
 from distbfs.engines.cuda.memory import LISTS, search_bytes
 from distbfs.engines.cuda.resident import MOST_PARTS
@@ -31,6 +31,7 @@ class XbfsEngine:
     name = "xbfs"
     methods = METHODS
     takes = ("stepwise", "internal_ids")
+    own = NoOptions
     on_device = alone = True
     domains = directed = False
     devices = MOST_PARTS

@@ -6,6 +6,7 @@ Search on GPUs, HPDC 2019.
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from distbfs.engines.base import WHOLE, LevelRecord, Until
@@ -22,9 +23,26 @@ from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions, check_choice
 
-STRATEGIES = ("frontier", "balance", "asynchronous")
 COUNTED = ("found_early", "repeats", "handed_out", "donations")  # in records
 PULLS = "warp"  # how pulls share their work where nothing is asked for
+
+
+@dataclass(frozen=True)
+class PaperOptions:
+    """Strategies (Gaihre et al. 2019).
+
+    frontier: how queues are made, one of ``FRONTIERS`` (Section 4.1)
+    balance: how pulls share their work, "auto" or one of ``BALANCES`` (Section 5.1)
+    asynchronous: pulls also find what this level has found (Section 5.2)
+    """
+
+    frontier: str = "auto"
+    balance: str = "auto"
+    asynchronous: bool = True
+
+    def __post_init__(self) -> None:
+        check_choice("balance", self.balance, ("auto", *BALANCES))
+        check_choice("frontier", self.frontier, FRONTIERS)
 
 
 class XbfsPaperEngine(GraphEngine):
@@ -36,24 +54,23 @@ class XbfsPaperEngine(GraphEngine):
     name = "xbfs-paper"
     methods = ("paper",)
     directions = DIRECTIONS
-    takes = (*STRATEGIES, "stepwise", "internal_ids")
+    takes = ("stepwise", "internal_ids")
+    own = PaperOptions
 
-    @classmethod
-    def check(cls, options: SearchOptions) -> None:
+    def check(self) -> None:
         """Raise UsageError for values of options that the engine does not have."""
-        super().check(options)
-        check_choice("balance", options.balance, ("auto", *BALANCES))
-        check_choice("frontier", options.frontier, FRONTIERS)
-        allowed = ALLOWED[options.direction]
-        if options.frontier not in allowed:
+        super().check()
+        frontier, direction = self.own_options.frontier, self.options.direction
+        allowed = ALLOWED[direction]
+        if frontier not in allowed:
             raise UsageError(
-                f"frontier is '{options.frontier}' with direction "
-                f"'{options.direction}'; allowed: {', '.join(allowed)}"
+                f"frontier is '{frontier}' with direction '{direction}'; allowed: "
+                f"{', '.join(allowed)}"
             )
 
     def by_number(self, graph: DeviceGraph) -> PaperByNumber:
         """Prepare searches by vertex number."""
-        return PaperByNumber(graph, self.options)
+        return PaperByNumber(graph, self.options, self.own_options)
 
     def bytes_of(self, graph: DeviceGraph) -> int:
         """Return the bytes of device memory that searches by number take."""
@@ -62,19 +79,20 @@ class XbfsPaperEngine(GraphEngine):
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""
-        strategies = {name: getattr(self.options, name) for name in STRATEGIES}
-        return {**super().describe(), "strategies": strategies}
+        return {**super().describe(), "strategies": asdict(self.own_options)}
 
 
 class PaperByNumber:
     """A ``PaperSearch`` as a ``NumberSearch``."""
 
-    def __init__(self, graph: DeviceGraph, options: SearchOptions) -> None:
+    def __init__(
+        self, graph: DeviceGraph, options: SearchOptions, own: PaperOptions
+    ) -> None:
         self._search = PaperSearch(
             graph,
-            frontier=options.frontier,
-            balance=PULLS if options.balance == "auto" else options.balance,
-            asynchronous=options.asynchronous,
+            frontier=own.frontier,
+            balance=PULLS if own.balance == "auto" else own.balance,
+            asynchronous=own.asynchronous,
             direction=options.direction,
             parents=options.parents,
             stepwise=options.stepwise,

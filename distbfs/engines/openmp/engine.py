@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from distbfs.device import cc
+from distbfs.engines.base import NoOptions
 from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.engines.openmp.whole import SOURCES, OpenMPWhole, prepare
 from distbfs.errors import UsageError
-from distbfs.options import (
-    EXCHANGE_OPTIONS,
-    FACTOR_OPTIONS,
-    SearchOptions,
-    check_choice,
-)
+from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 
@@ -26,7 +22,8 @@ class OpenMPEngine:
 
     name = "openmp"
     methods = tuple(SOURCES)
-    takes = ("stepwise", *FACTOR_OPTIONS, *EXCHANGE_OPTIONS)
+    takes = ("stepwise",)
+    own = NoOptions
     on_device = False
     alone = domains = directed = True
     devices = 1

@@ -20,7 +20,7 @@ from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.device_apps import cuda_text
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.sharing import Searcher, WholeSearcher
+from distbfs.multisearch.sharing import Searcher
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids
 
@@ -125,12 +125,12 @@ def betweenness(searcher: Searcher, sources: Ids, *, normalized: bool = True) ->
     sources: int64 [k], distinct, all vertices for exact values; see ``scaled``.  Raises
     UsageError where the graph is in parts.
     """
-    if not isinstance(searcher, WholeSearcher):
+    if searcher.part is None:
         raise UsageError(
             "betweenness needs the whole graph on each rank; use fewer ranks a machine "
             "or --divide sources"
         )
-    if searcher.runner.name == "openmp":
+    if searcher.engine == "openmp":
         mine = searcher.share(sources)
         value = dependencies(searcher.part, mine, searcher.options)
         value = searcher.world.allreduce(value)

@@ -20,9 +20,8 @@ import numpy as np
 from distbfs.errors import UsageError
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.bits import LANE
-from distbfs.multisearch.cuda import CudaRunner
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.sharing import Searcher, WholeSearcher
+from distbfs.multisearch.sharing import Searcher
 from distbfs.types import Array, Ids
 
 PROBLEM = Problem(
@@ -112,8 +111,8 @@ def diameter(searcher: Searcher) -> dict[str, Any]:
     told: dict[str, Any] = {"connected": size == searcher.n, "vertices": size}
     if not size:
         return {**told, "radius": None, "diameter": None, "searches": 0}
-    if isinstance(searcher, WholeSearcher) and isinstance(searcher.runner, CudaRunner):
-        found = searcher.runner.extremes(searcher.graph, int(inside[0]))
+    found = searcher.extremes(int(inside[0]))
+    if found is not None:
         ends = {"radius": found.radius, "diameter": found.diameter}
         return {**told, **ends, "searches": found.searches}
     bounds, searches = Bounds.unknown(size), 0

@@ -22,7 +22,7 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.cache import cache_folder, exclusive, source_closure
 from distbfs.engines.cuda import paper
-from distbfs.search import open as opening
+from distbfs.search import choose as choosing
 from distbfs.search import resident_driver
 
 HERE = Path(__file__).parent
@@ -230,7 +230,7 @@ class EmulatedDevice:
             "uuid": lambda: "GPU-0",
         }.items():
             monkeypatch.setattr(cuda, name, value)
-        monkeypatch.setattr(opening, "take_devices", lambda *_, **__: [0])
+        monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0])
         monkeypatch.setattr(resident_driver, "Gate", Gate)
         monkeypatch.setattr(paper, "_resident_blocks", lambda kernel: 2)
 

@@ -7,19 +7,19 @@ from graphs import complete, grid, kronecker
 
 from distbfs.engines.cuda.knobs import Degrees, auto_knobs, power_of_two
 from distbfs.options import SearchOptions
-from distbfs.search import open as opening
+from distbfs.search import choose as choosing
 
 
 def taken(graph, **options):
     """The options that auto searches a graph with, and why."""
-    return opening.engine_for(graph, SearchOptions(engine="xbfs", **options))
+    return choosing.engine_for(graph, SearchOptions.named(engine="xbfs", **options))
 
 
 def test_the_rule(device, monkeypatch):
     """Pushes alone: bfs4k for few levels of many edges and high degrees."""
     dense = HostGraph(shuffled(complete(40))).graph
     thin = HostGraph(chained(complete(40), path(9))).graph
-    monkeypatch.setattr(opening, "WIDE", 30)
+    monkeypatch.setattr(choosing, "WIDE", 30)
     assert taken(dense) == (SearchOptions(engine="xbfs"), "")
     push = {"direction": "push"}
     options, why = taken(dense, **push)
@@ -28,15 +28,15 @@ def test_the_rule(device, monkeypatch):
     assert taken(dense, **push, stepwise=True)[0].engine == "xbfs"
     for name, value in (("HIGH_AVERAGE", 40), ("WIDE", 1 << 20), ("MANY_LEVELS", 2)):
         with monkeypatch.context() as patch:
-            patch.setattr(opening, name, value)
+            patch.setattr(choosing, name, value)
             assert taken(dense, **push)[0].engine == "xbfs", name
-    monkeypatch.setattr(opening, "MANY_LEVELS", 10)
+    monkeypatch.setattr(choosing, "MANY_LEVELS", 10)
     assert taken(thin, **push)[0].engine == "xbfs"
 
 
 def test_the_engine_that_is_taken_searches(device, monkeypatch):
-    monkeypatch.setattr(opening, "MANY_LEVELS", 60)
-    monkeypatch.setattr(opening, "WIDE", 30)
+    monkeypatch.setattr(choosing, "MANY_LEVELS", 60)
+    monkeypatch.setattr(choosing, "WIDE", 30)
     seen = set()
     sources = (
         kronecker(9),
@@ -52,7 +52,7 @@ def test_the_engine_that_is_taken_searches(device, monkeypatch):
                     made.graph, direction=direction, internal_ids=not in_ids
                 )
                 seen.add((direction, options.engine))
-                search = opening.kind_of(options.engine)(options).on_graph(made.graph)
+                search = choosing.kind_of(options.engine)(options).on_graph(made.graph)
                 for number in (0, made.active - 1):
                     root = int(made.vertices[number])
                     found = search.search(root)

@@ -14,7 +14,8 @@ from distbfs.engines.cuda import part
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph500 import benchmark
 from distbfs.graph500.validate import validate
-from distbfs.search import open as opening
+from distbfs.search import choose as choosing
+from distbfs.search import opening
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
 SCALE = 7
@@ -26,7 +27,7 @@ def bench(device, monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
     module = importlib.import_module("bench_parts")
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
-    monkeypatch.setattr(opening, "take_devices", lambda *_, **__: [0, 0])
+    monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0, 0])
     monkeypatch.setattr(module, "provenance", lambda *_, **__: {})
     monkeypatch.setattr(module, "Kronecker", lambda *_: kronecker(SCALE))
     about = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}

@@ -13,7 +13,7 @@ from distbfs.engines.cuda import part
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph500 import benchmark
 from distbfs.graph500.validate import validate
-from distbfs.search import open as opening
+from distbfs.search import choose as choosing
 
 sys.path.append(str(Path(__file__).parents[3] / "scripts"))
 
@@ -24,8 +24,8 @@ import bench_resident
 def two_devices(device, monkeypatch):
     """Say that there are two devices that see each other."""
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
-    monkeypatch.setattr(opening, "take_devices", lambda *_, **__: [0, 0])
-    monkeypatch.setattr(opening, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0, 0])
+    monkeypatch.setattr(choosing, "peer_problem", lambda *_: "")
     told = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}
     monkeypatch.setattr(cuda, "describe", lambda: told)
     monkeypatch.setattr(bench_resident, "provenance", lambda *_, **__: {})

@@ -142,7 +142,7 @@ def test_only_dense_levels_are_pulled(device):
 @pytest.mark.parametrize(("method", "claims"), [("claim", True), ("hash", False)])
 def test_methods_claim_or_not(device, method, claims):
     """Only method hash queues repeats."""
-    options = SearchOptions(
+    options = SearchOptions.named(
         engine="bfs4k", method=method, direction="push", knobs=Knobs(k1=2, **GRID)
     )
     made = HostGraph(shuffled(bipartite(190, 260)))

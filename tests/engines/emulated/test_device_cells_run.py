@@ -17,7 +17,7 @@ from distbfs.engines.cuda import part
 from distbfs.exchange.world import SoloWorld, run_guarded
 from distbfs.graph500 import benchmark
 from distbfs.graph500.validate import validate
-from distbfs.search import open as opening
+from distbfs.search import choose as choosing
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
 SCALE = 7
@@ -29,8 +29,8 @@ def bench(device, monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
     module = importlib.import_module("bench_devices")
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
-    monkeypatch.setattr(opening, "take_devices", lambda *_, **__: [0, 0])
-    monkeypatch.setattr(opening, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0, 0])
+    monkeypatch.setattr(choosing, "peer_problem", lambda *_: "")
     monkeypatch.setattr(cuda, "uuid", lambda: "GPU-0")
     told = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}
     monkeypatch.setattr(cuda, "describe", lambda: told)

@@ -56,7 +56,9 @@ def host(name, wide=False):
 
 def make(graph, engine, method, **options):
     kind = lookup(ENGINES, "engine", engine)
-    return kind(SearchOptions(engine=engine, method=method, **options)).on_graph(graph)
+    return kind(SearchOptions.named(engine=engine, method=method, **options)).on_graph(
+        graph
+    )
 
 
 def look_at_records(made, root, found):

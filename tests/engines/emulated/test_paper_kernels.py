@@ -42,7 +42,7 @@ def large(name):
 
 
 def whole(matrix, **options):
-    options = SearchOptions(engine="xbfs-paper", **options)
+    options = SearchOptions.named(engine="xbfs-paper", **options)
     return XbfsPaperEngine(options).whole(part_of(matrix))
 
 

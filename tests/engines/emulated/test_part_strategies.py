@@ -34,10 +34,10 @@ def small(device, monkeypatch):
 def on_the_host(source, parts, **options):
     """The same search by the reference engine."""
     world = SoloWorld()
-    options = SearchOptions(engine="reference", **options)
+    options = SearchOptions.named(engine="reference", **options)
     placement, made = Placement(parts, 1), build(source, parts, threshold=6)[0]
     searches = [ReferenceEngine(options).domain(one, placement) for one in made]
-    exchange = SoloExchange(world, placement, made[0].delegate_count, options)
+    exchange = SoloExchange(world, placement, made[0].delegate_count, options.exchange)
     return BetweenDomains(world, searches, exchange, options)
 
 

@@ -20,16 +20,19 @@ from distbfs.engines.cuda.part_memory import part_bytes
 from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
-from distbfs.options import BuildOptions, Factors, SearchOptions
+from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
 from distbfs.partition import device_part
 from distbfs.partition.device_part import part_to_device
+from distbfs.partition.layout import Placement
 from distbfs.partition.memory import PartShape
 from distbfs.registry import ENGINES, lookup
-from distbfs.search import open as opening
+from distbfs.search import choose as choosing
 from distbfs.search import shared_tuples
+from distbfs.search.choose import Request
 from distbfs.search.holding import Source, hold_device_parts, parts_of_store
 from distbfs.search.library import Graph, bfs
-from distbfs.search.open import Request, open_source
+from distbfs.search.open import open_source
+from distbfs.search.opening import between_domains
 from distbfs.store import schema
 from distbfs.store.hdf5 import open_store
 from distbfs.types import SUBGRAPHS
@@ -44,9 +47,9 @@ def devices(device, monkeypatch):
     """As many devices a rank as ``lent`` says, which are one and see each other."""
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
     lent = [0]
-    monkeypatch.setattr(opening, "take_devices", lambda *_, **__: list(lent))
-    monkeypatch.setattr(opening, "peer_problem", lambda *_: "")
-    monkeypatch.setattr(opening, "nccl_problem", lambda *_: "no NCCL here")
+    monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: list(lent))
+    monkeypatch.setattr(choosing, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(choosing, "nccl_problem", lambda *_: "no NCCL here")
     return lent
 
 
@@ -270,7 +273,7 @@ def test_what_is_chosen(devices, options, request_, engine, why):
 def test_what_is_refused(devices, options, request_, kind, text):
     devices[:] = [0, 0]
     if "knobs" in options:
-        options = {**options, "knobs": opening.SearchOptions().knobs.parse("k1=8")}
+        options = {**options, "knobs": Knobs.parse("k1=8")}
     with pytest.raises(kind, match=text):
         opened(request=request_, **options)
 
@@ -287,14 +290,14 @@ def test_what_is_refused(devices, options, request_, kind, text):
 def test_where_one_domain_cannot_be(devices, monkeypatch, how, why):
     """Smaller ones serve, and it is said; unless the engine was named."""
     devices[:] = [0] * (9 if how == "many" else 2)
-    monkeypatch.setattr(opening, "ALONE_BELOW", 0)
+    monkeypatch.setattr(choosing, "ALONE_BELOW", 0)
     if how == "peers":
-        monkeypatch.setattr(opening, "peer_problem", lambda *_: why)
+        monkeypatch.setattr(choosing, "peer_problem", lambda *_: why)
     if how == "kinds":
         names = iter("AB" * 9)
-        monkeypatch.setattr(opening, "device_model", lambda _: next(names))
+        monkeypatch.setattr(choosing, "device_model", lambda _: next(names))
     if how == "ids":
-        monkeypatch.setattr(opening, "MOST_VERTICES", 255)
+        monkeypatch.setattr(choosing, "MOST_VERTICES", 255)
     session = opened()
     assert session.why.startswith(f"auto: domains of one device: {why}; one rank")
     assert session.layout.parts == len(devices)
@@ -420,7 +423,7 @@ def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
         source.n, parts, tuples=source, build=BuildOptions(threshold=threshold)
     )
     held = hold_device_parts(SoloWorld(), graph, [0])
-    engine = opening.kind_of("pan")(SearchOptions(engine="pan", parents=parents))
+    engine = choosing.kind_of("pan")(SearchOptions(engine="pan", parents=parents))
     gc.collect()
 
     def taken():
@@ -430,9 +433,9 @@ def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
         )
 
     before = taken()
-    placement = opening.Placement(parts, 1)
+    placement = Placement(parts, 1)
     searches = [engine.domain(one, placement) for one in held.device_parts]
-    runner = opening.between_domains(SoloWorld(), searches, "solo", engine.options)
+    runner = between_domains(SoloWorld(), searches, "solo", engine.options)
     gc.collect()
     used = taken() - before
     planned = 0

@@ -26,7 +26,7 @@ def layered():
 
 def records(source, engine, method, root=0, **options):
     """Records of a search, on the CPU or on the emulated device."""
-    options = SearchOptions(engine=engine, method=method, **options)
+    options = SearchOptions.named(engine=engine, method=method, **options)
     kind = lookup(ENGINES, "engine", engine)
     if issubclass(kind, whole.GraphEngine):
         search = kind(options).on_graph(HostGraph(source).graph)

@@ -1,0 +1,217 @@
+"""Bring a graph to where it is searched, and hand the session its runner.
+
+What searches is chosen before, in choose.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs import registry
+from distbfs.device import cuda
+from distbfs.engines.cuda.resident import ResidentSearch
+from distbfs.errors import UsageError
+from distbfs.exchange.peers import PeerGroup
+from distbfs.options import SearchOptions
+from distbfs.partition.layout import Placement
+from distbfs.partition.memory import readable
+from distbfs.search.choose import (
+    NEEDS_SYMMETRIC,
+    Choice,
+    Request,
+    Say,
+    choose_exchange,
+    engine_for,
+    kind_of,
+    make_host_engine,
+)
+from distbfs.search.holding import (
+    Source,
+    graph_on_device,
+    held_graph,
+    hold_device_parts,
+    hold_domain,
+    hold_host_parts,
+    timed,
+)
+from distbfs.search.resident_driver import ResidentDriver
+from distbfs.search.runners.between import BetweenDomains
+from distbfs.search.runners.clock import ClockedRunner
+from distbfs.search.runners.whole import OnDevice, OnDevices, OnHost, WholeRunner
+from distbfs.search.session import Held, Session
+
+if TYPE_CHECKING:
+    from distbfs.search.result import Names
+    from distbfs.search.runners.base import Runner
+    from distbfs.types import World
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A session on its way; see ``prepare``."""
+
+    world: World
+    source: Source
+    choice: Choice
+    request: Request
+    auto: bool
+    say: Say
+    held: Sequence[Held] = ()
+    names: Names | None = None
+
+    def open(self) -> Session:
+        """Bring the graph to where it is searched; return its session (collective)."""
+        return OPENERS[self.choice.place](self)
+
+    def session(
+        self,
+        held: Held,
+        runner: Runner,
+        options: SearchOptions,
+        describe: Callable[[], dict[str, Any]],
+        why: str | None = None,
+    ) -> Session:
+        """Return the session."""
+        why = self.choice.why if why is None else why
+        return Session(
+            self.world,
+            held,
+            runner,
+            options,
+            describe=describe,
+            notes=device_notes(self.world, held.devices),
+            why=f"auto: {why}" if why and self.auto else why,
+            names=self.names,
+        )
+
+
+def device_notes(world: World, devices: Sequence[int]) -> dict[str, str]:
+    """Return what the text of a report says of devices: name -> text (local)."""
+    if not devices:
+        return {}
+    about, count = cuda.describe(), world.size * len(set(devices))
+    driver = f"{about['driver'] // 1000}.{about['driver'] % 1000 // 10}"
+    return {
+        "device": f"{count} x {about['device']}" if count > 1 else about["device"],
+        "device memory": readable(about["memory_bytes"]),
+        "CUDA driver": f"{driver}, CuPy {about['cupy']}",
+        "time": "device events around each search, of the slowest device",
+    }
+
+
+def _open_host(opening: Opening) -> Session:
+    """Open the parts of this rank in host memory."""
+    world, choice = opening.world, opening.choice
+    engine, options = make_host_engine(world, choice.options, opening.say)
+    exchange, _ = choose_exchange(world, options.exchange.name)
+    held = next((x for x in opening.held if x.parts), None)
+    held = held or hold_host_parts(world, opening.source)
+    began = time.perf_counter()
+    first = held.parts[0]
+    runner: Runner
+    if first.layout.parts == 1 and not first.delegate_count and not options.stepwise:
+        runner = WholeRunner(world, OnHost(engine.whole(first)))
+    else:
+        if first.directed:
+            raise UsageError(NEEDS_SYMMETRIC)
+        placement = Placement(first.layout.parts, world.size)
+        searches = [engine.domain(part, placement) for part in held.parts]
+        runner = between_domains(world, searches, exchange, options)
+    return opening.session(timed(held, began), runner, options, engine.describe)
+
+
+def _open_device(opening: Opening) -> Session:
+    """Open a graph on one device: of this rank, or of rank 0 for all."""
+    world, options = opening.world, opening.choice.options
+    held = next((x for x in opening.held if x.graph is not None), None)
+    about: Any = None
+    search = None
+    why = opening.choice.why
+    if world.rank == 0:
+        if held is None:
+            graph = graph_on_device(opening.source, options.engine)
+            held = held_graph(world, opening.source.n, graph)
+        began = time.perf_counter()
+        if held.graph is None:
+            raise UsageError("there is no graph on the device")
+        if opening.auto:
+            options, chosen = engine_for(held.graph, options)
+            why = f"{why}; {chosen}" if chosen else why
+        engine = kind_of(options.engine)(options)
+        search = OnDevice(engine.on_graph(held.graph), held.graph)
+        timed(held, began)
+        about = {**engine.describe(), "internal_ids": options.internal_ids}
+    about, why, name = world.broadcast([about, why, options.engine])
+    options = replace(options, engine=name)
+    held = held or held_graph(world, opening.source.n, None)
+    runner = WholeRunner(world, search, stepwise=options.stepwise)
+    return opening.session(held, runner, options, lambda: dict(about), why)
+
+
+def _open_domain(opening: Opening) -> Session:
+    """Open a graph on the devices of all ranks, which map each other's memory."""
+    world, choice = opening.world, opening.choice
+    held = next((x for x in opening.held if x.rows), None)
+    held = held or hold_domain(world, opening.source, choice.devices)
+    began = time.perf_counter()
+    engine = kind_of(choice.options.engine)(choice.options)
+    searches = []
+    for part, device in zip(held.rows, choice.devices, strict=True):
+        with cuda.cupy().cuda.Device(device), cuda.memory_of("a search"):
+            searches.append(ResidentSearch(part, choice.options))
+    driver = ResidentDriver(world, searches, PeerGroup(world, choice.devices))
+    runner = WholeRunner(world, OnDevices(driver))
+    return opening.session(timed(held, began), runner, choice.options, engine.describe)
+
+
+def _open_separated(opening: Opening) -> Session:
+    """Open degree-separated parts, one a device, with an exchange between them."""
+    world, choice = opening.world, opening.choice
+    options = choice.options
+    source = opening.source
+    if source.store is None:
+        count = opening.request.parts or world.size * len(choice.devices)
+        source = replace(source, parts=count)
+    held = next((x for x in opening.held if x.device_parts), None)
+    held = held or hold_device_parts(world, source, choice.devices)
+    began = time.perf_counter()
+    engine = kind_of(options.engine)(options)
+    placement = Placement(held.vertices.layout.parts, world.size)
+    searches = []
+    for part in held.device_parts:
+        with part.vertices.device:
+            searches.append(engine.domain(part, placement))
+    runner = between_domains(world, searches, choice.exchange, options)
+    clocked = ClockedRunner(world, runner, held.devices)
+    return opening.session(timed(held, began), clocked, options, engine.describe)
+
+
+OPENERS: dict[str, Callable[[Opening], Session]] = {
+    "host": _open_host,
+    "device": _open_device,
+    "first": _open_device,
+    "domain": _open_domain,
+    "separated": _open_separated,
+}
+
+
+def between_domains(
+    world: World, searches: Sequence[Any], exchange: str, options: SearchOptions
+) -> BetweenDomains:
+    """Return the runner between the domains of all ranks (collective)."""
+    part = searches[0].part
+    on_device = kind_of(options.engine).on_device
+    made = registry.lookup(registry.EXCHANGES, "exchange", exchange)(
+        world,
+        Placement(part.layout.parts, world.size),
+        part.delegate_count,
+        options.exchange,
+        item=np.uint64 if on_device else np.uint32,
+        on_device=on_device,
+    )
+    return BetweenDomains(world, searches, made, options)
