@@ -6,6 +6,8 @@ The same values come from ``hashing.h``, which the C kernels include.
 from __future__ import annotations
 
 import ctypes
+from copy import copy
+from functools import cached_property
 
 import numpy as np
 
@@ -69,36 +71,33 @@ class Permutation:
             array(*self.addends),
         )
 
-    def _walk(self, ids: Array, *, inverse: bool) -> Ids:
-        x = ids.astype(np.uint64)
-        step = self._backward if inverse else self._forward
-        x = step(x)
-        outside = np.flatnonzero(x >= np.uint64(self.n))
-        while len(outside):
-            x[outside] = step(x[outside])
-            outside = outside[x[outside] >= np.uint64(self.n)]
-        return x.astype(np.int64)
-
-    def _forward(self, x: Array) -> Array:
+    def _once(self, x: Array) -> Array:
         shift, mask = np.uint64(self.shift), np.uint64(self.mask)
         for factor, addend in zip(self.factors, self.addends, strict=True):
             x = x ^ (x >> shift)
             x = (x * np.uint64(factor) + np.uint64(addend)) & mask
         return x ^ (x >> shift)
 
-    def _backward(self, x: Array) -> Array:
-        shift, mask = np.uint64(self.shift), np.uint64(self.mask)
-        x = x ^ (x >> shift)
-        for factor, addend in zip(self.factors[::-1], self.addends[::-1], strict=True):
-            undo = np.uint64(pow(factor, -1, self.mask + 1))
-            x = ((x - np.uint64(addend)) * undo) & mask
-            x = x ^ (x >> shift)
-        return x
-
     def forward(self, ids: Array) -> Ids:
         """Return where each id goes, int64 of the same length."""
-        return self._walk(ids, inverse=False)
+        x = self._once(ids.astype(np.uint64))
+        outside = np.flatnonzero(x >= np.uint64(self.n))
+        while len(outside):
+            x[outside] = self._once(x[outside])
+            outside = outside[x[outside] >= np.uint64(self.n)]
+        return x.astype(np.int64)
+
+    @cached_property
+    def turned(self) -> Permutation:
+        """The permutation that goes back."""
+        back, word = copy(self), self.mask + 1
+        undo = [pow(factor, -1, word) for factor in self.factors[::-1]]
+        back.factors = undo
+        back.addends = [
+            -a * f % word for a, f in zip(self.addends[::-1], undo, strict=True)
+        ]
+        return back
 
     def inverse(self, ids: Array) -> Ids:
         """Return where each id came from, int64 of the same length."""
-        return self._walk(ids, inverse=True)
+        return self.turned.forward(ids)

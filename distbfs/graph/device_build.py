@@ -59,6 +59,16 @@ class Pairs(Protocol):
         """Write the pairs start … stop-1 to the front of CuPy uint32 arrays."""
 
 
+class Passes(Protocol):
+    """Pairs of ids, any number of times, chunk by chunk in device memory."""
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        """Yield (u, v) of a chunk, CuPy uint32."""
+
+    def drop(self) -> None:
+        """Let go of the memory; there is no pass after this."""
+
+
 class Chunks:
     """All pairs, chunk by chunk in device memory.
 
@@ -118,7 +128,7 @@ class Kernels:
         return starts
 
     def each(
-        self, chunks: Chunks, phase: str, work: Callable[[Any, Any], None]
+        self, chunks: Passes, phase: str, work: Callable[[Any, Any], None]
     ) -> None:
         """Do ``work(u, v)`` for all chunks, timed apart from making them."""
         waiting = iter(chunks)
@@ -233,7 +243,7 @@ class Rows:
         self.m = 0
 
     def add(
-        self, chunks: Chunks, keys: Any, rows: tuple[int, int, int], *, both: bool
+        self, chunks: Passes, keys: Any, rows: tuple[int, int, int], *, both: bool
     ) -> Any:
         """Collect the keys of a range of rows in ``keys``; return those, unsorted."""
         low, high, expected = rows
@@ -307,7 +317,7 @@ class Budget:
 
 def make_rows(
     kernels: Kernels,
-    chunks: Chunks,
+    chunks: Passes,
     numbering: Numbering,
     lengths: list[Any],
     budget: Budget,
@@ -353,7 +363,7 @@ def make_rows(
 
 def assemble(
     kernels: Kernels,
-    chunks: Chunks,
+    chunks: Passes,
     degrees: list[Any],
     budget: Budget,
     say: Say,

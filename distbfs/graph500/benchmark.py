@@ -28,7 +28,8 @@ from distbfs.types import Ids, TupleSource
 
 Check: TypeAlias = Callable[[Sequence[Result]], list[Validation]]
 
-RESULT_BYTES = 1 << 30  # of one rank, kept until they are validated
+RESULT_BYTES = 1 << 30  # of one rank in host memory, kept until they are validated
+MOST_BYTES = 1 << 60  # of a device: what is free counts
 
 
 @dataclass
@@ -75,15 +76,19 @@ def run_searches(
     the first ones; stop: asked between searches, the same answer on every rank; report:
     told each search; hurry: makes what every validation runs in.
 
-    Searches run in batches whose results fit RESULT_BYTES, and every result of a batch
-    is validated before the next.  One search before the first is not counted.
+    Searches run in batches, and every result of a batch is validated before the next:
+    as many as RESULT_BYTES of host memory hold, or what devices have free.  One search
+    before the first is not counted.
     """
     figures: list[SearchFigures] = []
     validation = validation_of(session, source) if check else None
     if len(roots):
-        size = session.search(int(roots[0])).result_bytes
-        size = int(session.world.allreduce(np.array([max(size, 1)]), "max")[0])
-        batch = max(1, min(session.room(RESULT_BYTES) // size, len(roots)))
+        found = session.search(int(roots[0]))
+        most = MOST_BYTES if session.on_devices else RESULT_BYTES
+        holders = max(len(set(session.held.devices)), 1)
+        size = max(found.result_bytes // holders, 1)
+        size = int(session.world.allreduce(np.array([size]), "max")[0])
+        batch = max(1, min(session.room(most) // size, len(roots)))
     waiting = roots.tolist()
     stopped = False
     while waiting and not stopped:
@@ -169,6 +174,7 @@ def judge(
             valid=not errors,
             error="; ".join(errors),
             wall_seconds=outcome.wall_seconds,
+            together=len(outcomes),
         )
 
 

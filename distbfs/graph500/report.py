@@ -38,6 +38,7 @@ class SearchFigures:
     nedge: input tuples in the reached component
     levels_seconds: time of a search for levels only from the same root, if measured
     wall_seconds: the host's wall time, where ``seconds`` is a device's
+    together: searches of its batch, which were validated after all of them
     """
 
     root: int | str
@@ -48,6 +49,7 @@ class SearchFigures:
     error: str = ""
     levels_seconds: float | None = None
     wall_seconds: float | None = None
+    together: int = 1
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ def as_json(figures: BenchmarkFigures) -> dict[str, Any]:
         "harmonic_mean_TEPS_by_wall": wall_rate(figures),
         "parents_cost": parents_cost(figures),
         "validated": _validated(figures),
+        "validated_together": max(x.together for x in figures.searches),
         "versions": dict(figures.versions),
         "machine": dict(figures.machine),
         "notes": dict(figures.notes),
@@ -244,6 +247,9 @@ def _additional(figures: BenchmarkFigures) -> Iterator[tuple[str, str]]:
         count = sum(x.validate_seconds >= 0 for x in figures.searches)
         some = f"{count} of {len(figures.searches)} searches" if count else "skipped"
         yield "validation", f"{some}: not an official result"
+    together = [x.together for x in figures.searches if x.validate_seconds >= 0]
+    if together:
+        yield "validated together", f"{max(together)} of {len(figures.searches)}"
     yield from figures.notes.items()
     for name, version in figures.versions.items():
         yield f"version {name}", version

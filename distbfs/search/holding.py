@@ -8,12 +8,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from distbfs.device import cuda
 from distbfs.engines.cuda.whole import graph_of_part
 from distbfs.errors import ResourceError, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_build import build
 from distbfs.options import BuildOptions
 from distbfs.partition.construct import construct
@@ -31,8 +28,9 @@ from distbfs.search.vertices import (
     shard_of_part,
     shard_of_resident,
 )
+from distbfs.store.device_graph import graph_of_store
 from distbfs.store.hdf5 import Store
-from distbfs.store.tuples import StoreTuples, permutation_of, tuple_degrees_for
+from distbfs.store.tuples import StoreTuples, permutation_of
 from distbfs.types import World
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.part import Part
     from distbfs.search.library import Graph
-    from distbfs.types import Ids, TupleSource
+    from distbfs.types import TupleSource
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
@@ -76,16 +74,6 @@ class Source:
         if self.store is None:
             raise UsageError("a graph in the memory of one process has no edge tuples")
         return StoreTuples(self.store)
-
-
-def with_tuples(graph: DeviceGraph, tuples: int, ends: Ids) -> DeviceGraph:
-    """Return a graph that was built from other tuples, with the input's counts.
-
-    tuples: input tuples; ends: int64 [n], by id: their ends at each vertex
-    """
-    with cuda.memory_of("degrees of input tuples"):
-        on_device = cuda.cupy().asarray(ends.astype(np.uint32))
-    return replace(graph, tuples=tuples, loops=0, tuple_degrees=on_device)
 
 
 def hold_host_parts(world: World, source: Source) -> Held:
@@ -166,8 +154,8 @@ def held_graph(world: World, n: int, graph: DeviceGraph | None) -> Held:
 def graph_on_device(source: Source, engine: str) -> DeviceGraph:
     """Bring a graph to the current device, in input ids.
 
-    One part without delegates goes up as it is; others are put together from their
-    edges on the device.
+    The rows of a store are put together on the device as they are read; only those of a
+    directed one stand in host memory.
     """
     if source.graph is not None:
         lent = source.graph.lent_tuples
@@ -178,14 +166,12 @@ def graph_on_device(source: Source, engine: str) -> DeviceGraph:
         return build(source.any_tuples(), buffer_bytes=source.buffer_bytes)
     store = source.store
     manifest = store.manifest
-    if manifest.parts == 1 and not manifest.delegates:
-        with source.progress("loading", 1) as done:
+    with source.progress("loading", manifest.parts) as done:
+        if manifest.directed:
             part = store.load_part(0)
             done(1)
-        return graph_of_part(engine, part, manifest.source, permutation_of(store))
-    graph = build(StoreTuples(store), buffer_bytes=source.buffer_bytes)
-    ends = tuple_degrees_for(SoloWorld(), store, 1, None)[0]
-    return with_tuples(graph, manifest.tuples, ends)
+            return graph_of_part(engine, part, manifest.source, permutation_of(store))
+        return graph_of_store(store, buffer_bytes=source.buffer_bytes, done=done)
 
 
 def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
@@ -193,21 +179,23 @@ def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
 
     devices: of this rank.  Every device passes over all edges and keeps its rows.
     """
-    tuples = source.any_tuples()
-    store = source.store
+    store, shared = source.store, None
     if store is not None:
-        tuples = SharedTuples(world, StoreTuples(store), devices)
+        shared = SharedTuples(world, store, devices)
+    tuples = shared or source.any_tuples()
     count = world.size * len(devices)
     parts, summary = construct_resident(
         tuples, world, count, buffer_bytes=source.buffer_bytes, devices=devices
     )
-    if store is not None:
-        tuples.close()  # type: ignore[attr-defined]  # not after an error
-        ends = tuple_degrees_for(world, store, count, None)
+    if shared is not None:
         for part in parts:
-            with part.ids.device:
-                made = with_tuples(part.graph, store.manifest.tuples, ends[part.index])
-                part.graph = made
+            part.graph = replace(
+                part.graph,
+                tuples=shared.input_tuples,
+                loops=0,
+                tuple_degrees=shared.ends[part.index],
+            )
+        shared.close()  # not after an error
     return Held(
         VertexMap(
             world, Layout(source.n, count), [shard_of_resident(x) for x in parts]

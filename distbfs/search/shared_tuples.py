@@ -1,12 +1,13 @@
 """Edges of a store's parts in memory that the devices of all ranks read.
 
-Each rank reads the parts that are its own and copies their edges to its devices; all
+Each rank reads the parts that are its own, and its devices write their edges; all
 devices take them from there, over peer memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +15,13 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.peers import foreign_array
 from distbfs.exchange.peers import PeerGroup, on_device
+from distbfs.partition.layout import Layout
+from distbfs.store.device_rows import Ends, StoreRows
+from distbfs.store.tuples import READ, StoreTuples
 from distbfs.types import Ids
 
 if TYPE_CHECKING:
-    from distbfs.store.tuples import StoreTuples
+    from distbfs.store.hdf5 import Store
     from distbfs.types import World
 
 PAIR_BYTES = 8
@@ -26,19 +30,22 @@ PAIR_BYTES = 8
 class SharedTuples:
     """A TupleSource of the edges of all parts; made and closed by all ranks.
 
-    edges: those of the store, of any number of parts; devices: of this rank, as many
-        on each
+    store: of any number of parts; devices: of this rank, as many on each
+    input_tuples: that the store was made of
+    ends: their ends by local id, for the parts that are made of the edges,
+        one a device: index -> CuPy uint32 [local count]
 
-    Raises ResourceError where device memory is short, LaunchError where it cannot be
-    mapped, on all ranks.
+    Raises StoreError where a file is not what the manifest says, ResourceError where
+    device memory is short, LaunchError where it cannot be mapped, on all ranks.
     """
 
     lent = True  # u and v lie in device memory, see generate/cuda.py
 
-    def __init__(
-        self, world: World, edges: StoreTuples, devices: Sequence[int]
-    ) -> None:
-        self._edges, self.n, self.tuples = edges, edges.n, edges.tuples
+    def __init__(self, world: World, store: Store, devices: Sequence[int]) -> None:
+        edges = StoreTuples(store)
+        self._store, self._edges = store, edges
+        self.n, self.tuples = edges.n, edges.tuples
+        self.input_tuples = store.manifest.tuples
         each = max(-(-edges.parts // world.size), len(devices))  # of a rank
         none = (edges.tuples, edges.tuples)
         self.bounds = [
@@ -50,23 +57,32 @@ class SharedTuples:
         dealt = [devices[k % len(devices)] for k in range(each)]
         self._group = PeerGroup(world, dealt)
         arrays, tables = self._group.share(sizes, "edges of parts")
-        for part, device, array in zip(mine, dealt, arrays, strict=True):
-            if part < edges.parts:
-                with on_device(device):
-                    self._copy(part, array.view(np.uint32))
-                    cuda.cupy().cuda.Device().synchronize()
+        self._held = dict(zip(mine, arrays, strict=True))
         self._addresses = dict(zip(dealt, tables, strict=True))
-        self._held = arrays
+        layout = Layout(self.n, world.size * len(devices))
+
+        def read(slot: int, device: int) -> tuple[int, Any]:
+            index = world.rank + slot * world.size
+            parts = [part for part in mine[slot :: len(devices)] if part < edges.parts]
+            with on_device(device), cuda.memory_of("the rows of a store"):
+                ends = cuda.cupy().zeros(layout.local_count(index), np.uint32)
+                self._copy(parts, Ends(layout.parts, index, ends))
+                cuda.cupy().cuda.Device().synchronize()
+            return index, ends
+
+        with ThreadPoolExecutor(len(devices)) as pool:
+            self.ends = dict(pool.map(read, range(len(devices)), devices))
         world.barrier()
 
-    def _copy(self, part: int, words: Any) -> None:
-        """Copy the edges of a part: all u, then all v."""
-        start, stop = self.bounds[part]
-        at, count = 0, stop - start
-        for u, v in self._edges.chunks(start, stop):
-            for ids, first in ((u, at), (v, at + count)):
-                words[first : first + len(ids)].set(ids.astype(np.uint32))
-            at += len(u)
+    def _copy(self, parts: Sequence[int], ends: Ends) -> None:
+        """Write the edges of parts to the current device: all u, then all v."""
+        rows = StoreRows(self._store, parts, ends=[ends])
+        for part in parts:
+            words = self._held[part].view(np.uint32)
+            count = rows.count(part, READ)
+            u, v = words[:count], words[count:]
+            for _ in rows.pairs(part, lambda a, b, u=u, v=v: (u[a:b], v[a:b]), READ):  # type: ignore[misc]
+                pass
 
     def describe(self) -> dict[str, Any]:
         """Return what recreates the original tuples."""

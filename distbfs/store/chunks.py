@@ -8,7 +8,7 @@ straight into place; whoever reads checks the digest of the whole.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -22,11 +22,14 @@ from distbfs.types import Array
 THREADS = 8  # that wait for one file
 
 
-def slices(dataset: h5py.Dataset, name: str, into: Array | None) -> Iterator[Array]:
+def slices(
+    dataset: h5py.Dataset, name: str, place: Callable[[int, int], Array]
+) -> Iterator[Array]:
     """Yield the values of a dataset in order, slices of schema.SLICE_BYTES.
 
-    Values are views of ``into`` where it is given; the next slice is read meanwhile.
-    Raises OSError, and StoreError where the file ends before a chunk does.
+    place: returns where the values start … stop-1 go, which is yielded; the next slice
+    is read meanwhile.  Raises OSError, and StoreError where the file ends before a
+    chunk does.
     """
     size, step = dataset.size, schema.SLICE_BYTES // dataset.dtype.itemsize
     if size == 0:
@@ -36,14 +39,10 @@ def slices(dataset: h5py.Dataset, name: str, into: Array | None) -> Iterator[Arr
 
         def begin(start: int) -> tuple[Array, list[Future[None]]]:
             stop = min(start + step, size)
-            values = into
-            if values is None:
-                values = np.empty(stop - start, dataset.dtype)
-            else:
-                values = values[start:stop]
+            values = place(start, stop)
             return values, [
-                pool.submit(fill, file, name, place, piece)
-                for place, piece in pieces(dataset, name, start, values)
+                pool.submit(fill, file, name, at, piece)
+                for at, piece in pieces(dataset, name, start, values)
             ]
 
         ahead = begin(0)

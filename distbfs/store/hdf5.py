@@ -29,7 +29,7 @@ from distbfs.store.sink import Sink
 from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
 
     from typing_extensions import Self
@@ -263,6 +263,31 @@ class Store:
                 raise StoreError(f"does not hold {record.array_bytes} bytes")
             return id_map(record.kind, arrays)
 
+    @contextmanager
+    def part_file(self, index: int) -> Iterator[dict[str, h5py.Dataset]]:
+        """Yield the datasets of a part by name, after all checks that read none.
+
+        Errors in the ``with`` block become StoreErrors that name the file.  Raises
+        UsageError for an unknown part.
+        """
+        check_range("part", index, 0, self.manifest.parts - 1)
+        manifest, record = self.manifest, self.manifest.records[index]
+        path = self.folder / schema.part_name(index)
+        with safety.opened(path, record.file_bytes) as file:
+            check_attributes(file, manifest, index)
+            specs = schema.part_specs(
+                manifest.layout,
+                index,
+                manifest.delegates,
+                record.edges,
+                directed=record.directed,
+            )
+            found = safety.check_objects(file, specs, record.file_bytes)
+            total = sum(item.size * item.dtype.itemsize for item in found.values())
+            if total != record.array_bytes:
+                raise StoreError(f"holds {total} bytes, not {record.array_bytes}")
+            yield found
+
     def load_part(self, index: int, watch: Watch | None = None) -> Part:
         """Return a part, checked while it is read.
 
@@ -271,18 +296,9 @@ class Store:
         StoreError where the file is not exactly what the manifest says, UsageError for
         an unknown part.
         """
-        check_range("part", index, 0, self.manifest.parts - 1)
-        manifest, layout = self.manifest, self.manifest.layout
-        record = manifest.records[index]
-        path = self.folder / schema.part_name(index)
-        with safety.opened(path, record.file_bytes) as file:
-            check_attributes(file, manifest, index)
-            d, edges, directed = manifest.delegates, record.edges, record.directed
-            specs = schema.part_specs(layout, index, d, edges, directed=directed)
-            found = safety.check_objects(file, specs, record.file_bytes)
-            total = sum(item.size * item.dtype.itemsize for item in found.values())
-            if total != record.array_bytes:
-                raise StoreError(f"holds {total} bytes, not {record.array_bytes}")
+        manifest, directed = self.manifest, self.manifest.directed
+        with self.part_file(index) as found:
+            record = manifest.records[index]
 
             def read(name: str) -> Array:
                 return read_array(found[name], name, record.digests[name], watch)
@@ -292,7 +308,7 @@ class Store:
                 for name in (*SUBGRAPHS, *(["incoming"] if directed else []))
             }
             part = Part(
-                layout=layout,
+                layout=manifest.layout,
                 index=index,
                 threshold=manifest.threshold,
                 delegates=read("delegates"),
@@ -370,14 +386,23 @@ def check_header(folder: Path, manifest: Manifest, index: int) -> None:
         check_attributes(file, manifest, index)
 
 
-def slices(dataset: h5py.Dataset, name: str, digest: str, into: Array | None) -> Any:
+def slices(
+    dataset: h5py.Dataset,
+    name: str,
+    digest: str,
+    place: Callable[[int, int], Array] | None = None,
+) -> Iterator[tuple[int, Array]]:
     """Yield (start, values) for a dataset, slice by slice, and check its digest.
 
-    Values are views of ``into`` where it is given.  Raises StoreError at the end where
-    the digest differs.
+    place: returns where values start … stop-1 go, by default new arrays.  Raises
+    StoreError at the end where the digest differs.
     """
     hasher, start = xxhash.xxh3_128(), 0
-    for values in chunks.slices(dataset, name, into):
+
+    def new(start: int, stop: int) -> Array:
+        return np.empty(stop - start, dataset.dtype)
+
+    for values in chunks.slices(dataset, name, place or new):
         hasher.update(values.view(np.uint8).data)
         yield start, values
         start += len(values)
@@ -390,7 +415,7 @@ def read_array(
 ) -> Array:
     """Return a dataset as an array; raise StoreError where its digest differs."""
     whole = np.empty(dataset.size, dataset.dtype)
-    for start, values in slices(dataset, name, digest, whole):
+    for start, values in slices(dataset, name, digest, lambda a, b: whole[a:b]):
         if watch is not None:
             watch(name, whole, start, start + len(values))
     return whole
@@ -401,7 +426,7 @@ def compare_array(
 ) -> None:
     """Raise StoreError unless a dataset holds what follows from the subgraphs."""
     same = dataset.size == len(expected)
-    for start, values in slices(dataset, name, digest, None):
+    for start, values in slices(dataset, name, digest):
         same = same and np.array_equal(values, expected[start : start + len(values)])
     if not same:
         raise StoreError(f"/{name} does not fit the row offsets")

@@ -217,9 +217,10 @@ def test_little_memory_for_keys():
 
 def test_results_in_batches_and_alone(monkeypatch):
     for room in (0, 20000):
-        monkeypatch.setattr(benchmark, "RESULT_BYTES", room)
+        monkeypatch.setattr(benchmark, "MOST_BYTES", room)
         told = here("graph500", "--scale", 10, "--roots", 7, "--json", *XBFS).values
         assert told["NBFS"] == 7
+        assert told["validated_together"] in ({1} if room == 0 else range(2, 7))
 
 
 def test_skipped_validation():

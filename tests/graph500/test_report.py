@@ -72,6 +72,7 @@ bfs  stddev_validate:           0.01
 # TH:                           64
 # result:                       levels and parents
 # parents_cost:                 2 times the median time for levels only
+# validated together:           1 of 3
 # version distbfs:              0.1
 """
 

@@ -1,0 +1,100 @@
+"""The whole graph of a store on one device, see graph/device_build.py.
+
+Row lengths give degrees and numbers before any column is read.  Then columns become
+keys as they arrive; where the keys do not fit at once, columns are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.graph.device_build import (
+    Budget,
+    Kernels,
+    Say,
+    assemble,
+    check_size,
+    silent,
+)
+from distbfs.graph.device_graph import DeviceGraph
+from distbfs.store.device_rows import Ends, StoreRows
+from distbfs.store.schema import SLICE_BYTES
+from distbfs.timing import Stopwatch
+
+if TYPE_CHECKING:
+    from distbfs.store.hdf5 import Store
+
+MOST = SLICE_BYTES // 4  # edges of a slice
+
+
+class EachEdge:
+    """All directed edges of a store as (u, v), slice by slice (see ``Chunks``)."""
+
+    def __init__(self, rows: StoreRows, parts: int) -> None:
+        self._rows: StoreRows | None = rows
+        self._parts = parts
+        cupy = cuda.cupy()
+        self._room = tuple(cupy.empty(MOST, np.uint32) for _ in range(2))
+
+    def _give(self, start: int, stop: int) -> tuple[Any, Any]:
+        u, v = self._room
+        return u[: stop - start], v[: stop - start]
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for part in range(self._parts):
+            if self._rows is not None:
+                yield from self._rows.pairs(part, self._give)
+
+    def drop(self) -> None:
+        """Let go of the memory; there is no pass after this."""
+        self._rows = None
+        self._room = ()
+
+
+def graph_of_store(
+    store: Store,
+    *,
+    buffer_bytes: int | None = None,
+    done: Callable[[int], None] | None = None,
+    say: Say = silent,
+) -> DeviceGraph:
+    """Return the graph of a symmetric store, in input ids.
+
+    buffer_bytes: as of ``build``; done: called with the number of parts whose rows are
+    known.  Raises StoreError where a file is not what the manifest says, ResourceError
+    where device memory is short.
+    """
+    manifest = store.manifest
+    n, m = manifest.n, manifest.m
+    check_size(n)
+    cupy, clock = cuda.cupy(), Stopwatch()
+    what = f"building a graph of {n} vertices and {m} directed edges"
+    with cuda.memory_of(what):
+        with clock("compile"):
+            kernels = Kernels(clock)
+        with kernels.phase("memory"):
+            cuda.release()
+            budget = Budget(n, m, MOST, buffer_bytes, cheap=True)
+            degrees, ends = cupy.zeros(n, np.uint32), cupy.zeros(n, np.uint32)
+        with kernels.phase("rows"):
+            parts = range(manifest.parts)
+            kept = [Ends(1, 0, ends)]
+            rows = StoreRows(store, parts, degrees=degrees, ends=kept, done=done)
+            edges = EachEdge(rows, manifest.parts)
+            del rows
+        held = [degrees]
+        del degrees
+        made = assemble(kernels, edges, held, budget, say, both=False, wide=False)
+    return DeviceGraph(
+        n=n,
+        tuples=manifest.tuples,
+        loops=0,
+        tuple_degrees=ends,
+        source=dict(manifest.source),
+        seconds=clock.seconds,
+        **made,
+    )

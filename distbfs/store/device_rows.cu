@@ -1,0 +1,158 @@
+/* Edges of a store from its rows, as they come from the files.
+ *
+ * Method: names of rows and columns are input ids.  Each edge finds its row by binary
+ * search in the offsets; neighbouring threads find neighbouring rows.  What a file should
+ * not hold is marked in fault, and no memory outside the arrays is touched for it.
+ *
+ * Data encoding: rows, columns and numbers are those of partition/part.py.  Offsets have 32
+ * or 64 bits (wide), columns of nn in several parts part << 32 | number.
+ *
+ * All kernels take one-dimensional grids of any size and blocks of BLOCK threads.
+ */
+#include "../generate/hashing.cuh"
+
+#define BLOCK 256
+#define PART_SHIFT 32
+
+enum { FIRST = 1, FALLS = 2, LAST = 4, COLUMN = 8, OWNER = 16, VERTICES = 32, DELEGATE = 64,
+       PASSIVE = 128, SOURCES = 256, ENDS = 512 };
+
+static __device__ __forceinline__ u64 at(const void *values, u32 wide, u64 k)
+{
+    return wide ? ((const u64 *)values)[k] : ((const u32 *)values)[k];
+}
+
+static __device__ __forceinline__ u32 named(u64 id, const u64 *words)
+{
+    return words[0] ? Permutation<u32>(words)((u32)id) : (u32)id;
+}
+
+/* Names the numbers of a part.
+ *
+ * vertices: [local], number -> local id; words: [PERMUTATION_WORDS], what takes ids of the
+ * store to the input's, n = 0 for none; seen: [ceil(local / 32)], zeros
+ * names: [local], number -> input id
+ */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+name_vertices(u64 local, u32 part, u32 parts, const u32 *__restrict__ vertices,
+              const u64 *__restrict__ words, u32 *seen, u32 *__restrict__ names, u32 *fault)
+{
+    u64 stride = (u64)gridDim.x * BLOCK;
+    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < local; k += stride) {
+        u32 id = vertices[k], bit = 1u << (id % 32);
+        bool wrong = id >= local || atomicOr(seen + id / 32, bit) & bit;
+        if (wrong) atomicOr(fault, (u32)VERTICES);
+        names[k] = wrong ? 0 : named((u64)id * parts + part, words);
+    }
+}
+
+/* delegates: [d], ids of the store; n: vertices; names: [d], input ids */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+name_delegates(u64 d, u64 n, const long long *__restrict__ delegates,
+               const u64 *__restrict__ words, u32 *__restrict__ names, u32 *fault)
+{
+    u64 stride = (u64)gridDim.x * BLOCK;
+    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < d; k += stride) {
+        u64 id = (u64)delegates[k];
+        if (id >= n) atomicOr(fault, (u32)DELEGATE);
+        names[k] = id < n ? named(id, words) : 0;
+    }
+}
+
+/* Looks at offsets, adds the lengths of rows to the degrees of what they are named, and
+ * marks rows that have edges.
+ *
+ * count: rows, 1 for none; offsets: [rows + 1]; edges: of all rows; no row from active on
+ * has any
+ * names: [rows]; degrees: by name, or null; filled: [ceil(rows / 32)], zeros
+ */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+measure_rows(u64 count, u64 rows, u64 active, u64 edges, const void *__restrict__ offsets, u32 wide,
+             const u32 *__restrict__ names, u32 *degrees, u32 *filled, u32 *fault)
+{
+    u64 stride = (u64)gridDim.x * BLOCK;
+    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < rows; k += stride) {
+        u64 first = at(offsets, wide, k), next = at(offsets, wide, k + 1);
+        if (next < first) {
+            atomicOr(fault, (u32)FALLS);
+        } else if (next > first) {
+            if (k >= active) atomicOr(fault, (u32)PASSIVE);
+            if (degrees) atomicAdd(degrees + names[k], (u32)(next - first));
+            atomicOr(filled + k / 32, 1u << (k % 32));
+        }
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        if (at(offsets, wide, 0)) atomicOr(fault, (u32)FIRST);
+        if (at(offsets, wide, rows) != edges) atomicOr(fault, (u32)LAST);
+    }
+}
+
+/* Looks whether a list of rows with edges is the rows with edges.
+ *
+ * sources: [count], rising; filled: as measure_rows leaves it; count is how many bits it has
+ */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+check_sources(u64 count, u64 rows, const u32 *__restrict__ sources,
+              const u32 *__restrict__ filled, u32 *fault)
+{
+    u64 stride = (u64)gridDim.x * BLOCK;
+    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+        u32 row = sources[k];
+        bool right = row < rows && (filled[row / 32] >> (row % 32) & 1);
+        if (!right || (k && sources[k - 1] >= row)) atomicOr(fault, (u32)SOURCES);
+    }
+}
+
+/* Writes the edges of a slice of columns as pairs of input ids.
+ *
+ * first: edge of the subgraph at which the slice begins; columns: [count], of 64 bits with
+ * starts, else of 32
+ * offsets: [rows + 1]; row_names: [rows]; names: of columns
+ * starts: [parts + 1], where names of the numbers of each part begin, or null where columns
+ * are below many; u, v: [count]
+ */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+expand_slice(u64 count, u64 first, u64 rows, const void *__restrict__ offsets, u32 wide,
+             const void *__restrict__ columns, const u32 *__restrict__ row_names,
+             const u32 *__restrict__ names, const u64 *__restrict__ starts, u64 many,
+             u32 *__restrict__ u, u32 *__restrict__ v, u32 *fault)
+{
+    u64 stride = (u64)gridDim.x * BLOCK;
+    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+        u64 low = 0, high = rows; /* offsets[low] <= edge < offsets[high] */
+        while (high - low > 1) {
+            u64 middle = (low + high) / 2;
+            if (at(offsets, wide, middle) <= first + k) low = middle;
+            else high = middle;
+        }
+        u64 column = at(columns, starts != nullptr, k), place = column;
+        bool right = column < many;
+        if (starts) {
+            u64 part = column >> PART_SHIFT, number = column & 0xffffffffu;
+            right = part < many && number < starts[part + 1] - starts[part];
+            if (part >= many) atomicOr(fault, (u32)COLUMN);
+            else if (!right) atomicOr(fault, (u32)OWNER);
+            place = right ? starts[part] + number : 0;
+        } else if (!right) {
+            atomicOr(fault, (u32)COLUMN);
+        }
+        u[k] = row_names[low];
+        v[k] = right ? names[place] : 0;
+    }
+}
+
+/* Keeps the ends of tuples at the vertices that one of several owners serves.
+ *
+ * values: [count], of numbers from one place on; names: [count], input ids
+ * owners, owner: those with id mod owners = owner are written; ends: [...], by id / owners
+ */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+keep_ends(u64 count, const long long *__restrict__ values, const u32 *__restrict__ names,
+          u32 owners, u32 owner, u32 *__restrict__ ends, u32 *fault)
+{
+    u64 stride = (u64)gridDim.x * BLOCK;
+    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+        if ((u64)values[k] >> 32) atomicOr(fault, (u32)ENDS);
+        if (names[k] % owners == owner) ends[names[k] / owners] = (u32)values[k];
+    }
+}

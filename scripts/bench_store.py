@@ -1,0 +1,157 @@
+"""Measure what a stored graph, or one of arrays, costs before its first answer.
+
+    python scripts/bench_store.py --scale 26 --parts 1 2 4
+    python scripts/bench_store.py --scale 20 --devices 0
+
+For each number of parts a Kronecker store is made once.  Then, with files and kernels
+warm, seconds from the start of the process: ``bfs`` to its end, ``serve`` to its first
+answer; ``distances`` beside a search.  The store's levels of one root are compared with
+those of the generated graph.  Last, a graph of arrays, from ``Graph.from_edges`` to its
+first result, and later ``bfs``, wall beside device time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import distbfs
+from distbfs.generate.kronecker import Kronecker
+from distbfs.report.provenance import provenance
+from distbfs.report.tables import print_table
+
+COMMAND = (sys.executable, "-c", "from distbfs.cli.main import entry; entry()")
+ASKED = 200  # times distances
+
+
+def run(*words: object) -> tuple[float, str]:
+    """Return the seconds that a command takes, and what it prints."""
+    began = time.perf_counter()
+    done = subprocess.run(
+        [*COMMAND, *map(str, words)], check=True, capture_output=True, text=True
+    )
+    return time.perf_counter() - began, done.stdout
+
+
+def serve(folder: Path, socket: Path, source: int, given: list[str]) -> dict[str, Any]:
+    """Return seconds to the first answer of a service, and of later ones."""
+    began = time.perf_counter()
+    with subprocess.Popen(
+        [*COMMAND, "serve", str(folder), "--socket", str(socket), *given],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as service:
+        if service.stdout is None or "ready" not in service.stdout.readline():
+            raise RuntimeError("the service did not begin")
+        with distbfs.connect(socket) as client:
+            first = client.distances(source, [source + 1])
+            ready = time.perf_counter() - began
+            spent = []
+            for _ in range(ASKED):
+                start = time.perf_counter()
+                client.distances(source, [source + 1])
+                spent.append(time.perf_counter() - start)
+            client.shutdown()
+        service.wait()
+    middle = 1e6 * statistics.median(spent)
+    return {"serve_seconds": ready, "p50_us": middle, "distance": first[0]}
+
+
+def from_arrays(
+    tuples: Kronecker, source: int, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return seconds from arrays to a first result, and of later ones."""
+    chunks = list(tuples.chunks(0, tuples.tuples))
+    u, v = (np.concatenate([x[k] for x in chunks]) for k in (0, 1))
+    began = time.perf_counter()
+    graph = distbfs.Graph.from_edges(u, v, n=tuples.n)
+    made = time.perf_counter() - began
+    engine = options.get("engine", "auto")
+    found = distbfs.bfs(graph, source, engine=engine)
+    first = time.perf_counter() - began
+    wall, device = [], []
+    for _ in range(20):
+        start = time.perf_counter()
+        found = distbfs.bfs(graph, source, engine=engine)
+        wall.append(time.perf_counter() - start)
+        device.append(found.seconds)
+    return {
+        "edges": tuples.tuples,
+        "from_edges_seconds": made,
+        "first_result_seconds": first,
+        "second_wall_ms": 1e3 * statistics.median(wall),
+        "second_device_ms": 1e3 * statistics.median(device),
+        "level_sum": int(np.asarray(found.to_numpy()[0], dtype=np.int64).sum()),
+    }
+
+
+def measure(
+    folder: Path, scale: int, parts: int, repeat: int, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the figures of a store, which is made where there is none."""
+    on_host = options.get("engine") == "openmp"
+    store = folder / f"kron{scale}-{parts}"
+    if not store.is_dir():
+        where = [] if on_host else ["--on-devices"]
+        words = ("kronecker", "-s", scale, "--parts", parts, *where, "-o", store)
+        run("generate", *words)
+    given = [word for k, v in options.items() for word in (f"--{k}", str(v))]
+    row: dict[str, Any] = {"parts": parts}
+    row["bytes"] = sum(x.stat().st_size for x in store.iterdir())
+    # the first warms files and kernels
+    times = [run("bfs", store, "-s", 1, "--json", *given)[0] for _ in range(repeat + 1)]
+    row["bfs_seconds"] = min(times[1:])
+    answers = [serve(store, folder / "s", 1, given) for _ in range(repeat)]
+    row |= min(answers, key=lambda x: float(x["serve_seconds"]))
+    with distbfs.open(Kronecker(scale), **options) as session:
+        wanted = session.search(1).level_counts().tolist()
+    with distbfs.open(store, **options) as session:
+        row["why"] = session.why
+        row["right"] = session.search(1).level_counts().tolist() == wanted
+        found = [session.search(1, parents=False).seconds for _ in range(5)]
+        row["search_us"] = 1e6 * statistics.median(found)
+    return row
+
+
+def main() -> int:
+    """Measure, print, and write the result file."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--scale", type=int, default=26)
+    parser.add_argument("--parts", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--arrays", type=int, default=22, help="scale of the arrays")
+    parser.add_argument("--devices", type=int, help="of the process; 0: threads")
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--folder", type=Path, help="for stores, which stay there")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    options: dict[str, Any] = {"devices": args.devices} if args.devices else {}
+    if args.devices == 0:
+        options = {"engine": "openmp"}
+    folder = args.folder or Path(tempfile.mkdtemp())
+    rows = []
+    for parts in args.parts:
+        rows.append(measure(folder, args.scale, parts, args.repeat, options))
+        print(rows[-1], flush=True)
+    arrays = from_arrays(Kronecker(args.arrays), 1, options)
+    names = ("parts", "bytes", "bfs_seconds", "serve_seconds", "p50_us", "search_us")
+    print_table(names, [[f"{row[x]:.5g}" for x in names] for row in rows])
+    print(arrays)
+    if args.json:
+        facts = provenance(sys.argv, device=args.devices != 0)
+        told = {"rows": rows, "arrays": arrays, **facts}
+        args.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    return 0 if all(row["right"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
