@@ -34,7 +34,7 @@ def slices(
     size, step = dataset.size, schema.SLICE_BYTES // dataset.dtype.itemsize
     if size == 0:
         return
-    file = dataset.file.id.get_vfd_handle()
+    file, infos = dataset.file.id.get_vfd_handle(), places_of(dataset)
     with ThreadPoolExecutor(THREADS) as pool:
 
         def begin(start: int) -> tuple[Array, list[Future[None]]]:
@@ -42,7 +42,7 @@ def slices(
             values = place(start, stop)
             return values, [
                 pool.submit(fill, file, name, at, piece)
-                for at, piece in pieces(dataset, name, start, values)
+                for at, piece in pieces(dataset, name, infos, start, values)
             ]
 
         ahead = begin(0)
@@ -55,21 +55,42 @@ def slices(
             yield values
 
 
+def places_of(dataset: h5py.Dataset) -> dict[int, Any]:
+    """Return what HDF5 says of each chunk, by its first element."""
+    found: dict[int, Any] = {}
+    if hasattr(dataset.id, "chunk_iter"):  # one look; by_coord looks at all before it
+        dataset.id.chunk_iter(lambda info: found.update({info.chunk_offset[0]: info}))
+        return found
+    [chunk] = dataset.chunks
+    for start in range(0, dataset.size, chunk):
+        found[start] = dataset.id.get_chunk_info_by_coord((start,))
+    return found
+
+
 def pieces(
-    dataset: h5py.Dataset, name: str, start: int, values: Array
+    dataset: h5py.Dataset,
+    name: str,
+    infos: dict[int, Any],
+    start: int,
+    values: Array,
 ) -> Iterator[tuple[int, Array]]:
     """Yield (place in the file, part of values) for the chunks of a slice.
 
-    start: element at which the slice begins
+    infos: of all chunks, by first element; start: at which the slice begins
     """
     [chunk] = dataset.chunks
     at = 0
     while at < len(values):
         skip = (start + at) % chunk
         piece = values[at : at + chunk - skip]
-        info: Any = dataset.id.get_chunk_info_by_coord((start + at - skip,))
+        info = infos.get(start + at - skip)
         place, end = skip * piece.itemsize, (skip + len(piece)) * piece.itemsize
-        if info.byte_offset is None or info.filter_mask or info.size < end:
+        if (
+            info is None
+            or info.byte_offset is None
+            or info.filter_mask
+            or info.size < end
+        ):
             raise StoreError(f"/{name} is altered: a chunk is not as it was written")
         yield info.byte_offset + place, piece
         at += len(piece)
