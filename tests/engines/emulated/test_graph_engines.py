@@ -23,6 +23,7 @@ from distbfs.engines.cuda.whole import GraphEngine
 from distbfs.errors import UsageError
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
+from distbfs.search.choose import has_option
 
 EACH = pytest.mark.parametrize(
     ("engine", "method"),
@@ -109,8 +110,8 @@ def test_shapes(device, engine, method, in_ids):
 @EACH
 @pytest.mark.parametrize("direction", ["auto", "push"])
 def test_records(device, engine, method, direction):
-    takes = lookup(ENGINES, "engine", engine).takes
-    options = {"asynchronous": False} if "asynchronous" in takes else {}
+    kind = lookup(ENGINES, "engine", engine)
+    options = {"asynchronous": False} if has_option(kind, "asynchronous") else {}
     for name in ("kronecker", "hubs", "grid", "lonely"):
         made = host(name)
         search = make(made.graph, engine, method, direction=direction, **options)
