@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import DeviceMissing, InputError, UsageError
 from distbfs.graph.csr import CSR, row_blocks, row_offsets
 from distbfs.options import check_integer, check_range
+from distbfs.partition.device_part import to_device
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids
 
 CHUNK = 1 << 20
+MANY = 1 << 20  # edges from which a device builds a graph sooner than the host
 CONSTRUCTED: dict[
     str, Callable[[Any], Any]
 ] = {  # what SciPy checks when it makes a matrix, by format
@@ -51,9 +53,28 @@ class HeldTuples:
         """Yield (u, v) of the tuples start … stop-1, as they are held."""
         yield self.u[start:stop], self.v[start:stop]
 
+    def narrowed(self) -> HeldTuples:
+        """Return the tuples in arrays of 32 bits; n is 2^32 or less."""
+        u, v = (x.astype(np.uint32) for x in (self.u, self.v))
+        return HeldTuples(u, v, self.n)
+
     def describe(self) -> dict[str, Any]:
         """Return that nothing recreates the tuples."""
         return {"family": "memory"}
+
+
+def sent(src: Array, dst: Array) -> tuple[Any, Any]:
+    """Return arrays of many integers in device memory, where a device has room."""
+    need = 3 * (src.nbytes + dst.nbytes)  # with narrow copies, and what builds a graph
+    if len(src) != len(dst) or len(src) < MANY:
+        return src, dst
+    try:
+        cuda.cupy()
+    except DeviceMissing:
+        return src, dst
+    if need > cuda.free_bytes():
+        return src, dst
+    return to_device(src), to_device(dst)
 
 
 def on_host(values: Any) -> Ids:

@@ -20,6 +20,7 @@ import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
+from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.construct import construct
 from distbfs.partition.part import Part
@@ -31,6 +32,7 @@ from distbfs.search.arrays import (
     named_part,
     part_of_rows,
     scipy_rows,
+    sent,
     shared,
 )
 from distbfs.search.choose import Request, kind_of
@@ -96,14 +98,20 @@ class Graph:
 
         src, dst: integers [edges], anything that NumPy takes; int64 arrays are read
         without a copy.  n: vertices, else one more than the largest id.  Vertices are
-        sorted by degree, which makes long series of searches faster.
+        sorted by degree, which makes long series of searches faster.  Many edges go to
+        a CUDA device where there is one, and are made a graph with the first search.
 
         Raises InputError for what is no integer and for ids outside 0 … n-1.
 
         >>> Graph.from_edges([0, 1, 1], [1, 2, 2], n=5)
         <distbfs.Graph, undirected, n = 5, m = 4>
         """
-        source = check_ends(integers(src, "src"), integers(dst, "dst"), n)
+        src, dst = integers(src, "src"), integers(dst, "dst")
+        source = check_ends(*((src, dst) if directed else sent(src, dst)), n)
+        if source.lent and source.n <= MAX_VERTICES:
+            return cls(None, tuples=source.narrowed())
+        if source.lent:
+            source = check_ends(src, dst, n)
         return cls(built(source, directed=directed), directed=directed)
 
     @classmethod
@@ -190,7 +198,9 @@ class Graph:
     @property
     def m(self) -> int:
         """Number of stored edges."""
-        return self.part.nn.edges
+        if self._part is None:
+            return self.session(SearchOptions(engine="auto")).edges
+        return self._part.nn.edges
 
     @property
     def part(self) -> Part:

@@ -18,7 +18,7 @@ from distbfs.device import cuda
 from distbfs.errors import InputError
 from distbfs.generate.cuda import permutation_words
 from distbfs.generate.hashing import ROUNDS
-from distbfs.partition.part import mask_words
+from distbfs.partition.part import PART_SHIFT, mask_words
 from distbfs.store import hdf5, schema
 from distbfs.store.tuples import permutation_of
 from distbfs.types import SUBGRAPHS
@@ -35,16 +35,16 @@ BLOCK = 256
 BLOCKS_PER_MULTIPROCESSOR = 16
 BUFFERS = 3  # one is read into, one is hashed, one is copied
 BY_NUMBER = ("nn", "nd")  # rows of these are vertices, of others delegates
+SOURCES = 256  # a bit of device_rows.cu, as those of FAULTS
 FAULTS = {  # bits of device_rows.cu
     1: "row offsets do not start at 0",
     2: "row offsets do not rise",
     4: "the last row offset is not the number of columns",
-    8: "a column is out of range",
+    8: "a column is not below {below}",
     16: "a column is beyond the vertices of its owner",
     32: "vertices is not a permutation of the local ids",
     64: "a delegate is not a vertex",
     128: "has edges at rows that are not active",
-    256: "does not fit the row offsets",
     512: "a vertex has fewer than 0 ends of tuples, or 2^32 and more",
 }
 
@@ -169,8 +169,16 @@ class StoreRows:
                     u, v = room(first, first + len(columns))
                     self._expand(part, name, at, columns, u, v)
                     yield u, v
-                self._check(name)
+                self._check(name, self._below(part, name))
                 before += self._manifest.records[part].edges[name]
+
+    def _below(self, part: int, name: str) -> int:
+        """Return what the columns of a subgraph must be less than."""
+        if name in ("nd", "dd"):
+            return self._manifest.delegates
+        if name == "nn" and self._manifest.parts > 1:
+            return self._manifest.parts << PART_SHIFT
+        return len(self._named(part))
 
     def _expand(
         self, part: int, name: str, at: int, columns: Any, u: Any, v: Any
@@ -204,12 +212,15 @@ class StoreRows:
             given = (np.uint64(count), *arguments, self._fault)
             self._kernel(name)(grid, BLOCK, *given)
 
-    def _check(self, name: str) -> None:
-        """Raise InputError where a kernel has found a fault."""
+    def _check(self, name: str, below: int = 0) -> None:
+        """Raise InputError where a kernel has found a fault.
+
+        below: what columns must be less than
+        """
         found = int(self._fault.get()[0])
         for bit, text in FAULTS.items():
             if found & bit:
-                raise InputError(f"{name}: {text}")
+                raise InputError(f"{name}: {text.format(below=below)}")
 
     def _named(self, part: int) -> Any:
         return self.names[int(self._starts[part]) : int(self._starts[part + 1])]
@@ -302,7 +313,7 @@ class StoreRows:
             same = len(told) == int(np.unpackbits(words.view(np.uint8)).sum())
             given = (np.uint64(rows), told, filled)
             self._launch("check_sources", len(told), *given)
-            self._check(name)
+            same = same and not int(self._fault.get()[0]) & SOURCES
         if not same:
             raise InputError(f"/{name} does not fit the row offsets")
 

@@ -1,0 +1,162 @@
+"""A store that goes to the device while it is read, against host memory."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
+
+from distbfs import bfs
+from distbfs.device import cuda
+from distbfs.errors import StoreError
+from distbfs.generate.hashing import Permutation
+from distbfs.graph import device_build
+from distbfs.search import arrays
+from distbfs.search.library import Graph
+from distbfs.store import schema
+from distbfs.store.device_graph import graph_of_store
+from distbfs.store.device_rows import Ends, StoreRows
+from distbfs.store.hdf5 import open_store
+
+sys.path.append(str(Path(__file__).parents[2] / "store"))
+
+import test_store_refusals as refusals
+from store_graphs import make_parts, write_store
+from store_graphs import random_tuples as random_tuples_of_stores
+
+pytestmark = pytest.mark.usefixtures("device")
+HUBS = Tuples(300, [0] * 200 + [7] * 90, [*range(1, 201), *range(100, 190)])
+GRAPHS = {
+    "kronecker": kronecker(8),
+    "random": random_tuples(411, 1200, seed=3),
+    "hubs": HUBS,
+    "one edge": Tuples(5, [4], [1]),
+    "no edge": Tuples(3, [], []),
+}
+ARRAYS = ("vertices", "numbers", "offsets", "columns", "at_least")
+SEED = 7  # of the permutation that the stores of these tests name
+
+
+def stored(folder, source, parts, threshold):
+    """A store of a graph whose vertices were permuted."""
+    ends = [np.array(x, np.int64) for x in (source.u, source.v)]
+    if source.n > 1:
+        ends = [Permutation(source.n, SEED).forward(x) for x in ends]
+    made = make_parts(source.n, parts, threshold, ends)
+    return open_store(write_store(folder / "graph", made, ends))
+
+
+def graph_without_repeats(source):
+    """The graph of a source's tuples on the device, each edge once."""
+    edges = {(min(e), max(e)) for e in zip(source.u, source.v, strict=True)}
+    u, v = np.array(sorted((a, b) for a, b in edges if a != b)).reshape(-1, 2).T
+    return device_build.build(Tuples(source.n, u, v))
+
+
+def same(found, source):
+    """Compare a graph with that of tuples."""
+    wanted = graph_without_repeats(source)
+    assert (found.n, found.m, found.active) == (wanted.n, wanted.m, wanted.active)
+    assert found.tuples == source.tuples
+    for array in ARRAYS:
+        here, there = getattr(found, array), getattr(wanted, array)
+        np.testing.assert_array_equal(np.asarray(here), np.asarray(there), array)
+    np.testing.assert_array_equal(np.asarray(found.tuple_degrees), source.ends)
+
+
+@pytest.mark.parametrize("threshold", [0, 6, 1 << 30])
+@pytest.mark.parametrize("parts", [1, 2, 3])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_graph_is_that_of_the_tuples(tmp_path, name, parts, threshold):
+    source = GRAPHS[name]
+    store = stored(tmp_path, source, parts, threshold)
+    same(graph_of_store(store), source)
+
+
+def test_columns_are_read_again_where_keys_do_not_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr(schema, "SLICE_BYTES", 1000)
+    source = GRAPHS["kronecker"]
+    store = stored(tmp_path, source, 2, 6)
+    said = []
+    found = graph_of_store(store, buffer_bytes=1 << 13, say=said.append)
+    assert "in 1 ranges" not in said[0]
+    same(found, source)
+
+
+@pytest.mark.parametrize("owners", [1, 2, 5])
+def test_ends_of_the_vertices_of_each_owner(tmp_path, owners):
+    source = GRAPHS["random"]
+    store = stored(tmp_path, source, 3, 6)
+    cupy = cuda.cupy()
+    for owner in range(owners):
+        wanted = source.ends[owner::owners]
+        ends = cupy.zeros(len(wanted), np.uint32)
+        StoreRows(store, [], ends=[Ends(owners, owner, ends)])
+        np.testing.assert_array_equal(np.asarray(ends), wanted)
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store of two parts with edges in every subgraph."""
+    tuples = random_tuples_of_stores(90, 400, seed=1)
+    return open_store(
+        write_store(tmp_path / "graph", make_parts(90, 2, 12, tuples), tuples)
+    )
+
+
+@pytest.fixture
+def refuses(monkeypatch):
+    """The tests of refusals, by the device."""
+    monkeypatch.setattr(
+        refusals, "load_all", lambda folder: graph_of_store(open_store(folder))
+    )
+    return refusals
+
+
+@pytest.mark.parametrize("case", refusals.CONTENTS)
+def test_forged_contents(store, refuses, case):
+    refuses.test_forged_contents(store, case)
+
+
+def test_rows_that_are_not_active(store, refuses):
+    refuses.test_rows_that_are_not_active(store)
+
+
+@pytest.mark.parametrize("name", schema.DATASETS)
+def test_altered_arrays(store, refuses, name):
+    refuses.test_flipped_byte_in_each_dataset(store, name)
+
+
+def test_flipped_bytes(tmp_path):
+    """Anywhere in a part: refused, or it makes no difference at all."""
+    source = GRAPHS["random"]
+    store = stored(tmp_path, source, 2, 6)
+    path = store.folder / "part-00001.h5"
+    data = path.read_bytes()
+    rng, refusals = np.random.default_rng(5), 0
+    for place in rng.choice(len(data), 60, replace=False):
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(flipped)
+        try:
+            found = graph_of_store(open_store(store.folder))
+        except StoreError:
+            refusals += 1
+            continue
+        same(found, source)
+    assert refusals > 10
+
+
+def test_arrays_of_many_edges_go_to_the_device(monkeypatch):
+    source = GRAPHS["kronecker"]
+    monkeypatch.setattr(arrays, "MANY", 100)
+    graph = Graph.from_edges(source.u, source.v, source.n)
+    assert graph._part is None
+    [part] = build(source, 1)[0]
+    assert (graph.n, graph.m) == (source.n, part.nn.edges)
+    for root in some_roots(source, 4):
+        check_search(source, root, *bfs(graph, root).to_numpy())
+        check_search(source, root, *bfs(graph, root, "openmp").to_numpy())
+    one_way = Graph.from_edges(source.u, source.v, source.n, directed=True)
+    assert one_way._part is not None
