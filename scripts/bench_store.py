@@ -67,12 +67,11 @@ def serve(folder: Path, socket: Path, source: int, given: list[str]) -> dict[str
     return {"serve_seconds": ready, "p50_us": middle, "distance": first[0]}
 
 
-def from_arrays(
-    tuples: Kronecker, source: int, options: dict[str, Any]
-) -> dict[str, Any]:
+def from_arrays(tuples: Kronecker, options: dict[str, Any]) -> dict[str, Any]:
     """Return seconds from arrays to a first result, and of later ones."""
     chunks = list(tuples.chunks(0, tuples.tuples))
     u, v = (np.concatenate([x[k] for x in chunks]) for k in (0, 1))
+    source = int(u[np.flatnonzero(u != v)[0]])
     began = time.perf_counter()
     graph = distbfs.Graph.from_edges(u, v, n=tuples.n)
     made = time.perf_counter() - began
@@ -108,18 +107,30 @@ def measure(
     given = [word for k, v in options.items() for word in (f"--{k}", str(v))]
     row: dict[str, Any] = {"parts": parts}
     row["bytes"] = sum(x.stat().st_size for x in store.iterdir())
-    # the first warms files and kernels
-    times = [run("bfs", store, "-s", 1, "--json", *given)[0] for _ in range(repeat + 1)]
-    row["bfs_seconds"] = min(times[1:])
-    answers = [serve(store, folder / "s", 1, given) for _ in range(repeat)]
-    row |= min(answers, key=lambda x: float(x["serve_seconds"]))
     with distbfs.open(Kronecker(scale), **options) as session:
-        wanted = session.search(1).level_counts().tolist()
+        ids = np.arange(1000)
+        source = int(ids[session.connected(ids)][0])
+        wanted = session.search(source).level_counts().tolist()
+    # the first warms files and kernels
+    words = ("bfs", store, "-s", source, "--json", *given)
+    times = [run(*words)[0] for _ in range(repeat + 1)]
+    row["bfs_seconds"] = min(times[1:])
+    answers = [serve(store, folder / "s", source, given) for _ in range(repeat)]
+    row |= min(answers, key=lambda x: float(x["serve_seconds"]))
+    began = time.perf_counter()
     with distbfs.open(store, **options) as session:
-        row["why"] = session.why
-        row["right"] = session.search(1).level_counts().tolist() == wanted
-        found = [session.search(1, parents=False).seconds for _ in range(5)]
-        row["search_us"] = 1e6 * statistics.median(found)
+        row["open_seconds"] = time.perf_counter() - began
+        row["why"], row["phases"] = session.why, session.held.facts
+        row["right"] = session.search(source).level_counts().tolist() == wanted
+        targets, seconds, walls = np.array([source + 1]), [], []
+        for _ in range(ASKED):
+            start = time.perf_counter()
+            found = session.search(source, parents=False)
+            found.at(targets)
+            walls.append(time.perf_counter() - start)
+            seconds.append(found.seconds)
+        row["search_us"] = 1e6 * statistics.median(seconds)
+        row["wall_us"] = 1e6 * statistics.median(walls)
     return row
 
 
@@ -142,8 +153,9 @@ def main() -> int:
     for parts in args.parts:
         rows.append(measure(folder, args.scale, parts, args.repeat, options))
         print(rows[-1], flush=True)
-    arrays = from_arrays(Kronecker(args.arrays), 1, options)
-    names = ("parts", "bytes", "bfs_seconds", "serve_seconds", "p50_us", "search_us")
+    arrays = from_arrays(Kronecker(args.arrays), options)
+    names = ("parts", "bytes", "open_seconds", "bfs_seconds", "serve_seconds")
+    names += ("p50_us", "wall_us", "search_us")
     print_table(names, [[f"{row[x]:.5g}" for x in names] for row in rows])
     print(arrays)
     if args.json:
