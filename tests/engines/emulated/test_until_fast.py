@@ -101,13 +101,13 @@ def test_records_end_there(device, in_ids):
 def test_after_every_step(device, in_ids):
     """Each step is once the last one, in one launch and level by level."""
     device.multiprocessors = 3
-    core, last = uniform(6000, 90_000), set()
+    core, last = uniform(4000, 60_000), set()
     for source, told in (
-        (shuffled(chained(core, path(12))), {}),
-        (shuffled(chained(complete(120), path(30), complete(200), path(9))), {}),
-        (uniform(3000, 30_000), SETTINGS["never-pull"]),
-        (uniform(3000, 30_000), SETTINGS["always-mark"]),
-        (shuffled(beside(path(45), complete(12))), {"direction": "pull"}),
+        (shuffled(chained(core, path(6))), {}),
+        (shuffled(chained(complete(120), path(9), complete(200), path(5))), {}),
+        (uniform(2000, 20_000), SETTINGS["never-pull"]),
+        (uniform(2000, 20_000), SETTINGS["always-mark"]),
+        (shuffled(beside(path(23), complete(12))), {"direction": "pull"}),
     ):
         made = HostGraph(source)
         search = FastSearch(made.graph, in_ids=in_ids, **told)
