@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 
@@ -55,8 +56,47 @@ def kept(trace: Trace | None, name: str, **values: Any) -> AbstractContextManage
     return nullcontext() if trace is None else trace(name, **values)
 
 
+class Aside:
+    """Time that no phase counts, whichever thread spends it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+        self._began = self._spent = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds so far, overlapping ones once."""
+        with self._lock:
+            now = time.perf_counter() - self._began if self._inside else 0.0
+            return self._spent + now
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Leave out the time of a ``with`` block."""
+        with self._lock:
+            if not self._inside:
+                self._began = time.perf_counter()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside:
+                    self._spent += time.perf_counter() - self._began
+
+
+COMPILING = Aside()  # kernels, at first use
+
+
+def clock() -> float:
+    """Return seconds by a clock that stands still while kernels are compiled."""
+    return time.perf_counter() - COMPILING.seconds
+
+
 class Stopwatch:
-    """Adds up seconds per phase; phases may be entered any number of times.
+    """Adds up seconds per phase, by ``clock``; phases may be entered again.
 
     trace: keeps every phase with its time as well
     """
@@ -68,12 +108,12 @@ class Stopwatch:
     @contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
         """Count the time of a ``with`` block towards ``phase``."""
-        start = time.perf_counter()
+        start = clock()
         try:
             with kept(self._trace, phase):
                 yield
         finally:
-            self.add(phase, time.perf_counter() - start)
+            self.add(phase, clock() - start)
 
     def add(self, phase: str, seconds: float) -> None:
         """Count seconds towards a phase."""

@@ -51,3 +51,21 @@ def test_stopwatch_adds_up(monkeypatch):
 def test_exit_codes(kind, code):
     assert issubclass(kind, errors.DistbfsError)
     assert kind("why").exit_code == code
+
+
+def test_no_phase_counts_the_time_of_compiling(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
+    aside = timing.Aside()
+    monkeypatch.setattr(timing, "COMPILING", aside)
+    watch = timing.Stopwatch()
+    with watch("build"):
+        now[0] += 1
+        with aside():
+            now[0] += 10
+            with aside():  # another thread
+                now[0] += 100
+                assert timing.clock() == 1
+        now[0] += 2
+    assert watch.get("build") == 3
+    assert aside.seconds == 110

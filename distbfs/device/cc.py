@@ -28,6 +28,7 @@ import numpy as np
 
 from distbfs.device.cache import cache_folder, exclusive, is_sound, source_closure
 from distbfs.errors import CompilerMissing
+from distbfs.timing import COMPILING
 from distbfs.types import Array
 
 FLAGS = (
@@ -139,7 +140,8 @@ def _load(source: Path, definitions: tuple[tuple[str, str | int], ...]) -> ctype
         target.unlink(missing_ok=True)
     with exclusive(folder / f"{key}.lock"):
         if not is_sound(target):
-            compile_to(source, target, given)
+            with COMPILING():
+                compile_to(source, target, given)
     try:
         return ctypes.CDLL(str(target))
     except OSError as error:

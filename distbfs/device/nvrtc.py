@@ -24,6 +24,7 @@ from distbfs.device.cache import (
     source_closure,
 )
 from distbfs.errors import DeviceMissing
+from distbfs.timing import COMPILING
 
 OPTIONS = ("-std=c++17", "-default-device", "--fmad=true")
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
@@ -164,7 +165,8 @@ def cubin(
     with exclusive(folder / f"{key}.lock"):
         if is_sound(target):
             return target.read_bytes()
-        code = compile_source(source, arch, given, texts)
+        with COMPILING():
+            code = compile_source(source, arch, given, texts)
         handle, name = tempfile.mkstemp(suffix=".cubin", dir=folder)
         with os.fdopen(handle, "wb") as file:
             file.write(code)

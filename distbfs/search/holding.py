@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -31,6 +30,7 @@ from distbfs.search.vertices import (
 from distbfs.store.device_graph import graph_of_store
 from distbfs.store.hdf5 import Store
 from distbfs.store.tuples import StoreTuples, permutation_of
+from distbfs.timing import clock
 from distbfs.types import World
 
 if TYPE_CHECKING:
@@ -274,6 +274,6 @@ def parts_of_store(
 
 
 def timed(held: Held, began: float) -> Held:
-    """Return a graph whose construction includes the time since ``began``."""
-    held.construction_seconds += time.perf_counter() - began
+    """Return a graph whose construction includes the time since ``began``, by clock."""
+    held.construction_seconds += clock() - began
     return held

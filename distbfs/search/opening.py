@@ -5,7 +5,6 @@ What searches is chosen before, in choose.py.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -44,6 +43,7 @@ from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.runners.clock import ClockedRunner
 from distbfs.search.runners.whole import OnDevice, OnDevices, OnHost, WholeRunner
 from distbfs.search.session import Held, Session
+from distbfs.timing import clock
 
 if TYPE_CHECKING:
     from distbfs.search.result import Names
@@ -111,7 +111,7 @@ def _open_host(opening: Opening) -> Session:
     exchange, _ = choose_exchange(world, options.exchange.name)
     held = next((x for x in opening.held if x.parts), None)
     held = held or hold_host_parts(world, opening.source)
-    began = time.perf_counter()
+    began = clock()
     first = held.parts[0]
     runner: Runner
     if first.layout.parts == 1 and not first.delegate_count and not options.stepwise:
@@ -136,7 +136,7 @@ def _open_device(opening: Opening) -> Session:
         if held is None:
             graph = graph_on_device(opening.source, options.engine)
             held = held_graph(world, opening.source.n, graph)
-        began = time.perf_counter()
+        began = clock()
         if held.graph is None:
             raise UsageError("there is no graph on the device")
         if opening.auto:
@@ -158,7 +158,7 @@ def _open_domain(opening: Opening) -> Session:
     world, choice = opening.world, opening.choice
     held = next((x for x in opening.held if x.rows), None)
     held = held or hold_domain(world, opening.source, choice.devices)
-    began = time.perf_counter()
+    began = clock()
     engine = kind_of(choice.options.engine)(choice.options)
     searches = []
     for part, device in zip(held.rows, choice.devices, strict=True):
@@ -179,7 +179,7 @@ def _open_separated(opening: Opening) -> Session:
         source = replace(source, parts=count)
     held = next((x for x in opening.held if x.device_parts), None)
     held = held or hold_device_parts(world, source, choice.devices)
-    began = time.perf_counter()
+    began = clock()
     engine = kind_of(options.engine)(options)
     placement = Placement(held.vertices.layout.parts, world.size)
     searches = []
