@@ -44,6 +44,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 LOG = logging.getLogger("distbfs")
 STORE = click.Path(path_type=Path)  # that is read: ranks compare what it holds
 PLACE = click.Path(path_type=Path)
+LINE_SECONDS = 5.0  # between lines that say how far work is
 AT_ONCE = 0.0  # seconds until a request to stop ends the process
 
 
@@ -82,6 +83,21 @@ def facts_of(context: click.Context) -> dict[str, object]:
     return facts
 
 
+class Lines:
+    """Says how far long work is, a line every few seconds."""
+
+    def __init__(self, label: str, total: int) -> None:
+        self._label, self._total = label, max(total, 1)
+        self._next = time.monotonic() + LINE_SECONDS
+
+    def __call__(self, done: int) -> None:
+        """Take how much is done."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + LINE_SECONDS
+            LOG.info("%s: %d %%", self._label, min(100 * done // self._total, 100))
+
+
 @dataclass
 class Terminal:
     """Where rank 0 speaks: results on stdout, all else on stderr."""
@@ -105,10 +121,15 @@ class Terminal:
 
     @contextmanager
     def progress(self, label: str, total: int) -> Iterator[Callable[[int], None]]:
-        """Show a bar while a terminal looks on; yields what is called when done."""
-        shown = self.world.rank == 0 and sys.stderr.isatty()
-        if not shown or self.log_format == "json":
+        """Show a bar on a terminal, else a line every few seconds, on rank 0.
+
+        Yields what is told how much of ``total`` is done, from any thread.
+        """
+        if self.world.rank != 0:
             yield lambda _: None
+            return
+        if not sys.stderr.isatty() or self.log_format == "json":
+            yield Lines(label, total)
             return
         from rich.console import Console  # noqa: PLC0415
         from rich.progress import Progress  # noqa: PLC0415

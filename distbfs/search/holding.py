@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from distbfs.device import cuda
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.part import Part
     from distbfs.search.library import Graph
-    from distbfs.types import TupleSource
+    from distbfs.types import Array, TupleSource
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
@@ -47,6 +48,23 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 def no_progress(label: str, total: int) -> Iterator[Callable[[int], None]]:  # noqa: ARG001
     """Show nothing."""
     yield lambda _: None
+
+
+class Sum:
+    """Adds up what is done, in any thread, and tells the sum."""
+
+    def __init__(self, tell: Callable[[int], None]) -> None:
+        self._tell, self._lock, self._done = tell, Lock(), 0
+
+    def __call__(self, count: int) -> None:
+        """Add what was done."""
+        with self._lock:
+            self._done += count
+            self._tell(self._done)
+
+    def watch(self, name: str, array: Array, start: int, stop: int) -> None:  # noqa: ARG002
+        """Add a slice of an array that was read; see ``Store.load_part``."""
+        self((stop - start) * array.itemsize)
 
 
 @dataclass(frozen=True)
@@ -88,11 +106,10 @@ def hold_host_parts(world: World, source: Source) -> Held:
         store = source.store
         mine = Placement(store.manifest.parts, world.size).parts_of(world.rank)
         try:
-            parts = []
-            with source.progress("loading", len(mine)) as done:
-                for index in mine:
-                    parts.append(store.load_part(index))
-                    done(len(parts))
+            total = sum(store.part_bytes(index) for index in mine)
+            with source.progress("loading", total) as tell:
+                done = Sum(tell)
+                parts = [store.load_part(index, done.watch) for index in mine]
         except MemoryError as error:
             need = sum(store.part_bytes(index) for index in mine)
             raise ResourceError(
@@ -166,10 +183,11 @@ def graph_on_device(source: Source, engine: str) -> DeviceGraph:
         return build(source.any_tuples(), buffer_bytes=source.buffer_bytes)
     store = source.store
     manifest = store.manifest
-    with source.progress("loading", manifest.parts) as done:
+    total = sum(store.part_bytes(index) for index in range(manifest.parts))
+    with source.progress("loading", total) as tell:
+        done = Sum(tell)
         if manifest.directed:
-            part = store.load_part(0)
-            done(1)
+            part = store.load_part(0, done.watch)
             return graph_of_part(engine, part, manifest.source, permutation_of(store))
         return graph_of_store(store, buffer_bytes=source.buffer_bytes, done=done)
 
@@ -181,7 +199,10 @@ def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
     """
     store, shared = source.store, None
     if store is not None:
-        shared = SharedTuples(world, store, devices)
+        mine = range(world.rank, store.manifest.parts, world.size)
+        total = sum(store.part_bytes(index) for index in mine)
+        with source.progress("loading", total) as tell:
+            shared = SharedTuples(world, store, devices, Sum(tell))
     tuples = shared or source.any_tuples()
     count = world.size * len(devices)
     parts, summary = construct_resident(
@@ -219,7 +240,9 @@ def hold_device_parts(world: World, source: Source, devices: Sequence[int]) -> H
     dealt = [devices[k % len(devices)] for k in range(len(mine))]
     if source.store is not None:
         permutation = permutation_of(source.store)
-        parts = parts_of_store(source.store, mine, dealt)
+        total = sum(source.store.part_bytes(index) for index in mine)
+        with source.progress("loading", total) as tell:
+            parts = parts_of_store(source.store, mine, dealt, Sum(tell))
     else:
         parts, summary = construct_on_devices(
             source.any_tuples(),
@@ -257,18 +280,23 @@ def subgraphs(part: DevicePart) -> tuple[Any, ...]:
 
 
 def parts_of_store(
-    store: Store, indices: Sequence[int], devices: Sequence[int]
+    store: Store, indices: Sequence[int], devices: Sequence[int], done: Sum
 ) -> list[DevicePart]:
     """Return parts of a store in the memory of devices, one for each.
 
     What has been read goes to the device while the next slice is read.
     """
+
+    def seen(name: str, array: Array, start: int, stop: int) -> None:
+        upload.watch(name, array, start, stop)
+        done.watch(name, array, start, stop)
+
     parts = []
     for index, device in zip(indices, devices, strict=True):
         with cuda.cupy().cuda.Device(device):
             upload = PartUpload()
             with cuda.memory_of(f"part {index}"):
-                part = store.load_part(index, upload.watch)
+                part = store.load_part(index, seen)
             parts.append(part_to_device(part, upload))
     return parts
 

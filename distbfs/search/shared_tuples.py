@@ -6,7 +6,7 @@ devices take them from there, over peer memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ class SharedTuples:
     """A TupleSource of the edges of all parts; made and closed by all ranks.
 
     store: of any number of parts; devices: of this rank, as many on each
+    done: told how many bytes were read, from any thread
     input_tuples: that the store was made of
     ends: their ends by local id, for the parts that are made of the edges,
         one a device: index -> CuPy uint32 [local count]
@@ -41,9 +42,15 @@ class SharedTuples:
 
     lent = True  # u and v lie in device memory, see generate/cuda.py
 
-    def __init__(self, world: World, store: Store, devices: Sequence[int]) -> None:
+    def __init__(
+        self,
+        world: World,
+        store: Store,
+        devices: Sequence[int],
+        done: Callable[[int], None],
+    ) -> None:
         edges = StoreTuples(store)
-        self._store, self._edges = store, edges
+        self._store, self._edges, self._done = store, edges, done
         self.n, self.tuples = edges.n, edges.tuples
         self.input_tuples = store.manifest.tuples
         each = max(-(-edges.parts // world.size), len(devices))  # of a rank
@@ -76,7 +83,7 @@ class SharedTuples:
 
     def _copy(self, parts: Sequence[int], ends: Ends) -> None:
         """Write the edges of parts to the current device: all u, then all v."""
-        rows = StoreRows(self._store, parts, ends=[ends])
+        rows = StoreRows(self._store, parts, ends=[ends], done=self._done)
         for part in parts:
             words = self._held[part].view(np.uint32)
             count = rows.count(part, READ)

@@ -64,8 +64,8 @@ def graph_of_store(
 ) -> DeviceGraph:
     """Return the graph of a symmetric store, in input ids.
 
-    buffer_bytes: as of ``build``; done: called with the number of parts whose rows are
-    known.  Raises StoreError where a file is not what the manifest says, ResourceError
+    buffer_bytes: as of ``build``; done: told of the bytes of each slice that was
+    read.  Raises StoreError where a file is not what the manifest says, ResourceError
     where device memory is short.
     """
     manifest = store.manifest

@@ -108,6 +108,7 @@ class StoreRows:
     names: uint32 [n], input ids by number, part after part
     degrees: uint32 [n] or None; row lengths are added to it by input id
     ends: where ends of input tuples are kept; those of all parts
+    done: told of the bytes of each slice that was read
 
     Raises StoreError where a file is not what the manifest says, ResourceError where
     device memory is short.
@@ -124,6 +125,7 @@ class StoreRows:
     ) -> None:
         cupy, manifest = cuda.cupy(), store.manifest
         self.store, self._manifest, self._ends = store, manifest, ends
+        self._done = done or (lambda _: None)
         code = cuda.Module(Path(__file__).with_suffix(".cu"))
         self._kernel = code.kernel
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
@@ -146,8 +148,6 @@ class StoreRows:
                 self._name(part, found)
                 if part in parts:
                     self._rows[part] = self._measure(part, found, degrees)
-            if done is not None:
-                done(part + 1)
 
     def count(self, part: int, names: Sequence[str] = SUBGRAPHS) -> int:
         """Return the stored edges of some subgraphs of a part."""
@@ -234,6 +234,7 @@ class StoreRows:
         for start, values in hdf5.slices(dataset, name, digest, place(dataset.dtype)):
             here = self._stage[: values.nbytes].view(values.dtype)
             self._ring.copy(values, here)
+            self._done(values.nbytes)
             yield start, here
 
     def _whole(self, part: int, found: dict[str, h5py.Dataset], name: str) -> Any:
@@ -267,8 +268,9 @@ class StoreRows:
         cupy, record = cuda.cupy(), self._manifest.records[part]
         for name in ("degrees", "delegate_degrees"):
             digest, place = record.digests[name], self._ring.place(found[name].dtype)
-            for _ in hdf5.slices(found[name], name, digest, place):
+            for _, values in hdf5.slices(found[name], name, digest, place):
                 self._ring.skip()
+                self._done(values.nbytes)
         delegates = self._whole(part, found, "delegates")
         named = cupy.empty(len(delegates), np.uint32)
         given = (np.uint64(self._manifest.n), delegates, self._words, named)

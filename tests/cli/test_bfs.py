@@ -35,6 +35,8 @@ from commands import (
 from graphs import Tuples, random_tuples
 from launching import clean_environment, is_open_mpi, needs_mpi
 
+from distbfs.cli import common
+
 GRAPH = random_tuples(150, 260, seed=5)
 SOURCES = [0, 3, 77, 149]
 MANY = list(range(60))
@@ -657,3 +659,16 @@ def test_damage_that_one_rank_sees(stores, tmp_path):
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("distbfs: rank 1: ")
     assert done.err.count("\n") == 1
+
+
+def test_long_work_is_told_elsewhere(monkeypatch, caplog):
+    """A line every few seconds, not more."""
+    now = [0.0]
+    monkeypatch.setattr(common.time, "monotonic", lambda: now[0])
+    lines = common.Lines("loading", 200)
+    with caplog.at_level("INFO", "distbfs"):
+        for done in range(0, 201, 20):
+            now[0] += 1
+            lines(done)
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["loading: 40 %", "loading: 90 %"]

@@ -29,7 +29,7 @@ from distbfs.registry import ENGINES, lookup
 from distbfs.search import choose as choosing
 from distbfs.search import shared_tuples
 from distbfs.search.choose import Request
-from distbfs.search.holding import Source, hold_device_parts, parts_of_store
+from distbfs.search.holding import Source, Sum, hold_device_parts, parts_of_store
 from distbfs.search.library import Graph, bfs
 from distbfs.search.open import open_source
 from distbfs.search.opening import between_domains
@@ -463,7 +463,10 @@ def test_parts_go_to_the_device_while_they_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(schema, "SLICE_BYTES", 1000)
     monkeypatch.setattr(device_part, "UPLOAD_BYTES", 300)
     store = open_store(tmp_path / "graph")
-    lent = parts_of_store(store, [0, 1, 2], [0, 0, 0])
+    read = []
+    lent = parts_of_store(store, [0, 1, 2], [0, 0, 0], Sum(read.append))
+    total = sum(store.part_bytes(k) for k in range(3))
+    assert 0.9 * total < read[-1] <= total  # but for lists that follow from rows
     for index, one in enumerate(lent):
         again = part_to_device(store.load_part(index))
         for name in SUBGRAPHS:
