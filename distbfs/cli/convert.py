@@ -15,7 +15,12 @@ from distbfs.cli.common import (
     open_terminal,
     output_options,
 )
-from distbfs.cli.storing import check_target, store_graph
+from distbfs.cli.storing import (
+    check_target,
+    devices_to_build,
+    on_devices_option,
+    store_graph,
+)
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.tuples import open_tuples
 
@@ -71,6 +76,7 @@ from distbfs.formats.tuples import open_tuples
     help="Seed of the hash that spreads vertices over parts.  [1]",
 )
 @build_options
+@on_devices_option
 @directed_option
 @output_options
 def command(
@@ -87,6 +93,7 @@ def command(
     parts: int | None,
     threshold: int | None,
     pass_gib: float,
+    on_devices: bool,
     directed: bool,
     json_output: bool,
     log_format: str,
@@ -101,6 +108,7 @@ def command(
         permute_seed=permute_seed if count > 1 else None,
         directed=directed,
     )
+    devices = devices_to_build(terminal, directed=directed) if on_devices else None
     size = path.stat().st_size if path.is_file() else 0
     with terminal.progress("reading", size) as done:
         reader = ReaderOptions(
@@ -115,7 +123,14 @@ def command(
         source = open_tuples(terminal.world, path, name=name or "", options=reader)
     with source:
         store_graph(
-            terminal, source, output, count, options, force=force, ids=source.ids
+            terminal,
+            source,
+            output,
+            count,
+            options,
+            force=force,
+            ids=source.ids,
+            devices=devices,
         )
     for note in source.notes:
         terminal.say(note)

@@ -18,7 +18,7 @@ from distbfs.cli.common import (
     output_options,
     share_of_cores,
 )
-from distbfs.cli.storing import devices_to_build, store_graph
+from distbfs.cli.storing import devices_to_build, on_devices_option, store_graph
 from distbfs.errors import UsageError
 from distbfs.generate.uniform import MAX_VERTICES
 from distbfs.types import TupleSource
@@ -129,12 +129,7 @@ def make_source(family: str, threads: int, given: Mapping[str, float]) -> TupleS
 @click.option("--seed", type=int, help="Seed of the tuples.  [1]")
 @click.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
 @click.option("--force", is_flag=True, help="Replace a store that is there.")
-@click.option(
-    "--on-devices",
-    is_flag=True,
-    help="Build on CUDA devices, one a rank or more; vertices keep the order of ids, "
-    "which openmp searches more slowly than its own.",
-)
+@on_devices_option
 @directed_option
 @build_options
 @output_options

@@ -16,11 +16,18 @@ from distbfs.cli.common import (
     open_terminal,
     output_options,
 )
-from distbfs.cli.storing import check_target, store_graph
+from distbfs.cli.storing import (
+    check_target,
+    devices_to_build,
+    on_devices_option,
+    store_graph,
+)
 from distbfs.errors import UsageError
 from distbfs.registry import FAMILIES
+from distbfs.search.shared_tuples import SharedTuples
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples, tuple_degrees_for
+from distbfs.types import TupleSource
 
 DEFAULT_SEED = 1
 
@@ -29,12 +36,14 @@ DEFAULT_SEED = 1
 @click.argument("store", type=STORE)
 @click.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
 @click.option("--force", is_flag=True, help="Replace a store that is there.")
+@on_devices_option
 @build_options
 @output_options
 def command(
     store: Path,
     output: Path,
     force: bool,
+    on_devices: bool,
     parts: int | None,
     threshold: int | None,
     pass_gib: float,
@@ -59,15 +68,23 @@ def command(
     options = make_build_options(
         threshold=threshold, pass_gib=pass_gib, permute_seed=seed
     )
+    source: TupleSource = StoreTuples(opened)
+    devices = shared = None
+    if on_devices:
+        devices = devices_to_build(terminal, directed=False)
+        source = shared = SharedTuples(world, opened, devices, lambda _: None)
     store_graph(
         terminal,
-        StoreTuples(opened),
+        source,
         output,
         count,
         options,
         force=force,
+        devices=devices,
         tuple_degrees=tuple_degrees_for(world, opened, count, seed),
         counts=(manifest.tuples, manifest.loops, manifest.repeats),
         described=manifest.source,
         ids=opened.load_ids() if world.rank == 0 else None,
     )
+    if shared is not None:
+        shared.close()

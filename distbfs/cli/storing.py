@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import click
+
 from distbfs.cli.common import AT_ONCE, Terminal, stop_requests
 from distbfs.errors import StoreError, UsageError
 from distbfs.exchange.placing import take_devices
@@ -15,6 +17,13 @@ from distbfs.partition.layout import Placement
 from distbfs.report.tables import print_fields
 from distbfs.store.write import write_graph
 from distbfs.types import TupleSource
+
+on_devices_option = click.option(
+    "--on-devices",
+    is_flag=True,
+    help="Build on CUDA devices, one a rank or more; vertices keep the order of ids, "
+    "which openmp searches more slowly than its own.",
+)
 
 
 def summary_fields(summary: BuildSummary) -> dict[str, Any]:

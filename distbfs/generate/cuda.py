@@ -17,6 +17,7 @@ from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.generate.kronecker import LEVELS_PER_DRAW, SLOTS, THRESHOLD_BITS, Kronecker
+from distbfs.generate.permuted import Permuted
 from distbfs.generate.rmat import RmatB, RmatER, RmatG
 from distbfs.generate.road import Road
 from distbfs.generate.uniform import Uniform
@@ -112,6 +113,28 @@ class FamilyTuples(DeviceTuples):
         self._kernel(grid, BLOCK, *slice_of, *self._arguments, u, v)
 
 
+class PermutedTuples(DeviceTuples):
+    """Tuples of another source, permuted where they lie."""
+
+    def __init__(self, source: Permuted) -> None:
+        super().__init__(source)
+        self._inner = device_tuples(source.source)
+        self.generated = self._inner.generated
+        code = cuda.Module(Path(__file__).with_name("permuted.cu"))
+        self._kernel = code.kernel("permute_ids")
+        self._words = cuda.cupy().asarray(permutation_words(source.permutation))
+        self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
+
+    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+        """Write the tuples start … stop-1; does not wait."""
+        self._inner.fill(start, stop, u, v)
+        count = stop - start
+        if count > 0:
+            grid = min(-(-count // BLOCK), self._blocks)
+            for ids in (u, v):
+                self._kernel(grid, BLOCK, np.uint64(count), self._words, ids)
+
+
 def packed_table(threshold: Array, alias: Array) -> Array:
     """Return an alias table as threshold · 2^8 + alias, uint64 [256].
 
@@ -160,6 +183,8 @@ KERNELS: dict[type, tuple[str, Callable[[Any], tuple[Any, ...]]]] = {
 
 def device_tuples(source: TupleSource) -> DeviceTuples:
     """Return a source's tuples for the current device."""
+    if isinstance(source, Permuted):
+        return PermutedTuples(source)
     if type(source) in KERNELS and source.n <= MAX_VERTICES:
         kernel, arguments = KERNELS[type(source)]
         return FamilyTuples(source, kernel, arguments(source))

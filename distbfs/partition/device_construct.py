@@ -21,6 +21,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
+from distbfs.generate.permuted import Permuted
 from distbfs.graph.degrees import DegreeHistogram, merge
 from distbfs.graph.device_build import RESERVE
 from distbfs.options import BuildOptions
@@ -145,8 +146,8 @@ def construct_on_devices(
 
     Of the options, pass_bytes and order_block have no effect.
     """
-    if options.permute_seed is not None:
-        raise UsageError("permute_seed is set, but parts built on devices allow none")
+    if options.permute_seed is not None and source.n > 1:
+        source = Permuted(source, options.permute_seed)
     watch = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
     shape, mine = Shape(layout), placement.parts_of(world.rank)

@@ -11,7 +11,7 @@ from distbfs.generate.hashing import Permutation
 from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part
-from distbfs.store.hdf5 import Store
+from distbfs.store.hdf5 import Store, read_array
 from distbfs.types import Array, Ids, World
 
 READ = ("nn", "nd", "dd")  # dn holds the edges of nd
@@ -142,8 +142,13 @@ def tuple_degrees_for(
         index = first + world.rank
         ids = ends = np.zeros(0, dtype=np.int64)
         if index < manifest.parts:
-            part = store.load_part(index)
-            ids, ends = part.ids(), part.tuple_degrees
+            with store.part_file(index) as found:
+                digests = manifest.records[index].digests
+                vertices, ends = (
+                    read_array(found[name], name, digests[name])
+                    for name in ("vertices", "tuple_degrees")
+                )
+            ids = manifest.layout.global_of(index, vertices)
             if before is not None:
                 ids = before.inverse(ids)
             if after is not None:

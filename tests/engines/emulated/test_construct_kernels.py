@@ -20,6 +20,7 @@ from distbfs.device import cuda
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
+from distbfs.generate.permuted import Permuted
 from distbfs.generate.uniform import Uniform
 from distbfs.graph import device_build
 from distbfs.options import BuildOptions
@@ -187,11 +188,14 @@ def test_devices_that_do_not_fit_the_parts(device):
         on_devices(GRAPHS["hub"], 2, devices=[0])
 
 
+@pytest.mark.parametrize("parts", [1, 3])
+def test_permuted_vertices(device, parts):
+    source, options = GRAPHS["hub"], BuildOptions(threshold=12, permute_seed=5)
+    made, summary = construct_on_devices(source, SoloWorld(), parts, options)
+    check(Permuted(source, 5), [made], summary, 12)
+
+
 def test_what_cannot_be_built(device):
-    with pytest.raises(UsageError, match="permute_seed"):
-        construct_on_devices(
-            GRAPHS["hub"], SoloWorld(), 1, BuildOptions(permute_seed=1)
-        )
     for n, parts in ((1 << 33, 4), (1 << 32, 7)):
         with pytest.raises(UsageError, match=f"{n} vertices cannot be built"):
             on_devices(Tuples(n, [], []), parts)

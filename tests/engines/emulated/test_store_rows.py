@@ -1,5 +1,6 @@
 """A store that goes to the device while it is read, against host memory."""
 
+import ctypes
 import sys
 from pathlib import Path
 
@@ -7,21 +8,25 @@ import numpy as np
 import pytest
 from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
 
+import distbfs
 from distbfs import bfs
+from distbfs.cli import storing
 from distbfs.device import cuda
 from distbfs.errors import StoreError
 from distbfs.generate.hashing import Permutation
 from distbfs.graph import device_build
-from distbfs.search import arrays
+from distbfs.search import arrays, shared_tuples
 from distbfs.search.library import Graph
 from distbfs.store import schema
 from distbfs.store.device_graph import graph_of_store
 from distbfs.store.device_rows import Ends, StoreRows
 from distbfs.store.hdf5 import open_store
 
-sys.path.append(str(Path(__file__).parents[2] / "store"))
+for room in ("store", "cli", "faults"):
+    sys.path.append(str(Path(__file__).parents[2] / room))
 
 import test_store_refusals as refusals
+from commands import here
 from store_graphs import make_parts, write_store
 from store_graphs import random_tuples as random_tuples_of_stores
 
@@ -36,6 +41,12 @@ GRAPHS = {
 }
 ARRAYS = ("vertices", "numbers", "offsets", "columns", "at_least")
 SEED = 7  # of the permutation that the stores of these tests name
+
+
+def at_address(address, count, dtype):
+    """Memory of the emulated device, by its address."""
+    size = count * np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_char * size).from_address(address), dtype)
 
 
 def stored(folder, source, parts, threshold):
@@ -160,3 +171,28 @@ def test_arrays_of_many_edges_go_to_the_device(monkeypatch):
         check_search(source, root, *bfs(graph, root, "openmp").to_numpy())
     one_way = Graph.from_edges(source.u, source.v, source.n, directed=True)
     assert one_way._part is not None
+
+
+@pytest.mark.parametrize("again", ["convert", "partition"])
+def test_stores_that_devices_build(tmp_path, monkeypatch, again):
+    """From a file, and from a store in other parts; searched by the reference."""
+    monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
+    monkeypatch.setattr(storing, "take_devices", lambda *_, **__: [0])
+    source = GRAPHS["random"]
+    edges, folder = tmp_path / "edges.npy", tmp_path / "graph"
+    np.save(edges, np.stack([source.u, source.v], axis=1))
+    words = ["convert", edges, "--vertices", source.n, "--on-devices", "-o", folder]
+    assert here(*words, "--parts", 3, "--threshold", 6).code == 0
+    if again == "partition":
+        words = ["partition", folder, "--on-devices", "-o", tmp_path / "other"]
+        assert here(*words, "--parts", 2, "--threshold", 9).code == 0
+        folder = tmp_path / "other"
+    store = open_store(folder)
+    assert store.manifest.tuples == source.tuples
+    same(graph_of_store(store), source)
+    with distbfs.open(store, engine="reference") as session:
+        for root in some_roots(source, 2):
+            found = session.search(root)
+            check_search(source, root, *found.to_numpy())
+            reached = found.to_numpy()[0] >= 0
+            assert found.nedge == source.ends[reached].sum() // 2
