@@ -6,6 +6,7 @@ beyond it is found.
 """
 
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
@@ -33,13 +34,17 @@ from distbfs.engines.cuda.cluster import ClusterSearch  # noqa: E402
 from distbfs.engines.cuda.fast import FastSearch  # noqa: E402
 from distbfs.engines.cuda.paper import PaperSearch  # noqa: E402
 from distbfs.engines.cuda.whole import GraphEngine  # noqa: E402
+from distbfs.exchange.world import SoloWorld  # noqa: E402
 from distbfs.generate.cuda import device_tuples  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
 from distbfs.generate.road import Road  # noqa: E402
 from distbfs.graph.device_build import build  # noqa: E402
 from distbfs.graph500.device_validate import validate_on_device  # noqa: E402
-from distbfs.options import Knobs, SearchOptions  # noqa: E402
+from distbfs.options import BuildOptions, Knobs, SearchOptions  # noqa: E402
 from distbfs.registry import ENGINES, lookup  # noqa: E402
+from distbfs.store.device_graph import graph_of_store  # noqa: E402
+from distbfs.store.hdf5 import open_store  # noqa: E402
+from distbfs.store.write import write_graph  # noqa: E402
 
 GRAPHS = {
     "kronecker": lambda: kronecker(9),
@@ -128,6 +133,24 @@ def validation(name):
             right(name, None if told.valid else told.errors)
 
 
+def stores(name):
+    """Stores of one part and of three, whole and in passes."""
+    source = kronecker(9)
+    with tempfile.TemporaryDirectory() as folder:
+        for parts in (1, 3):
+            path = Path(folder) / str(parts)
+            options = BuildOptions(threshold=8, permute_seed=2 if parts > 1 else None)
+            write_graph(SoloWorld(), source, path, parts, options)
+            wanted = build(source).m
+            for buffer_bytes in (None, 1 << 15):
+                made = graph_of_store(open_store(path), buffer_bytes=buffer_bytes)
+                right(name, None if made.m == wanted else f"{made.m}, not {wanted}")
+            built = Path(folder) / f"{parts} by a device"
+            write_graph(SoloWorld(), source, built, parts, options, devices=[0])
+            made = graph_of_store(open_store(built))
+            right(name, None if made.m == wanted else f"{made.m}, not {wanted}")
+
+
 def sweep(name):
     """Every graph of the tests, each direction and some thresholds."""
     options = [{"direction": way} for way in ("auto", "push", "pull")]
@@ -199,6 +222,7 @@ KINDS = {
     "cluster": cluster,
     "paper": paper,
     "build": builds,
+    "store": stores,
     "validate": validation,
     "sweep": sweep,
 }

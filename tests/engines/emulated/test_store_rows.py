@@ -22,8 +22,9 @@ from distbfs.store.device_graph import graph_of_store
 from distbfs.store.device_rows import Ends, StoreRows
 from distbfs.store.hdf5 import open_store
 
-for room in ("store", "cli", "faults"):
-    sys.path.append(str(Path(__file__).parents[2] / room))
+sys.path.append(str(Path(__file__).parents[2] / "store"))
+sys.path.append(str(Path(__file__).parents[2] / "faults"))
+sys.path.append(str(Path(__file__).parents[2] / "cli"))
 
 import test_store_refusals as refusals
 from commands import here

@@ -1,0 +1,90 @@
+"""Stores that go to devices while they are read, against the graph of their tuples."""
+
+import numpy as np
+import pytest
+from graphs import Tuples, check_search, kronecker, random_tuples, some_roots
+
+import distbfs
+from distbfs.device import cuda
+from distbfs.exchange.world import SoloWorld
+from distbfs.generate.kronecker import Kronecker
+from distbfs.graph import device_build
+from distbfs.options import BuildOptions
+from distbfs.search import arrays
+from distbfs.store import schema
+from distbfs.store.device_graph import graph_of_store
+from distbfs.store.hdf5 import open_store
+from distbfs.store.write import write_graph
+
+ARRAYS = ("vertices", "numbers", "offsets", "columns", "at_least")
+
+
+def stored(folder, source, parts, threshold, devices=None):
+    seed = 3 if parts > 1 else None
+    options = BuildOptions(threshold=threshold, permute_seed=seed)
+    write_graph(SoloWorld(), source, folder, parts, options, devices=devices)
+    return open_store(folder)
+
+
+def without_repeats(source):
+    """The same graph, each edge once."""
+    edges = {(min(e), max(e)) for e in zip(source.u, source.v, strict=True)}
+    u, v = np.array(sorted((a, b) for a, b in edges if a != b)).reshape(-1, 2).T
+    return Tuples(source.n, u, v)
+
+
+def same(found, source):
+    wanted = device_build.build(without_repeats(source))
+    for name in ARRAYS:
+        here, there = getattr(found, name), getattr(wanted, name)
+        host = [x.get() if hasattr(x, "get") else x for x in (here, there)]
+        np.testing.assert_array_equal(*host, name)
+    np.testing.assert_array_equal(found.tuple_degrees.get(), source.ends)
+
+
+@pytest.mark.parametrize("threshold", [0, 12, 1 << 30])
+@pytest.mark.parametrize("parts", [1, 2, 5])
+@pytest.mark.parametrize("source", [kronecker(12), random_tuples(3001, 9000, 5)])
+def test_the_graph_is_that_of_the_tuples(
+    tmp_path, monkeypatch, source, parts, threshold
+):
+    monkeypatch.setattr(schema, "SLICE_BYTES", 1 << 14)  # many slices in flight
+    store = stored(tmp_path / "graph", source, parts, threshold)
+    same(graph_of_store(store), source)
+    said = []
+    same(graph_of_store(store, buffer_bytes=1 << 18, say=said.append), source)
+    assert "in 1 ranges" not in said[0]
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_devices_build_and_search_stores(tmp_path, parts):
+    source = kronecker(12)
+    stored(tmp_path / "graph", source, parts, 20, devices=[0])
+    with distbfs.open(tmp_path / "graph") as session:
+        for root in some_roots(source, 4):
+            found = session.search(root)
+            level, parent = found.to_numpy()
+            check_search(source, root, level, parent)
+            assert found.nedge == source.ends[level >= 0].sum() // 2
+
+
+def test_all_devices_together(tmp_path):
+    """One domain; each device reads some of the parts."""
+    source = Kronecker(14)
+    stored(tmp_path / "graph", source, 4, 40)
+    with distbfs.open(source, devices=1) as session:
+        wanted = [session.search(root).level_counts().tolist() for root in range(8)]
+    count = cuda.cupy().cuda.runtime.getDeviceCount()
+    with distbfs.open(tmp_path / "graph", domain=count) as session:
+        for root, counts in enumerate(wanted):
+            assert session.search(root).level_counts().tolist() == counts
+
+
+def test_arrays_of_many_edges(monkeypatch):
+    monkeypatch.setattr(arrays, "MANY", 100)
+    source = kronecker(12)
+    graph = distbfs.Graph.from_edges(source.u, source.v, source.n)
+    assert graph._part is None
+    for root in some_roots(source, 4):
+        check_search(source, root, *distbfs.bfs(graph, root).to_numpy())
+    assert graph.m == device_build.build(source).m
