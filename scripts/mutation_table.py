@@ -828,6 +828,47 @@ MUTATIONS = (
         "parts that devices hold are built again",
         (f"{SESSIONS}::test_what_is_held_on_devices_serves_other_options",),
     ),
+    # stores that go to devices
+    Mutation(
+        "store-owner",
+        "distbfs/store/device_rows.cu",
+        "number < starts[part + 1] - starts[part]",
+        "number < starts[part + 1]",
+        "columns beyond the vertices of their owner name others",
+        (f"{EMULATED}/test_store_rows.py::test_forged_contents",),
+    ),
+    Mutation(
+        "store-row",
+        "distbfs/store/device_rows.cu",
+        "if (at(offsets, wide, middle) <= first + k) low = middle;",
+        "if (at(offsets, wide, middle) < first + k) low = middle;",
+        "the first edge of a row is the row's before",
+        (f"{EMULATED}/test_store_rows.py::test_the_graph_is_that_of_the_tuples",),
+    ),
+    Mutation(
+        "store-active",
+        "distbfs/store/device_rows.cu",
+        "if (k >= active) atomicOr(fault, (u32)PASSIVE);",
+        "if (k > rows) atomicOr(fault, (u32)PASSIVE);",
+        "edges at rows that are not active are searched",
+        (f"{EMULATED}/test_store_rows.py::test_rows_that_are_not_active",),
+    ),
+    Mutation(
+        "store-names",
+        "distbfs/store/device_rows.py",
+        "self.names if by_owner else names,",
+        "names,",
+        "columns of other parts are named by this one's vertices",
+        (f"{EMULATED}/test_store_rows.py::test_the_graph_is_that_of_the_tuples",),
+    ),
+    Mutation(
+        "fast-queue-room",
+        "distbfs/engines/cuda/fast_arrays.py",
+        "min(active, max(pushed, active // QUEUE_SHARE))",
+        "min(active, max(pushed, active // 999))",
+        "queues are shorter than what pulls leave for them",
+        (f"{EMULATED}/test_fast_kernels.py", f"{EMULATED}/test_fast_strategies.py"),
+    ),
     # the level loop between domains
     Mutation(
         "between-level-too-many",

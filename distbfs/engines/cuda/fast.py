@@ -78,20 +78,22 @@ class FastSearch:
         if direction == "push" and graph.m >= 1 << 32:
             raise UsageError("direction 'push' alone serves graphs below 2^32 edges")
         self.graph, self.in_ids, self._stepwise = graph, in_ids, stepwise
+        given = {
+            "push_only": direction == "push",
+            "pull_only": direction == "pull",
+            **(overrides or {}),
+        }
         with cuda.memory_of("a search"):
-            self._arrays = Arrays(graph, in_ids=in_ids, parents=parents)
+            a = Arrays(graph, in_ids=in_ids, parents=parents, overrides=given)
+            self._arrays = a
             self._controls = cuda.cupy().zeros(2 * CONTROL_BYTES, dtype=np.uint8)
             self._state = cuda.cupy().zeros(ctypes.sizeof(State), dtype=np.uint8)
             self._cluster: ClusterSearch | None = None
             if suits(self._arrays.mean_next) and direction == "auto" and graph.active:
-                a = self._arrays
+                a.widen()
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
         self.params = self._arrays.params
         self.params.state = self._state.data.ptr
-        self.params.push_only = direction == "push"
-        self.params.pull_only = direction == "pull"
-        for name, value in (overrides or {}).items():
-            setattr(self.params, name, value)
         self._turn = 0
         self._launches: dict[int, cuda.Launch] = {}
         self._counts: Any = None
@@ -147,10 +149,18 @@ class FastSearch:
             depth = state.depth
             if state.phase == DONE:
                 break
+        if depth > NARROW and self._arrays.wide is None:
+            seconds += self._results_again()
         result = self._result(state, seconds, launches)
         if records:
             result.records = self._records(result, steps)
         return result
+
+    def _results_again(self) -> float:
+        """Write levels that need more than a byte, for the first time; in seconds."""
+        with cuda.memory_of("levels of a deep graph"):
+            self._arrays.widen()
+        return 0.0 if self._results is None else self._results.timed()
 
     def _by_cluster(self, cluster: ClusterSearch) -> DeviceResult | None:
         """Return a search by one cluster; None, now and later, if that is too small."""

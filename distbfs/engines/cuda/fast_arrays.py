@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,8 @@ HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
 PAD = 1024
 PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``Thresholds``
+BLOCK_EDGES = 2048  # of a frontier that one block pushes alone
+QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes a queue
 ROWS = 1 << 16  # of counters, by level, and of traces
 NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
 
@@ -136,21 +140,30 @@ def last_and_targets(until: Until, root: int, n: int) -> tuple[int, Ids | None]:
 class Arrays:
     """The arguments of a search and the arrays that they point to.
 
-    names: what stands for a column in results: the id of a number
+    names: what stands for a column in results: the id of a number; of several devices,
+        whose queues hold all vertices
+    overrides: arguments that are not the usual ones, as thresholds
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
-    level: CuPy int8, wide, parent (or None): int32, -1 = unreached, as the search
-        writes them
+    level: CuPy int8, wide (None until ``widen``), parent (or None): int32, -1 =
+        unreached, as the search writes them
     """
 
     def __init__(
-        self, graph: DeviceGraph, *, in_ids: bool, parents: bool, names: Any = None
+        self,
+        graph: DeviceGraph,
+        *,
+        in_ids: bool,
+        parents: bool,
+        names: Any = None,
+        overrides: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.graph = g = graph
         self.names = g.vertices if names is None else names
         columns = None if names is None else len(names) // 32
         self.grid = cuda.multiprocessors()
         self.held: dict[str, Any] = {}
+        self.wide: Any = None
         self.offset = "u32" if g.offsets.dtype.itemsize == 4 else "u64"
         self._module = cuda.Module(KERNELS / "fast_prepare.cu", OFFSET=self.offset)
         hubs, self.mean_next, pieces = self._degrees()
@@ -180,12 +193,34 @@ class Arrays:
             rows=ROWS,
         )
         self.set_limits(g.m, self.mean_next)
+        for name, value in overrides.items():
+            setattr(self.params, name, value)
         self._neighbours()
         self._places()
         self.longest_range = 0
         if names is None:
             self._ranges()
         self._state(in_ids=in_ids, parents=parents)
+        if names is not None or not in_ids:
+            self.widen()
+
+    def widen(self) -> None:
+        """Make room for levels beyond a byte."""
+        self.wide = cuda.cupy().empty(len(self.level), dtype=np.int32)
+        self.params.level_wide = self.wide.data.ptr
+
+    def _queue_room(self) -> int:
+        """Return how many vertices a queue may hold.
+
+        A push that makes a queue has fewer edges than ``mark_edges`` and
+        ``pull_edges``, or is that of one block; a level that pulls have found becomes a
+        queue where it is less than 1/8 of what it leaves.
+        """
+        p, active = self.params, self.graph.active
+        if p.push_only or self.names is not self.graph.vertices:
+            return active
+        pushed = max(min(p.mark_edges, p.pull_edges), BLOCK_EDGES)
+        return min(active, max(pushed, active // QUEUE_SHARE))
 
     def set_limits(
         self, m: int, mean_next: float, pull_share: int | None = None
@@ -336,10 +371,10 @@ class Arrays:
 
     def _state(self, *, in_ids: bool, parents: bool) -> None:
         """Make what a search writes."""
-        cp, p, active = cuda.cupy(), self.params, self.graph.active
+        cp, p, queue = cuda.cupy(), self.params, self._queue_room()
         sizes = {
-            "queue0": 4 * (active + 64),
-            "queue1": 4 * (active + 64),
+            "queue0": 4 * (queue + 64),
+            "queue1": 4 * (queue + 64),
             "hub_queue0": p.hubs + 1,
             "hub_queue1": p.hubs + 1,
             "snapshot": SNAPSHOTS * p.stride,
@@ -353,10 +388,9 @@ class Arrays:
             self._point(name, size)
         out = max(p.blocks * p.block_ids if in_ids else p.words * 32, 64)
         self.level = cp.empty(out, dtype=cp.int8)
-        self.wide = cp.empty(out, dtype=cp.int32)
         self.parent: Any = None
         if parents:
             by_number = self.held["parent"].view(np.int32)
             self.parent = cp.empty(out, np.int32) if in_ids else by_number
             p.parent_out = self.parent.data.ptr
-        p.level_out, p.level_wide = self.level.data.ptr, self.wide.data.ptr
+        p.level_out = self.level.data.ptr

@@ -58,6 +58,7 @@ class XbfsEngine:
             graph.m,
             parents=o.parents,
             in_ids=not o.internal_ids,
+            push=o.direction == "push",
             listed=int(graph.at_least[2 : 2 + LISTS].sum()),
             multiprocessors=cuda.multiprocessors(),
         )

@@ -94,6 +94,8 @@ INLINE u32 put_wide(const Params &p, const uint2 piece, u32 k, u32 base, int *ou
 extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
     extern __shared__ uint4 dynamic[];
     if (p.state->phase != DONE) return;
+    /* the host makes room and comes again */
+    if (p.state->depth > NARROW && !p.level_wide) return;
     const u32 k = p.state->k, base = p.state->base, thread = threadIdx.x, ids = p.block_ids;
     const bool wide = p.state->depth > NARROW;
     const u32 lane = thread & 31; /* a block of threads for each block of ids */
