@@ -5,7 +5,6 @@ import pytest
 from device_parts import check_result, checked_searches
 from graphs import (
     NAMED,
-    Tuples,
     build,
     kronecker,
     random_tuples,
@@ -25,7 +24,7 @@ from distbfs.graph import device_build
 from distbfs.graph500.benchmark import validation_of
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.search.choose import Request
-from distbfs.search.holding import Source, with_tuples
+from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
@@ -234,17 +233,6 @@ def test_graph_of_a_part(seed, engine):
     np.testing.assert_array_equal(graph.tuple_degrees.get(), source.ends)
     session = session_of(graph, options_of(engine))
     for root in some_roots(source, 5):
-        check(session, source, root)
-
-
-def test_a_graph_of_other_tuples():
-    """Built from edges in both directions, it counts the input's tuples."""
-    source = random_tuples(200, 500, seed=8)
-    edges = Tuples(source.n, *source.edges.T)
-    graph = with_tuples(device_build.build(edges), source.tuples, source.ends)
-    assert graph.tuples == source.tuples
-    session = session_of(graph, options_of("xbfs"))
-    for root in some_roots(source, 4):
         check(session, source, root)
 
 
