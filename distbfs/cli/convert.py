@@ -14,6 +14,7 @@ from distbfs.cli.common import (
     make_build_options,
     open_terminal,
     output_options,
+    share_of_cores,
 )
 from distbfs.cli.storing import check_target, store_graph
 from distbfs.formats.base import ReaderOptions
@@ -99,6 +100,7 @@ def command(
         threshold=threshold,
         pass_gib=pass_gib,
         permute_seed=permute_seed if count > 1 else None,
+        threads=share_of_cores(terminal.world),
         directed=directed,
     )
     size = path.stat().st_size if path.is_file() else 0
