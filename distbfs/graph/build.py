@@ -35,19 +35,16 @@ class Rows:
     """The neighbours of the vertices that one part serves.
 
     offsets: int64 [local + 1]; columns: global ids ascending in each row, no loops, no
-    repeats, uint32 where they fit, else uint64; tuple_degrees: int64 [local], ends of
-    input tuples (a loop is two); loops: how many input tuples were loops
+    repeats, uint32 where they fit, else uint64; degrees: int64 [local], row lengths;
+    tuple_degrees: int64 [local], ends of input tuples (a loop is two); loops: how many
+    input tuples were loops
     """
 
     offsets: Ids
     columns: Array
+    degrees: Ids
     tuple_degrees: Ids
     loops: int
-
-    @property
-    def degrees(self) -> Ids:
-        """Row lengths, int64 [local]."""
-        return np.diff(self.offsets)
 
 
 def rounds(source: TupleSource, world: World) -> Iterator[tuple[Ids, Ids]]:
@@ -118,8 +115,10 @@ def rows_of(cut: Cut, deal: Deal, slot: int) -> Rows:
     part = int(deal.part_of[slot])
     first = slot * deal.local
     mine = slice(first, first + len(range(part, deal.n, deal.parts)))
-    offsets = np.zeros(mine.stop - mine.start + 1, dtype=np.int64)
+    offsets = np.empty(mine.stop - mine.start + 1, dtype=np.int64)
+    offsets[0] = 0
     np.cumsum(cut.lengths[mine], out=offsets[1:])
     begin = int(cut.lengths[:first].sum())
     columns = cut.columns[begin : begin + int(offsets[-1])]
-    return Rows(offsets, columns, cut.ends[mine], int(cut.loops[slot]))
+    ends, loops = cut.ends[mine], int(cut.loops[slot])
+    return Rows(offsets, columns, cut.lengths[mine], ends, loops)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from distbfs.graph.rows import stable_order
+from distbfs.graph.rows import inverse, stable_order, taken
 from distbfs.types import Array, Ids
 
 
@@ -31,8 +31,6 @@ def degree_order(
     width = max(int(falling.max(initial=0)).bit_length(), 1)
     key = active // block << width | falling
     vertices = np.empty(count, dtype=np.uint32)
-    vertices[: len(active)] = active[stable_order(key, threads)]
+    vertices[: len(active)] = taken(active, stable_order(key, threads), threads)
     vertices[len(active) :] = np.flatnonzero(last)
-    numbers = np.empty(count, dtype=np.uint32)
-    numbers[vertices] = np.arange(count, dtype=np.uint32)
-    return vertices, numbers, len(active)
+    return vertices, inverse(vertices, threads), len(active)

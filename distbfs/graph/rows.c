@@ -16,6 +16,7 @@
 #define DIGIT 11       /* most bits of a digit, 8 where keys are few */
 #define FEW 4096       /* keys */
 #define SHORT 24       /* keys that are sorted by insertion */
+#define GRAIN 16384    /* vertices that a thread takes at once */
 enum { BOTH, FORTH, BACK };
 
 /* Directed edges of tuples (u, v: [count]), or of keys row << 32 | column (v: NULL).
@@ -86,6 +87,7 @@ static void group_pieces(void *argument, int64_t from, int64_t to) {
     for (int64_t piece = from; piece < to; piece++) {
         uint32_t *at = g->counts + piece * g->classes;
         int64_t last = (piece + 1) * g->piece;
+        if (!g->keys) memset(at, 0, sizeof *at * (size_t)g->classes);
         if (last > g->from->count) last = g->from->count;
         for (int64_t k = piece * g->piece; k < last; k += TILE) {
             int64_t end = k + TILE < last ? k + TILE : last;
@@ -104,7 +106,7 @@ static void group_pieces(void *argument, int64_t from, int64_t to) {
 
 /* Count the keys of items, 2^32 - 1 at most; returns -1 where an end is outside.
  *
- * counts: [pieces][classes] zeros, for place_keys; starts: [classes + 1] where each class
+ * counts: [pieces][classes], for place_keys; starts: [classes + 1] where each class
  * begins; piece: items of one
  */
 int64_t count_keys(const items *from, int64_t classes, int64_t piece, int64_t pieces,
@@ -350,4 +352,37 @@ int rank_rows(row_set *s, int64_t from, int64_t to, int threads) {
     s->last = to;
     team_run(threads, rank_some, s);
     return (int)s->no_memory;
+}
+
+/* index: [count]; values: of `width` bytes, 4 or 8; out: [count], of uint32 to invert */
+typedef struct {
+    const uint32_t *index;
+    const void *values;
+    int64_t width;
+    void *out;
+} taking;
+
+static void take_range(void *argument, int64_t from, int64_t to) {
+    const taking *t = argument;
+    const uint32_t *index = t->index, *narrow = t->values;
+    const uint64_t *wide = t->values;
+    if (t->width == 4)
+        for (int64_t k = from; k < to; k++) ((uint32_t *)t->out)[k] = narrow[index[k]];
+    else
+        for (int64_t k = from; k < to; k++) ((uint64_t *)t->out)[k] = wide[index[k]];
+}
+
+static void invert_range(void *argument, int64_t from, int64_t to) {
+    const taking *t = argument;
+    for (int64_t k = from; k < to; k++) ((uint32_t *)t->out)[t->index[k]] = (uint32_t)k;
+}
+
+/* out[k] = values[index[k]] */
+void take(const taking *t, int64_t count, int threads) {
+    team_for(threads, count, GRAIN, take_range, (void *)t);
+}
+
+/* out[index[k]] = k */
+void invert(const taking *t, int64_t count, int threads) {
+    team_for(threads, count, GRAIN, invert_range, (void *)t);
 }

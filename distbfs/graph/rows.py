@@ -22,7 +22,7 @@ BOTH, FORTH, BACK = range(3)  # which directions of a tuple are edges
 HALF = 32  # bits of the row and of the column of keys that are given
 BUCKET_KEYS = 1 << 10  # keys of a bucket where there are few in all
 BUCKET_BITS = 11  # of the number of buckets, at most
-PIECE = 1 << 15  # items that a thread groups at once
+PIECE = 1 << 14  # items that a thread groups at once
 RUN = 1 << 22  # keys that are grouped together at most
 CALL = 1 << 26  # keys of a call, so that none takes long
 BLOCK = 1 << 15  # edges that a thread ranks at once
@@ -196,7 +196,7 @@ class Grouping:
             shift,
         )
         pieces = -(-count // PIECE)
-        self._counts = np.zeros((pieces, classes), dtype=np.uint32)
+        self._counts = np.empty((pieces, classes), dtype=np.uint32)
         self.starts = np.zeros(classes + 1, dtype=np.int64)
         self._shape = [ctypes.c_int64(x) for x in (classes, PIECE, pieces)]
         call = native.count_keys
@@ -429,16 +429,52 @@ def calls(ends: Ids) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def stable_order(values: Ids, threads: int = 0) -> Ids:
-    """Return the stable order of int64 values of 0 or more, as argsort does."""
+def stable_order(values: Ids, threads: int = 0) -> Array:
+    """Return the stable order of up to 2^32 int64 values of 0 or more, uint32."""
     most, bits = int(values.max(initial=0)), max(len(values) - 1, 1).bit_length()
     if most.bit_length() + bits > 64:
-        return np.argsort(values, kind="stable")
+        return np.argsort(values, kind="stable").astype(np.uint32)
     keys = values.astype(np.uint64) << np.uint64(bits)
     keys |= np.arange(len(values), dtype=np.uint64)
     runs = KeyRuns(bits, most + 1, len(values), threads)
     runs.add(Items(FORTH, keys))
-    return runs.cut(np.uint32 if bits <= 32 else np.uint64, counted=False).columns
+    return runs.cut(np.uint32, counted=False).columns
+
+
+class _Taking(ctypes.Structure):
+    """``taking`` of rows.c."""
+
+    _fields_ = (
+        ("index", ctypes.c_void_p),
+        ("values", ctypes.c_void_p),
+        ("width", ctypes.c_int64),
+        ("out", ctypes.c_void_p),
+    )
+
+
+def taken(values: Array, index: Array, threads: int = 0) -> Array:
+    """Return ``values[index]``; values of 4 or 8 bytes, index: uint32."""
+    native = cc.load_or_none(SOURCE)
+    if native is None:
+        return values[index]
+    out = np.empty(len(index), dtype=values.dtype)
+    arrays = cc.pointer(index), cc.pointer(values), values.itemsize, cc.pointer(out)
+    size = ctypes.c_int64(len(index))
+    native.take(ctypes.byref(_Taking(*arrays)), size, cc.thread_count(threads))
+    return out
+
+
+def inverse(order: Array, threads: int = 0) -> Array:
+    """Return where each number stands in an order of all numbers; both uint32."""
+    out = np.empty(len(order), dtype=np.uint32)
+    native = cc.load_or_none(SOURCE)
+    if native is None:
+        out[order] = np.arange(len(order), dtype=np.uint32)
+        return out
+    arrays = cc.pointer(order), None, 0, cc.pointer(out)
+    size = ctypes.c_int64(len(order))
+    native.invert(ctypes.byref(_Taking(*arrays)), size, cc.thread_count(threads))
+    return out
 
 
 class _Rows(ctypes.Structure):
@@ -461,20 +497,28 @@ class _Rows(ctypes.Structure):
 
 
 def ranked_rows(
-    offsets: Ids, columns: Array, order: Array, rank: Array, name: Array, threads: int
+    offsets: Ids,
+    lengths: Ids,
+    columns: Array,
+    order: Array,
+    rank: Array,
+    name: Array,
+    threads: int = 0,
 ) -> tuple[Ids, Array]:
     """Return (offsets int64, columns uint32) of rows in another order, columns by rank.
 
-    offsets: int64 [rows + 1], columns: uint32 [edges]; order: uint32 [rows], row k is
-    the present row ``order[k]``; rank: uint32, of each column; name: uint32, what the
-    column of each rank is called in the result.  Raises MemoryError.
+    offsets: int64 [rows + 1], lengths: int64 [rows], columns: uint32 [edges]; order:
+    uint32 [rows], row k is the present row ``order[k]``; rank: uint32, of each column;
+    name: uint32, what the column of each rank is called in the result.
+    Raises MemoryError.
     """
-    places = np.zeros(len(offsets), dtype=np.int64)
-    np.cumsum(np.diff(offsets)[order], out=places[1:])
+    lengths = taken(lengths, order, threads)
+    places = np.empty(len(offsets), dtype=np.int64)
+    places[0] = 0
+    np.cumsum(lengths, out=places[1:])
     out = np.empty(len(columns), dtype=np.uint32)
     native = cc.load_or_none(SOURCE)
     if native is None:
-        lengths = np.diff(places)
         edge = np.repeat(offsets[order] - places[:-1], lengths) + np.arange(len(out))
         keys = np.repeat(np.arange(len(order), dtype=np.uint64), lengths)
         keys = keys << np.uint64(HALF) | rank[columns[edge]]

@@ -18,7 +18,15 @@ import numpy as np
 from distbfs.graph.build import Rows
 from distbfs.graph.csr import CSR, add_counts, index_dtype, row_blocks, row_offsets
 from distbfs.graph.relabel import degree_order
-from distbfs.graph.rows import BACK, BOTH, FORTH, ranked_rows, stable_order
+from distbfs.graph.rows import (
+    BACK,
+    BOTH,
+    FORTH,
+    inverse,
+    ranked_rows,
+    stable_order,
+    taken,
+)
 from distbfs.partition.degree import DelegateIndex, gather_delegates
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import PART_SHIFT, Part
@@ -39,11 +47,14 @@ class Numbering:
 def whole_rows(rows: Rows, numbering: Numbering, degrees: Ids, threads: int = 0) -> CSR:
     """Return rows by number, neighbours by descending degree; degrees: int64 [n]."""
     by_degree = stable_order(degrees.max(initial=0) - degrees, threads)
-    place = np.empty(len(by_degree), dtype=np.uint32)
-    place[by_degree] = np.arange(len(by_degree), dtype=np.uint32)
-    names = numbering.numbers[by_degree]
     offsets, columns = ranked_rows(
-        rows.offsets, rows.columns, numbering.vertices, place, names, threads
+        rows.offsets,
+        rows.degrees,
+        rows.columns,
+        numbering.vertices,
+        inverse(by_degree, threads),
+        taken(numbering.numbers, by_degree, threads),
+        threads,
     )
     return CSR(offsets.astype(index_dtype(len(columns))), columns)
 
@@ -69,13 +80,15 @@ class Distributor:
         self.layout = layout
         self.placement = Placement(layout.parts, world.size)
         self.threshold = threshold
+        high = {part: np.flatnonzero(d > threshold) for part, d in degrees.items()}
         self.delegates, self.delegate_degrees = gather_delegates(
             world,
-            [layout.global_of(k, np.arange(len(d))) for k, d in degrees.items()],
-            list(degrees.values()),
-            threshold,
+            [layout.global_of(part, ids) for part, ids in high.items()],
+            [degrees[part][ids] for part, ids in high.items()],
         )
         self.index = DelegateIndex(layout.n, self.delegates)
+        rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
+        self.rising = inverse(rising, threads)
         self.numbering = {
             part: Numbering(
                 *degree_order(d, (d == 0) | (d > threshold), order_block, threads)
@@ -85,7 +98,6 @@ class Distributor:
 
     def split(self, part: int, rows: Rows) -> Part:
         """Return one part of this rank (collective: every rank passes one)."""
-        degrees = rows.degrees
         numbering = self.numbering[part]
         if self.layout.parts == 1 and not len(self.delegates):
             graphs = self._whole(rows, numbering)
@@ -99,8 +111,8 @@ class Distributor:
             self.delegate_degrees,
             *graphs,
             numbering.vertices,
-            degrees[numbering.vertices],
-            rows.tuple_degrees[numbering.vertices],
+            taken(rows.degrees, numbering.vertices, self.threads),
+            taken(rows.tuple_degrees, numbering.vertices, self.threads),
             numbering.active,
         )
 
@@ -148,8 +160,7 @@ class Distributor:
 
     def _dd_kept(self, u: Array, v: Array) -> Array:
         """Return keys of the dd edges whose source has the lower degree, or id."""
-        du, dv = self.delegate_degrees[u], self.delegate_degrees[v]
-        kept = (du < dv) | ((du == dv) & (self.delegates[u] < self.delegates[v]))
+        kept = self.rising[u] < self.rising[v]
         return u[kept].astype(np.uint64) << SHIFT | v[kept].astype(np.uint64)
 
     def _resolve(self, vertices: Ids) -> Array:

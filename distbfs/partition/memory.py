@@ -153,8 +153,8 @@ def build_basis() -> str:
     """Return in words what ``build_bytes`` counts."""
     return (
         f"peak of a rank that builds one part: {COLUMN} bytes a stored edge, and "
-        f"{RAW_KEY} a raw key, or, in several parts, {DD_EDGE} a dd edge or {NN_EDGE} an "
-        "nn edge; near peaks measured at scales 18 to 20"
+        f"{RAW_KEY} a raw key, or, in several parts, {DD_EDGE} a dd edge or "
+        f"{NN_EDGE} an nn edge; near peaks measured at scales 18 to 20"
     )
 
 

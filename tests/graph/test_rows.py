@@ -18,9 +18,11 @@ from distbfs.graph.rows import (
     KeyBuffer,
     KeyFormat,
     KeyRuns,
+    inverse,
     keys_by_rank,
     ranked_rows,
     stable_order,
+    taken,
 )
 
 THREADS = st.sampled_from([1, 2, 5])
@@ -161,7 +163,7 @@ def test_rows_by_rank(seed, size, count, threads):
     order, rank, name = (rng.permutation(count).astype(np.uint32) for _ in range(3))
 
     def work():
-        return ranked_rows(offsets, columns, order, rank, name, threads)
+        return ranked_rows(offsets, lengths, columns, order, rank, name, threads)
 
     compiled = work()
     same(compiled, without_compiler(work))
@@ -216,3 +218,16 @@ def test_buffer_grows(capacity, lengths):
         buffer.room(length)[:] = k
         wanted += [k] * length
     assert buffer.take().tolist() == wanted
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.int64])
+@pytest.mark.parametrize("count", [0, 1, 40_000])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_values_in_another_order(dtype, count, threads):
+    rng = np.random.default_rng(count)
+    order = rng.permutation(count).astype(np.uint32)
+    values = rng.integers(0, 1 << 31, count).astype(dtype)
+    same([taken(values, order, threads)], [values[order]])
+    back = inverse(order, threads)
+    same([back], [without_compiler(lambda: inverse(order, threads))])
+    same([order[back]], [np.arange(count, dtype=np.uint32)])
