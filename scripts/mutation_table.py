@@ -1200,7 +1200,7 @@ MUTATIONS = (
     Mutation(
         "rows-repeats",
         "distbfs/graph/rows.c",
-        "((keys[i] != last) & (column != own))",
+        "((key != last) & (column != own))",
         "(column != own)",
         "repeated edges are kept",
         (f"{ROWS}::test_rows_of_tuples",),

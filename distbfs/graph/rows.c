@@ -4,8 +4,8 @@
  * (count, then place).  A bucket is then gathered from all runs into the cache, sorted by
  * the digits that differ (radix sort, least first), and goes back over its own keys
  * without loops and repeats, as columns; when all buckets are counted the columns are
- * copied to where they belong.  Beside keys and columns this takes two copies of a bucket
- * a thread.  Data encoding: key = row << bits | column; bucket = key >> shift; row =
+ * copied to where they belong.  Beside keys and columns a thread takes room for a bucket
+ * and CACHED keys.  Data encoding: key = row << bits | column; bucket = key >> shift; row =
  * slot * local + local id; vertex = local id * parts + part.
  */
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #define TILE 512       /* items whose keys are made together */
 #define DIGIT 11       /* most bits of a digit, 8 where keys are few */
 #define FEW 4096       /* keys */
+#define CACHED 131072  /* keys that are sorted with as much room beside them */
 #define SHORT 24       /* keys that are sorted by insertion */
 #define GRAIN 16384    /* vertices that a thread takes at once */
 enum { BOTH, FORTH, BACK };
@@ -123,7 +124,8 @@ int64_t count_keys(const items *from, int64_t classes, int64_t piece, int64_t pi
         }
     for (int64_t c = 0; c < classes; c++) starts[c + 1] += starts[c];
     for (int64_t p = 0; p < pieces; p++)
-        for (int64_t c = 0; c < classes; c++) counts[p * classes + c] += (uint32_t)starts[c];
+        for (int64_t c = 0; c < classes; c++)
+            counts[p * classes + c] += (uint32_t)starts[c];
     return starts[classes];
 }
 
@@ -134,58 +136,94 @@ void place_keys(const items *from, int64_t classes, int64_t piece, int64_t piece
     team_for(threads, pieces, 1, group_pieces, &g);
 }
 
-/* Two copies of a bucket, grown as need be; both are a's. */
+/* The keys of a bucket, and room for CACHED beside them; grown as need be. */
 typedef struct {
-    uint64_t *a, *b;
+    uint64_t *keys, *beside;
     int64_t room;
 } scratch;
 
 static int make_room(scratch *s, int64_t count) {
     if (count <= s->room) return 1;
-    free(s->a);
-    s->room = count + count / 4;
-    s->a = malloc(2 * sizeof(uint64_t) * (size_t)s->room);
-    s->b = s->a + s->room;
-    if (!s->a) s->room = 0;
-    return s->a != NULL;
+    free(s->keys);
+    int64_t beside = count < CACHED ? count : CACHED;
+    s->room = count;
+    s->keys = malloc(sizeof(uint64_t) * (size_t)(count + beside));
+    s->beside = s->keys + count;
+    if (!s->keys) s->room = 0;
+    return s->keys != NULL;
 }
 
-/* Sort s->a[count], with s->b beside it; s->a is the sorted one afterwards. */
-static void sort_keys(scratch *s, int64_t count) {
-    uint64_t *a = s->a, *b = s->b, differ = 0;
+static void sort_short(uint64_t *keys, int64_t count) {
+    for (int64_t i = 1; i < count; i++) {
+        uint64_t key = keys[i];
+        int64_t j = i;
+        for (; j && keys[j - 1] > key; j--) keys[j] = keys[j - 1];
+        keys[j] = key;
+    }
+}
+
+/* at[d] becomes the number of keys whose digit is less; at: [mask + 1] */
+static void count_digits(const uint64_t *keys, int64_t count, int shift, uint64_t mask,
+                         int64_t *at) {
+    int64_t next = 0;
+    memset(at, 0, sizeof *at * (mask + 1));
+    for (int64_t i = 0; i < count; i++) at[keys[i] >> shift & mask]++;
+    for (uint64_t d = 0; d <= mask; d++) {
+        int64_t size = at[d];
+        at[d] = next;
+        next += size;
+    }
+}
+
+/* Sort keys[count] by `bits` bits from `low` on, least first; beside: [count] */
+static void sort_cached(uint64_t *keys, uint64_t *beside, int64_t count, int low,
+                        int bits) {
+    int most = count < FEW ? 8 : DIGIT, passes = (bits + most - 1) / most;
+    int width = (bits + passes - 1) / passes;
+    uint64_t mask = (UINT64_C(1) << width) - 1, *from = keys, *to = beside;
+    int64_t at[1 << DIGIT];
+    for (int shift = low; shift < low + bits; shift += width) {
+        count_digits(from, count, shift, mask, at);
+        for (int64_t i = 0; i < count; i++) to[at[from[i] >> shift & mask]++] = from[i];
+        uint64_t *other = from;
+        from = to;
+        to = other;
+    }
+    if (from != keys) memcpy(keys, from, sizeof(uint64_t) * (size_t)count);
+}
+
+/* Sort keys[count]; more than CACHED are first parted in place by their highest digit
+ * (American flag sort).  beside: [CACHED or count] */
+static void sort_keys(uint64_t *keys, uint64_t *beside, int64_t count) {
+    uint64_t differ = 0;
     if (count <= SHORT) {
-        for (int64_t i = 1; i < count; i++) {
-            uint64_t key = a[i];
-            int64_t j = i;
-            for (; j && a[j - 1] > key; j--) a[j] = a[j - 1];
-            a[j] = key;
-        }
+        sort_short(keys, count);
         return;
     }
-    for (int64_t i = 1; i < count; i++) differ |= a[i] ^ a[0];
+    for (int64_t i = 1; i < count; i++) differ |= keys[i] ^ keys[0];
     if (!differ) return;
-    int low = __builtin_ctzll(differ), bits = 64 - __builtin_clzll(differ) - low;
-    int passes = (bits + DIGIT - 1) / DIGIT;
-    if (count < FEW) passes = (bits + 7) / 8;
-    int width = (bits + passes - 1) / passes;
-    uint64_t mask = (UINT64_C(1) << width) - 1;
-    for (int shift = low; shift < low + bits; shift += width) {
-        int64_t at[1 << DIGIT], next = 0;
-        if (!(differ >> shift & mask)) continue;
-        memset(at, 0, sizeof *at * (mask + 1));
-        for (int64_t i = 0; i < count; i++) at[a[i] >> shift & mask]++;
-        for (uint64_t d = 0; d <= mask; d++) {
-            int64_t size = at[d];
-            at[d] = next;
-            next += size;
-        }
-        for (int64_t i = 0; i < count; i++) b[at[a[i] >> shift & mask]++] = a[i];
-        uint64_t *other = a;
-        a = b;
-        b = other;
+    int low = __builtin_ctzll(differ), high = 64 - __builtin_clzll(differ);
+    if (count <= CACHED) {
+        sort_cached(keys, beside, count, low, high - low);
+        return;
     }
-    /* both halves stay one allocation, which begins at the lower one */
-    if (a != s->a) memcpy(s->a, a, sizeof(uint64_t) * (size_t)count);
+    int64_t at[256], end[256];
+    int shift = high > 8 ? high - 8 : 0;
+    count_digits(keys, count, shift, 255, at);
+    for (int d = 0; d < 255; d++) end[d] = at[d + 1];
+    end[255] = count;
+    for (uint64_t d = 0; d < 256; d++)
+        for (; at[d] < end[d]; at[d]++) {
+            uint64_t key = keys[at[d]], digit;
+            while ((digit = key >> shift & 255) != d) {
+                uint64_t other = keys[at[digit]];
+                keys[at[digit]++] = key;
+                key = other;
+            }
+            keys[at[d]] = key;
+        }
+    for (int64_t d = 0, from = 0; d < 256; from = end[d++])
+        sort_keys(keys + from, beside, end[d] - from);
 }
 
 /* Keys in runs: those of bucket b in run r are starts[r][b] … starts[r][b + 1].
@@ -216,10 +254,10 @@ static int64_t bucket_size(const bucket_set *s, int64_t bucket) {
     return size;
 }
 
-/* Write the columns of sorted keys to out and count them by row; returns how many. */
-static int64_t squeeze(const bucket_set *s, const uint64_t *keys, int64_t count, void *out) {
-    uint32_t *narrow = out;
-    uint64_t *wide = out, mask = (UINT64_C(1) << s->bits) - 1;
+/* Write columns over sorted keys and count them by row; returns how many. */
+static int64_t squeeze(const bucket_set *s, uint64_t *keys, int64_t count) {
+    char *out = (char *)keys;
+    uint64_t mask = (UINT64_C(1) << s->bits) - 1;
     int64_t kept = 0;
     for (int64_t i = 0; i < count;) {
         uint64_t row = keys[i] >> s->bits, own = UINT64_MAX, slot = 0;
@@ -229,16 +267,17 @@ static int64_t squeeze(const bucket_set *s, const uint64_t *keys, int64_t count,
             own = (row - slot * (uint64_t)s->local) * (uint64_t)s->parts +
                   (uint64_t)s->part_of[slot];
         }
-        uint64_t last = ~keys[i];
-        for (; i < count && keys[i] >> s->bits == row; i++) {
-            uint64_t column = keys[i] & mask;
+        uint64_t key, last = ~keys[i];
+        for (; i < count && (key = keys[i]) >> s->bits == row; i++) {
+            uint64_t column = key & mask;
+            uint32_t narrow = (uint32_t)column;
             if (s->width == 4)
-                narrow[kept] = (uint32_t)column;
+                memcpy(out + 4 * kept, &narrow, 4);
             else
-                wide[kept] = column;
+                memcpy(out + 8 * kept, &column, 8);
             loops += column == own;
-            kept += (!s->distinct) | ((keys[i] != last) & (column != own));
-            last = keys[i];
+            kept += (!s->distinct) | ((key != last) & (column != own));
+            last = key;
         }
         if (s->lengths) team_add(s->lengths + row, kept - before);
         if (!s->distinct) continue;
@@ -249,7 +288,8 @@ static int64_t squeeze(const bucket_set *s, const uint64_t *keys, int64_t count,
 }
 
 /* Copy bytes between one place and the keys of a bucket, which lie in many. */
-static void spread(const bucket_set *s, int64_t bucket, char *bytes, int64_t left, int back) {
+static void spread(const bucket_set *s, int64_t bucket, char *bytes, int64_t left,
+                   int back) {
     for (int64_t r = 0; left; r++) {
         const int64_t *at = s->starts + r * (s->buckets + 1) + bucket;
         int64_t size = (at[1] - at[0]) * (int64_t)sizeof(uint64_t);
@@ -274,12 +314,12 @@ static void sort_some(void *argument, int id) {
             __atomic_store_n(&s->no_memory, 1, __ATOMIC_RELAXED);
             break;
         }
-        spread(s, bucket, (char *)room.a, count * (int64_t)sizeof(uint64_t), 0);
-        sort_keys(&room, count);
-        s->kept[bucket] = squeeze(s, room.a, count, room.b);
-        spread(s, bucket, (char *)room.b, s->kept[bucket] * s->width, 1);
+        spread(s, bucket, (char *)room.keys, count * (int64_t)sizeof(uint64_t), 0);
+        sort_keys(room.keys, room.beside, count);
+        s->kept[bucket] = squeeze(s, room.keys, count);
+        spread(s, bucket, (char *)room.keys, s->kept[bucket] * s->width, 1);
     }
-    free(room.a);
+    free(room.keys);
 }
 
 static void copy_some(void *argument, int id) {
@@ -335,15 +375,16 @@ static void rank_some(void *argument, int id) {
             break;
         }
         for (int64_t k = first; k < last; k++) {
-            uint64_t *keys = room.a + s->places[k] - start, row = (uint64_t)(k - first);
+            uint64_t *keys = room.keys + s->places[k] - start, row = (uint64_t)(k - first);
             const uint32_t *columns = s->columns + s->offsets[s->order[k]];
             for (int64_t j = 0; j < s->places[k + 1] - s->places[k]; j++)
                 keys[j] = row << s->bits | s->rank[columns[j]];
         }
-        sort_keys(&room, count);
-        for (int64_t k = 0; k < count; k++) s->out[start + k] = s->name[room.a[k] & mask];
+        sort_keys(room.keys, room.beside, count);
+        for (int64_t k = 0; k < count; k++)
+            s->out[start + k] = s->name[room.keys[k] & mask];
     }
-    free(room.a);
+    free(room.keys);
 }
 
 /* Write the rows of blocks; returns 1 where memory does not last. */

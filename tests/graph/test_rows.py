@@ -29,7 +29,7 @@ THREADS = st.sampled_from([1, 2, 5])
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.sampled_from([0, 1, 2, 24, 25, 300, 4095, 5000])
 FAST = settings(max_examples=60, deadline=None)
-LARGE = 1 << 17
+LARGE = 150_000  # more than CACHED of rows.c
 SHAPES = {
     "no key": lambda _: np.zeros(0, np.uint64),
     "one key": lambda _: np.array([5 << 32 | 7], np.uint64),
@@ -39,6 +39,7 @@ SHAPES = {
     "few bits": lambda rng: rng.integers(0, 8, LARGE, np.uint64) << np.uint64(40),
     "63 bits": lambda rng: rng.integers(0, 1 << 63, LARGE, np.uint64),
     "64 bits": lambda rng: rng.integers(0, (1 << 64) - 1, LARGE, np.uint64),
+    "one bucket": lambda rng: rng.integers(0, 1 << 17, LARGE, np.uint64) ** 2,
     "a hub": lambda rng: np.append(
         rng.integers(0, 1 << 20, LARGE, np.uint64),
         rng.integers(0, 1 << 52, 99, np.uint64),
