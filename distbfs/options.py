@@ -56,6 +56,7 @@ class BuildOptions:
     pass_bytes: memory for raw edges while building; more passes when it is too small
     order_block: vertices are sorted by degree inside blocks of this many local ids
     directed: keep a tuple (u, v) as an edge from u to v alone; one part on one rank
+    threads: threads of a rank, 0 = what the system allows
     """
 
     threshold: int | None = None
@@ -63,12 +64,14 @@ class BuildOptions:
     pass_bytes: int = 4 << 30
     order_block: int = 1 << 15
     directed: bool = False
+    threads: int = 0
 
     def __post_init__(self) -> None:
         if self.threshold is not None:
             check_range("threshold", self.threshold, 0)
         check_range("pass_bytes", self.pass_bytes, 1)
         check_range("order_block", self.order_block, 1)
+        check_range("threads", self.threads, 0, 4096)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ DIRECTION = "tests/search/test_direction.py"
 CPU_BITS = "tests/multisearch/test_bits.py"
 BETWEENNESS = "tests/multisearch/test_betweenness.py"
 EXCHANGE = "tests/mpi/test_exchange_contract.py"
+ROWS = "tests/graph/test_rows.py"
 CONSTRUCT = "tests/partition/test_construct.py"
 DEGREE = "tests/partition/test_degree.py"
 VALIDATE = "tests/graph500/test_validate.py"
@@ -1235,6 +1236,39 @@ MUTATIONS = (
         "DELEGATES_PER_PART = 8",
         "twice as many delegates are allowed",
         (f"{DEGREE}::test_constraints_hold_where_they_can",),
+    ),
+    # construction
+    Mutation(
+        "rows-repeats",
+        "distbfs/graph/rows.c",
+        "((key != last) & (column != own))",
+        "(column != own)",
+        "repeated edges are kept",
+        (f"{ROWS}::test_rows_of_tuples",),
+    ),
+    Mutation(
+        "rows-digits",
+        "distbfs/graph/rows.c",
+        "shift < low + bits; shift += width",
+        "shift + width < low + bits; shift += width",
+        "the highest digit that differs is not sorted",
+        (f"{ROWS}::test_keys_are_sorted",),
+    ),
+    Mutation(
+        "rows-runs",
+        "distbfs/graph/rows.c",
+        "counts[p * classes + c] = (uint32_t)starts[c + 1];",
+        "counts[p * classes + c] = 0;",
+        "threads write keys over those of others",
+        (f"{ROWS}::test_keys_are_sorted",),
+    ),
+    Mutation(
+        "rows-ranks",
+        "distbfs/graph/rows.c",
+        "part % (uint64_t)t->ranks : *key",
+        "part / (uint64_t)t->ranks : *key",
+        "edges go to a rank that does not serve them",
+        (f"{ROWS}::test_keys_for_ranks",),
     ),
     # generators
     Mutation(

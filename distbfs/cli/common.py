@@ -251,6 +251,7 @@ def make_build_options(
     threshold: int | None,
     pass_gib: float,
     permute_seed: int | None,
+    threads: int,
     directed: bool = False,
 ) -> BuildOptions:
     """Return build options from those of the command line."""
@@ -259,6 +260,7 @@ def make_build_options(
         permute_seed=permute_seed,
         pass_bytes=max(int(pass_gib * 2**30), 1),
         directed=directed,
+        threads=threads,
     )
 
 

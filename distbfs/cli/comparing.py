@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from distbfs import registry
-from distbfs.cli.common import Terminal, stored_graph
+from distbfs.cli.common import Terminal, share_of_cores, stored_graph
 from distbfs.device.rates import Rates, device_rates, host_rates
 from distbfs.engines.base import on_device
 from distbfs.errors import UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.graph500.roots import choose_roots
-from distbfs.options import SearchOptions
+from distbfs.options import BuildOptions, SearchOptions
 from distbfs.report.compare import (
     add_efficiency,
     add_limits,
@@ -102,7 +102,8 @@ class Sessions:
             self._source = stored_graph(terminal, store)
         elif source is not None:
             parts = terminal.world.size
-            self._source = Source(source.n, parts, tuples=source)
+            build = BuildOptions(threads=share_of_cores(terminal.world))
+            self._source = Source(source.n, parts, tuples=source, build=build)
         else:
             raise UsageError("there is no graph to search")
 

@@ -14,6 +14,7 @@ from distbfs.cli.common import (
     make_build_options,
     open_terminal,
     output_options,
+    share_of_cores,
 )
 from distbfs.cli.storing import (
     check_target,
@@ -106,6 +107,7 @@ def command(
         threshold=threshold,
         pass_gib=pass_gib,
         permute_seed=permute_seed if count > 1 else None,
+        threads=share_of_cores(terminal.world),
         directed=directed,
     )
     devices = devices_to_build(terminal, directed=directed) if on_devices else None

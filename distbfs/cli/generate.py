@@ -160,7 +160,11 @@ def command(
     threads = share_of_cores(terminal.world)
     source = make_source(family, threads, given)
     options = make_build_options(
-        threshold=threshold, pass_gib=pass_gib, permute_seed=None, directed=directed
+        threshold=threshold,
+        pass_gib=pass_gib,
+        permute_seed=None,
+        threads=threads,
+        directed=directed,
     )
     devices = devices_to_build(terminal, directed=directed) if on_devices else None
     store_graph(terminal, source, output, parts, options, force=force, devices=devices)

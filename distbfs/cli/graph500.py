@@ -241,7 +241,10 @@ def command(
         stack.enter_context(Watch(world, patience, lambda: stop.requested))
         log = open_records(terminal, stack, records)
         build = make_build_options(
-            threshold=threshold, pass_gib=pass_gib, permute_seed=None
+            threshold=threshold,
+            pass_gib=pass_gib,
+            permute_seed=None,
+            threads=options.threads,
         )
         buffer = build.pass_bytes if given(context, "pass_gib") else None
         with stop.within(AT_ONCE):

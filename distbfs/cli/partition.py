@@ -15,6 +15,7 @@ from distbfs.cli.common import (
     need_symmetric,
     open_terminal,
     output_options,
+    share_of_cores,
 )
 from distbfs.cli.storing import (
     check_target,
@@ -66,7 +67,10 @@ def command(
     spread = count > 1 and not generated
     seed = int(manifest.relabel.get("seed", DEFAULT_SEED)) if spread else None
     options = make_build_options(
-        threshold=threshold, pass_gib=pass_gib, permute_seed=seed
+        threshold=threshold,
+        pass_gib=pass_gib,
+        permute_seed=seed,
+        threads=share_of_cores(world),
     )
     source: TupleSource = StoreTuples(opened)
     devices = shared = None

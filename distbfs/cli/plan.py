@@ -24,8 +24,8 @@ from distbfs.engines.cuda.memory import graph_bytes, search_bytes
 from distbfs.engines.cuda.part_memory import part_bytes
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import UsageError
-from distbfs.graph.build import KeyFormat
 from distbfs.graph.device_graph import MAX_VERTICES
+from distbfs.graph.rows import KeyFormat
 from distbfs.partition import memory
 from distbfs.partition.cost_model import BANDWIDTH, CONSTANTS, LATENCY, RATE, Prediction
 from distbfs.partition.degree import DELEGATES_PER_PART, NN_SHARE

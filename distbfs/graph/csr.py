@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from distbfs.errors import InputError
+from distbfs.graph.rows import BOTH, FORTH, HALF, Items, KeyRuns
 from distbfs.types import Array
 
 SLICE = 1 << 21  # edges that are looked at in one piece
@@ -93,20 +94,17 @@ class CSR:
             raise InputError(f"a column is not below {columns_below}")
 
     @classmethod
-    def from_keys(cls, rows: int, keys: Array, names: Array | None = None) -> CSR:
-        """Build rows from keys ``row << 32 | column`` (uint64); sorts them in place.
+    def from_keys(
+        cls, rows: int, keys: Array, way: int = FORTH, threads: int = 0
+    ) -> CSR:
+        """Build rows from keys ``row << 32 | column``, uint64.
 
-        names: uint32, what each column is called in the result; else columns stay.
+        way: FORTH takes them as they are, BACK with both halves exchanged, BOTH both
         """
-        keys.sort()
-        counts = np.zeros(rows, dtype=np.int64)
-        columns = np.empty(len(keys), dtype=np.uint32)
-        for start in range(0, len(keys), SLICE):
-            piece = keys[start : start + SLICE]
-            add_counts(counts, (piece >> np.uint64(32)).view(np.int64))
-            low = piece.astype(np.uint32)
-            columns[start : start + SLICE] = low if names is None else names[low]
-        return cls(row_offsets(counts), columns)
+        runs = KeyRuns(HALF, rows, len(keys) * (2 if way == BOTH else 1), threads)
+        runs.add(Items(way, keys))
+        cut = runs.cut(np.uint32)
+        return cls(row_offsets(cut.lengths), cut.columns)
 
     def edges_of(self, rows: Array) -> tuple[Array, Array]:
         """Return (index into ``rows``, column) of every edge of some rows, in order."""

@@ -59,10 +59,19 @@ def histogram_of(world: World, degrees: Iterable[Ids]) -> DegreeHistogram:
 
     ``degrees``: the degree arrays of this rank's parts.
     """
-    values, counts = merge([np.unique(d, return_counts=True) for d in degrees])
+    values, counts = merge([occurring(d) for d in degrees])
     both = world.allgather(np.concatenate([values, counts]))
     pairs = [np.split(item, 2) for item in both]
     return DegreeHistogram(*merge([(p[0], p[1]) for p in pairs]))
+
+
+def occurring(values: Ids) -> tuple[Ids, Ids]:
+    """Return (the values that occur ascending, how often); int64 of 0 or more."""
+    if values.max(initial=0) > len(values):
+        return np.unique(values, return_counts=True)
+    counts = np.bincount(values)
+    there = np.flatnonzero(counts)
+    return there, counts[there]
 
 
 def merge(pieces: list[tuple[Ids, Ids]]) -> tuple[Ids, Ids]:

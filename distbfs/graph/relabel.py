@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from distbfs.graph.rows import inverse, stable_order, taken
 from distbfs.types import Array, Ids
 
 
-def degree_order(degrees: Ids, last: Array, block: int) -> tuple[Array, Array, int]:
+def degree_order(
+    degrees: Ids, last: Array, block: int, threads: int = 0
+) -> tuple[Array, Array, int]:
     """Return numbers for local ids: active ones first, by block, then by degree.
 
     degrees: int64 [local]; last: bool [local], ids that are numbered after all active
@@ -26,10 +29,8 @@ def degree_order(degrees: Ids, last: Array, block: int) -> tuple[Array, Array, i
     active = np.flatnonzero(~last)
     falling = int(degrees.max(initial=0)) - degrees[active]
     width = max(int(falling.max(initial=0)).bit_length(), 1)
-    key = (active // block << width | falling).astype(np.uint64)
+    key = active // block << width | falling
     vertices = np.empty(count, dtype=np.uint32)
-    vertices[: len(active)] = active[np.argsort(key, kind="stable")]
+    vertices[: len(active)] = taken(active, stable_order(key, threads), threads)
     vertices[len(active) :] = np.flatnonzero(last)
-    numbers = np.empty(count, dtype=np.uint32)
-    numbers[vertices] = np.arange(count, dtype=np.uint32)
-    return vertices, numbers, len(active)
+    return vertices, inverse(vertices, threads), len(active)

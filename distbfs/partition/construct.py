@@ -13,6 +13,7 @@ from distbfs.graph.build import Rows, collect
 from distbfs.graph.csr import CSR
 from distbfs.graph.degrees import DegreeHistogram, histogram_of
 from distbfs.graph.relabel import degree_order
+from distbfs.graph.rows import BACK, FORTH
 from distbfs.options import BuildOptions
 from distbfs.partition.degree import suggest_threshold
 from distbfs.partition.distribute import Distributor, Numbering, whole_rows
@@ -73,11 +74,12 @@ def construct(
     check_memory(source, parts)
     mine = placement.parts_of(world.rank)
     translate = permuted(source.n, options.permute_seed)
+    threads = options.threads
     raw = RAW_BYTES * 2 * source.tuples // parts
     groups = in_groups(placement.per_rank, raw, options.pass_bytes)
 
     def rows_of(group: Sequence[int]) -> dict[int, Rows]:
-        return collect(source, world, parts, group, translate, clock)
+        return collect(source, world, parts, group, translate, clock, threads=threads)
 
     with clock("total"):
         degrees: dict[int, Ids] = {}
@@ -93,7 +95,7 @@ def construct(
         if threshold is None:
             threshold = suggest_threshold(histogram, parts).threshold
         distributor = Distributor(
-            world, layout, threshold, degrees, options.order_block
+            world, layout, threshold, degrees, options.order_block, threads
         )
         counts = np.array([loops, 0, 0, 0, 0], dtype=np.int64)
         for group in groups:
@@ -160,24 +162,17 @@ def _construct_directed(
     check_memory(source, parts)
     clock = Stopwatch()
     translate = permuted(source.n, options.permute_seed)
-    leaving = np.zeros(source.n, dtype=np.int64)
-
-    def outward(u: Ids, v: Ids) -> tuple[Ids, Ids]:
-        np.add.at(leaving, u, 1)
-        return u, v
-
-    def inward(u: Ids, v: Ids) -> tuple[Ids, Ids]:
-        return v, u
-
     with clock("total"):
         out, into = (
-            collect(source, world, 1, [0], translate, clock, edges)[0]
-            for edges in (outward, inward)
+            collect(source, world, 1, [0], translate, clock, way, options.threads)[0]
+            for way in (FORTH, BACK)
         )
         degrees = out.degrees + into.degrees
         block = options.order_block
-        order = Numbering(*degree_order(degrees, degrees == 0, block))
-        nn, incoming = (whole_rows(rows, order, degrees) for rows in (out, into))
+        order = Numbering(*degree_order(degrees, degrees == 0, block, options.threads))
+        nn, incoming = (
+            whole_rows(rows, order, degrees, options.threads) for rows in (out, into)
+        )
         none, no_ids = CSR.empty(0), np.zeros(0, dtype=np.int64)
         histogram = histogram_of(world, [degrees])
         threshold = histogram.largest
@@ -193,7 +188,7 @@ def _construct_directed(
             none,
             order.vertices,
             degrees[order.vertices],
-            2 * leaving[order.vertices],
+            2 * out.tuple_degrees[order.vertices],
             order.active,
             incoming,
         )
@@ -216,8 +211,6 @@ def _construct_directed(
     )
 
 
-def permuted(n: int, seed: int | None) -> Callable[[Ids], Ids]:
-    """Return the map from input ids to the ids inside (identity without a seed)."""
-    if seed is None or n <= 1:
-        return lambda ids: ids
-    return Permutation(n, seed).forward
+def permuted(n: int, seed: int | None) -> Callable[[Ids], Ids] | None:
+    """Return the map from input ids to the ids inside, None where they are the same."""
+    return None if seed is None or n <= 1 else Permutation(n, seed).forward

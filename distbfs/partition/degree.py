@@ -66,17 +66,16 @@ def suggest_threshold(histogram: DegreeHistogram, parts: int) -> Separation:
 
 
 def gather_delegates(
-    world: World, ids: Sequence[Ids], degrees: Sequence[Ids], threshold: int
+    world: World, ids: Sequence[Ids], degrees: Sequence[Ids]
 ) -> tuple[Ids, Ids]:
     """Return (delegates, their degrees), int64 [d], the same on all ranks (collective).
 
-    ids, degrees: int64, the vertices of this rank's parts.  Delegates are ordered by
+    ids, degrees: int64, those of this rank's parts.  Delegates are ordered by
     descending degree, then by id.
     """
     mine = np.zeros((2, 0), dtype=np.int64)
     for i, d in zip(ids, degrees, strict=True):
-        high = d > threshold
-        mine = np.concatenate([mine, np.stack([i[high], d[high]])], axis=1)
+        mine = np.concatenate([mine, np.stack([i, d])], axis=1)
     gathered = world.allgather(mine.ravel())
     every = np.concatenate([g.reshape(2, -1) for g in gathered], axis=1)
     order = np.lexsort((every[0], -every[1]))

@@ -16,19 +16,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from distbfs.graph.build import Rows
-from distbfs.graph.csr import CSR, add_counts, row_blocks, row_offsets
+from distbfs.graph.csr import CSR, add_counts, index_dtype, row_blocks, row_offsets
 from distbfs.graph.relabel import degree_order
+from distbfs.graph.rows import (
+    BACK,
+    BOTH,
+    FORTH,
+    inverse,
+    ranked_rows,
+    stable_order,
+    taken,
+)
 from distbfs.partition.degree import DelegateIndex, gather_delegates
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import PART_SHIFT, Part
 from distbfs.types import Array, Ids, World
 
 SHIFT = np.uint64(PART_SHIFT)
-
-
-def swapped(keys: Array) -> Array:
-    """Return keys with row and column exchanged."""
-    return keys << SHIFT | keys >> SHIFT
 
 
 @dataclass(frozen=True)
@@ -40,22 +44,19 @@ class Numbering:
     active: int
 
 
-def whole_rows(rows: Rows, numbering: Numbering, degrees: Ids) -> CSR:
-    """Return rows by number, neighbours by descending degree.
-
-    degrees: int64 [n].  The keys are written over the columns of ``rows``.
-    """
-    by_degree = np.argsort(-degrees, kind="stable")
-    place = np.empty(len(by_degree), dtype=np.uint32)
-    place[by_degree] = np.arange(len(by_degree), dtype=np.uint32)
-    number = numbering.numbers.astype(np.uint64) << SHIFT
-    lengths = rows.degrees
-    keys = rows.columns.view(np.uint64)
-    for first, last in row_blocks(rows.offsets):
-        edges = slice(rows.offsets[first], rows.offsets[last])
-        row = np.repeat(number[first:last], lengths[first:last])
-        keys[edges] = row | place[rows.columns[edges]]
-    return CSR.from_keys(len(place), keys, numbering.numbers[by_degree])
+def whole_rows(rows: Rows, numbering: Numbering, degrees: Ids, threads: int = 0) -> CSR:
+    """Return rows by number, neighbours by descending degree; degrees: int64 [n]."""
+    by_degree = stable_order(degrees.max(initial=0) - degrees, threads)
+    offsets, columns = ranked_rows(
+        rows.offsets,
+        rows.degrees,
+        rows.columns,
+        numbering.vertices,
+        inverse(by_degree, threads),
+        taken(numbering.numbers, by_degree, threads),
+        threads,
+    )
+    return CSR(offsets.astype(index_dtype(len(columns))), columns)
 
 
 class Distributor:
@@ -72,26 +73,31 @@ class Distributor:
         threshold: int,
         degrees: Mapping[int, Ids],
         order_block: int,
+        threads: int = 0,
     ) -> None:
         self.world = world
+        self.threads = threads
         self.layout = layout
         self.placement = Placement(layout.parts, world.size)
         self.threshold = threshold
+        high = {part: np.flatnonzero(d > threshold) for part, d in degrees.items()}
         self.delegates, self.delegate_degrees = gather_delegates(
             world,
-            [layout.global_of(k, np.arange(len(d))) for k, d in degrees.items()],
-            list(degrees.values()),
-            threshold,
+            [layout.global_of(part, ids) for part, ids in high.items()],
+            [degrees[part][ids] for part, ids in high.items()],
         )
         self.index = DelegateIndex(layout.n, self.delegates)
+        rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
+        self.rising = inverse(rising, threads)
         self.numbering = {
-            part: Numbering(*degree_order(d, (d == 0) | (d > threshold), order_block))
+            part: Numbering(
+                *degree_order(d, (d == 0) | (d > threshold), order_block, threads)
+            )
             for part, d in degrees.items()
         }
 
     def split(self, part: int, rows: Rows) -> Part:
         """Return one part of this rank (collective: every rank passes one)."""
-        degrees = rows.degrees
         numbering = self.numbering[part]
         if self.layout.parts == 1 and not len(self.delegates):
             graphs = self._whole(rows, numbering)
@@ -105,14 +111,15 @@ class Distributor:
             self.delegate_degrees,
             *graphs,
             numbering.vertices,
-            degrees[numbering.vertices],
-            rows.tuple_degrees[numbering.vertices],
+            taken(rows.degrees, numbering.vertices, self.threads),
+            taken(rows.tuple_degrees, numbering.vertices, self.threads),
             numbering.active,
         )
 
     def _whole(self, rows: Rows, numbering: Numbering) -> tuple[CSR, CSR, CSR, CSR]:
         """One part without delegates: nn alone."""
-        nn, none = whole_rows(rows, numbering, rows.degrees), CSR.empty(0)
+        nn = whole_rows(rows, numbering, rows.degrees, self.threads)
+        none = CSR.empty(0)
         return nn, CSR.empty(nn.rows), none, none
 
     def _separate(
@@ -144,17 +151,16 @@ class Distributor:
         del columns, nn_ids
         keys = np.concatenate(nd_keys)
         del nd_keys
-        nd = CSR.from_keys(count, keys)
-        dn = CSR.from_keys(d, swapped(keys))
-        one_way = np.concatenate(dd_keys)
-        del dd_keys, keys
-        dd = CSR.from_keys(d, np.concatenate([one_way, swapped(one_way)]))
+        nd = CSR.from_keys(count, keys, FORTH, self.threads)
+        dn = CSR.from_keys(d, keys, BACK, self.threads)
+        keys = np.concatenate(dd_keys)
+        del dd_keys
+        dd = CSR.from_keys(d, keys, BOTH, self.threads)
         return nn, nd, dn, dd
 
     def _dd_kept(self, u: Array, v: Array) -> Array:
         """Return keys of the dd edges whose source has the lower degree, or id."""
-        du, dv = self.delegate_degrees[u], self.delegate_degrees[v]
-        kept = (du < dv) | ((du == dv) & (self.delegates[u] < self.delegates[v]))
+        kept = self.rising[u] < self.rising[v]
         return u[kept].astype(np.uint64) << SHIFT | v[kept].astype(np.uint64)
 
     def _resolve(self, vertices: Ids) -> Array:

@@ -23,13 +23,14 @@ from distbfs.partition.layout import Layout
 from distbfs.partition.part import mask_words
 from distbfs.types import SUBGRAPHS
 
-# bytes at the peak of a build: raw keys stay, and over them Distributor makes the rest
+# bytes at the peak of a build: raw keys until they are columns, which stay while
+# Distributor makes the rest
 RAW_KEY = 8.4  # keys, with the room that a rank's uneven share may need
-WHOLE_EDGE = 4  # columns of a graph in one part
-NN_EDGE = 72  # nine arrays of 8 while numbers are asked for
+COLUMN = 4  # of a stored edge, 8 from 2^32 vertices on
+NN_EDGE = 56  # arrays of 4 and 8 while numbers are asked for and rows are ordered
 ND_KEY, DD_KEY = 8, 4  # keys that wait meanwhile
 DD_EDGE = 16  # keys of one direction 4, of both 8, columns 4
-PIECES = 80 << 20  # what looking at keys piece by piece takes
+PIECES = 80 << 20  # what looking at rows piece by piece takes in several parts
 VERTEX = 64  # degrees, ends of tuples, numbering, offsets of this part
 INDEXED_VERTEX = 4  # of the whole graph, up to DENSE_VERTICES (DelegateIndex)
 DENSE_VERTICES = 1 << 30
@@ -131,26 +132,29 @@ def formula_bytes(n: int, m: int, parts: int, delegates: int, nn: int) -> int:
 def build_bytes(shape: PartShape, tuples: int) -> int:
     """Estimate the peak of a rank that builds this part alone.
 
-    tuples: of the whole graph.  The larger of two moments counts: asking for the
-    numbers of nn columns, turning dd round.
+    tuples: of the whole graph.  The largest of three moments counts: sorting the raw
+    keys into columns, asking for the numbers of nn columns, turning dd round.
     """
     raw = RAW_KEY * 2 * tuples / shape.parts
-    fixed = VERTEX * shape.local + PROCESS + PIECES
+    fixed = VERTEX * shape.local + PROCESS
     edges = shape.edges
+    columns = (COLUMN if shape.n <= 1 << 32 else 2 * COLUMN) * shape.stored_edges
     if shape.whole:
-        return math.ceil(raw + WHOLE_EDGE * edges["nn"]) + fixed
+        return math.ceil(raw + columns) + fixed
+    fixed += PIECES
     fixed += INDEXED_VERTEX * shape.n if shape.n <= DENSE_VERTICES else 0
     asking = NN_EDGE * edges["nn"] + ND_KEY * edges["nd"] + DD_KEY * edges["dd"]
     made = 8 * edges["nn"] + 4 * (edges["nd"] + edges["dn"])
-    return math.ceil(raw + max(asking, DD_EDGE * edges["dd"] + made)) + fixed
+    separating = max(asking, DD_EDGE * edges["dd"] + made)
+    return math.ceil(columns + max(raw, separating)) + fixed
 
 
 def build_basis() -> str:
     """Return in words what ``build_bytes`` counts."""
     return (
-        f"peak of a rank that builds one part: {RAW_KEY} bytes a raw key, and "
-        f"{WHOLE_EDGE} a stored edge of a graph in one part, else {DD_EDGE} a dd edge "
-        f"or {NN_EDGE} an nn edge; near peaks measured at scales 18 to 22"
+        f"peak of a rank that builds one part: {COLUMN} bytes a stored edge, and "
+        f"{RAW_KEY} a raw key, or, in several parts, {DD_EDGE} a dd edge or "
+        f"{NN_EDGE} an nn edge; near peaks measured at scales 18 to 20"
     )
 
 

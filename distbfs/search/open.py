@@ -87,7 +87,7 @@ def open(  # noqa: A001
     ranks = None if comm is None else MpiWorld(comm)
     world: World = ranks or SoloWorld()
     chosen = SearchOptions.named(engine=engine, exchange=exchange, **options)
-    made = source_of(source, world, parts, threshold)
+    made = source_of(source, world, parts, threshold, chosen.threads)
     separate = "threshold" if threshold is not None else "parts" if parts else ""
     request = Request(parts, separate, devices, domain)
     names = made.graph if made.graph is not None and made.graph.nodes else None
@@ -98,7 +98,11 @@ def open(  # noqa: A001
 
 
 def source_of(
-    source: Any, world: World, parts: int | None, threshold: int | None
+    source: Any,
+    world: World,
+    parts: int | None,
+    threshold: int | None,
+    threads: int = 0,
 ) -> Source:
     """Return what a graph is made of from what a program gives.
 
@@ -116,7 +120,7 @@ def source_of(
             raise UsageError("a Graph is in the memory of one process; write a store")
         return Source(source.n, 1, source.directed, graph=source)
     if hasattr(source, "chunks"):
-        build = BuildOptions(threshold=threshold)
+        build = BuildOptions(threshold=threshold, threads=threads)
         return Source(source.n, parts or world.size, tuples=source, build=build)
     raise UsageError(
         f"a {type(source).__name__} is no graph; allowed: a folder with a store, a "

@@ -7,19 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import on_ranks
 
-from distbfs.errors import InputError, UsageError
+from distbfs.device import cc
+from distbfs.errors import InputError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.graph import build
-from distbfs.graph.build import KeyBuffer, KeyFormat, both_directions, collect, joined
+from distbfs.graph.build import collect, joined
 from distbfs.timing import Stopwatch
 
 
-def same(ids):
-    return ids
-
-
-def rows_on_ranks(source, ranks, parts, width, translate=same):
+def rows_on_ranks(source, ranks, parts, width, translate=None):
     """Collect groups of ``width`` devices on each rank; rows by part."""
 
     def work(world):
@@ -46,8 +43,16 @@ def check(source, parts, rows):
         np.testing.assert_array_equal(found.tuple_degrees, source.ends[part::parts])
         loops = (source.u == source.v) & (source.u % parts == part)
         assert found.loops == loops.sum()
-        for array in (found.offsets, found.columns, found.tuple_degrees):
+        assert found.columns.dtype == np.uint32
+        for array in (found.offsets, found.tuple_degrees):
             assert array.dtype == np.int64
+
+
+@pytest.fixture(params=["compiled", "by NumPy"])
+def either_way(request, monkeypatch):
+    """With the kernels, and as where there is no compiler."""
+    if request.param == "by NumPy":
+        monkeypatch.setattr(cc, "load_or_none", lambda *_: None)
 
 
 @pytest.fixture
@@ -58,14 +63,14 @@ def short_rounds(monkeypatch):
 
 @pytest.mark.parametrize("name", [n for n in NAMED if n != "kronecker"])
 @pytest.mark.parametrize(("ranks", "parts"), [(1, 1), (1, 4), (2, 4), (3, 3)])
-def test_named_graphs(name, ranks, parts, short_rounds):
+def test_named_graphs(name, ranks, parts, short_rounds, either_way):
     check(NAMED[name], parts, rows_on_ranks(NAMED[name], ranks, parts, 2))
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 @pytest.mark.parametrize("per_rank", [1, 2, 5])
 @pytest.mark.parametrize("width", [1, 2, 5])
-def test_ranks_parts_and_passes(ranks, per_rank, width):
+def test_ranks_parts_and_passes(ranks, per_rank, width, either_way):
     source = random_tuples(97, 700, seed=ranks)
     check(
         source, ranks * per_rank, rows_on_ranks(source, ranks, ranks * per_rank, width)
@@ -108,46 +113,7 @@ def test_a_source_may_reuse_its_arrays():
 
 
 @pytest.mark.parametrize(("u", "v"), [(0, 5), (5, 0), (-1, 2), (2, -1), (2**40, 0)])
-def test_ends_outside_are_refused(u, v):
+def test_ends_outside_are_refused(u, v, either_way):
     source = Tuples(5, [1, u], [2, v])
     with pytest.raises(InputError, match="outside 0 … 4"):
-        collect(source, SoloWorld(), 1, [0], same, Stopwatch())
-
-
-def test_both_directions():
-    u, v = both_directions(np.array([1, 2, 3]), np.array([4, 2, 1]))
-    assert sorted(zip(u.tolist(), v.tolist(), strict=True)) == [
-        (1, 3), (1, 4), (2, 2), (3, 1), (4, 1),
-    ]  # fmt: skip
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.integers(1, 1 << 40), st.integers(1, 1 << 22), st.data())
-def test_keys_there_and_back(n, rows, data):
-    form = KeyFormat.for_graph(n, rows)
-    ends = st.tuples(st.integers(0, rows - 1), st.integers(0, n - 1))
-    pairs = np.array(data.draw(st.lists(ends, min_size=1, max_size=8)), np.int64)
-    keys = form.pack(pairs[:, 0], pairs[:, 1])
-    np.testing.assert_array_equal(form.row(keys), pairs[:, 0])
-    np.testing.assert_array_equal(form.column(keys), pairs[:, 1])
-    keys.sort()
-    row = data.draw(st.integers(0, rows))
-    assert form.find(keys, row) == (pairs[:, 0] < row).sum()
-
-
-def test_keys_of_64_bits_and_not_more():
-    full = KeyFormat.for_graph(1 << 34, 1 << 30)
-    top = full.pack(np.array([(1 << 30) - 1]), np.array([(1 << 34) - 1]))
-    assert int(top[0]) == (1 << 64) - 1
-    assert full.find(top, 1 << 30) == 1
-    with pytest.raises(UsageError, match="do not fit 64-bit keys; use more parts"):
-        KeyFormat.for_graph(1 << 34, (1 << 30) + 1)
-
-
-@given(st.integers(0, 10), st.lists(st.integers(0, 30), max_size=12))
-def test_buffer_grows(capacity, lengths):
-    buffer, wanted = KeyBuffer(capacity), []
-    for k, length in enumerate(lengths):
-        buffer.append(np.full(length, k, np.uint64))
-        wanted += [k] * length
-    assert buffer.take().tolist() == wanted
+        collect(source, SoloWorld(), 1, [0], None, Stopwatch())

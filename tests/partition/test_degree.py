@@ -108,7 +108,8 @@ def test_delegates_are_the_same_on_all_ranks(degrees, ranks, threshold):
         mine = [
             np.arange(k, len(degrees), parts) for k in (world.rank, world.rank + ranks)
         ]
-        return gather_delegates(world, mine, [degrees[ids] for ids in mine], threshold)
+        high = [ids[degrees[ids] > threshold] for ids in mine]
+        return gather_delegates(world, high, [degrees[ids] for ids in high])
 
     high = [v for v in range(len(degrees)) if degrees[v] > threshold]
     high.sort(key=lambda v: (-degrees[v], v))
