@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,7 @@ from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 
 CONTROL_BYTES = 8 * (4 * 16 + 3 * 16 + 16)  # with room at the end
 HIGHEST_AT = 8 * (4 * 16 + 3 * 16)  # ``highest`` in ``Control``
+STATE_AT = 2 * CONTROL_BYTES
 STEPS = (
     "start",
     "push-block",
@@ -86,14 +88,16 @@ class FastSearch:
         with cuda.memory_of("a search"):
             a = Arrays(graph, in_ids=in_ids, parents=parents, overrides=given)
             self._arrays = a
-            self._controls = cuda.cupy().zeros(2 * CONTROL_BYTES, dtype=np.uint8)
-            self._state = cuda.cupy().zeros(ctypes.sizeof(State), dtype=np.uint8)
+            # what is read at the end lies together: it comes in one copy
+            size = STATE_AT + ctypes.sizeof(State)
+            self._kept = cuda.cupy().zeros(size, dtype=np.uint8)
+            self._copy = cuda.HostCopy(self._kept)
             self._cluster: ClusterSearch | None = None
             if suits(self._arrays.mean_next) and direction == "auto" and graph.active:
                 a.widen()
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
         self.params = self._arrays.params
-        self.params.state = self._state.data.ptr
+        self.params.state = self._kept.data.ptr + STATE_AT
         self._turn = 0
         self._launches: dict[int, cuda.Launch] = {}
         self._counts: Any = None
@@ -113,8 +117,8 @@ class FastSearch:
     def _reset(self) -> None:
         """Make the next search begin with bitmaps that it clears itself."""
         state = State(phase=DONE, dirty=1)
-        self._state.set(np.frombuffer(bytes(state), dtype=np.uint8))
-        self._controls.fill(0)
+        self._kept.fill(0)
+        self._kept[STATE_AT:].set(np.frombuffer(bytes(state), dtype=np.uint8))
 
     def search(
         self, root: int, *, records: bool = False, until: Until = WHOLE
@@ -141,7 +145,9 @@ class FastSearch:
             spent = self._run(launch)
             seconds += spent
             launches += 1
-            state = State.from_buffer_copy(self._state.get().tobytes())
+            self._copy.begin(cuda.cupy().cuda.get_current_stream())
+            kept = self._copy.wait().tobytes()
+            state = State.from_buffer_copy(kept, STATE_AT)
             if state.depth > depth:
                 steps.append((STEPS[state.step], spent))
             elif steps:
@@ -151,7 +157,7 @@ class FastSearch:
                 break
         if depth > NARROW and self._arrays.wide is None:
             seconds += self._results_again()
-        result = self._result(state, seconds, launches)
+        result = self._result(state, kept, seconds, launches)
         if records:
             result.records = self._records(result, steps)
         return result
@@ -232,18 +238,20 @@ class FastSearch:
 
     def _run(self, launch: cuda.Launch) -> float:
         """Launch once, with the counters that the launch before has cleared."""
-        base = self._controls.data.ptr
+        base = self._kept.data.ptr
         self._turn ^= 1
         self.params.control = base + self._turn * CONTROL_BYTES
         self.params.other = base + (self._turn ^ 1) * CONTROL_BYTES
         return launch.timed(then=self._results)
 
-    def _result(self, state: State, seconds: float, launches: int) -> DeviceResult:
+    def _result(
+        self, state: State, kept: bytes, seconds: float, launches: int
+    ) -> DeviceResult:
         count = self.graph.n if self.in_ids else self.graph.active
         level = self._arrays.wide if state.depth > NARROW else self._arrays.level
         parent = self._arrays.parent
         parent = None if parent is None else parent[:count]
         at = self._turn * CONTROL_BYTES + HIGHEST_AT
-        highest = int(self._controls[at : at + 8].view(np.uint64)[0])
+        highest = int.from_bytes(kept[at : at + 8], sys.byteorder)
         levels = (state.base + highest if state.k else state.depth) + 1
         return DeviceResult(level[:count], parent, levels, seconds, launches)

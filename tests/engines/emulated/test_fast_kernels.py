@@ -335,3 +335,19 @@ def test_roots_without_edges(device):
         found = search.search(root)
         assert found.levels == 1
         assert int(found.parent[root]) == root
+
+
+def test_a_queue_holds_what_pulls_leave_for_it(device):
+    """More vertices than one block pushes, less than 1/8 of those that are left."""
+    core, middle, each = 300, 2500, 12
+    inside = complete(core)
+    stems = np.arange(core, core + middle)
+    leaves = np.arange(core + middle, core + middle * (1 + each))
+    u = np.concatenate([inside.u, stems % core, np.repeat(stems, each)])
+    v = np.concatenate([inside.v, stems, leaves])
+    source = Tuples(len(leaves) + core + middle, u, v, size=1 << 20)
+    made = HostGraph(source)
+    search = FastSearch(made.graph)
+    assert "gather" in {step[0] for step in search.trace(0)}
+    found = search.search(0)
+    assert fault(made, 0, found) is None
