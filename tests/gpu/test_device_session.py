@@ -60,7 +60,8 @@ def session_of(source, options):
     """From tuples, or from a graph that is on the device."""
     if hasattr(source, "active"):
         return open_graph(source, options)
-    return open_tuples(source, request=ONE, **vars(options))
+    made = Source(source.n, 1, tuples=source)
+    return open_source(SoloWorld(), made, options, ONE)
 
 
 def check(session, source, root, *, records=False):

@@ -1,5 +1,6 @@
 """Many searches in a row on the same graph: nothing may depend on timing or leak."""
 
+import gc
 from functools import cache
 
 import numpy as np
@@ -41,6 +42,7 @@ def roots_of(made, count, seed=6):
 
 
 def used():
+    gc.collect()
     pool = cuda.cupy().get_default_memory_pool()
     return pool.used_bytes(), pool.total_bytes()
 

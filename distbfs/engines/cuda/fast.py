@@ -145,8 +145,7 @@ class FastSearch:
             spent = self._run(launch)
             seconds += spent
             launches += 1
-            self._copy.begin(cuda.cupy().cuda.get_current_stream())
-            kept = self._copy.wait().tobytes()
+            kept = self._told()
             state = State.from_buffer_copy(kept, STATE_AT)
             if state.depth > depth:
                 steps.append((STEPS[state.step], spent))
@@ -157,10 +156,16 @@ class FastSearch:
                 break
         if depth > NARROW and self._arrays.wide is None:
             seconds += self._results_again()
+            kept = self._told()  # the highest level comes with the results
         result = self._result(state, kept, seconds, launches)
         if records:
             result.records = self._records(result, steps)
         return result
+
+    def _told(self) -> bytes:
+        """Return what launches leave: controls and state."""
+        self._copy.begin(cuda.cupy().cuda.get_current_stream())
+        return bytes(self._copy.wait())
 
     def _results_again(self) -> float:
         """Write levels that need more than a byte, for the first time; in seconds."""

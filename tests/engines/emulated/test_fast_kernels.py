@@ -3,6 +3,8 @@
 FastSearch is the real one; cuda_on_cpu.hpp runs what it launches.
 """
 
+from itertools import product
+
 import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs
@@ -232,11 +234,13 @@ def test_levels_pass_one_byte(device, in_ids):
 
 @IN_IDS
 def test_levels_are_signed_bytes_to_126_and_ints_beyond(device, in_ids):
-    for deepest in (1, 125, 126, 127, 128):
+    for deepest, way in product((1, 125, 126, 127, 128, 150), ("push", "pull")):
         made = HostGraph(beside(path(deepest + 1), BLOB))
-        found = FastSearch(made.graph, in_ids=in_ids, direction="push").search(0)
+        found = FastSearch(made.graph, in_ids=in_ids, direction=way).search(0)
         assert fault(made, 0, found, in_ids=in_ids) is None
-        assert found.level.dtype == (np.int8 if deepest <= 126 else np.int32)
+        assert found.levels == deepest + 1
+        if way == "push" or deepest != 126:  # the pull after it may count
+            assert found.level.dtype == (np.int8 if deepest <= 126 else np.int32)
         assert found.parent.dtype == np.int32
         assert (found.level.min(), found.level.max()) == (-1, deepest)
         assert found.parent.min() == -1
