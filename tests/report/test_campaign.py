@@ -45,11 +45,11 @@ def campaign(*words, fault=""):
 @pytest.mark.parametrize(
     ("kind", "seed", "trials"),
     [
-        ("library", 2, 150),
+        ("library", 2, 100),
         ("stores", 8, 12),
         ("stores", 16, 12),
-        ("sessions", 1, 40),
-        ("multisearch", 1, 60),
+        ("sessions", 1, 25),
+        ("multisearch", 1, 35),
         ("networkx", 4, 30),
         ("networkx", 6, 30),
         ("refusals", 2, 10),

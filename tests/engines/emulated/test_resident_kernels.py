@@ -116,11 +116,11 @@ def test_directions(device, direction, internal):
 
 @pytest.mark.parametrize("parts", [2, 3])
 def test_many_levels(device, parts):
-    source = shuffled(chained(path(1500), complete(30)))
+    source = shuffled(chained(path(700), complete(30)))
     end = int(np.flatnonzero(source.degrees == 1)[0])
     for told in ({}, {"overrides": {"pull_edges": 1}}, {"direction": "pull"}):
         if told:  # each level is a meeting of all blocks
-            source = shuffled(chained(path(120), complete(30)))
+            source = shuffled(chained(path(60), complete(30)))
             end = int(np.flatnonzero(source.degrees == 1)[0])
         driver = resident_driver(source, parts, **told)
         look(driver, source, end)
