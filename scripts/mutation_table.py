@@ -1218,7 +1218,7 @@ MUTATIONS = (
     Mutation(
         "algorithm-1-by-id",
         "distbfs/partition/distribute.py",
-        "kept = (du < dv) | ((du == dv) & (self.delegates[u] < self.delegates[v]))",
+        "kept = self.rising[u] < self.rising[v]",
         "kept = self.delegates[u] < self.delegates[v]",
         "dd edges go to the part of the lower id, not of the lower degree",
         (f"{CONSTRUCT}::test_kronecker",),
