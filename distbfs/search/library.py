@@ -11,6 +11,7 @@ True
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from threading import Lock
@@ -76,10 +77,11 @@ class Graph:
         self._sessions: dict[SearchOptions, Session] = {}
         self._kept: dict[Hashable, Any] = {}
         self._lock = Lock()
+        self._process = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy needs: all but what searches hold."""
-        held = ("_sessions", "_kept", "_lock")
+        held = ("_sessions", "_kept", "_lock", "_process")
         return {k: v for k, v in vars(self).items() if k not in held}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -208,6 +210,12 @@ class Graph:
         if self._part is None:
             if self._tuples is None:
                 raise UsageError("a graph is made of a part or of tuples")
+            if self._tuples.lent and os.getpid() != self._process:
+                raise UsageError(
+                    "the edges of this graph are in the memory of a device, which no "
+                    "forked process can use; search it by threads before the fork, or "
+                    "send it to the process"
+                )
             self._part = built(self._tuples, directed=self.directed)
         return self._part
 

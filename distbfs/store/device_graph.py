@@ -13,6 +13,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.graph.device_build import (
+    VERTEX_BYTES,
     Budget,
     Kernels,
     Say,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from distbfs.store.hdf5 import Store
 
 MOST = SLICE_BYTES // 4  # edges of a slice
+ROW_BYTES = 16  # of names and offsets of a vertex while columns are read, about
 
 
 class EachEdge:
@@ -78,7 +80,7 @@ def graph_of_store(
             kernels = Kernels(clock)
         with kernels.phase("memory"):
             cuda.release()
-            budget = Budget(n, m, MOST, buffer_bytes, cheap=True)
+            cuda.require((VERTEX_BYTES + ROW_BYTES) * n + 4 * m, what)
             degrees, ends = cupy.zeros(n, np.uint32), cupy.zeros(n, np.uint32)
         with kernels.phase("rows"):
             parts = range(manifest.parts)
@@ -86,6 +88,7 @@ def graph_of_store(
             rows = StoreRows(store, parts, degrees=degrees, ends=kept, done=done)
             edges = EachEdge(rows, manifest.parts)
             del rows
+            budget = Budget(n, m, MOST, buffer_bytes, cheap=True)
         held = [degrees]
         del degrees
         made = assemble(kernels, edges, held, budget, say, both=False, wide=False)

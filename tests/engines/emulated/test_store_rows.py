@@ -12,10 +12,10 @@ import distbfs
 from distbfs import bfs
 from distbfs.cli import storing
 from distbfs.device import cuda
-from distbfs.errors import StoreError
+from distbfs.errors import StoreError, UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.graph import device_build
-from distbfs.search import arrays, shared_tuples
+from distbfs.search import arrays, library, shared_tuples
 from distbfs.search.library import Graph
 from distbfs.store import schema
 from distbfs.store.device_graph import graph_of_store
@@ -170,6 +170,11 @@ def test_arrays_of_many_edges_go_to_the_device(monkeypatch):
     for root in some_roots(source, 4):
         check_search(source, root, *bfs(graph, root).to_numpy())
         check_search(source, root, *bfs(graph, root, "openmp").to_numpy())
+    other = Graph.from_edges(source.u, source.v, source.n)
+    with monkeypatch.context() as patch:
+        patch.setattr(library.os, "getpid", lambda: -1)
+        with pytest.raises(UsageError, match="no forked process can use"):
+            bfs(other, 0, "openmp")
     one_way = Graph.from_edges(source.u, source.v, source.n, directed=True)
     assert one_way._part is not None
 
