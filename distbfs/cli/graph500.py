@@ -93,7 +93,12 @@ def open_tuples(
         terminal.say(f"building {tuples.n} vertices from {tuples.tuples} tuples")
     parts = request.parts or terminal.world.size
     source = Source(
-        tuples.n, parts, tuples=tuples, build=build, buffer_bytes=buffer_bytes
+        tuples.n,
+        parts,
+        tuples=tuples,
+        build=build,
+        buffer_bytes=buffer_bytes,
+        progress=terminal.progress,
     )
     session = open_source(terminal.world, source, options, request, say=terminal.say)
     held = session.held

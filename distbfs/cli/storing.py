@@ -11,6 +11,7 @@ import click
 from distbfs.cli.common import AT_ONCE, Terminal, stop_requests
 from distbfs.errors import StoreError, UsageError
 from distbfs.exchange.placing import take_devices
+from distbfs.generate.counted import Counted
 from distbfs.options import BuildOptions
 from distbfs.partition.construct import BuildSummary, check_alone
 from distbfs.partition.layout import Placement
@@ -80,12 +81,17 @@ def store_graph(
     **original: Any,
 ) -> None:
     """Build and store a graph and print what came of it (collective)."""
-    with stop_requests(AT_ONCE):
+    world = terminal.world
+    with (
+        stop_requests(AT_ONCE),
+        terminal.progress("building", source.tuples // world.size) as tell,
+    ):
+        on_host = original.get("devices") is None
         summary = write_graph(
-            terminal.world,
-            source,
+            world,
+            Counted(source, tell) if on_host else source,
             output,
-            parts or terminal.world.size,
+            parts or world.size,
             options,
             overwrite=force,
             **original,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from distbfs.device import cuda
 from distbfs.engines.cuda.whole import graph_of_part
 from distbfs.errors import ResourceError, UsageError
+from distbfs.generate.counted import Counted
 from distbfs.graph.device_build import build
 from distbfs.options import BuildOptions
 from distbfs.partition.construct import construct
@@ -118,9 +119,10 @@ def hold_host_parts(world: World, source: Source) -> Held:
             ) from error
         return held_parts(world, parts, permutation_of(store))
     made: list[Part] = []
-    summary = construct(
-        source.any_tuples(), world, source.parts, source.build, made.append
-    )
+    tuples = source.any_tuples()
+    with source.progress("building", tuples.tuples // world.size) as tell:
+        counted = Counted(tuples, tell)
+        summary = construct(counted, world, source.parts, source.build, made.append)
     held = held_parts(world, made, None)
     held.generation_seconds = summary.generation_seconds
     held.construction_seconds = summary.construction_seconds

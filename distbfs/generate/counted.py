@@ -1,0 +1,35 @@
+"""Edge tuples that tell how many of them were taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from distbfs.types import Ids, TupleSource
+
+
+class Counted:
+    """A TupleSource of another one's tuples.
+
+    tell: called with how many tuples were taken since a pass began, in this process
+    """
+
+    def __init__(self, source: TupleSource, tell: Callable[[int], None]) -> None:
+        self._source, self._tell = source, tell
+        self.n, self.tuples = source.n, source.tuples
+        self._next = self._taken = 0
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
+        """Yield (u, v) int64 arrays of the tuples start … stop-1."""
+        if start != self._next:  # a pass begins
+            self._taken = 0
+        self._next = start
+        for u, v in self._source.chunks(start, stop):
+            self._next += len(u)
+            self._taken += len(u)
+            self._tell(self._taken)
+            yield u, v
+
+    def describe(self) -> dict[str, Any]:
+        """Return what recreates the tuples."""
+        return self._source.describe()

@@ -1,0 +1,31 @@
+"""Tuples that tell how many of them were taken, pass by pass."""
+
+import numpy as np
+
+from distbfs.exchange.world import SoloWorld
+from distbfs.generate.counted import Counted
+from distbfs.generate.uniform import Uniform
+from distbfs.options import BuildOptions
+from distbfs.partition.construct import construct
+
+
+def test_each_pass_is_told():
+    source, told = Uniform(5000, 40_000), []
+    counted = Counted(source, told.append)
+    made = []
+    few = BuildOptions(pass_bytes=1 << 20)  # one part a pass
+    summary = construct(counted, SoloWorld(), 2, few, made.append)
+    assert summary.passes == 4
+    assert max(told) == source.tuples
+    assert told.count(source.tuples) == summary.passes
+    assert counted.describe() == source.describe()
+
+
+def test_chunks_are_those_of_the_source():
+    source = Uniform(100, 3000)
+    for one, other in zip(
+        Counted(source, lambda _: None).chunks(7, 2900),
+        source.chunks(7, 2900),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
