@@ -91,7 +91,7 @@ class Source:
         if self.tuples is not None:
             return self.tuples
         if self.store is None:
-            raise UsageError("a graph in the memory of one process has no edge tuples")
+            raise UsageError("a Graph is searched by one device; store it for several")
         return StoreTuples(self.store)
 
 

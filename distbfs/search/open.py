@@ -89,7 +89,8 @@ def open(  # noqa: A001
     chosen = SearchOptions.named(engine=engine, exchange=exchange, **options)
     made = source_of(source, world, parts, threshold, chosen.threads)
     separate = "threshold" if threshold is not None else "parts" if parts else ""
-    request = Request(parts, separate, devices, domain)
+    alone = made.graph is not None and devices is None and domain is None
+    request = Request(parts, separate, devices, domain, alone)
     names = made.graph if made.graph is not None and made.graph.nodes else None
     session = open_source(world, made, chosen, request, names=names)
     if ranks is not None:

@@ -13,6 +13,7 @@ from graphs import Tuples, build, check_search, kronecker, random_tuples, some_r
 from sessions import open_parts, open_tuples
 from worlds import on_ranks
 
+import distbfs
 from distbfs.device import cuda
 from distbfs.engines.base import on_device
 from distbfs.engines.cuda import part
@@ -412,6 +413,18 @@ def test_stores(devices, tmp_path, form, count, monkeypatch):
             assert found.nedge == SOURCE.ends[wanted >= 0].sum() // 2
             assert found.reached == (wanted >= 0).sum()
         session.close()
+
+
+def test_a_graph_of_a_program_is_searched_by_one_device(devices, monkeypatch):
+    """However large it is, unless more are asked for."""
+    devices[:] = [0, 0]
+    monkeypatch.setattr(choosing, "ALONE_BELOW", 0)
+    graph = Graph.from_edges(SOURCE.u, SOURCE.v, SOURCE.n)
+    with distbfs.open(graph) as session:
+        for root in some_roots(SOURCE, 2):
+            check_search(SOURCE, root, *session.search(root).to_numpy())
+    with pytest.raises(UsageError, match="searched by one device; store it"):
+        distbfs.open(graph, devices=2)
 
 
 @pytest.mark.parametrize("parents", [False, True])
