@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,7 @@ def store_graph(
     options: BuildOptions,
     *,
     force: bool,
+    devices: Sequence[int] | None = None,
     **original: Any,
 ) -> None:
     """Build and store a graph and print what came of it (collective)."""
@@ -86,14 +88,14 @@ def store_graph(
         stop_requests(AT_ONCE),
         terminal.progress("building", source.tuples // world.size) as tell,
     ):
-        on_host = original.get("devices") is None
         summary = write_graph(
             world,
-            Counted(source, tell) if on_host else source,
+            Counted(source, tell) if devices is None else source,
             output,
             parts or world.size,
             options,
             overwrite=force,
+            devices=devices,
             **original,
         )
     values = {"store": str(output), **summary_fields(summary)}

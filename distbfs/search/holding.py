@@ -94,6 +94,13 @@ class Source:
             raise UsageError("a Graph is searched by one device; store it for several")
         return StoreTuples(self.store)
 
+    @contextmanager
+    def loading(self, store: Store, indices: Sequence[int]) -> Iterator[Sum]:
+        """Yield what is told of bytes while parts of a store are read."""
+        total = sum(store.part_bytes(index) for index in indices)
+        with self.progress("loading", total) as tell:
+            yield Sum(tell)
+
 
 def hold_host_parts(world: World, source: Source) -> Held:
     """Bring the parts of this rank to host memory (collective for tuples).
@@ -107,9 +114,7 @@ def hold_host_parts(world: World, source: Source) -> Held:
         store = source.store
         mine = Placement(store.manifest.parts, world.size).parts_of(world.rank)
         try:
-            total = sum(store.part_bytes(index) for index in mine)
-            with source.progress("loading", total) as tell:
-                done = Sum(tell)
+            with source.loading(store, mine) as done:
                 parts = [store.load_part(index, done.watch) for index in mine]
         except MemoryError as error:
             need = sum(store.part_bytes(index) for index in mine)
@@ -185,9 +190,7 @@ def graph_on_device(source: Source, engine: str) -> DeviceGraph:
         return build(source.any_tuples(), buffer_bytes=source.buffer_bytes)
     store = source.store
     manifest = store.manifest
-    total = sum(store.part_bytes(index) for index in range(manifest.parts))
-    with source.progress("loading", total) as tell:
-        done = Sum(tell)
+    with source.loading(store, range(manifest.parts)) as done:
         if manifest.directed:
             part = store.load_part(0, done.watch)
             return graph_of_part(engine, part, manifest.source, permutation_of(store))
@@ -202,9 +205,8 @@ def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
     store, shared = source.store, None
     if store is not None:
         mine = range(world.rank, store.manifest.parts, world.size)
-        total = sum(store.part_bytes(index) for index in mine)
-        with source.progress("loading", total) as tell:
-            shared = SharedTuples(world, store, devices, Sum(tell))
+        with source.loading(store, mine) as done:
+            shared = SharedTuples(world, store, devices, done)
     tuples = shared or source.any_tuples()
     count = world.size * len(devices)
     parts, summary = construct_resident(
@@ -242,9 +244,8 @@ def hold_device_parts(world: World, source: Source, devices: Sequence[int]) -> H
     dealt = [devices[k % len(devices)] for k in range(len(mine))]
     if source.store is not None:
         permutation = permutation_of(source.store)
-        total = sum(source.store.part_bytes(index) for index in mine)
-        with source.progress("loading", total) as tell:
-            parts = parts_of_store(source.store, mine, dealt, Sum(tell))
+        with source.loading(source.store, mine) as done:
+            parts = parts_of_store(source.store, mine, dealt, done)
     else:
         parts, summary = construct_on_devices(
             source.any_tuples(),

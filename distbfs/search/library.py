@@ -36,7 +36,7 @@ from distbfs.search.arrays import (
     sent,
     shared,
 )
-from distbfs.search.choose import Request, kind_of
+from distbfs.search.choose import kind_of
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.result import Result
@@ -274,7 +274,7 @@ class Graph:
             source = Source(self.n, 1, self.directed, graph=self)
             names = None if self._names is None else self
             self._sessions[options] = open_source(
-                SoloWorld(), source, options, Request(alone=True), names=names
+                SoloWorld(), source, options, names=names
             )
         return self._sessions[options]
 

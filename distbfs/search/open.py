@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,8 @@ def prepare(
     held: what other sessions hold of the same graph, taken instead where it serves
     """
     request = request or Request()
+    if source.graph is not None and request.devices is None and request.domain is None:
+        request = replace(request, alone=True)
     choice = choose(world, options, source.n, request, directed=source.directed)
     auto = options.engine == "auto"
     return Opening(world, source, choice, request, auto, say, held, names)
@@ -89,8 +92,7 @@ def open(  # noqa: A001
     chosen = SearchOptions.named(engine=engine, exchange=exchange, **options)
     made = source_of(source, world, parts, threshold, chosen.threads)
     separate = "threshold" if threshold is not None else "parts" if parts else ""
-    alone = made.graph is not None and devices is None and domain is None
-    request = Request(parts, separate, devices, domain, alone)
+    request = Request(parts, separate, devices, domain)
     names = made.graph if made.graph is not None and made.graph.nodes else None
     session = open_source(world, made, chosen, request, names=names)
     if ranks is not None:

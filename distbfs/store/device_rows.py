@@ -226,13 +226,19 @@ class StoreRows:
         return self.names[int(self._starts[part]) : int(self._starts[part + 1])]
 
     def _slices(
-        self, part: int, found: dict[str, h5py.Dataset], name: str
+        self, part: int, found: dict[str, h5py.Dataset], name: str, out: Any = None
     ) -> Iterator[tuple[int, Any]]:
-        """Yield (start, values on the device, valid until the next) of a dataset."""
+        """Yield (start, values on the device) of a dataset.
+
+        Values are views of ``out``, without it valid until the next.
+        """
         dataset = found[name]
         digest, place = self._manifest.records[part].digests[name], self._ring.place
         for start, values in hdf5.slices(dataset, name, digest, place(dataset.dtype)):
-            here = self._stage[: values.nbytes].view(values.dtype)
+            if out is None:
+                here = self._stage[: values.nbytes].view(values.dtype)
+            else:
+                here = out[start : start + len(values)]
             self._ring.copy(values, here)
             self._done(values.nbytes)
             yield start, here
@@ -240,8 +246,8 @@ class StoreRows:
     def _whole(self, part: int, found: dict[str, h5py.Dataset], name: str) -> Any:
         """Return a dataset in device memory."""
         out = cuda.cupy().empty(found[name].size, found[name].dtype)
-        for start, values in self._slices(part, found, name):
-            out[start : start + len(values)] = values
+        for _ in self._slices(part, found, name, out):
+            pass
         return out
 
     def _name(self, part: int, found: dict[str, h5py.Dataset]) -> None:

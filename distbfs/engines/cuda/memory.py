@@ -6,13 +6,13 @@ where a count follows from more than n, active and m.
 
 from __future__ import annotations
 
+from distbfs.engines.cuda.fast_arrays import QUEUE_SHARE
 from distbfs.graph.device_graph import COLUMN_PAD
 
 WIDE = 1 << 32  # edges from which offsets have 64 bits
 MULTIPROCESSORS = 132  # of an H200, where nothing else is said
 FAST_VERTEX = 8 + 2 + 8 + 6  # first, place, parent and direct, bitmaps
 QUEUE_ENTRIES = 2 * 16  # bytes of a vertex in both queues
-QUEUE_SHARE = 8  # see Arrays: thresholds keep pushes below 1/16
 LIST_PADS = 1 << 18  # ends of arrays that are rounded up
 LISTS = 7  # columns of the k-th neighbour, k = 1 … 7
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
