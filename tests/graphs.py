@@ -168,3 +168,10 @@ def some_roots(source, count, seed=0):
     roots += rng.integers(0, source.n, count).tolist()
     roots = roots[: max(count, 2)]
     return [roots[k] for k in rng.permutation(len(roots))]
+
+
+def without_repeats(source):
+    """The same graph, each edge once."""
+    edges = {(min(e), max(e)) for e in zip(source.u, source.v, strict=True)}
+    u, v = np.array(sorted((a, b) for a, b in edges if a != b)).reshape(-1, 2).T
+    return Tuples(source.n, u, v)

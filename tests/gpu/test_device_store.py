@@ -2,7 +2,13 @@
 
 import numpy as np
 import pytest
-from graphs import Tuples, check_search, kronecker, random_tuples, some_roots
+from graphs import (
+    check_search,
+    kronecker,
+    random_tuples,
+    some_roots,
+    without_repeats,
+)
 
 import distbfs
 from distbfs.device import cuda
@@ -24,13 +30,6 @@ def stored(folder, source, parts, threshold, devices=None):
     options = BuildOptions(threshold=threshold, permute_seed=seed)
     write_graph(SoloWorld(), source, folder, parts, options, devices=devices)
     return open_store(folder)
-
-
-def without_repeats(source):
-    """The same graph, each edge once."""
-    edges = {(min(e), max(e)) for e in zip(source.u, source.v, strict=True)}
-    u, v = np.array(sorted((a, b) for a, b in edges if a != b)).reshape(-1, 2).T
-    return Tuples(source.n, u, v)
 
 
 def same(found, source):

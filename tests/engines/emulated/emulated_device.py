@@ -411,3 +411,9 @@ class Launch:
         if then is not None:
             then()
         return max(time.perf_counter() - begin, 1e-9)
+
+
+def at_address(address, count, dtype):
+    """Memory of the emulated device, by its address."""
+    size = count * np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_char * size).from_address(address), dtype)

@@ -1,6 +1,5 @@
 """Sessions on devices, from the choice to the results; the devices are the CPU."""
 
-import ctypes
 import gc
 import json
 import subprocess
@@ -9,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from device_parts import checked_searches
+from emulated_device import at_address
 from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
 from sessions import open_parts, open_tuples
 from worlds import on_ranks
@@ -380,12 +380,6 @@ def test_graphs_of_a_program(devices):
     assert found.to_numpy()[0].tolist() == [2, 0, 1]
     with pytest.raises(UsageError, match="allowed: xbfs-paper, openmp, reference"):
         bfs(one_way, 1, "xbfs")
-
-
-def at_address(address, count, dtype):
-    """Memory of the emulated device, by its address."""
-    size = count * np.dtype(dtype).itemsize
-    return np.frombuffer((ctypes.c_char * size).from_address(address), dtype)
 
 
 @pytest.mark.parametrize("form", ["generate", "convert"])

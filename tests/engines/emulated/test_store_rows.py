@@ -1,12 +1,20 @@
 """A store that goes to the device while it is read, against host memory."""
 
-import ctypes
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
+from emulated_device import at_address
+from graphs import (
+    Tuples,
+    build,
+    check_search,
+    kronecker,
+    random_tuples,
+    some_roots,
+    without_repeats,
+)
 
 import distbfs
 from distbfs import bfs
@@ -44,12 +52,6 @@ ARRAYS = ("vertices", "numbers", "offsets", "columns", "at_least")
 SEED = 7  # of the permutation that the stores of these tests name
 
 
-def at_address(address, count, dtype):
-    """Memory of the emulated device, by its address."""
-    size = count * np.dtype(dtype).itemsize
-    return np.frombuffer((ctypes.c_char * size).from_address(address), dtype)
-
-
 def stored(folder, source, parts, threshold):
     """A store of a graph whose vertices were permuted."""
     ends = [np.array(x, np.int64) for x in (source.u, source.v)]
@@ -59,16 +61,9 @@ def stored(folder, source, parts, threshold):
     return open_store(write_store(folder / "graph", made, ends))
 
 
-def graph_without_repeats(source):
-    """The graph of a source's tuples on the device, each edge once."""
-    edges = {(min(e), max(e)) for e in zip(source.u, source.v, strict=True)}
-    u, v = np.array(sorted((a, b) for a, b in edges if a != b)).reshape(-1, 2).T
-    return device_build.build(Tuples(source.n, u, v))
-
-
 def same(found, source):
     """Compare a graph with that of tuples."""
-    wanted = graph_without_repeats(source)
+    wanted = device_build.build(without_repeats(source))
     assert (found.n, found.m, found.active) == (wanted.n, wanted.m, wanted.active)
     assert found.tuples == source.tuples
     for array in ARRAYS:
