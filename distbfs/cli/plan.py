@@ -25,7 +25,7 @@ from distbfs.engines.cuda.part_memory import part_bytes
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import MAX_VERTICES
-from distbfs.graph.rows import KeyFormat
+from distbfs.graph.keys import KeyFormat
 from distbfs.partition import memory
 from distbfs.partition.cost_model import BANDWIDTH, CONSTANTS, LATENCY, RATE, Prediction
 from distbfs.partition.degree import DELEGATES_PER_PART, NN_SHARE

@@ -14,16 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from distbfs.graph.csr import index_dtype
-from distbfs.graph.rows import (
-    BOTH,
-    FORTH,
-    Cut,
-    Deal,
-    Items,
-    KeyRuns,
-    check_range,
-    keys_by_rank,
-)
+from distbfs.graph.keys import BOTH, FORTH, Deal, Items, check_range
+from distbfs.graph.rows import Cut, KeyRuns, keys_by_rank
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, Ids, TupleSource, World, slice_bounds
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from distbfs.errors import InputError
-from distbfs.graph.rows import BOTH, FORTH, HALF, Items, KeyRuns
+from distbfs.graph.keys import BOTH, FORTH, HALF, Items
+from distbfs.graph.rows import KeyRuns
 from distbfs.types import Array
 
 SLICE = 1 << 21  # edges that are looked at in one piece

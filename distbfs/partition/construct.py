@@ -12,8 +12,8 @@ from distbfs.generate.hashing import Permutation
 from distbfs.graph.build import Rows, collect
 from distbfs.graph.csr import CSR
 from distbfs.graph.degrees import DegreeHistogram, histogram_of
+from distbfs.graph.keys import BACK, FORTH
 from distbfs.graph.relabel import degree_order
-from distbfs.graph.rows import BACK, FORTH
 from distbfs.options import BuildOptions
 from distbfs.partition.degree import suggest_threshold
 from distbfs.partition.distribute import Distributor, Numbering, whole_rows

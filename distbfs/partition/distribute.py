@@ -17,16 +17,9 @@ import numpy as np
 
 from distbfs.graph.build import Rows
 from distbfs.graph.csr import CSR, add_counts, index_dtype, row_blocks, row_offsets
+from distbfs.graph.keys import BACK, BOTH, FORTH
 from distbfs.graph.relabel import degree_order
-from distbfs.graph.rows import (
-    BACK,
-    BOTH,
-    FORTH,
-    inverse,
-    ranked_rows,
-    stable_order,
-    taken,
-)
+from distbfs.graph.rows import inverse, ranked_rows, stable_order, taken
 from distbfs.partition.degree import DelegateIndex, gather_delegates
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import PART_SHIFT, Part

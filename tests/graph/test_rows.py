@@ -7,16 +7,12 @@ from hypothesis import strategies as st
 
 from distbfs.device import cc
 from distbfs.errors import InputError, UsageError
+from distbfs.graph import keys as packing
 from distbfs.graph import rows
 from distbfs.graph.csr import CSR
+from distbfs.graph.keys import BACK, BOTH, FORTH, Deal, Items, KeyFormat
 from distbfs.graph.rows import (
-    BACK,
-    BOTH,
-    FORTH,
-    Deal,
-    Items,
     KeyBuffer,
-    KeyFormat,
     KeyRuns,
     inverse,
     keys_by_rank,
@@ -63,7 +59,7 @@ def same(one, other):
 @pytest.fixture
 def short_runs(monkeypatch):
     """Many runs of few keys, and many calls."""
-    monkeypatch.setattr(rows, "RUN", 14)
+    monkeypatch.setattr(packing, "RUN", 14)
     monkeypatch.setattr(rows, "PIECE", 3)
     monkeypatch.setattr(rows, "CALL", 20)
     monkeypatch.setattr(rows, "BUCKET_KEYS", 2)
