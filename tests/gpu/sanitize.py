@@ -178,12 +178,13 @@ def by_engines(name):
         kind = lookup(ENGINES, "engine", engine)
         if not issubclass(kind, GraphEngine):
             continue
-        ways = [Knobs()]
+        ways = [{}]
         if engine == "bfs4k":
-            ways += [Knobs(k4=0, k5=0, k1=2), Knobs(k4=1, k5=0), Knobs(k2=5, k3=1)]
+            forced = Knobs(k4=0, k5=0, k1=2), Knobs(k4=1, k5=0), Knobs(k2=5, k3=1)
+            ways += [{"knobs": knobs} for knobs in forced]
         for method in kind.methods:
-            for knobs in ways:
-                options = SearchOptions.named(engine=engine, method=method, knobs=knobs)
+            for way in ways:
+                options = SearchOptions.named(engine=engine, method=method, **way)
                 for graph, make in GRAPHS.items():
                     made = HostGraph(make())
                     search = kind(options).on_graph(made.graph)

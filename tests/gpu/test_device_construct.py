@@ -19,7 +19,7 @@ from distbfs.timing import Stopwatch
 
 GRAPHS = {
     "held": kronecker(9),
-    "hub": uniform(20_000, 9000, hub=15_000),
+    "hub": uniform(4000, 2000, hub=3000),
     "random": random_tuples(3001, 9000, 5),
     "kronecker-10": Kronecker(10),
     "kronecker-12": Kronecker(12, 16, 7),

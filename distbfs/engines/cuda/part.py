@@ -362,12 +362,13 @@ class CudaPart:
             nd = self.visit("nd", choice["nd"])
             self._events["found"].record(self._delegate)
             dn = self.visit("dn", choice["dn"])
-            offer.normals(
-                Bins(self)
-            )  # the host may wait for nn now that all have begun
+        # the host may wait for nn now that all have begun; the caller's device is the
+        # exchange's, which may be another
+        offer.normals(Bins(self))
+        with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             main.wait_event(self._events["found"])
-            offer.bits(self._own_mask)
+        offer.bits(self._own_mask)
         return [nn, nd, dn, dd]
 
     def visit(self, name: str, direction: DirectionName) -> int:

@@ -142,3 +142,38 @@ def test_a_root_without_neighbours(device):
     driver = driver_of(device_parts(source, 2, threshold=4))
     for root in (9, 2, 69, 9):
         check(driver, source, root)
+
+
+class Entered:
+    """A device that tells whether it is the current one."""
+
+    depth = 0
+
+    def __enter__(self):
+        self.depth += 1
+
+    def __exit__(self, *error):
+        self.depth -= 1
+
+
+def test_the_device_of_the_exchange_is_current_when_parts_offer(device, monkeypatch):
+    source = GRAPHS["kronecker"]
+    driver = driver_of(device_parts(source, 2, threshold=6))
+    seen = []
+    for search in driver._searches:
+        search._device = Entered()
+
+    def offered(name):
+        start = getattr(driver._exchange, name)
+
+        def begin(arrays):
+            seen.append([search._device.depth for search in driver._searches])
+            return start(arrays)
+
+        monkeypatch.setattr(driver._exchange, name, begin)
+
+    offered("start_normals")
+    offered("start_masks")
+    check(driver, source, int(np.argmax(source.degrees)))
+    assert seen
+    assert not np.any(seen)
