@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import nvrtc
-from distbfs.errors import DeviceMissing, DistbfsError, ResourceError
+from distbfs.errors import DeviceMissing, ResourceError
 from distbfs.types import Array
 
 if TYPE_CHECKING:
@@ -176,29 +176,26 @@ def pinned_empty(count: int, dtype: Any) -> Any:
 
 
 class HostCopy:
-    """A small array in device memory and what of it has come to the host."""
+    """A small array in device memory and what of it has come to the host.
+
+    pinned: the copy, a NumPy array that the next one overwrites; see ``begin`` and
+        ``Launch.timed``
+    """
 
     def __init__(self, array: Any) -> None:
-        self._array = array
-        self._pinned = pinned_empty(array.size, array.dtype)
+        self.array = array
+        self.pinned = pinned_empty(array.size, array.dtype)
         self._done = cupy().cuda.Event(disable_timing=True)
 
     def begin(self, stream: Any) -> None:
         """Begin to copy, after what is on the stream."""
-        self._array.get(stream=stream, out=self._pinned, blocking=False)
+        self.array.get(stream=stream, out=self.pinned, blocking=False)
         self._done.record(stream)
 
     def wait(self) -> Any:
-        """Wait for the copy; return it, a NumPy array that the next one overwrites."""
+        """Wait for the copy that has begun, and return it."""
         self._done.synchronize()
-        return self._pinned
-
-
-def take(values: Any, places: Array) -> Array:
-    """Return the values at places, int64 [k] on the host, of a CuPy array."""
-    with values.device:
-        taken: Array = values[cupy().asarray(places)].get()
-    return taken
+        return self.pinned
 
 
 def counts(values: Any, kinds: int) -> Array:
@@ -350,30 +347,32 @@ class Launch:
         check(code, f"launch of {self.kernel.name}")
 
     def timed(
-        self, before: Sequence[tuple[Any, int]] = (), then: Launch | None = None
+        self,
+        before: Sequence[tuple[Any, int]] = (),
+        then: Launch | None = None,
+        back: HostCopy | None = None,
     ) -> float:
         """Launch, wait, and return the seconds between events around the kernel.
 
         before: arrays of 4-byte items that are first filled with a value, in that time
-        then: a launch that follows, in that time; both the same at every call
+        then: a launch that follows, in that time
+        back: what has come to the host at the end, after that time; all three the same
+            at every call
 
         Events and kernels are one graph, so that no gap of the host lies between them.
         """
-        self.start(before, then)
-        return self.wait()
-
-    def start(
-        self, before: Sequence[tuple[Any, int]] = (), then: Launch | None = None
-    ) -> None:
-        """Begin what ``timed`` does; ``wait`` ends it."""
-        graph = self.record(before, then)
+        graph = self.record(before, then, back)
         graph.set_arguments()
         graph.launch()
+        return graph.wait()
 
     def record(
-        self, before: Sequence[tuple[Any, int]] = (), then: Launch | None = None
+        self,
+        before: Sequence[tuple[Any, int]] = (),
+        then: Launch | None = None,
+        back: HostCopy | None = None,
     ) -> TimedGraph:
-        """Return what ``start`` launches, made when it is first asked for.
+        """Return what ``timed`` launches, made when it is first asked for.
 
         To launch as soon as one can, set its arguments before; then ``wait``.
         """
@@ -381,14 +380,8 @@ class Launch:
 
         if self._graph is None:
             launches = [self] if then is None else [self, then]
-            self._graph = TimedGraph(launches, before)
+            self._graph = TimedGraph(launches, before, back)
         return self._graph
-
-    def wait(self) -> float:
-        """Wait for what ``start`` began; return its seconds."""
-        if self._graph is None:
-            raise DistbfsError(f"{self.kernel.name} was not launched")
-        return self._graph.wait()
 
     @property
     def parameters(self) -> ctypes.Array[ctypes.c_void_p]:

@@ -28,15 +28,22 @@ class NodeParameters(ctypes.Structure):
 
 
 class TimedGraph:
-    """An event, fills, kernels one after the other and an event as one CUDA graph."""
+    """An event, fills, kernels one after the other and an event as one CUDA graph.
+
+    back: what is copied to the host after them, if anything
+    """
 
     def __init__(
-        self, launches: Sequence[cuda.Launch], before: Sequence[tuple[Any, int]]
+        self,
+        launches: Sequence[cuda.Launch],
+        before: Sequence[tuple[Any, int]],
+        back: cuda.HostCopy | None = None,
     ) -> None:
-        self._held = [array for array, _ in before]
+        self._held = ([array for array, _ in before], back)
         self._launches = list(launches)
         self._name = launches[0].kernel.name
-        self._events = [ctypes.c_void_p(), ctypes.c_void_p()]
+        # around the kernels, and at the end
+        self._events = [ctypes.c_void_p() for _ in range(2 if back is None else 3)]
         stream, graph = ctypes.c_void_p(), ctypes.c_void_p()
         self._exec = ctypes.c_void_p()
         for event in self._events:
@@ -55,6 +62,15 @@ class TimedGraph:
         for launch in launches:
             launch(stream.value or 0)
         self._call("cuEventRecordWithFlags", self._events[1], stream, 1)
+        if back is not None:
+            self._call(
+                "cuMemcpyDtoHAsync_v2",
+                ctypes.c_void_p(back.pinned.ctypes.data),
+                ctypes.c_uint64(back.array.data.ptr),
+                ctypes.c_size_t(back.pinned.nbytes),
+                stream,
+            )
+            self._call("cuEventRecordWithFlags", self._events[2], stream, 1)
         self._call("cuStreamEndCapture", stream, ctypes.byref(graph))
         self._call(
             "cuGraphInstantiateWithFlags",
@@ -109,7 +125,7 @@ class TimedGraph:
 
     def wait(self) -> float:
         """Wait for the end; return the seconds between the events."""
-        self._call("cuEventSynchronize", self._events[1])
+        self._call("cuEventSynchronize", self._events[-1])
         self._call(
             "cuEventElapsedTime",
             ctypes.byref(self._milliseconds),

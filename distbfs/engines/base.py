@@ -9,7 +9,7 @@ methods for what it cannot do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -269,6 +269,8 @@ class DeviceResult:
     Both by id [n]; by number [active] where internal ids were asked for.
     levels: the largest level and one
     seconds: device time between events; launches: kernels that it took
+    give: lets the caller keep the arrays: the next search writes to others; None where
+        they must be copied
     """
 
     level: Any
@@ -277,6 +279,7 @@ class DeviceResult:
     seconds: float
     launches: int
     records: list[LevelRecord] = field(default_factory=list)
+    give: Callable[[], None] | None = None
 
 
 class DeviceSearch(Protocol):

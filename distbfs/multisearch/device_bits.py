@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.take import take
 from distbfs.errors import ResourceError, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph, degree_class
 from distbfs.types import Array, Ids
@@ -287,7 +288,7 @@ class BitSearches:
                 cuda.clear(array, stream)
         if self._counts is not None:
             cuda.clear(self._counts, stream)
-        there = cuda.take(self._numbers, ids) != ISOLATED
+        there = take(self._numbers, ids) != ISOLATED
         bits = np.zeros(self._words * 32, dtype=np.uint8)
         bits[: len(ids)] = there
         full = np.packbits(bits, bitorder="little").view(np.uint32)
@@ -344,7 +345,7 @@ class BitSearches:
             given.plane[b] = plane.data.ptr
         kernel = self._helper(f"u{8 * out.dtype.itemsize}").kernel("matrix")
         kernel.prepare(given, self._blocks, 256)()
-        alone = cuda.take(self._numbers, batch.sources) == ISOLATED
+        alone = take(self._numbers, batch.sources) == ISOLATED
         rows = np.flatnonzero(alone)
         if len(rows):
             out[cp.asarray(rows), cp.asarray(batch.sources[rows])] = 0

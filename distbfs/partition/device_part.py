@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.take import take
 from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
@@ -90,7 +91,7 @@ class DevicePart:
 
     def numbers_of(self, places: Ids) -> Ids:
         """Return the numbers of local ids, int64 [k] on the host."""
-        return cuda.take(self.numbers, places).astype(np.int64)
+        return take(self.numbers, places).astype(np.int64)
 
     @property
     def graph_bytes(self) -> int:

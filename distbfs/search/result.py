@@ -102,19 +102,22 @@ class Result:
         return self._found.level, self._found.parent
 
     def keep(self) -> Result:
-        """Return a result with copies of the arrays, which next searches leave alone.
+        """Return a result whose arrays next searches leave alone.
 
-        Raises ResourceError where device memory does not last.
+        They are copies, or the search's own where it takes others from then on.  Raises
+        ResourceError where device memory does not last.
         """
-        level, parent = self._arrays()
+        level, parent = (list(arrays) for arrays in self._arrays())
+        if self._found.give is None:
+            level = [copied(x) for x in level]
+            parent = [None if x is None else copied(x) for x in parent]
+        else:
+            self._found.give()
         kept: Result = object.__new__(Result)
         vars(kept).update(vars(self))
         numbers = {k: v for k, v in self._kept.items() if isinstance(v, int)}
         kept._kept = numbers
-        kept._found = self._found.copy_with(
-            [copied(x) for x in level],
-            [None if x is None else copied(x) for x in parent],
-        )
+        kept._found = self._found.copy_with(level, parent)
         kept._valid = lambda: True
         return kept
 

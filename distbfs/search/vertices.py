@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.take import take
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
 from distbfs.types import UNREACHED, Array, Ids, World, slice_bounds
@@ -97,7 +98,7 @@ def shard_of_graph(graph: DeviceGraph, index: int = 0) -> Shard:
     """Return the shard of a graph, or of the rows of one part, on a device."""
 
     def connected(rows: Ids) -> Array:
-        return cuda.take(graph.numbers, rows) != ISOLATED
+        return take(graph.numbers, rows) != ISOLATED
 
     return Shard(index, graph.tuple_degrees, None, connected, int(graph.numbers.device))
 
@@ -113,7 +114,7 @@ def shard_of_device_part(part: DevicePart) -> Shard:
 
     def connected(rows: Ids) -> Array:
         ids = part.layout.global_of(part.index, rows)
-        active: Array = cuda.take(part.numbers, rows) < part.active
+        active: Array = take(part.numbers, rows) < part.active
         return active | np.isin(ids, delegates)
 
     device = int(part.vertices.device)
@@ -197,7 +198,7 @@ class VertexMap:
         for k, places, rows in self._here(self.inside(ids)):
             arrays = (level[k], parent[k]) if parents else (level[k],)
             for row, array in enumerate(arrays):
-                taken = cuda.take if hasattr(array, "get") else np.take
+                taken = take if hasattr(array, "get") else np.take
                 values[row, places] = taken(array, rows)
         values = self.world.allreduce(values, "max")
         levels = values[0].astype(np.int32)

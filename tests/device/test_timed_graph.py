@@ -3,6 +3,7 @@
 import ctypes
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from distbfs.device import cuda
@@ -70,6 +71,17 @@ def test_a_graph_is_recorded_once_and_launched_with_new_arguments(driver):
     once = ["cuGraphExecKernelNodeSetParams_v2", "cuGraphLaunch"]
     once += ["cuEventSynchronize", "cuEventElapsedTime"]
     assert driver.names == once * 2
+
+
+def test_what_comes_back_is_waited_for(driver):
+    pinned = np.zeros(4, np.uint32)
+    back = SimpleNamespace(array=SimpleNamespace(data=SimpleNamespace(ptr=64)))
+    back.pinned = pinned
+    graph = TimedGraph([launch()], [], back)
+    recorded = [x for x in driver.names if x.startswith(("cuEventRecord", "cuMemcpy"))]
+    copied = "cuMemcpyDtoHAsync_v2"
+    assert recorded == ["cuEventRecordWithFlags"] * 2 + [copied, recorded[0]]
+    assert graph._events[-1] not in graph._events[:2]
 
 
 def test_a_graph_without_its_kernel(driver):

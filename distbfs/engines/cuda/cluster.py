@@ -57,6 +57,7 @@ class ClusterSearch:
         self._level, self._parent = level, parent
         self._record = cp.empty(4 * graph.active, dtype=cp.uint32)
         self._state = cp.zeros(4, dtype=cp.uint32)
+        self._ended = cuda.HostCopy(self._state)
         module.kernel("records")(
             8 * cuda.multiprocessors(),
             256,
@@ -109,6 +110,6 @@ class ClusterSearch:
         fills = [
             (a, v) for a, v in zip(cleared, (-1, -1, 0), strict=True) if a is not None
         ]
-        seconds = self._launch.timed(before=fills)
-        levels, full, *_ = self._state.get().tolist()
+        seconds = self._launch.timed(before=fills, back=self._ended)
+        levels, full, *_ = self._ended.pinned.tolist()
         return levels, seconds, not full

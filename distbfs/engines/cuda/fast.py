@@ -98,7 +98,7 @@ class FastSearch:
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
         self.params = self._arrays.params
         self.params.state = self._kept.data.ptr + STATE_AT
-        self._turn = 0
+        self._turn, self._given = 0, False
         self._launches: dict[int, cuda.Launch] = {}
         self._counts: Any = None
         self._trace: Any = None
@@ -128,6 +128,9 @@ class FastSearch:
         Raises UsageError for a root or a target that is no vertex.
         """
         self._ask(root, until)
+        if self._given:
+            self._arrays.renew()
+            self._given = False
         if self._cluster is not None and not (records or self._stepwise):
             found = self._by_cluster(self._cluster)
             if found is not None:
@@ -145,7 +148,7 @@ class FastSearch:
             spent = self._run(launch)
             seconds += spent
             launches += 1
-            kept = self._told()
+            kept = bytes(self._copy.pinned)
             state = State.from_buffer_copy(kept, STATE_AT)
             if state.depth > depth:
                 steps.append((STEPS[state.step], spent))
@@ -156,22 +159,17 @@ class FastSearch:
                 break
         if depth > NARROW and self._arrays.wide is None:
             seconds += self._results_again()
-            kept = self._told()  # the highest level comes with the results
+            kept = bytes(self._copy.pinned)  # the results tell the highest level
         result = self._result(state, kept, seconds, launches)
         if records:
             result.records = self._records(result, steps)
         return result
 
-    def _told(self) -> bytes:
-        """Return what launches leave: controls and state."""
-        self._copy.begin(cuda.cupy().cuda.get_current_stream())
-        return bytes(self._copy.wait())
-
     def _results_again(self) -> float:
         """Write levels that need more than a byte, for the first time; in seconds."""
         with cuda.memory_of("levels of a deep graph"):
             self._arrays.widen()
-        return 0.0 if self._results is None else self._results.timed()
+        return 0.0 if self._results is None else self._results.timed(back=self._copy)
 
     def _by_cluster(self, cluster: ClusterSearch) -> DeviceResult | None:
         """Return a search by one cluster; None, now and later, if that is too small."""
@@ -247,16 +245,24 @@ class FastSearch:
         self._turn ^= 1
         self.params.control = base + self._turn * CONTROL_BYTES
         self.params.other = base + (self._turn ^ 1) * CONTROL_BYTES
-        return launch.timed(then=self._results)
+        return launch.timed(then=self._results, back=self._copy)
 
     def _result(
         self, state: State, kept: bytes, seconds: float, launches: int
     ) -> DeviceResult:
         count = self.graph.n if self.in_ids else self.graph.active
-        level = self._arrays.wide if state.depth > NARROW else self._arrays.level
+        narrow = state.depth <= NARROW
+        level = self._arrays.level if narrow else self._arrays.wide
         parent = self._arrays.parent
         parent = None if parent is None else parent[:count]
         at = self._turn * CONTROL_BYTES + HIGHEST_AT
         highest = int.from_bytes(kept[at : at + 8], sys.byteorder)
         levels = (state.base + highest if state.k else state.depth) + 1
-        return DeviceResult(level[:count], parent, levels, seconds, launches)
+        found = DeviceResult(level[:count], parent, levels, seconds, launches)
+        if self.in_ids and narrow and self._cluster is None:
+            found.give = self._give
+        return found
+
+    def _give(self) -> None:
+        """Leave the results to the caller."""
+        self._given = True

@@ -394,3 +394,15 @@ class Arrays:
             self.parent = cp.empty(out, np.int32) if in_ids else by_number
             p.parent_out = self.parent.data.ptr
         p.level_out = self.level.data.ptr
+
+    def renew(self) -> None:
+        """Take other arrays for results by id; those that there are stay as they are.
+
+        The room beyond a byte stays: it holds no result then.
+        """
+        cp, p = cuda.cupy(), self.params
+        self.level = cp.empty(len(self.level), dtype=cp.int8)
+        p.level_out = self.level.data.ptr
+        if self.parent is not None:
+            self.parent = cp.empty(len(self.parent), dtype=np.int32)
+            p.parent_out = self.parent.data.ptr

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from distbfs.graph.device_graph import ISOLATED
 from distbfs.options import SearchOptions
 from distbfs.partition.device_resident import GRANULE, ResidentPart
 from distbfs.types import Array, Ids
+
+if TYPE_CHECKING:
+    from distbfs.device.timed_graph import TimedGraph
 
 MOST_PARTS, ALONE, NARROW = 8, 4096, 126  # as in resident.cuh, fast.cuh
 PATIENCE = 8_000_000_000  # ns that a device waits for another
@@ -119,6 +122,7 @@ class ResidentSearch:
         own.pull_only = options.direction == "pull"
         # what is read at the end lies together: it comes in one copy
         self._kept = cp.zeros(DESK_AT + ctypes.sizeof(Desk), dtype=np.uint8)
+        self._copy = cuda.HostCopy(self._kept)
         clean = State(phase=DONE, dirty=1)
         at = slice(STATE_AT, STATE_AT + ctypes.sizeof(State))
         self._kept[at].set(np.frombuffer(bytes(clean), dtype=np.uint8))
@@ -217,9 +221,14 @@ class ResidentSearch:
             )
         return self._launches[count]
 
+    def _recorded(self, records: bool) -> TimedGraph:
+        """Return the search with or without counters as a graph."""
+        launch = self._launch(int(records))
+        return launch.record(then=self._results, back=self._copy)
+
     def prepare(self, *, records: bool = False) -> None:
         """Load the kernels, so that no device waits for it in a search."""
-        self._launch(int(records)).record(then=self._results)
+        self._recorded(records)
         if records and self._trace is None:
             cp = cuda.cupy()
             self._trace = cp.zeros(ROWS * 4, dtype=np.uint64)
@@ -251,7 +260,7 @@ class ResidentSearch:
         if records:
             self._trace.fill(0)
             self._counts.fill(0)
-        self._graph = self._launch(int(records)).record(then=self._results)
+        self._graph = self._recorded(records)
         self._graph.set_arguments()
         cuda.cupy().cuda.Device().synchronize()  # the results of the last search
 
@@ -265,7 +274,7 @@ class ResidentSearch:
         failure: 0, or 1 + the part that was waited for in vain
         """
         seconds = self._graph.wait()
-        kept = self._kept.get().tobytes()
+        kept = bytes(self._copy.pinned)
         state = State.from_buffer_copy(kept, STATE_AT)
         desk = Desk.from_buffer_copy(kept, DESK_AT)
         failed = desk.failed  # once is for ever: letters of that search may be left

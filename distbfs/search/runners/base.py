@@ -22,7 +22,7 @@ class Found:
     parent[i]: the same shape, ids inside, -1 = unreached, or None
     levels: of the search, on all ranks alike; seconds: device time of the slowest
         device, None where the host's clock is what counts
-    phases: this rank's seconds; order: see ``WholeResult``
+    phases: this rank's seconds; order: see ``WholeResult``; give: see ``DeviceResult``
     """
 
     level: Sequence[Any]
@@ -33,6 +33,7 @@ class Found:
     phases: dict[str, float] = field(default_factory=dict)
     parent_cost: ParentCost = field(default_factory=ParentCost)
     order: Any = None
+    give: Callable[[], None] | None = None
 
     def copy_with(self, level: Sequence[Any], parent: Sequence[Any]) -> Found:
         """Return the same search with other arrays."""
@@ -63,6 +64,9 @@ class LazyArrays:
     def __init__(self, make: Callable[[], tuple[list[Any], list[Any]]]) -> None:
         self._make = make
         self._made: tuple[list[Any], list[Any]] | None = None
+
+    def own(self) -> None:
+        """Do nothing: no search writes to arrays that were made for one result."""
 
     @property
     def arrays(self) -> tuple[list[Any], list[Any]]:

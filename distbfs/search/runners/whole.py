@@ -109,7 +109,6 @@ class OnDevice:
         """Search from an id; ``stop`` is asked before: no host sees the levels."""
         if stop is not None and stop():
             raise SearchStopped("the search was stopped before it began")
-        cuda.cupy().cuda.Device().synchronize()  # what is under way is not its time
         with cuda.memory_of("a search"):
             result = self._search.search(root, records=records, until=until)
         level, parent = [result.level], [result.parent if parents else None]
@@ -121,9 +120,16 @@ class OnDevice:
                 result.levels,
                 result.seconds,
                 records_of(result.records),
+                give=turned.own,
             )
-        records_found = records_of(result.records)
-        return Found(level, parent, result.levels, result.seconds, records_found)
+        return Found(
+            level,
+            parent,
+            result.levels,
+            result.seconds,
+            records_of(result.records),
+            give=result.give,
+        )
 
     def _in_ids(
         self, root: int, level: Any, parent: Any

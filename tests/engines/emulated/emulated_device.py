@@ -387,8 +387,8 @@ class Launch:
     def __call__(self, stream=0):
         self.kernel.run([ctypes.addressof(self.arguments)], *self.form)
 
-    def record(self, before=(), then=None):
-        self.recorded = before, then
+    def record(self, before=(), then=None, back=None):
+        self.recorded = before, then, back
         return self
 
     def set_arguments(self):
@@ -403,13 +403,15 @@ class Launch:
     def wait(self):
         return self.started.result()
 
-    def timed(self, before=(), then=None):
+    def timed(self, before=(), then=None, back=None):
         begin = time.perf_counter()
         for array, value in before:
             array.view(np.uint32)[...] = value & 0xFFFFFFFF
         self()
         if then is not None:
             then()
+        if back is not None:
+            back.pinned[...] = back.array
         return max(time.perf_counter() - begin, 1e-9)
 
 

@@ -487,3 +487,29 @@ def test_parts_go_to_the_device_while_they_are_read(tmp_path, monkeypatch):
 def test_an_empty_graph():
     session = opened(Tuples(3, [], []))
     assert session.search(1).to_numpy()[0].tolist() == [-1, 0, -1]
+
+
+def addresses(result):
+    """Where the arrays of a result begin."""
+    return [x.data.ptr for pair in result.shards for x in pair]
+
+
+@pytest.mark.parametrize("internal_ids", [False, True])
+def test_a_kept_result_is_the_search_s_own(internal_ids):
+    with opened(engine="xbfs", internal_ids=internal_ids) as session:
+        roots = some_roots(SOURCE, 3)
+        results = [session.search(int(root)).keep() for root in roots]
+        for root, result in zip(roots, results, strict=True):
+            check_search(SOURCE, root, *result.to_numpy())
+        flat = [x for result in results for x in addresses(result)]
+        assert len(set(flat)) == len(flat)
+        found = session.search(int(roots[0]))
+        assert addresses(found.keep()) == addresses(found)
+
+
+def test_results_that_are_not_kept_take_no_more_memory():
+    with opened(engine="xbfs") as session:
+        places = {tuple(addresses(session.search(0))) for _ in range(3)}
+        assert len(places) == 1
+        session.search(0).keep()
+        assert tuple(addresses(session.search(0))) not in places
