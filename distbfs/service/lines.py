@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import select
 import socket
+import threading
 from collections.abc import Iterator
 
 from distbfs.errors import ServiceError
@@ -64,13 +66,30 @@ def hung_up(handle: int) -> bool:
     return bool(poll.poll(0))
 
 
+def own_end(writer: asyncio.StreamWriter) -> socket.socket | None:
+    """Return another handle of a connection, which stays its own when the loop closes.
+
+    None where there is no room for one.
+    """
+    try:
+        duplicate: socket.socket = writer.get_extra_info("socket").dup()
+    except OSError:
+        return None
+    duplicate.setblocking(False)
+    return duplicate
+
+
 def encoded(answer: Answer) -> bytes:
     """Return an answer as a line."""
     return json.dumps(answer, separators=(",", ":")).encode() + b"\n"
 
 
 class Connection:
-    """One client: reads no more than it may have open, and is dropped if it hangs."""
+    """One client: reads no more than it may have open, and is dropped if it hangs.
+
+    Answers leave by the thread of the searches as long as the client takes them at
+    once; what it does not take waits for the loop.
+    """
 
     def __init__(
         self,
@@ -89,6 +108,10 @@ class Connection:
         self._busy = asyncio.Event()
         self._gone = False
         self._drains: set[asyncio.Task[None]] = set()
+        self._out = own_end(writer)
+        self._sending = threading.Lock()  # guards what follows, and ``_out``
+        self._unsent = bytearray()  # what the loop has still to write
+        self._free = True  # whether nothing waits in the loop's transport
 
     async def serve(self) -> None:
         """Answer until the client has left or has said all and got all."""
@@ -108,6 +131,10 @@ class Connection:
         finally:
             self._gone = True
             watch.cancel()
+            with self._sending:
+                if self._out is not None:
+                    self._out.close()
+                self._out = None
             self._writer.close()
 
     async def _watch(self) -> None:
@@ -144,7 +171,9 @@ class Connection:
                 return
         except ServiceError as error:
             answer = self._refusal(error, request, name)
-        self._send(answer)
+        with self._sending:
+            self._unsent += encoded(answer)
+        self._flush()
 
     def _refusal(
         self, error: ServiceError, request: Request | None, name: str
@@ -154,18 +183,29 @@ class Connection:
         return self._service.refused(error, request.op if request else "", name)
 
     def _done(self, answer: Answer) -> None:
-        """Take an answer from the thread of the searches."""
-        self._loop.call_soon_threadsafe(self._send, answer)
+        """Send an answer, or what can be of it, from the thread of the searches."""
+        line = encoded(answer)
+        with self._sending:
+            if self._out is not None and self._free and not self._unsent:
+                with contextlib.suppress(OSError):  # full, or the loop will find out
+                    line = line[self._out.send(line) :]
+            self._unsent += line
+        self._loop.call_soon_threadsafe(self._flush)
 
-    def _send(self, answer: Answer) -> None:
-        if not self._writer.is_closing():
-            self._writer.write(encoded(answer))
-            if self._writer.transport.get_write_buffer_size():
-                task = self._loop.create_task(self._drained())
-                self._drains.add(task)
-                task.add_done_callback(self._drains.discard)
-                return
-        self._answered()
+    def _flush(self) -> None:
+        """Write what waits, and count one answer when the client has taken it."""
+        transport = self._writer.transport
+        with self._sending:
+            if self._unsent and not self._writer.is_closing():
+                self._writer.write(bytes(self._unsent))
+            self._unsent.clear()
+            self._free = not transport.get_write_buffer_size()
+        if self._free or self._writer.is_closing():
+            self._answered()
+            return
+        task = self._loop.create_task(self._drained())
+        self._drains.add(task)
+        task.add_done_callback(self._drains.discard)
 
     async def _drained(self) -> None:
         """Count an answer when the client has taken it; drop one that does not."""
@@ -179,6 +219,8 @@ class Connection:
             waited = 0.0 if left < before else waited + WATCH
             if waited > patience:
                 self._drop()
+        with self._sending:
+            self._free = not transport.get_write_buffer_size()
         self._answered()
 
     def _answered(self) -> None:

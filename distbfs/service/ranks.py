@@ -76,7 +76,9 @@ class Ranks:
         stop: asked between levels; SearchStopped where it said yes
         """
         call = {"do": "search", "source": source, "parents": parents, "steps": steps}
-        return self._run(self.session.world.patient_broadcast(call), stop)
+        if self.session.world.size > 1:
+            call = self.session.world.patient_broadcast(call)
+        return self._run(call, stop)
 
     def look(self) -> bool:
         """Return whether any rank was asked to stop (rank 0)."""

@@ -4,6 +4,8 @@ import json
 import os
 import socket
 import stat
+import threading
+import time
 from itertools import pairwise
 
 import h5py
@@ -12,7 +14,16 @@ import pytest
 from graphs import Tuples, check_search
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from serving import LONE, SOURCE, Talker, make_service, running, serving, wait_for
+from serving import (
+    LONE,
+    SECONDS,
+    SOURCE,
+    Talker,
+    make_service,
+    running,
+    serving,
+    wait_for,
+)
 from test_operations import LIKELY
 
 import distbfs
@@ -263,6 +274,48 @@ def test_a_client_that_does_not_read_is_dropped(tmp_path):
             assert other.ask({"op": "health"})["ok"]
             wait_for(lambda: service.stats()["queue"] == 0)
         assert other.ask({"op": "distances", "source": 3, "targets": [3]})["ok"]
+
+
+def test_an_answer_leaves_while_the_loop_is_held_up(tmp_path):
+    with serving(tmp_path) as (service, path), Talker(path) as talker:
+        assert talker.ask({"op": "health"})["ok"]
+        block(service)
+        talker.say({"op": "distances", "source": 3, "targets": [3]})
+        session, held = service.ranks.session, threading.Event()
+        assert session.begun.acquire(timeout=SECONDS)
+        front = next(x for x in threading.enumerate() if x.name == "front")
+        loop = front._target.__self__._loop
+        loop.call_soon_threadsafe(held.wait, SECONDS)
+        session.go.set()
+        talker.socket.settimeout(SECONDS / 2)
+        try:
+            assert talker.hear()["distances"] == [0]
+        finally:
+            held.set()
+
+
+def test_answers_stay_whole_however_late_a_client_reads(tmp_path):
+    rng = np.random.default_rng(3)
+    with serving(tmp_path, inline=1 << 20) as (_, path), Talker(path) as talker:
+        sources = rng.integers(0, N, 1500).tolist()
+        asked = {"op": "bfs", "result": "inline"}
+
+        def say():
+            for k, source in enumerate(sources):
+                health = {"id": -1 - k, "op": "health"}
+                talker.say({"id": k, "source": source, **asked}, health)
+
+        saying = threading.Thread(target=say)
+        saying.start()
+        time.sleep(0.5)  # the client is behind
+        answers = {}
+        for _ in range(2 * len(sources)):
+            answer = talker.hear()
+            answers[answer["id"]] = answer
+        saying.join()
+        assert answers.keys() == set(range(-len(sources), len(sources)))
+        for k, source in enumerate(sources):
+            assert answers[k]["level"] == SOURCE.distances(source).tolist()
 
 
 def test_too_many_clients(tmp_path):
