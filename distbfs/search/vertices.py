@@ -40,6 +40,12 @@ def host_array(array: Any) -> Array:
     return on_host
 
 
+def values_of(array: Any, places: Ids) -> Array:
+    """Return the values at places, int64 [k] inside, on the host."""
+    values: Array = take(array, places) if hasattr(array, "get") else array[places]
+    return values
+
+
 def device_of(array: Any) -> AbstractContextManager[Any]:
     """Make the device of an array current inside; nothing for one of the host."""
     context: AbstractContextManager[Any] = (
@@ -194,12 +200,16 @@ class VertexMap:
 
         level, parent: of the shards of this rank; equal on all ranks
         """
+        if self.whole_here:
+            levels = values_of(level[0], ids).astype(np.int32)
+            return levels, values_of(parent[0], ids).astype(
+                np.int64
+            ) if parents else None
         values = np.full((1 + parents, len(ids)), UNREACHED, dtype=np.int64)
         for k, places, rows in self._here(self.inside(ids)):
             arrays = (level[k], parent[k]) if parents else (level[k],)
             for row, array in enumerate(arrays):
-                taken = take if hasattr(array, "get") else np.take
-                values[row, places] = taken(array, rows)
+                values[row, places] = values_of(array, rows)
         values = self.world.allreduce(values, "max")
         levels = values[0].astype(np.int32)
         return levels, self.outside(values[1]) if parents else None

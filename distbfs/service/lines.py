@@ -101,17 +101,16 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self._loop = asyncio.get_running_loop()
-        self._slots = asyncio.Semaphore(service.limits.pipeline)
-        self._open = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._busy = asyncio.Event()
+        self._fewer = asyncio.Event()  # set when the loop waits for fewer open requests
         self._gone = False
         self._drains: set[asyncio.Task[None]] = set()
+        self._sending = threading.Lock()  # guards what follows
         self._out = own_end(writer)
-        self._sending = threading.Lock()  # guards what follows, and ``_out``
         self._unsent = bytearray()  # what the loop has still to write
         self._free = True  # whether nothing waits in the loop's transport
+        self._open = 0  # requests whose answers the client has not taken
+        self._waits = False  # whether the loop waits for fewer
 
     async def serve(self) -> None:
         """Answer until the client has left or has said all and got all."""
@@ -123,7 +122,7 @@ class Connection:
                     await self._take(line)
             for line in splitter.end():
                 await self._take(line)
-            await self._idle.wait()
+            await self._have_fewer_than(1)
             if self._drains:
                 await asyncio.wait(self._drains)
         except (ConnectionError, TimeoutError):
@@ -146,17 +145,29 @@ class Connection:
             if self._writer.is_closing() or hung_up(sock.fileno()):
                 self._drop()
                 return
+            if not self._open:
+                self._busy.clear()
 
     def _drop(self) -> None:
         """Give a client up: what it asked for is not searched any more."""
         self._gone = True
         self._writer.transport.abort()
-        self._idle.set()
+        self._fewer.set()
+
+    async def _have_fewer_than(self, requests: int) -> None:
+        """Wait until fewer requests are open, or the client is given up."""
+        while True:
+            with self._sending:
+                self._waits = self._open >= requests and not self._gone
+                if not self._waits:
+                    return
+                self._fewer.clear()
+            await self._fewer.wait()
 
     async def _take(self, line: bytes | None) -> None:
-        await self._slots.acquire()
-        self._open += 1
-        self._idle.clear()
+        await self._have_fewer_than(self._service.limits.pipeline)
+        with self._sending:
+            self._open += 1
         self._busy.set()
         service, name, request = self._service, self._service.name(), None
         try:
@@ -189,6 +200,9 @@ class Connection:
             if self._out is not None and self._free and not self._unsent:
                 with contextlib.suppress(OSError):  # full, or the loop will find out
                     line = line[self._out.send(line) :]
+            if not line:
+                self._answered()
+                return
             self._unsent += line
         self._loop.call_soon_threadsafe(self._flush)
 
@@ -200,9 +214,9 @@ class Connection:
                 self._writer.write(bytes(self._unsent))
             self._unsent.clear()
             self._free = not transport.get_write_buffer_size()
-        if self._free or self._writer.is_closing():
-            self._answered()
-            return
+            if self._free or self._writer.is_closing():
+                self._answered()
+                return
         task = self._loop.create_task(self._drained())
         self._drains.add(task)
         task.add_done_callback(self._drains.discard)
@@ -221,14 +235,13 @@ class Connection:
                 self._drop()
         with self._sending:
             self._free = not transport.get_write_buffer_size()
-        self._answered()
+            self._answered()
 
     def _answered(self) -> None:
+        """Count an answer that the client has taken, with ``_sending`` held."""
         self._open -= 1
-        self._slots.release()
-        if not self._open:
-            self._idle.set()
-            self._busy.clear()
+        if self._waits:
+            self._loop.call_soon_threadsafe(self._fewer.set)
 
 
 class SocketDoor:
