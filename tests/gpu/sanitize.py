@@ -7,6 +7,7 @@ beyond it is found.
 
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
@@ -239,8 +240,9 @@ def main(names):
         kind, _, only = name.partition(":")
         GRAPHS.clear()
         GRAPHS.update({only: every[only]} if only else every)
+        begin = time.monotonic()
         KINDS[kind](name)
-        print(f"{name}: right", flush=True)
+        print(f"{time.monotonic() - begin:.0f} s, {name}: right", flush=True)
 
 
 if __name__ == "__main__":
