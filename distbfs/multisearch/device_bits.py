@@ -130,25 +130,30 @@ def above(graph: DeviceGraph, degree: int) -> int:
     return low
 
 
+def asked_kernel() -> cuda.Kernel:
+    """Return what ``asked_levels`` launches, on the current device."""
+    return cuda.Module(KERNELS / "bits_levels.cu", LEVEL="u8").kernel("asked")
+
+
 def asked_levels(
+    kernel: cuda.Kernel,
     graph: DeviceGraph,
-    seen: Any,
-    planes: Sequence[Any],
+    rows: tuple[Any, Sequence[Any]],
     searches: Array,
     targets: Array,
 ) -> Any:
     """Return the level of targets[q] in search searches[q], CuPy int32; -1 = unreached.
 
-    seen, planes: uint32, rows of each number; without planes a level is 0
-    targets: ids of the graph's rows
+    rows: (seen, planes), uint32, by number; without planes a level is 0
+    targets: ids of the graph's vertices
     """
-    cp = cuda.cupy()
+    cp, (seen, planes) = cuda.cupy(), rows
     out = cp.empty(len(searches), np.int32)
     if not len(searches) or not graph.active:
         out.fill(-1)
         return out
     held = [cp.asarray(x.astype(np.uint32)) for x in (searches, targets)]
-    given = Asked(
+    asked = Asked(
         numbers=graph.numbers.data.ptr,
         seen=seen.data.ptr,
         search=held[0].data.ptr,
@@ -159,9 +164,8 @@ def asked_levels(
         planes=len(planes),
     )
     for b, plane in enumerate(planes):
-        given.plane[b] = plane.data.ptr
-    kernel = cuda.Module(KERNELS / "bits_levels.cu", LEVEL="u8").kernel("asked")
-    kernel.prepare(given, 8 * cuda.multiprocessors(), 256)()
+        asked.plane[b] = plane.data.ptr
+    kernel.prepare(asked, 8 * cuda.multiprocessors(), 256)()
     return out
 
 
@@ -426,7 +430,8 @@ class BitSearches:
             raise UsageError("searches and targets do not fit each other")
         if len(rows) and rows.max() >= len(batch.sources):
             raise UsageError(f"search {rows.max()} of {len(batch.sources)}")
-        out = asked_levels(self.graph, self._seen, planes, rows, ids)
+        held = (self._seen, planes)
+        out = asked_levels(asked_kernel(), self.graph, held, rows, ids)
         # a vertex without edges reaches itself
         out[cuda.cupy().asarray(batch.sources[rows] == ids)] = 0
         return out

@@ -2,8 +2,9 @@
 
 The devices hold the rows of one graph and map each other's memory, in one process or in
 one for each.  The host launches a level on all of them and waits for all before the
-next.  A device takes 32 bytes for each position, whoever has it (two frontiers), and 16
-for each own vertex and what has been seen, or a binary digit of the levels.
+next.  A device takes 32.5 bytes for each position, whoever has it: two frontiers and
+their marks.  For each own vertex it takes 16 for what has been seen, 16 for each binary
+digit of the levels, and 8 for queues.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from distbfs.multisearch.device_bits import (
     WIDE_DEGREE,
     Params,
     above,
+    asked_kernel,
     asked_levels,
 )
 from distbfs.partition.device_resident import GRANULE, ResidentPart
@@ -66,7 +68,8 @@ class Begin(ctypes.Structure):
 class Share:
     """What one device has of the searches; methods with that device current.
 
-    memory: uint8 [shared_bytes], zeros; bases: [parts] addresses of that of all parts
+    memory: uint8, what ``shared_sizes`` says, zeros
+    bases: [parts] addresses of that of all parts
     """
 
     def __init__(self, part: ResidentPart, memory: Any, bases: Ids) -> None:
@@ -94,6 +97,7 @@ class Share:
         }
         begin = module.kernel("begin_level")
         self._steps["begin"] = begin.prepare(self._begin, 1, THREADS)
+        self._asked = asked_kernel()
 
     def _parameters(self, bases: Ids) -> DomainParams:
         part, graph = self.part, self.part.graph
@@ -173,12 +177,11 @@ class Share:
 
     def levels_at(self, deepest: int, searches: Ids, targets: Ids) -> Array:
         """Return the levels of targets, ids of this part, int32 on the host."""
-        planes = self._planes[: deepest.bit_length()]
+        rows = self._seen, self._planes[: deepest.bit_length()]
         local = self.part.layout.local_of(targets)
-        found: Array = asked_levels(
-            self.part.graph, self._seen, planes, searches, local
-        ).get()
-        return found
+        graph = self.part.graph
+        levels: Array = asked_levels(self._asked, graph, rows, searches, local).get()
+        return levels
 
 
 def shared_sizes(part: ResidentPart) -> list[int]:
