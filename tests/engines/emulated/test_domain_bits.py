@@ -58,15 +58,27 @@ def some_sources(source, count):
 
 @pytest.mark.parametrize("pull_edges", [None, ALWAYS_PULL, 300, NEVER_PULL])
 @pytest.mark.parametrize("parts", EACH)
-def test_levels(device, monkeypatch, parts, pull_edges):
+def test_levels(device, parts, pull_edges):
     """The next batch right after one, of another size, with repeats."""
-    monkeypatch.setattr(domain_bits, "HUB_DEGREE", 300)
     for k, (name, source) in enumerate(GRAPHS.items()):
         searches = searches_of(source, parts, wide=k % 2 == 0, pull_edges=pull_edges)
         many = 126 if name in ("hubs", "path") else 20
         for count in (3, many):
             check(searches, source, some_sources(source, count))
         searches.close()
+
+
+@pytest.mark.parametrize("pull_edges", [ALWAYS_PULL, NEVER_PULL])
+@pytest.mark.parametrize("parts", EACH)
+def test_hubs_and_wide_rows(device, monkeypatch, parts, pull_edges):
+    """Rows for all warps and for one, on every device."""
+    monkeypatch.setattr(domain_bits, "HUB_DEGREE", 12)
+    monkeypatch.setattr(domain_bits, "WIDE_DEGREE", 8)
+    source = GRAPHS["granules"]
+    searches = searches_of(source, parts, pull_edges=pull_edges)
+    for share in searches._shares:
+        assert 0 < share._params.hubs < share._params.wide < share.part.graph.active
+    check(searches, source, some_sources(source, 9))
 
 
 def test_levels_beyond_a_byte_and_again(device):
