@@ -24,6 +24,7 @@ PARTS = f"{EMULATED}/test_part_strategies.py"
 PART = f"{EMULATED}/test_part_kernels.py"
 RESIDENT = f"{EMULATED}/test_resident_kernels.py"
 BITS = f"{EMULATED}/test_multisearch_bits.py"
+DOMAIN_BITS = f"{EMULATED}/test_domain_bits.py"
 WHOLE = "tests/engines/test_whole_graphs.py"
 SWITCHES = f"{EMULATED}/test_switches.py"
 PAIRS = "tests/engines/test_part_pairs.py"
@@ -1140,6 +1141,30 @@ MUTATIONS = (
         "l.group, end, 2 * GROUP, want);",
         "half of a wide row is left out",
         (f"{BITS}::test_levels_and_counts",),
+    ),
+    Mutation(
+        "domain-bits-rows-stay",
+        f"{MULTI}/kernels/bits_domain.cu",
+        "if (k != d.index) of_part(d, l.next, k)[at] = fresh;",
+        "if (k == d.index) of_part(d, l.next, k)[at] = fresh;",
+        "other devices do not get the rows of a frontier",
+        (f"{DOMAIN_BITS}::test_levels",),
+    ),
+    Mutation(
+        "domain-bits-old-rows",
+        f"{MULTI}/domain_bits.py",
+        'self._step(depth, "empty")',
+        'self._step(depth + 1, "empty")',
+        "a push after a pull finds what was there two levels before",
+        (f"{DOMAIN_BITS}::test_levels",),
+    ),
+    Mutation(
+        "domain-bits-rule-turned",
+        f"{MULTI}/domain_bits.py",
+        "if edges >= self._pull_edges:",
+        "if edges < self._pull_edges:",
+        "frontiers of few edges are pulled",
+        (f"{DOMAIN_BITS}::test_a_small_frontier_is_pushed_and_a_large_one_pulled",),
     ),
     Mutation(
         "betweenness-all-neighbours",

@@ -8,7 +8,7 @@ Source: Then et al., The more the merrier, VLDB 2014.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,18 @@ class Matrix(ctypes.Structure):
     )
 
 
+class Asked(ctypes.Structure):
+    """``Asked`` in bits_levels.cu."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("numbers", "seen")),
+        ("plane", ctypes.c_void_p * PLANES),
+        *((name, ctypes.c_void_p) for name in ("search", "target", "out")),
+        ("count", ctypes.c_uint64),
+        *((name, ctypes.c_uint32) for name in ("words", "planes")),
+    )
+
+
 def level_dtype(deepest: int) -> Any:
     """Return the narrowest type of levels: int8 to 126, int16 to 32767, else int32."""
     if deepest <= 126:
@@ -119,6 +131,45 @@ def above(graph: DeviceGraph, degree: int) -> int:
     return low
 
 
+def asked_kernel() -> cuda.Kernel:
+    """Return what ``asked_levels`` launches, on the current device."""
+    return cuda.Module(KERNELS / "bits_levels.cu", LEVEL="u8").kernel("asked")
+
+
+def asked_levels(
+    kernel: cuda.Kernel,
+    graph: DeviceGraph,
+    rows: tuple[Any, Sequence[Any]],
+    searches: Array,
+    targets: Array,
+) -> Any:
+    """Return the level of targets[q] in search searches[q], CuPy int32; -1 = unreached.
+
+    rows: (seen, planes), uint32, by number; without planes a level is 0
+    targets: ids of the graph's vertices
+    """
+    cp, (seen, planes) = cuda.cupy(), rows
+    out = cp.empty(len(searches), np.int32)
+    if not len(searches) or not graph.active:
+        out.fill(-1)
+        return out
+    held = [cp.asarray(x.astype(np.uint32)) for x in (searches, targets)]
+    asked = Asked(
+        numbers=graph.numbers.data.ptr,
+        seen=seen.data.ptr,
+        search=held[0].data.ptr,
+        target=held[1].data.ptr,
+        out=out.data.ptr,
+        count=len(searches),
+        words=seen.size // graph.active,
+        planes=len(planes),
+    )
+    for b, plane in enumerate(planes):
+        asked.plane[b] = plane.data.ptr
+    kernel.prepare(asked, 8 * cuda.multiprocessors(), 256)()
+    return out
+
+
 @dataclass
 class Batch:
     """Searches that have ended.
@@ -145,9 +196,16 @@ class Batch:
         """Return vertices by level, CuPy int64 [k, deepest + 1]."""
         return self.owner._counted(self)
 
+    def levels_at(self, searches: Any, targets: Any) -> Any:
+        """Return the level of targets[q] in search searches[q] of 0 … k-1, CuPy int32.
+
+        -1 where it was not reached
+        """
+        return self.owner._levels_at(self, searches, targets)
+
     def reached(self, searches: Any, targets: Any) -> Any:
         """Return whether search searches[q] of 0 … k-1 has reached targets[q], bool."""
-        return self.owner._reached(self, searches, targets)
+        return self.owner._asked(self, searches, targets, []) >= 0
 
 
 class BitSearches:
@@ -343,7 +401,8 @@ class BitSearches:
         )
         for b, plane in enumerate(self._planes):
             given.plane[b] = plane.data.ptr
-        kernel = self._helper(f"u{8 * out.dtype.itemsize}").kernel("matrix")
+        level = f"u{8 * out.dtype.itemsize}"
+        kernel = cuda.Module(KERNELS / "bits_levels.cu", LEVEL=level).kernel("matrix")
         kernel.prepare(given, self._blocks, 256)()
         alone = take(self._numbers, batch.sources) == ISOLATED
         rows = np.flatnonzero(alone)
@@ -351,39 +410,32 @@ class BitSearches:
             out[cp.asarray(rows), cp.asarray(batch.sources[rows])] = 0
         return out
 
-    def _helper(self, level: str) -> cuda.Module:
-        return cuda.Module(KERNELS / "bits_levels.cu", LEVEL=level)
-
     def _counted(self, batch: Batch) -> Any:
         if self._counts is None:
             raise UsageError("these searches were made without counts")
         counts = self._counts[: batch.deepest + 1, : len(batch.sources)]
         return counts.T.astype(np.int64)
 
-    def _reached(self, batch: Batch, searches: Any, targets: Any) -> Any:
-        cp = cuda.cupy()
+    def _levels_at(self, batch: Batch, searches: Any, targets: Any) -> Any:
+        if not self._with_levels:
+            raise UsageError("these searches were made without levels")
+        planes = self._planes[: max(batch.deepest, 0).bit_length()]
+        return self._asked(batch, searches, targets, planes)
+
+    def _asked(
+        self, batch: Batch, searches: Any, targets: Any, planes: Sequence[Any]
+    ) -> Any:
         rows: Array = np.asarray(searches, dtype=np.int64)
         ids = check_sources(self.graph, targets)
         if rows.shape != ids.shape or (rows < 0).any():
             raise UsageError("searches and targets do not fit each other")
         if len(rows) and rows.max() >= len(batch.sources):
             raise UsageError(f"search {rows.max()} of {len(batch.sources)}")
-        if not len(rows):
-            return cp.zeros(0, np.bool_)
-        out = cp.empty(len(rows), np.uint8)
-        self._helper("u8").kernel("reached")(
-            self._blocks,
-            256,
-            self._numbers,
-            self._seen,
-            np.uint32(self._words),
-            np.uint64(len(rows)),
-            cp.asarray(rows.astype(np.uint32)),
-            cp.asarray(ids.astype(np.uint32)),
-            out,
-        )
+        held = (self._seen, planes)
+        out = asked_levels(asked_kernel(), self.graph, held, rows, ids)
         # a vertex without edges reaches itself
-        return out.astype(np.bool_) | cp.asarray(batch.sources[rows] == ids)
+        out[cuda.cupy().asarray(batch.sources[rows] == ids)] = 0
+        return out
 
 
 def all_levels(graph: DeviceGraph, sources: Any, width: int | None = None) -> Any:

@@ -2,8 +2,9 @@
 
 A call is a JSON object that every rank gets: ``{"do": "search", "source": s, "parents":
 p, "steps": [...]}`` searches once and then takes steps, each a list of a name and its
-arguments; ``{"do": "look"}`` asks whether any rank got a signal; ``{"do": "end"}`` is
-the last.
+arguments; ``{"do": "together", "sources": [...], "asked": [[source, targets], ...]}``
+searches from many sources at once; ``{"do": "look"}`` asks whether any rank got a
+signal; ``{"do": "end"}`` is the last.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ class Ranks:
                 self.flag.agreed(world)
                 continue
             try:
-                self._run(call, _never)
+                if call["do"] == "together":
+                    self._at_once(call, _never)
+                else:
+                    self._run(call, _never)
             except SearchStopped:
                 continue
 
@@ -80,6 +84,13 @@ class Ranks:
             call = self.session.world.patient_broadcast(call)
         return self._run(call, stop)
 
+    def search_together(
+        self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
+    ) -> tuple[float, list[list[int]]]:
+        """Search from many sources at once on all ranks; see ``Together.levels``."""
+        call = {"do": "together", "sources": sources, "asked": asked}
+        return self._at_once(self.session.world.patient_broadcast(call), stop)
+
     def look(self) -> bool:
         """Return whether any rank was asked to stop (rank 0)."""
         self.session.world.patient_broadcast({"do": "look"})
@@ -88,6 +99,13 @@ class Ranks:
     def end(self) -> None:
         """Let the other ranks go (rank 0)."""
         self.session.world.patient_broadcast({"do": "end"})
+
+    def _at_once(
+        self, call: dict[str, Any], stop: Stop
+    ) -> tuple[float, list[list[int]]]:
+        if self.together is None:
+            raise ValueError("requests for many sources were gathered")
+        return self.together.levels(call["sources"], call["asked"], stop)
 
     def _run(self, call: dict[str, Any], stop: Stop) -> tuple[float, list[Any]]:
         found = self.session.search(call["source"], parents=call["parents"], stop=stop)

@@ -227,12 +227,10 @@ class Service:
 
     def _search_together(self, group: list[Ticket]) -> None:
         """Search from many sources at once and answer small requests."""
-        if self.ranks.together is None:
-            raise ValueError("requests for many sources were gathered")
         asked = [
             (x.request.values["source"], x.request.values["targets"]) for x in group
         ]
-        seconds, levels = self.ranks.together.levels(
+        seconds, levels = self.ranks.search_together(
             list(dict.fromkeys(source for source, _ in asked)),
             asked,
             lambda: all(ticket.lost for ticket in group),

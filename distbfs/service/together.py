@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from distbfs.device import cuda
-from distbfs.errors import CompilerMissing, ResourceError, SearchStopped, UsageError
+from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.multisearch.bits import LANE, BitSearch
 from distbfs.multisearch.device_bits import SEARCHES, BitSearches
+from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.whole import in_input_ids
 from distbfs.search.session import Session
 from distbfs.types import Array, Ids, Stop
@@ -45,10 +45,20 @@ class Together(ABC):
         """Return the level of vertices[j] from sources[rows[j]], -1 = unreached."""
 
 
-class OnHost(Together):
-    """By the kernel for CPUs."""
+class Searcher(Protocol):
+    """Searches that ask ``stop`` between levels; collective on several ranks."""
 
-    def __init__(self, search: BitSearch) -> None:
+    def run(self, sources: Ids, *, stop: Stop) -> None:
+        """Search from ids."""
+
+    def levels_at(self, search: Ids, vertices: Ids) -> Array:
+        """Return the level of each vertex id in each search (row); -1 if none."""
+
+
+class ByLevel(Together):
+    """By the kernel for CPUs, or over the devices of a domain."""
+
+    def __init__(self, search: Searcher) -> None:
         self._search = search
 
     def _found(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
@@ -65,22 +75,26 @@ class OnDevice(Together):
     def _found(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
         if stop():
             raise SearchStopped("the searches were stopped before they began")
-        levels = self._search.search(sources).levels()
-        cp = cuda.cupy()
-        found: Array = levels[cp.asarray(rows), cp.asarray(vertices)].get()
-        return found.astype(np.int32)
+        found: Array = self._search.search(sources).levels_at(rows, vertices).get()
+        return found
 
 
 def together(session: Session) -> Together | None:
     """Return a batched searcher beside a session, None where there is none.
 
+    Collective, and so are its searches.
     There is one where one rank searches a whole graph by engine openmp, or a symmetric
-    one on a device with room for it.
+    one on a device with room for it, and where all ranks search one on a domain of
+    devices with room.
     """
     held = session.held
-    if session.world.size > 1 or session.layout.parts > 1:
-        return None
     try:
+        if held.rows:
+            domain_search = DomainBitSearches(session.world, held.rows)
+            session.at_close.append(domain_search.close)
+            return ByLevel(domain_search)
+        if session.world.size > 1 or session.layout.parts > 1:
+            return None
         if held.graph is not None:
             symmetric = not held.graph.directed and held.graph.active
             device_search = (
@@ -91,6 +105,6 @@ def together(session: Session) -> Together | None:
         if about["engine"] != "openmp" or about["mode"] != "resident":
             return None
         part = in_input_ids(held.parts[0], session.vertices.permutation)
-        return OnHost(BitSearch(part, MOST // LANE, about["threads"]))
-    except (CompilerMissing, ResourceError, UsageError):
+        return ByLevel(BitSearch(part, MOST // LANE, about["threads"]))
+    except (ResourceError, UsageError):
         return None

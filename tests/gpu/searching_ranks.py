@@ -26,6 +26,7 @@ from distbfs.exchange.placing import take_devices  # noqa: E402
 from distbfs.exchange.world import run_guarded, start  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
 from distbfs.search.choose import Request  # noqa: E402
+from distbfs.service.together import MOST, together  # noqa: E402
 
 GRAPHS = {
     "kronecker": kronecker(12),
@@ -81,6 +82,8 @@ def check_whole(world, how, names):
             session = session_of(world, graph, how, None, None, **more)
             for root in some_roots(graph, 4):
                 compare(world, session, graph, int(root))
+            if how == "domain":
+                compare_together(session, graph)
             session.close()
         if world.rank == 0:
             print(name, how, session.why, flush=True)
@@ -140,6 +143,17 @@ def compare(world, session, graph, root):
     wanted = check_search(graph, root, levels, parents)
     assert (found.reached, found.depth) == ((wanted >= 0).sum(), wanted.max())
     assert found.nedge == graph.ends[wanted >= 0].sum() // 2
+
+
+def compare_together(session, graph):
+    """Searches that share a traversal; every rank has all levels."""
+    at_once = together(session)
+    sources = np.random.default_rng(1).permutation(graph.n)[:MOST].tolist()
+    asked = [(root, list(range(graph.n))) for root in sources]
+    for _ in range(2):
+        _, answers = at_once.levels(sources, asked, lambda: False)
+        for (root, _), levels in zip(asked, answers, strict=True):
+            np.testing.assert_array_equal(levels, graph.distances(root))
 
 
 def search_for_ever(world, how, what):

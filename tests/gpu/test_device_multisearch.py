@@ -75,6 +75,8 @@ def test_many_batches():
     rows, targets = rng.integers(0, 512, 9999), rng.integers(0, source.n, 9999)
     found = batch.reached(rows, targets).get()
     np.testing.assert_array_equal(found, wanted[rows, targets] >= 0)
+    found = BitSearches(made.graph).search(roots[:512]).levels_at(rows, targets)
+    np.testing.assert_array_equal(found.get(), wanted[rows, targets])
 
 
 @pytest.mark.parametrize(("method", "threshold"), WAYS)

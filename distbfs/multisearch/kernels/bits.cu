@@ -54,20 +54,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     State s = *p.state;
     u32 turn = 0, used = 0;
     const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
-    Level l;
-    l.lane = threadIdx.x & 31;
-    l.warps = gridDim.x * WARPS;
-    l.warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x; /* neighbours on other SMs */
-    l.group = l.lane / PIECES, l.piece = l.lane % PIECES;
     while (s.edges && s.depth < p.last) {
         const u32 side = s.depth & 1;
-        l.depth = s.depth + 1;
-        l.cur = p.front[side], l.next = p.front[side ^ 1];
-        l.mark = p.mark[s.depth % MARKS], l.old = p.mark[(s.depth + 3) % MARKS];
-        l.next_mark = p.mark[(s.depth + 1) % MARKS];
-        uint4 *clear = (uint4 *)p.mark[(s.depth + 2) % MARKS];
-        for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.words / 4; i += gridDim.x * THREADS)
-            clear[i] = make_uint4(0, 0, 0, 0);
+        Level l = level_of(p, s.depth + 1);
+        clear_mark(p, l.depth);
         if (s.edges >= p.pull_edges) {
             const u32 edges = pull(p, l, room);
             s.edges = grid_sum(&p.control->barrier, turn, edges);
@@ -78,6 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 if (lead) p.control->size[16 * ((used + 1) % 3)] = 0;
                 used++;
                 l.next_queue = p.queue[side];
+                empty_rows(p, l);
                 gather(p, l, l.mark);
                 grid_sum(&p.control->barrier, turn, 0, l.size, 1, news);
                 s.count = (u32)news[0], s.hubs = (u32)(news[0] >> 32), s.dense = 0;

@@ -1,5 +1,8 @@
 /* The data of searches that share one traversal, a bit each.
  *
+ * Functions that take a P serve the rows of one device (Params) and those of a device of
+ * several (bits_domain.cuh), which has the functions anew that are for Params here.
+ *
  * A vertex has a row of PIECES times 16 bytes, 128 searches a lane: bit i of the row is
  * search i.  Vertices are numbers (graph/device_graph.py): hubs first.
  * Level of a vertex in a search: bit b of it is in plane b, for all that have been seen.
@@ -93,6 +96,49 @@ struct Level {
     u32 depth;              /* of what is found */
     u32 warp, warps, lane, group, piece;
 };
+
+/* What makes level `depth`, and by which thread. */
+INLINE Level level_of(const Params &p, u32 depth) {
+    Level l;
+    const u32 side = depth & 1;
+    l.lane = threadIdx.x & 31;
+    l.warps = gridDim.x * WARPS;
+    l.warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x; /* neighbours on other SMs */
+    l.group = l.lane / PIECES, l.piece = l.lane % PIECES;
+    l.depth = depth;
+    l.cur = p.front[side ^ 1], l.next = p.front[side];
+    l.mark = p.mark[(depth + 3) % MARKS], l.old = p.mark[(depth + 2) % MARKS];
+    l.next_mark = p.mark[depth % MARKS];
+    l.next_queue = p.queue[side];
+    return l;
+}
+
+/* Clears the mark of the level after `depth`. */
+INLINE void clear_mark(const Params &p, u32 depth) {
+    uint4 *clear = (uint4 *)p.mark[(depth + 1) % MARKS];
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.words / 4; i += gridDim.x * THREADS)
+        clear[i] = make_uint4(0, 0, 0, 0);
+}
+
+/* Where a vertex has its row of a frontier, and 32 of them their word of a mark. */
+INLINE u32 place(const Params &, u32 v) { return v; }
+INLINE u32 word_place(const Params &, u32 word) { return word; }
+
+/* What has been seen of a neighbour. */
+INLINE const uint4 *seen_row(const Params &p, u32 u) { return p.seen + (u64)u * PIECES; }
+
+/* A row of the next frontier is complete, at its place. */
+INLINE void publish(const Params &, const Level &, u32, uint4) {}
+
+/* A vertex is in the next frontier. */
+INLINE void mark_next(const Params &, const Level &l, u32 v) {
+    atomicOr(l.next_mark + (v >> 5), 1u << (v & 31));
+}
+
+/* The vertices of a tile of GROUP that are in the next frontier; all lanes call it. */
+INLINE void mark_tile(const Params &, const Level &l, u32 tile, u32 bits) {
+    if (l.lane == 0) ((Part *)l.next_mark)[tile] = (Part)bits;
+}
 
 /* A vertex is in the next frontier with `fresh` in this lane's piece; `seen` was before. */
 INLINE void settle(const Params &p, const Level &l, u32 v, uint4 seen, uint4 fresh) {

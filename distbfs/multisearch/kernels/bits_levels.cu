@@ -1,4 +1,4 @@
-/* Levels of bit-parallel searches as a matrix, and questions to what they have seen.
+/* Levels of bit-parallel searches: as a matrix, or of pairs that are asked for.
  *
  * variants: LEVEL=u8 | LEVEL=u16 | LEVEL=u32
  */
@@ -70,12 +70,25 @@ extern "C" __global__ void __launch_bounds__(256) matrix(const Matrix p) {
     }
 }
 
-/* Whether search[q] has seen target[q]: out [count], 0 or 1; numbers and seen as above. */
-extern "C" __global__ void reached(const u32 *numbers, const u32 *seen, u32 words, u64 count,
-                                   const u32 *search, const u32 *target, u8 *out) {
-    for (u64 q = blockIdx.x * (u64)blockDim.x + threadIdx.x; q < count;
+struct Asked {
+    const u32 *numbers, *seen, *plane[PLANES]; /* as above */
+    const u32 *search, *target;                /* [count] */
+    int *out;                                  /* [count], -1 = unreached */
+    u64 count;
+    u32 words, planes; /* without planes a level is 0 */
+};
+
+/* The level of target[q] in search[q]. */
+extern "C" __global__ void asked(const Asked p) {
+    for (u64 q = blockIdx.x * (u64)blockDim.x + threadIdx.x; q < p.count;
          q += (u64)gridDim.x * blockDim.x) {
-        const u32 v = numbers[target[q]], i = search[q];
-        out[q] = v != NONE && seen[(u64)v * words + i / 32] >> (i & 31) & 1;
+        const u32 v = p.numbers[p.target[q]], i = p.search[q];
+        const u64 at = (u64)v * p.words + i / 32;
+        int level = -1;
+        if (v != NONE && p.seen[at] >> (i & 31) & 1) {
+            level = 0;
+            for (u32 b = 0; b < p.planes; b++) level |= (p.plane[b][at] >> (i & 31) & 1) << b;
+        }
+        p.out[q] = level;
     }
 }

@@ -7,7 +7,8 @@
 
 /* OR of the neighbours at, at + step … of a row, until nothing of `want` is missing.
  * All lanes of a warp call it. */
-INLINE uint4 ask(const Params &p, const Level &l, OFFSET at, OFFSET end, u32 step, uint4 want) {
+template <class P>
+INLINE uint4 ask(const P &p, const Level &l, OFFSET at, OFFSET end, u32 step, uint4 want) {
     uint4 found = make_uint4(0, 0, 0, 0);
     while (__any_sync(ALL, at < end)) {
         u32 u[AHEAD];
@@ -29,16 +30,18 @@ INLINE uint4 ask(const Params &p, const Level &l, OFFSET at, OFFSET end, u32 ste
 }
 
 /* What a vertex has found, in its row; returns whether it is in the frontier. */
-INLINE bool finish_pull(const Params &p, const Level &l, u32 v, uint4 seen, uint4 fresh) {
+template <class P>
+INLINE bool finish_pull(const P &p, const Level &l, u32 v, uint4 seen, uint4 fresh) {
     const bool any = group_any(some(fresh)) != 0;
     if (v == NONE) return false;
-    if (any || bit_of(l.old, v)) l.next[(u64)v * PIECES + l.piece] = fresh;
-    if (any) settle(p, l, v, seen, fresh);
+    const u32 at = place(p, v);
+    if (any || bit_of(l.old, at)) l.next[(u64)at * PIECES + l.piece] = fresh;
+    if (any) settle(p, l, v, seen, fresh), publish(p, l, at, fresh);
     return any;
 }
 
 /* Returns this thread's part of the edges out of the next frontier. */
-INLINE u32 pull(const Params &p, const Level &l, u32 *room) {
+template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room) {
     const uint4 full = p.full[l.piece], zero = make_uint4(0, 0, 0, 0);
     u32 edges = 0;
     for (u32 v = blockIdx.x; v < p.hubs; v += gridDim.x) {
@@ -66,7 +69,7 @@ INLINE u32 pull(const Params &p, const Level &l, u32 *room) {
         if (threadIdx.x < 32) {
             const bool any = finish_pull(p, l, l.group ? NONE : v, seen, found);
             if (any && l.lane == 0) {
-                atomicOr(l.next_mark + (v >> 5), 1u << (v & 31));
+                mark_next(p, l, v);
                 edges += (u32)(p.row[v + 1] - p.row[v]);
             }
         }
@@ -82,7 +85,7 @@ INLINE u32 pull(const Params &p, const Level &l, u32 *room) {
         }
         const bool any = finish_pull(p, l, l.group ? NONE : v, seen, found);
         if (any && l.lane == 0) {
-            atomicOr(l.next_mark + (v >> 5), 1u << (v & 31));
+            mark_next(p, l, v);
             edges += (u32)(p.row[v + 1] - p.row[v]);
         }
     }
@@ -107,7 +110,7 @@ INLINE u32 pull(const Params &p, const Level &l, u32 *room) {
             for (u32 k = 0; k < GROUP; k++) packed |= (bits >> k * PIECES & 1) << k;
             bits = packed;
         }
-        if (l.lane == 0) ((Part *)l.next_mark)[tile] = (Part)bits;
+        mark_tile(p, l, tile, bits);
     }
     return edges;
 }

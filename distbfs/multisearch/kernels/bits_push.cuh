@@ -23,9 +23,26 @@ INLINE void give(u32 *to, u32 bits) {
     if (bits) red_or(to, bits);
 }
 
+/* A neighbour gets bits that it lacks, and into the next queue; all lanes call it. */
+INLINE void offer(const Params &p, const Level &l, u32 u, uint4 bits) {
+    if (some(bits)) {
+        u32 *to = (u32 *)(l.next + (u64)u * PIECES + l.piece);
+        give(to, bits.x), give(to + 1, bits.y), give(to + 2, bits.z), give(to + 3, bits.w);
+    }
+    bool fresh = group_any(some(bits)) && l.piece == 0;
+    if (fresh) {
+        const u32 bit = 1u << (u & 31);
+        fresh = !(atomicOr(l.next_mark + (u >> 5), bit) & bit);
+    }
+    list(p, l, u, fresh);
+}
+
+/* A vertex of the next queue is settled, with `fresh` bits in its row. */
+INLINE void announce(const Params &, const Level &, u32, uint4) {}
+
 /* `bits` of this lane's piece go along the edges at, at + step …; all lanes call it. */
-INLINE void tell_row(const Params &p, const Level &l, OFFSET at, OFFSET end, u32 step,
-                     uint4 bits) {
+template <class P>
+INLINE void tell_row(const P &p, const Level &l, OFFSET at, OFFSET end, u32 step, uint4 bits) {
     while (__any_sync(ALL, at < end)) {
         u32 u[AHEAD];
         uint4 lacks[AHEAD];
@@ -37,34 +54,23 @@ INLINE void tell_row(const Params &p, const Level &l, OFFSET at, OFFSET end, u32
 #pragma unroll
         for (int k = 0; k < AHEAD; k++) {
             lacks[k] = make_uint4(0, 0, 0, 0);
-            if (u[k] != NONE) lacks[k] = without(bits, p.seen[(u64)u[k] * PIECES + l.piece]);
+            if (u[k] != NONE) lacks[k] = without(bits, seen_row(p, u[k])[l.piece]);
         }
 #pragma unroll
-        for (int k = 0; k < AHEAD; k++) {
-            if (some(lacks[k])) {
-                u32 *to = (u32 *)(l.next + (u64)u[k] * PIECES + l.piece);
-                give(to, lacks[k].x), give(to + 1, lacks[k].y);
-                give(to + 2, lacks[k].z), give(to + 3, lacks[k].w);
-            }
-            bool fresh = group_any(some(lacks[k])) && l.piece == 0;
-            if (fresh) {
-                const u32 bit = 1u << (u[k] & 31);
-                fresh = !(atomicOr(l.next_mark + (u[k] >> 5), bit) & bit);
-            }
-            list(p, l, u[k], fresh);
-        }
+        for (int k = 0; k < AHEAD; k++) offer(p, l, u[k], lacks[k]);
         if (at < end) at += (OFFSET)AHEAD * step;
     }
 }
 
-INLINE void push(const Params &p, const Level &l, const u32 *queue, u32 count, u32 hubs) {
+template <class P>
+INLINE void push(const P &p, const Level &l, const u32 *queue, u32 count, u32 hubs) {
     for (u32 k = 0; k < hubs; k++) { /* all warps share each hub */
         const u32 v = queue[p.active - 1 - k];
         const OFFSET begin = p.row[v], end = p.row[v + 1];
         const OFFSET first = begin + (OFFSET)l.warp * GROUP;
         if (first >= end) continue; /* the same for all lanes */
         tell_row(p, l, first + l.group, end, l.warps * GROUP,
-                 l.cur[(u64)v * PIECES + l.piece]);
+                 l.cur[(u64)place(p, v) * PIECES + l.piece]);
     }
     for (u32 base = l.warp * GROUP; base < count; base += l.warps * GROUP) {
         const u32 i = base + l.group;
@@ -74,7 +80,7 @@ INLINE void push(const Params &p, const Level &l, const u32 *queue, u32 count, u
         if (i < count) {
             v = queue[i];
             at = p.row[v], end = p.row[v + 1];
-            bits = l.cur[(u64)v * PIECES + l.piece];
+            bits = l.cur[(u64)place(p, v) * PIECES + l.piece];
         }
         u32 wide = __ballot_sync(ALL, v < p.wide && l.piece == 0);
         tell_row(p, l, v < p.wide ? end : at, end, 1, bits);
@@ -83,7 +89,7 @@ INLINE void push(const Params &p, const Level &l, const u32 *queue, u32 count, u
             wide &= wide - 1;
             const u32 w = __shfl_sync(ALL, v, from);
             tell_row(p, l, p.row[w] + l.group, p.row[w + 1], GROUP,
-                     l.cur[(u64)w * PIECES + l.piece]);
+                     l.cur[(u64)place(p, w) * PIECES + l.piece]);
         }
     }
 }
@@ -95,32 +101,38 @@ INLINE u32 entry(const Params &p, const u32 *queue, u32 count, u32 i) {
 
 /* What the pushes gave; and the rows of the old frontier are emptied.
  * Returns this thread's part of the edges out of the next frontier. */
-INLINE u32 settle_queue(const Params &p, const Level &l, const u32 *old, u32 old_count,
-                        u32 old_all, u32 count, u32 all) {
+template <class P>
+INLINE u32 settle_queue(const P &p, const Level &l, const u32 *old, u32 old_count, u32 old_all,
+                        u32 count, u32 all) {
     const u32 step = l.warps * GROUP;
     u32 edges = 0;
     for (u32 i = l.warp * GROUP + l.group; i < all; i += step) {
         const u32 v = entry(p, l.next_queue, count, i);
-        const u64 at = (u64)v * PIECES + l.piece;
-        settle(p, l, v, p.seen[at], l.next[at]);
+        const uint4 fresh = l.next[(u64)place(p, v) * PIECES + l.piece];
+        settle(p, l, v, p.seen[(u64)v * PIECES + l.piece], fresh);
+        announce(p, l, v, fresh);
         if (l.piece == 0) edges += (u32)(p.row[v + 1] - p.row[v]);
     }
     for (u32 i = l.warp * GROUP + l.group; i < old_all; i += step) {
         const u32 v = entry(p, old, old_count, i);
-        ((uint4 *)l.cur)[(u64)v * PIECES + l.piece] = make_uint4(0, 0, 0, 0);
+        ((uint4 *)l.cur)[(u64)place(p, v) * PIECES + l.piece] = make_uint4(0, 0, 0, 0);
     }
     return edges;
 }
 
-/* The queue of the frontier whose marks are given, after a pull; and the rows that the
- * next level will fill are emptied. */
-INLINE void gather(const Params &p, const Level &l, const u32 *mark) {
+/* The rows that the next level will fill are emptied, after a pull. */
+template <class P> INLINE void empty_rows(const P &p, const Level &l) {
     const u64 threads = (u64)gridDim.x * THREADS, me = (u64)blockIdx.x * THREADS + threadIdx.x;
-    for (u64 i = me; i < (u64)p.active * PIECES; i += threads) l.next[i] = make_uint4(0, 0, 0, 0);
+    for (u64 i = me; i < (u64)p.active * PIECES; i += threads)
+        l.next[(u64)place(p, i / PIECES) * PIECES + i % PIECES] = make_uint4(0, 0, 0, 0);
+}
+
+/* The queue of the frontier whose marks are given. */
+template <class P> INLINE void gather(const P &p, const Level &l, const u32 *mark) {
     const u32 used = (p.active + 31) / 32;
     for (u32 base = l.warp * 32; base < used; base += l.warps * 32) {
         const u32 at = base + l.lane;
-        u32 bits = at < used ? mark[at] : 0;
+        u32 bits = at < used ? mark[word_place(p, at)] : 0;
         const bool hub = at < p.hubs / 32;
         for (; hub && bits; bits &= bits - 1) {
             const u64 place = atomicAdd(l.size, (u64)1 << 32) >> 32;

@@ -120,6 +120,22 @@ def test_no_source_and_no_vertex(device):
     assert BitSearches(HostGraph(NO_VERTEX).graph).search([]).deepest == 0
 
 
+@pytest.mark.parametrize("width", [128, 512])
+def test_levels_of_pairs(device, width):
+    """Also those of sources without edges, and of the same pair twice."""
+    for name in ("two-components", "isolated", "path"):
+        source = GRAPHS[name]
+        roots = np.concatenate([some_sources(source, 5), np.arange(source.n)[:100]])
+        searches = BitSearches(HostGraph(source).graph, width=width)
+        batch = searches.search(roots)
+        rows, targets = np.divmod(np.arange(len(roots) * source.n), source.n)
+        order = np.random.default_rng(1).integers(0, len(rows), 2 * len(rows))
+        found = batch.levels_at(rows[order], targets[order])
+        assert found.dtype == np.int32
+        wanted = distances(source, roots).ravel()
+        np.testing.assert_array_equal(found.get(), wanted[order])
+
+
 def test_reached(device):
     source = GRAPHS["two-components"]
     made = HostGraph(source)
@@ -144,6 +160,8 @@ def test_refusals(device):
         searches.search([0] * 600)
     with pytest.raises(UsageError, match="made without levels"):
         searches.search([0]).levels()
+    with pytest.raises(UsageError, match="made without levels"):
+        searches.search([0]).levels_at([0], [0])
     with pytest.raises(UsageError, match="made without counts"):
         searches.search([0]).counts()
     with pytest.raises(UsageError, match="width is 64; allowed: 128, 256, 512"):

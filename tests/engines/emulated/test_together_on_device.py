@@ -1,4 +1,4 @@
-"""Small queries of a service that one traversal on a device answers."""
+"""Small queries of a service that one traversal on devices answers."""
 
 from types import SimpleNamespace
 
@@ -6,11 +6,25 @@ import numpy as np
 import pytest
 from device_graphs import HostGraph
 from graphs import NO_VERTEX, random_tuples
+from resident_parts import resident_parts
+from sessions import open_tuples
+from thread_peers import ThreadPeers
+from worlds import on_ranks
 
+from distbfs.device import cuda
 from distbfs.errors import SearchStopped
+from distbfs.exchange.signals import StopFlag
 from distbfs.exchange.world import SoloWorld
+from distbfs.multisearch import domain_bits
+from distbfs.search import choose
+from distbfs.search.choose import Request
 from distbfs.search.holding import held_graph
+from distbfs.service.limits import Limits
+from distbfs.service.ranks import Ranks
+from distbfs.service.service import Service
 from distbfs.service.together import MOST, together
+
+SOURCE = random_tuples(400, 500, 3)
 
 
 def session_of(made):
@@ -21,19 +35,110 @@ def session_of(made):
     )
 
 
+def asked_of(source):
+    """Sources, and (source, targets) for each, in another order, some of them twice."""
+    sources = np.random.default_rng(1).permutation(source.n)[:MOST].tolist()
+    return sources, [(s, [0, s, source.n - 1, 0]) for s in [*sources[::-1], sources[0]]]
+
+
+def check_answers(source, asked, answers):
+    for (root, targets), levels in zip(asked, answers, strict=True):
+        assert levels == source.distances(root)[targets].tolist()
+
+
 def test_levels_of_many_sources(device):
-    made = HostGraph(random_tuples(400, 500, 3))
-    sources = np.random.default_rng(1).permutation(400)[:MOST].tolist()
-    asked = [(source, [0, source, 399, (7 * source) % 400]) for source in sources[::-1]]
-    found = together(session_of(made))
+    at_once = together(session_of(HostGraph(SOURCE)))
+    sources, asked = asked_of(SOURCE)
     for _ in range(2):
-        seconds, levels = found.levels(sources, asked, lambda: False)
+        seconds, levels = at_once.levels(sources, asked, lambda: False)
         assert seconds > 0
-        for (source, targets), told in zip(asked, levels, strict=True):
-            assert told == made.source.distances(source)[targets].tolist()
+        check_answers(SOURCE, asked, levels)
     with pytest.raises(SearchStopped):
-        found.levels(sources, asked, lambda: True)
+        at_once.levels(sources, asked, lambda: True)
 
 
 def test_where_it_cannot_be(device):
     assert together(session_of(HostGraph(NO_VERTEX))) is None
+
+
+def domain(monkeypatch, count):
+    """A session of one domain of several devices, which are one."""
+    monkeypatch.setattr(choose, "take_devices", lambda *_, **__: [0] * count)
+    monkeypatch.setattr(choose, "peer_problem", lambda *_: "")
+    return open_tuples(SOURCE, request=Request(domain=count))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_domain_of_devices(device, monkeypatch, count):
+    """Beside searches of the session, again and again."""
+    session = domain(monkeypatch, count)
+    at_once = together(session)
+    sources, asked = asked_of(SOURCE)
+    for root in sources[:2]:
+        seconds, levels = at_once.levels(sources, asked, lambda: False)
+        assert seconds > 0
+        check_answers(SOURCE, asked, levels)
+        level, _ = session.search(root).to_numpy()
+        np.testing.assert_array_equal(level, SOURCE.distances(root))
+    with pytest.raises(SearchStopped):
+        at_once.levels(sources, asked, lambda: True)
+    session.close()
+
+
+def test_a_service_on_several_devices(device, monkeypatch):
+    """What waits, for many sources, is answered by one traversal."""
+    session = domain(monkeypatch, 2)
+    ranks = Ranks(session, StopFlag())
+    service = Service(ranks, Limits(), {"n": SOURCE.n})
+    searched, answers = [], {}
+    monkeypatch.setattr(session, "search", lambda *_, **__: searched.append(1))
+    targets = list(range(SOURCE.n))
+    for k in range(12):
+        op = ("distances", "reachable")[k % 2]
+        told = {"id": k, "op": op, "source": 7 * k, "targets": targets}
+        request = service.checker.request(told)
+        service.submit(
+            request, "r", lambda x: answers.update({x["id"]: x}), lambda: False
+        )
+    service.drain()
+    service.run(StopFlag())
+    assert service.stats()["searches"] == 1
+    assert not searched
+    for k in range(12):
+        wanted = SOURCE.distances(7 * k)
+        if k % 2:
+            assert answers[k]["reachable"] == (wanted >= 0).tolist()
+        else:
+            assert answers[k]["distances"] == wanted.tolist()
+    session.close()
+
+
+def test_a_domain_without_room_for_it(device, monkeypatch):
+    session = domain(monkeypatch, 2)
+    monkeypatch.setattr(cuda, "free_bytes", lambda: domain_bits.RESERVE)
+    assert together(session) is None
+    session.close()
+
+
+def test_ranks_follow_the_first(device, monkeypatch):
+    """Also in a traversal that the first gives up, and in the next."""
+    monkeypatch.setattr(domain_bits, "PeerGroup", ThreadPeers)
+    sources, asked = asked_of(SOURCE)
+
+    def rank(world):
+        rows, _ = resident_parts(SOURCE, world.size, world)
+        held = SimpleNamespace(rows=rows)
+        session = SimpleNamespace(world=world, held=held, at_close=[])
+        ranks = Ranks(session, StopFlag())
+        if world.rank:
+            ranks.follow()
+        else:
+            with pytest.raises(SearchStopped):
+                ranks.search_together(sources, asked, lambda: True)
+            _, levels = ranks.search_together(sources, asked, lambda: False)
+            check_answers(SOURCE, asked, levels)
+            ranks.end()
+        [close] = session.at_close
+        close()
+
+    on_ranks(3, rank)

@@ -27,6 +27,7 @@
 #define DISTBFS_RESIDENT_CUH
 #include "fast.cuh"
 #include "fast_push.cuh"
+#include "positions.cuh"
 
 #define MOST_PARTS 8
 #define ALONE 4096 /* edges of a device's frontier that its block 0 pushes alone */
@@ -92,23 +93,6 @@ struct Resident {
     u64 active_all;             /* of all parts */
     u32 parts, index, all_words, room, longest, pad; /* longest: row of all parts */
 };
-
-INLINE u32 position_of(const Resident &r, u32 number) {
-    return ((number >> 10) * r.parts + r.index) << 10 | (number & 1023);
-}
-
-/* Words of a replica: where a word of own numbers lies. */
-INLINE u32 place_of(const Resident &r, u32 word) {
-    return ((word >> 5) * r.parts + r.index) << 5 | (word & 31);
-}
-
-struct Owner {
-    u32 part, number;
-};
-INLINE Owner owner_of(const Resident &r, u32 position) {
-    const u32 granule = position >> 10, at = (u32)((u64)granule * r.magic >> 32);
-    return {granule - at * r.parts, at << 10 | (position & 1023)};
-}
 
 INLINE u32 *replica_of(const Resident &r, u32 part, u32 which) {
     return r.replica[part] + (u64)which * r.all_words;

@@ -1,0 +1,101 @@
+"""Bit-parallel searches over the devices of a domain, against SciPy."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from device_graphs import hubs
+from fast_graphs import beside, path, shuffled, star
+from graphs import NAMED, grid, kronecker, random_tuples, uniform
+from resident_parts import resident_parts
+from sessions import open_tuples
+
+from distbfs.device import cuda
+from distbfs.device.peers import access_problem
+from distbfs.errors import SearchStopped
+from distbfs.exchange.world import SoloWorld
+from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.search.choose import Request
+from distbfs.service.together import MOST, together
+
+GRAPHS = {
+    **NAMED,
+    "kronecker": kronecker(14),
+    "uniform": uniform(30_000, 200_000),
+    "hub": shuffled(beside(star(20_000), uniform(9000, 30_000))),
+    "hubs": hubs(3, 2500),
+    "path": shuffled(path(1500)),
+    "grid": shuffled(grid(90)),
+    "random": random_tuples(900, 1200, 5),
+}
+PARTS = (1, 2, 3, 4, 8)
+
+
+def devices_of(parts):
+    """The devices of so many parts, in turn where there are fewer."""
+    here = min(int(cuda.cupy().cuda.runtime.getDeviceCount()), parts)
+    problem = access_problem(list(range(here)))
+    if problem:
+        pytest.skip(problem)
+    return [k % here for k in range(parts)]
+
+
+@cache
+def distances(name, root):
+    return GRAPHS[name].distances(root)
+
+
+def check(searches, name, roots):
+    """Search; levels that are asked for are those of SciPy."""
+    source = GRAPHS[name]
+    searches.run(roots)
+    wanted = np.stack([distances(name, root) for root in roots.tolist()])
+    rng = np.random.default_rng(len(roots))
+    rows = rng.integers(0, len(roots), 20_000)
+    targets = rng.integers(0, source.n, 20_000)
+    found = searches.levels_at(rows, targets)
+    np.testing.assert_array_equal(found, wanted[rows, targets])
+    every = searches.levels_at(np.zeros(source.n, np.int64), np.arange(source.n))
+    np.testing.assert_array_equal(every, wanted[0])
+
+
+@pytest.mark.parametrize("pull_edges", [None, 1, 3000, 1 << 62])
+@pytest.mark.parametrize("parts", PARTS)
+def test_levels(parts, pull_edges):
+    devices = devices_of(parts)
+    for k, (name, source) in enumerate(GRAPHS.items()):
+        made, _ = resident_parts(source, parts, devices=devices)
+        if k % 2:
+            for part in made:
+                with part.ids.device:
+                    part.graph.offsets = part.graph.offsets.astype(np.uint64)
+        searches = DomainBitSearches(SoloWorld(), made, pull_edges=pull_edges)
+        rng = np.random.default_rng(3)
+        for count in (126, 5, 126):
+            ends = [source.degrees.argmax(), source.degrees.argmin()]
+            check(searches, name, np.append(ends, rng.integers(0, source.n, count)))
+        if name == "path":
+            with pytest.raises(SearchStopped):
+                searches.run(np.array([3]), stop=lambda: True)
+        searches.close()
+
+
+@pytest.mark.parametrize("parts", PARTS[1:])
+def test_beside_the_searches_of_a_session(parts):
+    """One after the other, as a service has them."""
+    devices = devices_of(parts)
+    if len(set(devices)) < parts:
+        pytest.skip(f"needs {parts} devices")
+    source = GRAPHS["kronecker"]
+    session = open_tuples(source, request=Request(devices=devices, domain=parts))
+    at_once = together(session)
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        sources = rng.permutation(source.n)[:MOST].tolist()
+        asked = [(root, rng.integers(0, source.n, 50).tolist()) for root in sources]
+        _, answers = at_once.levels(sources, asked, lambda: False)
+        for (root, targets), levels in zip(asked, answers, strict=True):
+            assert levels == source.distances(root)[targets].tolist()
+        level, _ = session.search(sources[0]).to_numpy()
+        np.testing.assert_array_equal(level, source.distances(sources[0]))
+    session.close()
