@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.take import take
 from distbfs.engines.cuda.resident import MOST_PARTS
 from distbfs.errors import LaunchError, ResourceError, SearchStopped, UsageError
 from distbfs.exchange.agree import first_reason
@@ -128,7 +129,7 @@ class Share:
         layout = self.part.layout
         numbers = np.full(len(ids), ISOLATED, dtype=np.uint32)
         own = layout.part_of(ids) == self.part.index
-        numbers[own] = cuda.take(self.part.graph.numbers, layout.local_of(ids[own]))
+        numbers[own] = take(self.part.graph.numbers, layout.local_of(ids[own]))
         return numbers
 
     def clear(self) -> None:
