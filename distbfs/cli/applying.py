@@ -12,9 +12,9 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.cli.bfs import agreed_sources, source_of
 from distbfs.cli.common import Terminal
 from distbfs.cli.energy import print_energy
+from distbfs.cli.sources import agreed_sources, source_of
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.formats.text import text_lines

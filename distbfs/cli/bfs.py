@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,74 +29,16 @@ from distbfs.cli.common import (
     trace_option,
 )
 from distbfs.cli.energy import energy_option, print_energy, searches_energy
+from distbfs.cli.sources import agreed_sources
 from distbfs.cli.tracing import check_trace, finish_trace, start_trace
-from distbfs.errors import InputError, UsageError
 from distbfs.exchange.watch import Watch
-from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap, name_of
-from distbfs.formats.text import text_lines
 from distbfs.report.tables import print_table
 from distbfs.search.output import ResultFile
 from distbfs.search.result import Result
 from distbfs.search.vertices import gather_on_first
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.types import Array, Ids
-
-NUMBER = re.compile("[0-9]{1,19}")
-SHOWN = 40
-
-
-def read_sources(
-    given: Sequence[str], path: Path | None, n: int, ids: IdMap | None
-) -> Ids:
-    """Return the sources of the command line and of a file, int64 [k].
-
-    One id a line, ``#`` comments; ids are those of the file that the graph came from.
-    Raises UsageError or InputError for what is no vertex.
-    """
-    words = list(given)
-    where = ["--source"] * len(words)
-    if path is not None:
-        for number, line in enumerate(text_lines(path), 1):
-            text = line.partition("#")[0].strip()
-            if not text:
-                continue
-            if ids is None and not NUMBER.fullmatch(text):
-                raise InputError(f"{path}:{number}: '{text[:SHOWN]}' is no vertex id")
-            words.append(text)
-            where.append(f"{path}:{number}")
-    if not words:
-        raise UsageError("no source; give --source or --sources with at least one id")
-    sources = [
-        source_of(word, place, n, ids) for word, place in zip(words, where, strict=True)
-    ]
-    return np.array(sources, dtype=np.int64)
-
-
-def agreed_sources(
-    world: Ranks, n: int, given: Sequence[str], path: Path | None, ids: IdMap | None
-) -> Ids:
-    """Return the sources that rank 0 reads (collective); see ``read_sources``."""
-    sources = None
-    if world.rank == 0:
-        sources = read_sources(given, path, n, ids).tolist()
-    return np.array(world.broadcast(sources), dtype=np.int64)
-
-
-def source_of(word: str, place: str, n: int, ids: IdMap | None) -> int:
-    """Return the vertex of an id; UsageError ``PLACE: …`` where there is none."""
-    if ids is not None:
-        found = ids.find(word)
-        if found < 0:
-            raise UsageError(f"{place}: source {word[:SHOWN]!a} is no id of the graph")
-        return found
-    if not re.fullmatch(r"-?[0-9]{1,40}", word):
-        raise UsageError(f"{place}: {word[:SHOWN]!a} is no vertex id")
-    if not 0 <= int(word) < n:
-        raise UsageError(
-            f"{place}: source {int(word)} is not a vertex; allowed: 0 to {n - 1}"
-        )
-    return int(word)
 
 
 def figures(found: Result, ids: IdMap | None) -> dict[str, Any]:

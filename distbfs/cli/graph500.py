@@ -41,10 +41,11 @@ from distbfs.formats.ids import IdMap, name_of
 from distbfs.generate.families import from_description
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph500 import report as reports
-from distbfs.graph500.benchmark import ParentShare, machine, run_searches, versions
+from distbfs.graph500.benchmark import ParentShare, run_searches
 from distbfs.graph500.roots import choose_roots
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.report.energy import energy_lines
+from distbfs.report.provenance import machine, versions
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source

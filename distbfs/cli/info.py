@@ -12,7 +12,6 @@ from distbfs.cli.common import STORE, open_terminal, output_options
 from distbfs.cli.surveying import print_survey, survey
 from distbfs.errors import UsageError
 from distbfs.partition.memory import (
-    PartShape,
     formula_bytes,
     readable,
     subgraph_bytes,
@@ -21,6 +20,7 @@ from distbfs.report import plots
 from distbfs.report.tables import print_fields, print_table, shown
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.schema import IDS_NAME, MANIFEST_NAME
+from distbfs.store.shape import shape_of
 from distbfs.types import SUBGRAPHS
 
 STATISTICS = ("largest", "mean", "deviation")
@@ -31,19 +31,6 @@ ROWS = {
     "array_bytes": "bytes in memory",
     "file_bytes": "bytes on disk",
 }
-
-
-def shape_of(store: Store, index: int) -> PartShape:
-    """Return the counts of a part as the manifest records them."""
-    manifest, record = store.manifest, store.manifest.records[index]
-    return PartShape.recorded(
-        manifest.layout,
-        index,
-        manifest.delegates,
-        record.active,
-        record.edges,
-        record.array_bytes,
-    )
 
 
 def spread(values: Sequence[int]) -> dict[str, float]:

@@ -13,7 +13,6 @@ import click
 import numpy as np
 
 from distbfs.cli.common import Terminal, need_symmetric
-from distbfs.cli.info import shape_of
 from distbfs.errors import InputError, UsageError, system_error
 from distbfs.formats.text import read_text
 from distbfs.generate.histogram import separate
@@ -34,6 +33,7 @@ from distbfs.partition.degree import expect, suggest_threshold
 from distbfs.partition.memory import PartShape
 from distbfs.store import safety, schema
 from distbfs.store.hdf5 import Store, open_store, read_array
+from distbfs.store.shape import shape_of
 from distbfs.types import SUBGRAPHS
 
 UNITS = {"": 1, **{u: 1000**k for k, u in enumerate("kMGTP", 1)}}

@@ -5,18 +5,14 @@ Source: Graph500 specification 2.0, Sections 5 to 8.
 
 from __future__ import annotations
 
-import os
-import platform
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import h5py
 import numpy as np
 
-from distbfs import __version__
 from distbfs.generate.cuda import device_tuples
 from distbfs.graph500.device_validate import validate_on_device
 from distbfs.graph500.report import SKIPPED, SearchFigures
@@ -176,31 +172,3 @@ def judge(
             wall_seconds=outcome.wall_seconds,
             together=len(outcomes),
         )
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that a report names."""
-    return {
-        "distbfs": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "h5py": h5py.__version__,
-        "hdf5": h5py.version.hdf5_version,
-    }
-
-
-def machine() -> dict[str, Any]:
-    """Return what a report says of this host (JSON values)."""
-    model = platform.processor() or platform.machine()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            names = [x.partition(":")[2].strip() for x in lines if "model name" in x]
-        model = names[0] if names else model
-    except OSError:
-        pass
-    return {
-        "processor": model,
-        "cores": len(os.sched_getaffinity(0)),
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "system": f"{platform.system()} {platform.release()}",
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shlex
 import subprocess
@@ -11,9 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import h5py
+import numpy as np
+
 import distbfs
 from distbfs.device import cuda
-from distbfs.graph500.benchmark import machine, versions
 
 DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -72,3 +75,31 @@ def provenance(command: Sequence[str], *, device: bool) -> dict[str, Any]:
     if device:
         told["device"] = cuda.describe() | {"driver_version": driver_version()}
     return told
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a report names."""
+    return {
+        "distbfs": distbfs.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "h5py": h5py.__version__,
+        "hdf5": h5py.version.hdf5_version,
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Return what a report says of this host (JSON values)."""
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            names = [x.partition(":")[2].strip() for x in lines if "model name" in x]
+        model = names[0] if names else model
+    except OSError:
+        pass
+    return {
+        "processor": model,
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": f"{platform.system()} {platform.release()}",
+    }

@@ -1,0 +1,71 @@
+"""The sources that a command line or a file names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from distbfs.errors import InputError, UsageError
+from distbfs.exchange.world import Ranks
+from distbfs.formats.ids import IdMap
+from distbfs.formats.text import text_lines
+from distbfs.types import Ids
+
+NUMBER = re.compile("[0-9]{1,19}")
+SHOWN = 40
+
+
+def read_sources(
+    given: Sequence[str], path: Path | None, n: int, ids: IdMap | None
+) -> Ids:
+    """Return the sources of the command line and of a file, int64 [k].
+
+    One id a line, ``#`` comments; ids are those of the file that the graph came from.
+    Raises UsageError or InputError for what is no vertex.
+    """
+    words = list(given)
+    where = ["--source"] * len(words)
+    if path is not None:
+        for number, line in enumerate(text_lines(path), 1):
+            text = line.partition("#")[0].strip()
+            if not text:
+                continue
+            if ids is None and not NUMBER.fullmatch(text):
+                raise InputError(f"{path}:{number}: '{text[:SHOWN]}' is no vertex id")
+            words.append(text)
+            where.append(f"{path}:{number}")
+    if not words:
+        raise UsageError("no source; give --source or --sources with at least one id")
+    sources = [
+        source_of(word, place, n, ids) for word, place in zip(words, where, strict=True)
+    ]
+    return np.array(sources, dtype=np.int64)
+
+
+def agreed_sources(
+    world: Ranks, n: int, given: Sequence[str], path: Path | None, ids: IdMap | None
+) -> Ids:
+    """Return the sources that rank 0 reads (collective); see ``read_sources``."""
+    sources = None
+    if world.rank == 0:
+        sources = read_sources(given, path, n, ids).tolist()
+    return np.array(world.broadcast(sources), dtype=np.int64)
+
+
+def source_of(word: str, place: str, n: int, ids: IdMap | None) -> int:
+    """Return the vertex of an id; UsageError ``PLACE: …`` where there is none."""
+    if ids is not None:
+        found = ids.find(word)
+        if found < 0:
+            raise UsageError(f"{place}: source {word[:SHOWN]!a} is no id of the graph")
+        return found
+    if not re.fullmatch(r"-?[0-9]{1,40}", word):
+        raise UsageError(f"{place}: {word[:SHOWN]!a} is no vertex id")
+    if not 0 <= int(word) < n:
+        raise UsageError(
+            f"{place}: source {int(word)} is not a vertex; allowed: 0 to {n - 1}"
+        )
+    return int(word)

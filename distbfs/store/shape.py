@@ -1,0 +1,19 @@
+"""The size of a stored part, from what the manifest records."""
+
+from __future__ import annotations
+
+from distbfs.partition.memory import PartShape
+from distbfs.store.hdf5 import Store
+
+
+def shape_of(store: Store, index: int) -> PartShape:
+    """Return the counts of a part as the manifest records them."""
+    manifest, record = store.manifest, store.manifest.records[index]
+    return PartShape.recorded(
+        manifest.layout,
+        index,
+        manifest.delegates,
+        record.active,
+        record.edges,
+        record.array_bytes,
+    )
