@@ -9,3 +9,8 @@ os.environ.update(
     MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT="100",
     MPIR_CVAR_ENABLE_HEAVY_YIELD="1",
 )
+
+
+def pytest_collection_modifyitems(items):
+    """Let slow tests begin first: none is left for one process alone at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
