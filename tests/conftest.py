@@ -1,1 +1,16 @@
 """Puts this folder on the import path: the rooms share ``worlds`` and ``graphs``."""
+
+import os
+
+# There may be more ranks than cores: those of MPICH sleep where they wait for others,
+# as Open MPI's yield by themselves.  Inherited by all ranks that a test starts.
+os.environ.update(
+    MPIR_CVAR_CH4_PROGRESS_THROTTLE="1",
+    MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT="100",
+    MPIR_CVAR_ENABLE_HEAVY_YIELD="1",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Let slow tests begin first: none is left for one process alone at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)

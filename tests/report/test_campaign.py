@@ -42,6 +42,7 @@ def campaign(*words, fault=""):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "seed", "trials"),
     [
@@ -75,6 +76,7 @@ def test_a_minute_of_it(kind, seed, trials, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "kind", "rule"),
     [

@@ -56,6 +56,7 @@ def test_verdicts(script, code, test, text, wanted):
     assert script.judge(script.Run(code, test, 3, 1.0, text), 9.0) == wanted
 
 
+@pytest.mark.slow
 def test_one_that_lives_ends_with_1_and_broken_tests_with_2(
     script, tmp_path, monkeypatch, capsys
 ):

@@ -45,6 +45,7 @@ def test_graph500(cluster):
     assert "# parts:                        4\n" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "scales"), [("weak", [8, 9]), ("strong", [8, 8])])
 def test_scaling(cluster, name, scales):
     job = cluster.submit(FILES / f"{name}.sbatch", *TWO, SCALE=8)
@@ -83,6 +84,7 @@ def check_resumed(cluster, job, log, out):
     assert cluster.show(job)["Restarts"] == "1"
 
 
+@pytest.mark.slow
 def test_a_batch_goes_on_after_its_time(cluster, store):
     """Slurm itself sends the signal; it looks at times about twice a minute."""
     options = ("--time=1", "--signal=USR1@57")
@@ -90,6 +92,7 @@ def test_a_batch_goes_on_after_its_time(cluster, store):
     check_resumed(cluster, job, log, out)
 
 
+@pytest.mark.slow
 def test_a_batch_goes_on_after_a_preemption(cluster, store):
     job, log, out = batch(cluster, store, "preempted")
     other = cluster.submit(FILES / "graph500.sbatch", *TWO, "--partition=high", SCALE=6)
