@@ -8,7 +8,7 @@ tuples of the first pass are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -383,6 +383,51 @@ def assemble(
         kernels, chunks, found, lengths, budget, say, both=both, wide=wide
     )
     return {**found.arrays(), "m": m, "offsets": offsets, "columns": columns}
+
+
+def assemble_directed(
+    kernels: Kernels,
+    sides: Sequence[Callable[[], tuple[Passes, Budget]]],
+    degrees: list[Any],
+    say: Say,
+    *,
+    wide: bool,
+) -> dict[str, Any]:
+    """Return the arrays of a directed graph from degrees and pairs of ids.
+
+    sides: make the pairs of edges out, then, when these rows are there, those of edges
+        in, whose first id is the target
+    degrees: uint32 [n] of each side, by id, in a list that is emptied
+    """
+    with kernels.phase("numbering"):
+        found = Numbering(kernels, degrees[0] + degrees[1])
+        del found.sorted
+    made = found.arrays()
+    edges = []
+    for side, name in zip(sides, ("", "in_"), strict=True):
+        with kernels.phase("numbering"):
+            lengths = [degrees.pop(0)[found.vertices]]
+            empty = (lengths[0] == 0).get()
+        chunks, budget = side()
+        offsets, columns, m = make_rows(
+            kernels, chunks, found, lengths, budget, say, both=False, wide=wide
+        )
+        with kernels.phase("rows"):
+            offsets.set(_filled(offsets.get(), empty, m))
+        made |= {f"{name}offsets": offsets, f"{name}columns": columns, "m": m}
+        edges.append(m)
+    if edges[0] != edges[1]:
+        raise InputError("edges in and edges out are not as many")
+    return made
+
+
+def _filled(offsets: Array, empty: Array, m: int) -> Array:
+    """Return offsets, [rows + 1]; empty rows begin where the next one does.
+
+    empty: bool [rows]
+    """
+    offsets[:-1][empty] = m
+    return np.ascontiguousarray(np.minimum.accumulate(offsets[::-1])[::-1])
 
 
 def check_size(n: int) -> None:

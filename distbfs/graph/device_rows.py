@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,10 @@ from distbfs.graph.device_build import (
     Budget,
     Chunks,
     Kernels,
-    Numbering,
     Say,
     assemble,
+    assemble_directed,
     check_size,
-    make_rows,
     silent,
 )
 from distbfs.graph.device_graph import DeviceGraph
@@ -66,51 +65,6 @@ def _by_id(kernels: Kernels, values: Array, ids: Any) -> Any:
     out = cupy.zeros(n, np.uint32)
     kernels.launch("scatter", n, BLOCK, np.uint64(n), given, ids, out)
     return out
-
-
-def _both_ways(
-    kernels: Kernels,
-    sides: tuple[CSR, CSR],
-    degrees: list[Any],
-    chunks_of: Callable[[CSR], tuple[Chunks, Budget]],
-    say: Say,
-    *,
-    wide: bool,
-) -> dict[str, Any]:
-    """Return the arrays of a directed graph.
-
-    sides: the rows of edges out and those of edges in; degrees: uint32 [n] of each, by
-    id, in a list that is emptied
-    """
-    with kernels.phase("numbering"):
-        found = Numbering(kernels, degrees[0] + degrees[1])
-        del found.sorted
-    made = found.arrays()
-    edges = []
-    for side, name in zip(sides, ("", "in_"), strict=True):
-        with kernels.phase("numbering"):
-            lengths = [degrees.pop(0)[found.vertices]]
-            empty = (lengths[0] == 0).get()
-        chunks, budget = chunks_of(side)
-        offsets, columns, m = make_rows(
-            kernels, chunks, found, lengths, budget, say, both=False, wide=wide
-        )
-        with kernels.phase("rows"):
-            offsets.set(_filled(offsets.get(), empty, m))
-        made |= {f"{name}offsets": offsets, f"{name}columns": columns, "m": m}
-        edges.append(m)
-    if edges[0] != edges[1]:
-        raise InputError("edges in and edges out are not as many")
-    return made
-
-
-def _filled(offsets: Array, empty: Array, m: int) -> Array:
-    """Return offsets, [rows + 1]; empty rows begin where the next one does.
-
-    empty: bool [rows]
-    """
-    offsets[:-1][empty] = m
-    return np.ascontiguousarray(np.minimum.accumulate(offsets[::-1])[::-1])
 
 
 def from_rows(
@@ -161,13 +115,13 @@ def from_rows(
             with kernels.phase("degrees"):
                 degrees.append(_by_id(kernels, np.diff(incoming.offsets), ids))
 
-            def chunks_of(side: CSR) -> tuple[Chunks, Budget]:
+            def side(rows: CSR) -> tuple[Chunks, Budget]:
                 budget = Budget(n, count, count, buffer_bytes, cheap=False)
-                pairs = HostRows(kernels, side.offsets, side.columns, ids)
+                pairs = HostRows(kernels, rows.offsets, rows.columns, ids)
                 return Chunks(pairs, count, hold=budget.hold), budget
 
-            sides = (rows, incoming)
-            made = _both_ways(kernels, sides, degrees, chunks_of, say, wide=wide)
+            sides = (partial(side, rows), partial(side, incoming))
+            made = assemble_directed(kernels, sides, degrees, say, wide=wide)
     return DeviceGraph(
         n=n,
         tuples=tuples,

@@ -178,8 +178,7 @@ def held_graph(world: World, n: int, graph: DeviceGraph | None) -> Held:
 def graph_on_device(source: Source, engine: str) -> DeviceGraph:
     """Bring a graph to the current device, in input ids.
 
-    The rows of a store are put together on the device as they are read; only those of a
-    directed one stand in host memory.
+    The rows of a store are put together on the device as they are read.
     """
     if source.graph is not None:
         lent = source.graph.lent_tuples
@@ -189,11 +188,7 @@ def graph_on_device(source: Source, engine: str) -> DeviceGraph:
     if source.store is None:
         return build(source.any_tuples(), buffer_bytes=source.buffer_bytes)
     store = source.store
-    manifest = store.manifest
-    with source.loading(store, range(manifest.parts)) as done:
-        if manifest.directed:
-            part = store.load_part(0, done.watch)
-            return graph_of_part(engine, part, manifest.source, permutation_of(store))
+    with source.loading(store, range(store.manifest.parts)) as done:
         return graph_of_store(store, buffer_bytes=source.buffer_bytes, done=done)
 
 

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 BLOCK = 256
 BLOCKS_PER_MULTIPROCESSOR = 16
 BUFFERS = 3  # one is read into, one is hashed, one is copied
-BY_NUMBER = ("nn", "nd")  # rows of these are vertices, of others delegates
+INTO = "incoming"  # the rows in of a directed store, beside nn, its rows out
+BY_NUMBER = ("nn", "nd", INTO)  # rows of these are vertices, of others delegates
 SOURCES = 256  # a bit of device_rows.cu, as those of FAULTS
 FAULTS = {  # bits of device_rows.cu
     1: "row offsets do not start at 0",
@@ -106,7 +107,8 @@ class StoreRows:
     """The rows of some parts of a store, on the current device.
 
     names: uint32 [n], input ids by number, part after part
-    degrees: uint32 [n] or None; row lengths are added to it by input id
+    degrees: uint32 [n], row lengths are added to it by input id; of a directed store
+        one more for its rows in; or none
     ends: where ends of input tuples are kept; those of all parts
     done: told of the bytes of each slice that was read
 
@@ -119,7 +121,7 @@ class StoreRows:
         store: Store,
         parts: Sequence[int],
         *,
-        degrees: Any = None,
+        degrees: Sequence[Any] = (),
         ends: Sequence[Ends] = (),
         done: Callable[[int], None] | None = None,
     ) -> None:
@@ -152,7 +154,7 @@ class StoreRows:
     def count(self, part: int, names: Sequence[str] = SUBGRAPHS) -> int:
         """Return the stored edges of some subgraphs of a part."""
         edges = self._manifest.records[part].edges
-        return sum(edges[name] for name in names)
+        return sum(edges["nn" if name == INTO else name] for name in names)
 
     def pairs(
         self, part: int, room: Room, names: Sequence[str] = SUBGRAPHS
@@ -170,7 +172,7 @@ class StoreRows:
                     self._expand(part, name, at, columns, u, v)
                     yield u, v
                 self._check(name, self._below(part, name))
-                before += self._manifest.records[part].edges[name]
+                before += self.count(part, [name])
 
     def _below(self, part: int, name: str) -> int:
         """Return what the columns of a subgraph must be less than."""
@@ -268,7 +270,7 @@ class StoreRows:
         self._check("tuple_degrees")
 
     def _measure(
-        self, part: int, found: dict[str, h5py.Dataset], degrees: Any
+        self, part: int, found: dict[str, h5py.Dataset], degrees: Sequence[Any]
     ) -> PartRows:
         """Return the offsets of a part; all in its file but the columns is read."""
         cupy, record = cuda.cupy(), self._manifest.records[part]
@@ -283,7 +285,7 @@ class StoreRows:
         self._launch("name_delegates", len(delegates), *given)
         self._check("delegates")
         offsets = {}
-        for name in SUBGRAPHS:
+        for name in (*SUBGRAPHS, *([INTO] if record.directed else [])):
             held = offsets[name] = self._whole(part, found, f"{name}/offsets")
             rows, by_number = len(held) - 1, name in BY_NUMBER
             filled = cupy.zeros(2 * mask_words(max(rows, 1)), np.uint32)
@@ -292,15 +294,15 @@ class StoreRows:
                 max(rows, 1),
                 np.uint64(rows),
                 np.uint64(record.active if by_number else rows),
-                np.uint64(record.edges[name]),
+                np.uint64(self.count(part, [name])),
                 held,
                 np.uint32(held.dtype.itemsize == 8),
                 self._named(part) if by_number else named,
-                np.uint64(0) if degrees is None else degrees,
+                degrees[name == INTO] if degrees else np.uint64(0),
                 filled,
             )
             self._check(name)
-            if name != "nn":
+            if name not in ("nn", INTO):
                 self._check_sources(part, found, f"{name}_sources", rows, filled)
         return PartRows(offsets, named)
 

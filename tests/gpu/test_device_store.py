@@ -12,6 +12,7 @@ from graphs import (
 
 import distbfs
 from distbfs.device import cuda
+from distbfs.engines.cuda.whole import graph_of_part
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph import device_build
@@ -53,6 +54,22 @@ def test_the_graph_is_that_of_the_tuples(
     said = []
     same(graph_of_store(store, buffer_bytes=1 << 18, say=said.append), source)
     assert "in 1 ranges" not in said[0]
+
+
+@pytest.mark.parametrize("buffer_bytes", [None, 1 << 18])
+@pytest.mark.parametrize("source", [kronecker(12), random_tuples(3001, 9000, 5)])
+def test_directed_stores(tmp_path, monkeypatch, source, buffer_bytes):
+    """The graph is that of rows in host memory."""
+    monkeypatch.setattr(schema, "SLICE_BYTES", 1 << 14)
+    options = BuildOptions(directed=True)
+    write_graph(SoloWorld(), source, tmp_path / "graph", 1, options)
+    store = open_store(tmp_path / "graph")
+    found = graph_of_store(store, buffer_bytes=buffer_bytes)
+    wanted = graph_of_part("xbfs-paper", store.load_part(0))
+    for name in (*ARRAYS, "in_offsets", "in_columns", "tuple_degrees"):
+        here, there = getattr(found, name), getattr(wanted, name)
+        host = [x.get() if hasattr(x, "get") else x for x in (here, there)]
+        np.testing.assert_array_equal(*host, name)
 
 
 @pytest.mark.parametrize("parts", [1, 3])

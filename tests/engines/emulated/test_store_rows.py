@@ -1,10 +1,14 @@
 """A store that goes to the device while it is read, against host memory."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import h5py
 import numpy as np
 import pytest
+from directed_graphs import check, matrix_of
 from emulated_device import at_address
 from graphs import (
     Tuples,
@@ -20,15 +24,19 @@ import distbfs
 from distbfs import bfs
 from distbfs.cli import storing
 from distbfs.device import cuda
+from distbfs.engines.cuda.whole import graph_of_part
 from distbfs.errors import StoreError, UsageError
+from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.graph import device_build
+from distbfs.options import BuildOptions
 from distbfs.search import arrays, library, shared_tuples
 from distbfs.search.library import Graph
 from distbfs.store import schema
 from distbfs.store.device_graph import graph_of_store
 from distbfs.store.device_rows import Ends, StoreRows
-from distbfs.store.hdf5 import open_store
+from distbfs.store.hdf5 import Store, open_store
+from distbfs.store.write import write_graph
 
 sys.path.append(str(Path(__file__).parents[2] / "store"))
 sys.path.append(str(Path(__file__).parents[2] / "faults"))
@@ -36,7 +44,7 @@ sys.path.append(str(Path(__file__).parents[2] / "cli"))
 
 import test_store_refusals as refusals
 from commands import here
-from store_graphs import make_parts, write_store
+from store_graphs import make_parts, reconcile, write_store
 from store_graphs import random_tuples as random_tuples_of_stores
 
 pytestmark = pytest.mark.usefixtures("device")
@@ -91,6 +99,46 @@ def test_columns_are_read_again_where_keys_do_not_fit(tmp_path, monkeypatch):
     same(found, source)
 
 
+def one_way(folder, source, seed=SEED):
+    """A directed store."""
+    options = BuildOptions(directed=True, permute_seed=seed)
+    write_graph(SoloWorld(), source, folder / "graph", 1, options)
+    return open_store(folder / "graph")
+
+
+@pytest.mark.parametrize("buffer_bytes", [None, 1 << 12])
+@pytest.mark.parametrize("seed", [None, SEED])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_directed_stores(tmp_path, monkeypatch, name, seed, buffer_bytes):
+    """The graph is that of rows in host memory, which the device does not ask for."""
+    monkeypatch.setattr(schema, "SLICE_BYTES", 1000)
+    source = GRAPHS[name]
+    store = one_way(tmp_path, source, seed)
+    part = store.load_part(0)
+    if seed is not None and source.n > 1:
+        ids = Permutation(source.n, seed).inverse(part.vertices.astype(np.int64))
+        part = replace(part, vertices=ids)
+    wanted = graph_of_part("xbfs-paper", part)
+    monkeypatch.setattr(Store, "load_part", None)
+    found = graph_of_store(store, buffer_bytes=buffer_bytes)
+    assert found.directed
+    for array in (*ARRAYS, "in_offsets", "in_columns", "tuple_degrees"):
+        here, there = getattr(found, array), getattr(wanted, array)
+        np.testing.assert_array_equal(np.asarray(here), np.asarray(there), array)
+    numbers = ("n", "m", "active", "tuples", "loops")
+    for number in numbers:
+        assert getattr(found, number) == getattr(wanted, number), number
+    matrix = matrix_of(source.n, source.u, source.v)
+    with distbfs.open(store, engine="xbfs-paper", devices=1) as session:
+        assert session.edges == matrix.nnz
+        for root in some_roots(source, 2):
+            result = session.search(root)
+            level, parent = result.to_numpy()
+            check(matrix, root, SimpleNamespace(level=level, parent=parent))
+            counted = np.isin(source.u, np.flatnonzero(level >= 0)).sum()
+            assert result.nedge == counted
+
+
 @pytest.mark.parametrize("owners", [1, 2, 5])
 def test_ends_of_the_vertices_of_each_owner(tmp_path, owners):
     source = GRAPHS["random"]
@@ -133,6 +181,34 @@ def test_rows_that_are_not_active(store, refuses):
 @pytest.mark.parametrize("name", schema.DATASETS)
 def test_altered_arrays(store, refuses, name):
     refuses.test_flipped_byte_in_each_dataset(store, name)
+
+
+FORGED = {
+    "beyond": (lambda x: x["incoming/columns"], -1, 90, "a column is not below 90"),
+    "falls": (lambda x: x["incoming/offsets"], 1, 1 << 20, "row offsets do not rise"),
+    "start": (lambda x: x["incoming/offsets"], 0, 1, "offsets do not start at 0"),
+}
+
+
+@pytest.mark.parametrize("case", [*schema.INCOMING, *FORGED])
+def test_altered_edges_in(tmp_path, case):
+    u, v = random_tuples_of_stores(90, 400, seed=1)
+    store = one_way(tmp_path, Tuples(90, u, v))
+    path = store.folder / "part-00000.h5"
+    if case in FORGED:
+        array, place, value, text = FORGED[case]
+
+        def change(file):
+            array(file)[place] = value
+
+        reconcile(store, change, [0])
+    else:
+        text = "is altered: its digest is not the manifest's"
+        with h5py.File(path, "r+", libver=("v110", "v110")) as file:
+            file[case][3] = file[case][3] ^ 1
+    with pytest.raises(StoreError, match=f"part-00000.h5: .*incoming.*{text}") as error:
+        graph_of_store(open_store(store.folder))
+    assert "\n" not in str(error.value)
 
 
 def test_flipped_bytes(tmp_path):
