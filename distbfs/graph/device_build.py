@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -94,6 +95,25 @@ class Chunks:
     def drop(self) -> None:
         """Let go of the memory; there is no pass after this."""
         self._u = self._v = None
+
+
+class Side:
+    """The pairs of chunks as one of the two sides of a directed graph takes them.
+
+    turned: of edges in, the last to take them
+    """
+
+    def __init__(self, chunks: Chunks, *, turned: bool) -> None:
+        self._chunks, self._turned = chunks, turned
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for u, v in self._chunks:
+            yield (v, u) if self._turned else (u, v)
+
+    def drop(self) -> None:
+        """Let go of the memory; there is no pass after this."""
+        if self._turned:
+            self._chunks.drop()
 
 
 class Kernels:
@@ -441,12 +461,16 @@ def check_size(n: int) -> None:
 def build(
     source: TupleSource,
     *,
+    directed: bool = False,
+    distinct: bool = False,
     buffer_bytes: int | None = None,
     wide: bool = False,
     say: Say = silent,
 ) -> DeviceGraph:
     """Return the graph of a source's tuples.
 
+    directed: edges lead from u to v alone
+    distinct: as tuples count the edges of the graph, each once, and no loops
     buffer_bytes: device memory for keys and their sort (default: what is free, up to
     BUFFER_BYTES; the keys of the longest row fit in any case)
     wide: offsets of 64 bits for any number of edges
@@ -464,22 +488,36 @@ def build(
             cheap = tuples.generated
             budget = Budget(n, 2 * count, count, buffer_bytes, cheap=cheap)
             chunks = Chunks(tuples, count, hold=budget.hold)
-            degrees = [cupy.zeros(n, np.uint32)]
+            degrees = [cupy.zeros(n, np.uint32) for _ in range(1 + directed)]
             ends = cupy.zeros(n, np.uint32)
             sums = cupy.zeros(2, np.uint64)  # loops, ends
 
         def add(u: Any, v: Any) -> None:
-            given = (np.uint64(len(u)), u, v, degrees[0], ends, sums)
+            given = (np.uint64(len(u)), u, v, degrees[0], degrees[-1], ends, sums)
             kernels.launch("count_ends", len(u), BLOCK, *given)
+
+        def side(*, turned: bool) -> tuple[Side, Budget]:
+            return Side(chunks, turned=turned), budget
 
         kernels.each(chunks, "degrees", add)
         with kernels.phase("degrees"):
-            given = (np.uint64(n), degrees[0], ends, sums[1:])
+            given = (np.uint64(n), np.uint32(len(degrees)), degrees[0], ends, sums[1:])
             kernels.launch("add_degrees", n, BLOCK, *given)
             loops, total = (int(x) for x in sums.get())
         if total != 2 * count:
             raise InputError("a vertex has 2^32 ends of edge tuples or more")
-        made = assemble(kernels, chunks, degrees, budget, say, both=True, wide=wide)
+        if directed:
+            sides = [partial(side, turned=turned) for turned in (False, True)]
+            made = assemble_directed(kernels, sides, degrees, say, wide=wide)
+        else:
+            made = assemble(kernels, chunks, degrees, budget, say, both=True, wide=wide)
+        if distinct:
+            count, loops = made["m"] // 2, 0
+            with kernels.phase("degrees"):
+                ends[...] = 0
+                lengths = cupy.diff(made["offsets"]).astype(np.uint32)
+                form = np.uint64(made["active"]), lengths, made["vertices"]
+                kernels.launch("scatter", made["active"], BLOCK, *form, ends)
     return DeviceGraph(
         n=n,
         tuples=count,

@@ -183,7 +183,7 @@ def graph_on_device(source: Source, engine: str) -> DeviceGraph:
     if source.graph is not None:
         lent = source.graph.lent_tuples
         if lent is not None:
-            return build(lent)
+            return build(lent, directed=source.directed, distinct=lent.distinct)
         return graph_of_part(engine, without_loops(source.graph.part))
     if source.store is None:
         return build(source.any_tuples(), buffer_bytes=source.buffer_bytes)

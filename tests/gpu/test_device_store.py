@@ -1,7 +1,10 @@
 """Stores that go to devices while they are read, against the graph of their tuples."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from directed_graphs import check, matrix_of
 from graphs import (
     check_search,
     kronecker,
@@ -104,3 +107,31 @@ def test_arrays_of_many_edges(monkeypatch):
     for root in some_roots(source, 4):
         check_search(source, root, *distbfs.bfs(graph, root).to_numpy())
     assert graph.m == device_build.build(source).m
+
+
+def test_directed_arrays_and_matrices_of_many_edges(monkeypatch):
+    monkeypatch.setattr(arrays, "MANY", 100)
+    source = kronecker(12)
+    matrix = matrix_of(source.n, source.u, source.v)
+    for graph, wanted in (
+        (distbfs.Graph.from_edges(source.u, source.v, source.n, directed=True), matrix),
+        (distbfs.Graph.from_scipy(matrix), source.matrix),
+    ):
+        assert (graph._part, graph.m) == (None, wanted.nnz)
+        for root in some_roots(source, 4):
+            level, parent = distbfs.bfs(graph, root).to_numpy()
+            check(wanted, root, SimpleNamespace(level=level, parent=parent))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_lent_arrays_stay_on_the_device(monkeypatch, directed):
+    """No call of a search copies arrays of this size to the host."""
+    source, cp = kronecker(12), cuda.cupy()
+    u, v = cp.asarray(source.u), cp.asarray(source.v)
+    graph = distbfs.Graph.from_dlpack(u, v, source.n, directed=directed)
+    assert graph.lent_tuples.u.data.ptr == u.data.ptr
+    monkeypatch.setattr(arrays, "on_host", None)
+    matrix = matrix_of(source.n, source.u, source.v) if directed else source.matrix
+    for root in some_roots(source, 2):
+        level, parent = distbfs.bfs(graph, root).to_numpy()
+        check(matrix, root, SimpleNamespace(level=level, parent=parent))

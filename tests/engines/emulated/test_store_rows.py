@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import h5py
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from directed_graphs import check, matrix_of
-from emulated_device import at_address
+from emulated_device import DeviceArray, at_address
 from graphs import (
     Tuples,
     build,
@@ -25,11 +26,11 @@ from distbfs import bfs
 from distbfs.cli import storing
 from distbfs.device import cuda
 from distbfs.engines.cuda.whole import graph_of_part
-from distbfs.errors import StoreError, UsageError
+from distbfs.errors import InputError, StoreError, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.graph import device_build
-from distbfs.options import BuildOptions
+from distbfs.options import BuildOptions, SearchOptions
 from distbfs.search import arrays, library, shared_tuples
 from distbfs.search.library import Graph
 from distbfs.store import schema
@@ -246,8 +247,142 @@ def test_arrays_of_many_edges_go_to_the_device(monkeypatch):
         patch.setattr(library.os, "getpid", lambda: -1)
         with pytest.raises(UsageError, match="no forked process can use"):
             bfs(other, 0, "openmp")
-    one_way = Graph.from_edges(source.u, source.v, source.n, directed=True)
-    assert one_way._part is not None
+
+
+def searched(graph, source, matrix, count=3):
+    """Compare searches by the device and by threads with SciPy's."""
+    for root in some_roots(source, count):
+        first, second = bfs(graph, root), bfs(graph, root, "openmp")
+        assert (first.nedge, first.reached) == (second.nedge, second.reached)
+        for found in (first, second):
+            level, parent = found.to_numpy()
+            check(matrix, root, SimpleNamespace(level=level, parent=parent))
+
+
+@pytest.mark.parametrize("name", ["kronecker", "random", "hubs", "one edge"])
+def test_directed_arrays_of_many_edges(monkeypatch, name):
+    """The rows are those of the host's, and a tuple counts where it begins."""
+    monkeypatch.setattr(arrays, "MANY", 1)
+    source = GRAPHS[name]
+    graph = Graph.from_edges(source.u, source.v, source.n, directed=True)
+    assert graph._part is None
+    matrix = matrix_of(source.n, source.u, source.v)
+    assert (graph.n, graph.m, graph.directed) == (source.n, matrix.nnz, True)
+    searched(graph, source, matrix)
+    held = graph.session(SearchOptions(engine="auto")).held.graph
+    ends = 2 * np.bincount(source.u, minlength=source.n)
+    np.testing.assert_array_equal(held.tuple_degrees, ends)
+    ids = np.asarray(held.vertices)
+    for offsets, columns, wanted in (
+        (held.offsets, held.columns, matrix),
+        (held.in_offsets, held.in_columns, matrix.T),
+    ):
+        ones, shape = np.ones(held.m), (held.active, held.active)
+        rows = sp.csr_matrix((ones, columns[: held.m], offsets), shape=shape)
+        assert rows.has_sorted_indices
+        assert (rows != wanted.tocsr()[ids][:, ids]).nnz == 0
+    back = graph.reversed()
+    for root in some_roots(source, 1):
+        level, parent = bfs(back, root).to_numpy()
+        found = SimpleNamespace(level=level, parent=parent)
+        check(matrix.T.tocsr(), root, found)
+
+
+@pytest.mark.parametrize("buffer_bytes", [None, 1 << 12])
+def test_directed_tuples_in_passes(monkeypatch, buffer_bytes):
+    """Whatever is sorted at once, and however few tuples are held."""
+    monkeypatch.setattr(device_build, "CHUNK", 100)
+    source = GRAPHS["random"]
+    matrix = matrix_of(source.n, source.u, source.v)
+    made = device_build.build(source, directed=True, buffer_bytes=buffer_bytes)
+    assert (made.m, made.tuples) == (matrix.nnz, source.tuples)
+    assert made.loops == np.count_nonzero(source.u == source.v)
+    held = np.ones(made.m), made.in_columns[: made.m], made.in_offsets
+    found = sp.csr_matrix(held, shape=(made.active, made.active))
+    ids = np.asarray(made.vertices)
+    assert (found != matrix.T.tocsr()[ids][:, ids]).nnz == 0
+
+
+def repeated(matrix):
+    """A matrix that stores each entry 256 times."""
+    indices, indptr = np.repeat(matrix.indices, 256), 256 * matrix.indptr
+    return sp.csr_matrix((np.ones(len(indices)), indices, indptr), matrix.shape)
+
+
+MATRICES = {
+    "one way": lambda m: m,
+    "both ways": lambda m: (m + m.T).tocsr(),
+    "loops": lambda m: (m + sp.identity(m.shape[0], format="csr")).tocsr(),
+    "columns": lambda m: m.tocsc(),
+    "repeats": repeated,
+}
+
+
+@pytest.mark.parametrize("case", MATRICES)
+@pytest.mark.parametrize("name", ["random", "one edge"])
+def test_matrices_of_many_entries_go_to_the_device(monkeypatch, name, case):
+    """They give what they give in host memory: edges, each once, and no loops."""
+    source = GRAPHS[name]
+    matrix = MATRICES[case](matrix_of(source.n, source.u, source.v))
+    wanted = Graph.from_scipy(matrix)
+    assert wanted._part is not None
+    monkeypatch.setattr(arrays, "MANY", 1)
+    graph = Graph.from_scipy(matrix)
+    assert graph._part is None
+    assert (graph.n, graph.m) == (source.n, source.matrix.nnz)
+    assert wanted.m == graph.m
+    monkeypatch.setattr(
+        library.os, "getpid", lambda: -1
+    )  # the matrix is in any process
+    searched(graph, source, source.matrix)
+    degrees = np.diff(source.matrix.indptr)
+    for root in some_roots(source, 2):
+        found = bfs(graph, root)
+        reached = found.to_numpy()[0] >= 0
+        assert found.nedge == bfs(wanted, root, "openmp").nedge
+        assert found.nedge == degrees[reached].sum() // 2
+    assert Graph.from_scipy(matrix, directed=True)._part is not None
+
+
+def test_matrices_that_do_not_fit_are_refused_before_they_are_sent(monkeypatch):
+    monkeypatch.setattr(arrays, "MANY", 1)
+    monkeypatch.setattr(arrays, "to_device", None)
+    matrix = matrix_of(4, [0, 1, 2], [1, 2, 3])
+    matrix.indices[1] = 99
+    with pytest.raises(InputError, match="the arrays of the matrix do not fit"):
+        Graph.from_scipy(matrix)
+
+
+class Lent(DeviceArray):
+    """An array of another program in device memory, which no host may ask for."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def get(self, *_, **__):
+        raise AssertionError("lent arrays went to the host")
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint32])
+@pytest.mark.parametrize("directed", [False, True])
+def test_lent_arrays_stay_on_the_device(monkeypatch, directed, dtype):
+    source, cupy = GRAPHS["random"], cuda.cupy()
+    u, v = (cupy.asarray(x.astype(dtype)).view(Lent) for x in (source.u, source.v))
+    monkeypatch.setattr(type(cupy), "from_dlpack", lambda _, x: x, raising=False)
+    graph = Graph.from_dlpack(u, v, directed=directed)
+    assert graph.lent_tuples.u is u
+    matrix = source.matrix
+    if directed:
+        matrix = matrix_of(source.n, source.u, source.v)
+    matrix = matrix[: graph.n, : graph.n]
+    for root in (0, 7, 200):
+        found = bfs(graph, root)
+        assert isinstance(found.level, DeviceArray)
+        level, parent = found.to_numpy()
+        check(matrix, root, SimpleNamespace(level=level, parent=parent))
+    assert graph.m == matrix.nnz
+    with pytest.raises(InputError, match="an edge has the end"):
+        Graph.from_dlpack(u, v, n=200, directed=directed)
 
 
 @pytest.mark.parametrize("again", ["convert", "partition"])
