@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -44,11 +43,11 @@ from distbfs.graph500 import report as reports
 from distbfs.graph500.benchmark import ParentShare, machine, run_searches, versions
 from distbfs.graph500.roots import choose_roots
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.progress import Sum
 from distbfs.report.energy import energy_lines
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
-from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
@@ -271,16 +270,18 @@ def command(
             raise ValidationError("no vertex has a neighbour besides itself: no search")
         trace = start_trace(trace_file, session)
         cost = ParentShare()
-        with terminal.progress("searching", len(chosen)) as tick:
+        check = 0 if skip_validation else min(validate or len(chosen), len(chosen))
+        with terminal.progress("searching", len(chosen) + check) as tell:
             searches = run_searches(
                 session,
                 source,
                 chosen,
                 exact=exact,
-                check=0 if skip_validation else validate or len(chosen),
+                check=check,
                 stop=lambda: stop.agreed(world),
                 hurry=lambda: stop.within(VALIDATION_SECONDS),
-                report=counter(cost, tick),
+                report=lambda outcome, _: cost.add(outcome),
+                done=Sum(tell),
             )
         if len(searches) < len(chosen):
             LOG.warning(
@@ -321,21 +322,6 @@ def measured_energy(
         return None
     again = [int(x.root) for x in searches]
     return searches_energy(session, again, sum(x.nedge for x in searches))
-
-
-def counter(
-    cost: ParentShare, tick: Callable[[int], None]
-) -> Callable[[Result, reports.SearchFigures], None]:
-    """Return what notes each search of a run."""
-    done = 0
-
-    def count(outcome: Result, _: reports.SearchFigures) -> None:
-        nonlocal done
-        done += 1
-        cost.add(outcome)
-        tick(done)
-
-    return count
 
 
 def write_level_records(

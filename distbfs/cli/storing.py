@@ -16,6 +16,7 @@ from distbfs.generate.counted import Counted
 from distbfs.options import BuildOptions
 from distbfs.partition.construct import BuildSummary, check_alone
 from distbfs.partition.layout import Placement
+from distbfs.progress import Sum
 from distbfs.report.tables import print_fields
 from distbfs.store.write import write_graph
 from distbfs.types import TupleSource
@@ -84,10 +85,8 @@ def store_graph(
 ) -> None:
     """Build and store a graph and print what came of it (collective)."""
     world = terminal.world
-    with (
-        stop_requests(AT_ONCE),
-        terminal.progress("building", source.tuples // world.size) as tell,
-    ):
+    total = source.tuples // world.size if devices is None else 0  # which they count
+    with stop_requests(AT_ONCE), terminal.progress("building", total) as tell:
         summary = write_graph(
             world,
             Counted(source, tell) if devices is None else source,
@@ -96,6 +95,7 @@ def store_graph(
             options,
             overwrite=force,
             devices=devices,
+            done=Sum(tell),
             **original,
         )
     values = {"store": str(output), **summary_fields(summary)}

@@ -26,6 +26,7 @@ from distbfs.graph.device_graph import (
     DeviceGraph,
     degree_class,
 )
+from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, TupleSource
 
@@ -46,12 +47,6 @@ MOST_RANGES = 64  # of rows, and so passes over the tuples, unless told otherwis
 WASTE = 10  # columns may take 1 / WASTE more than they need
 WIDE = 1 << 32
 
-Say = Callable[[str], None]
-
-
-def silent(_: str) -> None:
-    """Say nothing."""
-
 
 class Pairs(Protocol):
     """Pairs of ids that can be read any number of times."""
@@ -66,6 +61,9 @@ class Passes(Protocol):
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         """Yield (u, v) of a chunk, CuPy uint32."""
 
+    def expect(self, passes: int) -> None:
+        """Take that there will be so many passes more than was thought."""
+
     def drop(self) -> None:
         """Let go of the memory; there is no pass after this."""
 
@@ -74,11 +72,15 @@ class Chunks:
     """All pairs, chunk by chunk in device memory.
 
     count: pairs; hold: keep them after the first pass
+    done: told of pairs, each time that they are made; one pass is expected at first
     """
 
-    def __init__(self, pairs: Pairs, count: int, *, hold: bool) -> None:
+    def __init__(
+        self, pairs: Pairs, count: int, *, hold: bool, done: Sum | None = None
+    ) -> None:
         self.pairs, self.count, self.hold = pairs, count, hold
-        self._complete = False
+        self._complete, self._done = False, done or Sum()
+        self._done.more(count)
         size = count if hold else min(count, CHUNK)
         self._u, self._v = (cuda.cupy().empty(size, np.uint32) for _ in range(2))
 
@@ -90,7 +92,14 @@ class Chunks:
             if not self._complete:
                 self.pairs.fill(start, stop, u, v)
             yield u, v
+            if not self._complete:
+                self._done(stop - start)
         self._complete = self.hold
+
+    def expect(self, passes: int) -> None:
+        """Take that there will be so many passes more than was thought."""
+        if not self.hold:
+            self._done.more(passes * self.count)
 
     def drop(self) -> None:
         """Let go of the memory; there is no pass after this."""
@@ -109,6 +118,10 @@ class Side:
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         for u, v in self._chunks:
             yield (v, u) if self._turned else (u, v)
+
+    def expect(self, passes: int) -> None:
+        """Take that there will be so many passes more than was thought."""
+        self._chunks.expect(passes)
 
     def drop(self) -> None:
         """Let go of the memory; there is no pass after this."""
@@ -341,13 +354,13 @@ def make_rows(
     numbering: Numbering,
     lengths: list[Any],
     budget: Budget,
-    say: Say,
     *,
     both: bool,
     wide: bool,
 ) -> tuple[Any, Any, int]:
     """Return (offsets, columns, edges) of rows from pairs of ids.
 
+    chunks: one pass over them is expected
     lengths: uint32 [active], keys of each row, one array in a list, which is emptied
     both: a pair is two directed edges.  Offsets of empty rows are not set.
     """
@@ -363,7 +376,7 @@ def make_rows(
         cuda.require(need, f"building a graph of {ranges.total} directed edges")
         rows = Rows(kernels, numbering.numbers, active, ranges.total, wide=wide)
         buffer = cuda.cupy().empty(capacity, np.uint64)
-    say(f"{ranges.total} keys in {len(bounds)} ranges of rows, at most {capacity} each")
+    chunks.expect(len(bounds) - 1)
     for index, bound in enumerate(bounds):
         keys = rows.add(chunks, buffer, bound, both=both)
         if index == len(bounds) - 1:
@@ -386,7 +399,6 @@ def assemble(
     chunks: Passes,
     degrees: list[Any],
     budget: Budget,
-    say: Say,
     *,
     both: bool,
     wide: bool,
@@ -400,7 +412,7 @@ def assemble(
         lengths = [found.sorted]
         del found.sorted
     offsets, columns, m = make_rows(
-        kernels, chunks, found, lengths, budget, say, both=both, wide=wide
+        kernels, chunks, found, lengths, budget, both=both, wide=wide
     )
     return {**found.arrays(), "m": m, "offsets": offsets, "columns": columns}
 
@@ -409,7 +421,6 @@ def assemble_directed(
     kernels: Kernels,
     sides: Sequence[Callable[[], tuple[Passes, Budget]]],
     degrees: list[Any],
-    say: Say,
     *,
     wide: bool,
 ) -> dict[str, Any]:
@@ -430,7 +441,7 @@ def assemble_directed(
             empty = (lengths[0] == 0).get()
         chunks, budget = side()
         offsets, columns, m = make_rows(
-            kernels, chunks, found, lengths, budget, say, both=False, wide=wide
+            kernels, chunks, found, lengths, budget, both=False, wide=wide
         )
         with kernels.phase("rows"):
             offsets.set(_filled(offsets.get(), empty, m))
@@ -465,7 +476,7 @@ def build(
     distinct: bool = False,
     buffer_bytes: int | None = None,
     wide: bool = False,
-    say: Say = silent,
+    done: Sum | None = None,
 ) -> DeviceGraph:
     """Return the graph of a source's tuples.
 
@@ -474,6 +485,7 @@ def build(
     buffer_bytes: device memory for keys and their sort (default: what is free, up to
     BUFFER_BYTES; the keys of the longest row fit in any case)
     wide: offsets of 64 bits for any number of edges
+    done: told of tuples in all passes that make them; see ``Chunks``
     """
     check_size(source.n)
     cupy = cuda.cupy()
@@ -487,7 +499,8 @@ def build(
             cuda.release()
             cheap = tuples.generated
             budget = Budget(n, 2 * count, count, buffer_bytes, cheap=cheap)
-            chunks = Chunks(tuples, count, hold=budget.hold)
+            chunks = Chunks(tuples, count, hold=budget.hold, done=done)
+            chunks.expect(1 + directed)
             degrees = [cupy.zeros(n, np.uint32) for _ in range(1 + directed)]
             ends = cupy.zeros(n, np.uint32)
             sums = cupy.zeros(2, np.uint64)  # loops, ends
@@ -508,9 +521,9 @@ def build(
             raise InputError("a vertex has 2^32 ends of edge tuples or more")
         if directed:
             sides = [partial(side, turned=turned) for turned in (False, True)]
-            made = assemble_directed(kernels, sides, degrees, say, wide=wide)
+            made = assemble_directed(kernels, sides, degrees, wide=wide)
         else:
-            made = assemble(kernels, chunks, degrees, budget, say, both=True, wide=wide)
+            made = assemble(kernels, chunks, degrees, budget, both=True, wide=wide)
         if distinct:
             count, loops = made["m"] // 2, 0
             with kernels.phase("degrees"):

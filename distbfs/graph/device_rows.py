@@ -15,11 +15,9 @@ from distbfs.graph.device_build import (
     Budget,
     Chunks,
     Kernels,
-    Say,
     assemble,
     assemble_directed,
     check_size,
-    silent,
 )
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.timing import Stopwatch
@@ -80,7 +78,6 @@ def from_rows(
     incoming: CSR | None = None,
     buffer_bytes: int | None = None,
     wide: bool = False,
-    say: Say = silent,
 ) -> DeviceGraph:
     """Return the graph of rows on the host that are numbered in another way.
 
@@ -108,9 +105,7 @@ def from_rows(
         if incoming is None:
             pairs = HostRows(kernels, offsets, columns, ids)
             chunks = Chunks(pairs, count, hold=budget.hold)
-            made = assemble(
-                kernels, chunks, degrees, budget, say, both=False, wide=wide
-            )
+            made = assemble(kernels, chunks, degrees, budget, both=False, wide=wide)
         else:
             with kernels.phase("degrees"):
                 degrees.append(_by_id(kernels, np.diff(incoming.offsets), ids))
@@ -121,7 +116,7 @@ def from_rows(
                 return Chunks(pairs, count, hold=budget.hold), budget
 
             sides = (partial(side, rows), partial(side, incoming))
-            made = assemble_directed(kernels, sides, degrees, say, wide=wide)
+            made = assemble_directed(kernels, sides, degrees, wide=wide)
     return DeviceGraph(
         n=n,
         tuples=tuples,

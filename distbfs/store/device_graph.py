@@ -6,7 +6,7 @@ keys as they arrive; where the keys do not fit at once, columns are read again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,12 @@ from distbfs.graph.device_build import (
     VERTEX_BYTES,
     Budget,
     Kernels,
-    Say,
     assemble,
     assemble_directed,
     check_size,
-    silent,
 )
 from distbfs.graph.device_graph import DeviceGraph
+from distbfs.progress import Sum
 from distbfs.store.device_rows import INTO, Ends, StoreRows
 from distbfs.store.schema import SLICE_BYTES
 from distbfs.timing import Stopwatch
@@ -45,6 +44,7 @@ class EachEdge:
         every = [rows.count(part, [name]) for part in range(parts) for name in names]
         size, cupy = min(MOST, max(every)), cuda.cupy()
         self._room = tuple(cupy.empty(size, np.uint32) for _ in range(2))
+        self.expect(1)
 
     def _give(self, start: int, stop: int) -> tuple[Any, Any]:
         u, v = self._room
@@ -54,6 +54,12 @@ class EachEdge:
         for part in range(self._parts):
             if self._rows is not None:
                 yield from self._rows.pairs(part, self._give, self._names)
+
+    def expect(self, passes: int) -> None:
+        """Take that there will be so many passes more than was thought."""
+        if self._rows is not None:
+            for part in range(self._parts):
+                self._rows.expect(passes, part, self._names)
 
     def drop(self) -> None:
         """Let go of the memory; there is no pass after this."""
@@ -65,14 +71,13 @@ def graph_of_store(
     store: Store,
     *,
     buffer_bytes: int | None = None,
-    done: Callable[[int], None] | None = None,
-    say: Say = silent,
+    done: Sum | None = None,
 ) -> DeviceGraph:
     """Return the graph of a store, in input ids.
 
-    buffer_bytes: as of ``build``; done: told of the bytes of each slice that was
-    read.  Raises StoreError where a file is not what the manifest says, ResourceError
-    where device memory is short.
+    buffer_bytes: as of ``build``; done: told how many bytes to read, and of those read.
+    Raises StoreError where a file is not what the manifest says, ResourceError where
+    device memory is short.
     """
     manifest = store.manifest
     n, m = manifest.n, manifest.m
@@ -101,12 +106,10 @@ def graph_of_store(
 
         if manifest.directed:
             ways = [partial(side, names) for names in sides]
-            made = assemble_directed(kernels, ways, degrees, say, wide=False)
+            made = assemble_directed(kernels, ways, degrees, wide=False)
         else:
             edges, budget = side(SUBGRAPHS)
-            made = assemble(
-                kernels, edges, degrees, budget, say, both=False, wide=False
-            )
+            made = assemble(kernels, edges, degrees, budget, both=False, wide=False)
     return DeviceGraph(
         n=n,
         tuples=manifest.tuples,

@@ -19,6 +19,7 @@ from distbfs.errors import InputError
 from distbfs.generate.cuda import permutation_words
 from distbfs.generate.hashing import ROUNDS
 from distbfs.partition.part import PART_SHIFT, mask_words
+from distbfs.progress import Sum
 from distbfs.store import hdf5, schema
 from distbfs.store.tuples import permutation_of
 from distbfs.types import SUBGRAPHS
@@ -36,6 +37,7 @@ BLOCKS_PER_MULTIPROCESSOR = 16
 BUFFERS = 3  # one is read into, one is hashed, one is copied
 INTO = "incoming"  # the rows in of a directed store, beside nn, its rows out
 BY_NUMBER = ("nn", "nd", INTO)  # rows of these are vertices, of others delegates
+NAMED_BYTES = 12  # of what is read of a vertex of any part: its id, its ends of tuples
 SOURCES = 256  # a bit of device_rows.cu, as those of FAULTS
 FAULTS = {  # bits of device_rows.cu
     1: "row offsets do not start at 0",
@@ -110,7 +112,8 @@ class StoreRows:
     degrees: uint32 [n], row lengths are added to it by input id; of a directed store
         one more for its rows in; or none
     ends: where ends of input tuples are kept; those of all parts
-    done: told of the bytes of each slice that was read
+    done: told how many bytes to read, those of columns by ``expect``, and of each slice
+        that was read
 
     Raises StoreError where a file is not what the manifest says, ResourceError where
     device memory is short.
@@ -123,11 +126,11 @@ class StoreRows:
         *,
         degrees: Sequence[Any] = (),
         ends: Sequence[Ends] = (),
-        done: Callable[[int], None] | None = None,
+        done: Sum | None = None,
     ) -> None:
         cupy, manifest = cuda.cupy(), store.manifest
         self.store, self._manifest, self._ends = store, manifest, ends
-        self._done = done or (lambda _: None)
+        self._done = done or Sum()
         code = cuda.Module(Path(__file__).with_suffix(".cu"))
         self._kernel = code.kernel
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
@@ -143,6 +146,7 @@ class StoreRows:
         counts = [layout.local_count(part) for part in range(layout.parts)]
         self._starts = np.cumsum([0, *counts]).astype(np.uint64)
         self._parts = cupy.asarray(self._starts)
+        self._done.more(self._bytes(parts))
         self.names = cupy.empty(manifest.n, np.uint32)
         self._rows: dict[int, PartRows] = {}
         for part in range(layout.parts):
@@ -155,6 +159,25 @@ class StoreRows:
         """Return the stored edges of some subgraphs of a part."""
         edges = self._manifest.records[part].edges
         return sum(edges["nn" if name == INTO else name] for name in names)
+
+    def _bytes(self, parts: Sequence[int]) -> int:
+        """Return the bytes that are read besides the columns of parts."""
+        layout, total = self._manifest.layout, NAMED_BYTES * self._manifest.n
+        for part in parts:
+            record = self._manifest.records[part]
+            names = (*SUBGRAPHS, *([INTO] if record.directed else []))
+            columns = sum(self._column_bytes(part, name) for name in names)
+            named = NAMED_BYTES * layout.local_count(part)
+            total += record.array_bytes - columns - named
+        return total
+
+    def _column_bytes(self, part: int, name: str) -> int:
+        width = 8 if name == "nn" and self._manifest.parts > 1 else 4
+        return width * self.count(part, [name])
+
+    def expect(self, passes: int, part: int, names: Sequence[str]) -> None:
+        """Take that some columns will be read, so many times."""
+        self._done.more(passes * sum(self._column_bytes(part, x) for x in names))
 
     def pairs(
         self, part: int, room: Room, names: Sequence[str] = SUBGRAPHS

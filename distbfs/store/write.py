@@ -13,6 +13,7 @@ from distbfs.partition.device_construct import construct_on_devices
 from distbfs.partition.device_part import parts_to_host
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
+from distbfs.progress import Sum
 from distbfs.store.folder import new_token
 from distbfs.store.hdf5 import StoreWriter
 from distbfs.store.schema import Manifest, PartRecord
@@ -37,6 +38,7 @@ def write_graph(
     described: dict[str, object] | None = None,
     ids: IdMap | None = None,
     devices: Sequence[int] | None = None,
+    done: Sum | None = None,
 ) -> BuildSummary:
     """Build the parts of a graph and write them as a store (collective).
 
@@ -46,6 +48,7 @@ def write_graph(
     ids: what vertices are called in their file, on rank 0
     devices: CUDA devices of this rank that build, its parts dealt out to them in turn;
     None: the host builds
+    done: told of tuples while devices build
 
     Raises StoreError where the folder may not be written, ResourceError for a full
     disk; then nothing is left behind.
@@ -67,7 +70,7 @@ def write_graph(
             count = placement.per_rank
             dealt = [devices[k % len(devices)] for k in range(count)]
             made, summary = construct_on_devices(
-                source, world, parts, options, devices=dealt
+                source, world, parts, options, devices=dealt, done=done
             )
             options = replace(options, order_block=1)
             for part in parts_to_host(world, made):

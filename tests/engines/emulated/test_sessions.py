@@ -26,11 +26,12 @@ from distbfs.partition import device_part
 from distbfs.partition.device_part import part_to_device
 from distbfs.partition.layout import Placement
 from distbfs.partition.memory import PartShape
+from distbfs.progress import Sum
 from distbfs.registry import ENGINES, lookup
 from distbfs.search import choose as choosing
 from distbfs.search import shared_tuples
 from distbfs.search.choose import Request
-from distbfs.search.holding import Source, Sum, hold_device_parts, parts_of_store
+from distbfs.search.holding import Source, hold_device_parts, parts_of_store
 from distbfs.search.library import Graph, bfs
 from distbfs.search.open import open_source
 from distbfs.search.opening import between_domains
