@@ -50,3 +50,11 @@ class Sum:
             with self._lock:
                 self._total += count
                 self._tell(self._done, self._total)
+
+
+def told_slices(total: int, size: int, tell: Tell) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) of slices of ``total``; tell how far they are."""
+    for start in range(0, total, size):
+        stop = min(start + size, total)
+        yield start, stop
+        tell(stop, total)

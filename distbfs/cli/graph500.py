@@ -43,7 +43,7 @@ from distbfs.graph500 import report as reports
 from distbfs.graph500.benchmark import ParentShare, machine, run_searches, versions
 from distbfs.graph500.roots import choose_roots
 from distbfs.options import BuildOptions, SearchOptions
-from distbfs.progress import Sum
+from distbfs.progress import Sum, Tell
 from distbfs.report.energy import energy_lines
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source
@@ -120,7 +120,8 @@ def open_a_store(
     began = clock()
     session = prepare_stored(terminal, store, options, request).open()
     seconds = slowest(terminal, clock() - began)
-    source, original = validating_tuples(store, options.threads)
+    with terminal.progress("generating", 0) as tell:
+        source, original = validating_tuples(store, options.threads, tell)
     facts: dict[str, Any] = {
         "scale": max(manifest.n - 1, 1).bit_length(),
         "edgefactor": round(manifest.tuples / max(manifest.n, 1)),
@@ -136,10 +137,12 @@ def open_a_store(
     return session, source, original, facts
 
 
-def validating_tuples(store: Store, threads: int) -> tuple[TupleSource, bool]:
+def validating_tuples(
+    store: Store, threads: int, tell: Tell
+) -> tuple[TupleSource, bool]:
     """Return what validates searches of a store, and whether it is the input itself."""
     manifest = store.manifest
-    tuples = from_description(manifest.source, threads)
+    tuples = from_description(manifest.source, threads, tell)
     size = (manifest.n, manifest.tuples)
     if tuples is not None and (tuples.n, tuples.tuples) == size:
         return tuples, True

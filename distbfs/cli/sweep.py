@@ -128,7 +128,8 @@ def command(
     if terminal.world.size > 1:
         raise UsageError("sweep runs in one process; leave mpirun out")
     given: Mapping[str, list[int]] = {k: [v] if v else [] for k, v in sizes.items()}
-    built = given_sources(seed, share_of_cores(terminal.world), given)
+    threads = share_of_cores(terminal.world)
+    built = given_sources(seed, threads, given, terminal.progress)
     if (store is not None) + len(built) != 1:
         raise UsageError("give one of STORE, --kronecker, --uniform and --road")
     opened: Store | None = None
