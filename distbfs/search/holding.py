@@ -15,7 +15,7 @@ from distbfs.graph.device_build import build
 from distbfs.options import BuildOptions
 from distbfs.partition.construct import construct
 from distbfs.partition.device_construct import construct_on_devices
-from distbfs.partition.device_part import DevicePart, PartUpload, part_to_device
+from distbfs.partition.device_part import DevicePart
 from distbfs.partition.device_resident import construct_resident
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Progress, Sum, no_progress
@@ -30,6 +30,7 @@ from distbfs.search.vertices import (
     shard_of_resident,
 )
 from distbfs.store.device_graph import graph_of_store
+from distbfs.store.device_part import part_of_store
 from distbfs.store.hdf5 import Store, Watch
 from distbfs.store.tuples import StoreTuples, permutation_of
 from distbfs.timing import clock
@@ -238,7 +239,7 @@ def hold_device_parts(world: World, source: Source, devices: Sequence[int]) -> H
     dealt = [devices[k % len(devices)] for k in range(len(mine))]
     if source.store is not None:
         permutation = permutation_of(source.store)
-        with source.telling("loading", bytes_of(source.store, mine)) as done:
+        with source.telling("loading") as done:
             parts = parts_of_store(source.store, mine, dealt, done)
     else:
         with source.telling("building") as done:
@@ -281,22 +282,11 @@ def subgraphs(part: DevicePart) -> tuple[Any, ...]:
 def parts_of_store(
     store: Store, indices: Sequence[int], devices: Sequence[int], done: Sum
 ) -> list[DevicePart]:
-    """Return parts of a store in the memory of devices, one for each.
-
-    What has been read goes to the device while the next slice is read.
-    """
-
-    def seen(name: str, array: Array, start: int, stop: int) -> None:
-        upload.watch(name, array, start, stop)
-        watch(name, array, start, stop)
-
-    watch, parts = watching(done), []
+    """Return parts of a store in the memory of devices, one for each."""
+    parts = []
     for index, device in zip(indices, devices, strict=True):
-        with cuda.cupy().cuda.Device(device):
-            upload = PartUpload()
-            with cuda.memory_of(f"part {index}"):
-                part = store.load_part(index, seen)
-            parts.append(part_to_device(part, upload))
+        with cuda.cupy().cuda.Device(device), cuda.memory_of(f"part {index}"):
+            parts.append(part_of_store(store, index, done))
     return parts
 
 

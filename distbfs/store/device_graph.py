@@ -23,7 +23,8 @@ from distbfs.graph.device_build import (
 )
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.progress import Sum
-from distbfs.store.device_rows import INTO, Ends, StoreRows
+from distbfs.store.device_files import INTO
+from distbfs.store.device_rows import Ends, StoreRows
 from distbfs.store.schema import SLICE_BYTES
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS

@@ -16,7 +16,9 @@ from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, StoreError
 from distbfs.store import schema
 from distbfs.store.device_graph import graph_of_store
+from distbfs.store.device_part import part_of_store
 from distbfs.store.hdf5 import open_store
+from distbfs.types import SUBGRAPHS
 from trials.checker import equal
 from trials.emulated import device
 from trials.stores import make_store
@@ -32,8 +34,10 @@ def run(trial: Trial) -> None:
     """Damage the files of a store; compare what is read with what was there."""
     emulated = lent()
     _, folder, _ = make_store(trial, most=MOST)
-    whole = {"host": on_host(folder), "device": on_device(folder)}
     ways = {"host": on_host, "device": on_device}
+    if not open_store(folder).manifest.directed:
+        ways["parts on a device"] = parts_on_device
+    whole = {name: way(folder) for name, way in ways.items()}
     for _ in range(TIMES):
         path = trial.choose(*sorted(folder.iterdir()))
         intact = path.read_bytes()
@@ -97,6 +101,23 @@ def on_device(folder: Path) -> dict[str, Any]:
     plain = {"source": repr(graph.source), "seconds": None}
     values = vars(graph) | plain
     return {name: x.get() if hasattr(x, "get") else x for name, x in values.items()}
+
+
+def parts_on_device(folder: Path) -> dict[str, Any]:
+    """Return the parts of a store on a device, and what the host knows of it."""
+    store = open_store(folder)
+    store.load_ids()
+    arrays: dict[str, Any] = {"manifest": store.manifest.to_json()}
+    for index in range(store.manifest.parts):
+        part = part_of_store(store, index)
+        arrays[f"delegates of {index}"] = part.delegates
+        for name in ("vertices", "numbers", "tuple_degrees"):
+            arrays[f"{name} of {index}"] = getattr(part, name).get()
+        for name in SUBGRAPHS:
+            rows = getattr(part, name)
+            arrays[f"{name} of {index}"] = rows.columns.get()
+            arrays[f"offsets of {name} of {index}"] = rows.offsets.get()
+    return arrays
 
 
 def compare(found: dict[str, Any], wanted: dict[str, Any], where: str) -> None:

@@ -36,6 +36,7 @@ from distbfs.search import arrays, library, shared_tuples
 from distbfs.search.library import Graph
 from distbfs.store import schema
 from distbfs.store.device_graph import graph_of_store
+from distbfs.store.device_part import part_of_store
 from distbfs.store.device_rows import Ends, StoreRows
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.write import write_graph
@@ -166,11 +167,16 @@ def store(tmp_path):
     )
 
 
-@pytest.fixture
-def refuses(monkeypatch):
-    """The tests of refusals, by the device."""
+def all_parts(store):
+    """All parts as they are on devices."""
+    return [part_of_store(store, index) for index in range(store.manifest.parts)]
+
+
+@pytest.fixture(params=[graph_of_store, all_parts])
+def refuses(request, monkeypatch):
+    """The tests of refusals, by the device: of the whole graph, and of parts."""
     monkeypatch.setattr(
-        refusals, "load_all", lambda folder: graph_of_store(open_store(folder))
+        refusals, "load_all", lambda folder: request.param(open_store(folder))
     )
     return refusals
 
