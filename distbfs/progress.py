@@ -23,7 +23,7 @@ def untold(done: int, total: int | None = None, /) -> None:
 
 
 @contextmanager
-def no_progress(label: str, total: int) -> Iterator[Tell]:  # noqa: ARG001
+def no_progress(label: str = "", total: int = 0) -> Iterator[Tell]:  # noqa: ARG001
     """Show nothing."""
     yield untold
 

@@ -22,7 +22,7 @@ from distbfs.cli.common import (
 from distbfs.cli.storing import devices_to_build, on_devices_option, store_graph
 from distbfs.errors import UsageError
 from distbfs.generate.uniform import MAX_VERTICES
-from distbfs.progress import Progress
+from distbfs.progress import Progress, no_progress
 from distbfs.types import TupleSource
 
 EDGE_FACTOR = 16
@@ -91,8 +91,8 @@ def make_source(
         every: dict[str, Any] = {**usual, **given, "vertices": n, "seed": seed}
         every["threads"] = threads
         wanted = inspect.signature(kind).parameters
-        with progress("generating", 0) as tell:
-            every["tell"] = tell
+        told = "tell" in wanted
+        with progress("generating", 0) if told else no_progress() as every["tell"]:
             source = kind(**{k: v for k, v in every.items() if k in wanted})
     return source
 

@@ -179,6 +179,15 @@ def test_commands_that_build_on_devices(tmp_path, monkeypatch, words):
         assert ("loading: " in done.err) == (line[0] == "partition")
 
 
+def test_trials_of_knobs_are_told_in_seconds(monkeypatch):
+    monkeypatch.setattr(common, "LINE_SECONDS", 0)
+    words = ("--kronecker", 6, "--knobs", "k1", "--sources", 1, "--seconds", 0.1)
+    done = here("sweep", *words, "--json")
+    assert done.code == 0, done.err
+    assert "trying knobs: 0 %" in done.err
+    assert "building: 100 %" in done.err
+
+
 def test_searches_and_validations_are_told_one_by_one(monkeypatch):
     def validated(_, root, *found):
         level, parent = (x.get().astype(np.int32) for x in found)
