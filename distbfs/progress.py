@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import Lock
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Tell(Protocol):
@@ -26,6 +29,36 @@ def untold(done: int, total: int | None = None, /) -> None:
 def no_progress(label: str = "", total: int = 0) -> Iterator[Tell]:  # noqa: ARG001
     """Show nothing."""
     yield untold
+
+
+class Stages:
+    """Shows one stage of long work at a time, as a terminal has one bar.
+
+    progress: what shows a stage.  Used in ``with``, at whose end no stage shows.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._open = progress, ExitStack()
+        self._label = ""
+        self._tell: Tell = untold
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
+
+    def stage(self, label: str, total: int = 0) -> Tell:
+        """Return what is told of a stage; it shows from when it is told."""
+
+        def tell(done: int, more: int | None = None, /) -> None:
+            if self._label != label:
+                self._open.close()
+                self._tell = self._open.enter_context(self._progress(label, total))
+                self._label = label
+            self._tell(done, more)
+
+        return tell
 
 
 class Sum:

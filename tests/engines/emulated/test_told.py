@@ -177,6 +177,8 @@ def test_commands_that_build_on_devices(tmp_path, monkeypatch, words):
         assert percent == sorted(percent)
         assert percent[-1] == 100
         assert ("loading: " in done.err) == (line[0] == "partition")
+        for index in range(3 if words else 1):
+            assert f"writing part {index}: 100 %" in done.err
 
 
 def test_trials_of_knobs_are_told_in_seconds(monkeypatch):
