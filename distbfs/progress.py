@@ -78,7 +78,7 @@ class Sum:
             self._tell(self._done)
 
     def more(self, count: int) -> None:
-        """Add what is to be done besides."""
+        """Add to what there is to do; less of it where ``count`` is negative."""
         if count:
             with self._lock:
                 self._total += count

@@ -62,7 +62,7 @@ class Passes(Protocol):
         """Yield (u, v) of a chunk, CuPy uint32."""
 
     def expect(self, passes: int) -> None:
-        """Take that there will be so many passes more than was thought."""
+        """Plan so many passes more."""
 
     def drop(self) -> None:
         """Let go of the memory; there is no pass after this."""
@@ -72,7 +72,7 @@ class Chunks:
     """All pairs, chunk by chunk in device memory.
 
     count: pairs; hold: keep them after the first pass
-    done: told of pairs, each time that they are made; one pass is expected at first
+    done: told of pairs, each time that they are made; one pass is planned at first
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Chunks:
         self._complete = self.hold
 
     def expect(self, passes: int) -> None:
-        """Take that there will be so many passes more than was thought."""
+        """Plan so many passes more."""
         if not self.hold:
             self._done.more(passes * self.count)
 
@@ -120,7 +120,7 @@ class Side:
             yield (v, u) if self._turned else (u, v)
 
     def expect(self, passes: int) -> None:
-        """Take that there will be so many passes more than was thought."""
+        """Plan so many passes more."""
         self._chunks.expect(passes)
 
     def drop(self) -> None:
@@ -360,7 +360,7 @@ def make_rows(
 ) -> tuple[Any, Any, int]:
     """Return (offsets, columns, edges) of rows from pairs of ids.
 
-    chunks: one pass over them is expected
+    chunks: one pass over them is planned
     lengths: uint32 [active], keys of each row, one array in a list, which is emptied
     both: a pair is two directed edges.  Offsets of empty rows are not set.
     """

@@ -142,7 +142,7 @@ class KeyPasses:
     """Passes over the tuples of a source on the current device.
 
     buffer_bytes: what keys and their sort may take, None for what is free
-    done: told of tuples, see ``Chunks``; one pass is expected at first
+    done: told of tuples, see ``Chunks``; one pass is planned at first
     """
 
     def __init__(

@@ -169,7 +169,7 @@ class Graph:
         """Return the graph of edges in arrays that speak DLPack, without a copy.
 
         Arrays may be NumPy's, CuPy's, PyTorch's and others.  Those in device memory
-        stay there for engine xbfs and must not change; other engines copy them.
+        must not change: engines on devices take them from there, others copy them.
 
         >>> import numpy as np
         >>> Graph.from_dlpack(np.array([0, 1]), np.array([1, 2])).m

@@ -57,7 +57,7 @@ class EachEdge:
                 yield from self._rows.pairs(part, self._give, self._names)
 
     def expect(self, passes: int) -> None:
-        """Take that there will be so many passes more than was thought."""
+        """Plan so many passes more."""
         if self._rows is not None:
             for part in range(self._parts):
                 self._rows.expect(passes, part, self._names)

@@ -96,7 +96,7 @@ class StoreRows(PartFiles):
         return total
 
     def expect(self, passes: int, part: int, names: Sequence[str]) -> None:
-        """Take that some columns will be read, so many times."""
+        """Plan to read some columns so many times."""
         self.done.more(passes * self.column_bytes(part, names))
 
     def pairs(
