@@ -24,8 +24,10 @@ from distbfs.progress import Sum
 from distbfs.search import arrays
 from distbfs.store import schema
 from distbfs.store.device_graph import graph_of_store
+from distbfs.store.device_part import part_of_store
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
+from distbfs.types import SUBGRAPHS
 
 ARRAYS = ("vertices", "numbers", "offsets", "columns", "at_least")
 
@@ -75,6 +77,26 @@ def test_directed_stores(tmp_path, monkeypatch, source, buffer_bytes):
         here, there = getattr(found, name), getattr(wanted, name)
         host = [x.get() if hasattr(x, "get") else x for x in (here, there)]
         np.testing.assert_array_equal(*host, name)
+
+
+@pytest.mark.parametrize("threshold", [0, 12, 1 << 30])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_parts_are_those_of_the_host(tmp_path, monkeypatch, parts, threshold):
+    monkeypatch.setattr(schema, "SLICE_BYTES", 1 << 14)  # many slices in flight
+    store = stored(tmp_path / "graph", kronecker(12), parts, threshold)
+    for index in range(parts):
+        found, wanted = part_of_store(store, index), store.load_part(index)
+        assert found.active == wanted.active
+        np.testing.assert_array_equal(found.delegates, wanted.delegates)
+        for name in ("vertices", "numbers", "tuple_degrees"):
+            here = getattr(found, name).get()
+            np.testing.assert_array_equal(here, getattr(wanted, name))
+        for name in SUBGRAPHS:
+            rows, other = getattr(found, name), getattr(wanted, name)
+            np.testing.assert_array_equal(rows.offsets.get(), other.offsets)
+            columns = rows.columns.get()
+            np.testing.assert_array_equal(columns[: rows.edges], other.columns)
+            assert not columns[rows.edges :].any()
 
 
 @pytest.mark.parametrize("parts", [1, 3])
