@@ -525,10 +525,11 @@ def build(
         else:
             made = assemble(kernels, chunks, degrees, budget, both=True, wide=wide)
         if distinct:
-            count, loops = made["m"] // 2, 0
+            ends_of_one = 1 + directed  # at the vertex that an edge leaves
+            count, loops = ends_of_one * made["m"] // 2, 0
             with kernels.phase("degrees"):
                 ends[...] = 0
-                lengths = cupy.diff(made["offsets"]).astype(np.uint32)
+                lengths = ends_of_one * cupy.diff(made["offsets"]).astype(np.uint32)
                 form = np.uint64(made["active"]), lengths, made["vertices"]
                 kernels.launch("scatter", made["active"], BLOCK, *form, ends)
     return DeviceGraph(

@@ -81,7 +81,7 @@ class HeldTuples:
 
 
 class MatrixTuples(HeldTuples):
-    """The entries of a SciPy CSR matrix, in device memory, as undirected edges.
+    """The entries of a SciPy CSR matrix, in device memory.
 
     The matrix must not change: the graph in host memory is made of it.
     """
@@ -95,9 +95,9 @@ class MatrixTuples(HeldTuples):
         super().__init__(u, v, rows.shape[0])
         self._rows = rows
 
-    def part(self, *, directed: bool) -> Part:  # noqa: ARG002
+    def part(self, *, directed: bool) -> Part:
         """Return the graph in host memory: one part, vertices by id."""
-        return symmetric_part(self._rows)
+        return matrix_part(self._rows, directed=directed)
 
 
 def on_device(count: int, nbytes: int) -> bool:
@@ -275,25 +275,31 @@ def scipy_rows(matrix: Any) -> CSR:
     return CSR(offsets, unsigned(matrix.indices, np.uint32))
 
 
-def symmetric_part(rows: Any) -> Part:
-    """Return a SciPy CSR matrix as an undirected graph in one part.
+def matrix_part(rows: Any, *, directed: bool) -> Part:
+    """Return a SciPy CSR matrix as a graph in one part.
 
     An edge counts once however often it is stored, and loops do not count.  32-bit
-    indices are not copied where the pattern is symmetric and without loops.
+    indices are not copied where they rise in each row without repeats and loops, and,
+    of an undirected graph, the pattern is symmetric.
     """
+    if not rows.has_canonical_format:
+        rows = pattern(rows).copy()
+        rows.sum_duplicates()
     turned = rows.T.tocsr()
-    if not (
-        rows.has_canonical_format
-        and np.array_equal(rows.indptr, turned.indptr)
-        and np.array_equal(rows.indices, turned.indices)
-    ):
-        either = [
-            type(rows)((np.ones(x.nnz, bool), x.indices, x.indptr), shape=rows.shape)
-            for x in (rows, turned)
-        ]
-        rows = either[0].maximum(either[1])
+    if directed:
+        out, into = (loopless(scipy_rows(x)) for x in (rows, turned))
+        return part_of_rows(out.offsets, out.columns, into)
+    same = np.array_equal(rows.indptr, turned.indptr)
+    if not same or not np.array_equal(rows.indices, turned.indices):
+        rows = pattern(rows).maximum(pattern(turned))
     symmetric = loopless(scipy_rows(rows))
     return part_of_rows(symmetric.offsets, symmetric.columns, None)
+
+
+def pattern(rows: Any) -> Any:
+    """Return a SciPy CSR matrix with True for every entry; indices are shared."""
+    ones = np.ones(len(rows.indices), dtype=bool)
+    return type(rows)((ones, rows.indices, rows.indptr), shape=rows.shape)
 
 
 def unsigned(values: Array, dtype: type[np.unsignedinteger]) -> Array:

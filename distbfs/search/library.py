@@ -31,13 +31,11 @@ from distbfs.search.arrays import (
     check_ends,
     csr_of,
     integers,
+    matrix_part,
     named_part,
     on_device,
-    part_of_rows,
-    scipy_rows,
     sent,
     shared,
-    symmetric_part,
 )
 from distbfs.search.choose import kind_of
 from distbfs.search.holding import Source
@@ -123,11 +121,11 @@ class Graph:
     def from_scipy(cls, matrix: Any, *, directed: bool = False) -> Graph:
         """Return the graph of a square SciPy sparse matrix or array.
 
-        Every stored entry (i, j) is an edge, whatever its value; of an undirected graph
-        each edge counts once, and loops do not count.  A CSR matrix must not change
-        afterwards: with 32-bit indices it is used as it is, without a copy, if
-        ``directed`` or if its pattern is symmetric without loops.  Many entries of an
-        undirected graph go to a CUDA device where there is one, as edges do.
+        Every stored entry (i, j) is an edge, whatever its value; each edge counts once,
+        and loops do not count.  A CSR matrix must not change afterwards: with 32-bit
+        indices that rise in each row, without repeats and loops, it is used as it is,
+        without a copy, if ``directed`` or if its pattern is symmetric.  Many entries go
+        to a CUDA device where there is one, as edges do.
 
         Raises InputError for what is no such matrix, and for one whose arrays do not
         fit together: indices outside the shape, offsets that fall.
@@ -138,14 +136,10 @@ class Graph:
         array([-1,  0,  1], dtype=int32)
         """
         rows = csr_of(matrix)
-        if directed:
-            out, into = scipy_rows(rows), scipy_rows(rows.T.tocsr())
-            part = part_of_rows(out.offsets, out.columns, into)
-            return cls(part, directed=True)
         count, fits = len(rows.indices), rows.shape[0] <= MAX_VERTICES
         if fits and on_device(count, PAIR_BYTES * count):
-            return cls(None, tuples=MatrixTuples(rows))
-        return cls(symmetric_part(rows))
+            return cls(None, tuples=MatrixTuples(rows), directed=directed)
+        return cls(matrix_part(rows, directed=directed), directed=directed)
 
     @classmethod
     def from_networkx(cls, graph: Any) -> Graph:

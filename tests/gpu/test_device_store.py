@@ -140,6 +140,7 @@ def test_directed_arrays_and_matrices_of_many_edges(monkeypatch):
     for graph, wanted in (
         (distbfs.Graph.from_edges(source.u, source.v, source.n, directed=True), matrix),
         (distbfs.Graph.from_scipy(matrix), source.matrix),
+        (distbfs.Graph.from_scipy(matrix, directed=True), matrix),
     ):
         assert (graph._part, graph.m) == (None, wanted.nnz)
         for root in some_roots(source, 4):
