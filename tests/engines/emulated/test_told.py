@@ -118,7 +118,7 @@ def test_parts_without_rows_and_with_more_than_their_share(threshold, count):
     source = random_tuples(97, count, 1)
     source.u, source.v = u - u % 2, (u * 7) % 97 // 2 * 2
     told = Told()
-    on_devices(source, 2, threshold=threshold, done=Sum(told))
+    on_devices(source, 2, threshold=threshold, buffer_bytes=5000, done=Sum(told))
     told.check()
 
 
