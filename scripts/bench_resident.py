@@ -98,7 +98,7 @@ def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, 
             session = cell.sessions[mode]
             found = session.search(root)
             told.add((found.reached, found.depth))
-            errors = list(check[mode]([found])[0].errors) if k < validate else []
+            errors = list(next(check[mode]([found])).errors) if k < validate else []
             row = {"seconds": found.seconds, "levels": found.depth + 1}
             row |= {"edges": found.nedge, "validated": k < validate, "errors": errors}
             seen[mode].append(row)

@@ -9,7 +9,9 @@ stores, engines, ranks, parts, TH, options of the exchange, many searches, Netwo
 service, input that must be refused.  A wrong answer, an error or an end that should not
 be leaves the graph and the line that repeats it in a folder of --out; the campaign goes
 on, and ends with 1.  Under mpiexec the kinds "stores", "sessions" and "multisearch" run
-on all ranks.  "emulated" runs by name only: the engines of CUDA, on the CPU.
+on all ranks.  Two kinds run by name only: "emulated", the engines of CUDA, on the CPU,
+and "damage", files of stores with bytes changed, 25 times a trial, read by the host and
+by a device, which is the CPU where there is none.
 
 Needs NetworkX, pyarrow and SciPy (extra ``test``).
 """
@@ -43,6 +45,7 @@ KINDS = {
     "service": 1,
     "ranks": 1,
     "emulated": 0,
+    "damage": 0,
 }
 ON_RANKS = ("stores", "sessions", "multisearch")
 PROGRESS = 30  # seconds between lines

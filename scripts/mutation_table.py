@@ -858,10 +858,26 @@ MUTATIONS = (
     Mutation(
         "store-names",
         "distbfs/store/device_rows.py",
-        "self.names if by_owner else names,",
+        "self.names if self.by_owner(name) else names,",
         "names,",
         "columns of other parts are named by this one's vertices",
         (f"{EMULATED}/test_store_rows.py::test_the_graph_is_that_of_the_tuples",),
+    ),
+    Mutation(
+        "store-part-columns",
+        "distbfs/store/device_part.py",
+        'files.launch("check_columns", len(values), values, *bounds)',
+        "pass",
+        "columns of parts on devices are not looked at",
+        (f"{EMULATED}/test_store_rows.py::test_forged_contents",),
+    ),
+    Mutation(
+        "store-sides",
+        "distbfs/graph/device_build.py",
+        "yield (v, u) if self._turned else (u, v)",
+        "yield (u, v)",
+        "rows in of a directed graph are its rows out",
+        (f"{EMULATED}/test_store_rows.py::test_directed_tuples_in_passes",),
     ),
     Mutation(
         "fast-queue-room",

@@ -15,7 +15,7 @@ import distbfs
 from distbfs import registry
 
 ROOT = Path(distbfs.__file__).parent
-LEAVES = ("errors", "types", "registry", "options", "timing", "leftovers")
+LEAVES = ("errors", "types", "registry", "options", "timing", "progress", "leftovers")
 ROOMS = (
     *("device", "generate", "formats", "graph", "partition", "store", "exchange"),
     *("engines", "search", "multisearch", "graph500", "report"),

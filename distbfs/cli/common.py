@@ -33,6 +33,7 @@ from distbfs.options import (
     Knobs,
     SearchOptions,
 )
+from distbfs.progress import Tell, untold
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import prepare
@@ -90,9 +91,9 @@ class Lines:
         self._label, self._total = label, max(total, 1)
         self._next = time.monotonic() + LINE_SECONDS
 
-    def __call__(self, done: int) -> None:
-        """Take how much is done."""
-        now = time.monotonic()
+    def __call__(self, done: int, total: int | None = None, /) -> None:
+        """Take how much is done, and of how much where that is more."""
+        self._total, now = total or self._total, time.monotonic()
         if now >= self._next:
             self._next = now + LINE_SECONDS
             LOG.info("%s: %d %%", self._label, min(100 * done // self._total, 100))
@@ -120,13 +121,13 @@ class Terminal:
             text()
 
     @contextmanager
-    def progress(self, label: str, total: int) -> Iterator[Callable[[int], None]]:
+    def progress(self, label: str, total: int) -> Iterator[Tell]:
         """Show a bar on a terminal, else a line every few seconds, on rank 0.
 
         Yields what is told how much of ``total`` is done, from any thread.
         """
         if self.world.rank != 0:
-            yield lambda _: None
+            yield untold
             return
         if not sys.stderr.isatty() or self.log_format == "json":
             yield Lines(label, total)
@@ -136,7 +137,11 @@ class Terminal:
 
         with Progress(console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(label, total=total)
-            yield lambda done: bar.update(task, completed=done)
+
+            def tell(done: int, total: int | None = None, /) -> None:
+                bar.update(task, completed=done, total=total)
+
+            yield tell
 
 
 def open_terminal(*, json_output: bool, log_format: str) -> Terminal:

@@ -37,6 +37,7 @@ from distbfs.cli.energy import (
 from distbfs.cli.generate import make_source
 from distbfs.errors import UsageError
 from distbfs.options import Knobs, SearchOptions
+from distbfs.progress import Progress
 from distbfs.report import plots
 from distbfs.report.compare import print_comparison
 from distbfs.report.comparison_plots import draw_panels
@@ -149,7 +150,10 @@ def parse_peers(text: str | None) -> list[str]:
 
 
 def given_sources(
-    seed: int, threads: int, sizes: Mapping[str, Sequence[int]]
+    seed: int,
+    threads: int,
+    sizes: Mapping[str, Sequence[int]],
+    progress: Progress,
 ) -> list[TupleSource]:
     """Return the graphs that are to be built in memory."""
     return [
@@ -157,6 +161,7 @@ def given_sources(
             name,
             threads,
             {"vertices" if name == "road" else "scale": size, "seed": seed},
+            progress,
         )
         for name in IN_MEMORY
         for size in sizes[name]
@@ -257,7 +262,7 @@ def command(
     for opened in graphs:
         if isinstance(opened, Store):
             need_symmetric(opened, "compare")
-    graphs += given_sources(seed, counts[-1], sizes)
+    graphs += given_sources(seed, counts[-1], sizes, terminal.progress)
     if not graphs:
         raise UsageError(
             "give one of STORE, --kronecker, --uniform and --road, or several"

@@ -103,7 +103,13 @@ class Sessions:
         elif source is not None:
             parts = terminal.world.size
             build = BuildOptions(threads=share_of_cores(terminal.world))
-            self._source = Source(source.n, parts, tuples=source, build=build)
+            self._source = Source(
+                source.n,
+                parts,
+                tuples=source,
+                build=build,
+                progress=terminal.progress,
+            )
         else:
             raise UsageError("there is no graph to search")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,6 +22,7 @@ from distbfs.cli.common import (
 from distbfs.cli.storing import devices_to_build, on_devices_option, store_graph
 from distbfs.errors import UsageError
 from distbfs.generate.uniform import MAX_VERTICES
+from distbfs.progress import Progress, no_progress
 from distbfs.types import TupleSource
 
 EDGE_FACTOR = 16
@@ -68,8 +70,13 @@ def check_options(family: str, given: Mapping[str, float]) -> None:
         raise UsageError(f"{family} needs {spelt(lacking, ' or ')}")
 
 
-def make_source(family: str, threads: int, given: Mapping[str, float]) -> TupleSource:
-    """Return the tuples of a family from the options that were given."""
+def make_source(
+    family: str, threads: int, given: Mapping[str, float], progress: Progress
+) -> TupleSource:
+    """Return the tuples of a family from the options that were given.
+
+    progress: of families that are counted or grow before their tuples are there
+    """
     check_options(family, given)
     kind = registry.lookup(registry.FAMILIES, "family", family)
     factor, seed = given.get("edge_factor", EDGE_FACTOR), int(given.get("seed", 1))
@@ -81,9 +88,12 @@ def make_source(family: str, threads: int, given: Mapping[str, float]) -> TupleS
         source = kind.of_degree(n, given.get("degree", 2 * factor), seed, threads)
     else:
         usual = {k: v for k, v in USUAL.items() if k in OPTIONS[family]}
-        every = {**usual, **given, "vertices": n, "seed": seed, "threads": threads}
+        every: dict[str, Any] = {**usual, **given, "vertices": n, "seed": seed}
+        every["threads"] = threads
         wanted = inspect.signature(kind).parameters
-        source = kind(**{k: v for k, v in every.items() if k in wanted})
+        told = "tell" in wanted
+        with progress("generating", 0) if told else no_progress() as every["tell"]:
+            source = kind(**{k: v for k, v in every.items() if k in wanted})
     return source
 
 
@@ -158,7 +168,7 @@ def command(
     terminal = open_terminal(json_output=json_output, log_format=log_format)
     given = {name: value for name, value in choices.items() if value is not None}
     threads = share_of_cores(terminal.world)
-    source = make_source(family, threads, given)
+    source = make_source(family, threads, given, terminal.progress)
     options = make_build_options(
         threshold=threshold,
         pass_gib=pass_gib,

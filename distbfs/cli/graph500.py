@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -44,12 +43,12 @@ from distbfs.graph500 import report as reports
 from distbfs.graph500.benchmark import ParentShare, run_searches
 from distbfs.graph500.roots import choose_roots
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.progress import Sum, Tell
 from distbfs.report.energy import energy_lines
 from distbfs.report.provenance import machine, versions
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
-from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
@@ -122,7 +121,8 @@ def open_a_store(
     began = clock()
     session = prepare_stored(terminal, store, options, request).open()
     seconds = slowest(terminal, clock() - began)
-    source, original = validating_tuples(store, options.threads)
+    with terminal.progress("generating", 0) as tell:
+        source, original = validating_tuples(store, options.threads, tell)
     facts: dict[str, Any] = {
         "scale": max(manifest.n - 1, 1).bit_length(),
         "edgefactor": round(manifest.tuples / max(manifest.n, 1)),
@@ -138,10 +138,12 @@ def open_a_store(
     return session, source, original, facts
 
 
-def validating_tuples(store: Store, threads: int) -> tuple[TupleSource, bool]:
+def validating_tuples(
+    store: Store, threads: int, tell: Tell
+) -> tuple[TupleSource, bool]:
     """Return what validates searches of a store, and whether it is the input itself."""
     manifest = store.manifest
-    tuples = from_description(manifest.source, threads)
+    tuples = from_description(manifest.source, threads, tell)
     size = (manifest.n, manifest.tuples)
     if tuples is not None and (tuples.n, tuples.tuples) == size:
         return tuples, True
@@ -272,16 +274,18 @@ def command(
             raise ValidationError("no vertex has a neighbour besides itself: no search")
         trace = start_trace(trace_file, session)
         cost = ParentShare()
-        with terminal.progress("searching", len(chosen)) as tick:
+        check = 0 if skip_validation else min(validate or len(chosen), len(chosen))
+        with terminal.progress("searching", len(chosen) + check) as tell:
             searches = run_searches(
                 session,
                 source,
                 chosen,
                 exact=exact,
-                check=0 if skip_validation else validate or len(chosen),
+                check=check,
                 stop=lambda: stop.agreed(world),
                 hurry=lambda: stop.within(VALIDATION_SECONDS),
-                report=counter(cost, tick),
+                report=lambda outcome, _: cost.add(outcome),
+                done=Sum(tell),
             )
         if len(searches) < len(chosen):
             LOG.warning(
@@ -322,21 +326,6 @@ def measured_energy(
         return None
     again = [int(x.root) for x in searches]
     return searches_energy(session, again, sum(x.nedge for x in searches))
-
-
-def counter(
-    cost: ParentShare, tick: Callable[[int], None]
-) -> Callable[[Result, reports.SearchFigures], None]:
-    """Return what notes each search of a run."""
-    done = 0
-
-    def count(outcome: Result, _: reports.SearchFigures) -> None:
-        nonlocal done
-        done += 1
-        cost.add(outcome)
-        tick(done)
-
-    return count
 
 
 def write_level_records(

@@ -24,6 +24,7 @@ from distbfs.cli.storing import (
     store_graph,
 )
 from distbfs.errors import UsageError
+from distbfs.progress import Sum
 from distbfs.registry import FAMILIES
 from distbfs.search.shared_tuples import SharedTuples
 from distbfs.store.hdf5 import open_store
@@ -76,7 +77,8 @@ def command(
     devices = shared = None
     if on_devices:
         devices = devices_to_build(terminal, directed=False)
-        source = shared = SharedTuples(world, opened, devices, lambda _: None)
+        with terminal.progress("loading", 0) as tell:
+            source = shared = SharedTuples(world, opened, devices, Sum(tell))
     store_graph(
         terminal,
         source,

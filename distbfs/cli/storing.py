@@ -12,7 +12,6 @@ import click
 from distbfs.cli.common import AT_ONCE, Terminal, stop_requests
 from distbfs.errors import StoreError, UsageError
 from distbfs.exchange.placing import take_devices
-from distbfs.generate.counted import Counted
 from distbfs.options import BuildOptions
 from distbfs.partition.construct import BuildSummary, check_alone
 from distbfs.partition.layout import Placement
@@ -84,18 +83,16 @@ def store_graph(
 ) -> None:
     """Build and store a graph and print what came of it (collective)."""
     world = terminal.world
-    with (
-        stop_requests(AT_ONCE),
-        terminal.progress("building", source.tuples // world.size) as tell,
-    ):
+    with stop_requests(AT_ONCE):
         summary = write_graph(
             world,
-            Counted(source, tell) if devices is None else source,
+            source,
             output,
             parts or world.size,
             options,
             overwrite=force,
             devices=devices,
+            progress=terminal.progress,
             **original,
         )
     values = {"store": str(output), **summary_fields(summary)}

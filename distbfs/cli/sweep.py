@@ -128,7 +128,8 @@ def command(
     if terminal.world.size > 1:
         raise UsageError("sweep runs in one process; leave mpirun out")
     given: Mapping[str, list[int]] = {k: [v] if v else [] for k, v in sizes.items()}
-    built = given_sources(seed, share_of_cores(terminal.world), given)
+    threads = share_of_cores(terminal.world)
+    built = given_sources(seed, threads, given, terminal.progress)
     if (store is not None) + len(built) != 1:
         raise UsageError("give one of STORE, --kronecker, --uniform and --road")
     opened: Store | None = None
@@ -145,10 +146,16 @@ def command(
         degrees = degrees_of(graph_of(session))
         start = auto_knobs(degrees)
         trials = Trials(session, options, roots)
-        until = time.perf_counter() + seconds
-        best, tried = sweep_knobs(
-            start, names, trials.measure, lambda: time.perf_counter() < until
-        )
+        began = time.perf_counter()
+        until = began + seconds
+        with terminal.progress("trying knobs", max(int(seconds), 1)) as tell:
+
+            def going() -> bool:
+                now = time.perf_counter()
+                tell(int(now - began))
+                return now < until
+
+            best, tried = sweep_knobs(start, names, trials.measure, going)
         before, after = trials.measure(start, best)
     values = provenance(["distbfs", *sys.argv[1:]], device=True) | {
         "degrees": degrees.as_dict(),

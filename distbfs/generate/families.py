@@ -7,14 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from distbfs.errors import UsageError
+from distbfs.progress import Tell, untold
 from distbfs.registry import FAMILIES, lookup
 from distbfs.types import TupleSource
 
 
-def from_description(told: Mapping[str, Any], threads: int = 0) -> TupleSource | None:
+def from_description(
+    told: Mapping[str, Any], threads: int = 0, tell: Tell = untold
+) -> TupleSource | None:
     """Return the tuples that ``describe()`` of a family told of.
 
-    None for what no family makes, as a file, or where the parameters are others.
+    tell: of a family that is counted or grows before its tuples are there.  None for
+    what no family makes, as a file, or where the parameters are others.
     """
     family = str(told.get("family"))
     given = {name: value for name, value in told.items() if name != "family"}
@@ -25,8 +29,8 @@ def from_description(told: Mapping[str, Any], threads: int = 0) -> TupleSource |
         name: one.annotation for name, one in inspect.signature(kind).parameters.items()
     }
     told_as = {name: type(value).__name__ for name, value in given.items()}
-    if wanted.pop("threads", None):
-        given["threads"] = threads
+    usual = {"threads": threads, "tell": tell}
+    given |= {name: usual[name] for name in usual if wanted.pop(name, None)}
     if told_as != wanted:
         return None
     try:

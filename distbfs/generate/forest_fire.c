@@ -36,15 +36,17 @@ static int64_t burn(draws *d, int64_t wanted, int64_t *open, int64_t size, int64
     return k;
 }
 
-/* u, v, next: [room]; first: [n + 1]; head, seen, open, burning: [n].
- * Returns the number of tuples, -1 where there is no room for them. */
-int64_t forest_fire(int64_t n, uint64_t key, uint64_t forward, uint64_t backward,
-                    int64_t room, int64_t *u, int64_t *v, int64_t *first, int64_t *head,
-                    int64_t *seen, int64_t *open, int64_t *burning, int64_t *next) {
-    int64_t tuples = 0;
-    for (int64_t x = 0; x < n; x++) head[x] = seen[x] = -1;
-    first[0] = first[1] = 0;
-    for (int64_t vertex = 1; vertex < n; vertex++) {
+/* Lights the fires of the vertices begin … end - 1; those before them are lit.
+ *
+ * u, v, next: [room]; first: [n + 1], up to first[begin]; head, seen: [n], -1 before the
+ * first fire; open, burning: [n]
+ * Returns the first vertex that is not lit: end, or one whose tuples have no room. */
+int64_t forest_fire(int64_t begin, int64_t end, uint64_t key, uint64_t forward,
+                    uint64_t backward, int64_t room, int64_t *u, int64_t *v, int64_t *next,
+                    int64_t *first, int64_t *head, int64_t *seen, int64_t *open,
+                    int64_t *burning) {
+    for (int64_t vertex = begin; vertex < end; vertex++) {
+        int64_t tuples = first[vertex];
         draws d = {mix64(key + (uint64_t)vertex * GOLDEN), 0};
         int64_t count = 1;
         burning[0] = below(&d, vertex);
@@ -60,7 +62,11 @@ int64_t forest_fire(int64_t n, uint64_t key, uint64_t forward, uint64_t backward
                 if (seen[u[t]] != vertex) open[size++] = u[t];
             count += burn(&d, back, open, size, vertex, seen, burning + count);
         }
-        if (tuples + count > room) return -1;
+        if (tuples + count > room) {
+            seen[vertex] = -1;
+            for (int64_t k = 0; k < count; k++) seen[burning[k]] = -1;
+            return vertex;
+        }
         for (int64_t k = 0; k < count; k++, tuples++) {
             u[tuples] = vertex;
             v[tuples] = burning[k];
@@ -69,5 +75,5 @@ int64_t forest_fire(int64_t n, uint64_t key, uint64_t forward, uint64_t backward
         }
         first[vertex + 1] = tuples;
     }
-    return tuples;
+    return end;
 }

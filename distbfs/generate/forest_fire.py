@@ -21,21 +21,29 @@ from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, WORD, mix_seed
 from distbfs.generate.positions import CHUNK
+from distbfs.progress import Tell, told_slices, untold
 from distbfs.types import Ids
 
 MAX_VERTICES = 1 << 28
 DRAW_BITS = 53
-FIRST_ROOM = 8  # tuples a vertex
+FIRST_ROOM = 16  # tuples a vertex
+LIT = 1 << 16  # fires between two looks at the clock
 
 
 class ForestFire:
     """Edge tuples of a forest-fire graph (a TupleSource); u is the later vertex.
 
     vertices: 1 … 2^28; forward: f, 0 … 0.9; backward: b, 0 … 1; seed: any integer
+    tell: told how many fires are lit, all of them when this is made
     """
 
     def __init__(
-        self, vertices: int, forward: float, backward: float, seed: int = 1
+        self,
+        vertices: int,
+        forward: float,
+        backward: float,
+        seed: int = 1,
+        tell: Tell = untold,
     ) -> None:
         if not 1 <= vertices <= MAX_VERTICES:
             raise UsageError(f"vertices is {vertices}; allowed: 1 to {MAX_VERTICES}")
@@ -51,8 +59,8 @@ class ForestFire:
             round(chance * 2.0**DRAW_BITS) for chance in (forward, forward * backward)
         ]
         key = mix_seed(seed, 8)
-        made = burnt_by_c(vertices, key, limits)
-        self._u, self._v = made or burnt(vertices, key, limits)
+        made = burnt_by_c(vertices, key, limits, tell)
+        self._u, self._v = made or burnt(vertices, key, limits, tell)
         self.tuples = len(self._u)
 
     def describe(self) -> dict[str, Any]:
@@ -76,29 +84,31 @@ class ForestFire:
         return self._u[positions], self._v[positions]
 
 
-def burnt_by_c(n: int, key: int, limits: list[int]) -> tuple[Ids, Ids] | None:
+def burnt_by_c(
+    n: int, key: int, limits: list[int], tell: Tell
+) -> tuple[Ids, Ids] | None:
     """Return the tuples of all fires by the kernel, None without a compiler."""
     native = cc.load_or_none(Path(__file__).with_name("forest_fire.c"))
     if native is None:
         return None
     native.forest_fire.restype = ctypes.c_int64
-    room, made = FIRST_ROOM * n, -1
-    while made < 0:
-        room *= 2
-        u, v = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-        room_for = [
-            np.empty(size, dtype=np.int64) for size in (n + 1, n, n, n, n, room)
-        ]
-        made = native.forest_fire(
-            ctypes.c_int64(n),
-            ctypes.c_uint64(key),
-            *(ctypes.c_uint64(limit) for limit in limits),
-            ctypes.c_int64(room),
-            cc.pointer(u),
-            cc.pointer(v),
-            *(cc.pointer(array) for array in room_for),
-        )
-    return u[:made].copy(), v[:made].copy()
+    tuples = [np.empty(FIRST_ROOM * n, dtype=np.int64) for _ in range(3)]
+    first = np.zeros(n + 1, dtype=np.int64)
+    marks = [np.full(n, -1, dtype=np.int64) for _ in range(2)]
+    stacks = [np.empty(n, dtype=np.int64) for _ in range(2)]
+    for low, high in told_slices(n, LIT, tell):
+        lit = max(low, 1)
+        while lit < high:
+            lit = native.forest_fire(
+                *(ctypes.c_int64(at) for at in (lit, high)),
+                *(ctypes.c_uint64(x) for x in (key, *limits)),
+                ctypes.c_int64(len(tuples[0])),
+                *(cc.pointer(x) for x in (*tuples, first, *marks, *stacks)),
+            )
+            if lit < high:
+                tuples = [np.append(x, np.empty_like(x)) for x in tuples]
+    made = int(first[n])
+    return tuples[0][:made].copy(), tuples[1][:made].copy()
 
 
 def mixed(x: int) -> int:
@@ -132,11 +142,13 @@ class Draws:
         return length
 
 
-def burnt(n: int, key: int, limits: list[int]) -> tuple[Ids, Ids]:
+def burnt(n: int, key: int, limits: list[int], tell: Tell) -> tuple[Ids, Ids]:
     """Return the tuples of all fires; the twin of forest_fire.c."""
     to: list[list[int]] = [[] for _ in range(n)]  # what a vertex links to
     by: list[list[int]] = [[] for _ in range(n)]  # what links to it, latest last
-    for vertex in range(1, n):
+    for vertex, _ in told_slices(n, 1, tell):
+        if not vertex:
+            continue
         draws = Draws(key, vertex)
         burning = [draws.below(vertex)]
         seen = {vertex, burning[0]}

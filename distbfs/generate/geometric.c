@@ -82,7 +82,8 @@ static int64_t tuples_of(const plane *p, int64_t c, int64_t id, int64_t under, i
 typedef struct {
     plane p;
     int64_t *vertices, *tuples; /* of counting */
-    int64_t start, count, low;  /* of writing */
+    int64_t low;                /* first block */
+    int64_t start, count;       /* of writing */
     const int64_t *ids, *places;
     int64_t *u, *v;
 } slice;
@@ -90,7 +91,7 @@ typedef struct {
 static void count_blocks(void *argument, int64_t from, int64_t to) {
     const slice *s = argument;
     const plane *p = &s->p;
-    for (int64_t b = from; b < to; b++) {
+    for (int64_t b = s->low + from; b < s->low + to; b++) {
         int64_t n = 0, m = 0;
         for (int64_t c = b * BLOCK; c < (b + 1) * BLOCK && c < p->side * p->side; c++) {
             n += count_of(p, c);
@@ -101,12 +102,14 @@ static void count_blocks(void *argument, int64_t from, int64_t to) {
     }
 }
 
-/* Count the points and tuples of block b in vertices[b + 1] and tuples[b + 1]. */
+/* Count the points and tuples of block b, low … high - 1, in vertices[b + 1] and
+ * tuples[b + 1]. */
 void geometric_count(uint64_t counts, uint64_t points, int64_t side,
-                     const uint64_t *limits, int64_t most, int64_t blocks,
+                     const uint64_t *limits, int64_t most, int64_t low, int64_t high,
                      int64_t *vertices, int64_t *tuples, int threads) {
-    slice s = {{counts, points, side, limits, most}, .vertices = vertices, .tuples = tuples};
-    team_for(threads, blocks, BLOCKS, count_blocks, &s);
+    plane p = {counts, points, side, limits, most};
+    slice s = {p, .vertices = vertices, .tuples = tuples, .low = low};
+    team_for(threads, high - low, BLOCKS, count_blocks, &s);
 }
 
 static void write_blocks(void *argument, int64_t from, int64_t to) {

@@ -20,12 +20,14 @@ from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
 from distbfs.generate.positions import ByPosition
+from distbfs.progress import Tell, told_slices, untold
 from distbfs.types import Array, Ids, Words
 
 BLOCK, MOST = 64, 256  # cells; points of a cell; also in geometric.c
 RADIUS = 1 << 30
 MIN_VERTICES, MAX_VERTICES = 4, 1 << 40
 MAX_DEGREE = 256
+COUNTED = 1 << 18  # blocks that C counts at a time
 PIECE = 512  # cells that NumPy looks at together
 AROUND = ((0, 0), (1, 0), (-1, 1), (0, 1), (1, 1))  # cells right, below
 
@@ -54,13 +56,18 @@ class Geometric(ByPosition):
 
     vertices: about how many there shall be, 4 … 2^40; n is how many there are
     degree: mean degree away from the border, above 0, at most 256; 0 is the usual one
-    seed: any integer
+    seed: any integer; tell: told how far counting is, by which the tuples are found
     """
 
     source = Path(__file__).with_name("geometric.c")
 
     def __init__(
-        self, vertices: int, degree: float = 0.0, seed: int = 1, threads: int = 0
+        self,
+        vertices: int,
+        degree: float = 0.0,
+        seed: int = 1,
+        threads: int = 0,
+        tell: Tell = untold,
     ) -> None:
         if not MIN_VERTICES <= vertices <= MAX_VERTICES:
             raise UsageError(
@@ -78,7 +85,7 @@ class Geometric(ByPosition):
         self._blocks = -(-self._cells // BLOCK)
         self._vertices = np.zeros(self._blocks + 1, dtype=np.int64)
         self._tuples = np.zeros(self._blocks + 1, dtype=np.int64)
-        self._count()
+        self._count(tell)
         self.n = int(self._vertices[-1])
         self.tuples = int(self._tuples[-1])
 
@@ -100,20 +107,22 @@ class Geometric(ByPosition):
             ctypes.c_int64(len(self.limits)),
         )
 
-    def _count(self) -> None:
+    def _count(self, tell: Tell) -> None:
         """Count vertices and tuples before each block."""
         native = cc.load_or_none(self.source)
         if native is not None:
-            native.geometric_count(
-                *self._plane(),
-                ctypes.c_int64(self._blocks),
-                cc.pointer(self._vertices),
-                cc.pointer(self._tuples),
-                ctypes.c_int(self.threads),
-            )
+            for low, high in told_slices(self._blocks, COUNTED, tell):
+                native.geometric_count(
+                    *self._plane(),
+                    ctypes.c_int64(low),
+                    ctypes.c_int64(high),
+                    cc.pointer(self._vertices),
+                    cc.pointer(self._tuples),
+                    ctypes.c_int(self.threads),
+                )
         else:
-            for first in range(0, self._cells, PIECE):
-                cells = np.arange(first, min(first + PIECE, self._cells))
+            for low, high in told_slices(self._cells, PIECE, tell):
+                cells = np.arange(low, high)
                 block = cells // BLOCK + 1
                 np.add.at(self._vertices, block, self.counts(cells))
                 np.add.at(self._tuples, block[self._near(cells)[0]], 1)

@@ -28,7 +28,8 @@ typedef struct {
     uint64_t key;
     int64_t side;
     int64_t *vertices, *tuples; /* of counting */
-    int64_t start, count, low;  /* of writing */
+    int64_t low;                /* first block */
+    int64_t start, count;       /* of writing */
     const int64_t *ids, *places;
     int64_t *u, *v;
 } slice;
@@ -36,7 +37,7 @@ typedef struct {
 static void count_blocks(void *argument, int64_t from, int64_t to) {
     const slice *s = argument;
     int64_t side = s->side;
-    for (int64_t b = from; b < to; b++) {
+    for (int64_t b = s->low + from; b < s->low + to; b++) {
         int64_t stop = (b + 1) * BLOCK, v = 0, t = 0;
         if (stop > side * side) stop = side * side;
         for (int64_t c = b * BLOCK; c < stop; c++) {
@@ -49,11 +50,12 @@ static void count_blocks(void *argument, int64_t from, int64_t to) {
     }
 }
 
-/* Count the vertices and tuples of block b in vertices[b + 1] and tuples[b + 1]. */
-void road_count(uint64_t key, int64_t side, int64_t blocks, int64_t *vertices,
+/* Count the vertices and tuples of block b, low … high - 1, in vertices[b + 1] and
+ * tuples[b + 1]. */
+void road_count(uint64_t key, int64_t side, int64_t low, int64_t high, int64_t *vertices,
                 int64_t *tuples, int threads) {
-    slice s = {key, side, .vertices = vertices, .tuples = tuples};
-    team_for(threads, blocks, BLOCKS, count_blocks, &s);
+    slice s = {key, side, .vertices = vertices, .tuples = tuples, .low = low};
+    team_for(threads, high - low, BLOCKS, count_blocks, &s);
 }
 
 /* Return the id of a crossing; vertices: [blocks + 1] before each block */

@@ -22,12 +22,14 @@ from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
 from distbfs.generate.positions import ByPosition
+from distbfs.progress import Tell, told_slices, untold
 from distbfs.types import Array, Ids, Words
 
 BLOCK = 128  # crossings; also in road.c and road.cu
 KEEP = 966367642  # 0.9 * 2^30; also there
 DRAW = (1 << 30) - 1
 COUNTED = 1 << 12  # blocks that NumPy counts at a time
+COUNTED_BY_C = 1 << 18
 LOOKED_UP = 1 << 13  # positions that NumPy looks up at a time
 MIN_VERTICES, MAX_VERTICES = 4, 1 << 36
 
@@ -59,12 +61,14 @@ class Road(ByPosition):
     """Edge tuples of a road-like graph (a TupleSource).
 
     vertices: about how many there shall be, 4 … 2^36; n is how many there are
-    seed: any integer
+    seed: any integer; tell: told how far counting is, by which the tuples are found
     """
 
     source = Path(__file__).with_name("road.c")
 
-    def __init__(self, vertices: int, seed: int = 1, threads: int = 0) -> None:
+    def __init__(
+        self, vertices: int, seed: int = 1, threads: int = 0, tell: Tell = untold
+    ) -> None:
         if not MIN_VERTICES <= vertices <= MAX_VERTICES:
             raise UsageError(
                 f"vertices is {vertices}; allowed: {MIN_VERTICES} to {MAX_VERTICES}"
@@ -75,7 +79,7 @@ class Road(ByPosition):
         self.side = side_of(vertices)
         self._key = mix_seed(seed, 5)
         self._blocks = -(-self.side * self.side // BLOCK)
-        self._vertices, self._tuples = self._count()
+        self._vertices, self._tuples = self._count(tell)
         self.n = int(self._vertices[-1])
         self.tuples = int(self._tuples[-1])
 
@@ -96,25 +100,26 @@ class Road(ByPosition):
             self._tuples.astype(np.uint64),
         )
 
-    def _count(self) -> tuple[Ids, Ids]:
+    def _count(self, tell: Tell) -> tuple[Ids, Ids]:
         """Return vertices and tuples before each block, int64 [blocks + 1] each."""
         vertices = np.zeros(self._blocks + 1, dtype=np.int64)
         tuples = np.zeros(self._blocks + 1, dtype=np.int64)
         native = cc.load_or_none(Path(__file__).with_name("road.c"))
         if native is not None:
-            native.road_count(
-                ctypes.c_uint64(self._key),
-                ctypes.c_int64(self.side),
-                ctypes.c_int64(self._blocks),
-                cc.pointer(vertices),
-                cc.pointer(tuples),
-                ctypes.c_int(self.threads),
-            )
+            for low, high in told_slices(self._blocks, COUNTED_BY_C, tell):
+                native.road_count(
+                    ctypes.c_uint64(self._key),
+                    ctypes.c_int64(self.side),
+                    ctypes.c_int64(low),
+                    ctypes.c_int64(high),
+                    cc.pointer(vertices),
+                    cc.pointer(tuples),
+                    ctypes.c_int(self.threads),
+                )
         else:
-            for first in range(0, self._blocks, COUNTED):
-                last = min(first + COUNTED, self._blocks)
-                found, there = self._crossings(np.arange(first, last))
-                here = slice(first + 1, last + 1)
+            for low, high in told_slices(self._blocks, COUNTED, tell):
+                found, there = self._crossings(np.arange(low, high))
+                here = slice(low + 1, high + 1)
                 vertices[here] = (found.vertices * there).sum(axis=1)
                 tuples[here] = (found.right + found.below).sum(axis=1)
         return np.cumsum(vertices, out=vertices), np.cumsum(tuples, out=tuples)

@@ -19,11 +19,12 @@
 
 /* Counts the ends of a chunk of tuples.
  *
- * u, v: [count]; degrees: [n], ends of tuples that are no loops, added to
+ * u, v: [count]; out, in: [n], where tuples that are no loops begin and end, added to; one
+ * array where edges lead both ways
  * ends: [n], ends of loops, two each, added to; loops: [1], added to
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
-count_ends(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 *degrees,
+count_ends(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 *out, u32 *in,
            u32 *ends, u64 *loops)
 {
     u64 found = 0, stride = (u64)gridDim.x * BLOCK;
@@ -33,24 +34,24 @@ count_ends(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 
             atomicAdd(ends + a, 2u);
             found++;
         } else {
-            atomicAdd(degrees + a, 1u);
-            atomicAdd(degrees + b, 1u);
+            atomicAdd(out + a, 1u);
+            atomicAdd(in + b, 1u);
         }
     }
     found = warp_sum(found);
     if (threadIdx.x % 32 == 0 && found) atomicAdd(loops, found);
 }
 
-/* Makes ends complete: ends += degrees.
+/* Makes ends complete: ends += each * degrees.
  *
  * degrees, ends: [n]; sum: [1], the sum of the new ends is added to it
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
-add_degrees(u64 n, const u32 *__restrict__ degrees, u32 *__restrict__ ends, u64 *sum)
+add_degrees(u64 n, u32 each, const u32 *__restrict__ degrees, u32 *__restrict__ ends, u64 *sum)
 {
     u64 found = 0, stride = (u64)gridDim.x * BLOCK;
     for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < n; k += stride) {
-        u32 value = ends[k] + degrees[k];
+        u32 value = ends[k] + each * degrees[k];
         ends[k] = value;
         found += value;
     }

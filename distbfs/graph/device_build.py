@@ -8,8 +8,9 @@ tuples of the first pass are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +26,7 @@ from distbfs.graph.device_graph import (
     DeviceGraph,
     degree_class,
 )
+from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, TupleSource
 
@@ -45,12 +47,6 @@ MOST_RANGES = 64  # of rows, and so passes over the tuples, unless told otherwis
 WASTE = 10  # columns may take 1 / WASTE more than they need
 WIDE = 1 << 32
 
-Say = Callable[[str], None]
-
-
-def silent(_: str) -> None:
-    """Say nothing."""
-
 
 class Pairs(Protocol):
     """Pairs of ids that can be read any number of times."""
@@ -65,6 +61,9 @@ class Passes(Protocol):
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         """Yield (u, v) of a chunk, CuPy uint32."""
 
+    def expect(self, passes: int) -> None:
+        """Plan so many passes more."""
+
     def drop(self) -> None:
         """Let go of the memory; there is no pass after this."""
 
@@ -73,11 +72,15 @@ class Chunks:
     """All pairs, chunk by chunk in device memory.
 
     count: pairs; hold: keep them after the first pass
+    done: told of pairs, each time that they are made; one pass is planned at first
     """
 
-    def __init__(self, pairs: Pairs, count: int, *, hold: bool) -> None:
+    def __init__(
+        self, pairs: Pairs, count: int, *, hold: bool, done: Sum | None = None
+    ) -> None:
         self.pairs, self.count, self.hold = pairs, count, hold
-        self._complete = False
+        self._complete, self._done = False, done or Sum()
+        self._done.more(count)
         size = count if hold else min(count, CHUNK)
         self._u, self._v = (cuda.cupy().empty(size, np.uint32) for _ in range(2))
 
@@ -89,11 +92,41 @@ class Chunks:
             if not self._complete:
                 self.pairs.fill(start, stop, u, v)
             yield u, v
+            if not self._complete:
+                self._done(stop - start)
         self._complete = self.hold
+
+    def expect(self, passes: int) -> None:
+        """Plan so many passes more."""
+        if not self.hold:
+            self._done.more(passes * self.count)
 
     def drop(self) -> None:
         """Let go of the memory; there is no pass after this."""
         self._u = self._v = None
+
+
+class Side:
+    """The pairs of chunks as one of the two sides of a directed graph takes them.
+
+    turned: of edges in, the last to take them
+    """
+
+    def __init__(self, chunks: Chunks, *, turned: bool) -> None:
+        self._chunks, self._turned = chunks, turned
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for u, v in self._chunks:
+            yield (v, u) if self._turned else (u, v)
+
+    def expect(self, passes: int) -> None:
+        """Plan so many passes more."""
+        self._chunks.expect(passes)
+
+    def drop(self) -> None:
+        """Let go of the memory; there is no pass after this."""
+        if self._turned:
+            self._chunks.drop()
 
 
 class Kernels:
@@ -321,13 +354,13 @@ def make_rows(
     numbering: Numbering,
     lengths: list[Any],
     budget: Budget,
-    say: Say,
     *,
     both: bool,
     wide: bool,
 ) -> tuple[Any, Any, int]:
     """Return (offsets, columns, edges) of rows from pairs of ids.
 
+    chunks: one pass over them is planned
     lengths: uint32 [active], keys of each row, one array in a list, which is emptied
     both: a pair is two directed edges.  Offsets of empty rows are not set.
     """
@@ -343,7 +376,7 @@ def make_rows(
         cuda.require(need, f"building a graph of {ranges.total} directed edges")
         rows = Rows(kernels, numbering.numbers, active, ranges.total, wide=wide)
         buffer = cuda.cupy().empty(capacity, np.uint64)
-    say(f"{ranges.total} keys in {len(bounds)} ranges of rows, at most {capacity} each")
+    chunks.expect(len(bounds) - 1)
     for index, bound in enumerate(bounds):
         keys = rows.add(chunks, buffer, bound, both=both)
         if index == len(bounds) - 1:
@@ -366,7 +399,6 @@ def assemble(
     chunks: Passes,
     degrees: list[Any],
     budget: Budget,
-    say: Say,
     *,
     both: bool,
     wide: bool,
@@ -380,9 +412,53 @@ def assemble(
         lengths = [found.sorted]
         del found.sorted
     offsets, columns, m = make_rows(
-        kernels, chunks, found, lengths, budget, say, both=both, wide=wide
+        kernels, chunks, found, lengths, budget, both=both, wide=wide
     )
     return {**found.arrays(), "m": m, "offsets": offsets, "columns": columns}
+
+
+def assemble_directed(
+    kernels: Kernels,
+    sides: Sequence[Callable[[], tuple[Passes, Budget]]],
+    degrees: list[Any],
+    *,
+    wide: bool,
+) -> dict[str, Any]:
+    """Return the arrays of a directed graph from degrees and pairs of ids.
+
+    sides: make the pairs of edges out, then, when these rows are there, those of edges
+        in, whose first id is the target
+    degrees: uint32 [n] of each side, by id, in a list that is emptied
+    """
+    with kernels.phase("numbering"):
+        found = Numbering(kernels, degrees[0] + degrees[1])
+        del found.sorted
+    made = found.arrays()
+    edges = []
+    for side, name in zip(sides, ("", "in_"), strict=True):
+        with kernels.phase("numbering"):
+            lengths = [degrees.pop(0)[found.vertices]]
+            empty = (lengths[0] == 0).get()
+        chunks, budget = side()
+        offsets, columns, m = make_rows(
+            kernels, chunks, found, lengths, budget, both=False, wide=wide
+        )
+        with kernels.phase("rows"):
+            offsets.set(_filled(offsets.get(), empty, m))
+        made |= {f"{name}offsets": offsets, f"{name}columns": columns, "m": m}
+        edges.append(m)
+    if edges[0] != edges[1]:
+        raise InputError("edges in and edges out are not as many")
+    return made
+
+
+def _filled(offsets: Array, empty: Array, m: int) -> Array:
+    """Return offsets, [rows + 1]; empty rows begin where the next one does.
+
+    empty: bool [rows]
+    """
+    offsets[:-1][empty] = m
+    return np.ascontiguousarray(np.minimum.accumulate(offsets[::-1])[::-1])
 
 
 def check_size(n: int) -> None:
@@ -396,15 +472,20 @@ def check_size(n: int) -> None:
 def build(
     source: TupleSource,
     *,
+    directed: bool = False,
+    distinct: bool = False,
     buffer_bytes: int | None = None,
     wide: bool = False,
-    say: Say = silent,
+    done: Sum | None = None,
 ) -> DeviceGraph:
     """Return the graph of a source's tuples.
 
+    directed: edges lead from u to v alone
+    distinct: as tuples count the edges of the graph, each once, and no loops
     buffer_bytes: device memory for keys and their sort (default: what is free, up to
     BUFFER_BYTES; the keys of the longest row fit in any case)
     wide: offsets of 64 bits for any number of edges
+    done: told of tuples in all passes that make them; see ``Chunks``
     """
     check_size(source.n)
     cupy = cuda.cupy()
@@ -418,23 +499,39 @@ def build(
             cuda.release()
             cheap = tuples.generated
             budget = Budget(n, 2 * count, count, buffer_bytes, cheap=cheap)
-            chunks = Chunks(tuples, count, hold=budget.hold)
-            degrees = [cupy.zeros(n, np.uint32)]
+            chunks = Chunks(tuples, count, hold=budget.hold, done=done)
+            chunks.expect(1 + directed)
+            degrees = [cupy.zeros(n, np.uint32) for _ in range(1 + directed)]
             ends = cupy.zeros(n, np.uint32)
             sums = cupy.zeros(2, np.uint64)  # loops, ends
 
         def add(u: Any, v: Any) -> None:
-            given = (np.uint64(len(u)), u, v, degrees[0], ends, sums)
+            given = (np.uint64(len(u)), u, v, degrees[0], degrees[-1], ends, sums)
             kernels.launch("count_ends", len(u), BLOCK, *given)
+
+        def side(*, turned: bool) -> tuple[Side, Budget]:
+            return Side(chunks, turned=turned), budget
 
         kernels.each(chunks, "degrees", add)
         with kernels.phase("degrees"):
-            given = (np.uint64(n), degrees[0], ends, sums[1:])
+            given = (np.uint64(n), np.uint32(len(degrees)), degrees[0], ends, sums[1:])
             kernels.launch("add_degrees", n, BLOCK, *given)
             loops, total = (int(x) for x in sums.get())
         if total != 2 * count:
             raise InputError("a vertex has 2^32 ends of edge tuples or more")
-        made = assemble(kernels, chunks, degrees, budget, say, both=True, wide=wide)
+        if directed:
+            sides = [partial(side, turned=turned) for turned in (False, True)]
+            made = assemble_directed(kernels, sides, degrees, wide=wide)
+        else:
+            made = assemble(kernels, chunks, degrees, budget, both=True, wide=wide)
+        if distinct:
+            ends_of_one = 1 + directed  # at the vertex that an edge leaves
+            count, loops = ends_of_one * made["m"] // 2, 0
+            with kernels.phase("degrees"):
+                ends[...] = 0
+                lengths = ends_of_one * cupy.diff(made["offsets"]).astype(np.uint32)
+                form = np.uint64(made["active"]), lengths, made["vertices"]
+                kernels.launch("scatter", made["active"], BLOCK, *form, ends)
     return DeviceGraph(
         n=n,
         tuples=count,

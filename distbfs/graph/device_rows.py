@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,9 @@ from distbfs.graph.device_build import (
     Budget,
     Chunks,
     Kernels,
-    Numbering,
-    Say,
     assemble,
+    assemble_directed,
     check_size,
-    make_rows,
-    silent,
 )
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.timing import Stopwatch
@@ -68,51 +65,6 @@ def _by_id(kernels: Kernels, values: Array, ids: Any) -> Any:
     return out
 
 
-def _both_ways(
-    kernels: Kernels,
-    sides: tuple[CSR, CSR],
-    degrees: list[Any],
-    chunks_of: Callable[[CSR], tuple[Chunks, Budget]],
-    say: Say,
-    *,
-    wide: bool,
-) -> dict[str, Any]:
-    """Return the arrays of a directed graph.
-
-    sides: the rows of edges out and those of edges in; degrees: uint32 [n] of each, by
-    id, in a list that is emptied
-    """
-    with kernels.phase("numbering"):
-        found = Numbering(kernels, degrees[0] + degrees[1])
-        del found.sorted
-    made = found.arrays()
-    edges = []
-    for side, name in zip(sides, ("", "in_"), strict=True):
-        with kernels.phase("numbering"):
-            lengths = [degrees.pop(0)[found.vertices]]
-            empty = (lengths[0] == 0).get()
-        chunks, budget = chunks_of(side)
-        offsets, columns, m = make_rows(
-            kernels, chunks, found, lengths, budget, say, both=False, wide=wide
-        )
-        with kernels.phase("rows"):
-            offsets.set(_filled(offsets.get(), empty, m))
-        made |= {f"{name}offsets": offsets, f"{name}columns": columns, "m": m}
-        edges.append(m)
-    if edges[0] != edges[1]:
-        raise InputError("edges in and edges out are not as many")
-    return made
-
-
-def _filled(offsets: Array, empty: Array, m: int) -> Array:
-    """Return offsets, [rows + 1]; empty rows begin where the next one does.
-
-    empty: bool [rows]
-    """
-    offsets[:-1][empty] = m
-    return np.ascontiguousarray(np.minimum.accumulate(offsets[::-1])[::-1])
-
-
 def from_rows(
     n: int,
     offsets: Array,
@@ -126,7 +78,6 @@ def from_rows(
     incoming: CSR | None = None,
     buffer_bytes: int | None = None,
     wide: bool = False,
-    say: Say = silent,
 ) -> DeviceGraph:
     """Return the graph of rows on the host that are numbered in another way.
 
@@ -154,20 +105,18 @@ def from_rows(
         if incoming is None:
             pairs = HostRows(kernels, offsets, columns, ids)
             chunks = Chunks(pairs, count, hold=budget.hold)
-            made = assemble(
-                kernels, chunks, degrees, budget, say, both=False, wide=wide
-            )
+            made = assemble(kernels, chunks, degrees, budget, both=False, wide=wide)
         else:
             with kernels.phase("degrees"):
                 degrees.append(_by_id(kernels, np.diff(incoming.offsets), ids))
 
-            def chunks_of(side: CSR) -> tuple[Chunks, Budget]:
+            def side(rows: CSR) -> tuple[Chunks, Budget]:
                 budget = Budget(n, count, count, buffer_bytes, cheap=False)
-                pairs = HostRows(kernels, side.offsets, side.columns, ids)
+                pairs = HostRows(kernels, rows.offsets, rows.columns, ids)
                 return Chunks(pairs, count, hold=budget.hold), budget
 
-            sides = (rows, incoming)
-            made = _both_ways(kernels, sides, degrees, chunks_of, say, wide=wide)
+            sides = (partial(side, rows), partial(side, incoming))
+            made = assemble_directed(kernels, sides, degrees, wide=wide)
     return DeviceGraph(
         n=n,
         tuples=tuples,

@@ -17,12 +17,13 @@ from distbfs.generate.cuda import device_tuples
 from distbfs.graph500.device_validate import validate_on_device
 from distbfs.graph500.report import SKIPPED, SearchFigures
 from distbfs.graph500.validate import Validation, validate
+from distbfs.progress import Sum
 from distbfs.search.collecting import collect
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.types import Ids, TupleSource
 
-Check: TypeAlias = Callable[[Sequence[Result]], list[Validation]]
+Check: TypeAlias = Callable[[Sequence[Result]], Iterator[Validation]]
 
 RESULT_BYTES = 1 << 30  # of one rank in host memory, kept until they are validated
 MOST_BYTES = 1 << 60  # of a device: what is free counts
@@ -64,19 +65,22 @@ def run_searches(
     stop: Callable[[], bool],
     report: Callable[[Result, SearchFigures], None],
     hurry: Callable[[], AbstractContextManager[None]] = nullcontext,
+    done: Sum | None = None,
 ) -> list[SearchFigures]:
     """Search from every root and validate the results (collective).
 
     source: tuples to validate by; exact: they are the input's, so that nedge counted
     from them must be that counted from degrees; check: how many searches to validate,
     the first ones; stop: asked between searches, the same answer on every rank; report:
-    told each search; hurry: makes what every validation runs in.
+    told each search; hurry: makes what every validation runs in; done: told 1 after
+    each search and after each validation.
 
     Searches run in batches, and every result of a batch is validated before the next:
     as many as RESULT_BYTES of host memory hold, or what devices have free.  One search
     before the first is not counted.
     """
     figures: list[SearchFigures] = []
+    done = done or Sum()
     validation = validation_of(session, source) if check else None
     if len(roots):
         found = session.search(int(roots[0]))
@@ -94,10 +98,11 @@ def run_searches(
         while waiting and len(kept) < most and not stopped:
             found = session.search(waiting.pop(0))
             kept.append(found.keep() if most > 1 else found)
+            done(1)
             stopped = stop()
         looked = validation if left > 0 else None
         for outcome, judged in zip(
-            kept, judge(kept, looked, hurry, exact=exact), strict=True
+            kept, judge(kept, looked, hurry, done, exact=exact), strict=True
         ):
             figures.append(judged)
             report(outcome, judged)
@@ -109,11 +114,9 @@ def validation_of(session: Session, source: TupleSource) -> Check:
     if session.on_devices:
         return validation_on_devices(session, source)
 
-    def on_host(outcomes: Sequence[Result]) -> list[Validation]:
-        return [
-            validate(session.world, source, outcome.root, *outcome.to_numpy())
-            for outcome in outcomes
-        ]
+    def on_host(outcomes: Sequence[Result]) -> Iterator[Validation]:
+        for outcome in outcomes:
+            yield validate(session.world, source, outcome.root, *outcome.to_numpy())
 
     return on_host
 
@@ -127,8 +130,7 @@ def validation_on_devices(session: Session, source: TupleSource) -> Check:
     tuples = device_tuples(source) if here else None
     holders = [k for k, x in enumerate(world.allgather(np.array([here]))) if x[0]]
 
-    def check(outcomes: Sequence[Result]) -> list[Validation]:
-        validations: list[Validation] = []
+    def check(outcomes: Sequence[Result]) -> Iterator[Validation]:
         for first in range(0, len(outcomes), len(holders)):
             group = outcomes[first : first + len(holders)]
             mine, values = collect(session.vertices, group, holders), dict[str, Any]()
@@ -137,8 +139,7 @@ def validation_on_devices(session: Session, source: TupleSource) -> Check:
                 values = vars(validate_on_device(tuples, root, *mine))
             del mine
             every = [world.broadcast(values, rank) for rank in holders[: len(group)]]
-            validations += [Validation(**one) for one in every]
-        return validations
+            yield from (Validation(**one) for one in every)
 
     return check
 
@@ -147,14 +148,19 @@ def judge(
     outcomes: Sequence[Result],
     validation: Check | None,
     hurry: Callable[[], AbstractContextManager[None]],
+    done: Sum,
     *,
     exact: bool,
 ) -> Iterator[SearchFigures]:
     """Count the edges of searches and validate them (collective)."""
-    results: Sequence[Validation | None] = [None] * len(outcomes)
-    if validation is not None:
+    results: list[Validation | None] = []
+    if validation is None:
+        results = [None] * len(outcomes)
+    else:
         with hurry():
-            results = validation(outcomes)
+            for judged in validation(outcomes):
+                results.append(judged)
+                done(1)
     for outcome, result in zip(outcomes, results, strict=True):
         nedge = outcome.nedge
         seconds, errors = SKIPPED, list[str]()

@@ -30,9 +30,11 @@ from distbfs.partition.degree import suggest_threshold
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.device_split import Builder, Counted, Numbered, Shape, Shared
 from distbfs.partition.layout import Layout, Placement
+from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, TupleSource, World
 
+ROUNDS = 2  # of passes over the tuples for each part, one pass each where keys fit
 Result = TypeVar("Result")
 Made = TypeVar("Made", bound=Builder)
 
@@ -41,6 +43,7 @@ class Crew(Generic[Made]):
     """The builders of this rank's parts; those of several devices work at once.
 
     kind: of the builders; devices: of each part; None: the current device for all
+    done: told of tuples, see ``Chunks``
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Crew(Generic[Made]):
         mine: Sequence[int],
         devices: Sequence[int] | None,
         buffer_bytes: int | None,
+        done: Sum | None,
     ) -> None:
         if devices is not None and len(devices) != len(mine):
             raise UsageError(
@@ -64,7 +68,9 @@ class Crew(Generic[Made]):
         self.builders: dict[int | None, Made] = {}
         for device in self._groups:
             with self._on(device), cuda.memory_of("building on a device"):
-                self.builders[device] = kind(source, shape, buffer_bytes)
+                made = kind(source, shape, buffer_bytes, done or Sum())
+                made.keys.expect(ROUNDS * len(self._groups[device]) - 1)
+                self.builders[device] = made
 
     def _on(self, device: int | None) -> AbstractContextManager[Any]:
         if device is None:
@@ -135,6 +141,7 @@ def construct_on_devices(
     buffer_bytes: int | None = None,
     devices: Sequence[int] | None = None,
     clock: Stopwatch | None = None,
+    done: Sum | None = None,
 ) -> tuple[list[DevicePart], BuildSummary]:
     """Build every part of this rank in device memory (collective).
 
@@ -143,6 +150,7 @@ def construct_on_devices(
     devices: CUDA device of each part, in the order of ``Placement.parts_of`` (default:
         the current one for all)
     clock: the phases of the device that took longest are added to it
+    done: told of tuples in all passes of all devices here that make them
 
     Of the options, pass_bytes and order_block have no effect.
     """
@@ -152,7 +160,7 @@ def construct_on_devices(
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
     shape, mine = Shape(layout), placement.parts_of(world.rank)
     with watch("total"):
-        crew = Crew(Builder, source, shape, mine, devices, buffer_bytes)
+        crew = Crew(Builder, source, shape, mine, devices, buffer_bytes, done)
         counted = crew.each(lambda builder, _, part: builder.count(part))
         histogram, loops = _share_degrees(world, source, counted)
         threshold = options.threshold

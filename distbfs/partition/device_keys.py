@@ -21,6 +21,7 @@ from distbfs.graph import device_build
 from distbfs.graph.csr import index_dtype
 from distbfs.graph.device_build import KEY_BYTES, PAIR_BYTES, RESERVE, Chunks, Ranges
 from distbfs.partition.device_part import COLUMN_PAD, DeviceRows
+from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, TupleSource
 
@@ -141,10 +142,11 @@ class KeyPasses:
     """Passes over the tuples of a source on the current device.
 
     buffer_bytes: what keys and their sort may take, None for what is free
+    done: told of tuples, see ``Chunks``; one pass is planned at first
     """
 
     def __init__(
-        self, source: TupleSource, parts: int, buffer_bytes: int | None
+        self, source: TupleSource, parts: int, buffer_bytes: int | None, done: Sum
     ) -> None:
         self.clock = Stopwatch()
         self.kernels = Kernels(self.clock)
@@ -157,7 +159,8 @@ class KeyPasses:
         )
         held = PAIR_BYTES * count
         hold = not tuples.generated and held <= self._buffer() // HOLD_SHARE
-        self._chunks = Chunks(tuples, count, hold=hold)
+        self._chunks = Chunks(tuples, count, hold=hold, done=done)
+        self.expect = self._chunks.expect
         self.passes = 0
 
     def _buffer(self, need: int = 0) -> int:
@@ -215,6 +218,7 @@ class KeyPasses:
         kept: bytes that will be kept of all keys, from the keys of each row (uint32)
         """
         if not rule.rows:
+            self.expect(-1)
             return
         cupy = cuda.cupy()
         cuda.release()
@@ -227,7 +231,10 @@ class KeyPasses:
                 return
             del keys
             cuda.release()
+            self.expect(1)
+        self.expect(rule.lengths is None)
         bounds, capacity = self._ranges(rule, kept)
+        self.expect(len(bounds) - 1)
         keys = cupy.empty(capacity, np.uint64)
         for low, high, expected in bounds:
             found = self._append(rule, low, min(high, rule.rows), keys)

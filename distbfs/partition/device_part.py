@@ -102,12 +102,12 @@ class DevicePart:
 class Upload:
     """An array on its way to the device, piece by piece through pinned memory.
 
-    array: CuPy [count + pad]; zeros follow what is put
+    array: CuPy [count]
     """
 
-    def __init__(self, count: int, dtype: Any, pad: int = 0) -> None:
+    def __init__(self, count: int, dtype: Any) -> None:
         cp = cuda.cupy()
-        self.array: Any = cp.zeros(count + pad, dtype=dtype)
+        self.array: Any = cp.empty(count, dtype=dtype)
         self._step = max(UPLOAD_BYTES // np.dtype(dtype).itemsize, 1)
         size = min(self._step, count)
         self._pinned = [cuda.pinned_empty(size, dtype) for _ in range(2)]
@@ -136,60 +136,11 @@ class Upload:
         return self.array
 
 
-def to_device(array: Array, pad: int = 0) -> Any:
-    """Copy a host array; zeros follow it."""
-    upload = Upload(len(array), array.dtype, pad)
+def to_device(array: Array) -> Any:
+    """Copy a host array."""
+    upload = Upload(len(array), array.dtype)
     upload.put(0, array)
     return upload.finish()
-
-
-class PartUpload:
-    """A part that goes to the current device while it is read, see ``watch``."""
-
-    def __init__(self) -> None:
-        self._under_way: dict[str, Upload] = {}
-
-    def watch(self, name: str, array: Array, start: int, stop: int) -> None:
-        """Take a slice of an array by its name in the store, as soon as it is there."""
-        graph, _, what = name.rpartition("/")
-        if name != "vertices" and graph not in SUBGRAPHS:
-            return
-        if name not in self._under_way:
-            pad = COLUMN_PAD if what == "columns" else 0
-            self._under_way[name] = Upload(len(array), array.dtype, pad)
-        self._under_way[name].put(start, array[start:stop])
-
-    def take(self, name: str, array: Array, pad: int = 0) -> Any:
-        """Return an array on the device, copied now where no slice was seen."""
-        found = self._under_way.pop(name, None)
-        return to_device(array, pad) if found is None else found.finish()
-
-
-def part_to_device(part: Part, upload: PartUpload | None = None) -> DevicePart:
-    """Copy a part to the current device; ResourceError where memory is short.
-
-    upload: what is on its way already
-    """
-    seen = upload or PartUpload()
-    with cuda.memory_of(f"part {part.index}"):
-        graphs = {}
-        for name in SUBGRAPHS:
-            rows = getattr(part, name)
-            graphs[name] = DeviceRows(
-                seen.take(f"{name}/offsets", rows.offsets),
-                seen.take(f"{name}/columns", rows.columns, COLUMN_PAD),
-            )
-        return DevicePart(
-            part.layout,
-            part.index,
-            part.threshold,
-            part.active,
-            part.delegates,
-            **graphs,
-            vertices=seen.take("vertices", part.vertices),
-            numbers=to_device(part.numbers),
-            tuple_degrees=to_device(part.tuple_degrees.astype(np.uint32)),
-        )
 
 
 def parts_to_host(world: World, parts: Sequence[DevicePart]) -> Iterator[Part]:

@@ -30,6 +30,7 @@ from distbfs.partition.device_keys import BLOCK, RowWriter, Rule
 from distbfs.partition.device_part import COLUMN_PAD
 from distbfs.partition.device_split import Builder, Shape
 from distbfs.partition.layout import Layout, Placement
+from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, TupleSource, World
 
@@ -97,9 +98,9 @@ class ResidentBuilder(Builder):
     """One device while it builds its parts of this rank."""
 
     def __init__(
-        self, source: TupleSource, shape: Shape, buffer_bytes: int | None
+        self, source: TupleSource, shape: Shape, buffer_bytes: int | None, done: Sum
     ) -> None:
-        super().__init__(source, shape, buffer_bytes)
+        super().__init__(source, shape, buffer_bytes, done)
         self._numbering = device_build.Kernels(self.clock)
         self._source = source
 
@@ -216,10 +217,11 @@ def construct_resident(
     buffer_bytes: int | None = None,
     devices: Sequence[int] | None = None,
     clock: Stopwatch | None = None,
+    done: Sum | None = None,
 ) -> tuple[list[ResidentPart], ResidentSummary]:
     """Build every part of this rank in device memory (collective).
 
-    buffer_bytes, devices, clock: as of ``construct_on_devices``
+    buffer_bytes, devices, clock, done: as of ``construct_on_devices``
 
     Raises UsageError where positions do not fit 32 bits, ResourceError where device
     memory is short, InputError for tuples that change meanwhile.
@@ -228,7 +230,7 @@ def construct_resident(
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
     shape, mine = Shape(layout), placement.parts_of(world.rank)
     with watch("total"):
-        crew = Crew(ResidentBuilder, source, shape, mine, devices, buffer_bytes)
+        crew = Crew(ResidentBuilder, source, shape, mine, devices, buffer_bytes, done)
         found = crew.each(lambda builder, _, part: builder.measure(part))
         classes = _all_classes(world, placement, found)
         sums = np.array([[x.loops, x.total] for x in found], dtype=np.int64)

@@ -25,6 +25,7 @@ from distbfs.partition.device_keys import (
 )
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
+from distbfs.progress import Sum
 from distbfs.types import Array, Ids, TupleSource, World
 
 MAX_VERTICES = 1 << 32  # an id is the half of a key
@@ -140,10 +141,10 @@ class Builder:
     """One device while it builds its parts of this rank."""
 
     def __init__(
-        self, source: TupleSource, shape: Shape, buffer_bytes: int | None
+        self, source: TupleSource, shape: Shape, buffer_bytes: int | None, done: Sum
     ) -> None:
         self.shape, self.layout = shape, shape.layout
-        self.keys = KeyPasses(source, shape.parts, buffer_bytes)
+        self.keys = KeyPasses(source, shape.parts, buffer_bytes, done)
         self.kernels = self.keys.kernels
         self.clock = self.keys.clock
 

@@ -10,8 +10,10 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, InputError, UsageError
+from distbfs.exchange.world import SoloWorld
 from distbfs.graph.csr import CSR, row_blocks, row_offsets
-from distbfs.options import check_integer, check_range
+from distbfs.options import BuildOptions, check_integer, check_range
+from distbfs.partition.construct import construct
 from distbfs.partition.device_part import to_device
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
@@ -32,7 +34,10 @@ class HeldTuples:
     """Edge tuples in arrays of integers (a TupleSource); the arrays are not copied.
 
     u, v: integers [tuples], NumPy's or CuPy's, every id from 0 to n - 1
+    distinct: tuples that repeat others, and loops, do not count as tuples
     """
+
+    distinct = False
 
     def __init__(self, u: Any, v: Any, n: int) -> None:
         self.u, self.v, self.n = u, v, n
@@ -42,6 +47,18 @@ class HeldTuples:
     def lent(self) -> bool:
         """Whether both arrays are in device memory."""
         return hasattr(self.u, "get") and hasattr(self.v, "get")
+
+    @property
+    def on_device_alone(self) -> bool:
+        """Whether host memory does not hold what the tuples are made of."""
+        return self.lent
+
+    def part(self, *, directed: bool) -> Part:
+        """Return the graph in host memory: one part, no delegates, by degree."""
+        made: list[Part] = []
+        options = BuildOptions(threshold=1 << 62, directed=directed)
+        construct(self, SoloWorld(), 1, options, made.append)
+        return made[0]
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
         """Yield (u, v) int64 arrays of the tuples start … stop-1."""
@@ -63,16 +80,44 @@ class HeldTuples:
         return {"family": "memory"}
 
 
-def sent(src: Array, dst: Array) -> tuple[Any, Any]:
-    """Return arrays of many integers in device memory, where a device has room."""
-    need = 3 * (src.nbytes + dst.nbytes)  # with narrow copies, and what builds a graph
-    if len(src) != len(dst) or len(src) < MANY:
-        return src, dst
+class MatrixTuples(HeldTuples):
+    """The entries of a SciPy CSR matrix, in device memory.
+
+    The matrix must not change: the graph in host memory is made of it.
+    """
+
+    distinct = True
+    on_device_alone = False
+
+    def __init__(self, rows: Any) -> None:
+        held = rows.tocoo(copy=False)
+        u, v = (to_device(unsigned(x, np.uint32)) for x in (held.row, held.col))
+        super().__init__(u, v, rows.shape[0])
+        self._rows = rows
+
+    def part(self, *, directed: bool) -> Part:
+        """Return the graph in host memory: one part, vertices by id."""
+        return matrix_part(self._rows, directed=directed)
+
+
+def on_device(count: int, nbytes: int) -> bool:
+    """Return whether edges are many and a device has room for them.
+
+    nbytes: of both ends of all edges
+    """
+    if count < MANY:
+        return False
     try:
         cuda.cupy()
     except DeviceMissing:
-        return src, dst
-    if need > cuda.free_bytes():
+        return False
+    # with narrow copies, and what builds a graph
+    return 3 * nbytes <= cuda.free_bytes()
+
+
+def sent(src: Array, dst: Array) -> tuple[Any, Any]:
+    """Return arrays of many integers in device memory, where a device has room."""
+    if len(src) != len(dst) or not on_device(len(src), src.nbytes + dst.nbytes):
         return src, dst
     return to_device(src), to_device(dst)
 
@@ -228,6 +273,33 @@ def scipy_rows(matrix: Any) -> CSR:
     wide = size >= 1 << 32
     offsets = unsigned(matrix.indptr, np.uint64 if wide else np.uint32)
     return CSR(offsets, unsigned(matrix.indices, np.uint32))
+
+
+def matrix_part(rows: Any, *, directed: bool) -> Part:
+    """Return a SciPy CSR matrix as a graph in one part.
+
+    An edge counts once however often it is stored, and loops do not count.  32-bit
+    indices are not copied where they rise in each row without repeats and loops, and,
+    of an undirected graph, the pattern is symmetric.
+    """
+    if not rows.has_canonical_format:
+        rows = pattern(rows).copy()
+        rows.sum_duplicates()
+    turned = rows.T.tocsr()
+    if directed:
+        out, into = (loopless(scipy_rows(x)) for x in (rows, turned))
+        return part_of_rows(out.offsets, out.columns, into)
+    same = np.array_equal(rows.indptr, turned.indptr)
+    if not same or not np.array_equal(rows.indices, turned.indices):
+        rows = pattern(rows).maximum(pattern(turned))
+    symmetric = loopless(scipy_rows(rows))
+    return part_of_rows(symmetric.offsets, symmetric.columns, None)
+
+
+def pattern(rows: Any) -> Any:
+    """Return a SciPy CSR matrix with True for every entry; indices are shared."""
+    ones = np.ones(len(rows.indices), dtype=bool)
+    return type(rows)((ones, rows.indices, rows.indptr), shape=rows.shape)
 
 
 def unsigned(values: Array, dtype: type[np.unsignedinteger]) -> Array:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from distbfs.device import cuda
@@ -16,9 +15,10 @@ from distbfs.graph.device_build import build
 from distbfs.options import BuildOptions
 from distbfs.partition.construct import construct
 from distbfs.partition.device_construct import construct_on_devices
-from distbfs.partition.device_part import DevicePart, PartUpload, part_to_device
+from distbfs.partition.device_part import DevicePart
 from distbfs.partition.device_resident import construct_resident
 from distbfs.partition.layout import Layout, Placement
+from distbfs.progress import Progress, Sum, no_progress
 from distbfs.search.arrays import without_loops
 from distbfs.search.session import Held
 from distbfs.search.shared_tuples import SharedTuples
@@ -30,7 +30,8 @@ from distbfs.search.vertices import (
     shard_of_resident,
 )
 from distbfs.store.device_graph import graph_of_store
-from distbfs.store.hdf5 import Store
+from distbfs.store.device_part import part_of_store
+from distbfs.store.hdf5 import Store, Watch
 from distbfs.store.tuples import StoreTuples, permutation_of
 from distbfs.timing import clock
 from distbfs.types import World
@@ -42,30 +43,14 @@ if TYPE_CHECKING:
     from distbfs.search.library import Graph
     from distbfs.types import Array, TupleSource
 
-Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
+def watching(done: Sum) -> Watch:
+    """Return what adds the bytes of slices that were read; see ``Store.load_part``."""
 
-@contextmanager
-def no_progress(label: str, total: int) -> Iterator[Callable[[int], None]]:  # noqa: ARG001
-    """Show nothing."""
-    yield lambda _: None
+    def watch(name: str, array: Array, start: int, stop: int) -> None:  # noqa: ARG001
+        done((stop - start) * array.itemsize)
 
-
-class Sum:
-    """Adds up what is done, in any thread, and tells the sum."""
-
-    def __init__(self, tell: Callable[[int], None]) -> None:
-        self._tell, self._lock, self._done = tell, Lock(), 0
-
-    def __call__(self, count: int) -> None:
-        """Add what was done."""
-        with self._lock:
-            self._done += count
-            self._tell(self._done)
-
-    def watch(self, name: str, array: Array, start: int, stop: int) -> None:  # noqa: ARG002
-        """Add a slice of an array that was read; see ``Store.load_part``."""
-        self((stop - start) * array.itemsize)
+    return watch
 
 
 @dataclass(frozen=True)
@@ -95,11 +80,15 @@ class Source:
         return StoreTuples(self.store)
 
     @contextmanager
-    def loading(self, store: Store, indices: Sequence[int]) -> Iterator[Sum]:
-        """Yield what is told of bytes while parts of a store are read."""
-        total = sum(store.part_bytes(index) for index in indices)
-        with self.progress("loading", total) as tell:
-            yield Sum(tell)
+    def telling(self, label: str, total: int = 0) -> Iterator[Sum]:
+        """Yield what adds up long work; total: as far as it is known before."""
+        with self.progress(label, total) as tell:
+            yield Sum(tell, total)
+
+
+def bytes_of(store: Store, indices: Sequence[int]) -> int:
+    """Return the bytes of some parts in memory."""
+    return sum(store.part_bytes(index) for index in indices)
 
 
 def hold_host_parts(world: World, source: Source) -> Held:
@@ -114,13 +103,14 @@ def hold_host_parts(world: World, source: Source) -> Held:
         store = source.store
         mine = Placement(store.manifest.parts, world.size).parts_of(world.rank)
         try:
-            with source.loading(store, mine) as done:
-                parts = [store.load_part(index, done.watch) for index in mine]
+            with source.telling("loading", bytes_of(store, mine)) as done:
+                watch = watching(done)
+                parts = [store.load_part(index, watch) for index in mine]
         except MemoryError as error:
-            need = sum(store.part_bytes(index) for index in mine)
             raise ResourceError(
-                f"{store.folder}: the parts of rank {world.rank} hold {need} bytes, "
-                "and a search needs more; there is not enough memory"
+                f"{store.folder}: the parts of rank {world.rank} hold "
+                f"{bytes_of(store, mine)} bytes, and a search needs more; there is not "
+                "enough memory"
             ) from error
         return held_parts(world, parts, permutation_of(store))
     made: list[Part] = []
@@ -178,22 +168,22 @@ def held_graph(world: World, n: int, graph: DeviceGraph | None) -> Held:
 def graph_on_device(source: Source, engine: str) -> DeviceGraph:
     """Bring a graph to the current device, in input ids.
 
-    The rows of a store are put together on the device as they are read; only those of a
-    directed one stand in host memory.
+    The rows of a store are put together on the device as they are read.
     """
     if source.graph is not None:
         lent = source.graph.lent_tuples
         if lent is not None:
-            return build(lent)
+            with source.telling("building") as done:
+                return build(
+                    lent, directed=source.directed, distinct=lent.distinct, done=done
+                )
         return graph_of_part(engine, without_loops(source.graph.part))
     if source.store is None:
-        return build(source.any_tuples(), buffer_bytes=source.buffer_bytes)
+        tuples, buffer_bytes = source.any_tuples(), source.buffer_bytes
+        with source.telling("building") as done:
+            return build(tuples, buffer_bytes=buffer_bytes, done=done)
     store = source.store
-    manifest = store.manifest
-    with source.loading(store, range(manifest.parts)) as done:
-        if manifest.directed:
-            part = store.load_part(0, done.watch)
-            return graph_of_part(engine, part, manifest.source, permutation_of(store))
+    with source.telling("loading") as done:
         return graph_of_store(store, buffer_bytes=source.buffer_bytes, done=done)
 
 
@@ -204,14 +194,19 @@ def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
     """
     store, shared = source.store, None
     if store is not None:
-        mine = range(world.rank, store.manifest.parts, world.size)
-        with source.loading(store, mine) as done:
+        with source.telling("loading") as done:
             shared = SharedTuples(world, store, devices, done)
     tuples = shared or source.any_tuples()
     count = world.size * len(devices)
-    parts, summary = construct_resident(
-        tuples, world, count, buffer_bytes=source.buffer_bytes, devices=devices
-    )
+    with source.telling("building") as done:
+        parts, summary = construct_resident(
+            tuples,
+            world,
+            count,
+            buffer_bytes=source.buffer_bytes,
+            devices=devices,
+            done=done,
+        )
     if shared is not None:
         for part in parts:
             part.graph = replace(
@@ -244,17 +239,19 @@ def hold_device_parts(world: World, source: Source, devices: Sequence[int]) -> H
     dealt = [devices[k % len(devices)] for k in range(len(mine))]
     if source.store is not None:
         permutation = permutation_of(source.store)
-        with source.loading(source.store, mine) as done:
+        with source.telling("loading") as done:
             parts = parts_of_store(source.store, mine, dealt, done)
     else:
-        parts, summary = construct_on_devices(
-            source.any_tuples(),
-            world,
-            source.parts,
-            source.build,
-            buffer_bytes=source.buffer_bytes,
-            devices=dealt,
-        )
+        with source.telling("building") as done:
+            parts, summary = construct_on_devices(
+                source.any_tuples(),
+                world,
+                source.parts,
+                source.build,
+                buffer_bytes=source.buffer_bytes,
+                devices=dealt,
+                done=done,
+            )
         generation = summary.generation_seconds
         construction = summary.construction_seconds
     first = parts[0]
@@ -285,22 +282,11 @@ def subgraphs(part: DevicePart) -> tuple[Any, ...]:
 def parts_of_store(
     store: Store, indices: Sequence[int], devices: Sequence[int], done: Sum
 ) -> list[DevicePart]:
-    """Return parts of a store in the memory of devices, one for each.
-
-    What has been read goes to the device while the next slice is read.
-    """
-
-    def seen(name: str, array: Array, start: int, stop: int) -> None:
-        upload.watch(name, array, start, stop)
-        done.watch(name, array, start, stop)
-
+    """Return parts of a store in the memory of devices, one for each."""
     parts = []
     for index, device in zip(indices, devices, strict=True):
-        with cuda.cupy().cuda.Device(device):
-            upload = PartUpload()
-            with cuda.memory_of(f"part {index}"):
-                part = store.load_part(index, seen)
-            parts.append(part_to_device(part, upload))
+        with cuda.cupy().cuda.Device(device), cuda.memory_of(f"part {index}"):
+            parts.append(part_of_store(store, index, done))
     return parts
 
 

@@ -21,18 +21,19 @@ import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
+from distbfs.graph.device_build import PAIR_BYTES
 from distbfs.graph.device_graph import MAX_VERTICES
-from distbfs.options import BuildOptions, SearchOptions
-from distbfs.partition.construct import construct
+from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
 from distbfs.search.arrays import (
     HeldTuples,
+    MatrixTuples,
     check_ends,
     csr_of,
     integers,
+    matrix_part,
     named_part,
-    part_of_rows,
-    scipy_rows,
+    on_device,
     sent,
     shared,
 )
@@ -109,20 +110,22 @@ class Graph:
         <distbfs.Graph, undirected, n = 5, m = 4>
         """
         src, dst = integers(src, "src"), integers(dst, "dst")
-        source = check_ends(*((src, dst) if directed else sent(src, dst)), n)
+        source = check_ends(*sent(src, dst), n)
         if source.lent and source.n <= MAX_VERTICES:
-            return cls(None, tuples=source.narrowed())
+            return cls(None, tuples=source.narrowed(), directed=directed)
         if source.lent:
             source = check_ends(src, dst, n)
-        return cls(built(source, directed=directed), directed=directed)
+        return cls(source.part(directed=directed), directed=directed)
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, directed: bool = False) -> Graph:
         """Return the graph of a square SciPy sparse matrix or array.
 
-        Every stored entry (i, j) is an edge, whatever its value.  A CSR matrix with
-        32-bit indices is used as it is, without a copy, if ``directed`` or if its
-        pattern is symmetric; it must not change afterwards.
+        Every stored entry (i, j) is an edge, whatever its value; each edge counts once,
+        and loops do not count.  A CSR matrix must not change afterwards: with 32-bit
+        indices that rise in each row, without repeats and loops, it is used as it is,
+        without a copy, if ``directed`` or if its pattern is symmetric.  Many entries go
+        to a CUDA device where there is one, as edges do.
 
         Raises InputError for what is no such matrix, and for one whose arrays do not
         fit together: indices outside the shape, offsets that fall.
@@ -133,24 +136,10 @@ class Graph:
         array([-1,  0,  1], dtype=int32)
         """
         rows = csr_of(matrix)
-        turned = rows.T.tocsr()
-        if directed:
-            out, into = scipy_rows(rows), scipy_rows(turned)
-            part = part_of_rows(out.offsets, out.columns, into)
-            return cls(part, directed=True)
-        if not (
-            rows.has_sorted_indices
-            and np.array_equal(rows.indptr, turned.indptr)
-            and np.array_equal(rows.indices, turned.indices)
-        ):
-            ones = [np.ones(len(x.indices), dtype=np.int8) for x in (rows, turned)]
-            either = [
-                type(rows)((data, x.indices, x.indptr), shape=rows.shape)
-                for data, x in zip(ones, (rows, turned), strict=True)
-            ]
-            rows = either[0].maximum(either[1])
-        symmetric = scipy_rows(rows)
-        return cls(part_of_rows(symmetric.offsets, symmetric.columns, None))
+        count, fits = len(rows.indices), rows.shape[0] <= MAX_VERTICES
+        if fits and on_device(count, PAIR_BYTES * count):
+            return cls(None, tuples=MatrixTuples(rows), directed=directed)
+        return cls(matrix_part(rows, directed=directed), directed=directed)
 
     @classmethod
     def from_networkx(cls, graph: Any) -> Graph:
@@ -174,7 +163,7 @@ class Graph:
         """Return the graph of edges in arrays that speak DLPack, without a copy.
 
         Arrays may be NumPy's, CuPy's, PyTorch's and others.  Those in device memory
-        stay there for engine xbfs and must not change; other engines copy them.
+        must not change: engines on devices take them from there, others copy them.
 
         >>> import numpy as np
         >>> Graph.from_dlpack(np.array([0, 1]), np.array([1, 2])).m
@@ -183,7 +172,7 @@ class Graph:
         source = check_ends(shared(src, "src"), shared(dst, "dst"), n)
         if source.lent:
             return cls(None, tuples=source, directed=directed)
-        return cls(built(source, directed=directed), directed=directed)
+        return cls(source.part(directed=directed), directed=directed)
 
     @classmethod
     def from_cupy(
@@ -210,13 +199,13 @@ class Graph:
         if self._part is None:
             if self._tuples is None:
                 raise UsageError("a graph is made of a part or of tuples")
-            if self._tuples.lent and os.getpid() != self._process:
+            if self._tuples.on_device_alone and os.getpid() != self._process:
                 raise UsageError(
                     "the edges of this graph are in the memory of a device, which no "
                     "forked process can use; search it by threads before the fork, or "
                     "send it to the process"
                 )
-            self._part = built(self._tuples, directed=self.directed)
+            self._part = self._tuples.part(directed=self.directed)
         return self._part
 
     @property
@@ -261,8 +250,8 @@ class Graph:
 
     @property
     def lent_tuples(self) -> HeldTuples | None:
-        """Edge tuples in device memory that a symmetric graph is made of."""
-        return None if self.directed else self._tuples
+        """Edge tuples in device memory that the graph is made of."""
+        return self._tuples
 
     def session(self, options: SearchOptions) -> Session:
         """Return the session that searches the graph with some options, kept here."""
@@ -277,14 +266,6 @@ class Graph:
                 SoloWorld(), source, options, names=names
             )
         return self._sessions[options]
-
-
-def built(source: HeldTuples, *, directed: bool) -> Part:
-    """Return tuples as one part without delegates, vertices by degree."""
-    made: list[Part] = []
-    options = BuildOptions(threshold=1 << 62, directed=directed)
-    construct(source, SoloWorld(), 1, options, made.append)
-    return made[0]
 
 
 def bfs(

@@ -6,7 +6,7 @@ devices take them from there, over peer memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from distbfs.device import cuda
 from distbfs.device.peers import foreign_array
 from distbfs.exchange.peers import PeerGroup, on_device
 from distbfs.partition.layout import Layout
+from distbfs.progress import Sum
 from distbfs.store.device_rows import Ends, StoreRows
 from distbfs.store.tuples import READ, StoreTuples
 from distbfs.types import Ids
@@ -31,7 +32,7 @@ class SharedTuples:
     """A TupleSource of the edges of all parts; made and closed by all ranks.
 
     store: of any number of parts; devices: of this rank, as many on each
-    done: told how many bytes were read, from any thread
+    done: told how many bytes devices read, and how many they will
     input_tuples: that the store was made of
     ends: their ends by local id, for the parts that are made of the edges,
         one a device: index -> CuPy uint32 [local count]
@@ -47,7 +48,7 @@ class SharedTuples:
         world: World,
         store: Store,
         devices: Sequence[int],
-        done: Callable[[int], None],
+        done: Sum,
     ) -> None:
         edges = StoreTuples(store)
         self._store, self._edges, self._done = store, edges, done
@@ -87,6 +88,7 @@ class SharedTuples:
         for part in parts:
             words = self._held[part].view(np.uint32)
             count = rows.count(part, READ)
+            rows.expect(1, part, READ)
             u, v = words[:count], words[count:]
             for _ in rows.pairs(part, lambda a, b, u=u, v=v: (u[a:b], v[a:b]), READ):  # type: ignore[misc]
                 pass

@@ -6,7 +6,8 @@ keys as they arrive; where the keys do not fit at once, columns are read again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,15 +17,17 @@ from distbfs.graph.device_build import (
     VERTEX_BYTES,
     Budget,
     Kernels,
-    Say,
     assemble,
+    assemble_directed,
     check_size,
-    silent,
 )
 from distbfs.graph.device_graph import DeviceGraph
+from distbfs.progress import Sum
+from distbfs.store.device_files import INTO
 from distbfs.store.device_rows import Ends, StoreRows
 from distbfs.store.schema import SLICE_BYTES
 from distbfs.timing import Stopwatch
+from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
     from distbfs.store.hdf5 import Store
@@ -34,13 +37,15 @@ ROW_BYTES = 16  # of names and offsets of a vertex while columns are read, about
 
 
 class EachEdge:
-    """All directed edges of a store as (u, v), slice by slice (see ``Chunks``)."""
+    """The edges of some subgraphs as (u, v), slice by slice (see ``Chunks``)."""
 
-    def __init__(self, rows: StoreRows, parts: int) -> None:
+    def __init__(self, rows: StoreRows, parts: int, names: Sequence[str]) -> None:
         self._rows: StoreRows | None = rows
-        self._parts = parts
-        cupy = cuda.cupy()
-        self._room = tuple(cupy.empty(MOST, np.uint32) for _ in range(2))
+        self._parts, self._names = parts, names
+        every = [rows.count(part, [name]) for part in range(parts) for name in names]
+        size, cupy = min(MOST, max(every)), cuda.cupy()
+        self._room = tuple(cupy.empty(size, np.uint32) for _ in range(2))
+        self.expect(1)
 
     def _give(self, start: int, stop: int) -> tuple[Any, Any]:
         u, v = self._room
@@ -49,7 +54,13 @@ class EachEdge:
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         for part in range(self._parts):
             if self._rows is not None:
-                yield from self._rows.pairs(part, self._give)
+                yield from self._rows.pairs(part, self._give, self._names)
+
+    def expect(self, passes: int) -> None:
+        """Plan so many passes more."""
+        if self._rows is not None:
+            for part in range(self._parts):
+                self._rows.expect(passes, part, self._names)
 
     def drop(self) -> None:
         """Let go of the memory; there is no pass after this."""
@@ -61,14 +72,13 @@ def graph_of_store(
     store: Store,
     *,
     buffer_bytes: int | None = None,
-    done: Callable[[int], None] | None = None,
-    say: Say = silent,
+    done: Sum | None = None,
 ) -> DeviceGraph:
-    """Return the graph of a symmetric store, in input ids.
+    """Return the graph of a store, in input ids.
 
-    buffer_bytes: as of ``build``; done: told of the bytes of each slice that was
-    read.  Raises StoreError where a file is not what the manifest says, ResourceError
-    where device memory is short.
+    buffer_bytes: as of ``build``; done: told how many bytes to read, and of those read.
+    Raises StoreError where a file is not what the manifest says, ResourceError where
+    device memory is short.
     """
     manifest = store.manifest
     n, m = manifest.n, manifest.m
@@ -78,20 +88,29 @@ def graph_of_store(
     with cuda.memory_of(what):
         with clock("compile"):
             kernels = Kernels(clock)
+        sides = [("nn",), (INTO,)] if manifest.directed else [SUBGRAPHS]
         with kernels.phase("memory"):
             cuda.release()
-            cuda.require((VERTEX_BYTES + ROW_BYTES) * n + 4 * m, what)
-            degrees, ends = cupy.zeros(n, np.uint32), cupy.zeros(n, np.uint32)
+            by_vertex = VERTEX_BYTES + len(sides) * ROW_BYTES
+            cuda.require(by_vertex * n + len(sides) * 4 * m, what)
+            degrees = [cupy.zeros(n, np.uint32) for _ in sides]
+            ends = cupy.zeros(n, np.uint32)
         with kernels.phase("rows"):
-            parts = range(manifest.parts)
-            kept = [Ends(1, 0, ends)]
+            parts, kept = range(manifest.parts), [Ends(1, 0, ends)]
             rows = StoreRows(store, parts, degrees=degrees, ends=kept, done=done)
-            edges = EachEdge(rows, manifest.parts)
+            held = [rows] * len(sides)
             del rows
-            budget = Budget(n, m, MOST, buffer_bytes, cheap=True)
-        held = [degrees]
-        del degrees
-        made = assemble(kernels, edges, held, budget, say, both=False, wide=False)
+
+        def side(names: Sequence[str]) -> tuple[EachEdge, Budget]:
+            edges = EachEdge(held.pop(), manifest.parts, names)
+            return edges, Budget(n, m, MOST, buffer_bytes, cheap=True)
+
+        if manifest.directed:
+            ways = [partial(side, names) for names in sides]
+            made = assemble_directed(kernels, ways, degrees, wide=False)
+        else:
+            edges, budget = side(SUBGRAPHS)
+            made = assemble(kernels, edges, degrees, budget, both=False, wide=False)
     return DeviceGraph(
         n=n,
         tuples=manifest.tuples,

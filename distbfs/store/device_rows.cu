@@ -103,6 +103,22 @@ check_sources(u64 count, u64 rows, const u32 *__restrict__ sources,
     }
 }
 
+/* Returns where the name of a column stands, and whether it is one that may be there. */
+static __device__ __forceinline__ u64 place_of(u64 column, const u64 *starts, u64 many,
+                                               bool *right, u32 *fault)
+{
+    if (!starts) {
+        *right = column < many;
+        if (!*right) atomicOr(fault, (u32)COLUMN);
+        return column;
+    }
+    u64 part = column >> PART_SHIFT, number = column & 0xffffffffu;
+    *right = part < many && number < starts[part + 1] - starts[part];
+    if (part >= many) atomicOr(fault, (u32)COLUMN);
+    else if (!*right) atomicOr(fault, (u32)OWNER);
+    return *right ? starts[part] + number : 0;
+}
+
 /* Writes the edges of a slice of columns as pairs of input ids.
  *
  * first: edge of the subgraph at which the slice begins; columns: [count], of 64 bits with
@@ -125,19 +141,22 @@ expand_slice(u64 count, u64 first, u64 rows, const void *__restrict__ offsets, u
             if (at(offsets, wide, middle) <= first + k) low = middle;
             else high = middle;
         }
-        u64 column = at(columns, starts != nullptr, k), place = column;
-        bool right = column < many;
-        if (starts) {
-            u64 part = column >> PART_SHIFT, number = column & 0xffffffffu;
-            right = part < many && number < starts[part + 1] - starts[part];
-            if (part >= many) atomicOr(fault, (u32)COLUMN);
-            else if (!right) atomicOr(fault, (u32)OWNER);
-            place = right ? starts[part] + number : 0;
-        } else if (!right) {
-            atomicOr(fault, (u32)COLUMN);
-        }
+        bool right;
+        u64 place = place_of(at(columns, starts != nullptr, k), starts, many, &right, fault);
         u[k] = row_names[low];
         v[k] = right ? names[place] : 0;
+    }
+}
+
+/* Looks whether the columns of a slice may be there; arguments as of expand_slice. */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+check_columns(u64 count, const void *__restrict__ columns, const u64 *__restrict__ starts,
+              u64 many, u32 *fault)
+{
+    u64 stride = (u64)gridDim.x * BLOCK;
+    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+        bool right;
+        place_of(at(columns, starts != nullptr, k), starts, many, &right, fault);
     }
 }
 

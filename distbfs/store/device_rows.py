@@ -1,25 +1,21 @@
 """The edges of a store on the current device, as pairs of input ids.
 
-Files pass through pinned memory in slices of 64 MiB, and no array of a part stands
-whole in host memory.  Digests are checked on the way; offsets, numbers and columns are
-checked by the kernels that name rows and columns (device_rows.cu).
+The kernels that name rows and columns are those of device_rows.cu.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.errors import InputError
 from distbfs.generate.cuda import permutation_words
 from distbfs.generate.hashing import ROUNDS
-from distbfs.partition.part import PART_SHIFT, mask_words
-from distbfs.store import hdf5, schema
+from distbfs.progress import Sum
+from distbfs.store.device_files import BY_NUMBER, INTO, PartFiles
 from distbfs.store.tuples import permutation_of
 from distbfs.types import SUBGRAPHS
 
@@ -27,59 +23,11 @@ if TYPE_CHECKING:
     import h5py
 
     from distbfs.store.hdf5 import Store
-    from distbfs.types import Array
 
     Room = Callable[[int, int], tuple[Any, Any]]
 
-BLOCK = 256
-BLOCKS_PER_MULTIPROCESSOR = 16
-BUFFERS = 3  # one is read into, one is hashed, one is copied
-BY_NUMBER = ("nn", "nd")  # rows of these are vertices, of others delegates
-SOURCES = 256  # a bit of device_rows.cu, as those of FAULTS
-FAULTS = {  # bits of device_rows.cu
-    1: "row offsets do not start at 0",
-    2: "row offsets do not rise",
-    4: "the last row offset is not the number of columns",
-    8: "a column is not below {below}",
-    16: "a column is beyond the vertices of its owner",
-    32: "vertices is not a permutation of the local ids",
-    64: "a delegate is not a vertex",
-    128: "has edges at rows that are not active",
-    512: "a vertex has fewer than 0 ends of tuples, or 2^32 and more",
-}
-
-
-class Ring:
-    """Pinned buffers that arrays pass through in order."""
-
-    def __init__(self, size: int) -> None:
-        self._bytes = [cuda.pinned_empty(size, np.uint8) for _ in range(BUFFERS)]
-        self._done: list[Any] = [None] * BUFFERS
-        self._given = self._taken = 0
-
-    def place(self, dtype: Any) -> Callable[[int, int], Array]:
-        """Return what gives room for values start … stop-1 of a dtype."""
-
-        def give(start: int, stop: int) -> Array:
-            turn, self._given = self._given % BUFFERS, self._given + 1
-            if self._done[turn] is not None:
-                self._done[turn].synchronize()
-            size = (stop - start) * np.dtype(dtype).itemsize
-            room: Array = self._bytes[turn][:size].view(dtype)
-            return room
-
-        return give
-
-    def copy(self, values: Array, out: Any) -> None:
-        """Copy the values that were given first to the device; does not wait."""
-        stream = cuda.cupy().cuda.get_current_stream()
-        out.set(values, stream)
-        self._done[self._taken % BUFFERS] = stream.record()
-        self._taken += 1
-
-    def skip(self) -> None:
-        """Leave the values that were given first."""
-        self._taken += 1
+NAMED_BYTES = 12  # of what is read of a vertex of any part: its id, its ends of tuples
+NO_WORDS = np.zeros(3 + 2 * ROUNDS, dtype=np.uint64)  # of no permutation
 
 
 @dataclass
@@ -102,13 +50,15 @@ class Ends:
     array: Any
 
 
-class StoreRows:
+class StoreRows(PartFiles):
     """The rows of some parts of a store, on the current device.
 
     names: uint32 [n], input ids by number, part after part
-    degrees: uint32 [n] or None; row lengths are added to it by input id
+    degrees: uint32 [n], row lengths are added to it by input id; of a directed store
+        one more for its rows in; or none
     ends: where ends of input tuples are kept; those of all parts
-    done: told of the bytes of each slice that was read
+    done: told how many bytes to read, those of columns by ``expect``, and of each slice
+        that was read
 
     Raises StoreError where a file is not what the manifest says, ResourceError where
     device memory is short.
@@ -119,40 +69,35 @@ class StoreRows:
         store: Store,
         parts: Sequence[int],
         *,
-        degrees: Any = None,
+        degrees: Sequence[Any] = (),
         ends: Sequence[Ends] = (),
-        done: Callable[[int], None] | None = None,
+        done: Sum | None = None,
     ) -> None:
-        cupy, manifest = cuda.cupy(), store.manifest
-        self.store, self._manifest, self._ends = store, manifest, ends
-        self._done = done or (lambda _: None)
-        code = cuda.Module(Path(__file__).with_suffix(".cu"))
-        self._kernel = code.kernel
-        self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
-        most = max(_largest(store), 1)
-        self._ring, self._stage = Ring(most), cupy.empty(most, np.uint8)
-        self._fault = cupy.zeros(1, np.uint32)
-        back = permutation_of(store)
-        none = np.zeros(3 + 2 * ROUNDS, dtype=np.uint64)
-        self._words = cupy.asarray(
-            none if back is None else permutation_words(back.turned)
-        )
-        layout = manifest.layout
-        counts = [layout.local_count(part) for part in range(layout.parts)]
-        self._starts = np.cumsum([0, *counts]).astype(np.uint64)
-        self._parts = cupy.asarray(self._starts)
-        self.names = cupy.empty(manifest.n, np.uint32)
+        super().__init__(store, done)
+        cupy, back = cuda.cupy(), permutation_of(store)
+        words = NO_WORDS if back is None else permutation_words(back.turned)
+        self._words, self._ends = cupy.asarray(words), ends
+        self.done.more(self._bytes(parts))
+        self.names = cupy.empty(self.manifest.n, np.uint32)
         self._rows: dict[int, PartRows] = {}
-        for part in range(layout.parts):
+        for part in range(self.manifest.parts):
             with store.part_file(part) as found:
                 self._name(part, found)
                 if part in parts:
                     self._rows[part] = self._measure(part, found, degrees)
 
-    def count(self, part: int, names: Sequence[str] = SUBGRAPHS) -> int:
-        """Return the stored edges of some subgraphs of a part."""
-        edges = self._manifest.records[part].edges
-        return sum(edges[name] for name in names)
+    def _bytes(self, parts: Sequence[int]) -> int:
+        """Return the bytes that are read besides the columns of parts."""
+        layout, total = self.manifest.layout, NAMED_BYTES * self.manifest.n
+        for part in parts:
+            total += self.manifest.records[part].array_bytes
+            total -= NAMED_BYTES * layout.local_count(part)
+            total -= self.column_bytes(part, self.subgraphs(part))
+        return total
+
+    def expect(self, passes: int, part: int, names: Sequence[str]) -> None:
+        """Plan to read some columns so many times."""
+        self.done.more(passes * self.column_bytes(part, names))
 
     def pairs(
         self, part: int, room: Room, names: Sequence[str] = SUBGRAPHS
@@ -164,32 +109,21 @@ class StoreRows:
         before = 0
         with self.store.part_file(part) as found:
             for name in names:
-                for at, columns in self._slices(part, found, f"{name}/columns"):
+                for at, columns in self.slices(part, found, f"{name}/columns"):
                     first = before + at
                     u, v = room(first, first + len(columns))
                     self._expand(part, name, at, columns, u, v)
                     yield u, v
-                self._check(name, self._below(part, name))
-                before += self._manifest.records[part].edges[name]
-
-    def _below(self, part: int, name: str) -> int:
-        """Return what the columns of a subgraph must be less than."""
-        if name in ("nd", "dd"):
-            return self._manifest.delegates
-        if name == "nn" and self._manifest.parts > 1:
-            return self._manifest.parts << PART_SHIFT
-        return len(self._named(part))
+                self.check(name, self.below(part, name))
+                before += self.count(part, [name])
 
     def _expand(
         self, part: int, name: str, at: int, columns: Any, u: Any, v: Any
     ) -> None:
-        rows = self._rows[part]
+        rows, own = self._rows[part], self._named(part)
         offsets = rows.offsets[name]
-        by_owner = name == "nn" and self._manifest.parts > 1
-        own = self._named(part)
-        row_names = own if name in BY_NUMBER else rows.delegates
         names = rows.delegates if name in ("nd", "dd") else own
-        self._launch(
+        self.launch(
             "expand_slice",
             len(columns),
             np.uint64(at),
@@ -197,141 +131,47 @@ class StoreRows:
             offsets,
             np.uint32(offsets.dtype.itemsize == 8),
             columns,
-            row_names,
-            self.names if by_owner else names,
-            self._parts if by_owner else np.uint64(0),
-            np.uint64(self._manifest.parts if by_owner else len(names)),
+            own if name in BY_NUMBER else rows.delegates,
+            self.names if self.by_owner(name) else names,
+            *self.bounds(part, name),
             u,
             v,
         )
 
-    def _launch(self, name: str, count: int, *arguments: Any) -> None:
-        """Launch a kernel over so many items; faults are looked at by ``_check``."""
-        if count:
-            grid = min(-(-count // BLOCK), self._blocks)
-            given = (np.uint64(count), *arguments, self._fault)
-            self._kernel(name)(grid, BLOCK, *given)
-
-    def _check(self, name: str, below: int = 0) -> None:
-        """Raise InputError where a kernel has found a fault.
-
-        below: what columns must be less than
-        """
-        found = int(self._fault.get()[0])
-        for bit, text in FAULTS.items():
-            if found & bit:
-                raise InputError(f"{name}: {text.format(below=below)}")
-
     def _named(self, part: int) -> Any:
-        return self.names[int(self._starts[part]) : int(self._starts[part + 1])]
-
-    def _slices(
-        self, part: int, found: dict[str, h5py.Dataset], name: str, out: Any = None
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield (start, values on the device) of a dataset.
-
-        Values are views of ``out``, without it valid until the next.
-        """
-        dataset = found[name]
-        digest, place = self._manifest.records[part].digests[name], self._ring.place
-        for start, values in hdf5.slices(dataset, name, digest, place(dataset.dtype)):
-            if out is None:
-                here = self._stage[: values.nbytes].view(values.dtype)
-            else:
-                here = out[start : start + len(values)]
-            self._ring.copy(values, here)
-            self._done(values.nbytes)
-            yield start, here
-
-    def _whole(self, part: int, found: dict[str, h5py.Dataset], name: str) -> Any:
-        """Return a dataset in device memory."""
-        out = cuda.cupy().empty(found[name].size, found[name].dtype)
-        for _ in self._slices(part, found, name, out):
-            pass
-        return out
+        return self.names[int(self.starts[part]) : int(self.starts[part + 1])]
 
     def _name(self, part: int, found: dict[str, h5py.Dataset]) -> None:
         """Name the numbers of a part, and keep ends of tuples."""
         own = self._named(part)
-        vertices = self._whole(part, found, "vertices")
+        vertices = self.whole(part, found, "vertices")
         seen = cuda.cupy().zeros(-(-len(own) // 32) + 1, np.uint32)
-        parts = np.uint32(self._manifest.parts)
+        parts = np.uint32(self.manifest.parts)
         form = (np.uint32(part), parts, vertices, self._words, seen, own)
-        self._launch("name_vertices", len(own), *form)
-        self._check("vertices")
-        for start, values in self._slices(part, found, "tuple_degrees"):
+        self.launch("name_vertices", len(own), *form)
+        self.check("vertices")
+        for start, values in self.slices(part, found, "tuple_degrees"):
             names = own[start : start + len(values)]
             for ends in self._ends:
                 owners = (np.uint32(ends.owners), np.uint32(ends.owner))
                 given = (values, names, *owners, ends.array)
-                self._launch("keep_ends", len(values), *given)
-        self._check("tuple_degrees")
+                self.launch("keep_ends", len(values), *given)
+        self.check("tuple_degrees")
 
     def _measure(
-        self, part: int, found: dict[str, h5py.Dataset], degrees: Any
+        self, part: int, found: dict[str, h5py.Dataset], degrees: Sequence[Any]
     ) -> PartRows:
         """Return the offsets of a part; all in its file but the columns is read."""
-        cupy, record = cuda.cupy(), self._manifest.records[part]
         for name in ("degrees", "delegate_degrees"):
-            digest, place = record.digests[name], self._ring.place(found[name].dtype)
-            for _, values in hdf5.slices(found[name], name, digest, place):
-                self._ring.skip()
-                self._done(values.nbytes)
-        delegates = self._whole(part, found, "delegates")
-        named = cupy.empty(len(delegates), np.uint32)
-        given = (np.uint64(self._manifest.n), delegates, self._words, named)
-        self._launch("name_delegates", len(delegates), *given)
-        self._check("delegates")
+            self.skip(part, found, name)
+        delegates = self.whole(part, found, "delegates")
+        named = cuda.cupy().empty(len(delegates), np.uint32)
+        given = (np.uint64(self.manifest.n), delegates, self._words, named)
+        self.launch("name_delegates", len(delegates), *given)
+        self.check("delegates")
         offsets = {}
-        for name in SUBGRAPHS:
-            held = offsets[name] = self._whole(part, found, f"{name}/offsets")
-            rows, by_number = len(held) - 1, name in BY_NUMBER
-            filled = cupy.zeros(2 * mask_words(max(rows, 1)), np.uint32)
-            self._launch(
-                "measure_rows",
-                max(rows, 1),
-                np.uint64(rows),
-                np.uint64(record.active if by_number else rows),
-                np.uint64(record.edges[name]),
-                held,
-                np.uint32(held.dtype.itemsize == 8),
-                self._named(part) if by_number else named,
-                np.uint64(0) if degrees is None else degrees,
-                filled,
-            )
-            self._check(name)
-            if name != "nn":
-                self._check_sources(part, found, f"{name}_sources", rows, filled)
+        for name in self.subgraphs(part):
+            names = self._named(part) if name in BY_NUMBER else named
+            lengths = degrees[name == INTO] if degrees else None
+            offsets[name] = self.offsets(part, found, name, names, lengths)
         return PartRows(offsets, named)
-
-    def _check_sources(
-        self,
-        part: int,
-        found: dict[str, h5py.Dataset],
-        name: str,
-        rows: int,
-        filled: Any,
-    ) -> None:
-        """Raise InputError unless a list or mask of rows with edges fits offsets."""
-        told = self._whole(part, found, name)
-        words = filled.get().view(np.uint64)
-        if name != "nd_sources":
-            same = np.array_equal(told.get(), words[: len(told)])
-        else:
-            same = len(told) == int(np.unpackbits(words.view(np.uint8)).sum())
-            given = (np.uint64(rows), told, filled)
-            self._launch("check_sources", len(told), *given)
-            same = same and not int(self._fault.get()[0]) & SOURCES
-        if not same:
-            raise InputError(f"/{name} does not fit the row offsets")
-
-
-def _largest(store: Store) -> int:
-    """Return the bytes of the largest slice of any dataset of a store."""
-    manifest, most = store.manifest, 0
-    for part, record in enumerate(manifest.records):
-        specs = schema.part_specs(
-            manifest.layout, part, manifest.delegates, record.edges
-        )
-        most = max(most, *(8 * spec.most for spec in specs.values()))
-    return min(most, schema.SLICE_BYTES)

@@ -22,6 +22,7 @@ from distbfs.formats.ids import id_map
 from distbfs.graph.csr import CSR
 from distbfs.options import check_range
 from distbfs.partition.part import Part
+from distbfs.progress import Sum, Tell, untold
 from distbfs.store import chunks, safety, schema
 from distbfs.store import folder as folders
 from distbfs.store.schema import IdsRecord, Manifest, PartRecord
@@ -41,12 +42,17 @@ LIBRARY_VERSION = ("v110", "v110")  # checksums on all metadata, HDF5 1.10 or ne
 
 
 def write_file(
-    path: Path, arrays: Mapping[str, Array], attributes: Mapping[str, int]
+    path: Path,
+    arrays: Mapping[str, Array],
+    attributes: Mapping[str, int],
+    done: Sum | None = None,
 ) -> dict[str, str]:
     """Write one file of a store and return the digest of each dataset.
 
-    Written to a temporary name, synced, renamed.  Raises OSError, ResourceError.
+    Written to a temporary name, synced, renamed.  done: told of bytes.  Raises OSError,
+    ResourceError.
     """
+    done = done or Sum()
     partial = path.with_name(f"{path.name}.tmp")
     sink = Sink(partial)
     digests = {}
@@ -56,7 +62,7 @@ def write_file(
             for name, value in attributes.items():
                 file.attrs.create(name, value, dtype="<i8")
             for name, array in arrays.items():
-                digests[name] = write_array(file, name, array, sink)
+                digests[name] = write_array(file, name, array, sink, done)
         finally:
             close(file, sink)
     finally:
@@ -74,7 +80,7 @@ def close(file: h5py.File, sink: Sink) -> None:
         sink.check()
 
 
-def write_array(file: h5py.File, name: str, array: Array, sink: Sink) -> str:
+def write_array(file: h5py.File, name: str, array: Array, sink: Sink, done: Sum) -> str:
     """Write a one-dimensional array as a dataset; return its digest."""
     dtype = array.dtype.newbyteorder("<")
     layout: dict[str, Any] = {}
@@ -88,6 +94,7 @@ def write_array(file: h5py.File, name: str, array: Array, sink: Sink) -> str:
         values = np.ascontiguousarray(array[start : start + step], dtype=dtype)
         digest.update(values.view(np.uint8).data)
         dataset.write_direct(values, None, np.s_[start : start + len(values)])
+        done(values.nbytes)
         sink.check()
     return digest.hexdigest()
 
@@ -145,10 +152,11 @@ class StoreWriter:
         """The folder that is written before it gets its name."""
         return self._partial.path
 
-    def write_part(self, part: Part) -> PartRecord:
+    def write_part(self, part: Part, tell: Tell = untold) -> PartRecord:
         """Write one part; return what the manifest says of it.
 
-        Raises StoreError where the part does not fit the format.
+        tell: told how many bytes are written, and of how many.  Raises StoreError where
+        the part does not fit the format.
         """
         path = self.path / schema.part_name(part.index)
         with self._writing():
@@ -161,14 +169,17 @@ class StoreWriter:
             attributes = schema.part_attributes(
                 layout, index, part.threshold, part.active
             )
-            digests = write_file(path, arrays, attributes)
+            total = sum(array.nbytes for array in arrays.values())
+            done = Sum(tell)
+            done.more(total)
+            digests = write_file(path, arrays, attributes, done)
             folders.sync(self.path)
             return PartRecord(
                 index=part.index,
                 active=part.active,
                 edges=edges,
                 digests=digests,
-                array_bytes=sum(array.nbytes for array in arrays.values()),
+                array_bytes=total,
                 file_bytes=path.stat().st_size,
             )
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from distbfs.formats.ids import IdMap
+from distbfs.generate.counted import Counted
 from distbfs.options import BuildOptions
 from distbfs.partition.construct import BuildSummary, construct
 from distbfs.partition.device_construct import construct_on_devices
 from distbfs.partition.device_part import parts_to_host
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
+from distbfs.progress import Progress, Stages, Sum, no_progress
 from distbfs.store.folder import new_token
 from distbfs.store.hdf5 import StoreWriter
 from distbfs.store.schema import Manifest, PartRecord
@@ -37,6 +39,7 @@ def write_graph(
     described: dict[str, object] | None = None,
     ids: IdMap | None = None,
     devices: Sequence[int] | None = None,
+    progress: Progress = no_progress,
 ) -> BuildSummary:
     """Build the parts of a graph and write them as a store (collective).
 
@@ -46,6 +49,7 @@ def write_graph(
     ids: what vertices are called in their file, on rank 0
     devices: CUDA devices of this rank that build, its parts dealt out to them in turn;
     None: the host builds
+    progress: shows building, and writing of each part
 
     Raises StoreError where the folder may not be written, ResourceError for a full
     disk; then nothing is left behind.
@@ -53,21 +57,25 @@ def write_graph(
     placement = Placement(parts, world.size)
     token = world.broadcast(new_token() if world.rank == 0 else None)
     records: list[PartRecord] = []
-    with StoreWriter(folder, overwrite, token) as writer:
+    writing = StoreWriter(folder, overwrite, token)
+    with writing as writer, Stages(progress) as stages:
 
         def sink(part: Part) -> None:
             if tuple_degrees is not None:
                 by_number = tuple_degrees[part.index][part.vertices]
                 part.tuple_degrees[:] = by_number
-            records.append(writer.write_part(part))
+            label = f"writing part {part.index}"
+            records.append(writer.write_part(part, stages.stage(label)))
 
         if devices is None:
-            summary = construct(source, world, parts, options, sink)
+            tell = stages.stage("building", source.tuples // world.size)
+            summary = construct(Counted(source, tell), world, parts, options, sink)
         else:
             count = placement.per_rank
             dealt = [devices[k % len(devices)] for k in range(count)]
+            done = Sum(stages.stage("building"))
             made, summary = construct_on_devices(
-                source, world, parts, options, devices=dealt
+                source, world, parts, options, devices=dealt, done=done
             )
             options = replace(options, order_block=1)
             for part in parts_to_host(world, made):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import h5py
 import networkx as nx
@@ -672,3 +673,21 @@ def test_long_work_is_told_elsewhere(monkeypatch, caplog):
             lines(done)
     told = [record.getMessage() for record in caplog.records]
     assert told == ["loading: 40 %", "loading: 90 %"]
+    caplog.clear()
+    now[0] += 6
+    with caplog.at_level("INFO", "distbfs"):
+        lines(100, 1000)  # there is more to do than was thought
+        now[0] += 6
+        lines(200)
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["loading: 10 %", "loading: 20 %"]
+
+
+def test_one_rank_tells(monkeypatch, caplog):
+    monkeypatch.setattr(common, "LINE_SECONDS", 0)
+    for rank, lines in ((0, 1), (1, 0)):
+        caplog.clear()
+        terminal = common.Terminal(SimpleNamespace(rank=rank), False, "text")
+        with caplog.at_level("INFO", "distbfs"), terminal.progress("b", 9) as tell:
+            tell(3)
+        assert len(caplog.records) == lines

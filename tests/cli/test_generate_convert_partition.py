@@ -19,6 +19,7 @@ from commands import (
 from graphs import Tuples, kronecker, random_tuples
 from launching import needs_mpi
 
+from distbfs.cli import common
 from distbfs.generate.forest_fire import ForestFire
 from distbfs.generate.geometric import Geometric
 from distbfs.generate.rmat import RmatB, RmatER
@@ -180,6 +181,31 @@ def test_other_families(make, tmp_path, words, source, parts):
     found = search(store, tmp_path / "out.h5", sources)
     check_results(tuples, tmp_path / "out.h5", sources)
     assert [one["nedge"] for one in found] == [nedge(tuples, s) for s in sources]
+
+
+@pytest.mark.parametrize("family", ["road", "geometric", "forest-fire", "uniform"])
+def test_what_comes_before_the_tuples_is_told(tmp_path, monkeypatch, family):
+    monkeypatch.setattr(common, "LINE_SECONDS", 0)
+    done = here("generate", family, "-n", 999, "-o", tmp_path / "graph")
+    assert done.code == 0, done.err
+    assert ("generating: 100 %" in done.err) == (family != "uniform")
+    assert "building: 100 %" in done.err
+
+
+def test_building_and_writing_are_told_in_turn(tmp_path, monkeypatch):
+    """In groups of parts, the tuples are read again after some are written."""
+    monkeypatch.setattr(common, "LINE_SECONDS", 0)
+    words = ("--parts", 3, "--threshold", 4, "--memory", 1e-6)
+    done = here("generate", "kronecker", "-s", 9, *words, "-o", tmp_path / "graph")
+    assert done.code == 0, done.err
+    lines = [x.removeprefix("distbfs: ") for x in done.err.splitlines()]
+    stages = [x.partition(":")[0] for x in lines]
+    stages = [x for k, x in enumerate(stages) if not k or stages[k - 1] != x]
+    parts = [("building", f"writing part {k}") for k in range(3)]
+    assert stages == [x for pair in parts for x in pair]
+    assert [x for x in lines if x.endswith(" 100 %") and "part" in x] == [
+        f"writing part {k}: 100 %" for k in range(3)
+    ]
 
 
 @needs_mpi

@@ -10,13 +10,16 @@ from slices import same, taken
 
 from distbfs.device import cc
 from distbfs.errors import UsageError
-from distbfs.generate import forest_fire
+from distbfs.generate import forest_fire, geometric, road
 from distbfs.generate.forest_fire import ForestFire
+from distbfs.generate.geometric import Geometric
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.rmat import RmatB, RmatER, RmatG
+from distbfs.generate.road import Road
 from distbfs.generate.shapes import MAX_COMPLETE, BinaryTree, Complete, Path, Star
 from distbfs.generate.small_world import SmallWorld
 from distbfs.generate.triangulation import Triangulation
+from distbfs.progress import untold
 
 
 def edges(source):
@@ -175,6 +178,34 @@ def test_fires_that_find_no_room_are_lit_again(monkeypatch):
     wanted_tuples = taken(ForestFire(500, 0.4, 0.3), 0, 1 << 20)
     monkeypatch.setattr(forest_fire, "FIRST_ROOM", 1)
     same(taken(ForestFire(500, 0.4, 0.3), 0, 1 << 20), wanted_tuples)
+
+
+MADE_BEFORE = {
+    "forest-fire": lambda tell: ForestFire(2000, 0.35, 0.3, tell=tell),
+    "geometric": lambda tell: Geometric(20_000, tell=tell),
+    "road": lambda tell: Road(20_000, tell=tell),
+}
+
+
+@pytest.mark.parametrize("by_c", [True, False])
+@pytest.mark.parametrize("name", MADE_BEFORE)
+def test_what_comes_before_the_tuples_is_told(monkeypatch, name, by_c):
+    """In slices, which change nothing."""
+    wanted = MADE_BEFORE[name](untold)
+    monkeypatch.setattr(forest_fire, "LIT", 99)
+    monkeypatch.setattr(geometric, "COUNTED", 7)
+    for limit in ("COUNTED", "COUNTED_BY_C"):
+        monkeypatch.setattr(road, limit, 7)
+    if not by_c:
+        monkeypatch.setattr(cc, "load_or_none", lambda *_: None)
+    told = []
+    source = MADE_BEFORE[name](lambda *x: told.append(x))
+    done, totals = zip(*told, strict=True)
+    assert len(done) > 5
+    assert list(done) == sorted(done)
+    assert set(totals) == {done[-1]}
+    assert (source.n, source.tuples) == (wanted.n, wanted.tuples)
+    same(taken(source, 0, 5000), taken(wanted, 0, 5000))
 
 
 def test_no_fire_is_a_random_tree_and_larger_fires_make_more_edges():

@@ -7,10 +7,11 @@ from distbfs.engines.cuda.part import CudaPart
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
-from distbfs.partition.device_part import part_to_device
+from distbfs.partition.device_part import COLUMN_PAD, DevicePart, DeviceRows, to_device
 from distbfs.partition.layout import Placement
 from distbfs.search.collecting import collect
 from distbfs.search.runners.between import BetweenDomains
+from distbfs.types import SUBGRAPHS
 
 LARGE = 1 << 30  # larger than every degree
 
@@ -27,6 +28,23 @@ def driver_of(parts, **options):
         world, placement, d, options.exchange, item=np.uint64, on_device=True
     )
     return BetweenDomains(world, searches, exchange, options)
+
+
+def part_to_device(part):
+    """A part of host memory, copied."""
+    graphs = {}
+    for name in SUBGRAPHS:
+        rows = getattr(part, name)
+        columns = np.pad(rows.columns, (0, COLUMN_PAD))
+        graphs[name] = DeviceRows(to_device(rows.offsets), to_device(columns))
+    about = (part.layout, part.index, part.threshold, part.active, part.delegates)
+    return DevicePart(
+        *about,
+        **graphs,
+        vertices=to_device(part.vertices),
+        numbers=to_device(part.numbers),
+        tuple_degrees=to_device(part.tuple_degrees.astype(np.uint32)),
+    )
 
 
 def device_parts(source, parts, **options):

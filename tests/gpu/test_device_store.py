@@ -1,7 +1,10 @@
 """Stores that go to devices while they are read, against the graph of their tuples."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from directed_graphs import check, matrix_of
 from graphs import (
     check_search,
     kronecker,
@@ -12,15 +15,19 @@ from graphs import (
 
 import distbfs
 from distbfs.device import cuda
+from distbfs.engines.cuda.whole import graph_of_part
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph import device_build
 from distbfs.options import BuildOptions
+from distbfs.progress import Sum
 from distbfs.search import arrays
 from distbfs.store import schema
 from distbfs.store.device_graph import graph_of_store
+from distbfs.store.device_part import part_of_store
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
+from distbfs.types import SUBGRAPHS
 
 ARRAYS = ("vertices", "numbers", "offsets", "columns", "at_least")
 
@@ -50,9 +57,46 @@ def test_the_graph_is_that_of_the_tuples(
     monkeypatch.setattr(schema, "SLICE_BYTES", 1 << 14)  # many slices in flight
     store = stored(tmp_path / "graph", source, parts, threshold)
     same(graph_of_store(store), source)
-    said = []
-    same(graph_of_store(store, buffer_bytes=1 << 18, say=said.append), source)
-    assert "in 1 ranges" not in said[0]
+    told = []
+    done = Sum(lambda *x: told.append(x))
+    same(graph_of_store(store, buffer_bytes=1 << 18, done=done), source)
+    assert max(x[1] for x in told if len(x) == 2) > 0  # columns are read again
+
+
+@pytest.mark.parametrize("buffer_bytes", [None, 1 << 18])
+@pytest.mark.parametrize("source", [kronecker(12), random_tuples(3001, 9000, 5)])
+def test_directed_stores(tmp_path, monkeypatch, source, buffer_bytes):
+    """The graph is that of rows in host memory."""
+    monkeypatch.setattr(schema, "SLICE_BYTES", 1 << 14)
+    options = BuildOptions(directed=True)
+    write_graph(SoloWorld(), source, tmp_path / "graph", 1, options)
+    store = open_store(tmp_path / "graph")
+    found = graph_of_store(store, buffer_bytes=buffer_bytes)
+    wanted = graph_of_part("xbfs-paper", store.load_part(0))
+    for name in (*ARRAYS, "in_offsets", "in_columns", "tuple_degrees"):
+        here, there = getattr(found, name), getattr(wanted, name)
+        host = [x.get() if hasattr(x, "get") else x for x in (here, there)]
+        np.testing.assert_array_equal(*host, name)
+
+
+@pytest.mark.parametrize("threshold", [0, 12, 1 << 30])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_parts_are_those_of_the_host(tmp_path, monkeypatch, parts, threshold):
+    monkeypatch.setattr(schema, "SLICE_BYTES", 1 << 14)  # many slices in flight
+    store = stored(tmp_path / "graph", kronecker(12), parts, threshold)
+    for index in range(parts):
+        found, wanted = part_of_store(store, index), store.load_part(index)
+        assert found.active == wanted.active
+        np.testing.assert_array_equal(found.delegates, wanted.delegates)
+        for name in ("vertices", "numbers", "tuple_degrees"):
+            here = getattr(found, name).get()
+            np.testing.assert_array_equal(here, getattr(wanted, name))
+        for name in SUBGRAPHS:
+            rows, other = getattr(found, name), getattr(wanted, name)
+            np.testing.assert_array_equal(rows.offsets.get(), other.offsets)
+            columns = rows.columns.get()
+            np.testing.assert_array_equal(columns[: rows.edges], other.columns)
+            assert not columns[rows.edges :].any()
 
 
 @pytest.mark.parametrize("parts", [1, 3])
@@ -87,3 +131,32 @@ def test_arrays_of_many_edges(monkeypatch):
     for root in some_roots(source, 4):
         check_search(source, root, *distbfs.bfs(graph, root).to_numpy())
     assert graph.m == device_build.build(source).m
+
+
+def test_directed_arrays_and_matrices_of_many_edges(monkeypatch):
+    monkeypatch.setattr(arrays, "MANY", 100)
+    source = kronecker(12)
+    matrix = matrix_of(source.n, source.u, source.v)
+    for graph, wanted in (
+        (distbfs.Graph.from_edges(source.u, source.v, source.n, directed=True), matrix),
+        (distbfs.Graph.from_scipy(matrix), source.matrix),
+        (distbfs.Graph.from_scipy(matrix, directed=True), matrix),
+    ):
+        assert (graph._part, graph.m) == (None, wanted.nnz)
+        for root in some_roots(source, 4):
+            level, parent = distbfs.bfs(graph, root).to_numpy()
+            check(wanted, root, SimpleNamespace(level=level, parent=parent))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_lent_arrays_stay_on_the_device(monkeypatch, directed):
+    """No call of a search copies arrays of this size to the host."""
+    source, cp = kronecker(12), cuda.cupy()
+    u, v = cp.asarray(source.u), cp.asarray(source.v)
+    graph = distbfs.Graph.from_dlpack(u, v, source.n, directed=directed)
+    assert graph.lent_tuples.u.data.ptr == u.data.ptr
+    monkeypatch.setattr(arrays, "on_host", None)
+    matrix = matrix_of(source.n, source.u, source.v) if directed else source.matrix
+    for root in some_roots(source, 2):
+        level, parent = distbfs.bfs(graph, root).to_numpy()
+        check(matrix, root, SimpleNamespace(level=level, parent=parent))

@@ -60,6 +60,9 @@ def campaign(*words, fault=""):
             *("emulated", 1, 8), marks=pytest.mark.skipif(NO_CPP, reason="needs C++")
         ),
         pytest.param(
+            *("damage", 1, 3), marks=pytest.mark.skipif(NO_CPP, reason="needs C++")
+        ),
+        pytest.param(
             *("ranks", 2, 1), marks=pytest.mark.skipif(NO_MPI, reason="needs mpi4py")
         ),
     ],
@@ -91,6 +94,10 @@ def test_a_minute_of_it(kind, seed, trials, tmp_path):
         *(("time", "library", "time"), ("export", "stores", "export")),
         *(("order", "networkx", "value"), ("refusal", "refusals", "refusal")),
         ("betweenness", "multisearch", "betweenness"),
+        pytest.param(
+            *("digest", "damage", "damage"),
+            marks=pytest.mark.skipif(NO_CPP, reason="needs C++"),
+        ),
         pytest.param(
             *("count", "ranks", "count"),
             marks=pytest.mark.skipif(NO_MPI, reason="needs mpi4py"),

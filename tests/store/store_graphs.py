@@ -181,7 +181,7 @@ def record_of(file):
     record = {"digests": {}, "edges": {}, "array_bytes": 0}
     if type(file.attrs.get("active")) is np.int64:
         record["active"] = int(file.attrs["active"])
-    for name in schema.DATASETS:
+    for name in (*schema.DATASETS, *schema.INCOMING):
         item = file
         for step in name.split("/"):
             plain = isinstance(item, h5py.Group) and step in item
@@ -190,9 +190,9 @@ def record_of(file):
             else:
                 item = None
         if not isinstance(item, h5py.Dataset) or item.size is None:
-            continue
+            continue  # as those of edges in, which most stores do not have
         record["array_bytes"] += item.size * item.dtype.itemsize
-        if name.endswith("columns"):
+        if name.endswith("columns") and name not in schema.INCOMING:
             record["edges"][name[:2]] = item.size
         elsewhere = item.is_virtual or item.external
         if item.dtype.kind in "iu" and item.size < 1 << 20 and not elsewhere:

@@ -27,7 +27,6 @@ from distbfs.engines.base import (
 )
 from distbfs.engines.cuda.results import host_levels, host_parents
 from distbfs.errors import SearchStopped, UsageError
-from distbfs.generate.hashing import Permutation
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.graph.device_rows import from_rows
 from distbfs.options import SearchOptions, check_choice
@@ -38,32 +37,21 @@ SOURCE = Path(__file__).parent / "kernels" / "ids.cu"
 THREADS, BLOCKS = 256, 8  # of the kernels there; blocks on a multiprocessor
 
 
-def graph_of_part(
-    engine: str,
-    part: Part,
-    source: dict[str, Any] | None = None,
-    permutation: Permutation | None = None,
-) -> DeviceGraph:
-    """Return a part that is a whole graph as a graph in device memory.
-
-    permutation: what took input ids to the part's; ids of the graph are the input's
-    """
+def graph_of_part(engine: str, part: Part) -> DeviceGraph:
+    """Return a part that is a whole graph as a graph in device memory."""
     if part.layout.parts != 1 or part.delegate_count:
         raise UsageError(
             f"engine {engine} searches a graph that is one part without delegates"
         )
-    vertices = part.vertices
-    if permutation is not None:
-        vertices = permutation.inverse(vertices.astype(np.int64))
     return from_rows(
         part.layout.n,
         part.nn.offsets,
         part.nn.columns,
-        vertices,
+        part.vertices,
         part.tuple_degrees,
         int(part.tuple_degrees.sum()) // 2,
         0,
-        source or {},
+        {},
         incoming=part.incoming,
     )
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from constructed_parts import LARGE, THRESHOLDS, check, check_construct, on_devices
+from device_parts import part_to_device
 from emulated_device import EmulatedDevice
 from graphs import (
     NAMED,
@@ -26,7 +27,6 @@ from distbfs.graph import device_build
 from distbfs.options import BuildOptions
 from distbfs.partition import device_keys
 from distbfs.partition.device_construct import construct_on_devices
-from distbfs.partition.device_part import part_to_device
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
 from distbfs.timing import Stopwatch

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from device_parts import checked_searches
+from device_parts import checked_searches, part_to_device
 from emulated_device import at_address
 from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
 from sessions import open_parts, open_tuples
@@ -22,20 +22,20 @@ from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
-from distbfs.partition import device_part
-from distbfs.partition.device_part import part_to_device
 from distbfs.partition.layout import Placement
 from distbfs.partition.memory import PartShape
+from distbfs.progress import Sum
 from distbfs.registry import ENGINES, lookup
 from distbfs.search import choose as choosing
 from distbfs.search import shared_tuples
 from distbfs.search.choose import Request
-from distbfs.search.holding import Source, Sum, hold_device_parts, parts_of_store
+from distbfs.search.holding import Source, hold_device_parts, parts_of_store
 from distbfs.search.library import Graph, bfs
 from distbfs.search.open import open_source
 from distbfs.search.opening import between_domains
 from distbfs.store import schema
-from distbfs.store.hdf5 import open_store
+from distbfs.store.hdf5 import Store, open_store
+from distbfs.store.write import write_graph
 from distbfs.types import SUBGRAPHS
 
 SOURCE = kronecker(8)
@@ -463,25 +463,35 @@ def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
     runner.close()
 
 
-def test_parts_go_to_the_device_while_they_are_read(tmp_path, monkeypatch):
-    words = ["generate", "kronecker", "--scale", "10", "--parts", "3"]
-    command = [sys.executable, "-m", "distbfs", *words, "-o", str(tmp_path / "graph")]
-    subprocess.run([*command, "--threshold", "6"], check=True, capture_output=True)
+@pytest.mark.parametrize("threshold", [0, 6, 1 << 30])
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("source", [SOURCE, random_tuples(411, 1200, seed=3)])
+def test_parts_go_to_the_device_while_they_are_read(
+    tmp_path, monkeypatch, source, parts, threshold
+):
+    """They are those that the host loads, which it is not asked to."""
+    build = BuildOptions(threshold=threshold, permute_seed=3)
+    folder = tmp_path / "graph"
+    write_graph(SoloWorld(), source, folder, parts, build)
     monkeypatch.setattr(schema, "SLICE_BYTES", 1000)
-    monkeypatch.setattr(device_part, "UPLOAD_BYTES", 300)
-    store = open_store(tmp_path / "graph")
-    read = []
-    lent = parts_of_store(store, [0, 1, 2], [0, 0, 0], Sum(read.append))
-    total = sum(store.part_bytes(k) for k in range(3))
-    assert 0.9 * total < read[-1] <= total  # but for lists that follow from rows
-    for index, one in enumerate(lent):
-        again = part_to_device(store.load_part(index))
+    store, read = open_store(folder), []
+    wanted = [part_to_device(store.load_part(index)) for index in range(parts)]
+    monkeypatch.setattr(Store, "load_part", None)
+    done = Sum(lambda *x: read.append(x))
+    lent = parts_of_store(store, range(parts), [0] * parts, done)
+    assert read[-1] == (sum(store.part_bytes(k) for k in range(parts)),)
+    for one, other in zip(lent, wanted, strict=True):
+        for name in ("index", "threshold", "active", "layout"):
+            assert getattr(one, name) == getattr(other, name)
         for name in SUBGRAPHS:
-            rows, wanted = getattr(one, name), getattr(again, name)
-            np.testing.assert_array_equal(rows.offsets, wanted.offsets)
-            np.testing.assert_array_equal(rows.columns, wanted.columns)
-        for name in ("vertices", "numbers", "tuple_degrees"):
-            np.testing.assert_array_equal(getattr(one, name), getattr(again, name))
+            for array in ("offsets", "columns"):
+                here, there = (getattr(getattr(x, name), array) for x in (one, other))
+                assert here.dtype == there.dtype
+                np.testing.assert_array_equal(here, there)
+        for name in ("vertices", "numbers", "tuple_degrees", "delegates"):
+            here, there = getattr(one, name), getattr(other, name)
+            assert here.dtype == there.dtype
+            np.testing.assert_array_equal(here, there)
 
 
 def test_an_empty_graph():

@@ -1,11 +1,16 @@
 """A store that goes to the device while it is read, against host memory."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import h5py
 import numpy as np
 import pytest
-from emulated_device import at_address
+import scipy.sparse as sp
+from directed_graphs import check, matrix_of
+from emulated_device import DeviceArray, at_address
 from graphs import (
     Tuples,
     build,
@@ -20,15 +25,21 @@ import distbfs
 from distbfs import bfs
 from distbfs.cli import storing
 from distbfs.device import cuda
-from distbfs.errors import StoreError, UsageError
+from distbfs.engines.cuda.whole import graph_of_part
+from distbfs.errors import InputError, StoreError, UsageError
+from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.graph import device_build
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.progress import Sum
 from distbfs.search import arrays, library, shared_tuples
 from distbfs.search.library import Graph
 from distbfs.store import schema
 from distbfs.store.device_graph import graph_of_store
+from distbfs.store.device_part import part_of_store
 from distbfs.store.device_rows import Ends, StoreRows
-from distbfs.store.hdf5 import open_store
+from distbfs.store.hdf5 import Store, open_store
+from distbfs.store.write import write_graph
 
 sys.path.append(str(Path(__file__).parents[2] / "store"))
 sys.path.append(str(Path(__file__).parents[2] / "faults"))
@@ -36,7 +47,7 @@ sys.path.append(str(Path(__file__).parents[2] / "cli"))
 
 import test_store_refusals as refusals
 from commands import here
-from store_graphs import make_parts, write_store
+from store_graphs import make_parts, reconcile, write_store
 from store_graphs import random_tuples as random_tuples_of_stores
 
 pytestmark = pytest.mark.usefixtures("device")
@@ -85,10 +96,54 @@ def test_columns_are_read_again_where_keys_do_not_fit(tmp_path, monkeypatch):
     monkeypatch.setattr(schema, "SLICE_BYTES", 1000)
     source = GRAPHS["kronecker"]
     store = stored(tmp_path, source, 2, 6)
-    said = []
-    found = graph_of_store(store, buffer_bytes=1 << 13, say=said.append)
-    assert "in 1 ranges" not in said[0]
-    same(found, source)
+    size = sum(store.part_bytes(part) for part in range(2))
+    for buffer_bytes in (None, 1 << 13):
+        told = []
+        done = Sum(lambda *x, told=told: told.append(x))
+        same(graph_of_store(store, buffer_bytes=buffer_bytes, done=done), source)
+        total = max(x[1] for x in told if len(x) == 2)
+        assert told[-1] == (total,)
+        assert total == size or (buffer_bytes and total > size + 4 * store.manifest.m)
+
+
+def one_way(folder, source, seed=SEED):
+    """A directed store."""
+    options = BuildOptions(directed=True, permute_seed=seed)
+    write_graph(SoloWorld(), source, folder / "graph", 1, options)
+    return open_store(folder / "graph")
+
+
+@pytest.mark.parametrize("buffer_bytes", [None, 1 << 12])
+@pytest.mark.parametrize("seed", [None, SEED])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_directed_stores(tmp_path, monkeypatch, name, seed, buffer_bytes):
+    """The graph is that of rows in host memory, which the device does not ask for."""
+    monkeypatch.setattr(schema, "SLICE_BYTES", 1000)
+    source = GRAPHS[name]
+    store = one_way(tmp_path, source, seed)
+    part = store.load_part(0)
+    if seed is not None and source.n > 1:
+        ids = Permutation(source.n, seed).inverse(part.vertices.astype(np.int64))
+        part = replace(part, vertices=ids)
+    wanted = graph_of_part("xbfs-paper", part)
+    monkeypatch.setattr(Store, "load_part", None)
+    found = graph_of_store(store, buffer_bytes=buffer_bytes)
+    assert found.directed
+    for array in (*ARRAYS, "in_offsets", "in_columns", "tuple_degrees"):
+        here, there = getattr(found, array), getattr(wanted, array)
+        np.testing.assert_array_equal(np.asarray(here), np.asarray(there), array)
+    numbers = ("n", "m", "active", "tuples", "loops")
+    for number in numbers:
+        assert getattr(found, number) == getattr(wanted, number), number
+    matrix = matrix_of(source.n, source.u, source.v)
+    with distbfs.open(store, engine="xbfs-paper", devices=1) as session:
+        assert session.edges == matrix.nnz
+        for root in some_roots(source, 2):
+            result = session.search(root)
+            level, parent = result.to_numpy()
+            check(matrix, root, SimpleNamespace(level=level, parent=parent))
+            counted = np.isin(source.u, np.flatnonzero(level >= 0)).sum()
+            assert result.nedge == counted
 
 
 @pytest.mark.parametrize("owners", [1, 2, 5])
@@ -112,11 +167,16 @@ def store(tmp_path):
     )
 
 
-@pytest.fixture
-def refuses(monkeypatch):
-    """The tests of refusals, by the device."""
+def all_parts(store):
+    """All parts as they are on devices."""
+    return [part_of_store(store, index) for index in range(store.manifest.parts)]
+
+
+@pytest.fixture(params=[graph_of_store, all_parts])
+def refuses(request, monkeypatch):
+    """The tests of refusals, by the device: of the whole graph, and of parts."""
     monkeypatch.setattr(
-        refusals, "load_all", lambda folder: graph_of_store(open_store(folder))
+        refusals, "load_all", lambda folder: request.param(open_store(folder))
     )
     return refusals
 
@@ -133,6 +193,34 @@ def test_rows_that_are_not_active(store, refuses):
 @pytest.mark.parametrize("name", schema.DATASETS)
 def test_altered_arrays(store, refuses, name):
     refuses.test_flipped_byte_in_each_dataset(store, name)
+
+
+FORGED = {
+    "beyond": (lambda x: x["incoming/columns"], -1, 90, "a column is not below 90"),
+    "falls": (lambda x: x["incoming/offsets"], 1, 1 << 20, "row offsets do not rise"),
+    "start": (lambda x: x["incoming/offsets"], 0, 1, "offsets do not start at 0"),
+}
+
+
+@pytest.mark.parametrize("case", [*schema.INCOMING, *FORGED])
+def test_altered_edges_in(tmp_path, case):
+    u, v = random_tuples_of_stores(90, 400, seed=1)
+    store = one_way(tmp_path, Tuples(90, u, v))
+    path = store.folder / "part-00000.h5"
+    if case in FORGED:
+        array, place, value, text = FORGED[case]
+
+        def change(file):
+            array(file)[place] = value
+
+        reconcile(store, change, [0])
+    else:
+        text = "is altered: its digest is not the manifest's"
+        with h5py.File(path, "r+", libver=("v110", "v110")) as file:
+            file[case][3] = file[case][3] ^ 1
+    with pytest.raises(StoreError, match=f"part-00000.h5: .*incoming.*{text}") as error:
+        graph_of_store(open_store(store.folder))
+    assert "\n" not in str(error.value)
 
 
 def test_flipped_bytes(tmp_path):
@@ -170,8 +258,141 @@ def test_arrays_of_many_edges_go_to_the_device(monkeypatch):
         patch.setattr(library.os, "getpid", lambda: -1)
         with pytest.raises(UsageError, match="no forked process can use"):
             bfs(other, 0, "openmp")
-    one_way = Graph.from_edges(source.u, source.v, source.n, directed=True)
-    assert one_way._part is not None
+
+
+def searched(graph, source, matrix, count=3):
+    """Compare searches by the device and by threads with SciPy's."""
+    for root in some_roots(source, count):
+        first, second = bfs(graph, root), bfs(graph, root, "openmp")
+        assert (first.nedge, first.reached) == (second.nedge, second.reached)
+        for found in (first, second):
+            level, parent = found.to_numpy()
+            check(matrix, root, SimpleNamespace(level=level, parent=parent))
+
+
+@pytest.mark.parametrize("name", ["kronecker", "random", "hubs", "one edge"])
+def test_directed_arrays_of_many_edges(monkeypatch, name):
+    """The rows are those of the host's, and a tuple counts where it begins."""
+    monkeypatch.setattr(arrays, "MANY", 1)
+    source = GRAPHS[name]
+    graph = Graph.from_edges(source.u, source.v, source.n, directed=True)
+    assert graph._part is None
+    matrix = matrix_of(source.n, source.u, source.v)
+    assert (graph.n, graph.m, graph.directed) == (source.n, matrix.nnz, True)
+    searched(graph, source, matrix)
+    held = graph.session(SearchOptions(engine="auto")).held.graph
+    ends = 2 * np.bincount(source.u, minlength=source.n)
+    np.testing.assert_array_equal(held.tuple_degrees, ends)
+    ids = np.asarray(held.vertices)
+    for offsets, columns, wanted in (
+        (held.offsets, held.columns, matrix),
+        (held.in_offsets, held.in_columns, matrix.T),
+    ):
+        ones, shape = np.ones(held.m), (held.active, held.active)
+        rows = sp.csr_matrix((ones, columns[: held.m], offsets), shape=shape)
+        assert rows.has_sorted_indices
+        assert (rows != wanted.tocsr()[ids][:, ids]).nnz == 0
+    back = graph.reversed()
+    for root in some_roots(source, 1):
+        level, parent = bfs(back, root).to_numpy()
+        found = SimpleNamespace(level=level, parent=parent)
+        check(matrix.T.tocsr(), root, found)
+
+
+@pytest.mark.parametrize("buffer_bytes", [None, 1 << 12])
+def test_directed_tuples_in_passes(monkeypatch, buffer_bytes):
+    """Whatever is sorted at once, and however few tuples are held."""
+    monkeypatch.setattr(device_build, "CHUNK", 100)
+    source = GRAPHS["random"]
+    matrix = matrix_of(source.n, source.u, source.v)
+    made = device_build.build(source, directed=True, buffer_bytes=buffer_bytes)
+    assert (made.m, made.tuples) == (matrix.nnz, source.tuples)
+    assert made.loops == np.count_nonzero(source.u == source.v)
+    held = np.ones(made.m), made.in_columns[: made.m], made.in_offsets
+    found = sp.csr_matrix(held, shape=(made.active, made.active))
+    ids = np.asarray(made.vertices)
+    assert (found != matrix.T.tocsr()[ids][:, ids]).nnz == 0
+
+
+def repeated(matrix):
+    """A matrix that stores each entry 256 times."""
+    indices, indptr = np.repeat(matrix.indices, 256), 256 * matrix.indptr
+    return sp.csr_matrix((np.ones(len(indices)), indices, indptr), matrix.shape)
+
+
+MATRICES = {
+    "one way": lambda m: m,
+    "both ways": lambda m: (m + m.T).tocsr(),
+    "loops": lambda m: (m + sp.identity(m.shape[0], format="csr")).tocsr(),
+    "columns": lambda m: m.tocsc(),
+    "repeats": repeated,
+}
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("case", MATRICES)
+@pytest.mark.parametrize("name", ["random", "one edge"])
+def test_matrices_of_many_entries_go_to_the_device(monkeypatch, name, case, directed):
+    """They give what they give in host memory: edges, each once, and no loops."""
+    source = GRAPHS[name]
+    matrix = MATRICES[case](matrix_of(source.n, source.u, source.v))
+    plain = matrix.tocoo()
+    simple = matrix_of(source.n, plain.row, plain.col) if directed else source.matrix
+    wanted = Graph.from_scipy(matrix, directed=directed)
+    assert wanted._part is not None
+    monkeypatch.setattr(arrays, "MANY", 1)
+    graph = Graph.from_scipy(matrix, directed=directed)
+    assert graph._part is None
+    assert (graph.n, graph.m, wanted.m) == (source.n, simple.nnz, simple.nnz)
+    monkeypatch.setattr(library.os, "getpid", lambda: -1)  # any process has the matrix
+    searched(graph, source, simple)
+    degrees = np.diff(simple.indptr)
+    for root in some_roots(source, 2):
+        found = bfs(graph, root)
+        reached = found.to_numpy()[0] >= 0
+        assert found.nedge == bfs(wanted, root, "openmp").nedge
+        assert found.nedge == degrees[reached].sum() // (1 if directed else 2)
+
+
+def test_matrices_that_do_not_fit_are_refused_before_they_are_sent(monkeypatch):
+    monkeypatch.setattr(arrays, "MANY", 1)
+    monkeypatch.setattr(arrays, "to_device", None)
+    matrix = matrix_of(4, [0, 1, 2], [1, 2, 3])
+    matrix.indices[1] = 99
+    with pytest.raises(InputError, match="the arrays of the matrix do not fit"):
+        Graph.from_scipy(matrix)
+
+
+class Lent(DeviceArray):
+    """An array of another program in device memory, which no host may ask for."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def get(self, *_, **__):
+        raise AssertionError("lent arrays went to the host")
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint32])
+@pytest.mark.parametrize("directed", [False, True])
+def test_lent_arrays_stay_on_the_device(monkeypatch, directed, dtype):
+    source, cupy = GRAPHS["random"], cuda.cupy()
+    u, v = (cupy.asarray(x.astype(dtype)).view(Lent) for x in (source.u, source.v))
+    monkeypatch.setattr(type(cupy), "from_dlpack", lambda _, x: x, raising=False)
+    graph = Graph.from_dlpack(u, v, directed=directed)
+    assert graph.lent_tuples.u is u
+    matrix = source.matrix
+    if directed:
+        matrix = matrix_of(source.n, source.u, source.v)
+    matrix = matrix[: graph.n, : graph.n]
+    for root in (0, 7, 200):
+        found = bfs(graph, root)
+        assert isinstance(found.level, DeviceArray)
+        level, parent = found.to_numpy()
+        check(matrix, root, SimpleNamespace(level=level, parent=parent))
+    assert graph.m == matrix.nnz
+    with pytest.raises(InputError, match="an edge has the end"):
+        Graph.from_dlpack(u, v, n=200, directed=directed)
 
 
 @pytest.mark.parametrize("again", ["convert", "partition"])

@@ -1,0 +1,93 @@
+"""How far long work is: what shows it, and what adds it up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Tell(Protocol):
+    """Takes how much is done; ``total`` where there is more to do than was thought."""
+
+    def __call__(self, done: int, total: int | None = None, /) -> None:
+        """Show it, in any thread."""
+
+
+Progress: TypeAlias = Callable[[str, int], AbstractContextManager[Tell]]
+
+
+def untold(done: int, total: int | None = None, /) -> None:
+    """Show nothing."""
+
+
+@contextmanager
+def no_progress(label: str = "", total: int = 0) -> Iterator[Tell]:  # noqa: ARG001
+    """Show nothing."""
+    yield untold
+
+
+class Stages:
+    """Shows one stage of long work at a time, as a terminal has one bar.
+
+    progress: what shows a stage.  Used in ``with``, at whose end no stage shows.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._open = progress, ExitStack()
+        self._label = ""
+        self._tell: Tell = untold
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
+
+    def stage(self, label: str, total: int = 0) -> Tell:
+        """Return what is told of a stage; it shows from when it is told."""
+
+        def tell(done: int, more: int | None = None, /) -> None:
+            if self._label != label:
+                self._open.close()
+                self._tell = self._open.enter_context(self._progress(label, total))
+                self._label = label
+            self._tell(done, more)
+
+        return tell
+
+
+class Sum:
+    """Adds up what is done, in any thread, and tells the sum.
+
+    total: what there is to do, as far as it is known
+    """
+
+    def __init__(self, tell: Tell = untold, total: int = 0) -> None:
+        self._tell, self._lock = tell, Lock()
+        self._done, self._total = 0, total
+
+    def __call__(self, count: int) -> None:
+        """Add what was done."""
+        with self._lock:
+            self._done += count
+            self._tell(self._done)
+
+    def more(self, count: int) -> None:
+        """Add to what there is to do; less of it where ``count`` is negative."""
+        if count:
+            with self._lock:
+                self._total += count
+                self._tell(self._done, self._total)
+
+
+def told_slices(total: int, size: int, tell: Tell) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) of slices of ``total``; tell how far they are."""
+    for start in range(0, total, size):
+        stop = min(start + size, total)
+        yield start, stop
+        tell(stop, total)

@@ -1,0 +1,248 @@
+"""Arrays of the part files of a store, on the current device.
+
+Files pass through pinned memory in slices of 64 MiB, and no array of a part stands
+whole in host memory.  Digests are checked on the way; offsets, numbers and columns are
+checked by kernels (device_rows.cu).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.errors import InputError
+from distbfs.partition.part import PART_SHIFT, mask_words
+from distbfs.progress import Sum
+from distbfs.store import hdf5, schema
+from distbfs.types import SUBGRAPHS
+
+if TYPE_CHECKING:
+    import h5py
+
+    from distbfs.store.hdf5 import Store
+    from distbfs.types import Array
+
+BLOCK = 256
+BLOCKS_PER_MULTIPROCESSOR = 16
+BUFFERS = 3  # one is read into, one is hashed, one is copied
+INTO = "incoming"  # the rows in of a directed store, beside nn, its rows out
+BY_NUMBER = ("nn", "nd", INTO)  # rows of these are vertices, of others delegates
+SOURCES = 256  # a bit of device_rows.cu, as those of FAULTS
+FAULTS = {  # bits of device_rows.cu
+    1: "row offsets do not start at 0",
+    2: "row offsets do not rise",
+    4: "the last row offset is not the number of columns",
+    8: "a column is not below {below}",
+    16: "a column is beyond the vertices of its owner",
+    32: "vertices is not a permutation of the local ids",
+    64: "a delegate is not a vertex",
+    128: "has edges at rows that are not active",
+    512: "a vertex has fewer than 0 ends of tuples, or 2^32 and more",
+}
+
+
+class Ring:
+    """Pinned buffers that arrays pass through in order."""
+
+    def __init__(self, size: int) -> None:
+        self._bytes = [cuda.pinned_empty(size, np.uint8) for _ in range(BUFFERS)]
+        self._done: list[Any] = [None] * BUFFERS
+        self._given = self._taken = 0
+
+    def place(self, dtype: Any) -> Callable[[int, int], Array]:
+        """Return what gives room for values start … stop-1 of a dtype."""
+
+        def give(start: int, stop: int) -> Array:
+            turn, self._given = self._given % BUFFERS, self._given + 1
+            if self._done[turn] is not None:
+                self._done[turn].synchronize()
+            size = (stop - start) * np.dtype(dtype).itemsize
+            room: Array = self._bytes[turn][:size].view(dtype)
+            return room
+
+        return give
+
+    def copy(self, values: Array, out: Any) -> None:
+        """Copy the values that were given first to the device; does not wait."""
+        stream = cuda.cupy().cuda.get_current_stream()
+        out.set(values, stream)
+        self._done[self._taken % BUFFERS] = stream.record()
+        self._taken += 1
+
+    def skip(self) -> None:
+        """Leave the values that were given first."""
+        self._taken += 1
+
+
+class PartFiles:
+    """The part files of a store, for the current device.
+
+    done: told how many bytes to read, and of each slice that was read
+
+    Raises StoreError where a file is not what the manifest says, ResourceError where
+    device memory is short.
+    """
+
+    def __init__(self, store: Store, done: Sum | None) -> None:
+        cupy, manifest = cuda.cupy(), store.manifest
+        self.store, self.manifest, self.done = store, manifest, done or Sum()
+        self._kernel = cuda.Module(Path(__file__).with_name("device_rows.cu")).kernel
+        self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
+        most = max(_largest(store), 1)
+        self._ring, self._stage = Ring(most), cupy.empty(most, np.uint8)
+        self.fault = cupy.zeros(1, np.uint32)
+        layout = manifest.layout
+        counts = [layout.local_count(part) for part in range(layout.parts)]
+        self.starts = np.cumsum([0, *counts]).astype(np.uint64)
+        self._starts = cupy.asarray(self.starts)
+
+    def count(self, part: int, names: Sequence[str] = SUBGRAPHS) -> int:
+        """Return the stored edges of some subgraphs of a part."""
+        edges = self.manifest.records[part].edges
+        return sum(edges["nn" if name == INTO else name] for name in names)
+
+    def subgraphs(self, part: int) -> tuple[str, ...]:
+        """Return the names of the rows that the file of a part has."""
+        directed = self.manifest.records[part].directed
+        return (*SUBGRAPHS, *([INTO] if directed else []))
+
+    def by_owner(self, name: str) -> bool:
+        """Return whether columns of a subgraph name the part of a vertex."""
+        return name == "nn" and self.manifest.parts > 1
+
+    def column_bytes(self, part: int, names: Sequence[str]) -> int:
+        """Return the bytes of the columns of some subgraphs of a part."""
+        return sum(4 * (1 + self.by_owner(x)) * self.count(part, [x]) for x in names)
+
+    def below(self, part: int, name: str) -> int:
+        """Return what the columns of a subgraph must be less than."""
+        if name in ("nd", "dd"):
+            return self.manifest.delegates
+        if self.by_owner(name):
+            return self.manifest.parts << PART_SHIFT
+        return self.manifest.layout.local_count(part)
+
+    def bounds(self, part: int, name: str) -> tuple[Any, np.uint64]:
+        """Return how kernels are told what columns of a subgraph may be."""
+        if self.by_owner(name):
+            return self._starts, np.uint64(self.manifest.parts)
+        return np.uint64(0), np.uint64(self.below(part, name))
+
+    def launch(self, name: str, count: int, *arguments: Any) -> None:
+        """Launch a kernel over so many items; faults are looked at by ``check``."""
+        if count:
+            grid = min(-(-count // BLOCK), self._blocks)
+            given = (np.uint64(count), *arguments, self.fault)
+            self._kernel(name)(grid, BLOCK, *given)
+
+    def check(self, name: str, below: int = 0) -> None:
+        """Raise InputError where a kernel has found a fault.
+
+        below: what columns must be less than
+        """
+        found = int(self.fault.get()[0])
+        for bit, text in FAULTS.items():
+            if found & bit:
+                raise InputError(f"{name}: {text.format(below=below)}")
+
+    def slices(
+        self, part: int, found: dict[str, h5py.Dataset], name: str, out: Any = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield (start, values on the device) of a dataset.
+
+        Values are views of ``out``, without it valid until the next.
+        """
+        dataset = found[name]
+        digest, place = self.manifest.records[part].digests[name], self._ring.place
+        for start, values in hdf5.slices(dataset, name, digest, place(dataset.dtype)):
+            if out is None:
+                here = self._stage[: values.nbytes].view(values.dtype)
+            else:
+                here = out[start : start + len(values)]
+            self._ring.copy(values, here)
+            self.done(values.nbytes)
+            yield start, here
+
+    def whole(self, part: int, found: dict[str, h5py.Dataset], name: str) -> Any:
+        """Return a dataset in device memory."""
+        out = cuda.cupy().empty(found[name].size, found[name].dtype)
+        for _ in self.slices(part, found, name, out):
+            pass
+        return out
+
+    def skip(self, part: int, found: dict[str, h5py.Dataset], name: str) -> None:
+        """Read a dataset for its digest alone."""
+        dataset, digest = found[name], self.manifest.records[part].digests[name]
+        place = self._ring.place(dataset.dtype)
+        for _, values in hdf5.slices(dataset, name, digest, place):
+            self._ring.skip()
+            self.done(values.nbytes)
+
+    def offsets(
+        self,
+        part: int,
+        found: dict[str, h5py.Dataset],
+        name: str,
+        names: Any = None,
+        degrees: Any = None,
+    ) -> Any:
+        """Return the row offsets of a subgraph.
+
+        degrees: where it is given, row lengths are added to it by ``names`` of the rows
+        """
+        held = self.whole(part, found, f"{name}/offsets")
+        rows, active = len(held) - 1, self.manifest.records[part].active
+        filled = cuda.cupy().zeros(2 * mask_words(max(rows, 1)), np.uint32)
+        none = np.uint64(0)
+        self.launch(
+            "measure_rows",
+            max(rows, 1),
+            np.uint64(rows),
+            np.uint64(active if name in BY_NUMBER else rows),
+            np.uint64(self.count(part, [name])),
+            held,
+            np.uint32(held.dtype.itemsize == 8),
+            none if names is None else names,
+            none if degrees is None else degrees,
+            filled,
+        )
+        self.check(name)
+        if name not in ("nn", INTO):
+            self._check_sources(part, found, f"{name}_sources", rows, filled)
+        return held
+
+    def _check_sources(
+        self,
+        part: int,
+        found: dict[str, h5py.Dataset],
+        name: str,
+        rows: int,
+        filled: Any,
+    ) -> None:
+        """Raise InputError unless a list or mask of rows with edges fits offsets."""
+        told = self.whole(part, found, name)
+        words = filled.get().view(np.uint64)
+        if name != "nd_sources":
+            same = np.array_equal(told.get(), words[: len(told)])
+        else:
+            same = len(told) == int(np.unpackbits(words.view(np.uint8)).sum())
+            given = (np.uint64(rows), told, filled)
+            self.launch("check_sources", len(told), *given)
+            same = same and not int(self.fault.get()[0]) & SOURCES
+        if not same:
+            raise InputError(f"/{name} does not fit the row offsets")
+
+
+def _largest(store: Store) -> int:
+    """Return the bytes of the largest slice of any dataset of a store."""
+    manifest, most = store.manifest, 0
+    for part, record in enumerate(manifest.records):
+        specs = schema.part_specs(
+            manifest.layout, part, manifest.delegates, record.edges
+        )
+        most = max(most, *(8 * spec.most for spec in specs.values()))
+    return min(most, schema.SLICE_BYTES)
