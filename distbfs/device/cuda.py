@@ -22,6 +22,7 @@ from distbfs.errors import DeviceMissing, DistbfsError, ResourceError
 from distbfs.types import Array
 
 if TYPE_CHECKING:
+    from distbfs.device.stop_word import StopWord
     from distbfs.device.timed_graph import TimedGraph
 
 PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
@@ -350,17 +351,21 @@ class Launch:
         check(code, f"launch of {self.kernel.name}")
 
     def timed(
-        self, before: Sequence[tuple[Any, int]] = (), then: Launch | None = None
+        self,
+        before: Sequence[tuple[Any, int]] = (),
+        then: Launch | None = None,
+        word: StopWord | None = None,
     ) -> float:
         """Launch, wait, and return the seconds between events around the kernel.
 
         before: arrays of 4-byte items that are first filled with a value, in that time
         then: a launch that follows, in that time; both the same at every call
+        word: what the kernel looks at between levels, to end where its ``stop`` says so
 
         Events and kernels are one graph, so that no gap of the host lies between them.
         """
         self.start(before, then)
-        return self.wait()
+        return self.wait(word)
 
     def start(
         self, before: Sequence[tuple[Any, int]] = (), then: Launch | None = None
@@ -384,11 +389,11 @@ class Launch:
             self._graph = TimedGraph(launches, before)
         return self._graph
 
-    def wait(self) -> float:
-        """Wait for what ``start`` began; return its seconds."""
+    def wait(self, word: StopWord | None = None) -> float:
+        """Wait for what ``start`` began; return its seconds.  word: as of ``timed``."""
         if self._graph is None:
             raise DistbfsError(f"{self.kernel.name} was not launched")
-        return self._graph.wait()
+        return self._graph.wait(word)
 
     @property
     def parameters(self) -> ctypes.Array[ctypes.c_void_p]:

@@ -90,8 +90,8 @@ class WholeSearch(Protocol):
     ) -> WholeResult:
         """Search from a vertex id; an engine may go on after ``until``.
 
-        stop: asked before each level, or before the first alone where the host does
-        not see levels; SearchStopped where it said yes
+        stop: asked before each level; on a device before the first one and from 1 ms
+        on, where the method has a look at that; SearchStopped where it said yes
         """
 
 
@@ -286,9 +286,18 @@ class DeviceSearch(Protocol):
     in_ids: bool
 
     def search(
-        self, root: int, *, records: bool = False, until: Until = WHOLE
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> DeviceResult:
-        """Search from a vertex id; the result ends with the last level of ``until``."""
+        """Search from a vertex id; the result ends with the last level of ``until``.
+
+        stop: asked between levels, where the host sees them or the kernel looks at a
+        word of its (``StopWord``); SearchStopped where a level followed that said yes
+        """
 
 
 @dataclass(frozen=True)

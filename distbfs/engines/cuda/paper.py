@@ -18,10 +18,10 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.goal import Goal
-from distbfs.errors import ResourceError, UsageError
+from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import check_choice
-from distbfs.types import Array
+from distbfs.types import Array, Stop
 
 SOURCE = Path(__file__).parent / "kernels" / "paper.cu"
 BLOCK = 256  # threads of a block; the same in types.cuh
@@ -228,10 +228,15 @@ class PaperSearch:
         return self._programs[count]
 
     def search(
-        self, number: int, records: bool = False, until: Until = WHOLE
+        self,
+        number: int,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> PaperResult:
         """Search from a vertex number; with records, by kernels that count.
 
+        stop: asked before each level of a stepwise search, and of no other
         A resident search records up to 65536 levels.  Raises UsageError for a number
         that is not there, and where the levels do not fit.
         """
@@ -246,7 +251,7 @@ class PaperSearch:
         self._params.record_capacity = 1 if self._stepwise else RECORDS
         log: list[dict[str, Any]] = []
         if self._stepwise:
-            seconds, log = self._step(program, records)
+            seconds, log = self._step(program, records, stop)
         else:
             seconds = program.launches["search"].timed()
         state = self._read_state()
@@ -281,7 +286,7 @@ class PaperSearch:
         return [_record(row, s) for row, s in zip(rows, spans, strict=True)]
 
     def _step(
-        self, program: _Program, records: bool
+        self, program: _Program, records: bool, stop: Stop | None
     ) -> tuple[float, list[dict[str, Any]]]:
         """Run a search level by level; returns (seconds, records)."""
         event = cuda.cupy().cuda.Event
@@ -296,6 +301,9 @@ class PaperSearch:
             state = self._read_state()
             if state.done:
                 break
+            if stop is not None and stop():
+                level = state.level - 1
+                raise SearchStopped(f"the search was stopped at level {level}")
             before.record()
             self._level_steps(program, state)
             run["end"]()

@@ -1,0 +1,311 @@
+"""Searches on devices that the host ends between two levels, with kernels on the CPU.
+
+Who is asked often says yes when the kernel has written some level, which a host sees in
+memory here; the search is to end before it has found all, and the next one to be right.
+"""
+
+import time
+
+import numpy as np
+import pytest
+from device_graphs import HostGraph, hubs
+from emulated_device import ask_once
+from fast_graphs import HUGE, beside, chained, fault, path, shuffled, star
+from graphs import complete, grid, uniform
+from resident_parts import look, resident_driver
+
+from distbfs.device import stop_word
+from distbfs.device.stop_word import StopWord
+from distbfs.engines.base import Until
+from distbfs.engines.cuda import bfs4k
+from distbfs.engines.cuda.cluster import ClusterSearch
+from distbfs.engines.cuda.fast import FastSearch
+from distbfs.engines.cuda.whole import GraphEngine
+from distbfs.errors import SearchStopped
+from distbfs.options import SearchOptions
+from distbfs.registry import ENGINES, lookup
+
+IN_IDS = pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
+LONG = shuffled(chained(path(1500), complete(40)))  # not what a cluster searches
+WAYS = {
+    "alone": (shuffled(chained(path(60), complete(40))), {}),
+    "by-queue": (
+        shuffled(chained(star(3000), path(20))),
+        {"overrides": {"mark_edges": HUGE, "pull_edges": HUGE}},
+    ),
+    "push": (shuffled(chained(uniform(2000, 20_000), path(30))), {"direction": "push"}),
+    "mark": (
+        hubs(3, 1200),
+        {"overrides": {"mark_edges": 0, "pull_edges": HUGE}},
+    ),
+    "pull": (shuffled(chained(complete(60), path(70))), {"direction": "pull"}),
+    "pull-last": (
+        shuffled(chained(uniform(6000, 90_000), path(40))),
+        {"overrides": {"pull_edges": 0}},
+    ),
+    "pull-early": (
+        shuffled(chained(complete(60), path(70), complete(90))),
+        {"overrides": {"mark_edges": HUGE, "pull_edges": 50}},
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Ask from the first moment on."""
+    monkeypatch.setattr(stop_word, "ALONE", 0)
+
+
+def always():
+    return True
+
+
+def never():
+    return False
+
+
+class After:
+    """Says yes when asked for the k-th time."""
+
+    def __init__(self, k):
+        self.left = k
+
+    def __call__(self):
+        self.left -= 1
+        return self.left <= 0
+
+
+class Seen:
+    """Says yes when an array has a level from ``least`` to ``most``."""
+
+    def __init__(self, levels, least, most):
+        self.levels, self.least, self.most = levels, least, most
+        levels[...] = 0
+
+    def __call__(self):
+        now = np.asarray(self.levels).view(np.uint32)
+        return bool(((now >= self.least) & (now <= self.most)).any())
+
+
+def stopped_at(search, *arguments, **options):
+    """Return the level that a search tells it was stopped at."""
+    with pytest.raises(SearchStopped, match=r"stopped at level \d+$") as stopped:
+        search(*arguments, **options)
+    return int(str(stopped.value).rpartition(" ")[2])
+
+
+def hold(made, root, found, in_ids=True, **options):
+    """Assert that a result is right."""
+    told = fault(made, root, found, in_ids=in_ids, **options)
+    assert told is None, f"root {root}: {told}"
+
+
+def far_root(source):
+    """A vertex far from one with most neighbours, and how far the others are."""
+    root = int(source.distances(int(source.degrees.argmax())).argmax())
+    return root, int(source.distances(root).max())
+
+
+@pytest.mark.parametrize("named", WAYS)
+@IN_IDS
+def test_every_kind_of_level(device, named, in_ids):
+    """The first one is the last; bitmaps and counters serve all searches after it."""
+    source, told = WAYS[named]
+    made = HostGraph(source)
+    search = FastSearch(made.graph, in_ids=in_ids, **told)
+    roots = int(source.degrees.argmax()), int(made.vertices[-1]), far_root(source)[0]
+    for k in range(4):
+        root = roots[k % 3]
+        deepest = source.distances(root).max()
+        for _ in range(k % 2 + 1):
+            assert 1 <= stopped_at(search.search, root, stop=always) < deepest
+        hold(made, root, search.search(root, stop=never), in_ids)
+        hold(made, roots[k % 2], search.search(roots[k % 2]), in_ids)
+
+
+@IN_IDS
+def test_far_from_the_root(device, in_ids):
+    """Also where levels are too deep for bytes, which no room was made for yet."""
+    made = HostGraph(LONG)
+    search = FastSearch(made.graph, in_ids=in_ids)
+    assert search._cluster is None
+    root, deepest = far_root(LONG)
+    direct = search._arrays.held["direct"]
+    for least in (300, 700):
+        level = stopped_at(search.search, root, stop=Seen(direct, least, deepest))
+        assert least <= level < deepest
+    hold(made, root, search.search(root, stop=never), in_ids)
+    hold(made, root, search.search(root), in_ids)
+
+
+@pytest.mark.parametrize("records", [True, False], ids=["records", "stepwise"])
+@IN_IDS
+def test_a_launch_a_level(device, in_ids, records):
+    """The host asks before each level but the first, which sessions ask before."""
+    source = WAYS["pull-early"][0]
+    made = HostGraph(source)
+    search = FastSearch(made.graph, in_ids=in_ids, stepwise=not records)
+    root, deepest = far_root(source)
+    for level in (1, 2, 60, deepest):
+        stop = After(level)
+        assert stopped_at(search.search, root, records=records, stop=stop) == level
+        hold(made, root, search.search(root, records=records, stop=never), in_ids)
+
+
+def test_a_search_that_has_ended_is_not_stopped(device):
+    """Neither by its depth nor by its targets nor as there is no more to find."""
+    made = HostGraph(LONG)
+    search = FastSearch(made.graph)
+    root, _ = far_root(LONG)
+    near = int(np.flatnonzero(LONG.distances(root) == 1)[0])
+    for until in (Until(0), Until(1), Until(None, np.array([near]))):
+        found = search.search(root, until=until, stop=always)
+        hold(made, root, found, until=until)
+    small = HostGraph(shuffled(beside(star(30), complete(40))))
+    search = FastSearch(small.graph)
+    centre = int(small.source.distances(0).argmax())
+    hold(
+        small,
+        centre,
+        search.search(centre, until=Until(1), stop=always),
+        until=Until(1),
+    )
+
+
+@pytest.mark.parametrize("capability", ["90", "80"])
+@IN_IDS
+def test_by_a_cluster(device, in_ids, capability):
+    device.capability = capability
+    for source in (shuffled(path(150)), shuffled(grid(20))):
+        made = HostGraph(source)
+        search = FastSearch(made.graph, in_ids=in_ids)
+        assert search._cluster is not None
+        root, deepest = far_root(source)
+        for _ in range(2):
+            assert 1 <= stopped_at(search.search, root, stop=always) < deepest
+        hold(made, root, search.search(root, stop=never), in_ids)
+        stop = Seen(search._arrays.wide, deepest // 3, deepest)
+        level = stopped_at(search.search, root, stop=stop)
+        assert deepest // 3 - 2 <= level < deepest, "shown levels may be two ahead"
+        hold(made, root, search.search(root), in_ids)
+        assert isinstance(search._cluster, ClusterSearch)
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+@pytest.mark.parametrize("named", WAYS)
+def test_parts_end_at_the_same_level(device, parts, named):
+    """One host is asked; every device ends there, and searches on afterwards."""
+    source, told = WAYS[named]
+    driver = resident_driver(source, parts, internal_ids=parts == 2, **told)
+    ends = []
+    for part in driver._parts:
+        part.start = asking(part.start, part)
+        part.wait = noting(part.wait, ends)
+    roots = int(source.degrees.argmax()), far_root(source)[0]
+    for root in roots:
+        del ends[:]
+        level = stopped_at(driver.search, root, stop=After(2))
+        assert level < source.distances(root).max()
+        assert ends == [1 + level] * parts
+        look(driver, source, root, stop=never)
+    look(driver, source, roots[0])
+    driver.close()
+
+
+def asking(start, part):
+    """Return ``start`` of a part that asks once before it."""
+
+    def started():
+        ask_once(part._word)
+        start()
+
+    return started
+
+
+def noting(wait, ends):
+    """Return ``wait`` of a part that notes where the part was stopped."""
+
+    def noted():
+        told = wait()
+        ends.append(told[3])
+        return told
+
+    return noted
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_parts_far_from_the_root(device, parts):
+    source = shuffled(chained(path(200), complete(30)))
+    driver = resident_driver(source, parts)
+    root, deepest = far_root(source)
+    direct = driver._parts[0].arrays.held["direct"]
+    stop = Seen(direct, 60, deepest)
+    assert 60 <= stopped_at(driver.search, root, stop=stop) < deepest
+    look(driver, source, root, stop=never)
+    look(driver, source, root, records=True)
+
+
+@pytest.mark.parametrize(
+    ("engine", "method", "stepwise"),
+    [
+        (name, method, stepwise)
+        for name in ENGINES
+        for kind in [lookup(ENGINES, "engine", name)]
+        if issubclass(kind, GraphEngine)
+        for method in kind.methods
+        for stepwise in ([False, True] if "stepwise" in kind.takes else [False])
+    ],
+)
+def test_engines_whose_host_comes_between(
+    device, monkeypatch, engine, method, stepwise
+):
+    monkeypatch.setattr(bfs4k, "BETWEEN", 7)
+    kind = lookup(ENGINES, "engine", engine)
+    options = SearchOptions(engine=engine, method=method, stepwise=stepwise)
+    source = shuffled(path(40))
+    made = HostGraph(source)
+    search = kind(options).on_graph(made.graph)
+    root, deepest = far_root(source)
+    if engine == "xbfs-paper" and not stepwise:  # the host does not come between
+        hold(made, root, search.search(root, stop=always))
+        return
+    assert stopped_at(search.search, root, stop=After(3)) < deepest
+    hold(made, root, search.search(root, stop=never))
+
+
+def test_what_a_question_raises_is_raised(device):
+    """When the search has ended, so that the next one is right."""
+
+    left = [False]
+
+    def broken():
+        if not left:
+            raise KeyError("a client")
+        return left.pop()
+
+    made = HostGraph(LONG)
+    search = FastSearch(made.graph)
+    root, _ = far_root(LONG)
+    with pytest.raises(KeyError, match="a client"):
+        search.search(root, stop=broken)
+    hold(made, root, search.search(root))
+
+
+def test_the_word(device):
+    word = StopWord()
+    assert word.address == 0, "nobody is asked"
+    word.watch(lambda: pytest.fail("nobody is asked, so nobody waits"))
+    word.stop = After(3)
+    assert word.address
+    ends = time.perf_counter() + 60
+    word.watch(lambda: time.perf_counter() > ends)
+    assert word.stop.left == 0
+    assert word._word.get().tolist() == [1]
+    word.clear()
+    assert word._word.get().tolist() == [0]
+    asked = After(1)
+    word.stop = asked
+    word.watch(lambda: True)
+    assert asked.left == 1, "a launch that has ended is not asked about"
+    word.stop = None
+    assert word.address == 0
