@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.errors import CompilerMissing, ResourceError, SearchStopped, UsageError
+from distbfs.errors import CompilerMissing, ResourceError, UsageError
 from distbfs.multisearch.bits import LANE, BitSearch
 from distbfs.multisearch.device_bits import SEARCHES, BitSearches
 from distbfs.multisearch.whole import in_input_ids
@@ -57,15 +57,13 @@ class OnHost(Together):
 
 
 class OnDevice(Together):
-    """On the device that holds the graph; asks ``stop`` before it begins."""
+    """On the device that holds the graph."""
 
     def __init__(self, search: BitSearches) -> None:
         self._search = search
 
     def _found(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        if stop():
-            raise SearchStopped("the searches were stopped before they began")
-        levels = self._search.search(sources).levels()
+        levels = self._search.search(sources, stop=stop).levels()
         cp = cuda.cupy()
         found: Array = levels[cp.asarray(rows), cp.asarray(vertices)].get()
         return found.astype(np.int32)

@@ -2,9 +2,10 @@
 
 import time
 
+import numpy as np
 import pytest
 from device_graphs import HostGraph
-from fast_graphs import fault, path
+from fast_graphs import fault, path, shuffled
 from graphs import check_search
 from resident_parts import look, resident_driver
 from sessions import open_tuples
@@ -12,6 +13,9 @@ from test_resident import devices_of, parts_here
 
 from distbfs.engines.cuda.fast import FastSearch
 from distbfs.errors import SearchStopped
+from distbfs.multisearch.device import DeviceOptions, DeviceRunner
+from distbfs.multisearch.device_apps import device_problem
+from distbfs.multisearch.device_bits import BitSearches
 from distbfs.search.choose import Request
 
 LONG = path(200_000)
@@ -86,6 +90,34 @@ def test_resident(internal):
         look(driver, LONG, 0, stop=never)
         look(driver, LONG, 5000)
         driver.close()
+
+
+def test_bit_parallel_searches():
+    source = shuffled(path(60_000))
+    searches = BitSearches(HostGraph(source).graph)
+    sources = np.arange(0, 128, 9)
+    batch = searches.search(sources)
+    for _ in range(2):
+        level, _ = stopped(searches.search, sources)
+        assert 0 < level < batch.deepest
+    levels = searches.search(sources, stop=never).levels().get()
+    for row, root in zip(levels, sources.tolist(), strict=True):
+        np.testing.assert_array_equal(row, source.distances(root))
+
+
+def test_a_block_for_each_search():
+    source = shuffled(path(60_000))
+    made, problem, roots = HostGraph(source), device_problem("paths"), np.arange(300)
+    for stop in (Later(), never):
+        options = DeviceOptions(levels=True, stop=stop)
+        run = DeviceRunner().run
+        if stop is never:
+            found = run(problem, made.graph, roots[:3], options)["level"].get()
+            wanted = [source.distances(int(root)) for root in roots[:3]]
+            np.testing.assert_array_equal(found, np.stack(wanted))
+            continue
+        with pytest.raises(SearchStopped, match="of 300 sources"):
+            run(problem, made.graph, roots, options)
 
 
 @pytest.mark.parametrize("engine", ["xbfs", "bfs4k", "layer"])

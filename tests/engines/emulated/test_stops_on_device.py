@@ -22,6 +22,9 @@ from distbfs.engines.cuda.cluster import ClusterSearch
 from distbfs.engines.cuda.fast import FastSearch
 from distbfs.engines.cuda.whole import GraphEngine
 from distbfs.errors import SearchStopped
+from distbfs.multisearch.device import METHODS, DeviceOptions, DeviceRunner
+from distbfs.multisearch.device_apps import device_problem
+from distbfs.multisearch.device_bits import BitSearches
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
 
@@ -243,6 +246,37 @@ def test_parts_far_from_the_root(device, parts):
     assert 60 <= stopped_at(driver.search, root, stop=stop) < deepest
     look(driver, source, root, stop=never)
     look(driver, source, root, records=True)
+
+
+@pytest.mark.parametrize("pull_edges", [1, 1 << 62], ids=["pull", "push"])
+def test_bit_parallel_searches(device, pull_edges):
+    source = shuffled(path(200))
+    searches = BitSearches(HostGraph(source).graph, counts=True, pull_edges=pull_edges)
+    sources = [far_root(source)[0], 3, 5]
+    wanted = np.stack([source.distances(x) for x in sources])
+    for k in (1, 2):  # by the host and by the kernel
+        level = stopped_at(searches.search, sources, stop=After(k))
+        assert (level == 0) == (k == 1)
+        assert level < wanted.max()
+        batch = searches.search(sources, stop=never)
+        np.testing.assert_array_equal(batch.levels().get(), wanted)
+        assert batch.counts().get().sum() == wanted.size
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_block_for_each_search(device, method):
+    source = shuffled(path(150))
+    made, wanted = HostGraph(source), source.distances(2)
+
+    def levels(stop):
+        options = DeviceOptions(method=method, levels=True, stop=stop)
+        problem = device_problem("paths")
+        found = DeviceRunner().run(problem, made.graph, [2, 2, 2], options)
+        return found["level"].get()
+
+    with pytest.raises(SearchStopped, match="stopped after 0 of 3 sources"):
+        levels(always)
+    np.testing.assert_array_equal(levels(never), np.stack([wanted] * 3))
 
 
 @pytest.mark.parametrize(
