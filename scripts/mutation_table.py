@@ -1476,7 +1476,7 @@ MUTATIONS = (
         "s.edges > SMALL || (p.stop && stop)) break;",
         "s.edges > SMALL) break;",
         "block 0 pushes on in small levels whatever the host says",
-        (f"{STOPS_ON_DEVICE}::test_far_from_the_root[ids]",),
+        (f"{STOPS_ON_DEVICE}::test_every_kind_of_level[ids-alone]",),
     ),
     Mutation(
         "stop-leaves-bitmaps",
@@ -1491,8 +1491,8 @@ MUTATIONS = (
         f"{KERNELS}/resident.cu",
         "if (first) j.s.phase = STOPPED;\n            clean_replicas(r);",
         "if (first) j.s.phase = STOPPED;",
-        "the search after a stopped one takes vertices for visited",
-        (f"{STOPS_ON_DEVICE}::test_parts_end_at_the_same_level[pull-2]",),
+        "the search after a stopped one takes others' vertices for sent",
+        (f"{STOPS_ON_DEVICE}::test_parts_far_from_the_root[2]",),
     ),
     Mutation(
         "stop-untold-to-parts",

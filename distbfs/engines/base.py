@@ -90,8 +90,8 @@ class WholeSearch(Protocol):
     ) -> WholeResult:
         """Search from a vertex id; an engine may go on after ``until``.
 
-        stop: asked before each level; on a device before the first one and from 1 ms
-        on, where the method has a look at that; SearchStopped where it said yes
+        stop: asked before each level, of a device as of ``DeviceSearch``; SearchStopped
+            where it said yes
         """
 
 
@@ -295,8 +295,9 @@ class DeviceSearch(Protocol):
     ) -> DeviceResult:
         """Search from a vertex id; the result ends with the last level of ``until``.
 
-        stop: asked between levels, where the host sees them or the kernel looks at a
-        word of its (``StopWord``); SearchStopped where a level followed that said yes
+        stop: asked between launches, and while one runs from 1 ms on; its kernel looks
+            at the answer between levels (``StopWord``).  SearchStopped where it said
+            yes and there were levels left.
         """
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.goal import Goal
 from distbfs.errors import ResourceError, SearchStopped, UsageError
@@ -36,6 +37,7 @@ BALANCES = ("static", "thread", "warp", "donation")
 DIRECTIONS = ("auto", "push", "pull")
 MODES = ("push-scan-free", "push-single-scan", "push-no-queue", "pull")
 SINGLE_SCAN, NO_QUEUE, PULL = 1, 2, 3
+STOPPED = 2  # of ``done`` in paper_state.cuh
 ALLOWED = {
     "auto": FRONTIERS,
     "push": ("auto", "scan-free", "single-scan"),
@@ -57,7 +59,7 @@ Slot = _structure(
     "Slot",
     **dict.fromkeys(("edges", "early_edges", "checks"), _u64),
     **dict.fromkeys(("found", "early", "tail", "queued", "ticket"), _u32),
-    **dict.fromkeys(("chunks", "writes", "donations"), _u32),
+    **dict.fromkeys(("chunks", "writes", "donations", "stop"), _u32),
 )
 State = _structure(
     "State",
@@ -79,7 +81,7 @@ Params = _structure(
     **dict.fromkeys(("status", "parent"), _pointer),
     queues=_pointer * 2,
     **dict.fromkeys(("chunks", "segments", "totals", "work"), _pointer),
-    **dict.fromkeys(("control", "records"), _pointer),
+    **dict.fromkeys(("control", "records", "stop"), _pointer),
     edges=_u64,
     alpha=ctypes.c_double,
     **dict.fromkeys(("vertices", "root", "segment", "record_capacity"), _u32),
@@ -172,6 +174,7 @@ class PaperSearch:
             raise UsageError(f"blocks is {blocks}; allowed: 0 to {MAX_BLOCKS}")
         self.graph, self._stepwise, self._blocks = graph, stepwise, blocks
         self._programs: dict[int, _Program] = {}
+        self._word = StopWord()
         self._params = Params(
             edges=graph.m,
             alpha=alpha,
@@ -236,7 +239,7 @@ class PaperSearch:
     ) -> PaperResult:
         """Search from a vertex number; with records, by kernels that count.
 
-        stop: asked before each level of a stepwise search, and of no other
+        stop: as of ``DeviceSearch``
         A resident search records up to 65536 levels.  Raises UsageError for a number
         that is not there, and where the levels do not fit.
         """
@@ -253,8 +256,12 @@ class PaperSearch:
         if self._stepwise:
             seconds, log = self._step(program, records, stop)
         else:
-            seconds = program.launches["search"].timed()
+            self._word.stop = stop
+            self._params.stop = self._word.address
+            seconds = program.launches["search"].timed(word=self._word)
         state = self._read_state()
+        if state.done == STOPPED:
+            raise SearchStopped(f"the search was stopped at level {state.level - 1}")
         if records and not self._stepwise:
             log = self._resident_log(state.level - 1)
         work = None

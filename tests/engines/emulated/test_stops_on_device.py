@@ -20,13 +20,15 @@ from distbfs.engines.base import Until
 from distbfs.engines.cuda import bfs4k
 from distbfs.engines.cuda.cluster import ClusterSearch
 from distbfs.engines.cuda.fast import FastSearch
-from distbfs.engines.cuda.whole import GraphEngine
+from distbfs.engines.cuda.whole import GraphEngine, OnHost
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.device import METHODS, DeviceOptions, DeviceRunner
 from distbfs.multisearch.device_apps import device_problem
 from distbfs.multisearch.device_bits import BitSearches
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
+from distbfs.search.runners.whole import OnDevice, OnDevices
+from distbfs.service.together import OnDevice as Together
 
 IN_IDS = pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
 LONG = shuffled(chained(path(1500), complete(40)))  # not what a cluster searches
@@ -119,9 +121,9 @@ def test_every_kind_of_level(device, named, in_ids):
     roots = int(source.degrees.argmax()), int(made.vertices[-1]), far_root(source)[0]
     for k in range(4):
         root = roots[k % 3]
-        deepest = source.distances(root).max()
+        assert source.distances(root).max() > 1
         for _ in range(k % 2 + 1):
-            assert 1 <= stopped_at(search.search, root, stop=always) < deepest
+            assert stopped_at(search.search, root, stop=always) == 1
         hold(made, root, search.search(root, stop=never), in_ids)
         hold(made, roots[k % 2], search.search(roots[k % 2]), in_ids)
 
@@ -185,7 +187,7 @@ def test_by_a_cluster(device, in_ids, capability):
         assert search._cluster is not None
         root, deepest = far_root(source)
         for _ in range(2):
-            assert 1 <= stopped_at(search.search, root, stop=always) < deepest
+            assert stopped_at(search.search, root, stop=always) == 1
         hold(made, root, search.search(root, stop=never), in_ids)
         stop = Seen(search._arrays.wide, deepest // 3, deepest)
         level = stopped_at(search.search, root, stop=stop)
@@ -290,9 +292,7 @@ def test_a_block_for_each_search(device, method):
         for stepwise in ([False, True] if "stepwise" in kind.takes else [False])
     ],
 )
-def test_engines_whose_host_comes_between(
-    device, monkeypatch, engine, method, stepwise
-):
+def test_every_engine_of_one_device(device, monkeypatch, engine, method, stepwise):
     monkeypatch.setattr(bfs4k, "BETWEEN", 7)
     kind = lookup(ENGINES, "engine", engine)
     options = SearchOptions(engine=engine, method=method, stepwise=stepwise)
@@ -300,11 +300,33 @@ def test_engines_whose_host_comes_between(
     made = HostGraph(source)
     search = kind(options).on_graph(made.graph)
     root, deepest = far_root(source)
-    if engine == "xbfs-paper" and not stepwise:  # the host does not come between
-        hold(made, root, search.search(root, stop=always))
-        return
-    assert stopped_at(search.search, root, stop=After(3)) < deepest
+    once = engine == "xbfs-paper" and not stepwise  # is asked while it runs
+    assert stopped_at(search.search, root, stop=After(1 if once else 3)) < deepest
     hold(made, root, search.search(root, stop=never))
+
+
+def test_what_sessions_call(device):
+    """All of them hand on who is asked: once by the host, then while a kernel runs."""
+    source = shuffled(path(80))
+    made = HostGraph(source)
+    root, deepest = far_root(source)
+    device_search = FastSearch(made.graph)
+    driver = resident_driver(source, 2)
+    driver._parts[0].start = asking(driver._parts[0].start, driver._parts[0])
+    for search in (
+        OnDevice(device_search, made.graph),
+        OnHost(device_search),
+        OnDevices(driver),
+    ):
+        stop = After(2)
+        assert 0 <= stopped_at(search.search, root, stop=stop) < deepest
+        assert stop.left <= 0
+        assert search.search(root, stop=never).levels == deepest + 1
+    together = Together(BitSearches(made.graph, width=128))
+    with pytest.raises(SearchStopped, match=r"stopped at level 1$"):
+        together.levels([root], [(root, [3])], After(2))
+    wanted = [[source.distances(root)[3]]]
+    assert together.levels([root], [(root, [3])], never)[1] == wanted
 
 
 def test_what_a_question_raises_is_raised(device):
