@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from distbfs.types import Stop
 
 ALONE = 1e-3  # seconds that a launch is waited for before anybody is asked
-PAUSE = 1e-3  # seconds between two questions
+PAUSE = 1e-3  # seconds between two questions, at most
+SHARE = 1 / 16  # of the time so far that such a pause may take
 
 
 class StopWord:
@@ -47,23 +48,23 @@ class StopWord:
     def watch(self, ended: Callable[[], bool]) -> None:
         """Ask ``stop`` until a launch has ended, or until it says yes: set the word.
 
-        What ``stop`` raises is raised, with the word set: the launch ends, too.
+        What is raised meanwhile is raised with the word set: the launch ends, too.
         """
         if self.stop is None:
             return
-        alone = time.perf_counter() + ALONE
-        while not ended():
-            if time.perf_counter() < alone:
-                continue
-            try:
-                yes = self.stop()
-            except BaseException:
-                self._raise()
-                raise
-            if yes:
-                self._raise()
-                return
-            time.sleep(PAUSE)
+        began = time.perf_counter()
+        try:
+            while not ended():
+                spent = time.perf_counter() - began
+                if spent < ALONE:
+                    continue
+                if self.stop():
+                    self._raise()
+                    return
+                time.sleep(min(PAUSE, SHARE * spent))
+        except BaseException:
+            self._raise()
+            raise
 
     def _raise(self) -> None:
         """Set the word, beside what runs: its stream waits for no other."""

@@ -33,7 +33,10 @@ from distbfs.service.together import OnDevice as Together
 IN_IDS = pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
 LONG = shuffled(chained(path(1500), complete(40)))  # not what a cluster searches
 WAYS = {
-    "alone": (shuffled(chained(path(60), complete(40))), {}),
+    "alone": (
+        shuffled(chained(path(60), complete(40))),
+        {"overrides": {"mark_edges": 50, "pull_edges": 400}},
+    ),
     "by-queue": (
         shuffled(chained(star(3000), path(20))),
         {"overrides": {"mark_edges": HUGE, "pull_edges": HUGE}},
@@ -347,6 +350,10 @@ def test_what_a_question_raises_is_raised(device):
     hold(made, root, search.search(root))
 
 
+def interrupted():
+    raise KeyboardInterrupt
+
+
 def test_the_word(device):
     word = StopWord()
     assert word.address == 0, "nobody is asked"
@@ -359,6 +366,10 @@ def test_the_word(device):
     assert word._word.get().tolist() == [1]
     word.clear()
     assert word._word.get().tolist() == [0]
+    with pytest.raises(KeyboardInterrupt):
+        word.watch(interrupted)
+    assert word._word.get().tolist() == [1], "what runs is to end"
+    word.clear()
     asked = After(1)
     word.stop = asked
     word.watch(lambda: True)
