@@ -1492,7 +1492,7 @@ MUTATIONS = (
         "if (first) j.s.phase = STOPPED;\n            clean_replicas(r);",
         "if (first) j.s.phase = STOPPED;",
         "the search after a stopped one takes others' vertices for sent",
-        (f"{STOPS_ON_DEVICE}::test_parts_far_from_the_root[2]",),
+        (f"{STOPS_ON_DEVICE}::test_parts_learn_at_each_kind_of_meeting[post-2]",),
     ),
     Mutation(
         "stop-untold-to-parts",
@@ -1500,7 +1500,23 @@ MUTATIONS = (
         "if (__shfl_sync(ALL, stop, 0)) told.hubs |= TOP_BIT;",
         "",
         "a host that is asked in narrow levels is not heard",
-        (f"{STOPS_ON_DEVICE}::test_parts_far_from_the_root[2]",),
+        (f"{STOPS_ON_DEVICE}::test_parts_learn_at_each_kind_of_meeting[post-2]",),
+    ),
+    Mutation(
+        "stop-untold-by-sums",
+        f"{KERNELS}/resident_meet.cuh",
+        "if (x >> 63) j.stop = 1;",
+        "",
+        "a host that is asked in pulls is not heard",
+        (f"{STOPS_ON_DEVICE}::test_parts_learn_at_each_kind_of_meeting[tally-2]",),
+    ),
+    Mutation(
+        "stop-untold-by-letters",
+        f"{KERNELS}/resident_meet.cuh",
+        "if (come >> 63) told.hubs |= TOP_BIT;",
+        "",
+        "a host that is asked in pushes by queue is not heard",
+        (f"{STOPS_ON_DEVICE}::test_parts_learn_at_each_kind_of_meeting[exchange-2]",),
     ),
     Mutation(
         "stop-cluster",

@@ -241,16 +241,68 @@ def noting(wait, ends):
     return noted
 
 
+class Planted:
+    """In the place of a word: a place where the search itself writes an odd number."""
+
+    stop = None
+
+    def __init__(self, address):
+        self._address = address
+
+    @property
+    def address(self):
+        return self._address()
+
+    def watch(self, ended):
+        pass
+
+    def clear(self):
+        pass
+
+
+def place_of_level(part, levels, least):
+    """Return (where the first part writes an odd level, the level), from ``least``."""
+    parts = part.part.layout.parts
+    own = part.part.graph.numbers.get()
+    for level in range(least | 1, levels.max() + 1, 2):
+        for v in np.flatnonzero(levels == level):
+            if v % parts == 0 and own[v // parts] % 2 == 0:
+                return part.own.direct + 4 * int(own[v // parts]), level
+    raise LookupError(f"no vertex of a level from {least} on")
+
+
 @pytest.mark.parametrize("parts", [2, 3])
-def test_parts_far_from_the_root(device, parts):
-    source = shuffled(chained(path(200), complete(30)))
-    driver = resident_driver(source, parts)
-    root, deepest = far_root(source)
-    direct = driver._parts[0].arrays.held["direct"]
-    stop = Seen(direct, 60, deepest)
-    assert 60 <= stopped_at(driver.search, root, stop=stop) < deepest
+@pytest.mark.parametrize("kind", ["post", "tally", "exchange"])
+def test_parts_learn_at_each_kind_of_meeting(device, parts, kind):
+    """Of block 0 of each, of all blocks by sums, and of all blocks by letters."""
+    source, told, least = {
+        "post": (shuffled(chained(path(120), complete(30))), {}, 61),
+        "tally": (chained(complete(60), path(30)), {"direction": "pull"}, 3),
+        "exchange": (
+            chained(uniform(9000, 60_000, hub=4000), path(12)),
+            {"overrides": {"mark_edges": HUGE, "pull_edges": HUGE}},
+            3,
+        ),
+    }[kind]
+    driver = resident_driver(source, parts, **told)
+    first = driver._parts[0]
+    root = int(source.degrees[::parts].argmax()) * parts  # the first vertex of a part
+    if kind == "post":
+        root, _ = far_root(source)
+    place, level = 0, least
+    if kind != "tally":
+        place, level = place_of_level(first, source.distances(root), least)
+    row = 4 * first.own.stride * level  # of snapshots: that the root is visited
+    word = first._word
+    first._word = Planted(
+        lambda: first.own.snapshot + row if kind == "tally" else place
+    )
+    found_late = kind == "post"  # by pairs, which come with the letters of that level
+    assert level <= stopped_at(driver.search, root) <= level + found_late
+    first._word = word
     look(driver, source, root, stop=never)
-    look(driver, source, root, records=True)
+    look(driver, source, root)
+    driver.close()
 
 
 @pytest.mark.parametrize("pull_edges", [1, 1 << 62], ids=["pull", "push"])

@@ -23,7 +23,6 @@
 struct News {
     u32 word[MOST_PARTS][WORDS];
     u32 failed;
-    u32 stop; /* a host wants the search to end */
 };
 
 INLINE u64 sum_of(const Resident &r, const News &news, Word word) {
@@ -83,26 +82,24 @@ INLINE bool await(const Resident &r, const u64 *word, u64 &x, u32 from, const Wa
     return true;
 }
 
-/* One warp waits for the letters of all parts. */
-INLINE bool receive(const Resident &r, Kind kind, u64 turn, News &news, u32 lane) {
-    bool fine = true, stop = false;
+/* One warp waits for the letters of all parts; j.stop: see Journey. */
+INLINE bool receive(const Resident &r, Journey &j, Kind kind, u64 turn, News &news, u32 lane) {
+    bool fine = true;
     for (u32 i = lane; fine && i < r.parts * WORDS; i += 32) {
         const u32 from = i / WORDS, k = i - from * WORDS;
         const u64 *word = r.mailbox[r.index]->letter[kind][turn & 3][from].word + k;
         u64 x = 0;
         fine = await(r, word, x, from, [=](u64 y) { return y >> 32 == (u32)turn; });
         news.word[from][k] = (u32)x;
-        stop |= k == HUBS && (u32)x & TOP_BIT;
+        if (k == HUBS && (u32)x & TOP_BIT) j.stop = 1;
     }
-    stop = __any_sync(ALL, stop);
-    if (lane == 0) news.stop = stop;
     return !__any_sync(ALL, !fine);
 }
 
 /* What each block does at a meeting that tells sums alone; one warp calls it.
- * own: what the block adds to a tally */
-INLINE bool tally(const Resident &r, u64 met, u64 own, News &news, u32 lane) {
-    bool fine = true, stop = false;
+ * own: what the block adds to a tally; j.stop: see Journey */
+INLINE bool tally(const Resident &r, Journey &j, u64 met, u64 own, News &news, u32 lane) {
+    bool fine = true;
     fence_system();
     if (lane < r.parts) {
         add_system(&r.mailbox[lane]->tally[met & 3][r.index][0], own);
@@ -111,16 +108,14 @@ INLINE bool tally(const Resident &r, u64 met, u64 own, News &news, u32 lane) {
         u64 x = 0;
         fine = await(r, word, x, lane, [=](u64 y) { return (y & 0xffff) == blocks; });
         news.word[lane][VALUE] = (u32)(x >> 16);
-        stop = x >> 63;
+        if (x >> 63) j.stop = 1;
     }
-    stop = __any_sync(ALL, stop);
-    if (lane == 0) news.stop = stop;
     return !__any_sync(ALL, !fine);
 }
 
 /* The same where letters are written; mail, sent: see `meet`. */
-INLINE bool exchange(const Resident &r, u64 met, u64 own, const Mail *mail, const u32 *sent,
-                     News &news, u32 lane) {
+INLINE bool exchange(const Resident &r, Journey &j, u64 met, u64 own, const Mail *mail,
+                     const u32 *sent, News &news, u32 lane) {
     u64 *total = &r.desk->sum[(met & 3) * 16], come = 0;
     if (lane == 0) come = add_acquire_release(total, own);
     come = __shfl_sync(ALL, come, 0) + own;
@@ -136,7 +131,7 @@ INLINE bool exchange(const Resident &r, u64 met, u64 own, const Mail *mail, cons
         send_letters(r, BY_ALL, met, told, lane);
     }
     __syncwarp();
-    return receive(r, BY_ALL, met, news, lane);
+    return receive(r, j, BY_ALL, met, news, lane);
 }
 
 /* The host's word, to the first thread of block 0; it is on its way while the block meets. */
@@ -160,14 +155,14 @@ INLINE bool meet(const Resident &r, Journey &j, u32 value, const Mail *mail, con
         const u64 met = j.met + 1;
         const u32 mine = __reduce_add_sync(ALL, lane < (blockDim.x >> 5) ? part[lane] : 0u);
         const u64 own = (u64)__shfl_sync(ALL, stop, 0) << 63 | (u64)mine << 16 | 1;
-        const bool fine = mail || sent ? exchange(r, met, own, mail, sent, news, lane)
-                                       : tally(r, met, own, news, lane);
+        const bool fine = mail || sent ? exchange(r, j, met, own, mail, sent, news, lane)
+                                       : tally(r, j, met, own, news, lane);
         if (blockIdx.x == 0) { /* all have come, so all have left the last but one */
             const u32 clear = (met + 2) & 3;
             if (lane == 0) r.desk->sum[clear * 16] = 0;
             if (lane < r.parts) r.mailbox[r.index]->tally[clear][lane][0] = 0;
         }
-        if (lane == 0) news.failed = !fine, j.met = met, j.stop |= news.stop;
+        if (lane == 0) news.failed = !fine, j.met = met;
     }
     __syncthreads();
     return !news.failed;
@@ -185,8 +180,8 @@ INLINE bool post(const Resident &r, Journey &j, const Mail &mail, const u32 *sen
         if (__shfl_sync(ALL, stop, 0)) told.hubs |= TOP_BIT;
         told.all = __reduce_add_sync(ALL, lane < r.parts ? sent[lane] : 0u);
         send_letters(r, BY_ONE, turn, told, lane);
-        const bool fine = receive(r, BY_ONE, turn, news, lane);
-        if (lane == 0) news.failed = !fine, j.turn = turn, j.stop |= news.stop;
+        const bool fine = receive(r, j, BY_ONE, turn, news, lane);
+        if (lane == 0) news.failed = !fine, j.turn = turn;
     }
     __syncthreads();
     return !news.failed;
