@@ -275,12 +275,13 @@ def place_of_level(part, levels, least):
 @pytest.mark.parametrize("kind", ["post", "tally", "exchange"])
 def test_parts_learn_at_each_kind_of_meeting(device, parts, kind):
     """Of block 0 of each, of all blocks by sums, and of all blocks by letters."""
+    by_queue = {"overrides": {"mark_edges": HUGE, "pull_edges": HUGE}}
     source, told, least = {
-        "post": (shuffled(chained(path(120), complete(30))), {}, 61),
+        "post": (shuffled(chained(path(120), complete(30))), by_queue, 61),
         "tally": (chained(complete(60), path(30)), {"direction": "pull"}, 3),
         "exchange": (
             chained(uniform(9000, 60_000, hub=4000), path(12)),
-            {"overrides": {"mark_edges": HUGE, "pull_edges": HUGE}},
+            by_queue,
             3,
         ),
     }[kind]
