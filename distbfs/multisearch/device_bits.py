@@ -261,7 +261,12 @@ class BitSearches:
         ids = check_sources(self.graph, sources)
         for first in range(0, len(ids), self.width):
             some = ids[first : first + self.width]
-            yield first, first + len(some), self.search(some, most, stop)
+            try:
+                batch = self.search(some, most, stop)
+            except SearchStopped as stopped:
+                done = f"stopped after {first} of {len(ids)} sources"
+                raise SearchStopped(done) from stopped
+            yield first, first + len(some), batch
 
     def search(
         self, sources: Any, most: int | None = None, stop: Stop | None = None
