@@ -45,6 +45,7 @@ SESSIONS = f"{EMULATED}/test_sessions.py"
 SESSION, STOPS = "tests/search/test_session.py", "tests/search/test_stops.py"
 ENDS = "tests/engines/test_domain_contract.py"
 FAST_ENDS = f"{EMULATED}/test_until_fast.py"
+STOPS_ON_DEVICE = f"{EMULATED}/test_stops_on_device.py"
 RESIDENT_ENDS = f"{EMULATED}/test_resident_until.py"
 FAULTS = f"{VALIDATE}::test_every_single_fault_is_found"
 DEVICE_FAULTS = f"{ON_DEVICE}::test_planted_faults_are_told_as_the_host_tells_them"
@@ -1500,6 +1501,71 @@ MUTATIONS = (
         "part.nn.edges < 0",
         "small graphs are searched by all threads",
         (f"{TEAM}::test_small_graphs_start_no_threads",),
+    ),
+    # ends that a host asks for while a device searches
+    Mutation(
+        "stop-word-unread",
+        f"{KERNELS}/base.cuh",
+        "ends = (u32)look(stop);",
+        "ends = 0;",
+        "no block learns at a meeting that the host ends the search",
+        (f"{STOPS_ON_DEVICE}::test_every_kind_of_level[ids-pull-early]",),
+    ),
+    Mutation(
+        "stop-forgotten-by-block",
+        f"{KERNELS}/fast.cu",
+        "s.edges > SMALL || (p.stop && stop)) break;",
+        "s.edges > SMALL) break;",
+        "block 0 pushes on in small levels whatever the host says",
+        (f"{STOPS_ON_DEVICE}::test_every_kind_of_level[ids-alone]",),
+    ),
+    Mutation(
+        "stop-leaves-bitmaps",
+        f"{KERNELS}/fast.cu",
+        "s.phase = STOPPED;",
+        "s.phase = STOPPED, s.dirty = 0;",
+        "the search after a stopped one begins with bitmaps that nobody has cleaned",
+        (f"{STOPS_ON_DEVICE}::test_every_kind_of_level[ids-alone]",),
+    ),
+    Mutation(
+        "stop-leaves-replicas",
+        f"{KERNELS}/resident.cu",
+        "if (first) j.s.phase = STOPPED;\n            clean_replicas(r);",
+        "if (first) j.s.phase = STOPPED;",
+        "the search after a stopped one takes others' vertices for sent",
+        (f"{STOPS_ON_DEVICE}::test_parts_learn_at_each_kind_of_meeting[post-2]",),
+    ),
+    Mutation(
+        "stop-untold-to-parts",
+        f"{KERNELS}/resident_meet.cuh",
+        "if (__shfl_sync(ALL, stop, 0)) told.hubs |= TOP_BIT;",
+        "",
+        "a host that is asked in narrow levels is not heard",
+        (f"{STOPS_ON_DEVICE}::test_parts_learn_at_each_kind_of_meeting[post-2]",),
+    ),
+    Mutation(
+        "stop-untold-by-sums",
+        f"{KERNELS}/resident_meet.cuh",
+        "if (x >> 63) j.stop = 1;",
+        "",
+        "a host that is asked in pulls is not heard",
+        (f"{STOPS_ON_DEVICE}::test_parts_learn_at_each_kind_of_meeting[tally-2]",),
+    ),
+    Mutation(
+        "stop-untold-by-letters",
+        f"{KERNELS}/resident_meet.cuh",
+        "if (come >> 63) told.hubs |= TOP_BIT;",
+        "",
+        "a host that is asked in pushes by queue is not heard",
+        (f"{STOPS_ON_DEVICE}::test_parts_learn_at_each_kind_of_meeting[exchange-2]",),
+    ),
+    Mutation(
+        "stop-cluster",
+        f"{KERNELS}/cluster.cu",
+        "if (told & 4) {",
+        "if (told & 8) {",
+        "a cluster searches on whatever the host says",
+        (f"{STOPS_ON_DEVICE}::test_by_a_cluster[ids-90]",),
     ),
     # stores
     Mutation(

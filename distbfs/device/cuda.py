@@ -22,6 +22,7 @@ from distbfs.errors import DeviceMissing, ResourceError
 from distbfs.types import Array
 
 if TYPE_CHECKING:
+    from distbfs.device.stop_word import StopWord
     from distbfs.device.timed_graph import TimedGraph
 
 PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
@@ -351,6 +352,7 @@ class Launch:
         before: Sequence[tuple[Any, int]] = (),
         then: Launch | None = None,
         back: HostCopy | None = None,
+        word: StopWord | None = None,
     ) -> float:
         """Launch, wait, and return the seconds between events around the kernel.
 
@@ -358,13 +360,14 @@ class Launch:
         then: a launch that follows, in that time
         back: what has come to the host at the end, after that time; all three the same
             at every call
+        word: what the kernel looks at between levels, to end where its ``stop`` says so
 
         Events and kernels are one graph, so that no gap of the host lies between them.
         """
         graph = self.record(before, then, back)
         graph.set_arguments()
         graph.launch()
-        return graph.wait()
+        return graph.wait(word)
 
     def record(
         self,

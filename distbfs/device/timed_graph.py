@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError
 
+if TYPE_CHECKING:
+    from distbfs.device.stop_word import StopWord
+
+NOT_READY = 600  # CUDA_ERROR_NOT_READY
 KERNEL_NODE = 0  # CUgraphNodeType
 
 
@@ -123,9 +127,24 @@ class TimedGraph:
         code = cuda.driver().cuGraphLaunch(self._exec, None)
         cuda.check(code, f"launch of {self._name}")
 
-    def wait(self) -> float:
-        """Wait for the end; return the seconds between the events."""
-        self._call("cuEventSynchronize", self._events[-1])
+    def _ended(self) -> bool:
+        code = cuda.driver().cuEventQuery(self._events[-1])
+        if code != NOT_READY:
+            cuda.check(code, f"cuEventQuery for {self._name}")
+        return bool(code != NOT_READY)
+
+    def wait(self, word: StopWord | None = None) -> float:
+        """Wait for the end; return the seconds between the events.
+
+        word: what the kernels look at; its ``stop`` is asked meanwhile
+        """
+        try:
+            if word is not None:
+                word.watch(self._ended)
+        finally:
+            self._call("cuEventSynchronize", self._events[-1])
+            if word is not None:
+                word.clear()
         self._call(
             "cuEventElapsedTime",
             ctypes.byref(self._milliseconds),

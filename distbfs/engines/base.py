@@ -90,8 +90,8 @@ class WholeSearch(Protocol):
     ) -> WholeResult:
         """Search from a vertex id; an engine may go on after ``until``.
 
-        stop: asked before each level, or before the first alone where the host does
-        not see levels; SearchStopped where it said yes
+        stop: asked before each level, of a device as of ``DeviceSearch``; SearchStopped
+            where it said yes
         """
 
 
@@ -289,9 +289,19 @@ class DeviceSearch(Protocol):
     in_ids: bool
 
     def search(
-        self, root: int, *, records: bool = False, until: Until = WHOLE
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> DeviceResult:
-        """Search from a vertex id; the result ends with the last level of ``until``."""
+        """Search from a vertex id; the result ends with the last level of ``until``.
+
+        stop: asked between launches, and while one runs from 1 ms on; its kernel looks
+            at the answer between levels (``StopWord``).  SearchStopped where it said
+            yes and there were levels left.
+        """
 
 
 @dataclass(frozen=True)

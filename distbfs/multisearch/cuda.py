@@ -95,7 +95,9 @@ class CudaRunner:
             pull_edges=PULL_EDGES[options.direction],
         )
         told: dict[str, Any] = {"method": BITS, "batches": 0, "levels": 0}
-        for first, last, batch in searches.batches(sources, options.depth):
+        for first, last, batch in searches.batches(
+            sources, options.depth, options.stop
+        ):
             ask(options, first, len(sources))
             rows = slice(first, last)
             told["batches"] += 1
@@ -139,6 +141,7 @@ class CudaRunner:
             levels=bool(kept),
             batch=options.batch or None,
             most=options.depth,
+            stop=options.stop,
         )
 
         def sink(first: int, last: int, found: dict[str, Any]) -> None:

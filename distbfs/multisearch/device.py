@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.errors import ResourceError, UsageError
+from distbfs.device.stop_word import StopWord
+from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.multisearch.device_bits import above, check_sources
 from distbfs.multisearch.device_program import (
@@ -26,7 +27,7 @@ from distbfs.multisearch.device_program import (
 from distbfs.multisearch.device_threshold import ENDLESS, choose_threshold
 from distbfs.multisearch.problem import Problem
 from distbfs.options import check_choice
-from distbfs.types import Ids
+from distbfs.types import Ids, Stop
 
 METHODS = ("hybrid", "warp", "work-efficient", "edge-parallel")
 THRESHOLD = 16
@@ -37,6 +38,7 @@ THREADS_AT_ONCE = 2048  # of a multiprocessor
 REGISTERS_AT_ONCE = 1 << 16
 SHARE = 0.5  # of the free memory, for blocks at most
 RESERVE = 256 << 20
+DEEPER, STOPPED = 1, 2  # why blocks took no more searches
 STATIC_BYTES = 1024  # of shared memory, besides visited bits
 
 Sink = Callable[[int, int, dict[str, Any]], None]
@@ -54,6 +56,7 @@ class DeviceOptions:
     batch: searches whose results by pair are held at once (default: what fits)
     block: threads of a block, 256 or 1024 (default: by the mean degree)
     most: levels beyond it are not searched
+    stop: asked while searches run; blocks look at the answer before each level
     """
 
     method: str = "hybrid"
@@ -62,6 +65,7 @@ class DeviceOptions:
     batch: int | None = None
     block: int | None = None
     most: int | None = None
+    stop: Stop | None = None
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
@@ -106,7 +110,8 @@ class DeviceRunner:
         Levels are int8 to 126, else int16 or int32; -1 = unreached; with a sink their
         type may widen from call to call.
         Raises UsageError for a problem that cannot be compiled, with the line of its
-        text, or sources that are no vertices; ResourceError where memory is short.
+        text, or sources that are no vertices; ResourceError where memory is short;
+        SearchStopped.
         """
         given = options or DeviceOptions()
         ids = check_sources(graph, sources)
@@ -144,6 +149,8 @@ class Run:
     ) -> None:
         self.runner, self.problem, self.graph = runner, problem, graph
         self.ids, self.options, self.sink = ids, options, sink
+        self.word = StopWord()
+        self.word.stop = options.stop
         self.program: Program = program_of(problem)
         self.by_pair = [s for s in problem.state if s.per == "pair" and s.result]
         self.edges = options.method == "edge-parallel"
@@ -346,6 +353,7 @@ class Run:
         )
         for name, array in small.items():
             setattr(p, name, 0 if array is None else array.data.ptr)
+        p.stop = self.word.address
         job.p = p
         for name, array in held.items():
             setattr(job.f, f"state_{name}", array.data.ptr)
@@ -366,8 +374,14 @@ class Run:
         }
         while True:
             self.job.p.first, self.job.p.count = first, last - first
-            runner.seconds += self.launch.timed(before=[(small["control"], 0)])
-            if not self.levels or not int(small["control"].get()[1]):
+            control = small["control"]
+            runner.seconds += self.launch.timed(before=[(control, 0)], word=self.word)
+            ended = 0
+            if self.levels or self.options.stop is not None:
+                ended = int(control.get()[1])
+            if ended == STOPPED:
+                raise SearchStopped(f"stopped after {first} of {len(self.ids)} sources")
+            if ended != DEEPER:
                 return
             names = list(LEVEL_TYPES)
             runner.level = names[names.index(runner.level) + 1]

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.stop_word import StopWord
 from distbfs.device.take import take
-from distbfs.errors import ResourceError, UsageError
+from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph, degree_class
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Ids, Stop
 
 KERNELS = Path(__file__).parent / "kernels"
 SEARCHES = 128  # of a lane
@@ -44,6 +45,7 @@ class State(ctypes.Structure):
         *((name, ctypes.c_uint32) for name in ("depth", "count", "hubs", "dense")),
         ("edges", ctypes.c_uint64),
         *((name, ctypes.c_uint32) for name in ("pulls", "pushes")),
+        *((name, ctypes.c_uint32) for name in ("stopped", "pad")),
     )
 
 
@@ -57,9 +59,11 @@ class Params(ctypes.Structure):
         ("mark", ctypes.c_void_p * MARKS),
         ("queue", ctypes.c_void_p * 2),
         *((name, ctypes.c_void_p) for name in ("counts", "control", "state")),
+        ("stop", ctypes.c_void_p),
         ("pull_edges", ctypes.c_uint64),
         *((name, ctypes.c_uint32) for name in ("active", "words", "hubs", "wide")),
         *((name, ctypes.c_uint32) for name in ("planes", "last")),
+        ("pad", ctypes.c_uint32 * 2),
         ("full", ctypes.c_uint32 * 16),
     )
 
@@ -235,6 +239,7 @@ class BitSearches:
         self.width = SEARCHES * self._lanes
         self._words = 4 * self._lanes
         self._planes: list[Any] = []
+        self._word = StopWord()
         self._numbers: Any = graph.numbers
         with cuda.memory_of("bit-parallel searches"):
             self._allocate()
@@ -306,19 +311,30 @@ class BitSearches:
         return p
 
     def batches(
-        self, sources: Any, most: int | None = None
+        self, sources: Any, most: int | None = None, stop: Stop | None = None
     ) -> Iterator[tuple[int, int, Batch]]:
         """Yield (first, last + 1, batch) over all sources; each lasts until the next.
 
-        most: levels beyond it are not searched
+        most: levels beyond it are not searched; stop: as of ``search``
         """
         ids = check_sources(self.graph, sources)
         for first in range(0, len(ids), self.width):
             some = ids[first : first + self.width]
-            yield first, first + len(some), self.search(some, most)
+            try:
+                batch = self.search(some, most, stop)
+            except SearchStopped as stopped:
+                done = f"stopped after {first} of {len(ids)} sources"
+                raise SearchStopped(done) from stopped
+            yield first, first + len(some), batch
 
-    def search(self, sources: Any, most: int | None = None) -> Batch:
-        """Search from up to ``width`` sources, ids, at once."""
+    def search(
+        self, sources: Any, most: int | None = None, stop: Stop | None = None
+    ) -> Batch:
+        """Search from up to ``width`` sources, ids, at once.
+
+        stop: asked before each launch and while one runs; SearchStopped where it said
+        yes and there were levels left
+        """
         ids = check_sources(self.graph, sources)
         if len(ids) > self.width:
             raise UsageError(f"{len(ids)} searches at once; allowed: {self.width}")
@@ -329,8 +345,13 @@ class BitSearches:
         seconds = 0.0
         state = State.from_buffer_copy(self._state.get().tobytes())
         while state.edges and state.depth < limit:
+            if state.stopped or (stop is not None and stop()):
+                raise SearchStopped(f"the searches were stopped at level {state.depth}")
+            self._word.stop = stop
+            self.params.stop = self._word.address
             self.params.last = min(limit, self._room(state.depth))
-            seconds += self._launch.timed(before=[(self._control.view(np.uint32), 0)])
+            control = self._control.view(np.uint32)
+            seconds += self._launch.timed(before=[(control, 0)], word=self._word)
             state = State.from_buffer_copy(self._state.get().tobytes())
         # the last level of a search that was not cut short found nothing
         deepest = state.depth if state.edges or not state.depth else state.depth - 1

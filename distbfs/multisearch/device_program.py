@@ -64,6 +64,7 @@ class Params(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("row", "adj", "from_row", "numbers")),
         *((name, ctypes.c_void_p) for name in ("vertices", "sources", "level")),
         *((name, ctypes.c_void_p) for name in ("order", "starts", "bits", "control")),
+        ("stop", ctypes.c_void_p),
         *((name, ctypes.c_uint64) for name in ("m", "stride")),
         *((name, ctypes.c_uint32) for name in ("n", "active", "words", "split")),
         *((name, ctypes.c_uint32) for name in ("first", "count", "level_by_search")),

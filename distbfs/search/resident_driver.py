@@ -136,19 +136,25 @@ class ResidentDriver:
         """Search from a vertex id.
 
         until: the same on all ranks; UsageError where a target is no vertex
-        stop: on all ranks or on none, asked before the search, which runs without the
-        host; SearchStopped on all ranks where one said yes.  DistbfsError on all where
-        a device did not answer.
+        stop: on all ranks or on none, asked before the search and while the devices
+        run; SearchStopped on all ranks where one said yes and there were levels left.
+        DistbfsError on all where a device did not answer.
         """
         if stop is not None:
-            asked = np.array([stop()], dtype=np.int64)
-            if self._world.allreduce(asked, "max")[0]:
+            answer = np.array([stop()], dtype=np.int64)
+            if self._world.allreduce(answer, "max")[0]:
                 raise SearchStopped("the search was stopped before it began")
         clock = Stopwatch(self.trace)
         if records:
             self._on_each(lambda part: part.prepare(records=True))
             self._world.barrier()
-        self._on_each(lambda part: part.ready(root, records=records, until=until))
+        asked = self._parts[0]  # one that knows tells all devices
+
+        def ready(part: ResidentSearch) -> None:
+            at = stop if part is asked else None
+            part.ready(root, records=records, until=until, stop=at)
+
+        self._on_each(ready)
         with clock("search"):
             self._start()
             ends = self._on_each(lambda part: part.wait())
@@ -159,6 +165,9 @@ class ResidentDriver:
                 f"{int(told[2]) - 1}; searches of this session are over"
             )
         self._searches += 1
+        if told[3]:
+            level = int(told[3]) - 1
+            raise SearchStopped(f"the search was stopped at level {level}")
         of_part = self._results(self._searches, parents=parents)
         count = len(self._parts)
         found = ResidentResult(count, of_part, int(told[1]), float(told[0]))

@@ -152,12 +152,14 @@ class Session:
         parents: whether parents are given too, where the session finds them
         depth_limit: the last level that is searched, an integer of 0 or more
         targets: vertices; the search ends with the level that finds the last of them
-        stop: asked before each level, on devices before the first alone; on all ranks
-            or on none
+        stop: asked before each level; of searches that run on devices without the host
+            before the first one and about each millisecond, and the search ends after
+            the level that sees the answer; on all ranks or on none
         records: whether each level is counted and timed, which makes it slower
 
         The result is valid until the next search.  Raises UsageError for what is no
-        vertex, SearchStopped on all ranks where ``stop`` said so on one.
+        vertex, SearchStopped on all ranks where ``stop`` said so on one and there were
+        levels left.
         """
         root = self._id_of(source)
         until = self._until(depth_limit, targets)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from distbfs.errors import ResourceError, SearchStopped, UsageError
+from distbfs.errors import ResourceError, UsageError
 from distbfs.multisearch.bits import LANE, BitSearch
 from distbfs.multisearch.device_bits import SEARCHES, BitSearches
 from distbfs.multisearch.domain_bits import DomainBitSearches
@@ -67,15 +67,14 @@ class ByLevel(Together):
 
 
 class OnDevice(Together):
-    """On the device that holds the graph; asks ``stop`` before it begins."""
+    """On the device that holds the graph."""
 
     def __init__(self, search: BitSearches) -> None:
         self._search = search
 
     def _found(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        if stop():
-            raise SearchStopped("the searches were stopped before they began")
-        found: Array = self._search.search(sources).levels_at(rows, vertices).get()
+        batch = self._search.search(sources, stop=stop)
+        found: Array = batch.levels_at(rows, vertices).get()
         return found
 
 

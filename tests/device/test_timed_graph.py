@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from distbfs.device import cuda
-from distbfs.device.timed_graph import NodeParameters, TimedGraph
+from distbfs.device.timed_graph import NOT_READY, NodeParameters, TimedGraph
 from distbfs.errors import ResourceError
 
 FUNCTION, NODE = 77, 5
@@ -82,6 +82,35 @@ def test_what_comes_back_is_waited_for(driver):
     copied = "cuMemcpyDtoHAsync_v2"
     assert recorded == ["cuEventRecordWithFlags"] * 2 + [copied, recorded[0]]
     assert graph._events[-1] not in graph._events[:2]
+
+
+class Word:
+    """Watches for as long as nothing has ended; notes when it is cleared."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def watch(self, ended):
+        while not ended():
+            pass
+
+    def clear(self):
+        self.names.append("clear")
+
+
+def test_a_word_is_watched_until_the_end_and_cleared_after_it(driver):
+    graph = TimedGraph([launch()], [])
+    answers = [NOT_READY, NOT_READY, 0]
+    driver._cuEventQuery = lambda *_: answers.pop(0)
+    driver.names.clear()
+    assert graph.wait(Word(driver.names)) == 0.0
+    end = ["cuEventSynchronize", "clear", "cuEventElapsedTime"]
+    assert driver.names == ["cuEventQuery"] * 3 + end
+    answers[:] = [700]
+    driver.names.clear()
+    with pytest.raises(ResourceError, match=r"cuEventQuery for search: .*\(700\)"):
+        graph.wait(Word(driver.names))
+    assert driver.names[-2:] == end[:2], "the word is cleared whatever happens"
 
 
 def test_a_graph_without_its_kernel(driver):

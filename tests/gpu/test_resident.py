@@ -232,6 +232,6 @@ def test_a_device_that_does_not_come():
     with cuda.cupy().cuda.Device(part.device):
         part.ready(1)
         part.start()
-        seconds, _, failed = part.wait()
+        seconds, _, failed, _ = part.wait()
     assert failed == 2
     assert seconds < 10

@@ -11,7 +11,8 @@ from worlds import on_ranks
 from distbfs.errors import SearchStopped
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
-from distbfs.search.runners.whole import OnDevice
+from distbfs.search.runners.base import Found
+from distbfs.search.runners.whole import OnDevice, WholeRunner
 from distbfs.timing import Trace
 
 WHOLE = ["fast", "push", "hybrid", "ordered"]
@@ -87,6 +88,34 @@ def test_a_device_is_asked_before_it_begins():
     search = OnDevice(None, None)  # which would fail as soon as it is called
     with pytest.raises(SearchStopped, match="before it began"):
         search.search(0, stop=lambda: True)
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_search_of_one_rank_stops_all(who):
+    """Rank 0 searches; the others wait and are asked before it alone."""
+
+    class Device:
+        collective = False
+
+        def search(self, root, *, stop, **options):
+            assert stop is stops[0]
+            if root == 0:
+                raise SearchStopped("the search was stopped at level 7")
+            return Found([], [], 3, 0.5)
+
+    stops = [lambda: False, lambda: False]
+
+    def work(world):
+        runner = WholeRunner(world, None if world.rank else Device())
+        with pytest.raises(SearchStopped, match="level 7"):
+            runner.search(0, stop=stops[world.rank])
+        found = runner.search(1, stop=stops[world.rank])
+        assert (found.levels, found.seconds) == (3, 0.5)
+        yes = (lambda: True) if world.rank == who else stops[world.rank]
+        with pytest.raises(SearchStopped, match="before it began"):
+            runner.search(1, stop=yes)
+
+    on_ranks(2, work)
 
 
 @pytest.mark.parametrize("who", [0, 1, 2])

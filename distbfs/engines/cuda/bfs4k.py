@@ -24,9 +24,10 @@ from distbfs.engines.cuda.knobs import (
     filled,
 )
 from distbfs.engines.cuda.whole import GraphEngine, NumberResult
-from distbfs.errors import UsageError
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs
+from distbfs.types import Stop
 
 SOURCE = Path(__file__).parent / "kernels" / "bfs4k.cu"
 THREADS, WARPS, LOCAL = 1024, 32, 16  # the same in bfs4k.cuh
@@ -37,6 +38,7 @@ CONTROL_BYTES = 8 * (4 * 16 + 3 * 4 + 4 + 8)
 RECORDS = 1 << 16  # levels that are recorded
 REPEATS_ROOM = 1 << 16  # entries of a queue besides half as many as there are vertices
 NO_LIMIT = 0xFFFFFFFF
+BETWEEN = 256  # levels of a launch where somebody is asked between launches
 STEPS = ("push-block-edges", "push-block-warps", "push-edges", "push-warps", "pull")
 RECORD = ("step", "frontier", "checks", "found")
 COUNTS = (  # as in ``Record`` of bfs4k.cuh
@@ -180,10 +182,16 @@ class Bfs4kSearch:
         return self._launches[count]
 
     def search(
-        self, number: int, *, records: bool = False, until: Until = WHOLE
+        self,
+        number: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> NumberResult:
         """Search from a vertex number; with records, by kernels that count.
 
+        stop: asked every 256 levels, before each where the search is stepwise
         Up to 65536 levels are recorded; UsageError where there are more.
         """
         if not 0 <= number < self.graph.active:
@@ -191,7 +199,8 @@ class Bfs4kSearch:
                 f"vertex number is {number}; allowed: 0 to {self.graph.active - 1}"
             )
         p = self.params
-        p.root, p.budget = number, 1 if self._stepwise else NO_LIMIT
+        most = NO_LIMIT if stop is None else BETWEEN
+        p.root, p.budget = number, 1 if self._stepwise else most
         p.goal = self._goal = Goal.of(until, number)
         if records:
             self._clear_records()
@@ -203,6 +212,9 @@ class Bfs4kSearch:
             state = State.from_buffer_copy(self._arrays["state"].get().tobytes())
             if not state.begun:
                 break
+            if stop is not None and stop():
+                self._arrays["state"].fill(0)  # the next launch begins a search
+                raise SearchStopped(f"the search was stopped at level {state.depth}")
         log = self._log(state.depth) if records else []
         levels = state.depth + bool(state.count or state.pieces)
         return NumberResult(self.level, self.parent, levels, seconds, log, launches)

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.stop_word import StopWord
 from distbfs.engines.cuda.fast_arrays import NO_LIMIT
+from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import DeviceGraph
 
 SOURCE = Path(__file__).parent / "kernels" / "cluster.cu"
 MEMBERS, ROOM, MESSAGE_BYTES = 16, 192, 16
 LARGEST_MEAN = 4.0  # mean degree of a neighbour, Σd²/Σd
 STATIC_BYTES = 2048
+FULL, STOPPED = 1, 2  # how a search has ended that is not complete
 
 
 class ClusterParams(ctypes.Structure):
@@ -27,7 +30,7 @@ class ClusterParams(ctypes.Structure):
             for name in ("row", "adj", "record", "numbers", "vertices", "visited")
         ),
         *((name, ctypes.c_void_p) for name in ("level_out", "parent_out", "state")),
-        ("targets", ctypes.c_void_p),
+        *((name, ctypes.c_void_p) for name in ("stop", "targets")),
         *((name, ctypes.c_uint32) for name in ("root", "active", "words", "in_ids")),
         *((name, ctypes.c_uint32) for name in ("last", "sought")),
     )
@@ -97,19 +100,28 @@ class ClusterSearch:
         )
 
     def search(
-        self, root: int, last: int = NO_LIMIT, targets: int = 0, sought: int = 0
+        self,
+        root: int,
+        last: int = NO_LIMIT,
+        targets: int = 0,
+        sought: int = 0,
+        word: StopWord | None = None,
     ) -> tuple[int, float, bool]:
         """Search from an id; returns (largest level, seconds, whether it has ended).
 
         It does not where a frontier was too large.
         last, targets, sought: where the search ends, as in ``Params`` of fast.cuh
+        word: looked at between levels; SearchStopped where it was seen
         """
         p = self.params
+        p.stop = 0 if word is None else word.address
         p.root, p.last, p.targets, p.sought = root, last, targets, sought
         cleared = [self._level, self._parent, self._visited]
         fills = [
             (a, v) for a, v in zip(cleared, (-1, -1, 0), strict=True) if a is not None
         ]
-        seconds = self._launch.timed(before=fills, back=self._ended)
-        levels, full, *_ = self._ended.pinned.tolist()
-        return levels, seconds, not full
+        seconds = self._launch.timed(before=fills, back=self._ended, word=word)
+        level, end, *_ = self._ended.pinned.tolist()
+        if end == STOPPED:
+            raise SearchStopped(f"the search was stopped at level {level}")
+        return level, seconds, end != FULL

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.cluster import ClusterSearch, suits
 from distbfs.engines.cuda.fast_arrays import (
@@ -18,8 +19,9 @@ from distbfs.engines.cuda.fast_arrays import (
     Arrays,
     last_and_targets,
 )
-from distbfs.errors import UsageError
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
+from distbfs.types import Stop
 
 CONTROL_BYTES = 8 * (4 * 16 + 3 * 16 + 16)  # with room at the end
 HIGHEST_AT = 8 * (4 * 16 + 3 * 16)  # ``highest`` in ``Control``
@@ -36,7 +38,8 @@ STEPS = (
     "results",
     "merge",
 )
-DONE, NARROW = 4, 126  # a Phase, and the largest level of one byte, in fast.cuh
+DONE, STOPPED = 4, 5  # of Phase in fast.cuh
+NARROW = 126  # the largest level of one byte, in fast.cuh
 
 
 class State(ctypes.Structure):
@@ -98,7 +101,7 @@ class FastSearch:
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
         self.params = self._arrays.params
         self.params.state = self._kept.data.ptr + STATE_AT
-        self._turn, self._given = 0, False
+        self._turn, self._given, self._word = 0, False, StopWord()
         self._launches: dict[int, cuda.Launch] = {}
         self._counts: Any = None
         self._trace: Any = None
@@ -121,21 +124,24 @@ class FastSearch:
         self._kept[STATE_AT:].set(np.frombuffer(bytes(state), dtype=np.uint8))
 
     def search(
-        self, root: int, *, records: bool = False, until: Until = WHOLE
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> DeviceResult:
         """Search from an id; with records, a launch a level and with counters.
 
-        Raises UsageError for a root or a target that is no vertex.
+        Raises UsageError for a root or a target that is no vertex, SearchStopped.
         """
-        self._ask(root, until)
-        if self._given:
-            self._arrays.renew()
-            self._given = False
-        if self._cluster is not None and not (records or self._stepwise):
+        stepwise = records or self._stepwise
+        self._ask(root, until, None if stepwise else stop)
+        if self._cluster is not None and not stepwise:
             found = self._by_cluster(self._cluster)
             if found is not None:
                 return found
-        self._begin(NO_LIMIT if not (records or self._stepwise) else 1)
+        self._begin(1 if stepwise else NO_LIMIT)
         if records and self._counts is None:
             self._counts = cuda.cupy().zeros((2, ROWS), dtype=np.uint64)
         self.params.counts = self._counts.data.ptr if records else 0
@@ -157,6 +163,11 @@ class FastSearch:
             depth = state.depth
             if state.phase == DONE:
                 break
+            if state.phase != STOPPED:  # a launch a level
+                if stop is None or not stop():
+                    continue
+                self._reset()
+            raise SearchStopped(f"the search was stopped at level {depth}")
         if depth > NARROW and self._arrays.wide is None:
             seconds += self._results_again()
             kept = bytes(self._copy.pinned)  # the results tell the highest level
@@ -174,7 +185,9 @@ class FastSearch:
     def _by_cluster(self, cluster: ClusterSearch) -> DeviceResult | None:
         """Return a search by one cluster; None, now and later, if that is too small."""
         p = self.params
-        depth, seconds, complete = cluster.search(p.root, p.last, p.targets, p.sought)
+        depth, seconds, complete = cluster.search(
+            p.root, p.last, p.targets, p.sought, self._word
+        )
         if not complete:
             self._cluster = None
             return None
@@ -224,13 +237,18 @@ class FastSearch:
             found.append((STEPS[what], depth, int(row[2]), int(row[3]), seconds))
         return found
 
-    def _ask(self, root: int, until: Until) -> None:
-        """Set what is searched."""
+    def _ask(self, root: int, until: Until, stop: Stop | None = None) -> None:
+        """Set what is searched, where results go, and who is asked meanwhile."""
         if not 0 <= root < self.graph.n:
             raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
         p = self.params
         p.root = p.root_id = root
         self._arrays.end_with(p, *last_and_targets(until, root, self.graph.n))
+        self._word.stop = stop
+        p.stop = self._word.address
+        if self._given:
+            self._arrays.renew()
+            self._given = False
 
     def _begin(self, budget: int) -> None:
         """Begin a search with the bitmaps that the last one has cleaned."""
@@ -245,7 +263,7 @@ class FastSearch:
         self._turn ^= 1
         self.params.control = base + self._turn * CONTROL_BYTES
         self.params.other = base + (self._turn ^ 1) * CONTROL_BYTES
-        return launch.timed(then=self._results, back=self._copy)
+        return launch.timed(then=self._results, back=self._copy, word=self._word)
 
     def _result(
         self, state: State, kept: bytes, seconds: float, launches: int

@@ -44,6 +44,7 @@ POINTERS = (
     ["snapshot", "by_first", "next_snapshot", "next_by_first", "parent", "direct"],
     ["queue0", "queue1", "hub_queue0", "hub_queue1", "level_out", "level_wide"],
     ["parent_out", "control", "other", "state", "trace", "counts", "targets"],
+    ["stop"],
 )
 LONGS = ("m", "stride", "mark_edges", "pull_edges")
 WORDS = (

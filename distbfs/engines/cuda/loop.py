@@ -16,8 +16,9 @@ from distbfs.device import cuda
 from distbfs.engines.base import WHOLE, LevelRecord, Until
 from distbfs.engines.cuda.goal import Goal
 from distbfs.engines.cuda.whole import GraphEngine, NumberResult
-from distbfs.errors import UsageError
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
+from distbfs.types import Stop
 
 KERNELS = Path(__file__).parent / "kernels"
 THREADS, BLOCKS = 256, 8  # a block; blocks on a multiprocessor, at most
@@ -108,7 +109,12 @@ class LoopSearch:
         self._kernels[name, counting]()
 
     def search(
-        self, number: int, *, records: bool = False, until: Until = WHOLE
+        self,
+        number: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> NumberResult:
         """Search from a vertex number; with records, by kernels that count."""
         if not 0 <= number < self.graph.active:
@@ -126,6 +132,8 @@ class LoopSearch:
         self.run("begin", counting)
         reached = 0
         while p.size and p.depth != p.goal.last and not reached:
+            if stop is not None and stop():
+                raise SearchStopped(f"the search was stopped at level {p.depth}")
             pull = self._hybrid and p.size * DENSE >= self.graph.active
             direction = "pull" if pull else "push"
             if records:

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.goal import Goal
-from distbfs.errors import ResourceError, UsageError
+from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import check_choice
-from distbfs.types import Array
+from distbfs.types import Array, Stop
 
 SOURCE = Path(__file__).parent / "kernels" / "paper.cu"
 BLOCK = 256  # threads of a block; the same in types.cuh
@@ -36,6 +37,7 @@ BALANCES = ("static", "thread", "warp", "donation")
 DIRECTIONS = ("auto", "push", "pull")
 MODES = ("push-scan-free", "push-single-scan", "push-no-queue", "pull")
 SINGLE_SCAN, NO_QUEUE, PULL = 1, 2, 3
+STOPPED = 2  # of ``done`` in paper_state.cuh
 ALLOWED = {
     "auto": FRONTIERS,
     "push": ("auto", "scan-free", "single-scan"),
@@ -57,7 +59,7 @@ Slot = _structure(
     "Slot",
     **dict.fromkeys(("edges", "early_edges", "checks"), _u64),
     **dict.fromkeys(("found", "early", "tail", "queued", "ticket"), _u32),
-    **dict.fromkeys(("chunks", "writes", "donations"), _u32),
+    **dict.fromkeys(("chunks", "writes", "donations", "stop"), _u32),
 )
 State = _structure(
     "State",
@@ -79,7 +81,7 @@ Params = _structure(
     **dict.fromkeys(("status", "parent"), _pointer),
     queues=_pointer * 2,
     **dict.fromkeys(("chunks", "segments", "totals", "work"), _pointer),
-    **dict.fromkeys(("control", "records"), _pointer),
+    **dict.fromkeys(("control", "records", "stop"), _pointer),
     edges=_u64,
     alpha=ctypes.c_double,
     **dict.fromkeys(("vertices", "root", "segment", "record_capacity"), _u32),
@@ -172,6 +174,7 @@ class PaperSearch:
             raise UsageError(f"blocks is {blocks}; allowed: 0 to {MAX_BLOCKS}")
         self.graph, self._stepwise, self._blocks = graph, stepwise, blocks
         self._programs: dict[int, _Program] = {}
+        self._word = StopWord()
         self._params = Params(
             edges=graph.m,
             alpha=alpha,
@@ -228,10 +231,15 @@ class PaperSearch:
         return self._programs[count]
 
     def search(
-        self, number: int, records: bool = False, until: Until = WHOLE
+        self,
+        number: int,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> PaperResult:
         """Search from a vertex number; with records, by kernels that count.
 
+        stop: as of ``DeviceSearch``
         A resident search records up to 65536 levels.  Raises UsageError for a number
         that is not there, and where the levels do not fit.
         """
@@ -246,10 +254,14 @@ class PaperSearch:
         self._params.record_capacity = 1 if self._stepwise else RECORDS
         log: list[dict[str, Any]] = []
         if self._stepwise:
-            seconds, log = self._step(program, records)
+            seconds, log = self._step(program, records, stop)
         else:
-            seconds = program.launches["search"].timed()
+            self._word.stop = stop
+            self._params.stop = self._word.address
+            seconds = program.launches["search"].timed(word=self._word)
         state = self._read_state()
+        if state.done == STOPPED:
+            raise SearchStopped(f"the search was stopped at level {state.level - 1}")
         if records and not self._stepwise:
             log = self._resident_log(state.level - 1)
         work = None
@@ -281,7 +293,7 @@ class PaperSearch:
         return [_record(row, s) for row, s in zip(rows, spans, strict=True)]
 
     def _step(
-        self, program: _Program, records: bool
+        self, program: _Program, records: bool, stop: Stop | None
     ) -> tuple[float, list[dict[str, Any]]]:
         """Run a search level by level; returns (seconds, records)."""
         event = cuda.cupy().cuda.Event
@@ -296,6 +308,9 @@ class PaperSearch:
             state = self._read_state()
             if state.done:
                 break
+            if stop is not None and stop():
+                level = state.level - 1
+                raise SearchStopped(f"the search was stopped at level {level}")
             before.record()
             self._level_steps(program, state)
             run["end"]()

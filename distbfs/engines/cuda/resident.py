@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import WHOLE, Until
-from distbfs.engines.cuda.fast import CONTROL_BYTES, DONE, HIGHEST_AT, STEPS, State
+from distbfs.engines.cuda.fast import (
+    CONTROL_BYTES,
+    DONE,
+    HIGHEST_AT,
+    STEPS,
+    STOPPED,
+    State,
+)
 from distbfs.engines.cuda.fast_arrays import (
     ROWS,
     Arrays,
@@ -25,7 +33,7 @@ from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.options import SearchOptions
 from distbfs.partition.device_resident import GRANULE, ResidentPart
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Ids, Stop
 
 if TYPE_CHECKING:
     from distbfs.device.timed_graph import TimedGraph
@@ -53,7 +61,7 @@ class Journey(ctypes.Structure):
         *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
         *((x, ctypes.c_uint32) for x in ("used", "traced", "deepest", "now")),
         *((x, ctypes.c_uint32) for x in ("complete", "known", "going", "late")),
-        *((x, ctypes.c_uint32) for x in ("listed", "lates")),
+        *((x, ctypes.c_uint32) for x in ("listed", "lates", "stop")),
     )
 
 
@@ -130,7 +138,7 @@ class ResidentSearch:
         self._trace: Any = None
         self._counts: Any = None
         self._launches: dict[int, cuda.Launch] = {}
-        self._turn = 0
+        self._turn, self._word = 0, StopWord()
 
     def facts(self) -> Array:
         """Return what is summed over all parts, and then the longest row, float64."""
@@ -234,9 +242,17 @@ class ResidentSearch:
             self._trace = cp.zeros(ROWS * 4, dtype=np.uint64)
             self._counts = cp.zeros((2, ROWS), dtype=np.uint64)
 
-    def ready(self, root: int, *, records: bool = False, until: Until = WHOLE) -> None:
+    def ready(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+    ) -> None:
         """Set the arguments of a search from a vertex id.
 
+        stop: asked in ``wait``; where it says yes, all parts end at the same level
         Raises UsageError for a target that is no vertex.
         """
         p, layout = self.own, self.part.layout
@@ -254,6 +270,8 @@ class ResidentSearch:
         self._turn ^= 1
         p.control = base + self._turn * CONTROL_BYTES
         p.other = base + (self._turn ^ 1) * CONTROL_BYTES
+        self._word.stop = stop
+        p.stop = self._word.address
         self.prepare(records=records)
         p.trace = self._trace.data.ptr if records else 0
         p.counts = self._counts.data.ptr if records else 0
@@ -268,12 +286,13 @@ class ResidentSearch:
         """Begin the search; nothing but launches may come before all parts have."""
         self._graph.launch()
 
-    def wait(self) -> tuple[float, int, int]:
-        """Return (device seconds, levels that have vertices here, failure) at the end.
+    def wait(self) -> tuple[float, int, int, int]:
+        """Return (device seconds, levels with vertices here, failure, end) at the end.
 
         failure: 0, or 1 + the part that was waited for in vain
+        end: 0, or 1 + the level that it was stopped at, the same of all parts
         """
-        seconds = self._graph.wait()
+        seconds = self._graph.wait(self._word)
         kept = bytes(self._copy.pinned)
         state = State.from_buffer_copy(kept, STATE_AT)
         desk = Desk.from_buffer_copy(kept, DESK_AT)
@@ -288,7 +307,8 @@ class ResidentSearch:
             highest = int.from_bytes(kept[at : at + 8], sys.byteorder)
             levels = state.base + highest + 1
         self._wide = state.depth > NARROW
-        return seconds, levels, failed
+        end = 1 + state.depth if state.phase == STOPPED else 0
+        return seconds, levels, failed, end
 
     def results(self) -> tuple[Any, Any]:
         """Return (level int8 or int32, parent int32 or int64, or None), by local id.

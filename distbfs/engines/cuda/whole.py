@@ -78,9 +78,17 @@ class NumberSearch(Protocol):
     """Searches a graph on the device by vertex number."""
 
     def search(
-        self, number: int, *, records: bool = False, until: Until = WHOLE
+        self,
+        number: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> NumberResult:
-        """Search from a vertex number; targets of ``until`` are numbers."""
+        """Search from a vertex number; targets of ``until`` are numbers.
+
+        stop: as of ``DeviceSearch``
+        """
 
 
 class IdsParams(ctypes.Structure):
@@ -143,9 +151,14 @@ class ById:
         return Until(until.depth, numbers.astype(np.int64) if reachable else None)
 
     def search(
-        self, root: int, *, records: bool = False, until: Until = WHOLE
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> DeviceResult:
-        """Search from a vertex id; the result ends with the last level of ``until``."""
+        """Search from a vertex id; see ``DeviceSearch``."""
         if not 0 <= root < self.graph.n:
             raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
         ends = self._by_number(until)
@@ -157,7 +170,7 @@ class ById:
             seconds = self._alone.timed()
             alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
             return DeviceResult(self._level, self._parent, 1, seconds, 1, alone)
-        found = self._search.search(number, records=records, until=ends)
+        found = self._search.search(number, records=records, until=ends, stop=stop)
         told = (found.levels, found.seconds, found.launches, found.records)
         if self._level is None:
             return DeviceResult(found.level, found.parent, *told)
@@ -195,13 +208,10 @@ class OnHost:
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from a vertex id; results are copied to the host.
-
-        ``stop`` is asked before the search alone: no host sees its levels.
-        """
+        """Search from a vertex id; results are copied to the host."""
         if stop is not None and stop():
             raise SearchStopped("the search was stopped before it began")
-        found = self._search.search(root, records=records, until=until)
+        found = self._search.search(root, records=records, until=until, stop=stop)
         parent = None
         if found.parent is not None:
             parent = host_parents(found.parent).astype(np.int32)

@@ -22,6 +22,7 @@ from distbfs.engines.cuda.whole import GraphEngine, NumberResult
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions, check_choice
+from distbfs.types import Stop
 
 COUNTED = ("found_early", "repeats", "handed_out", "donations")  # in records
 PULLS = "warp"  # how pulls share their work where nothing is asked for
@@ -99,10 +100,15 @@ class PaperByNumber:
         )
 
     def search(
-        self, number: int, *, records: bool = False, until: Until = WHOLE
+        self,
+        number: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
     ) -> NumberResult:
-        """Search from a vertex number; targets of ``until`` are numbers."""
-        found = self._search.search(number, records, until)
+        """Search from a vertex number; see ``PaperSearch.search``."""
+        found = self._search.search(number, records, until, stop)
         log = [
             LevelRecord(
                 r["direction"],

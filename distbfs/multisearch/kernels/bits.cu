@@ -2,7 +2,8 @@
  *
  * A cooperative grid, one block of 1,024 threads a multiprocessor, meets once a level
  * that is pulled and twice where it is pushed; the direction is chosen on the device by
- * the edges out of the frontier.  Data: bits.cuh.
+ * the edges out of the frontier.  It ends after a level in which block 0 sees the host's
+ * word.  Data: bits.cuh.
  *
  * variants: OFFSET=u32 PIECES=1 | OFFSET=u32 PIECES=2 | OFFSET=u32 PIECES=4 | OFFSET=u64 PIECES=1 | OFFSET=u64 PIECES=2 | OFFSET=u64 PIECES=4
  */
@@ -51,16 +52,19 @@ INLINE void count_level(const Params &p, const Level &l, const uint4 *front, con
 extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) {
     __shared__ u32 room[32 * WORDS];
     __shared__ u64 news[2];
+    __shared__ u32 stop; /* the host's word, as all have learnt it */
     State s = *p.state;
     u32 turn = 0, used = 0;
     const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
-    while (s.edges && s.depth < p.last) {
+    if (threadIdx.x == 0) stop = 0;
+    __syncthreads();
+    while (s.edges && s.depth < p.last && !stop) {
         const u32 side = s.depth & 1;
         Level l = level_of(p, s.depth + 1);
         clear_mark(p, l.depth);
         if (s.edges >= p.pull_edges) {
             const u32 edges = pull(p, l, room);
-            s.edges = grid_sum(&p.control->barrier, turn, edges);
+            s.edges = grid_sum(&p.control->barrier, turn, edges, 0, 0, 0, p.stop, &stop);
             s.dense = 1, s.pulls++;
         } else {
             if (s.dense) {
@@ -82,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             const u32 count = (u32)news[0], hubs = (u32)(news[0] >> 32);
             const u32 edges = settle_queue(p, l, p.queue[side], s.count, s.count + s.hubs, count,
                                            count + hubs);
-            s.edges = grid_sum(&p.control->barrier, turn, edges);
+            s.edges = grid_sum(&p.control->barrier, turn, edges, 0, 0, 0, p.stop, &stop);
             s.count = count, s.hubs = hubs, s.pushes++;
         }
         s.depth++;
@@ -92,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     }
     /* a launch without a meeting: all must have read the state */
     if (!turn) grid_sum(&p.control->barrier, turn, 0);
-    if (lead) *p.state = s;
+    if (lead) s.stopped = stop, *p.state = s;
 }
 
 struct Begin {

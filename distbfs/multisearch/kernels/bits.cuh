@@ -34,6 +34,7 @@ struct State {
     u32 dense;              /* there is no queue */
     u64 edges;              /* out of the frontier */
     u32 pulls, pushes;      /* levels */
+    u32 stopped, pad;       /* the host wants the searches to end */
 };
 
 struct Control {
@@ -53,10 +54,12 @@ struct Params {
     u32 *counts;            /* [levels][32 * WORDS] or null: vertices by level and search */
     Control *control;       /* zero */
     State *state;
+    const u64 *stop;        /* [1], of the host: 1 to end the searches; null: nobody asks */
     u64 pull_edges;         /* frontiers of so many edges are pulled */
     u32 active, words;      /* words of a mark, a multiple of 4 */
     u32 hubs, wide;         /* vertices below: for all warps, for a warp; multiples of 32 */
     u32 planes, last;       /* planes there are, unless null; the last level to make */
+    u32 pad[2];             /* `full` begins at a multiple of 16 bytes */
     uint4 full[4];          /* [PIECES]: searches there are */
 };
 

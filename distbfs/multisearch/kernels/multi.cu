@@ -52,19 +52,23 @@ INLINE void follow(const Params &p, Search &s, u32 u, u32 v, bool there) {
     enqueue(p, s.block, s.order, v, fresh);
 }
 
-/* One search.  Returns false where a level passes DEEPEST. */
+/* One search.  Returns false where a level passes DEEPEST, or the host's word was seen. */
 INLINE bool traverse(const Params &p, Search &s) {
     Block *b = s.block;
     u32 small = 0, large = 0;
     for (s.depth = 0;; s.depth++) {
         __syncthreads();
         const u32 small_end = b->small, large_end = b->large;
-        if (threadIdx.x == 0) b->small_next = b->large_next = 0;
+        if (threadIdx.x == 0) {
+            b->small_next = b->large_next = 0;
+            b->stop = p.stop && look(p.stop);
+        }
         s.size = small_end - small + large_end - large;
         if (HAS_POST && threadIdx.x == 0)
             s.starts[s.depth] = small, s.starts[p.active + 3 + s.depth] = large;
         __syncthreads();
         if (!s.size) break;
+        if (b->stop) return false;
         if (LEVELS && s.depth + 1 > DEEPEST && s.depth < p.most) return false;
 #if HAS_PRIOR
         prior(s);
@@ -129,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) search(con
         init(s);
 #endif
         if (!traverse(p, s)) {
-            if (threadIdx.x == 0) p.control[1] = 1;
+            if (threadIdx.x == 0) p.control[1] = block.stop ? 2 : 1;
             break;
         }
 #if HAS_POST

@@ -33,7 +33,9 @@ struct Params {
     u32 *order;           /* [blocks][active + 1] */
     u32 *starts;          /* [blocks][2][active + 3], of levels in the order, with POST */
     u32 *bits;            /* [blocks][words] visited, or null: in shared memory */
-    u32 *control;         /* next search; whether levels passed DEEPEST */
+    u32 *control;         /* next search; 1 where levels passed DEEPEST, 2 where the host
+                             ended the searches */
+    const u64 *stop;      /* [1], of the host: 1 to end the searches; null: nobody asks */
     u64 m, stride;        /* of level and of state by pair: a multiple of 16 */
     u32 n, active, words, split;
     u32 first, count;     /* searches of this launch; of all are k */
@@ -45,6 +47,7 @@ struct Params {
 struct Block {
     u32 small, large; /* ends of the order, from its front and from its end */
     u32 small_next, large_next, search;
+    u32 stop; /* what was seen of the host's word at this level */
 };
 
 /* A row of state by pair; vertices without edges have one place, that of the source. */

@@ -106,11 +106,11 @@ class OnDevice:
         stop: Stop | None = None,
         records: bool = False,
     ) -> Found:
-        """Search from an id; ``stop`` is asked before: no host sees the levels."""
+        """Search from an id; ``stop`` is asked before and as of ``DeviceSearch``."""
         if stop is not None and stop():
             raise SearchStopped("the search was stopped before it began")
         with cuda.memory_of("a search"):
-            result = self._search.search(root, records=records, until=until)
+            result = self._search.search(root, records=records, until=until, stop=stop)
         level, parent = [result.level], [result.parent if parents else None]
         if not self._search.in_ids:
             turned = LazyArrays(lambda: self._in_ids(root, level[0], parent[0]))
@@ -179,7 +179,7 @@ class OnDevices:
         stop: Stop | None = None,
         records: bool = False,
     ) -> Found:
-        """Search from an id; ``stop`` is asked before: no host sees the levels."""
+        """Search from an id; see ``ResidentDriver.search``."""
         with cuda.memory_of("a search"):
             result = self._driver.search(
                 root, records=records, parents=parents, until=until, stop=stop
@@ -231,7 +231,11 @@ class WholeRunner:
         stop: Stop | None = None,
         records: bool = False,
     ) -> Found:
-        """Search from an id inside; see ``runners.base.Runner``."""
+        """Search from an id inside; see ``runners.base.Runner``.
+
+        Where other ranks wait for the one that searches, ``stop`` is asked on all
+        before the search and on that one during it.
+        """
         options: dict[str, Any] = {"parents": parents, "until": until}
         options["records"] = records
         if self._search is not None and (self._together or self._world.size == 1):
@@ -240,11 +244,16 @@ class WholeRunner:
             asked = self._world.allreduce(np.array([stop()], dtype=np.int64), "max")
             if asked[0]:
                 raise SearchStopped("the search was stopped before it began")
-        found, facts = Found([], [], 0), None
+        found, reason, facts = Found([], [], 0), "", None
         if self._search is not None:
-            found = self._search.search(root, **options)
-            facts = [found.levels, found.seconds, found.records, found.phases]
-        facts = self._world.broadcast(facts)
+            try:
+                found = self._search.search(root, stop=stop, **options)
+            except SearchStopped as stopped:
+                reason = str(stopped)
+            facts = found.levels, found.seconds, found.records, found.phases
+        reason, facts = self._world.broadcast((reason, facts))
+        if reason:
+            raise SearchStopped(reason)
         found.levels, found.seconds, found.records, found.phases = facts
         return found
 

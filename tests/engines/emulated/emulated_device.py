@@ -397,13 +397,27 @@ class Launch:
     def launch(self):
         """Run in a thread of its own, beside launches on other devices."""
         pool = ThreadPoolExecutor(1)
-        self.started = pool.submit(self.timed, *self.recorded)
+        self.started = pool.submit(self.spent, *self.recorded)
         pool.shutdown(wait=False)
 
-    def wait(self):
-        return self.started.result()
+    def wait(self, word=None):
+        try:
+            if word is not None:
+                word.watch(self.started.done)
+        finally:
+            seconds = self.started.result()
+            if word is not None:
+                word.clear()
+        return seconds
 
-    def timed(self, before=(), then=None, back=None):
+    def timed(self, before=(), then=None, back=None, word=None):
+        if word is None or word.stop is None:
+            return self.spent(before, then, back)
+        ask_once(word)
+        self.record(before, then, back).launch()
+        return self.wait(word)
+
+    def spent(self, before, then, back):
         begin = time.perf_counter()
         for array, value in before:
             array.view(np.uint32)[...] = value & 0xFFFFFFFF
@@ -413,6 +427,12 @@ class Launch:
         if back is not None:
             back.pinned[...] = back.array
         return max(time.perf_counter() - begin, 1e-9)
+
+
+def ask_once(word):
+    """Ask before a launch, so that who says yes at once is heard at the first level."""
+    turns = iter([False])
+    word.watch(lambda: next(turns, True))
 
 
 def at_address(address, count, dtype):

@@ -32,22 +32,26 @@ template <class Run> INLINE Run unpark(const Run *parked) {
     return *parked;
 }
 
-/* Sums of 47 bits above counts of arrivals; four in turn, 128 bytes apart.  The one
- * after next is cleared by the block that leaves, so all are zero for the next launch
- * but the last; a launch therefore begins with `clear_barrier` of the set it will not
- * use. */
+/* Sums of 47 bits above counts of arrivals, and on top whether the host wants the search
+ * to end; four in turn, 128 bytes apart.  The one after next is cleared by the block that
+ * leaves, so all are zero for the next launch but the last; a launch therefore begins with
+ * `clear_barrier` of the set it will not use. */
 struct Barrier {
     u64 slot[4 * 16];
 };
 
 /* All blocks meet; returns the sum of `value` over all threads of the grid.  `turn`
  * counts the meetings of this launch.  All threads of a block must call it.
+ * stop: a word that the host sets to 1 (device/stop_word.py), looked at by block 0 alone,
+ * so that all are told the same in the shared `stopped`; null: nobody asks
  * Then `words` (at most 32) of `news` are in the shared `into`: one warp of a block reads
  * them, as 4,000 warps that ask L2 for one line would wait for each other. */
 INLINE u64 grid_sum(Barrier *b, u32 &turn, u32 value, const u64 *news = 0, u32 words = 0,
-                    u64 *into = 0) {
+                    u64 *into = 0, const u64 *stop = 0, u32 *stopped = 0) {
     __shared__ u32 part[32];
     __shared__ u64 total;
+    u32 ends = 0; /* on its way while the block meets */
+    if (stop && blockIdx.x == 0 && threadIdx.x == 0) ends = (u32)look(stop);
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     u32 sum = __reduce_add_sync(ALL, value);
     if (lane == 0) part[warp] = sum;
@@ -56,11 +60,13 @@ INLINE u64 grid_sum(Barrier *b, u32 &turn, u32 value, const u64 *news = 0, u32 w
         u32 mine = __reduce_add_sync(ALL, lane < (blockDim.x >> 5) ? part[lane] : 0u);
         if (lane == 0) {
             u64 *slot = &b->slot[(turn & 3) * 16], add = (u64)mine << 16 | 1, seen;
+            add |= (u64)ends << 63;
             add_release(slot, add);
             do seen = look(slot);
             while ((seen & 0xffff) != gridDim.x);
             acquire();
-            total = seen >> 16;
+            total = seen << 1 >> 17;
+            if (stopped) *stopped = seen >> 63;
             if (blockIdx.x == 0) b->slot[((turn + 3) & 3) * 16] = 0;
         }
         __syncwarp();

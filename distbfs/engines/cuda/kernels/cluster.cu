@@ -26,7 +26,9 @@ struct ClusterParams {
     u32 *visited;          /* [words], zeros, where shared memory is too small, or null */
     int *level_out;        /* [n or active] */
     u32 *parent_out;       /* [n or active] or null */
-    u32 *state;            /* [4]: levels, whether an inbox was too small, checks, queue */
+    u32 *state;            /* [4]: levels; 1 where an inbox was too small, 2 where the host
+                              ended the search; checks, queue */
+    const u64 *stop;       /* [1], of the host: 1 to end a search; null: nobody asks */
     const u32 *targets;    /* [sought], numbers, NONE without edges; null: none at all */
     u32 root, active, words, in_ids;
     u32 last, sought;      /* the last level that is searched; how many targets */
@@ -62,7 +64,9 @@ INLINE bool misses(const ClusterParams &p, const u32 *bits, u32 me, u32 members,
 
 /* An inbox holds (vertex, parent, name of the parent), from the front; what is read is
  * set to NONE again.  Each block tells all whether it found vertices; so all learn a level
- * late that there are none any more.  With targets the cluster meets once more a level. */
+ * late that there are none any more.  The first block tells so, too, that the host wants the
+ * search to end, which it looks up while it waits.  With targets the cluster meets once more
+ * a level. */
 extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const ClusterParams p) {
     extern __shared__ uint4 dynamic[];
     __shared__ u32 busy[2][MEMBERS], sent[2][MEMBERS], missing[MEMBERS], broken, some[2];
@@ -83,6 +87,7 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
     arrive();
     wait();
     u32 level = 0, side = 0;
+    u64 stop = 0; /* of the first thread: what it has seen of the host's word */
     for (;; level++, side ^= 1) {
         const Sender sender = {inboxes + ((side ^ 1) * members + me) * ROOM, sent[side], &broken,
                                members};
@@ -128,12 +133,14 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
             }
         }
         if (warp == 0) { /* what this block found one level ago; its threads have met since */
-            const u32 news = broken ? 2 : some[side ^ 1] || level == 0;
+            u32 news = broken ? 2 : some[side ^ 1] || level == 0;
+            news |= __shfl_sync(ALL, (u32)stop, 0) << 2;
             if (lane < members) tell(&busy[side][me], lane, news), sent[side ^ 1][lane] = 0;
             __syncwarp();
             if (lane == 0) some[side ^ 1] = 0;
         }
         arrive();
+        if (p.stop && me == 0 && threadIdx.x == 0) stop = look(p.stop);
         if (late_at != NONE) {
             p.level_out[late_at] = level;
             if (p.parent_out) p.parent_out[late_at] = late_parent;
@@ -141,9 +148,14 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
         wait();
         u32 told = 0;
         for (u32 k = 0; k < members; k++) told |= busy[side][k];
-        if (told == 0 || told & 2) {
+        if (told == 0 || told == 4 || told & 2) {
             /* the level before found nothing */
-            if (me == 0 && threadIdx.x == 0) p.state[0] = level < 2 ? 0 : level - 2, p.state[1] = told >> 1;
+            if (me == 0 && threadIdx.x == 0)
+                p.state[0] = level < 2 ? 0 : level - 2, p.state[1] = told >> 1 & 1;
+            break;
+        }
+        if (told & 4) {
+            if (me == 0 && threadIdx.x == 0) p.state[0] = level, p.state[1] = 2;
             break;
         }
         if (p.targets) {

@@ -7,6 +7,7 @@
  * the bitmaps while that list is worked on, and what is found after that is added.
  * A search ends before all is found after its last level, or with targets when they are
  * visited: then levels are not run on without a meeting, and one more meeting counts them.
+ * It also ends, without results, after a level in which block 0 sees the host's word.
  * Data: fast.cuh.  Sources: Beamer, Asanovic, Patterson 2012 (direction); Gaihre et al.
  * 2019 (XBFS, scan-free queues, decisions at run time); Yasui, Fujisawa 2015 (order).
  *
@@ -38,6 +39,11 @@ INLINE void pulled(const Params &p, State &s, u32 left, bool last) {
         s.phase = GATHERING;
 }
 
+/* Whether there are levels to search: what is found is not all, nor as deep as is wanted. */
+INLINE bool goes_on(const Params &p, const State &s) {
+    return s.phase < FINISHING && (s.phase != PUSHING || (s.count && s.depth < p.last));
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) {
     extern __shared__ uint4 dynamic[];
     u32 *room = (u32 *)dynamic;
@@ -47,6 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
     __shared__ Run parked;
     __shared__ Mail own;     /* of block 0's queue */
+    __shared__ u32 stop;     /* the host's word, as all have learnt it, or block 0 alone */
     __shared__ u64 news[16]; /* what all have learnt at the last meeting */
     Run r = {*p.state, 0, 0, 0, p.budget};
     State &s = r.s;
@@ -61,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     NOTE(START, 0, 0)
     if (blockIdx.x == 0)
         for (u32 i = threadIdx.x; i < sizeof(Control) / 8; i += THREADS) ((u64 *)p.other)[i] = 0;
-    if (s.phase == DONE) {
+    if (s.phase >= DONE) {
         if (s.dirty) {
             clean(p, p.snapshot, p.by_first);
             grid_sum(&c->barrier, turn, 0);
@@ -85,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         else __syncthreads();
     }
     NOTE(START, s.count, s.edges)
-    while (s.phase == FINISHING || (s.phase != DONE && budget)) {
+    while (s.phase == FINISHING || (s.phase < DONE && budget)) {
         u32 *visited = p.snapshot + s.k * p.stride;
         const u32 now = s.depth & 1;
         Mail *mail = &c->mail[used % 3], *later = &c->mail[(used + 1) % 3];
@@ -93,6 +100,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         if (p.targets && s.depth && s.phase != FINISHING &&
             !grid_sum(&c->barrier, turn, missed(p, visited)))
             s.phase = FINISHING;
+        if (p.stop && s.depth && stop && goes_on(p, s)) {
+            s.phase = STOPPED;
+            break;
+        }
         switch (s.phase) {
         case PUSHING:
             if (!s.count) {
@@ -106,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 mark(p, p.queue[now], s.count, p.hub_queue[now], s.hubs,
                      Marks{p, visited, visited + p.stride}, room, warp, warps, lane);
                 r = unpark(&parked);
-                grid_sum(&c->barrier, turn, 0);
+                grid_sum(&c->barrier, turn, 0, 0, 0, 0, p.stop, &stop);
                 s.base = s.depth++;
                 if (COUNT && lead && s.depth < p.rows) p.counts[s.depth] = s.edges;
                 s.k = 1, s.phase = s.depth < p.last ? PULLING : FINISHING;
@@ -127,6 +138,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                         }
                         const Queue next = {p.queue[to], p.hub_queue[to], small ? &own : mail};
                         park(&parked, r);
+                        /* the last warp, which has no edges of small frontiers */
+                        if (small && p.stop && threadIdx.x == THREADS - 1) stop = look(p.stop);
                         push(p, p.queue[s.depth & 1], s.count, (u32)s.edges,
                              Claim{p, visited, s.depth + 1, next}, by, of, lane);
                         __syncthreads();
@@ -137,14 +150,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                         if (!small) break;
                         take(s, own.size, own.edges, own.hubs);
                         __syncthreads();
-                        if (!budget || !s.count || s.edges > SMALL) break;
+                        if (!budget || !s.count || s.edges > SMALL || (p.stop && stop)) break;
                         if (s.depth >= p.last || p.targets) break;
                         if (may_pull && (s.edges >= p.mark_edges || s.edges >= p.pull_edges)) break;
                     }
                     if (small && threadIdx.x == 0) c->run = r;
                 }
                 grid_sum(&c->barrier, turn, 0, small ? (const u64 *)&c->run : &mail->size,
-                         small ? sizeof(Run) / 8 : 3, news);
+                         small ? sizeof(Run) / 8 : 3, news, p.stop, &stop);
                 if (small) {
                     const u32 mine = turn;
                     r = *(const Run *)news;
@@ -170,7 +183,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 const u32 open = pull(p, visited, visited + p.stride, visited, room, hub_words,
                                       warp, warps, lane, checks, Nothing());
                 r = unpark(&parked);
-                const u32 left = (u32)grid_sum(&c->barrier, turn, open), found = s.left - left;
+                const u32 left = (u32)grid_sum(&c->barrier, turn, open, 0, 0, 0, p.stop, &stop);
+                const u32 found = s.left - left;
                 pulled(p, s, left, false);
                 budget--;
                 NOTE(s.step, found, left)
@@ -182,11 +196,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 const u32 open = pull_last(p, visited, visited + p.stride, visited, room, one,
                                            kept, warp, warps, lane, checks, NoMore());
                 r = unpark(&parked);
-                const u32 left = (u32)grid_sum(&c->barrier, turn, open), found = s.left - left;
+                const u32 left = (u32)grid_sum(&c->barrier, turn, open, 0, 0, 0, p.stop, &stop);
+                const u32 found = s.left - left;
                 pulled(p, s, left, true);
                 budget--;
                 NOTE(s.step, found, left)
-                if (s.phase != PULLING || !budget || s.k + 2 > SNAPSHOTS || p.targets) break;
+                if (s.phase != PULLING || !budget || s.k + 2 > SNAPSHOTS || p.targets ||
+                    (p.stop && stop))
+                    break;
                 visited += p.stride;
                 if (COUNT && checks) checks = s.depth + 1 < p.rows ? checks + 1 : 0;
                 park(&parked, r);

@@ -31,7 +31,8 @@
 #define NARROW 126    /* the largest level of one byte */
 
 enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, PULL_LAST, GATHER, FLUSH, RESULTS, MERGE };
-enum Phase { PUSHING, PULLING, GATHERING, FINISHING, DONE };
+/* STOPPED: ended by the host, without results, and the bitmaps are dirty. */
+enum Phase { PUSHING, PULLING, GATHERING, FINISHING, DONE, STOPPED };
 
 /* What one launch leaves for the next when a search goes level by level. */
 struct State {
@@ -96,6 +97,7 @@ struct Params {
     u64 *counts;              /* [2][rows], by level, with COUNT: edge checks; looks at
                                  bits of hubs */
     const u32 *targets;       /* [sought], numbers, NONE without edges; null: none at all */
+    const u64 *stop;          /* [1], of the host: 1 to end a search; null: nobody asks */
     u64 m, stride;
     u64 mark_edges;           /* a push of so many edges is followed by a pull */
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */

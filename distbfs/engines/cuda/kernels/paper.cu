@@ -131,6 +131,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) search(const Params p) {
     grid_barrier(&p.control->barrier);
     while (!state.done) {
         run_level(p, state);
+        if (p.stop && thread_id() == 0)
+            p.control->slots[state.level & 3].stop = (uint32_t)look(p.stop);
         grid_barrier(&p.control->barrier);
         const bool met = reached(p.goal, p.status, state.level);
         if (threadIdx.x == 0) {

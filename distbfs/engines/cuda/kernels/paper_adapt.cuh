@@ -59,7 +59,8 @@ DEVICE State next_state(const Params &p, const State &s, bool met) {
     next.size = pulled ? slot->queued : slot->tail;
     next.early = p.control->slots[next.level & 3].early;
     next.levels = s.levels + (vertices != 0);
-    next.done = vertices == 0 || met || s.level == p.goal.last;
+    const bool complete = vertices == 0 || met || s.level == p.goal.last;
+    next.done = complete ? 1 : slot->stop ? 2 : 0;
     choose(p, next, pulled);
     return next;
 }

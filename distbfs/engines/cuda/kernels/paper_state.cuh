@@ -25,6 +25,7 @@ struct Slot {
     uint32_t chunks;      /* entries of `chunks` */
     uint32_t writes;      /* status writes of single-scan (COUNT) */
     uint32_t donations;   /* rows of a last lane that its warp took (COUNT) */
+    uint32_t stop;        /* the host's word, as the first thread saw it after the level */
 };
 
 /* What is decided before a level. */
@@ -37,7 +38,7 @@ struct State {
     int input;      /* which queue holds the frontier, or the last pull's vertices */
     uint32_t size;  /* entries of that queue */
     uint32_t early; /* vertices of `level` that are known already */
-    int done;
+    int done;   /* 1: there is no more to find; 2: the host has ended the search */
     int levels; /* that have vertices, up to `level` - 1 */
 };
 
@@ -69,6 +70,7 @@ struct Params {
     uint64_t *work;          /* [2][32], pulled vertices and checks by log2 of degree */
     Control *control;        /* [1] */
     Record *records;         /* [record_capacity] */
+    const uint64_t *stop;    /* [1], of the host: 1 to end a search; null: nobody asks */
     uint64_t edges;
     double alpha;
     uint32_t vertices;

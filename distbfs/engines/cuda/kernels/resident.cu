@@ -7,7 +7,8 @@
  * followed by a pull marks; pulls read the replica of one snapshot and make the next, whose
  * words go to all devices inside the pull, and those that change later after it; where few
  * are found, their bits are set one by one (resident_late.cuh).  Where a search has targets,
- * all devices meet once more after each level and add up how many are missing.
+ * all devices meet once more after each level and add up how many are missing.  Where the
+ * word of a host was seen, all end after the same level, without results.
  * Data: resident.cuh; meetings: resident_meet.cuh.  Sources: those of fast.cu; Pan, Pearce,
  * Owens 2018 (owner v mod p).
  *
@@ -34,7 +35,8 @@ INLINE void take(const Resident &r, Journey &j, const News &news) {
         j.edges += edges, j.count += news.word[t][SIZE];
         if (j.most < edges) j.most = edges;
         if (t != r.index) continue;
-        j.s.count = news.word[t][SIZE], j.s.edges = edges, j.s.hubs = news.word[t][HUBS];
+        j.s.count = news.word[t][SIZE], j.s.edges = edges;
+        j.s.hubs = news.word[t][HUBS] & ~TOP_BIT;
     }
     if (j.s.count) j.deepest = j.s.depth;
 }
@@ -124,12 +126,19 @@ INLINE bool narrow(const Resident &r, Journey &j) {
             j.going = j.count && j.most <= ALONE && pushes(r, j) && j.s.depth < p.last;
             /* a level that is looked through for targets ends with a meeting of all blocks:
              * the desk may be written again only then */
-            if (p.targets && j.s.depth) j.going = 0;
+            if ((p.targets && j.s.depth) || j.stop) j.going = 0;
             if (known) note(r, j, BLOCK_PUSH, j.count, j.edges);
         }
         __syncthreads();
         if (!j.going) return true;
     }
+}
+
+/* Whether there are levels to search: what is found is not all, nor as deep as is wanted. */
+INLINE bool goes_on(const Resident &r, const Journey &j) {
+    const State &s = j.s;
+    const bool over = s.phase == PUSHING && j.known && (!j.count || s.depth >= r.own.last);
+    return s.phase < FINISHING && !over;
 }
 
 /* The queue that block 0 begins with, where the root is of this device. */
@@ -226,7 +235,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
         j.s = *p.state;
         j.edges = j.count = j.most = 0;
         j.used = j.traced = j.deepest = j.now = j.complete = j.known = j.going = 0;
-        j.late = j.listed = j.lates = 0;
+        j.late = j.listed = j.lates = j.stop = 0;
         j.turn = desk->turn, j.met = desk->met, j.met_here = desk->met_here;
         if (lead) note(r, j, START, 0, 0);
     }
@@ -246,7 +255,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
     }
     if (first) begin(r, j);
     __syncthreads();
-    while (j.s.phase != DONE) {
+    while (j.s.phase < DONE) {
         const State &s = j.s;
         u32 *visited = p.snapshot + s.k * p.stride;
         Mail *mail = &p.control->mail[j.used % 3];
@@ -255,6 +264,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             if (!meet(r, j, missed(p, visited), 0, 0, news)) return;
             if (first && !sum_of(r, news, VALUE)) j.s.phase = FINISHING;
             __syncthreads();
+        }
+        if (j.stop && goes_on(r, j)) {
+            __syncthreads();
+            if (first) j.s.phase = STOPPED;
+            clean_replicas(r);
+            __syncthreads();
+            break;
         }
         switch (s.phase) {
         case PUSHING: {
@@ -356,7 +372,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                 if (!pull_ends(r, j, news, fresh, open, true, tell.is)) return;
                 visited = fresh;
                 if (COUNT && checks) checks = s.depth + 1 < p.rows ? checks + 1 : 0;
-            } while (s.phase == PULLING && s.k + 2 <= SNAPSHOTS && !p.targets);
+            } while (s.phase == PULLING && s.k + 2 <= SNAPSHOTS && !p.targets && !j.stop);
             break;
         }
         case GATHERING: {

@@ -39,6 +39,7 @@ struct Letter {
     u64 word[WORDS + 1]; /* turn << 32 | word */
 };
 enum Word { VALUE, FOR_YOU, SIZE, EDGES, EDGES_HIGH, HUBS, SENT };
+#define TOP_BIT 0x80000000u /* of HUBS, which are fewer: this part's host ends the search */
 
 /* Meetings of all blocks, and of block 0 of each device.  They have letters apart: block 0
  * may be many meetings ahead of blocks that still read the letters of the last one of
@@ -48,7 +49,7 @@ enum Kind { BY_ALL, BY_ONE, KINDS };
 /* Written by peers, of each device. */
 struct Mailbox {
     Letter letter[KINDS][4][MOST_PARTS]; /* by turn modulo 4 and sender */
-    u64 tally[4][MOST_PARTS][8]; /* by meeting and sender, [0]: sum << 16 | blocks */
+    u64 tally[4][MOST_PARTS][8]; /* by meeting and sender, [0]: stop << 63 | sum << 16 | blocks */
     u64 failed;                   /* 1 + the part that was waited for in vain */
 };
 
@@ -67,13 +68,14 @@ struct Journey {
     u32 known, going; /* how large the frontier is; levels by block 0 go on */
     u32 late, listed; /* the next late pull is one; the last was: resident_late.cuh */
     u32 lates;        /* late pulls so far */
+    u32 stop;         /* a host wants the search to end */
 };
 
 /* Written by this device alone; kept from search to search. */
 struct Desk {
     u64 turn, met, met_here;
     u64 arrived_here; /* blocks, at meetings of this device */
-    u64 sum[4 * 16];  /* by meeting of all devices: value << 16 | blocks that have come */
+    u64 sum[4 * 16];  /* by meeting of all devices, as a tally, of blocks that have come */
     u32 found[3][16]; /* vertices that a late pull has found, in turn */
     u32 sent[3][16]; /* pairs for each part, in turn */
     u64 deepest;

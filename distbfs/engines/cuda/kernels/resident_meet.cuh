@@ -8,6 +8,9 @@
  * read it have come to three more.  Tallies and sums are cleared two meetings ahead.
  * A peer is waited for no longer than `patience`; then, or where another has given up,
  * all end.
+ * Block 0 of a device looks at its host's word as it comes to a meeting, and what it saw
+ * goes with what it tells anyway; so all blocks of all devices, or block 0 of each, learn of
+ * it at the same meeting.
  */
 #ifndef DISTBFS_RESIDENT_MEET_CUH
 #define DISTBFS_RESIDENT_MEET_CUH
@@ -79,8 +82,8 @@ INLINE bool await(const Resident &r, const u64 *word, u64 &x, u32 from, const Wa
     return true;
 }
 
-/* One warp waits for the letters of all parts. */
-INLINE bool receive(const Resident &r, Kind kind, u64 turn, News &news, u32 lane) {
+/* One warp waits for the letters of all parts; j.stop: see Journey. */
+INLINE bool receive(const Resident &r, Journey &j, Kind kind, u64 turn, News &news, u32 lane) {
     bool fine = true;
     for (u32 i = lane; fine && i < r.parts * WORDS; i += 32) {
         const u32 from = i / WORDS, k = i - from * WORDS;
@@ -88,43 +91,52 @@ INLINE bool receive(const Resident &r, Kind kind, u64 turn, News &news, u32 lane
         u64 x = 0;
         fine = await(r, word, x, from, [=](u64 y) { return y >> 32 == (u32)turn; });
         news.word[from][k] = (u32)x;
+        if (k == HUBS && (u32)x & TOP_BIT) j.stop = 1;
     }
     return !__any_sync(ALL, !fine);
 }
 
-/* What each block does at a meeting that tells sums alone; one warp calls it. */
-INLINE bool tally(const Resident &r, u64 met, u32 value, News &news, u32 lane) {
+/* What each block does at a meeting that tells sums alone; one warp calls it.
+ * own: what the block adds to a tally; j.stop: see Journey */
+INLINE bool tally(const Resident &r, Journey &j, u64 met, u64 own, News &news, u32 lane) {
     bool fine = true;
     fence_system();
     if (lane < r.parts) {
-        add_system(&r.mailbox[lane]->tally[met & 3][r.index][0], (u64)value << 16 | 1);
+        add_system(&r.mailbox[lane]->tally[met & 3][r.index][0], own);
         const u64 *word = &r.mailbox[r.index]->tally[met & 3][lane][0];
         const u32 blocks = gridDim.x;
         u64 x = 0;
         fine = await(r, word, x, lane, [=](u64 y) { return (y & 0xffff) == blocks; });
         news.word[lane][VALUE] = (u32)(x >> 16);
+        if (x >> 63) j.stop = 1;
     }
     return !__any_sync(ALL, !fine);
 }
 
 /* The same where letters are written; mail, sent: see `meet`. */
-INLINE bool exchange(const Resident &r, u64 met, u32 value, const Mail *mail, const u32 *sent,
-                     News &news, u32 lane) {
+INLINE bool exchange(const Resident &r, Journey &j, u64 met, u64 own, const Mail *mail,
+                     const u32 *sent, News &news, u32 lane) {
     u64 *total = &r.desk->sum[(met & 3) * 16], come = 0;
-    if (lane == 0) come = add_acquire_release(total, (u64)value << 16 | 1);
-    come = __shfl_sync(ALL, come, 0);
-    if ((come & 0xffff) + 1 == gridDim.x) {
-        Told told = {(u32)(come >> 16) + value, 0, 0, 0, 0, sent};
+    if (lane == 0) come = add_acquire_release(total, own);
+    come = __shfl_sync(ALL, come, 0) + own;
+    if ((come & 0xffff) == gridDim.x) {
+        Told told = {(u32)(come >> 16), 0, 0, 0, 0, sent};
         if (mail) {
             const u64 size = __ldcg(&mail->size);
             told.size = (u32)size, told.hubs = (u32)__ldcg(&mail->hubs);
             told.edges = sizeof(OFFSET) == 8 ? __ldcg(&mail->edges) : size >> 32;
         }
+        if (come >> 63) told.hubs |= TOP_BIT;
         if (sent) told.all = __reduce_add_sync(ALL, lane < r.parts ? told.sent[lane] : 0u);
         send_letters(r, BY_ALL, met, told, lane);
     }
     __syncwarp();
-    return receive(r, BY_ALL, met, news, lane);
+    return receive(r, j, BY_ALL, met, news, lane);
+}
+
+/* The host's word, to the first thread of block 0; it is on its way while the block meets. */
+INLINE u32 look_up(const Resident &r) {
+    return r.own.stop && blockIdx.x == 0 && threadIdx.x == 0 ? (u32)look(r.own.stop) : 0;
 }
 
 /* All blocks of all devices meet; false where the search has failed.  Journeys are in shared
@@ -135,14 +147,16 @@ INLINE bool meet(const Resident &r, Journey &j, u32 value, const Mail *mail, con
                  News &news) {
     __shared__ u32 part[32];
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    const u32 stop = look_up(r);
     const u32 sum = __reduce_add_sync(ALL, value);
     if (lane == 0) part[warp] = sum;
     __syncthreads();
     if (warp == 0) {
         const u64 met = j.met + 1;
         const u32 mine = __reduce_add_sync(ALL, lane < (blockDim.x >> 5) ? part[lane] : 0u);
-        const bool fine = mail || sent ? exchange(r, met, mine, mail, sent, news, lane)
-                                       : tally(r, met, mine, news, lane);
+        const u64 own = (u64)__shfl_sync(ALL, stop, 0) << 63 | (u64)mine << 16 | 1;
+        const bool fine = mail || sent ? exchange(r, j, met, own, mail, sent, news, lane)
+                                       : tally(r, j, met, own, news, lane);
         if (blockIdx.x == 0) { /* all have come, so all have left the last but one */
             const u32 clear = (met + 2) & 3;
             if (lane == 0) r.desk->sum[clear * 16] = 0;
@@ -157,14 +171,16 @@ INLINE bool meet(const Resident &r, Journey &j, u32 value, const Mail *mail, con
 /* One block of each device meets those of the others; mail, sent: shared. */
 INLINE bool post(const Resident &r, Journey &j, const Mail &mail, const u32 *sent, News &news) {
     const u32 lane = threadIdx.x & 31;
+    const u32 stop = look_up(r);
     __syncthreads();
     if (threadIdx.x < 32) {
         const u64 turn = j.turn + 1;
         Told told = {0, (u32)mail.size, (u32)mail.hubs, 0, 0, sent};
         told.edges = sizeof(OFFSET) == 8 ? mail.edges : mail.size >> 32;
+        if (__shfl_sync(ALL, stop, 0)) told.hubs |= TOP_BIT;
         told.all = __reduce_add_sync(ALL, lane < r.parts ? sent[lane] : 0u);
         send_letters(r, BY_ONE, turn, told, lane);
-        const bool fine = receive(r, BY_ONE, turn, news, lane);
+        const bool fine = receive(r, j, BY_ONE, turn, news, lane);
         if (lane == 0) news.failed = !fine, j.turn = turn;
     }
     __syncthreads();

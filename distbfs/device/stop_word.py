@@ -1,0 +1,79 @@
+"""A word by which the host ends a search on a device between two of its levels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda
+
+if TYPE_CHECKING:
+    from distbfs.types import Stop
+
+ALONE = 1e-3  # seconds that a launch is waited for before anybody is asked
+PAUSE = 1e-3  # seconds between two questions, at most
+SHARE = 1 / 16  # of the time so far that such a pause may take
+
+
+class StopWord:
+    """A word of device memory, 0 or 1, that a kernel looks at between levels.
+
+    Made, and used, with its device current; memory is taken when it is first needed.
+
+    stop: asked while the next launch runs, None: nobody is
+    """
+
+    stop: Stop | None = None
+
+    def __init__(self) -> None:
+        self._word: Any = None
+        self._set = False
+
+    @property
+    def address(self) -> int:
+        """What a kernel is given: where the word is, 0 where nobody is asked."""
+        if self.stop is None:
+            return 0
+        if self._word is None:
+            cp = cuda.cupy()
+            self._word = cp.zeros(1, dtype=np.uint64)
+            self._one = cuda.pinned_empty(1, np.uint64)
+            self._one[0] = 1
+            self._stream = cp.cuda.Stream(non_blocking=True)
+        return int(self._word.data.ptr)
+
+    def watch(self, ended: Callable[[], bool]) -> None:
+        """Ask ``stop`` until a launch has ended, or until it says yes: set the word.
+
+        What is raised meanwhile is raised with the word set: the launch ends, too.
+        """
+        if self.stop is None:
+            return
+        began = time.perf_counter()
+        try:
+            while not ended():
+                spent = time.perf_counter() - began
+                if spent < ALONE:
+                    continue
+                if self.stop():
+                    self._raise()
+                    return
+                time.sleep(min(PAUSE, SHARE * spent))
+        except BaseException:
+            self._raise()
+            raise
+
+    def _raise(self) -> None:
+        """Set the word, beside what runs: its stream waits for no other."""
+        self._word.set(self._one, stream=self._stream)
+        self._set = True
+
+    def clear(self) -> None:
+        """Clear the word where it was set, when the launch has ended."""
+        if self._set:
+            cuda.clear(self._word, self._stream)
+            self._stream.synchronize()
+            self._set = False

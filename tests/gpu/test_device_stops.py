@@ -1,0 +1,129 @@
+"""Long searches on devices that end where somebody says so, and those after them."""
+
+import time
+
+import numpy as np
+import pytest
+from device_graphs import HostGraph
+from fast_graphs import fault, path, shuffled
+from graphs import check_search
+from resident_parts import look, resident_driver
+from sessions import open_tuples
+from test_resident import devices_of, parts_here
+
+from distbfs.engines.cuda.fast import FastSearch
+from distbfs.errors import SearchStopped
+from distbfs.multisearch.device import DeviceOptions, DeviceRunner
+from distbfs.multisearch.device_apps import device_problem
+from distbfs.multisearch.device_bits import BitSearches
+from distbfs.search.choose import Request
+
+LONG = path(200_000)
+WAYS = {
+    "cluster": {},
+    "push": {"direction": "push"},
+    "pull": {"direction": "pull"},
+    "stepwise": {"stepwise": True},
+}
+
+
+class Later:
+    """Says yes 5 ms after it was first asked."""
+
+    def __init__(self):
+        self.ends = None
+
+    def __call__(self):
+        self.ends = self.ends or time.perf_counter() + 5e-3
+        return time.perf_counter() >= self.ends
+
+
+def never():
+    return False
+
+
+def timed(work, *arguments, **options):
+    """Return (what came out, seconds)."""
+    began = time.perf_counter()
+    return work(*arguments, **options), time.perf_counter() - began
+
+
+def stopped(search, *arguments, **options):
+    """Return (the level that a search was stopped at, seconds)."""
+
+    def work():
+        with pytest.raises(SearchStopped, match=r"stopped at level \d+$") as told:
+            search(*arguments, stop=Later(), **options)
+        return int(str(told.value).rpartition(" ")[2])
+
+    return timed(work)
+
+
+@pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
+@pytest.mark.parametrize("named", WAYS)
+def test_one_device(named, in_ids):
+    made = HostGraph(LONG)
+    search = FastSearch(made.graph, in_ids=in_ids, **WAYS[named])
+    assert (search._cluster is not None) == (named in ("cluster", "stepwise"))
+    found, whole = timed(search.search, 0)
+    assert fault(made, 0, found, in_ids=in_ids) is None
+    for root in (0, 99_000, 0):
+        level, spent = stopped(search.search, root)
+        assert 0 < level < 100_000
+        assert spent < whole
+    for root in (0, 99_000):
+        found = search.search(root, stop=never)
+        assert fault(made, root, found, in_ids=in_ids) is None
+
+
+@pytest.mark.parametrize("internal", [True, False], ids=["internal", "ids"])
+def test_resident(internal):
+    for parts in parts_here():
+        driver = resident_driver(
+            LONG, parts, devices=devices_of(parts), internal_ids=internal
+        )
+        found, whole = timed(look, driver, LONG, 0)
+        for _ in range(3):
+            level, spent = stopped(driver.search, 0)
+            assert 0 < level < found.levels - 1
+            assert spent < whole
+        look(driver, LONG, 0, stop=never)
+        look(driver, LONG, 5000)
+        driver.close()
+
+
+def test_bit_parallel_searches():
+    source = shuffled(path(60_000))
+    searches = BitSearches(HostGraph(source).graph)
+    sources = np.arange(0, 128, 9)
+    batch = searches.search(sources)
+    for _ in range(2):
+        level, _ = stopped(searches.search, sources)
+        assert 0 < level < batch.deepest
+    levels = searches.search(sources, stop=never).levels().get()
+    for row, root in zip(levels, sources.tolist(), strict=True):
+        np.testing.assert_array_equal(row, source.distances(root))
+
+
+def test_a_block_for_each_search():
+    source = shuffled(path(60_000))
+    made, problem, roots = HostGraph(source), device_problem("paths"), np.arange(300)
+    for stop in (Later(), never):
+        options = DeviceOptions(levels=True, stop=stop)
+        run = DeviceRunner().run
+        if stop is never:
+            found = run(problem, made.graph, roots[:3], options)["level"].get()
+            wanted = [source.distances(int(root)) for root in roots[:3]]
+            np.testing.assert_array_equal(found, np.stack(wanted))
+            continue
+        with pytest.raises(SearchStopped, match="of 300 sources"):
+            run(problem, made.graph, roots, options)
+
+
+@pytest.mark.parametrize("engine", ["xbfs", "bfs4k", "layer"])
+def test_sessions(engine):
+    session = open_tuples(LONG, engine=engine, request=Request(devices=1))
+    level, _ = stopped(session.search, 0)
+    assert 0 < level < LONG.n - 1
+    check_search(LONG, 0, *session.search(0, stop=never).to_numpy())
+    session.close()
