@@ -17,6 +17,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.energy import measured
+from distbfs.device.take import take
 from distbfs.errors import ValidationError
 from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
@@ -232,7 +233,7 @@ def sources_of(graph: DeviceGraph, count: int, seed: int) -> Any:
     """Return ids that have edges, int64 [count], drawn with a seed."""
     rng = np.random.default_rng(seed)
     numbers = rng.integers(0, graph.active, count)
-    return cuda.take(graph.vertices, numbers).astype(np.int64)
+    return take(graph.vertices, numbers).astype(np.int64)
 
 
 def traversed(graph: DeviceGraph, sources: Any) -> tuple[int, int]:

@@ -194,8 +194,8 @@ class Changing(Tuples):
 
 def test_tuples_that_change(monkeypatch):
     class Forgetful(device_build.Chunks):
-        def __init__(self, pairs, count, *, hold):
-            super().__init__(pairs, count, hold=False)
+        def __init__(self, pairs, count, **options):
+            super().__init__(pairs, count, **{**options, "hold": False})
 
     monkeypatch.setattr(device_build, "Chunks", Forgetful)
     source = Changing(6, [0, 0, 1, 2], [0, 1, 2, 5])

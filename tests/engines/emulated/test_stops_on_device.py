@@ -91,7 +91,7 @@ class Seen:
         levels[...] = 0
 
     def __call__(self):
-        now = np.asarray(self.levels).view(np.uint32)
+        now = np.array(self.levels).view(np.uint32)  # as it is at one time
         return bool(((now >= self.least) & (now <= self.most)).any())
 
 
