@@ -16,9 +16,9 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Graph": "distbfs.search.library",
+    "Graph": "distbfs.search.graph",
     "Result": "distbfs.search.result",
-    "bfs": "distbfs.search.library",
+    "bfs": "distbfs.search.graph",
     "Session": "distbfs.search.session",
     "open": "distbfs.search.open",
     "Problem": "distbfs.multisearch.problem",

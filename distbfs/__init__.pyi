@@ -8,8 +8,8 @@ from distbfs.multisearch.library import search_many as search_many
 from distbfs.multisearch.library import within_hops as within_hops
 from distbfs.multisearch.problem import Problem as Problem
 from distbfs.multisearch.problem import State as State
-from distbfs.search.library import Graph as Graph
-from distbfs.search.library import bfs as bfs
+from distbfs.search.graph import Graph as Graph
+from distbfs.search.graph import bfs as bfs
 from distbfs.search.open import open as open
 from distbfs.search.result import Result as Result
 from distbfs.search.session import Session as Session

@@ -7,30 +7,32 @@ from typing import Any
 
 from distbfs.errors import UsageError
 
+PAPERS = "distbfs.engines.cuda.papers"
+
 ENGINES = {
     "reference": "distbfs.engines.reference:ReferenceEngine",
     "openmp": "distbfs.engines.openmp.engine:OpenMPEngine",
-    "xbfs": "distbfs.engines.cuda.xbfs:XbfsEngine",
-    "xbfs-paper": "distbfs.engines.cuda.xbfs_paper:XbfsPaperEngine",
-    "pan": "distbfs.engines.cuda.pan:PanEngine",
-    "bfs4k": "distbfs.engines.cuda.bfs4k:Bfs4kEngine",
-    "layer": "distbfs.engines.cuda.layer:LayerEngine",
-    "frontier": "distbfs.engines.cuda.frontier:FrontierEngine",
-    "harish": "distbfs.engines.cuda.harish:HarishEngine",
-    "edge-parallel": "distbfs.engines.cuda.edge_parallel:EdgeParallelEngine",
-    "virtual-warp": "distbfs.engines.cuda.virtual_warp:VirtualWarpEngine",
+    "xbfs": "distbfs.engines.cuda.xbfs.engine:XbfsEngine",
+    "xbfs-paper": f"{PAPERS}.xbfs.engine:XbfsPaperEngine",
+    "pan": "distbfs.engines.cuda.pan.engine:PanEngine",
+    "bfs4k": f"{PAPERS}.bfs4k.search:Bfs4kEngine",
+    "layer": f"{PAPERS}.cs406.layer:LayerEngine",
+    "frontier": f"{PAPERS}.cs406.frontier:FrontierEngine",
+    "harish": f"{PAPERS}.baselines.harish:HarishEngine",
+    "edge-parallel": f"{PAPERS}.baselines.edge_parallel:EdgeParallelEngine",
+    "virtual-warp": f"{PAPERS}.baselines.virtual_warp:VirtualWarpEngine",
 }
 RUNNERS = {  # of many searches
-    "reference": "distbfs.multisearch.arrays:ReferenceRunner",
-    "openmp": "distbfs.multisearch.openmp:OpenMPRunner",
-    "cuda": "distbfs.multisearch.cuda:CudaRunner",
+    "reference": "distbfs.multisearch.numpy_runner:ReferenceRunner",
+    "openmp": "distbfs.multisearch.openmp_runner:OpenMPRunner",
+    "cuda": "distbfs.multisearch.cuda_runner:CudaRunner",
 }
 PEERS = {
-    "scipy": "distbfs.search.peers.scipy:ScipyPeer",
-    "networkx": "distbfs.search.peers.networkx:NetworkxPeer",
-    "igraph": "distbfs.search.peers.igraph:IgraphPeer",
-    "networkit": "distbfs.search.peers.networkit:NetworkitPeer",
-    "cugraph": "distbfs.search.peers.cugraph:CugraphPeer",
+    "scipy": "distbfs.benchmark.libraries.scipy:ScipyPeer",
+    "networkx": "distbfs.benchmark.libraries.networkx:NetworkxPeer",
+    "igraph": "distbfs.benchmark.libraries.igraph:IgraphPeer",
+    "networkit": "distbfs.benchmark.libraries.networkit:NetworkitPeer",
+    "cugraph": "distbfs.benchmark.libraries.cugraph:CugraphPeer",
 }
 EXCHANGES = {
     "solo": "distbfs.exchange.solo:SoloExchange",
@@ -49,10 +51,10 @@ FAMILIES = {
     "rmat-er": "distbfs.generate.rmat:RmatER",
     "rmat-g": "distbfs.generate.rmat:RmatG",
     "rmat-b": "distbfs.generate.rmat:RmatB",
-    "complete": "distbfs.generate.shapes:Complete",
-    "star": "distbfs.generate.shapes:Star",
-    "path": "distbfs.generate.shapes:Path",
-    "binary-tree": "distbfs.generate.shapes:BinaryTree",
+    "complete": "distbfs.generate.formula:Complete",
+    "star": "distbfs.generate.formula:Star",
+    "path": "distbfs.generate.formula:Path",
+    "binary-tree": "distbfs.generate.formula:BinaryTree",
 }
 READERS = {
     "matrix-market": "distbfs.formats.matrix_market:MatrixMarketReader",

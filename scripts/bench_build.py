@@ -15,11 +15,11 @@ import time
 
 import numpy as np
 
+from distbfs.build.host.parts import construct
 from distbfs.device import cc
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
-from distbfs.partition.construct import construct
 
 GATHERED = 1 << 25
 

@@ -24,13 +24,13 @@ from collections.abc import Iterator
 import figures
 import numpy as np
 
+from distbfs.benchmark.roots import choose_roots
 from distbfs.exchange.world import SoloWorld
+from distbfs.generate.formula import Path
 from distbfs.generate.kronecker import Kronecker
-from distbfs.generate.shapes import Path
-from distbfs.graph500.roots import choose_roots
-from distbfs.graph500.validate import validate
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
+from distbfs.validation.host import validate
 
 SMALL = 10  # scale of the graph whose searches are mostly overhead
 

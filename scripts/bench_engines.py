@@ -17,8 +17,8 @@ import figures
 from engine_runs import Make, scaled
 
 from distbfs.device import cuda
-from distbfs.engines.cuda.bfs4k import COUNTS, Bfs4kSearch
-from distbfs.engines.cuda.knobs import degrees_of
+from distbfs.engines.cuda.papers.bfs4k.knobs import degrees_of
+from distbfs.engines.cuda.papers.bfs4k.search import COUNTS, Bfs4kSearch
 from distbfs.errors import ValidationError
 from distbfs.generate.forest_fire import ForestFire
 from distbfs.generate.geometric import Geometric

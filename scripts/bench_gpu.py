@@ -20,23 +20,23 @@ from typing import Any
 import figures
 import numpy as np
 
+from distbfs.benchmark.limit import need_of
+from distbfs.benchmark.statistics import rate_statistics
 from distbfs.device import cuda
 from distbfs.device.rates import Rates, device_rates
 from distbfs.engines.base import DeviceSearch
-from distbfs.engines.cuda.xbfs import XbfsEngine
-from distbfs.engines.cuda.xbfs_paper import XbfsPaperEngine
+from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
+from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import ValidationError
 from distbfs.generate.cuda import DeviceTuples, device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.road import Road
 from distbfs.generate.uniform import Uniform
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.graph500.device_validate import validate_on_device
-from distbfs.graph500.statistics import rate_statistics
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
-from distbfs.search.limit import need_of
 from distbfs.types import TupleSource
+from distbfs.validation.cuda import validate_on_device
 
 KEPT_BYTES = 16 << 30  # results that wait for validation, at most
 COUNTED_ROOTS = 4  # searches with counters, for the limit

@@ -15,7 +15,7 @@ import statistics
 import sys
 
 from distbfs.exchange.world import run_guarded, start
-from distbfs.generate.shapes import Path
+from distbfs.generate.formula import Path
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source

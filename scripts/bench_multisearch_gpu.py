@@ -18,14 +18,14 @@ import multi_figures as multi
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import ValidationError
 from distbfs.generate.road import Road
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.multisearch.device import DeviceOptions, DeviceRunner
+from distbfs.multisearch.cuda_bits import BitSearches, all_levels, level_dtype
+from distbfs.multisearch.cuda_problems import DeviceOptions, DeviceRunner
 from distbfs.multisearch.device_apps import device_problem
-from distbfs.multisearch.device_bits import BitSearches, all_levels, level_dtype
-from distbfs.multisearch.extremes import device_extremes
+from distbfs.multisearch.exact_diameter import device_extremes
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
 

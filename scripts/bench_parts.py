@@ -32,16 +32,15 @@ import numpy as np
 import pan_runs as runs
 
 from distbfs import registry
-from distbfs.cli.common import open_terminal, share_of_cores
+from distbfs.benchmark.graph500 import run_searches
+from distbfs.benchmark.graph500_report import SearchFigures
+from distbfs.benchmark.roots import choose_roots
+from distbfs.benchmark.statistics import rate_statistics
 from distbfs.device import cuda
 from distbfs.errors import UsageError, ValidationError
 from distbfs.exchange.world import Ranks, run_guarded
 from distbfs.generate.families import from_description
 from distbfs.generate.kronecker import Kronecker
-from distbfs.graph500.benchmark import run_searches
-from distbfs.graph500.report import SearchFigures
-from distbfs.graph500.roots import choose_roots
-from distbfs.graph500.statistics import rate_statistics
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table
@@ -52,6 +51,7 @@ from distbfs.search.result import Result
 from distbfs.search.session import Held, Session
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples
+from distbfs.terminal.shared import open_terminal, share_of_cores
 from distbfs.types import SUBGRAPHS, Ids, TupleSource
 
 SUGGESTED = "auto"

@@ -24,13 +24,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from distbfs.benchmark.graph500 import validation_on_devices
+from distbfs.benchmark.roots import choose_roots
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.road import Road
-from distbfs.graph500.benchmark import validation_on_devices
-from distbfs.graph500.roots import choose_roots
 from distbfs.options import SearchOptions
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table

@@ -17,8 +17,8 @@ import figures
 from engine_runs import BFS4K_GRAPHS
 
 from distbfs.device import cuda
-from distbfs.engines.cuda.bfs4k import COUNTS, Bfs4kSearch
-from distbfs.engines.cuda.knobs import auto_knobs, degrees_of
+from distbfs.engines.cuda.papers.bfs4k.knobs import auto_knobs, degrees_of
+from distbfs.engines.cuda.papers.bfs4k.search import COUNTS, Bfs4kSearch
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs
 from distbfs.report.tables import print_table

@@ -18,8 +18,8 @@ import engine_runs
 import figures
 from engine_runs import CS406_GRAPHS
 
+from distbfs.benchmark.roots import choose_roots
 from distbfs.errors import DistbfsError
-from distbfs.graph500.roots import choose_roots
 from distbfs.options import SearchOptions
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from distbfs.errors import UsageError
-from distbfs.graph500.device_validate import MAX_VERTICES
 from distbfs.options import check_choice
+from distbfs.validation.cuda import MAX_VERTICES
 
 Row = dict[str, Any]
 RESIDENT, STEPWISE, ALONE = "resident", "stepwise", "fast"

@@ -16,6 +16,7 @@ import figures
 import numpy as np
 
 from distbfs import registry
+from distbfs.benchmark.statistics import rate_statistics
 from distbfs.engines.base import DeviceSearch
 from distbfs.errors import ResourceError, ValidationError
 from distbfs.generate.cuda import device_tuples
@@ -27,11 +28,10 @@ from distbfs.generate.small_world import SmallWorld
 from distbfs.generate.triangulation import Triangulation
 from distbfs.generate.uniform import Uniform
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.graph500.device_validate import validate_on_device
-from distbfs.graph500.statistics import rate_statistics
 from distbfs.options import SearchOptions
 from distbfs.search.choose import engine_for
 from distbfs.types import TupleSource
+from distbfs.validation.cuda import validate_on_device
 
 SECONDS = 10.0  # a graph
 SMALL_SECONDS = 0.3  # --small

@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.benchmark.roots import choose_roots
+from distbfs.build.cuda.graph import build
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceResult
-from distbfs.engines.cuda.paper import PaperSearch
-from distbfs.engines.cuda.results import host_levels
-from distbfs.engines.cuda.xbfs_paper import XbfsPaperEngine
+from distbfs.engines.cuda.common.host_results import host_levels
+from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
+from distbfs.engines.cuda.papers.xbfs.search import PaperSearch
 from distbfs.errors import DistbfsError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.uniform import Uniform
-from distbfs.graph.device_build import build
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
-from distbfs.graph500.roots import choose_roots
-from distbfs.multisearch.whole import NO_DELEGATES
+from distbfs.multisearch.input_graph import NO_DELEGATES
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.report.provenance import provenance
 from distbfs.search.holding import Source, graph_on_device

@@ -23,12 +23,12 @@ from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.road import Road
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.graph500.device_validate import validate_on_device
-from distbfs.multisearch.device import DeviceOptions, DeviceRunner
+from distbfs.multisearch.cuda_bits import BitSearches
+from distbfs.multisearch.cuda_problems import DeviceOptions, DeviceRunner
 from distbfs.multisearch.device_apps import device_problem
-from distbfs.multisearch.device_bits import BitSearches
 from distbfs.report.energy import energy_figures, energy_values, joined
 from distbfs.types import TupleSource
+from distbfs.validation.cuda import validate_on_device
 
 TRIANGLES = ((1, 0, 0), (0, 1, 0), (1, 1, 0))
 CROSS = TRIANGLES[:2]

@@ -32,12 +32,12 @@ DIRECTION = "tests/search/test_direction.py"
 CPU_BITS = "tests/multisearch/test_bits.py"
 BETWEENNESS = "tests/multisearch/test_betweenness.py"
 EXCHANGE = "tests/mpi/test_exchange_contract.py"
-ROWS = "tests/graph/test_rows.py"
-CONSTRUCT = "tests/partition/test_construct.py"
+ROWS = "tests/graph/test_sorted_rows.py"
+CONSTRUCT = "tests/build/test_host_parts.py"
 DEGREE = "tests/partition/test_degree.py"
-VALIDATE = "tests/graph500/test_validate.py"
+VALIDATE = "tests/validation/test_validate.py"
 TEAM = "tests/device/test_team.py"
-ON_DEVICE = "tests/graph500/test_device_validate_host.py"
+ON_DEVICE = "tests/validation/test_cuda_on_host.py"
 CHOOSE, OPENING = "distbfs/search/choose.py", "distbfs/search/opening.py"
 BETWEEN = "distbfs/search/runners/between.py"
 RESULT, VERTICES = "distbfs/search/result.py", "distbfs/search/vertices.py"
@@ -73,7 +73,7 @@ MUTATIONS = (
     # xbfs paper
     Mutation(
         "paper-donation-skips",
-        f"{KERNELS}/balance_donation.cuh",
+        "distbfs/engines/cuda/papers/xbfs/balance_donation.cuh",
         "start = stop - start < 32 ? stop : start + 32;",
         "start = stop - start < 33 ? stop : start + 33;",
         "a donated row is looked at but for each 33rd neighbour",
@@ -81,7 +81,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-donation-never",
-        f"{KERNELS}/balance_donation.cuh",
+        "distbfs/engines/cuda/papers/xbfs/balance_donation.cuh",
         "if (__popc(open) > 1) continue;",
         "if (__popc(open) > 0) continue;",
         "the last lane's row is never shared",
@@ -89,7 +89,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-thread-is-static",
-        f"{KERNELS}/balance_thread.cuh",
+        "distbfs/engines/cuda/papers/xbfs/balance_thread.cuh",
         "at = all_threads() + atomicAdd(&slot->ticket, 1u);",
         "at += all_threads();",
         "balance thread shares as static does",
@@ -97,7 +97,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-warp-is-static",
-        f"{KERNELS}/paper.cu",
+        "distbfs/engines/cuda/papers/xbfs/paper.cu",
         "else if (p.balance == WARP)",
         "else if (p.balance == WARP && p.asynchronous)",
         "a synchronous pull balanced by warps is one with donation",
@@ -105,7 +105,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-bulks-skip",
-        f"{KERNELS}/balance_warp.cuh",
+        "distbfs/engines/cuda/papers/xbfs/balance_warp.cuh",
         "atomicAdd(&slot->ticket, 32u)",
         "atomicAdd(&slot->ticket, 64u)",
         "each second bulk of a queue is left out",
@@ -113,7 +113,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-async-rule",
-        f"{KERNELS}/pull_async.cuh",
+        "distbfs/engines/cuda/papers/xbfs/pull_async.cuh",
         "if (status == level) current = neighbour;",
         "if (status == level - 1) current = neighbour;",
         "an asynchronous pull finds nothing of the next level",
@@ -121,7 +121,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-async-never",
-        f"{KERNELS}/paper.cu",
+        "distbfs/engines/cuda/papers/xbfs/paper.cu",
         "    if (runs_ahead(p, s))\n",
         "    if (runs_ahead(p, s) && p.balance == STATIC)\n",
         "pulls are synchronous whatever is asked for",
@@ -129,7 +129,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-alpha-turned",
-        f"{KERNELS}/paper_adapt.cuh",
+        "distbfs/engines/cuda/papers/xbfs/paper_adapt.cuh",
         "const bool much = share >= p.alpha;",
         "const bool much = share < p.alpha;",
         "levels of few edges are pulled",
@@ -137,7 +137,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-lambda-turned",
-        f"{KERNELS}/paper_adapt.cuh",
+        "distbfs/engines/cuda/papers/xbfs/paper_adapt.cuh",
         "share * lambda >= p.alpha",
         "share * lambda < p.alpha",
         "levels that will not grow are scanned once",
@@ -145,7 +145,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-lambda-inverse",
-        f"{KERNELS}/paper_adapt.cuh",
+        "distbfs/engines/cuda/papers/xbfs/paper_adapt.cuh",
         "(double)s.edges / (double)s.before",
         "(double)s.before / (double)s.edges",
         "lambda is the inverse of the growth",
@@ -153,7 +153,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-no-queue-never",
-        f"{KERNELS}/paper_adapt.cuh",
+        "distbfs/engines/cuda/papers/xbfs/paper_adapt.cuh",
         "(p.frontier == ANY || p.frontier == ONLY_NO_QUEUE)",
         "p.frontier == ONLY_NO_QUEUE",
         "auto never takes the queue of the pull before",
@@ -161,7 +161,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-single-scan-never",
-        f"{KERNELS}/paper_adapt.cuh",
+        "distbfs/engines/cuda/papers/xbfs/paper_adapt.cuh",
         "else if (p.frontier == ONLY_SINGLE_SCAN)",
         "else if (p.frontier == ONLY_SINGLE_SCAN && pulled)",
         "frontier single-scan is scan-free",
@@ -169,7 +169,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-double-scan-by-alpha",
-        f"{KERNELS}/paper_adapt.cuh",
+        "distbfs/engines/cuda/papers/xbfs/paper_adapt.cuh",
         "p.frontier == DOUBLE_SCAN ? s.level > 1 : much",
         "much",
         "frontier double-scan changes direction as auto does",
@@ -177,7 +177,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-direction-turned",
-        f"{KERNELS}/paper_adapt.cuh",
+        "distbfs/engines/cuda/papers/xbfs/paper_adapt.cuh",
         "pull = p.direction == ALWAYS_PULL;",
         "pull = p.direction == ALWAYS_PUSH;",
         "direction push pulls",
@@ -185,7 +185,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-early-not-adopted",
-        f"{KERNELS}/frontier_no_queue.cuh",
+        "distbfs/engines/cuda/papers/xbfs/frontier_no_queue.cuh",
         "load_status(p.status + v) == s.level;",
         "load_status(p.status + v) == s.level - 1;",
         "what a pull found early is in no queue after it",
@@ -193,7 +193,7 @@ MUTATIONS = (
     ),
     Mutation(
         "paper-chunk-short",
-        f"{KERNELS}/push.cuh",
+        "distbfs/engines/cuda/papers/xbfs/push.cuh",
         "degree - start < CHUNK ? degree : start + CHUNK;",
         "degree - start < CHUNK ? degree : start + CHUNK - 1;",
         "the last neighbour of a chunk of a long row is left out",
@@ -202,7 +202,7 @@ MUTATIONS = (
     # bfs4k
     Mutation(
         "bfs4k-k1",
-        f"{KERNELS}/bfs4k_visit.cuh",
+        "distbfs/engines/cuda/papers/bfs4k/bfs4k_visit.cuh",
         "u32 size = p.least_warp;",
         "u32 size = 0;",
         "K1 without effect",
@@ -210,7 +210,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bfs4k-k2",
-        f"{CUDA}/bfs4k.py",
+        "distbfs/engines/cuda/papers/bfs4k/search.py",
         "p.hubs = int((k.k2 or 0) / 100 * self.graph.active)",
         "p.hubs = 0",
         "K2 without effect",
@@ -218,7 +218,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bfs4k-k3",
-        f"{CUDA}/bfs4k.py",
+        "distbfs/engines/cuda/papers/bfs4k/search.py",
         "p.slice = 32 * k3",
         "p.slice = 32",
         "K3 without effect",
@@ -226,7 +226,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bfs4k-k4",
-        f"{KERNELS}/bfs4k_visit.cuh",
+        "distbfs/engines/cuda/papers/bfs4k/bfs4k_visit.cuh",
         "(u64)count * p.edge_discover < threads;",
         "count < threads;",
         "K4 above 1 without effect",
@@ -234,7 +234,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bfs4k-k5",
-        f"{CUDA}/bfs4k.py",
+        "distbfs/engines/cuda/papers/bfs4k/search.py",
         "THREADS * (k.k5 or 0)",
         "THREADS * bool(k.k5)",
         "K5 above 1 without effect",
@@ -242,7 +242,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bfs4k-k6-table",
-        f"{CUDA}/bfs4k.py",
+        "distbfs/engines/cuda/papers/bfs4k/search.py",
         "p.table = bits_of(far * k6 // THREADS)",
         "p.table = bits_of(far // 32)",
         "K6 does not change the size of a table",
@@ -250,7 +250,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bfs4k-k6-group",
-        f"{CUDA}/bfs4k.py",
+        "distbfs/engines/cuda/papers/bfs4k/search.py",
         "p.group_warps, p.turns, p.extended = k6 // 32,",
         "p.group_warps, p.turns, p.extended = 1,",
         "K6 does not change how many warps share a table",
@@ -258,7 +258,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bfs4k-k7",
-        f"{KERNELS}/bfs4k_queue.cuh",
+        "distbfs/engines/cuda/papers/bfs4k/bfs4k_queue.cuh",
         "if (total >= 32 * p.turns) {",
         "if (total >= 32 * LOCAL) {",
         "K7 without effect",
@@ -266,7 +266,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bfs4k-ext-always",
-        f"{KERNELS}/bfs4k_visit.cuh",
+        "distbfs/engines/cuda/papers/bfs4k/bfs4k_visit.cuh",
         "if (!p.extended || e >= total) continue;",
         "if (e >= total) continue;",
         "EXT without effect: always",
@@ -274,7 +274,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bfs4k-ext-never",
-        f"{KERNELS}/bfs4k_visit.cuh",
+        "distbfs/engines/cuda/papers/bfs4k/bfs4k_visit.cuh",
         "if (end < e + 32) continue;",
         "if (end >= e) continue;",
         "EXT without effect: never",
@@ -282,7 +282,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bfs4k-hash-drops-nothing",
-        f"{KERNELS}/bfs4k_repeats.cuh",
+        "distbfs/engines/cuda/papers/bfs4k/bfs4k_repeats.cuh",
         "kept |= (u32)(own || !same) << k;",
         "kept |= 1u << k;",
         "the hash table drops no repeats",
@@ -290,7 +290,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bfs4k-hash-loses",
-        f"{KERNELS}/bfs4k_repeats.cuh",
+        "distbfs/engines/cuda/papers/bfs4k/bfs4k_repeats.cuh",
         "kept |= (u32)(own || !same) << k;",
         "kept |= (u32)own << k;",
         "a vertex whose entry another took is lost",
@@ -298,7 +298,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bfs4k-hash-is-claim",
-        f"{CUDA}/bfs4k.py",
+        "distbfs/engines/cuda/papers/bfs4k/search.py",
         'return self.method != "hash"',
         'return self.method != "none"',
         "method hash claims",
@@ -306,7 +306,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bfs4k-pull-at-an-eighth",
-        f"{KERNELS}/bfs4k_pull.cuh",
+        "distbfs/engines/cuda/papers/bfs4k/bfs4k_pull.cuh",
         "#define DENSE 32",
         "#define DENSE 8",
         "levels are pulled from n/8 frontier vertices on",
@@ -315,7 +315,7 @@ MUTATIONS = (
     # engines whose levels the host launches
     Mutation(
         "loop-pull-at-an-eighth",
-        f"{CUDA}/loop.py",
+        "distbfs/engines/cuda/common/host_loop.py",
         "p.size * DENSE >= self.graph.active",
         "p.size * DENSE >= 4 * self.graph.active",
         "layer and frontier pull from n/8 frontier vertices on",
@@ -323,7 +323,7 @@ MUTATIONS = (
     ),
     Mutation(
         "loop-push-is-hybrid",
-        f"{CUDA}/loop.py",
+        "distbfs/engines/cuda/common/host_loop.py",
         'self.method == "hybrid" and self.options.direction == "auto"',
         'self.options.direction == "auto" and "pull" in self.steps',
         "methods push of layer and frontier pull",
@@ -331,7 +331,7 @@ MUTATIONS = (
     ),
     Mutation(
         "layer-pull-any-level",
-        f"{KERNELS}/layer.cu",
+        "distbfs/engines/cuda/papers/cs406/layer.cu",
         "if (p.level[p.in_adj[e]] != (int)p.depth) continue;",
         "if (p.level[p.in_adj[e]] < 0) continue;",
         "a pull takes what it has found itself for the frontier",
@@ -339,7 +339,7 @@ MUTATIONS = (
     ),
     Mutation(
         "frontier-bits-stay",
-        f"{KERNELS}/frontier.cu",
+        "distbfs/engines/cuda/papers/cs406/frontier.cu",
         "p.bits[w] = 0;",
         "p.bits[w] |= 0;",
         "the bitmap of the frontier keeps what was in it",
@@ -347,7 +347,7 @@ MUTATIONS = (
     ),
     Mutation(
         "harish-runs-ahead",
-        f"{KERNELS}/harish.cu",
+        "distbfs/engines/cuda/papers/baselines/harish.cu",
         "p.fresh[v] = 0, p.mask[v] = 1;",
         "p.mask[v] = 1;",
         "what was found is the frontier again in each level",
@@ -355,7 +355,7 @@ MUTATIONS = (
     ),
     Mutation(
         "edge-parallel-origin",
-        f"{KERNELS}/edge_parallel.cu",
+        "distbfs/engines/cuda/papers/baselines/edge_parallel.cu",
         "e < p.row[u + 1]; e += 32) p.origin[e]",
         "e < p.row[u + 1]; e += 33) p.origin[e]",
         "one of 33 edges of a long row has no origin",
@@ -363,7 +363,7 @@ MUTATIONS = (
     ),
     Mutation(
         "virtual-warp-width",
-        f"{CUDA}/virtual_warp.py",
+        "distbfs/engines/cuda/papers/baselines/virtual_warp.py",
         "return SIZES[self.method]",
         'return SIZES["w4"]',
         "all methods are w4",
@@ -371,7 +371,7 @@ MUTATIONS = (
     ),
     Mutation(
         "virtual-warp-skips",
-        f"{KERNELS}/virtual_warp.cu",
+        "distbfs/engines/cuda/papers/baselines/virtual_warp.cu",
         "e += 1ull << p.width) {",
         "e += 2ull << p.width) {",
         "half of a row is left out",
@@ -379,7 +379,7 @@ MUTATIONS = (
     ),
     Mutation(
         "cluster-never-gives-up",
-        f"{KERNELS}/cluster.cu",
+        "distbfs/engines/cuda/xbfs/cluster.cu",
         "else *s.broken = 1;",
         "else *s.broken = 0;",
         "messages that have no room are lost in silence",
@@ -387,7 +387,7 @@ MUTATIONS = (
     ),
     Mutation(
         "cluster-long-rows",
-        f"{KERNELS}/cluster.cu",
+        "distbfs/engines/cuda/xbfs/cluster.cu",
         "p.row[v] + 3; j < p.row[v + 1]",
         "p.row[v] + 4; j < p.row[v + 1]",
         "the fourth neighbour of a longer row is left out",
@@ -396,7 +396,7 @@ MUTATIONS = (
     # searches that end early
     Mutation(
         "until-unreached-counts",
-        f"{KERNELS}/goal.cuh",
+        "distbfs/engines/cuda/common/goal.cuh",
         "at < 0 || at > depth",
         "at < -1 || at > depth",
         "targets that are not found count as found",
@@ -404,7 +404,7 @@ MUTATIONS = (
     ),
     Mutation(
         "until-root-is-sought",
-        f"{CUDA}/goal.py",
+        "distbfs/engines/cuda/common/goal.py",
         "goal.last = 0",
         "goal.last = 1",
         "a search for its root goes on to level 1",
@@ -412,7 +412,7 @@ MUTATIONS = (
     ),
     Mutation(
         "until-loop-no-depth",
-        f"{CUDA}/loop.py",
+        "distbfs/engines/cuda/common/host_loop.py",
         "p.depth != p.goal.last and",
         "True and",
         "levels that the host launches know no limit",
@@ -420,7 +420,7 @@ MUTATIONS = (
     ),
     Mutation(
         "until-loop-no-targets",
-        f"{CUDA}/loop.py",
+        "distbfs/engines/cuda/common/host_loop.py",
         "if p.goal.count:",
         "if p.goal.count and p.depth % 2:",
         "targets are looked at after each other level",
@@ -428,7 +428,7 @@ MUTATIONS = (
     ),
     Mutation(
         "until-paper-ahead-of-targets",
-        f"{KERNELS}/paper.cu",
+        "distbfs/engines/cuda/papers/xbfs/paper.cu",
         "p.asynchronous && !p.goal.count && s.level",
         "p.asynchronous && s.level",
         "what a pull found early stays beyond the level of the last target",
@@ -436,7 +436,7 @@ MUTATIONS = (
     ),
     Mutation(
         "until-paper-ahead-of-depth",
-        f"{KERNELS}/paper.cu",
+        "distbfs/engines/cuda/papers/xbfs/paper.cu",
         " && s.level != p.goal.last;",
         ";",
         "what a pull found early stays beyond the limit of depth",
@@ -444,7 +444,7 @@ MUTATIONS = (
     ),
     Mutation(
         "until-paper-first",
-        f"{KERNELS}/paper_adapt.cuh",
+        "distbfs/engines/cuda/papers/xbfs/paper_adapt.cuh",
         "s.done = p.goal.last == 0;",
         "s.done = 0;",
         "a limit of 0 finds level 1",
@@ -452,7 +452,7 @@ MUTATIONS = (
     ),
     Mutation(
         "until-bfs4k-block",
-        f"{KERNELS}/bfs4k.cu",
+        "distbfs/engines/cuda/papers/bfs4k/bfs4k.cu",
         "!reached(p.goal, p.level, (int)depth));",
         "true);",
         "one block alone goes on after the last target",
@@ -460,7 +460,7 @@ MUTATIONS = (
     ),
     Mutation(
         "until-bfs4k-begun",
-        f"{KERNELS}/bfs4k.cu",
+        "distbfs/engines/cuda/papers/bfs4k/bfs4k.cu",
         " && !met && r.s.depth != (u32)p.goal.last;",
         " && !met;",
         "the search after one that ended by depth goes on with it",
@@ -468,7 +468,7 @@ MUTATIONS = (
     ),
     Mutation(
         "until-no-number",
-        f"{CUDA}/whole.py",
+        "distbfs/engines/cuda/common/graph_engine.py",
         "numbers.astype(np.int64) if reachable else None",
         "numbers[numbers != ISOLATED].astype(np.int64)",
         "targets without edges are left out",
@@ -477,7 +477,7 @@ MUTATIONS = (
     # xbfs fast
     Mutation(
         "fast-pull-rule-turned",
-        f"{KERNELS}/fast.cu",
+        "distbfs/engines/cuda/xbfs/fast.cu",
         "if (may_pull && (s.edges >= p.pull_edges || p.pull_only)) {",
         "if (may_pull && (s.edges < p.pull_edges || p.pull_only)) {",
         "frontiers of few edges are pulled",
@@ -485,7 +485,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-mark-rule-turned",
-        f"{KERNELS}/fast.cu",
+        "distbfs/engines/cuda/xbfs/fast.cu",
         "} else if (may_pull && s.edges >= p.mark_edges) {",
         "} else if (may_pull && s.edges < p.mark_edges) {",
         "frontiers of few edges are marked",
@@ -493,7 +493,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-never-one-block",
-        f"{KERNELS}/fast.cu",
+        "distbfs/engines/cuda/xbfs/fast.cu",
         "const bool small = s.edges <= SMALL;",
         "const bool small = false;",
         "small frontiers take all blocks",
@@ -501,7 +501,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-mark-forgets-visited",
-        f"{KERNELS}/fast_mark.cuh",
+        "distbfs/engines/cuda/xbfs/fast_mark.cuh",
         "seen[i] = sink.word(w0 + i);",
         "seen[i] = 0;",
         "a marking push finds visited vertices again",
@@ -509,7 +509,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-pull-parent",
-        f"{KERNELS}/fast_pull.cuh",
+        "distbfs/engines/cuda/xbfs/fast_pull.cuh",
         "if (miss >> j & 1 && w.visited(g[j])) hit |= 1u << j, f[j] = g[j];",
         "if (miss >> j & 1 && w.visited(g[j])) hit |= 1u << j;",
         "vertices found by a later neighbour have the first as parent",
@@ -517,7 +517,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-hub-bits-unused",
-        f"{KERNELS}/fast.cu",
+        "distbfs/engines/cuda/xbfs/fast.cu",
         "s.left >= p.active / 8 ? p.hub_words : 0;",
         "0;",
         "hub bits are never copied",
@@ -525,7 +525,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-hub-bits-wrong",
-        f"{KERNELS}/fast.cuh",
+        "distbfs/engines/cuda/xbfs/fast.cuh",
         "bits = hub[w < hub_words ? w : 0u];",
         "bits = hub[0];",
         "all hubs have the bits of the first",
@@ -533,7 +533,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-last-never",
-        f"{KERNELS}/fast.cu",
+        "distbfs/engines/cuda/xbfs/fast.cu",
         "{ return left <= p.active / FEW; }",
         "{ return left < p.active / p.active; }",
         "the last vertices are not listed",
@@ -541,7 +541,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-gather-all",
-        f"{KERNELS}/fast_gather.cuh",
+        "distbfs/engines/cuda/xbfs/fast_gather.cuh",
         "now[w] & ~before[w] : 0;",
         "now[w] : 0;",
         "after pulls all visited vertices are pushed again",
@@ -549,7 +549,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-back-rule-turned",
-        f"{KERNELS}/fast.cu",
+        "distbfs/engines/cuda/xbfs/fast.cu",
         "(u64)found * 8 < left && !few(p, left)",
         "(u64)found * 8 > left && !few(p, left)",
         "pulls that find much become pushes",
@@ -557,7 +557,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-flush-level",
-        f"{KERNELS}/fast_gather.cuh",
+        "distbfs/engines/cuda/xbfs/fast_gather.cuh",
         "= base + j;",
         "= base + k;",
         "levels that are written out are those of the last snapshot",
@@ -565,7 +565,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-result-base",
-        f"{KERNELS}/fast_results.cu",
+        "distbfs/engines/cuda/xbfs/fast_results.cu",
         "levels += base * 0x01010101u;",
         "levels += 0 * 0x01010101u;",
         "levels by id are counted from the first pull",
@@ -573,7 +573,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-merge-path",
-        f"{KERNELS}/fast_push.cuh",
+        "distbfs/engines/cuda/xbfs/fast_push.cuh",
         "const u32 end = from + share < edges ? e + share : edges;",
         "const u32 end = from + share < edges ? e + share - 1 : edges;",
         "the last edge of a warp's share is left out",
@@ -582,7 +582,7 @@ MUTATIONS = (
     # parts on devices
     Mutation(
         "part-merge-share",
-        f"{KERNELS}/part_push.cuh",
+        "distbfs/engines/cuda/pan/part_push.cuh",
         "const u64 upto = stop < end ? stop : end;",
         "const u64 upto = stop < end ? stop : end - 1;",
         "the last edge of a share of dd is left out or a warp hangs",
@@ -590,7 +590,7 @@ MUTATIONS = (
     ),
     Mutation(
         "part-donation-never",
-        f"{KERNELS}/part_balance.cuh",
+        "distbfs/engines/cuda/pan/part_balance.cuh",
         "if (donate && __popc(busy) == 1) {",
         "if (donate && __popc(busy) > 32) {",
         "the last lane's row is never shared",
@@ -598,7 +598,7 @@ MUTATIONS = (
     ),
     Mutation(
         "part-donation-skips",
-        f"{KERNELS}/part_balance.cuh",
+        "distbfs/engines/cuda/pan/part_balance.cuh",
         "r < stop && !hits; r += 32) {",
         "r < stop && !hits; r += 33) {",
         "a donated row is looked at but for each 33rd neighbour",
@@ -606,7 +606,7 @@ MUTATIONS = (
     ),
     Mutation(
         "part-balance-one-way",
-        f"{KERNELS}/part_pull.cuh",
+        "distbfs/engines/cuda/pan/part_pull.cuh",
         "sharer.by_warps(list, listed, BALANCE == DONATION);",
         "sharer.by_warps(list, listed, true);",
         "balance warp donates",
@@ -614,7 +614,7 @@ MUTATIONS = (
     ),
     Mutation(
         "part-previsit-open",
-        f"{KERNELS}/part_visits.cuh",
+        "distbfs/engines/cuda/pan/part_visits.cuh",
         "count[ND_S] += __popc(has_nd & ~(seen | now));",
         "count[ND_S] += __popc(has_nd & ~seen);",
         "unvisited vertices are counted with the frontier",
@@ -622,7 +622,7 @@ MUTATIONS = (
     ),
     Mutation(
         "part-nd-pull-asks-frontier",
-        f"{KERNELS}/part_visits.cuh",
+        "distbfs/engines/cuda/pan/part_visits.cuh",
         "p.rows[DN_ROWS], 0, p.visited, p.dwords,",
         "p.rows[DN_ROWS], 0, p.nd_mask, p.dwords,",
         "delegates take vertices that are not visited as parents",
@@ -630,7 +630,7 @@ MUTATIONS = (
     ),
     Mutation(
         "part-dn-push",
-        f"{KERNELS}/part_visits.cuh",
+        "distbfs/engines/cuda/pan/part_visits.cuh",
         "[&](u32 v, u32 c) { discover(p, v, p.delegate_ids[c]); });",
         "[&](u32 v, u32 c) { discover(p, v, p.delegate_ids[0]); });",
         "vertices found from delegates have the first as parent",
@@ -639,7 +639,7 @@ MUTATIONS = (
     # resident on several devices
     Mutation(
         "resident-rule-turned",
-        f"{KERNELS}/resident.cu",
+        "distbfs/engines/cuda/xbfs/resident.cu",
         "(j.edges < p.pull_edges && j.edges < p.mark_edges && !p.pull_only);",
         "(j.edges >= p.pull_edges && j.edges < p.mark_edges && !p.pull_only);",
         "frontiers of few edges are marked or pulled",
@@ -647,7 +647,7 @@ MUTATIONS = (
     ),
     Mutation(
         "resident-publish",
-        f"{KERNELS}/resident_publish.cuh",
+        "distbfs/engines/cuda/xbfs/resident_publish.cuh",
         "if (x.x == y.x && x.y == y.y && x.z == y.z && x.w == y.w) continue;",
         "if (x.x == y.x) continue;",
         "words that changed are not published beside one that did not",
@@ -655,7 +655,7 @@ MUTATIONS = (
     ),
     Mutation(
         "resident-merge",
-        f"{KERNELS}/resident_mark.cuh",
+        "distbfs/engines/cuda/xbfs/resident_mark.cuh",
         "if (bits == __ldcg(own + at)) continue;",
         "if (bits) continue;",
         "marks are not published",
@@ -663,7 +663,7 @@ MUTATIONS = (
     ),
     Mutation(
         "resident-meeting-sum",
-        f"{KERNELS}/resident_meet.cuh",
+        "distbfs/engines/cuda/xbfs/resident_meet.cuh",
         "[r.index][0], (u64)value << 16 | 1);",
         "[r.index][0], 1);",
         "meetings tell no sums",
@@ -671,7 +671,7 @@ MUTATIONS = (
     ),
     Mutation(
         "resident-late-lists",
-        f"{KERNELS}/resident_late.cuh",
+        "distbfs/engines/cuda/xbfs/resident_late.cuh",
         "set_everywhere(r, v >> 5, 1u << (v & 31), which);\n    }\n};",
         "set_everywhere(r, v >> 5, 0, which);\n    }\n};",
         "what a late pull finds is not told",
@@ -679,7 +679,7 @@ MUTATIONS = (
     ),
     Mutation(
         "resident-push-pairs",
-        f"{KERNELS}/resident_push.cuh",
+        "distbfs/engines/cuda/xbfs/resident_push.cuh",
         "claim(r.own, i < count, pair.x, pair.y,",
         "claim(r.own, i + 1 < count, pair.x, pair.y,",
         "the last pair of another part is dropped",
@@ -740,7 +740,7 @@ MUTATIONS = (
         "uint32_t v = g->columns[e];",
         "uint32_t v = g->columns[g->offsets[u] + g->offsets[u + 1] - 1 - e];",
         "rows are gone through from the right",
-        ("tests/engines/test_directed.py", "tests/search/test_library.py"),
+        ("tests/engines/test_directed.py", "tests/search/test_graph.py"),
     ),
     Mutation(
         "openmp-part-open",
@@ -834,7 +834,7 @@ MUTATIONS = (
     # stores that go to devices
     Mutation(
         "store-owner",
-        "distbfs/store/device_rows.cu",
+        "distbfs/store/cuda_rows.cu",
         "number < starts[part + 1] - starts[part]",
         "number < starts[part + 1]",
         "columns beyond the vertices of their owner name others",
@@ -842,7 +842,7 @@ MUTATIONS = (
     ),
     Mutation(
         "store-row",
-        "distbfs/store/device_rows.cu",
+        "distbfs/store/cuda_rows.cu",
         "if (at(offsets, wide, middle) <= first + k) low = middle;",
         "if (at(offsets, wide, middle) < first + k) low = middle;",
         "the first edge of a row is the row's before",
@@ -850,7 +850,7 @@ MUTATIONS = (
     ),
     Mutation(
         "store-active",
-        "distbfs/store/device_rows.cu",
+        "distbfs/store/cuda_rows.cu",
         "if (k >= active) atomicOr(fault, (u32)PASSIVE);",
         "if (k > rows) atomicOr(fault, (u32)PASSIVE);",
         "edges at rows that are not active are searched",
@@ -858,7 +858,7 @@ MUTATIONS = (
     ),
     Mutation(
         "store-names",
-        "distbfs/store/device_rows.py",
+        "distbfs/store/cuda_rows.py",
         "self.names if self.by_owner(name) else names,",
         "names,",
         "columns of other parts are named by this one's vertices",
@@ -866,7 +866,7 @@ MUTATIONS = (
     ),
     Mutation(
         "store-part-columns",
-        "distbfs/store/device_part.py",
+        "distbfs/store/cuda_part.py",
         'files.launch("check_columns", len(values), values, *bounds)',
         "pass",
         "columns of parts on devices are not looked at",
@@ -874,7 +874,7 @@ MUTATIONS = (
     ),
     Mutation(
         "store-sides",
-        "distbfs/graph/device_build.py",
+        "distbfs/build/cuda/graph.py",
         "yield (v, u) if self._turned else (u, v)",
         "yield (u, v)",
         "rows in of a directed graph are its rows out",
@@ -882,7 +882,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-queue-room",
-        "distbfs/engines/cuda/fast_arrays.py",
+        "distbfs/engines/cuda/xbfs/arrays.py",
         "min(active, max(pushed, active // QUEUE_SHARE))",
         "min(active, max(pushed, active // 999))",
         "queues are shorter than what pulls leave for them",
@@ -1015,7 +1015,7 @@ MUTATIONS = (
     # whole launches that end early
     Mutation(
         "whole-fast-push-limit",
-        f"{KERNELS}/fast.cu",
+        "distbfs/engines/cuda/xbfs/fast.cu",
         "} else if (s.depth >= p.last) {",
         "} else if (s.depth > p.last) {",
         "pushes go one level beyond the limit",
@@ -1023,7 +1023,7 @@ MUTATIONS = (
     ),
     Mutation(
         "whole-fast-pull-limit",
-        f"{KERNELS}/fast.cu",
+        "distbfs/engines/cuda/xbfs/fast.cu",
         "if (!left || !found || s.depth >= p.last) s.phase",
         "if (!left || !found || s.depth > p.last) s.phase",
         "pulls go one level beyond the limit",
@@ -1031,7 +1031,7 @@ MUTATIONS = (
     ),
     Mutation(
         "whole-fast-target",
-        f"{KERNELS}/fast.cuh",
+        "distbfs/engines/cuda/xbfs/fast.cuh",
         "i < p.sought; i += gridDim.x * THREADS",
         "i + 1 < p.sought; i += gridDim.x * THREADS",
         "one target is not waited for by one device",
@@ -1039,7 +1039,7 @@ MUTATIONS = (
     ),
     Mutation(
         "whole-resident-push-limit",
-        f"{KERNELS}/resident.cu",
+        "distbfs/engines/cuda/xbfs/resident.cu",
         "if (j.known && (!j.count || s.depth >= p.last)) {",
         "if (j.known && (!j.count || s.depth > p.last)) {",
         "pushes of several devices go one level beyond the limit",
@@ -1047,7 +1047,7 @@ MUTATIONS = (
     ),
     Mutation(
         "whole-resident-pull-limit",
-        f"{KERNELS}/resident.cu",
+        "distbfs/engines/cuda/xbfs/resident.cu",
         "if (!left || !found || s.depth >= r.own.last) s.phase",
         "if (!left || !found || s.depth > r.own.last) s.phase",
         "pulls of several devices go one level beyond the limit",
@@ -1055,7 +1055,7 @@ MUTATIONS = (
     ),
     Mutation(
         "whole-resident-target",
-        f"{KERNELS}/fast.cuh",
+        "distbfs/engines/cuda/xbfs/fast.cuh",
         "count += v == NONE ||",
         "count += v != NONE &&",
         "a target that no device can reach is not waited for",
@@ -1063,7 +1063,7 @@ MUTATIONS = (
     ),
     Mutation(
         "whole-cluster-limit",
-        f"{KERNELS}/cluster.cu",
+        "distbfs/engines/cuda/xbfs/cluster.cu",
         "if (fresh && level < p.last) {",
         "if (fresh && level <= p.last) {",
         "a cluster goes one level beyond the limit",
@@ -1071,7 +1071,7 @@ MUTATIONS = (
     ),
     Mutation(
         "whole-cluster-target",
-        f"{KERNELS}/cluster.cu",
+        "distbfs/engines/cuda/xbfs/cluster.cu",
         "i < p.sought; i += blockDim.x",
         "i + 1 < p.sought; i += blockDim.x",
         "one target is not waited for by a cluster",
@@ -1079,7 +1079,7 @@ MUTATIONS = (
     ),
     Mutation(
         "whole-root-is-sought",
-        f"{CUDA}/fast_arrays.py",
+        "distbfs/engines/cuda/xbfs/arrays.py",
         "if len(others) else (0, None)",
         "if len(others) else (last, None)",
         "a search for its root goes on",
@@ -1087,7 +1087,7 @@ MUTATIONS = (
     ),
     Mutation(
         "part-delegate-targets",
-        f"{KERNELS}/part_visits.cuh",
+        "distbfs/engines/cuda/pan/part_visits.cuh",
         "if (p.dtargets) count[TARGETS] +=",
         "if (p.dtargets && !p.targets) count[TARGETS] +=",
         "targets that are delegates are not waited for by pan",
@@ -1145,7 +1145,7 @@ MUTATIONS = (
     ),
     Mutation(
         "device-bits-rule-turned",
-        f"{MULTI}/kernels/bits.cu",
+        "distbfs/multisearch/bits.cu",
         "if (s.edges >= p.pull_edges) {",
         "if (s.edges < p.pull_edges) {",
         "frontiers of few edges are pulled",
@@ -1153,7 +1153,7 @@ MUTATIONS = (
     ),
     Mutation(
         "device-bits-hub-wide",
-        f"{MULTI}/kernels/bits_pull.cuh",
+        "distbfs/multisearch/bits_pull.cuh",
         "l.group, end, GROUP, want);",
         "l.group, end, 2 * GROUP, want);",
         "half of a wide row is left out",
@@ -1161,7 +1161,7 @@ MUTATIONS = (
     ),
     Mutation(
         "domain-bits-rows-stay",
-        f"{MULTI}/kernels/bits_domain.cu",
+        "distbfs/multisearch/bits_domain.cu",
         "if (k != d.index) of_part(d, l.next, k)[at] = fresh;",
         "if (k == d.index) of_part(d, l.next, k)[at] = fresh;",
         "other devices do not get the rows of a frontier",
@@ -1202,7 +1202,7 @@ MUTATIONS = (
     # exchange
     Mutation(
         "exchange-masks",
-        "distbfs/exchange/local.py",
+        "distbfs/exchange/local_phase.py",
         "self.xp.bitwise_or(result, self.near(mask), out=result)",
         "self.xp.bitwise_xor(result, self.near(mask), out=result)",
         "delegates that two parts found are lost",
@@ -1211,7 +1211,7 @@ MUTATIONS = (
     ),
     Mutation(
         "exchange-uniquify-never",
-        "distbfs/exchange/local.py",
+        "distbfs/exchange/local_phase.py",
         "if unique and array.size > 1:",
         "if unique and array.size < 0:",
         "uniquify without effect",
@@ -1220,7 +1220,7 @@ MUTATIONS = (
     ),
     Mutation(
         "exchange-uniquify-by-item",
-        "distbfs/exchange/local.py",
+        "distbfs/exchange/local_phase.py",
         "self.xp.unique(items >> np.uint64(NUMBER_AT), return_index=True)",
         "self.xp.unique(items, return_index=True)",
         "uniquify of pan sends a vertex once for each parent",
@@ -1259,7 +1259,7 @@ MUTATIONS = (
     # construction
     Mutation(
         "algorithm-1-by-id",
-        "distbfs/partition/distribute.py",
+        "distbfs/build/host/separate.py",
         "kept = self.rising[u] < self.rising[v]",
         "kept = self.delegates[u] < self.delegates[v]",
         "dd edges go to the part of the lower id, not of the lower degree",
@@ -1284,7 +1284,7 @@ MUTATIONS = (
     # construction
     Mutation(
         "rows-repeats",
-        "distbfs/graph/rows.c",
+        "distbfs/graph/sorted_rows.c",
         "((key != last) & (column != own))",
         "(column != own)",
         "repeated edges are kept",
@@ -1292,7 +1292,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rows-digits",
-        "distbfs/graph/rows.c",
+        "distbfs/graph/sorted_rows.c",
         "shift < low + bits; shift += width",
         "shift + width < low + bits; shift += width",
         "the highest digit that differs is not sorted",
@@ -1300,7 +1300,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rows-runs",
-        "distbfs/graph/rows.c",
+        "distbfs/graph/sorted_rows.c",
         "counts[p * classes + c] = (uint32_t)starts[c + 1];",
         "counts[p * classes + c] = 0;",
         "threads write keys over those of others",
@@ -1308,7 +1308,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rows-ranks",
-        "distbfs/graph/rows.c",
+        "distbfs/graph/sorted_rows.c",
         "part % (uint64_t)t->ranks : *key",
         "part / (uint64_t)t->ranks : *key",
         "edges go to a rank that does not serve them",
@@ -1334,7 +1334,7 @@ MUTATIONS = (
     # validation
     Mutation(
         "validate-rule-1",
-        "distbfs/graph500/validate.py",
+        "distbfs/validation/host.py",
         'tally.add_vertices("root_parent", own != is_root, ids, parent)',
         'tally.add_vertices("root_parent", own & is_root & False, ids, parent)',
         "rule 1: a vertex may be its own parent",
@@ -1342,7 +1342,7 @@ MUTATIONS = (
     ),
     Mutation(
         "validate-rule-2",
-        "distbfs/graph500/validate.py",
+        "distbfs/validation/host.py",
         "wrong = np.flatnonzero(above != level[tree] - 1)",
         "wrong = np.flatnonzero(above > level[tree])",
         "rule 2: parents may be of any lower level",
@@ -1350,7 +1350,7 @@ MUTATIONS = (
     ),
     Mutation(
         "validate-rule-3",
-        "distbfs/graph500/validate.c",
+        "distbfs/validation/tuple_checks.c",
         "else if (ra && (step > 1 || step < -1))",
         "else if (ra && (step > 2 || step < -2))",
         "rule 3: tuples may span two levels",
@@ -1358,7 +1358,7 @@ MUTATIONS = (
     ),
     Mutation(
         "validate-rule-4",
-        "distbfs/graph500/validate.c",
+        "distbfs/validation/tuple_checks.c",
         "    if (ra != rb)\n",
         "    if (ra && !rb && !ra)\n",
         "rule 4: tuples may lead out of the tree",
@@ -1366,7 +1366,7 @@ MUTATIONS = (
     ),
     Mutation(
         "validate-rule-4-set",
-        "distbfs/graph500/validate.py",
+        "distbfs/validation/host.py",
         '"set", (level >= 0) != (parent != UNREACHED), ids',
         '"set", (level >= 0) & (level < 0), ids',
         "rule 4: a vertex may have a parent and no level",
@@ -1374,7 +1374,7 @@ MUTATIONS = (
     ),
     Mutation(
         "validate-rule-5",
-        "distbfs/graph500/validate.py",
+        "distbfs/validation/host.py",
         'tally.add_vertices("edge", lacking & real, ids, parent)',
         'tally.add_vertices("edge", lacking & ~lacking, ids, parent)',
         "rule 5: tree edges need not be tuples",
@@ -1382,7 +1382,7 @@ MUTATIONS = (
     ),
     Mutation(
         "device-validate-rule-1",
-        "distbfs/graph500/device_validate.cu",
+        "distbfs/validation/cuda.cu",
         "if (own != (x == root))",
         "if (own && x == root && !own)",
         "rule 1 on the device",
@@ -1390,7 +1390,7 @@ MUTATIONS = (
     ),
     Mutation(
         "device-validate-rule-2",
-        "distbfs/graph500/device_validate.cu",
+        "distbfs/validation/cuda.cu",
         "level[of] != found - 1)",
         "level[of] > found)",
         "rule 2 on the device",
@@ -1398,7 +1398,7 @@ MUTATIONS = (
     ),
     Mutation(
         "device-validate-rule-3",
-        "distbfs/graph500/device_validate.cu",
+        "distbfs/validation/cuda.cu",
         "(la - lb > 1 || lb - la > 1)",
         "(la - lb > 2 || lb - la > 2)",
         "rule 3 on the device",
@@ -1406,7 +1406,7 @@ MUTATIONS = (
     ),
     Mutation(
         "device-validate-rule-4",
-        "distbfs/graph500/device_validate.cu",
+        "distbfs/validation/cuda.cu",
         "if ((la >= 0) != (lb >= 0))",
         "if ((la >= 0) > (lb >= 0))",
         "rule 4 on the device: tuples may lead in from what is not reached",
@@ -1414,7 +1414,7 @@ MUTATIONS = (
     ),
     Mutation(
         "device-validate-rule-5",
-        "distbfs/graph500/device_validate.cu",
+        "distbfs/validation/cuda.cu",
         "if (of >= 0 && of < (int64_t)n && of != (int64_t)x)",
         "if (of >= 0 && of < (int64_t)n && of == (int64_t)x)",
         "rule 5 on the device",
@@ -1423,7 +1423,7 @@ MUTATIONS = (
     # figures of a run
     Mutation(
         "teps-edges",
-        "distbfs/graph500/validate.c",
+        "distbfs/validation/tuple_checks.c",
         "t->reached += ra | rb;",
         "t->reached += 2 * (ra | rb);",
         "each tuple counts twice for TEPS",
@@ -1431,11 +1431,11 @@ MUTATIONS = (
     ),
     Mutation(
         "teps-harmonic",
-        "distbfs/graph500/statistics.py",
+        "distbfs/benchmark/statistics.py",
         "harmonic_mean=1 / inverse.mean,",
         "harmonic_mean=1 / inverse.median,",
         "the harmonic mean is the median",
-        ("tests/graph500/test_statistics.py",),
+        ("tests/benchmark/test_statistics.py",),
     ),
     # threads of a process
     Mutation(
@@ -1505,7 +1505,7 @@ MUTATIONS = (
     # ends that a host asks for while a device searches
     Mutation(
         "stop-word-unread",
-        f"{KERNELS}/base.cuh",
+        "distbfs/engines/cuda/common/base.cuh",
         "ends = (u32)look(stop);",
         "ends = 0;",
         "no block learns at a meeting that the host ends the search",
@@ -1513,7 +1513,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stop-forgotten-by-block",
-        f"{KERNELS}/fast.cu",
+        "distbfs/engines/cuda/xbfs/fast.cu",
         "s.edges > SMALL || (p.stop && stop)) break;",
         "s.edges > SMALL) break;",
         "block 0 pushes on in small levels whatever the host says",
@@ -1521,7 +1521,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stop-leaves-bitmaps",
-        f"{KERNELS}/fast.cu",
+        "distbfs/engines/cuda/xbfs/fast.cu",
         "s.phase = STOPPED;",
         "s.phase = STOPPED, s.dirty = 0;",
         "the search after a stopped one begins with bitmaps that nobody has cleaned",
@@ -1529,7 +1529,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stop-leaves-replicas",
-        f"{KERNELS}/resident.cu",
+        "distbfs/engines/cuda/xbfs/resident.cu",
         "if (first) j.s.phase = STOPPED;\n            clean_replicas(r);",
         "if (first) j.s.phase = STOPPED;",
         "the search after a stopped one takes others' vertices for sent",
@@ -1537,7 +1537,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stop-untold-to-parts",
-        f"{KERNELS}/resident_meet.cuh",
+        "distbfs/engines/cuda/xbfs/resident_meet.cuh",
         "if (__shfl_sync(ALL, stop, 0)) told.hubs |= TOP_BIT;",
         "",
         "a host that is asked in narrow levels is not heard",
@@ -1545,7 +1545,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stop-untold-by-sums",
-        f"{KERNELS}/resident_meet.cuh",
+        "distbfs/engines/cuda/xbfs/resident_meet.cuh",
         "if (x >> 63) j.stop = 1;",
         "",
         "a host that is asked in pulls is not heard",
@@ -1553,7 +1553,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stop-untold-by-letters",
-        f"{KERNELS}/resident_meet.cuh",
+        "distbfs/engines/cuda/xbfs/resident_meet.cuh",
         "if (come >> 63) told.hubs |= TOP_BIT;",
         "",
         "a host that is asked in pushes by queue is not heard",
@@ -1561,7 +1561,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stop-cluster",
-        f"{KERNELS}/cluster.cu",
+        "distbfs/engines/cuda/xbfs/cluster.cu",
         "if (told & 4) {",
         "if (told & 8) {",
         "a cluster searches on whatever the host says",

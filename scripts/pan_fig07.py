@@ -13,8 +13,8 @@ import pan_figures as pan
 
 from distbfs.errors import UsageError
 from distbfs.generate.histogram import separate
-from distbfs.partition import memory
 from distbfs.partition.degree import DELEGATES_PER_PART, suggest_threshold
+from distbfs.plan import memory
 
 PAPER_DEVICE, PAPER_LAST = 26, 33
 LARGEST = 42

@@ -16,13 +16,13 @@ from typing import Any
 import figures
 import numpy as np
 
+from distbfs.build.host.parts import BuildSummary, construct
 from distbfs.errors import DistbfsError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph.csr import row_blocks
 from distbfs.options import BuildOptions
-from distbfs.partition.construct import BuildSummary, construct
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part
 from distbfs.types import Array, Ids
 

@@ -17,15 +17,15 @@ from typing import Any
 
 import pan_figures as pan
 
-from distbfs.cli.planning import (
+from distbfs.engines.cuda.pan.memory import part_bytes
+from distbfs.errors import InputError, UsageError
+from distbfs.plan.cost_model import Run
+from distbfs.terminal.plan_input import (
     model_of,
     of_kronecker,
     read_report,
     runs_of,
 )
-from distbfs.engines.cuda.part_memory import part_bytes
-from distbfs.errors import InputError, UsageError
-from distbfs.partition.cost_model import Run
 
 PLAIN = "default"  # the variant that is meant, of several
 PARTS = {

@@ -13,7 +13,7 @@ from typing import Any
 import pan_figures as pan
 
 from distbfs.errors import UsageError
-from distbfs.partition.memory import formula_bytes
+from distbfs.plan.memory import formula_bytes
 from distbfs.store.schema import part_arrays
 from distbfs.types import SUBGRAPHS
 

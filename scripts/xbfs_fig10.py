@@ -11,7 +11,7 @@ from typing import Any
 
 import figures
 
-from distbfs.engines.cuda.paper import PaperSearch
+from distbfs.engines.cuda.papers.xbfs.search import PaperSearch
 from distbfs.graph.device_graph import DeviceGraph
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import figures
 
-from distbfs.engines.cuda.paper import PaperSearch
+from distbfs.engines.cuda.papers.xbfs.search import PaperSearch
 from distbfs.graph.device_graph import DeviceGraph
 
 BASELINE = "baseline"

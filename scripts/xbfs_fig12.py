@@ -13,7 +13,7 @@ from typing import Any
 import figures
 from xbfs_fig11 import STEPS
 
-from distbfs.engines.cuda.paper import PaperSearch
+from distbfs.engines.cuda.papers.xbfs.search import PaperSearch
 from distbfs.graph.device_graph import DeviceGraph
 
 SHOWN = ("baseline", "Ad", "Ad+WB+Async")

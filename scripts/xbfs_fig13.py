@@ -10,7 +10,7 @@ from typing import Any
 
 import figures
 
-from distbfs.engines.cuda.paper import MODES, PaperSearch
+from distbfs.engines.cuda.papers.xbfs.search import MODES, PaperSearch
 from distbfs.graph.device_graph import DeviceGraph
 
 TITLES = ("scan-free", "single-scan", "no-queue", "double-scan")

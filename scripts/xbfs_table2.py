@@ -14,9 +14,9 @@ from typing import Any
 
 import figures
 
-from distbfs.engines.cuda.paper import PaperSearch
-from distbfs.engines.cuda.xbfs import XbfsEngine
-from distbfs.engines.cuda.xbfs_paper import XbfsPaperEngine
+from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
+from distbfs.engines.cuda.papers.xbfs.search import PaperSearch
+from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table

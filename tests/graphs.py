@@ -7,11 +7,11 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import shortest_path
 
+from distbfs.build.host.parts import construct
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
-from distbfs.graph500.validate import validate
 from distbfs.options import BuildOptions
-from distbfs.partition.construct import construct
+from distbfs.validation.host import validate
 
 
 class Tuples:

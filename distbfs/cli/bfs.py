@@ -11,7 +11,15 @@ from typing import Any, TextIO
 import click
 import numpy as np
 
-from distbfs.cli.common import (
+from distbfs.exchange.watch import Watch
+from distbfs.formats.ids import IdMap, name_of
+from distbfs.report.tables import print_table
+from distbfs.search.result import Result
+from distbfs.search.result_file import ResultFile
+from distbfs.search.vertices import gather_on_first
+from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.energy import energy_option, print_energy, searches_energy
+from distbfs.terminal.shared import (
     AT_ONCE,
     LOG,
     STORE,
@@ -28,16 +36,8 @@ from distbfs.cli.common import (
     stop_requests,
     trace_option,
 )
-from distbfs.cli.energy import energy_option, print_energy, searches_energy
-from distbfs.cli.sources import agreed_sources
-from distbfs.cli.tracing import check_trace, finish_trace, start_trace
-from distbfs.exchange.watch import Watch
-from distbfs.formats.ids import IdMap, name_of
-from distbfs.report.tables import print_table
-from distbfs.search.output import ResultFile
-from distbfs.search.result import Result
-from distbfs.search.vertices import gather_on_first
-from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.sources import agreed_sources
+from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
 from distbfs.types import Array, Ids
 
 

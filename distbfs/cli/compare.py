@@ -12,15 +12,17 @@ from typing import Any
 import click
 
 from distbfs import registry
-from distbfs.cli.common import (
-    STORE,
-    Terminal,
-    need_symmetric,
-    open_terminal,
-    output_options,
-    share_of_cores,
-)
-from distbfs.cli.comparing import (
+from distbfs.benchmark.compare_figures import print_comparison
+from distbfs.benchmark.compare_plots import draw_panels
+from distbfs.benchmark.libraries.base import installed
+from distbfs.cli.generate import make_source
+from distbfs.errors import UsageError
+from distbfs.options import Knobs, SearchOptions
+from distbfs.progress import Progress
+from distbfs.report import plots
+from distbfs.report.provenance import provenance
+from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.comparison import (
     Entry,
     Sessions,
     choose_sources,
@@ -28,22 +30,20 @@ from distbfs.cli.comparing import (
     edges_of,
     spread_threads,
 )
-from distbfs.cli.energy import (
+from distbfs.terminal.energy import (
     energy_option,
     joules_of,
     print_energy,
     searches_energy,
 )
-from distbfs.cli.generate import make_source
-from distbfs.errors import UsageError
-from distbfs.options import Knobs, SearchOptions
-from distbfs.progress import Progress
-from distbfs.report import plots
-from distbfs.report.compare import print_comparison
-from distbfs.report.comparison_plots import draw_panels
-from distbfs.report.provenance import provenance
-from distbfs.search.peers.base import installed
-from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.shared import (
+    STORE,
+    Terminal,
+    need_symmetric,
+    open_terminal,
+    output_options,
+    share_of_cores,
+)
 from distbfs.types import TupleSource
 
 OPTIONS = {

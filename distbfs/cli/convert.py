@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from distbfs import registry
-from distbfs.cli.common import (
+from distbfs.formats.base import ReaderOptions
+from distbfs.formats.tuples import open_tuples
+from distbfs.terminal.shared import (
     PLACE,
     build_options,
     directed_option,
@@ -16,14 +18,12 @@ from distbfs.cli.common import (
     output_options,
     share_of_cores,
 )
-from distbfs.cli.storing import (
+from distbfs.terminal.store_writing import (
     check_target,
     devices_to_build,
     on_devices_option,
     store_graph,
 )
-from distbfs.formats.base import ReaderOptions
-from distbfs.formats.tuples import open_tuples
 
 
 @click.command("convert")

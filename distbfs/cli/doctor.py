@@ -12,8 +12,19 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.cli.common import Terminal, open_terminal, output_options, share_of_cores
-from distbfs.cli.probing import (
+from distbfs.device.nvrtc import ARCHITECTURES
+from distbfs.errors import LaunchError, UsageError
+from distbfs.exchange.launcher import find_launch
+from distbfs.exchange.world import SoloWorld
+from distbfs.plan.memory import readable
+from distbfs.report.tables import print_fields, shown
+from distbfs.terminal.shared import (
+    Terminal,
+    open_terminal,
+    output_options,
+    share_of_cores,
+)
+from distbfs.terminal.trials import (
     engine_trials,
     host_facts,
     kernel_compilations,
@@ -21,12 +32,6 @@ from distbfs.cli.probing import (
     nvrtc_version,
     software,
 )
-from distbfs.device.nvrtc import ARCHITECTURES
-from distbfs.errors import LaunchError, UsageError
-from distbfs.exchange.launcher import find_launch
-from distbfs.exchange.world import SoloWorld
-from distbfs.partition.memory import readable
-from distbfs.report.tables import print_fields, shown
 
 WIDTH = 16
 ARCHITECTURE = re.compile(r"sm_[1-9]\d{1,2}[af]?")

@@ -8,17 +8,17 @@ from pathlib import Path
 import click
 
 from distbfs import registry
-from distbfs.cli.common import (
+from distbfs.formats.writing import Edges, placed, writer_for
+from distbfs.report.tables import print_fields
+from distbfs.store.hdf5 import open_store
+from distbfs.store.tuples import StoreTuples
+from distbfs.terminal.shared import (
     AT_ONCE,
     STORE,
     open_terminal,
     output_options,
     stop_requests,
 )
-from distbfs.formats.writing import Edges, placed, writer_for
-from distbfs.report.tables import print_fields
-from distbfs.store.hdf5 import open_store
-from distbfs.store.tuples import StoreTuples
 from distbfs.types import Ids
 
 

@@ -10,7 +10,10 @@ from typing import Any
 import click
 
 from distbfs import registry
-from distbfs.cli.common import (
+from distbfs.errors import UsageError
+from distbfs.generate.uniform import MAX_VERTICES
+from distbfs.progress import Progress, no_progress
+from distbfs.terminal.shared import (
     PLACE,
     build_options,
     directed_option,
@@ -19,10 +22,11 @@ from distbfs.cli.common import (
     output_options,
     share_of_cores,
 )
-from distbfs.cli.storing import devices_to_build, on_devices_option, store_graph
-from distbfs.errors import UsageError
-from distbfs.generate.uniform import MAX_VERTICES
-from distbfs.progress import Progress, no_progress
+from distbfs.terminal.store_writing import (
+    devices_to_build,
+    on_devices_option,
+    store_graph,
+)
 from distbfs.types import TupleSource
 
 EDGE_FACTOR = 16

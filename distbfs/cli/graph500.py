@@ -11,7 +11,27 @@ from typing import Any, TextIO
 import click
 import numpy as np
 
-from distbfs.cli.common import (
+from distbfs.benchmark import graph500_report as reports
+from distbfs.benchmark.graph500 import ParentShare, run_searches
+from distbfs.benchmark.roots import choose_roots
+from distbfs.errors import UsageError, ValidationError
+from distbfs.exchange.signals import StopFlag
+from distbfs.exchange.watch import Watch
+from distbfs.formats.ids import IdMap, name_of
+from distbfs.generate.families import from_description
+from distbfs.generate.kronecker import Kronecker
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.progress import Sum, Tell
+from distbfs.report.energy import energy_lines
+from distbfs.report.provenance import machine, versions
+from distbfs.search.choose import Request
+from distbfs.search.holding import Source
+from distbfs.search.open import open_source
+from distbfs.search.session import Session
+from distbfs.store.hdf5 import Store, open_store
+from distbfs.store.tuples import StoreTuples
+from distbfs.terminal.energy import energy_option, searches_energy
+from distbfs.terminal.shared import (
     AT_ONCE,
     LOG,
     STORE,
@@ -31,27 +51,7 @@ from distbfs.cli.common import (
     stop_requests,
     trace_option,
 )
-from distbfs.cli.energy import energy_option, searches_energy
-from distbfs.cli.tracing import check_trace, finish_trace, start_trace
-from distbfs.errors import UsageError, ValidationError
-from distbfs.exchange.signals import StopFlag
-from distbfs.exchange.watch import Watch
-from distbfs.formats.ids import IdMap, name_of
-from distbfs.generate.families import from_description
-from distbfs.generate.kronecker import Kronecker
-from distbfs.graph500 import report as reports
-from distbfs.graph500.benchmark import ParentShare, run_searches
-from distbfs.graph500.roots import choose_roots
-from distbfs.options import BuildOptions, SearchOptions
-from distbfs.progress import Sum, Tell
-from distbfs.report.energy import energy_lines
-from distbfs.report.provenance import machine, versions
-from distbfs.search.choose import Request
-from distbfs.search.holding import Source
-from distbfs.search.open import open_source
-from distbfs.search.session import Session
-from distbfs.store.hdf5 import Store, open_store
-from distbfs.store.tuples import StoreTuples
+from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
 from distbfs.timing import COMPILING, clock
 from distbfs.types import Ids, TupleSource
 

@@ -8,10 +8,8 @@ from typing import Any
 
 import click
 
-from distbfs.cli.common import STORE, open_terminal, output_options
-from distbfs.cli.surveying import print_survey, survey
 from distbfs.errors import UsageError
-from distbfs.partition.memory import (
+from distbfs.plan.memory import (
     formula_bytes,
     readable,
     subgraph_bytes,
@@ -21,6 +19,8 @@ from distbfs.report.tables import print_fields, print_table, shown
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.schema import IDS_NAME, MANIFEST_NAME
 from distbfs.store.shape import shape_of
+from distbfs.terminal.shared import STORE, open_terminal, output_options
+from distbfs.terminal.survey import print_survey, survey
 from distbfs.types import SUBGRAPHS
 
 STATISTICS = ("largest", "mean", "deviation")

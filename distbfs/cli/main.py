@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from distbfs import __version__
-from distbfs.cli.streams import CLOSED_PIPE, ClosedPipe, name_standard_streams
 from distbfs.errors import LaunchError, UsageError, system_error
-from distbfs.exchange.agree import first_difference
-from distbfs.exchange.guard import AbortHook
+from distbfs.exchange.agreement import first_difference
+from distbfs.exchange.endings import AbortHook
 from distbfs.exchange.world import run_guarded, start
+from distbfs.terminal.streams import CLOSED_PIPE, ClosedPipe, name_standard_streams
 
 COMMANDS = {
     "generate": "Generate a graph and store it.",
@@ -51,7 +51,7 @@ def compare_ranks(command: str, context: click.Context | None = None) -> None:
         return
     facts: dict[str, object] = {"the version": __version__, "the command": command}
     if context is not None:
-        facts |= import_module("distbfs.cli.common").facts_of(context)
+        facts |= import_module("distbfs.terminal.shared").facts_of(context)
     difference = first_difference(world, facts)
     if difference:
         raise UsageError(f"all ranks must run the same command: {difference}")

@@ -12,8 +12,35 @@ import click
 import numpy as np
 
 from distbfs import registry
-from distbfs.cli.applying import APPS, Task, pick_sources, print_told, read_pairs
-from distbfs.cli.common import (
+from distbfs.device import cuda
+from distbfs.errors import ResourceError, UsageError
+from distbfs.exchange.watch import Watch
+from distbfs.formats.writing import check_place
+from distbfs.multisearch.apps import reachability
+from distbfs.multisearch.base import MOST, RunOptions
+from distbfs.multisearch.input_graph import whole_graph
+from distbfs.multisearch.result_files import check_name
+from distbfs.multisearch.searchers import (
+    WAYS,
+    PartsSearcher,
+    Searcher,
+    WholeSearcher,
+    choose_sharing,
+    whole_bytes,
+)
+from distbfs.options import SearchOptions
+from distbfs.plan.memory import readable
+from distbfs.search.choose import agreed_runner
+from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.applications import (
+    APPS,
+    Task,
+    pick_sources,
+    print_told,
+    read_pairs,
+)
+from distbfs.terminal.energy import energy_of, energy_option
+from distbfs.terminal.shared import (
     AT_ONCE,
     STORE,
     Terminal,
@@ -26,27 +53,6 @@ from distbfs.cli.common import (
     stop_requests,
     with_options,
 )
-from distbfs.cli.energy import energy_of, energy_option
-from distbfs.device import cuda
-from distbfs.errors import ResourceError, UsageError
-from distbfs.exchange.watch import Watch
-from distbfs.formats.writing import check_place
-from distbfs.multisearch.apps import reachability
-from distbfs.multisearch.base import MOST, RunOptions
-from distbfs.multisearch.output import check_name
-from distbfs.multisearch.sharing import (
-    WAYS,
-    PartsSearcher,
-    Searcher,
-    WholeSearcher,
-    choose_sharing,
-    whole_bytes,
-)
-from distbfs.multisearch.whole import whole_graph
-from distbfs.options import SearchOptions
-from distbfs.partition.memory import readable
-from distbfs.search.choose import agreed_runner
-from distbfs.store.hdf5 import Store, open_store
 
 SAMPLED = 64  # sources whose edges are counted for --energy
 PARTS_ENGINES = {"cuda": "pan"}  # what the engine is called that searches parts

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import click
 
-from distbfs.cli.common import (
+from distbfs.errors import UsageError
+from distbfs.progress import Sum
+from distbfs.registry import FAMILIES
+from distbfs.search.shared_tuples import SharedTuples
+from distbfs.store.hdf5 import open_store
+from distbfs.store.tuples import StoreTuples, tuple_degrees_for
+from distbfs.terminal.shared import (
     PLACE,
     STORE,
     build_options,
@@ -17,18 +23,12 @@ from distbfs.cli.common import (
     output_options,
     share_of_cores,
 )
-from distbfs.cli.storing import (
+from distbfs.terminal.store_writing import (
     check_target,
     devices_to_build,
     on_devices_option,
     store_graph,
 )
-from distbfs.errors import UsageError
-from distbfs.progress import Sum
-from distbfs.registry import FAMILIES
-from distbfs.search.shared_tuples import SharedTuples
-from distbfs.store.hdf5 import open_store
-from distbfs.store.tuples import StoreTuples, tuple_degrees_for
 from distbfs.types import TupleSource
 
 DEFAULT_SEED = 1

@@ -8,9 +8,20 @@ from typing import Any
 
 import click
 
-from distbfs.cli.common import PLACE, STORE, open_terminal, output_options
 from distbfs.cli.info import print_right
-from distbfs.cli.planning import (
+from distbfs.engines.cuda.common.memory import graph_bytes, search_bytes
+from distbfs.engines.cuda.pan.memory import part_bytes
+from distbfs.engines.openmp.memory import bytes_needed
+from distbfs.errors import UsageError
+from distbfs.graph.device_graph import MAX_VERTICES
+from distbfs.graph.keys import KeyFormat
+from distbfs.partition.degree import DELEGATES_PER_PART, NN_SHARE
+from distbfs.plan import memory
+from distbfs.plan.cost_model import BANDWIDTH, CONSTANTS, LATENCY, RATE, Prediction
+from distbfs.plan.memory import PartShape, readable
+from distbfs.report.tables import print_fields, shown
+from distbfs.store import schema
+from distbfs.terminal.plan_input import (
     Graph,
     memory_fits,
     model_of,
@@ -20,18 +31,7 @@ from distbfs.cli.planning import (
     ranks_of,
     runs_of,
 )
-from distbfs.engines.cuda.memory import graph_bytes, search_bytes
-from distbfs.engines.cuda.part_memory import part_bytes
-from distbfs.engines.openmp.memory import bytes_needed
-from distbfs.errors import UsageError
-from distbfs.graph.device_graph import MAX_VERTICES
-from distbfs.graph.keys import KeyFormat
-from distbfs.partition import memory
-from distbfs.partition.cost_model import BANDWIDTH, CONSTANTS, LATENCY, RATE, Prediction
-from distbfs.partition.degree import DELEGATES_PER_PART, NN_SHARE
-from distbfs.partition.memory import PartShape, readable
-from distbfs.report.tables import print_fields, shown
-from distbfs.store import schema
+from distbfs.terminal.shared import PLACE, STORE, open_terminal, output_options
 
 FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about
 CHUNK_OVERHEAD = 20  # checksum and place of a chunk

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from distbfs.cli.common import with_options
+from distbfs.benchmark.compare_figures import comparisons_of
+from distbfs.benchmark.compare_plots import KINDS, USUAL, draw_panels
 from distbfs.errors import InputError
 from distbfs.formats.text import read_text
-from distbfs.report.compare import comparisons_of
-from distbfs.report.comparison_plots import KINDS, USUAL, draw_panels
 from distbfs.report.plots import check_target, draw_trace
 from distbfs.report.trace import read_trace
+from distbfs.terminal.shared import with_options
 
 figure_options = with_options(
     click.argument("file", type=click.Path(path_type=Path)),

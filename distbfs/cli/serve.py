@@ -11,7 +11,25 @@ from typing import Any
 
 import click
 
-from distbfs.cli.common import (
+from distbfs.errors import UsageError
+from distbfs.exchange.signals import StopFlag
+from distbfs.exchange.watch import Watch
+from distbfs.service.client_thread import (
+    Door,
+    Front,
+    clear_place,
+    listen,
+    standard_streams,
+)
+from distbfs.service.http import HttpDoor, listen_http, load_libraries
+from distbfs.service.json_lines import SocketDoor, StreamDoor
+from distbfs.service.limits import Limits
+from distbfs.service.rank_calls import Ranks
+from distbfs.service.results import ResultFolder
+from distbfs.service.service import Service
+from distbfs.service.tokens import check_host, read_token
+from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.shared import (
     AT_ONCE,
     STORE,
     Terminal,
@@ -27,19 +45,7 @@ from distbfs.cli.common import (
     trace_option,
     with_options,
 )
-from distbfs.cli.tracing import check_trace, finish_trace, start_trace
-from distbfs.errors import UsageError
-from distbfs.exchange.signals import StopFlag
-from distbfs.exchange.watch import Watch
-from distbfs.service.front import Door, Front, clear_place, listen, standard_streams
-from distbfs.service.http import HttpDoor, listen_http, load_libraries
-from distbfs.service.limits import Limits
-from distbfs.service.lines import SocketDoor, StreamDoor
-from distbfs.service.ranks import Ranks
-from distbfs.service.results import ResultFolder
-from distbfs.service.service import Service
-from distbfs.service.tokens import check_host, read_token
-from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
 
 WAYS = ("socket", "port", "host", "token_file", "remote")
 LIMITS = {

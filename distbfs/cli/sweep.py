@@ -14,27 +14,27 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.cli.common import (
-    STORE,
-    need_symmetric,
-    open_terminal,
-    output_options,
-    share_of_cores,
-)
+from distbfs.benchmark.sweep import names_of, sweep_knobs
 from distbfs.cli.compare import given_sources
-from distbfs.cli.comparing import Sessions, choose_sources
 from distbfs.device import cuda
-from distbfs.engines.cuda.knobs import auto_knobs, degrees_of
+from distbfs.engines.cuda.papers.bfs4k.knobs import auto_knobs, degrees_of
 from distbfs.errors import UsageError, ValidationError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs, SearchOptions
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_fields, print_table
 from distbfs.search.holding import Source
-from distbfs.search.knob_sweep import names_of, sweep_knobs
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.comparison import Sessions, choose_sources
+from distbfs.terminal.shared import (
+    STORE,
+    need_symmetric,
+    open_terminal,
+    output_options,
+    share_of_cores,
+)
 from distbfs.types import Array, Ids
 
 ENGINE = "bfs4k"

@@ -11,11 +11,11 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.cli.common import STORE, open_terminal, output_options
 from distbfs.errors import StoreError
 from distbfs.report.tables import shown
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.verify import Verification, add_part, check_ids, check_totals
+from distbfs.terminal.shared import STORE, open_terminal, output_options
 from distbfs.types import SUBGRAPHS, World
 
 HASHES = ("nn_forward", "nn_reverse")

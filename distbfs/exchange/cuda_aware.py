@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.errors import LaunchError
-from distbfs.exchange.agree import first_reason
+from distbfs.exchange.agreement import first_reason
 from distbfs.exchange.base import need_device_arrays
 from distbfs.exchange.host import HostExchange
 from distbfs.exchange.mpi import MpiWorld, library_name

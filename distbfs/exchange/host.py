@@ -23,7 +23,7 @@ import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.exchange.base import Traffic
-from distbfs.exchange.local import LocalPhase
+from distbfs.exchange.local_phase import LocalPhase
 from distbfs.exchange.mpi import MpiWorld, pieces
 from distbfs.exchange.staging import HostSlot, PinnedSlot
 

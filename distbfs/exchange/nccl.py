@@ -18,10 +18,10 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.errors import UsageError
 from distbfs.exchange.base import Traffic, need_device_arrays
-from distbfs.exchange.link import link_of
-from distbfs.exchange.local import LocalPhase
-from distbfs.exchange.messages import Messages
+from distbfs.exchange.local_phase import LocalPhase
+from distbfs.exchange.message_sizes import Messages
 from distbfs.exchange.mpi import MpiWorld
+from distbfs.exchange.nccl_link import link_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

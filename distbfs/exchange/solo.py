@@ -11,7 +11,7 @@ import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.exchange.base import Traffic
-from distbfs.exchange.local import LocalPhase
+from distbfs.exchange.local_phase import LocalPhase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ import numpy as np
 
 from distbfs.errors import RanksStuck
 from distbfs.exchange.mpi import MpiWorld
-from distbfs.exchange.process import processes_beside
+from distbfs.exchange.processes import processes_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from distbfs.errors import LaunchError
-from distbfs.exchange.guard import (
+from distbfs.exchange.endings import (
     GRACE,
     AbortHook,
     explain_launch_error,

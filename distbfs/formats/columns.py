@@ -20,10 +20,10 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import InputError, ResourceError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.line_rules import LARGEST_ID
 from distbfs.formats.lines import LineFault
 from distbfs.formats.numpy_pairs import checked
-from distbfs.formats.rules import LARGEST_ID
-from distbfs.formats.words import Words
+from distbfs.formats.text_ids import Words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

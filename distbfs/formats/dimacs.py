@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.line_rules import LARGEST_ID, LineRules
 from distbfs.formats.lines import SHOWN, read_pairs
-from distbfs.formats.rules import LARGEST_ID, LineRules
 from distbfs.formats.text import TextFile
 
 if TYPE_CHECKING:

@@ -27,10 +27,10 @@ from distbfs.formats.delimited import (
     resembles_edges,
 )
 from distbfs.formats.ids import IdMap, IntegerIds
+from distbfs.formats.line_rules import LARGEST_ID, LineRules
 from distbfs.formats.lines import SHOWN, read_id, read_pairs
-from distbfs.formats.rules import LARGEST_ID, LineRules
 from distbfs.formats.text import TextFile
-from distbfs.formats.words import Words
+from distbfs.formats.text_ids import Words
 from distbfs.formats.writing import Edges, lines_of, text_file
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import numpy as np
 
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.gap_sg import OFFSET_BYTES, csr_rows, offsets_at
+from distbfs.formats.line_rules import LARGEST_ID
 from distbfs.formats.packed import BinaryFile, id_fault
-from distbfs.formats.rules import LARGEST_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

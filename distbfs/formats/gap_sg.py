@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from distbfs.errors import InputError
-from distbfs.formats.ahead import in_order
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
-from distbfs.formats.mirror import BACK, FORTH, ONCE, Lists, Mirror
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
+from distbfs.formats.read_ahead import in_order
+from distbfs.formats.symmetry import BACK, FORTH, ONCE, Lists, Mirror
 from distbfs.formats.writing import Edges
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from distbfs.errors import InputError
-from distbfs.formats.rules import LARGEST_ID
+from distbfs.formats.line_rules import LARGEST_ID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.formats.rules import LARGEST_ID, LineRules
-from distbfs.formats.tokens import PIECE_BYTES, parse_regular
+from distbfs.formats.id_pairs import PIECE_BYTES, parse_regular
+from distbfs.formats.line_rules import LARGEST_ID, LineRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

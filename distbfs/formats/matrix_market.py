@@ -14,8 +14,8 @@ import re
 from typing import TYPE_CHECKING
 
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.line_rules import LARGEST_ID, LineRules
 from distbfs.formats.lines import read_pairs
-from distbfs.formats.rules import LARGEST_ID, LineRules
 from distbfs.formats.text import TextFile
 from distbfs.formats.writing import Edges, lines_of, text_file
 

@@ -16,12 +16,12 @@ import numpy as np
 
 from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.id_pairs import SAFE_DIGITS
+from distbfs.formats.line_rules import LARGEST_ID, LineRules
 from distbfs.formats.lines import SHOWN, LineFault, read_line
-from distbfs.formats.mirror import Mirror
 from distbfs.formats.packed import id_fault
-from distbfs.formats.rules import LARGEST_ID, LineRules
+from distbfs.formats.symmetry import Mirror
 from distbfs.formats.text import LONGEST_LINE, TextFile
-from distbfs.formats.tokens import SAFE_DIGITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

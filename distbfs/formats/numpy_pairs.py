@@ -24,9 +24,9 @@ import numpy as np
 from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Sides, Take
 from distbfs.formats.gap_sg import csr_rows
+from distbfs.formats.line_rules import LARGEST_ID
 from distbfs.formats.lines import SHOWN
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
-from distbfs.formats.rules import LARGEST_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ import numpy as np
 
 from distbfs.errors import InputError, ResourceError, UsageError, system_error
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
-from distbfs.formats.rules import LARGEST_ID
+from distbfs.formats.line_rules import LARGEST_ID
 from distbfs.formats.text import HashedFile, Progress
 
 if TYPE_CHECKING:

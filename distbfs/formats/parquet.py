@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from distbfs.formats.ahead import in_order
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.columns import (
     DIRECTED,
@@ -24,6 +23,7 @@ from distbfs.formats.columns import (
     sound,
 )
 from distbfs.formats.packed import BinaryFile
+from distbfs.formats.read_ahead import in_order
 from distbfs.formats.writing import Edges
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from distbfs.errors import InputError
 from distbfs.graph.keys import BOTH, FORTH, HALF, Items
-from distbfs.graph.rows import KeyRuns
+from distbfs.graph.sorted_rows import KeyRuns
 from distbfs.types import Array
 
 SLICE = 1 << 21  # edges that are looked at in one piece

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from distbfs.graph.rows import inverse, stable_order, taken
+from distbfs.graph.sorted_rows import inverse, stable_order, taken
 from distbfs.types import Array, Ids
 
 

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from distbfs.errors import DistbfsError, UsageError
-from distbfs.multisearch.extremes import Extremes
+from distbfs.multisearch.exact_diameter import Extremes
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
 from distbfs.options import check_choice, check_range, depth_limit
 from distbfs.partition.part import Part

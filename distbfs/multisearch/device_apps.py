@@ -1,4 +1,4 @@
-"""The applications as problems for a CUDA device; their texts are kernels/apps/*.cuh.
+"""The applications as problems for a CUDA device; their texts are apps/*.cuh.
 
 State that an application of the same name has on the CPU has the same name here.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from distbfs.errors import UsageError
 from distbfs.multisearch.problem import Problem, State
 
-TEXTS = Path(__file__).parent / "kernels" / "apps"
+TEXTS = Path(__file__).parent / "apps"
 STATES: dict[str, tuple[State, ...]] = {
     "betweenness": (
         State("value", "float64", "vertex"),

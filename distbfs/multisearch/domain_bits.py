@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.build.cuda.domain import GRANULE, ResidentPart
 from distbfs.device import cuda
 from distbfs.device.take import take
-from distbfs.engines.cuda.resident import MOST_PARTS
+from distbfs.engines.cuda.xbfs.domain import MOST_PARTS
 from distbfs.errors import LaunchError, ResourceError, SearchStopped, UsageError
-from distbfs.exchange.agree import first_reason
-from distbfs.exchange.peers import PeerGroup, on_device
+from distbfs.exchange.agreement import first_reason
+from distbfs.exchange.peer_memory import PeerGroup, on_device
 from distbfs.graph.device_graph import ISOLATED
-from distbfs.multisearch.device_bits import (
+from distbfs.multisearch.cuda_bits import (
     HUB_DEGREE,
     KERNELS,
     MARKS,
@@ -36,7 +37,6 @@ from distbfs.multisearch.device_bits import (
     asked_kernel,
     asked_levels,
 )
-from distbfs.partition.device_resident import GRANULE, ResidentPart
 from distbfs.types import UNREACHED, Array, Ids, Stop, World
 
 PULL_SHARE = 40  # frontiers of m / PULL_SHARE edges are pulled: pushes go to peers

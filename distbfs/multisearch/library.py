@@ -32,10 +32,10 @@ from distbfs.multisearch.apps import khop, paths
 from distbfs.multisearch.apps import reachability as of_reachability
 from distbfs.multisearch.base import Results, RunOptions
 from distbfs.multisearch.problem import Problem
-from distbfs.multisearch.sharing import WholeSearcher
+from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.partition.part import Part
 from distbfs.search.choose import choose_runner
-from distbfs.search.library import Graph
+from distbfs.search.graph import Graph
 from distbfs.types import Array, Ids
 
 Sources: TypeAlias = "Iterable[Any] | None"

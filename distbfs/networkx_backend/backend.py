@@ -18,7 +18,7 @@ import numpy as np
 
 from distbfs.errors import InputError
 from distbfs.networkx_backend.graph import BackendGraph
-from distbfs.search.library import Graph
+from distbfs.search.graph import Graph
 
 SMALL = 256  # nodes below which a conversion takes longer than NetworkX
 CHEAP = (  # what NetworkX does faster than a conversion

@@ -11,7 +11,7 @@ import numpy as np
 
 from distbfs.graph.components import component_labels
 from distbfs.graph.csr import CSR
-from distbfs.search.library import Graph, bfs
+from distbfs.search.graph import Graph, bfs
 from distbfs.search.result import Result
 from distbfs.types import Array, Ids
 

@@ -24,10 +24,10 @@ import numpy as np
 from distbfs import registry
 from distbfs.device import cuda
 from distbfs.errors import CompilerMissing, DeviceMissing, LaunchError, UsageError
-from distbfs.exchange.agree import first_reason, gather_texts
-from distbfs.exchange.link import nccl_problem
-from distbfs.exchange.peers import peer_problem
-from distbfs.exchange.placing import take_devices
+from distbfs.exchange.agreement import first_reason, gather_texts
+from distbfs.exchange.device_choice import take_devices
+from distbfs.exchange.nccl_link import nccl_problem
+from distbfs.exchange.peer_memory import peer_problem
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import (
     COMMON_OPTIONS,

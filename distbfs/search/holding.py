@@ -7,19 +7,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from distbfs.build.cuda.domain import construct_resident
+from distbfs.build.cuda.graph import build
+from distbfs.build.cuda.parts import construct_on_devices
+from distbfs.build.host.parts import construct
 from distbfs.device import cuda
-from distbfs.engines.cuda.whole import graph_of_part
+from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.errors import ResourceError, UsageError
 from distbfs.generate.counted import Counted
-from distbfs.graph.device_build import build
 from distbfs.options import BuildOptions
-from distbfs.partition.construct import construct
-from distbfs.partition.device_construct import construct_on_devices
 from distbfs.partition.device_part import DevicePart
-from distbfs.partition.device_resident import construct_resident
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Progress, Sum, no_progress
-from distbfs.search.arrays import without_loops
+from distbfs.search.graph_input import without_loops
 from distbfs.search.session import Held
 from distbfs.search.shared_tuples import SharedTuples
 from distbfs.search.vertices import (
@@ -29,8 +29,8 @@ from distbfs.search.vertices import (
     shard_of_part,
     shard_of_resident,
 )
-from distbfs.store.device_graph import graph_of_store
-from distbfs.store.device_part import part_of_store
+from distbfs.store.cuda_graph import graph_of_store
+from distbfs.store.cuda_part import part_of_store
 from distbfs.store.hdf5 import Store, Watch
 from distbfs.store.tuples import StoreTuples, permutation_of
 from distbfs.timing import clock
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from distbfs.generate.hashing import Permutation
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.part import Part
-    from distbfs.search.library import Graph
+    from distbfs.search.graph import Graph
     from distbfs.types import Array, TupleSource
 
 

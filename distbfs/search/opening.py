@@ -13,12 +13,12 @@ import numpy as np
 
 from distbfs import registry
 from distbfs.device import cuda
-from distbfs.engines.cuda.resident import ResidentSearch
+from distbfs.engines.cuda.xbfs.domain import ResidentSearch
 from distbfs.errors import UsageError
-from distbfs.exchange.peers import PeerGroup
+from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
-from distbfs.partition.memory import readable
+from distbfs.plan.memory import readable
 from distbfs.search.choose import (
     NEEDS_SYMMETRIC,
     Choice,
@@ -29,6 +29,7 @@ from distbfs.search.choose import (
     kind_of,
     make_host_engine,
 )
+from distbfs.search.domain import ResidentDriver
 from distbfs.search.holding import (
     Source,
     graph_on_device,
@@ -38,7 +39,6 @@ from distbfs.search.holding import (
     hold_host_parts,
     timed,
 )
-from distbfs.search.resident_driver import ResidentDriver
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.runners.clock import ClockedRunner
 from distbfs.search.runners.whole import OnDevice, OnDevices, OnHost, WholeRunner

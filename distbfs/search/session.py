@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from distbfs.build.cuda.domain import ResidentPart
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.options import SearchOptions
     from distbfs.partition.device_part import DevicePart
-    from distbfs.partition.device_resident import ResidentPart
     from distbfs.partition.layout import Layout
     from distbfs.partition.part import Part
     from distbfs.search.runners.base import Runner

@@ -14,10 +14,10 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.peers import foreign_array
-from distbfs.exchange.peers import PeerGroup, on_device
+from distbfs.exchange.peer_memory import PeerGroup, on_device
 from distbfs.partition.layout import Layout
 from distbfs.progress import Sum
-from distbfs.store.device_rows import Ends, StoreRows
+from distbfs.store.cuda_rows import Ends, StoreRows
 from distbfs.store.tuples import READ, StoreTuples
 from distbfs.types import Ids
 

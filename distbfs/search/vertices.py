@@ -20,9 +20,9 @@ from distbfs.graph.device_graph import ISOLATED, DeviceGraph
 from distbfs.types import UNREACHED, Array, Ids, World, slice_bounds
 
 if TYPE_CHECKING:
+    from distbfs.build.cuda.domain import ResidentPart
     from distbfs.generate.hashing import Permutation
     from distbfs.partition.device_part import DevicePart
-    from distbfs.partition.device_resident import ResidentPart
     from distbfs.partition.layout import Layout
     from distbfs.partition.part import Part
 

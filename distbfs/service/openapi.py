@@ -6,7 +6,6 @@ from typing import Any
 
 from distbfs import __version__
 from distbfs.service.limits import MAX_ID_TEXT, Limits
-from distbfs.service.names import Names
 from distbfs.service.operations import (
     DEADLINE,
     NAME,
@@ -15,6 +14,7 @@ from distbfs.service.operations import (
     Field,
     Operation,
 )
+from distbfs.service.vertex_names import Names
 
 STATUS = {
     "bad_request": 400,

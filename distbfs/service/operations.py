@@ -15,7 +15,7 @@ from typing import Any, Literal, NoReturn
 
 from distbfs.errors import ServiceError
 from distbfs.service.limits import MAX_ID_TEXT, Limits
-from distbfs.service.names import Names
+from distbfs.service.vertex_names import Names
 
 Kind = Literal["vertex", "vertices", "choice", "flag", "name", "seconds"]
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"

@@ -22,7 +22,7 @@ import numpy as np
 
 from distbfs.errors import DistbfsError, InputError, ResourceError, ServiceError
 from distbfs.formats.ids import IdMap
-from distbfs.search.output import ResultFile
+from distbfs.search.result_file import ResultFile
 from distbfs.types import Array, Ids
 
 HIDDEN = ".partial-"

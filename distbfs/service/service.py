@@ -17,12 +17,12 @@ from distbfs.exchange.signals import StopFlag
 from distbfs.formats.ids import IdMap
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
-from distbfs.service.names import Names
 from distbfs.service.operations import OPERATIONS, Checker, Request, bad, good
-from distbfs.service.ranks import Ranks, Step
+from distbfs.service.rank_calls import Ranks, Step
+from distbfs.service.request_queue import Ticket, Tickets
 from distbfs.service.results import ResultFolder
-from distbfs.service.tickets import Ticket, Tickets
-from distbfs.service.together import FEWEST, MOST
+from distbfs.service.shared_traversal import FEWEST, MOST
+from distbfs.service.vertex_names import Names
 from distbfs.types import Array
 
 LOG = logging.getLogger("distbfs.service")

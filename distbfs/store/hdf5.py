@@ -23,10 +23,10 @@ from distbfs.graph.csr import CSR
 from distbfs.options import check_range
 from distbfs.partition.part import Part
 from distbfs.progress import Sum, Tell, untold
+from distbfs.store import atomic_folder as folders
 from distbfs.store import chunks, safety, schema
-from distbfs.store import folder as folders
+from distbfs.store.hdf5_file import Sink
 from distbfs.store.schema import IdsRecord, Manifest, PartRecord
-from distbfs.store.sink import Sink
 from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:

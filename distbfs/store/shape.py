@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from distbfs.partition.memory import PartShape
+from distbfs.plan.memory import PartShape
 from distbfs.store.hdf5 import Store
 
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from distbfs.build.cuda.parts import construct_on_devices
+from distbfs.build.host.parts import BuildSummary, construct
 from distbfs.formats.ids import IdMap
 from distbfs.generate.counted import Counted
 from distbfs.options import BuildOptions
-from distbfs.partition.construct import BuildSummary, construct
-from distbfs.partition.device_construct import construct_on_devices
 from distbfs.partition.device_part import parts_to_host
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 from distbfs.progress import Progress, Stages, Sum, no_progress
-from distbfs.store.folder import new_token
+from distbfs.store.atomic_folder import new_token
 from distbfs.store.hdf5 import StoreWriter
 from distbfs.store.schema import Manifest, PartRecord
 from distbfs.types import Ids, TupleSource, World

@@ -15,8 +15,8 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, StoreError
 from distbfs.store import schema
-from distbfs.store.device_graph import graph_of_store
-from distbfs.store.device_part import part_of_store
+from distbfs.store.cuda_graph import graph_of_store
+from distbfs.store.cuda_part import part_of_store
 from distbfs.store.hdf5 import open_store
 from distbfs.types import SUBGRAPHS
 from trials.checker import equal

@@ -30,7 +30,7 @@ def device() -> Any:
     from emulated_device import EmulatedDevice, Kernels  # noqa: PLC0415
 
     from distbfs.device import cuda  # noqa: PLC0415
-    from distbfs.engines.cuda import part  # noqa: PLC0415
+    from distbfs.engines.cuda.pan import search as part  # noqa: PLC0415
 
     made, patch = EmulatedDevice(Kernels()), pytest.MonkeyPatch()
     made.install(patch)

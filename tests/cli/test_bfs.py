@@ -36,7 +36,7 @@ from commands import (
 from graphs import Tuples, random_tuples
 from launching import clean_environment, is_open_mpi, needs_mpi
 
-from distbfs.cli import common
+from distbfs.terminal import shared as common
 
 GRAPH = random_tuples(150, 260, seed=5)
 SOURCES = [0, 3, 77, 149]

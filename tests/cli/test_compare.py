@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from commands import alone, here, on
 
-from distbfs.cli import compare, comparing
+from distbfs.cli import compare
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, UsageError
 from distbfs.report import plots
 from distbfs.search.result import Result
+from distbfs.terminal import comparison as comparing
 
 ENGINES = "openmp,openmp/push,reference"
 KRONECKER = ("--kronecker", 8, "--sources", 3, "--repeats", 2)
@@ -278,7 +279,7 @@ def test_several_graphs_threads_and_peers(store, tmp_path):
 
 def test_peers_that_disagree(monkeypatch):
     monkeypatch.setattr(
-        "distbfs.search.peers.scipy.ScipyPeer.levels",
+        "distbfs.benchmark.libraries.scipy.ScipyPeer.levels",
         lambda self, found, root: np.zeros(256, np.int32),
     )
     done = here("compare", *KRONECKER, "--peers", "scipy", "--engines", "reference")

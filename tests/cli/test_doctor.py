@@ -12,12 +12,12 @@ from commands import DISTBFS, here, on
 from launching import clean_environment, needs_mpi, run, run_ranks
 
 import distbfs
-from distbfs.cli import probing
 from distbfs.cli.doctor import problems_of
 from distbfs.device import nvrtc
 from distbfs.errors import CompilerMissing, DeviceMissing
 from distbfs.exchange.world import SoloWorld
 from distbfs.registry import ENGINES
+from distbfs.terminal import trials as probing
 
 ROOT = Path(distbfs.__file__).parent
 SOURCES = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.c")}

@@ -9,9 +9,9 @@ from graphs import random_tuples
 from launching import needs_mpi, run
 
 from distbfs.engines.base import on_device
-from distbfs.engines.cuda.memory import graph_bytes, search_bytes
-from distbfs.engines.cuda.whole import GraphEngine
-from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.engines.cuda.common.graph_engine import GraphEngine
+from distbfs.engines.cuda.common.memory import graph_bytes, search_bytes
+from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import DeviceMissing, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import Factors, Knobs, SearchOptions

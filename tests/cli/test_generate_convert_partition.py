@@ -19,17 +19,17 @@ from commands import (
 from graphs import Tuples, kronecker, random_tuples
 from launching import needs_mpi
 
-from distbfs.cli import common
 from distbfs.generate.forest_fire import ForestFire
+from distbfs.generate.formula import BinaryTree, Complete, Star
+from distbfs.generate.formula import Path as PathGraph
 from distbfs.generate.geometric import Geometric
 from distbfs.generate.rmat import RmatB, RmatER
 from distbfs.generate.road import Road
-from distbfs.generate.shapes import BinaryTree, Complete, Star
-from distbfs.generate.shapes import Path as PathGraph
 from distbfs.generate.small_world import SmallWorld
 from distbfs.generate.triangulation import Triangulation
 from distbfs.generate.uniform import Uniform
 from distbfs.store.hdf5 import open_store
+from distbfs.terminal import shared as common
 
 RANDOM = random_tuples(150, 260, seed=5)
 SOURCES = (0, 3, 77, 149)

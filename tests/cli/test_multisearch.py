@@ -9,9 +9,9 @@ from commands import DISTBFS, begin, environment, files_in, finish, here, on
 from graphs import Tuples, random_tuples
 from launching import needs_mpi
 
-from distbfs.cli import applying
 from distbfs.cli import multisearch as cli
-from distbfs.multisearch import sharing
+from distbfs.multisearch import searchers as sharing
+from distbfs.terminal import applications as applying
 
 GRAPH = random_tuples(90, 130, seed=6)
 LEVELS = np.stack([GRAPH.distances(v) for v in range(GRAPH.n)])
@@ -324,7 +324,7 @@ def test_a_full_disk_leaves_nothing(stores, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("distbfs.store.sink.os.pwrite", full)
+    monkeypatch.setattr("distbfs.store.hdf5_file.os.pwrite", full)
     for app in ("apsp", "closeness"):
         done = here("multisearch", app, stores[1], "-o", tmp_path / "out.h5")
         assert done.code == 3

@@ -21,8 +21,8 @@ from launching import clean_environment
 
 from distbfs.cli import main
 from distbfs.cli.main import COMMANDS
-from distbfs.cli.streams import CLOSED_PIPE, NamedFile
 from distbfs.errors import InputError, ResourceError, StoreError, system_error
+from distbfs.terminal.streams import CLOSED_PIPE, NamedFile
 
 NOBODY = 65534
 FULL = Path("/dev/full")

@@ -11,6 +11,7 @@ from commands import here, on
 from graphs import NAMED, build, kronecker, random_tuples
 from launching import needs_mpi, run, run_ranks
 
+from distbfs.build.host.parts import construct
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.engines.openmp.whole import OpenMPWhole
@@ -18,10 +19,9 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
-from distbfs.partition import memory
-from distbfs.partition.construct import construct
 from distbfs.partition.degree import suggest_threshold
-from distbfs.partition.memory import PartShape
+from distbfs.plan import memory
+from distbfs.plan.memory import PartShape
 from distbfs.store.hdf5 import open_store
 from distbfs.store.schema import DATASETS, part_arrays
 from distbfs.store.write import write_graph
@@ -35,7 +35,7 @@ from pathlib import Path
 from distbfs.exchange.world import start
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
-from distbfs.partition.construct import construct
+from distbfs.build.host.parts import construct
 world = start()
 construct(Kronecker(18, threads=1), world, world.size, BuildOptions(), [].append)
 if world.rank == 0:

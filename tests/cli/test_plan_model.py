@@ -8,10 +8,10 @@ import pytest
 from commands import here
 from graphs import build, kronecker
 
-from distbfs.cli.planning import habits_near, of_kronecker, runs_of
-from distbfs.engines.cuda.part_memory import part_bytes
+from distbfs.engines.cuda.pan.memory import part_bytes
 from distbfs.generate.kronecker import Kronecker
-from distbfs.partition.memory import PartShape
+from distbfs.plan.memory import PartShape
+from distbfs.terminal.plan_input import habits_near, of_kronecker, runs_of
 from distbfs.types import SUBGRAPHS
 
 

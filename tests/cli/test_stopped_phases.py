@@ -11,13 +11,13 @@ from commands import DISTBFS, begin, files_in, finish, here, injected, wait_unti
 from launching import is_open_mpi, needs_mpi
 
 LIMIT = 5.0
-CONSTRUCT = "distbfs.partition.construct:suggest_threshold"
+CONSTRUCT = "distbfs.build.host.parts:suggest_threshold"
 LOAD = "distbfs.search.opening:hold_host_parts"
 PHASES = {
     "graph500 builds": (CONSTRUCT, "graph500 --scale 8"),
     "graph500 loads": (LOAD, "graph500 --graph {store}"),
     "graph500 validates": (
-        "distbfs.graph500.benchmark:validate",
+        "distbfs.benchmark.graph500:validate",
         "graph500 --scale 8 --engine reference",
     ),
     "bfs loads": (LOAD, "bfs {store} -s 0 --engine reference"),

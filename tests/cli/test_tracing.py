@@ -2,8 +2,8 @@
 
 from types import SimpleNamespace
 
-from distbfs.cli.tracing import start_trace
 from distbfs.device import cuda
+from distbfs.terminal.trace_file import start_trace
 
 
 class Watched:

@@ -12,7 +12,7 @@ import pytest
 
 from distbfs.errors import InputError, ResourceError, ValidationError
 from distbfs.exchange.buffer import Buffer
-from distbfs.exchange.guard import describe_error, exit_code, run_guarded
+from distbfs.exchange.endings import describe_error, exit_code, run_guarded
 from distbfs.exchange.signals import StopFlag
 from distbfs.exchange.world import SoloWorld
 

@@ -8,7 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from distbfs.device import cc
-from distbfs.formats import lines, tokens
+from distbfs.formats import id_pairs as tokens
+from distbfs.formats import lines
 from distbfs.formats.lines import (
     LARGEST_ID,
     LineFault,

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from distbfs.build.host.parts import construct
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.counted import Counted
 from distbfs.generate.uniform import Uniform
 from distbfs.options import BuildOptions
-from distbfs.partition.construct import construct
 
 
 def test_each_pass_is_told():

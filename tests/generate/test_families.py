@@ -11,11 +11,11 @@ from slices import same, taken
 
 from distbfs.generate.families import from_description
 from distbfs.generate.forest_fire import ForestFire
+from distbfs.generate.formula import BinaryTree, Complete, Path, Star
 from distbfs.generate.geometric import Geometric
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.rmat import RmatB, RmatER, RmatG
 from distbfs.generate.road import Road
-from distbfs.generate.shapes import BinaryTree, Complete, Path, Star
 from distbfs.generate.small_world import SmallWorld
 from distbfs.generate.triangulation import Triangulation
 from distbfs.generate.uniform import Uniform

@@ -12,11 +12,11 @@ from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate import forest_fire, geometric, road
 from distbfs.generate.forest_fire import ForestFire
+from distbfs.generate.formula import MAX_COMPLETE, BinaryTree, Complete, Path, Star
 from distbfs.generate.geometric import Geometric
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.rmat import RmatB, RmatER, RmatG
 from distbfs.generate.road import Road
-from distbfs.generate.shapes import MAX_COMPLETE, BinaryTree, Complete, Path, Star
 from distbfs.generate.small_world import SmallWorld
 from distbfs.generate.triangulation import Triangulation
 from distbfs.progress import untold

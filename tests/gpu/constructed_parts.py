@@ -3,9 +3,9 @@
 import numpy as np
 from graphs import build
 
+from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import BuildOptions
-from distbfs.partition.device_construct import construct_on_devices
 from distbfs.partition.device_part import COLUMN_PAD
 from distbfs.types import SUBGRAPHS
 

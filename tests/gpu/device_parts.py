@@ -3,14 +3,14 @@
 import numpy as np
 from graphs import build, check_search, some_roots
 
-from distbfs.engines.cuda.part import CudaPart
+from distbfs.engines.cuda.pan.search import CudaPart
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
 from distbfs.partition.device_part import COLUMN_PAD, DevicePart, DeviceRows, to_device
 from distbfs.partition.layout import Placement
-from distbfs.search.collecting import collect
 from distbfs.search.runners.between import BetweenDomains
+from distbfs.search.whole_results import collect
 from distbfs.types import SUBGRAPHS
 
 LARGE = 1 << 30  # larger than every degree

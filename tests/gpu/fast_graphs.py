@@ -8,7 +8,7 @@ from graphs import Tuples, complete, grid, kronecker, random_tuples, uniform
 
 from distbfs.device import cuda
 from distbfs.engines.base import WHOLE, Until
-from distbfs.engines.cuda.results import host_levels, host_parents
+from distbfs.engines.cuda.common.host_results import host_levels, host_parents
 from distbfs.graph.device_graph import ISOLATED
 
 HUGE = (1 << 63) - 1  # a threshold that no frontier reaches

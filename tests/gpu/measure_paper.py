@@ -15,8 +15,8 @@ from device_graphs import HostGraph, hubs  # noqa: E402
 from graphs import kronecker  # noqa: E402
 
 from distbfs.device import cuda  # noqa: E402
-from distbfs.engines.cuda import paper  # noqa: E402
-from distbfs.engines.cuda.paper import PaperSearch  # noqa: E402
+from distbfs.engines.cuda.papers.xbfs import search as paper  # noqa: E402
+from distbfs.engines.cuda.papers.xbfs.search import PaperSearch  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
 
 AXES = [
@@ -44,7 +44,7 @@ def short(scale):
 
 
 def table(scale, count):
-    from distbfs.graph.device_build import build  # noqa: PLC0415
+    from distbfs.build.cuda.graph import build  # noqa: PLC0415
 
     graph = build(Kronecker(scale, 16, 1))
     roots = np.random.default_rng(3).integers(0, graph.active, count).tolist()

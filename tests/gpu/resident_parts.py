@@ -5,14 +5,14 @@ from device_parts import joined
 from fast_graphs import cut
 from graphs import check_search
 
+from distbfs.build.cuda.domain import GRANULE, construct_resident
 from distbfs.engines.base import WHOLE
-from distbfs.engines.cuda.resident import ResidentSearch
-from distbfs.exchange.peers import PeerGroup
+from distbfs.engines.cuda.xbfs.domain import ResidentSearch
+from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_graph import AT_LEAST, COLUMN_PAD, ISOLATED, degree_class
 from distbfs.options import SearchOptions
-from distbfs.partition.device_resident import GRANULE, construct_resident
-from distbfs.search.resident_driver import ResidentDriver
+from distbfs.search.domain import ResidentDriver
 
 
 def resident_parts(source, parts, world=None, **options):

@@ -29,23 +29,23 @@ from fast_graphs import (  # noqa: E402
 )
 from graphs import complete, grid, kronecker, uniform  # noqa: E402
 
+from distbfs.build.cuda.graph import build  # noqa: E402
 from distbfs.device import cuda  # noqa: E402
 from distbfs.engines.base import DeviceResult  # noqa: E402
-from distbfs.engines.cuda.cluster import ClusterSearch  # noqa: E402
-from distbfs.engines.cuda.fast import FastSearch  # noqa: E402
-from distbfs.engines.cuda.paper import PaperSearch  # noqa: E402
-from distbfs.engines.cuda.whole import GraphEngine  # noqa: E402
+from distbfs.engines.cuda.common.graph_engine import GraphEngine  # noqa: E402
+from distbfs.engines.cuda.papers.xbfs.search import PaperSearch  # noqa: E402
+from distbfs.engines.cuda.xbfs.cluster import ClusterSearch  # noqa: E402
+from distbfs.engines.cuda.xbfs.search import FastSearch  # noqa: E402
 from distbfs.exchange.world import SoloWorld  # noqa: E402
 from distbfs.generate.cuda import device_tuples  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
 from distbfs.generate.road import Road  # noqa: E402
-from distbfs.graph.device_build import build  # noqa: E402
-from distbfs.graph500.device_validate import validate_on_device  # noqa: E402
 from distbfs.options import BuildOptions, Knobs, SearchOptions  # noqa: E402
 from distbfs.registry import ENGINES, lookup  # noqa: E402
-from distbfs.store.device_graph import graph_of_store  # noqa: E402
+from distbfs.store.cuda_graph import graph_of_store  # noqa: E402
 from distbfs.store.hdf5 import open_store  # noqa: E402
 from distbfs.store.write import write_graph  # noqa: E402
+from distbfs.validation.cuda import validate_on_device  # noqa: E402
 
 GRAPHS = {
     "kronecker": lambda: kronecker(9),

@@ -22,11 +22,11 @@ from graphs import check_search, grid, kronecker, random_tuples, some_roots, uni
 from sessions import open_tuples  # noqa: E402
 
 from distbfs.device import cuda  # noqa: E402
-from distbfs.exchange.placing import take_devices  # noqa: E402
+from distbfs.exchange.device_choice import take_devices  # noqa: E402
 from distbfs.exchange.world import run_guarded, start  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
 from distbfs.search.choose import Request  # noqa: E402
-from distbfs.service.together import MOST, together  # noqa: E402
+from distbfs.service.shared_traversal import MOST, together  # noqa: E402
 
 GRAPHS = {
     "kronecker": kronecker(12),

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from graphs import Tuples, check_search, random_tuples
 
-from distbfs.cli import main, probing
+from distbfs.benchmark import graph500 as benchmark
+from distbfs.cli import main
 from distbfs.device import cuda
 from distbfs.exchange.world import SoloWorld, run_guarded
-from distbfs.graph500 import benchmark
 from distbfs.options import BuildOptions
-from distbfs.search.output import ResultFile
 from distbfs.search.result import Result as Found
+from distbfs.search.result_file import ResultFile
 from distbfs.store.write import write_graph
+from distbfs.terminal import trials as probing
 
 GRAPH = random_tuples(150, 260, seed=5)
 SOURCES = [0, 3, 77, int(GRAPH.degrees.argmax())]

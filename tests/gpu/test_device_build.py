@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from test_device_tuples import Tuples
 
+from distbfs.build.cuda import graph as device_build
+from distbfs.build.cuda.graph import build
+from distbfs.build.cuda.graph_of_rows import from_rows
 from distbfs.device import cuda
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.generate.kronecker import Kronecker
-from distbfs.graph import device_build
-from distbfs.graph.device_build import build
 from distbfs.graph.device_graph import COLUMN_PAD, ISOLATED, degree_class
-from distbfs.graph.device_rows import from_rows
 from distbfs.progress import Sum
 
 

@@ -8,13 +8,13 @@ from constructed_parts import LARGE, THRESHOLDS, check, check_construct, on_devi
 from graphs import NAMED, NO_VERTEX, kronecker, random_tuples, uniform
 from worlds import on_ranks
 
+from distbfs.build.cuda import graph as device_build
+from distbfs.build.cuda import keys as device_keys
 from distbfs.device import cuda
 from distbfs.errors import ResourceError
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.road import Road
 from distbfs.generate.uniform import Uniform
-from distbfs.graph import device_build
-from distbfs.partition import device_keys
 from distbfs.timing import Stopwatch
 
 GRAPHS = {

@@ -16,7 +16,7 @@ from distbfs.errors import SearchStopped
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.search.choose import Request
-from distbfs.service.together import MOST, together
+from distbfs.service.shared_traversal import MOST, together
 
 GRAPHS = {
     **NAMED,

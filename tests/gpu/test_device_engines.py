@@ -14,17 +14,17 @@ from fast_graphs import (
 )
 from graphs import kronecker
 
+from distbfs.build.cuda.graph import build
 from distbfs.device import cuda
-from distbfs.engines.cuda.bfs4k import Bfs4kSearch
-from distbfs.engines.cuda.whole import GraphEngine
+from distbfs.engines.cuda.common.graph_engine import GraphEngine
+from distbfs.engines.cuda.papers.bfs4k.search import Bfs4kSearch
 from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.road import Road
 from distbfs.generate.uniform import Uniform
-from distbfs.graph.device_build import build
-from distbfs.graph500.device_validate import validate_on_device
 from distbfs.options import Knobs, SearchOptions
 from distbfs.registry import ENGINES, lookup
+from distbfs.validation.cuda import validate_on_device
 
 METHODS = [
     (name, method)

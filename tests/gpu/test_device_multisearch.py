@@ -9,12 +9,12 @@ from graphs import NAMED, Tuples, grid, kronecker, uniform
 
 from distbfs.device import cuda
 from distbfs.device.energy import measured
-from distbfs.engines.cuda.xbfs import XbfsEngine
+from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import UsageError
-from distbfs.multisearch.device import METHODS, DeviceOptions, DeviceRunner
+from distbfs.multisearch.cuda_bits import BitSearches, all_levels
+from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
 from distbfs.multisearch.device_apps import STATES, device_problem
-from distbfs.multisearch.device_bits import BitSearches, all_levels
-from distbfs.multisearch.extremes import device_extremes
+from distbfs.multisearch.exact_diameter import device_extremes
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
 

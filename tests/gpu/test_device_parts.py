@@ -6,7 +6,7 @@ from device_parts import LARGE, check, device_parts, driver_of
 from fast_graphs import beside, binary_tree, path, shuffled, star
 from graphs import complete, grid, kronecker, random_tuples, some_roots, uniform
 
-from distbfs.engines.cuda.part import BALANCES
+from distbfs.engines.cuda.pan.search import BALANCES
 
 GRAPHS = {
     "kronecker": kronecker(13),

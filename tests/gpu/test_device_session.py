@@ -13,14 +13,14 @@ from graphs import (
 from sessions import open_graph, open_tuples
 
 import distbfs
+from distbfs.benchmark.graph500 import validation_of
+from distbfs.build.cuda import graph as device_build
 from distbfs.device import cuda
-from distbfs.engines.cuda.memory import graph_bytes, search_bytes
-from distbfs.engines.cuda.whole import graph_of_part
+from distbfs.engines.cuda.common.graph_engine import graph_of_part
+from distbfs.engines.cuda.common.memory import graph_bytes, search_bytes
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
-from distbfs.graph import device_build
-from distbfs.graph500.benchmark import validation_of
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source

@@ -11,11 +11,11 @@ from resident_parts import look, resident_driver
 from sessions import open_tuples
 from test_resident import devices_of, parts_here
 
-from distbfs.engines.cuda.fast import FastSearch
+from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped
-from distbfs.multisearch.device import DeviceOptions, DeviceRunner
+from distbfs.multisearch.cuda_bits import BitSearches
+from distbfs.multisearch.cuda_problems import DeviceOptions, DeviceRunner
 from distbfs.multisearch.device_apps import device_problem
-from distbfs.multisearch.device_bits import BitSearches
 from distbfs.search.choose import Request
 
 LONG = path(200_000)

@@ -14,17 +14,17 @@ from graphs import (
 )
 
 import distbfs
+from distbfs.build.cuda import graph as device_build
 from distbfs.device import cuda
-from distbfs.engines.cuda.whole import graph_of_part
+from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
-from distbfs.graph import device_build
 from distbfs.options import BuildOptions
 from distbfs.progress import Sum
-from distbfs.search import arrays
+from distbfs.search import graph_input as arrays
 from distbfs.store import schema
-from distbfs.store.device_graph import graph_of_store
-from distbfs.store.device_part import part_of_store
+from distbfs.store.cuda_graph import graph_of_store
+from distbfs.store.cuda_part import part_of_store
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
 from distbfs.types import SUBGRAPHS

@@ -4,22 +4,22 @@ import time
 
 import numpy as np
 import pytest
-from graph500.test_device_validate_host import (
+from graphs import Tuples, kronecker, random_tuples
+from hypothesis import given, settings
+from validation.test_cuda_on_host import (
     CASES,
     TYPES,
     ArrayTuples,
     compare,
     planted,
 )
-from graph500.test_validate import mutations, search
-from graphs import Tuples, kronecker, random_tuples
-from hypothesis import given, settings
+from validation.test_validate import mutations, search
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError
 from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
-from distbfs.graph500.device_validate import validate_on_device
+from distbfs.validation.cuda import validate_on_device
 
 LARGE = {
     "random": random_tuples(40_000, 120_000, seed=7),

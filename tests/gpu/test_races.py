@@ -11,8 +11,8 @@ from graphs import Tuples, complete, grid, kronecker
 
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceResult
-from distbfs.engines.cuda.cluster import ClusterSearch
-from distbfs.engines.cuda.fast import FastSearch
+from distbfs.engines.cuda.xbfs.cluster import ClusterSearch
+from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.generate.road import Road
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup

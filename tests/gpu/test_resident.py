@@ -8,12 +8,12 @@ from graphs import complete, grid, kronecker, random_tuples, some_roots, uniform
 from resident_parts import check_resident, look, resident_driver, resident_parts
 from sessions import open_tuples
 
+from distbfs.benchmark.graph500 import validation_of
 from distbfs.device import cuda
 from distbfs.device.peers import access_problem
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
-from distbfs.graph500.benchmark import validation_of
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source

@@ -19,9 +19,9 @@ from graphs import Tuples, grid, kronecker, uniform
 
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceResult
-from distbfs.engines.cuda import cluster
-from distbfs.engines.cuda.cluster import ClusterSearch
-from distbfs.engines.cuda.fast import FastSearch
+from distbfs.engines.cuda.xbfs import cluster
+from distbfs.engines.cuda.xbfs.cluster import ClusterSearch
+from distbfs.engines.cuda.xbfs.search import FastSearch
 
 BOTH = [True, False]
 IN_IDS = pytest.mark.parametrize("in_ids", BOTH, ids=["ids", "numbers"])

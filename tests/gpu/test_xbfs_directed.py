@@ -10,8 +10,8 @@ from graphs import kronecker, random_tuples
 from hypothesis import given, settings
 
 import distbfs
-from distbfs.engines.cuda import paper
-from distbfs.engines.cuda.xbfs_paper import XbfsPaperEngine
+from distbfs.engines.cuda.papers.xbfs import search as paper
+from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
 from distbfs.options import SearchOptions
 
 PAIRS = [(f, d) for d in paper.DIRECTIONS for f in paper.ALLOWED[d]]

@@ -37,7 +37,7 @@ from graphs import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distbfs.engines.cuda.fast import FastSearch
+from distbfs.engines.cuda.xbfs.search import FastSearch
 
 NAMES = list(graphs())
 SOME = [

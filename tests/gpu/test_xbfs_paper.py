@@ -8,8 +8,8 @@ from device_graphs import HostGraph, small
 from graphs import kronecker
 
 from distbfs.device import cuda
-from distbfs.engines.cuda import paper
-from distbfs.engines.cuda.paper import PaperSearch
+from distbfs.engines.cuda.papers.xbfs import search as paper
+from distbfs.engines.cuda.papers.xbfs.search import PaperSearch
 from distbfs.errors import ResourceError
 
 PAIRS = [(f, d) for d in paper.DIRECTIONS for f in paper.ALLOWED[d]]

@@ -17,7 +17,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.exchange import cuda_aware, link, peers
+from distbfs.exchange import cuda_aware
+from distbfs.exchange import nccl_link as link
+from distbfs.exchange import peer_memory as peers
 
 STREAMS = {}
 GARBAGE = 0xA5A5A5A5A5A5A5A5

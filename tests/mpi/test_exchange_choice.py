@@ -8,7 +8,9 @@ import device_stand_in
 import pytest
 
 from distbfs.errors import DeviceMissing, LaunchError, UsageError
-from distbfs.exchange import cuda_aware, link, peers
+from distbfs.exchange import cuda_aware
+from distbfs.exchange import nccl_link as link
+from distbfs.exchange import peer_memory as peers
 from distbfs.exchange.cuda_aware import (
     CudaAwareExchange,
     kinds_have_cuda,

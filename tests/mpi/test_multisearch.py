@@ -10,7 +10,7 @@ from graphs import NAMED, Tuples, build, random_tuples
 from sessions import open_parts
 
 from distbfs.exchange.world import SoloWorld
-from distbfs.multisearch import sharing
+from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps.betweenness import PROBLEM, betweenness
 from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.diameter import diameter
@@ -19,7 +19,7 @@ from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels, stream
 from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.base import RunOptions, TooDeep
-from distbfs.multisearch.sharing import PartsSearcher, Searcher, WholeSearcher
+from distbfs.multisearch.searchers import PartsSearcher, Searcher, WholeSearcher
 from distbfs.options import SearchOptions
 from distbfs.search.choose import choose_runner
 

@@ -14,9 +14,9 @@ from sessions import open_parts
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
-from distbfs.graph500.validate import validate
 from distbfs.options import SearchOptions
 from distbfs.types import slice_bounds
+from distbfs.validation.host import validate
 
 if TYPE_CHECKING:
     from distbfs.exchange.world import Ranks

@@ -20,7 +20,7 @@ from wholes import HOSTS, all_levels, by_networkx, whole
 
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
-from distbfs.multisearch import sharing
+from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps import betweenness as between
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness
@@ -31,7 +31,7 @@ from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels, stream
 from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.base import RunOptions, TooDeep
-from distbfs.multisearch.sharing import WholeSearcher
+from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.options import SearchOptions
 from distbfs.search.choose import choose_runner
 

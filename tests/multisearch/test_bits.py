@@ -10,7 +10,7 @@ from wholes import all_levels, whole
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.base import MOST, TooDeep
 from distbfs.multisearch.bits import LANE, BitSearch, width_for
-from distbfs.multisearch.whole import reversed_graph
+from distbfs.multisearch.input_graph import reversed_graph
 
 WAYS = ("auto", "push", "pull")
 LARGER = {

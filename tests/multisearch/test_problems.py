@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from wholes import HOSTS, all_levels, whole
 
 from distbfs.errors import SearchStopped, UsageError
-from distbfs.multisearch import arrays
+from distbfs.multisearch import numpy_runner as arrays
 from distbfs.multisearch.base import KEPT, RunOptions
 from distbfs.multisearch.problem import Problem, State
 from distbfs.registry import RUNNERS

@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 from graphs import build
 
-from distbfs.multisearch.whole import NO_DELEGATES
+from distbfs.multisearch.input_graph import NO_DELEGATES
 
 HOSTS = ("reference", "openmp")
 

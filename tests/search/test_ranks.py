@@ -12,8 +12,8 @@ from distbfs import registry
 from distbfs.engines.base import on_device
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import Permutation
-from distbfs.graph500.validate import validate
 from distbfs.options import Factors, SearchOptions
+from distbfs.validation.host import validate
 
 HOSTED = [
     name

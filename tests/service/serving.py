@@ -14,11 +14,11 @@ from distbfs.exchange.signals import StopFlag
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
 from distbfs.search.session import Session
-from distbfs.service.front import Front, listen
+from distbfs.service.client_thread import Front, listen
+from distbfs.service.json_lines import SocketDoor
 from distbfs.service.limits import Limits
-from distbfs.service.lines import SocketDoor
 from distbfs.service.metrics import Metrics
-from distbfs.service.ranks import Ranks
+from distbfs.service.rank_calls import Ranks
 from distbfs.service.results import ResultFolder
 from distbfs.service.service import Service
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from distbfs.errors import ServiceError
 from distbfs.service.limits import Limits
-from distbfs.service.names import Names
 from distbfs.service.operations import OPERATIONS, Checker, Request, bad, good
+from distbfs.service.vertex_names import Names
 
 N = 50
 LIMITS = Limits(ids=5, deadline=9.0)

@@ -29,8 +29,8 @@ from test_operations import LIKELY
 import distbfs
 from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.service.client import connect
-from distbfs.service.front import listen
-from distbfs.service.lines import SocketDoor
+from distbfs.service.client_thread import listen
+from distbfs.service.json_lines import SocketDoor
 
 N = SOURCE.n
 WANTED = SOURCE.distances(3)

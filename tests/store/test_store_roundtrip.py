@@ -21,7 +21,7 @@ from store_graphs import (
 from distbfs.errors import StoreError, UsageError
 from distbfs.graph.csr import CSR
 from distbfs.store import schema
-from distbfs.store.folder import new_token
+from distbfs.store.atomic_folder import new_token
 from distbfs.store.hdf5 import StoreWriter, open_store
 from distbfs.store.schema import PartRecord
 from distbfs.store.verify import verify_store

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from distbfs.engines.base import COUNTS
 from distbfs.graph.csr import index_dtype
-from distbfs.partition.memory import PartShape
 from distbfs.partition.part import mask_words
+from distbfs.plan.memory import PartShape
 from distbfs.types import SUBGRAPHS
 
 

@@ -20,7 +20,7 @@ from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.device_apps import cuda_text
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.sharing import Searcher
+from distbfs.multisearch.searchers import Searcher
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.sharing import Searcher
+from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
 
 PROBLEM = Problem(

@@ -6,7 +6,7 @@ import numpy as np
 
 from distbfs.multisearch.bits import LANE
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.sharing import Searcher
+from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array
 
 PROBLEM = Problem("component", (State("reachable", "bool", "pair"),), bits=True)

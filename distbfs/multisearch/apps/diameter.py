@@ -21,7 +21,7 @@ from distbfs.errors import UsageError
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.bits import LANE
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.sharing import Searcher
+from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
 
 PROBLEM = Problem(

@@ -8,7 +8,7 @@ import numpy as np
 
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.sharing import Searcher
+from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
 
 PROBLEM = Problem(

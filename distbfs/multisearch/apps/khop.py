@@ -8,7 +8,7 @@ import numpy as np
 
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.sharing import Searcher
+from distbfs.multisearch.searchers import Searcher
 from distbfs.options import depth_limit
 from distbfs.types import Array, Ids
 

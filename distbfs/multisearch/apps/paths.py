@@ -9,7 +9,7 @@ import numpy as np
 
 from distbfs.multisearch.base import MOST, TooDeep
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.sharing import Searcher
+from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
 
 Take = Callable[[int, Array], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.sharing import Searcher
+from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
 
 PROBLEM = Problem("reachability", (State("reachable", "bool", "pair"),), bits=True)

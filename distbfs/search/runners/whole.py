@@ -14,7 +14,7 @@ from distbfs.search.runners.base import Found, Lazy, LazyArrays
 
 if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
-    from distbfs.search.resident_driver import ResidentDriver
+    from distbfs.search.domain import ResidentDriver
     from distbfs.timing import Trace
     from distbfs.types import Stop, World
 

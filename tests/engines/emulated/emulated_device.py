@@ -21,9 +21,9 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.cache import cache_folder, exclusive, source_closure
-from distbfs.engines.cuda import paper
+from distbfs.engines.cuda.papers.xbfs import search as paper
 from distbfs.search import choose as choosing
-from distbfs.search import resident_driver
+from distbfs.search import domain as resident_driver
 
 HERE = Path(__file__).parent
 GUARD, ALIGNED, GUARDED, GARBAGE = 4096, 512, 0xC5, 0xA5

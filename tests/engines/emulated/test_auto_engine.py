@@ -5,7 +5,7 @@ from device_graphs import HostGraph
 from fast_graphs import chained, fault, path, shuffled
 from graphs import complete, grid, kronecker
 
-from distbfs.engines.cuda.knobs import Degrees, auto_knobs, power_of_two
+from distbfs.engines.cuda.papers.bfs4k.knobs import Degrees, auto_knobs, power_of_two
 from distbfs.options import SearchOptions
 from distbfs.search import choose as choosing
 

@@ -19,8 +19,8 @@ from fast_graphs import (
 from graphs import Tuples, complete, grid, kronecker, random_tuples, uniform
 
 from distbfs.device import cuda
-from distbfs.engines.cuda.bfs4k import COUNTS, STEPS, Bfs4kSearch
-from distbfs.engines.cuda.knobs import auto_knobs, degrees_of
+from distbfs.engines.cuda.papers.bfs4k.knobs import auto_knobs, degrees_of
+from distbfs.engines.cuda.papers.bfs4k.search import COUNTS, STEPS, Bfs4kSearch
 from distbfs.errors import UsageError
 from distbfs.options import Knobs
 
@@ -202,7 +202,7 @@ def test_degree_statistics(device):
 
 
 def test_too_many_levels_for_records(device, monkeypatch):
-    monkeypatch.setattr("distbfs.engines.cuda.bfs4k.RECORDS", 20)
+    monkeypatch.setattr("distbfs.engines.cuda.papers.bfs4k.search.RECORDS", 20)
     made = HostGraph(path(50))
     search = Bfs4kSearch(made.graph)
     with pytest.raises(UsageError, match="records 20 levels"):

@@ -6,8 +6,8 @@ from device_graphs import HostGraph, hubs
 from fast_graphs import bipartite, shuffled, star
 from graphs import uniform
 
-from distbfs.engines.cuda import bfs4k
-from distbfs.engines.cuda.bfs4k import Bfs4kEngine, Bfs4kSearch, bits_of
+from distbfs.engines.cuda.papers.bfs4k import search as bfs4k
+from distbfs.engines.cuda.papers.bfs4k.search import Bfs4kEngine, Bfs4kSearch, bits_of
 from distbfs.options import Knobs, SearchOptions
 
 BATCH, LOCAL = 4, 16  # as in bfs4k.cuh

@@ -18,8 +18,13 @@ from graphs import Tuples, grid, uniform
 
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceResult
-from distbfs.engines.cuda.cluster import MEMBERS, MESSAGE_BYTES, ROOM, ClusterSearch
-from distbfs.engines.cuda.fast import FastSearch
+from distbfs.engines.cuda.xbfs.cluster import (
+    MEMBERS,
+    MESSAGE_BYTES,
+    ROOM,
+    ClusterSearch,
+)
+from distbfs.engines.cuda.xbfs.search import FastSearch
 
 BOTH = [True, False]
 IN_IDS = pytest.mark.parametrize("in_ids", BOTH, ids=["ids", "numbers"])

@@ -17,16 +17,16 @@ from graphs import (
 )
 from worlds import on_ranks
 
+from distbfs.build.cuda import graph as device_build
+from distbfs.build.cuda import keys as device_keys
+from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.device import cuda
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.permuted import Permuted
 from distbfs.generate.uniform import Uniform
-from distbfs.graph import device_build
 from distbfs.options import BuildOptions
-from distbfs.partition import device_keys
-from distbfs.partition.device_construct import construct_on_devices
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
 from distbfs.timing import Stopwatch

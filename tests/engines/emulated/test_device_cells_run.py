@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from graphs import kronecker
 
+from distbfs.benchmark import graph500 as benchmark
 from distbfs.cli import main
 from distbfs.device import cuda
-from distbfs.engines.cuda import part
+from distbfs.engines.cuda.pan import search as part
 from distbfs.exchange.world import SoloWorld, run_guarded
-from distbfs.graph500 import benchmark
-from distbfs.graph500.validate import validate
 from distbfs.search import choose as choosing
+from distbfs.validation.host import validate
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
 SCALE = 7

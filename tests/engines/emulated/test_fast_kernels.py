@@ -28,7 +28,7 @@ from fast_graphs import (
 )
 from graphs import NO_VERTEX, Tuples, complete, grid, kronecker, random_tuples, uniform
 
-from distbfs.engines.cuda.fast import FastSearch
+from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import UsageError
 
 BOTH = [True, False]

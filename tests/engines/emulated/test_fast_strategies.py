@@ -6,7 +6,7 @@ from device_graphs import HostGraph
 from fast_graphs import HUGE, beside, chained, fault, path, shuffled, wanted_levels
 from graphs import complete, kronecker, uniform
 
-from distbfs.engines.cuda.fast import FastSearch
+from distbfs.engines.cuda.xbfs.search import FastSearch
 
 SMALL, FEW = 2048, 128  # as in fast.cuh
 GRAPHS = {

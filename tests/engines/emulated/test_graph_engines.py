@@ -19,7 +19,7 @@ from graphs import Tuples, complete, grid, kronecker, random_tuples, uniform
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from distbfs.engines.cuda.whole import GraphEngine
+from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.errors import UsageError
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from distbfs.device import cuda
 from distbfs.errors import UsageError
-from distbfs.multisearch import device_bits
-from distbfs.multisearch.device_bits import BitSearches, all_levels, level_dtype
+from distbfs.multisearch import cuda_bits as device_bits
+from distbfs.multisearch.cuda_bits import BitSearches, all_levels, level_dtype
 
 GRAPHS = {**NAMED, **small(), "two-hubs-far": hubs(3, 2500)}
 ALWAYS_PULL, NEVER_PULL = 1, 1 << 62

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError, UsageError
-from distbfs.multisearch.device import METHODS, DeviceOptions, DeviceRunner
+from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
 from distbfs.multisearch.device_apps import STATES, cuda_text, device_problem
 from distbfs.multisearch.problem import Problem, State
 

@@ -24,7 +24,7 @@ from distbfs.multisearch.apps.paths import levels
 from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.base import RunOptions, TooDeep
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.sharing import WholeSearcher
+from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.search.choose import choose_runner
 
 README = Path(__file__).resolve().parents[3] / "README.md"

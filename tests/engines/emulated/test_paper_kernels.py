@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from sessions import open_graph
 
 import distbfs
-from distbfs.engines.cuda import paper
-from distbfs.engines.cuda.paper import PaperSearch
-from distbfs.engines.cuda.whole import graph_of_part
-from distbfs.engines.cuda.xbfs import XbfsEngine
-from distbfs.engines.cuda.xbfs_paper import XbfsPaperEngine
+from distbfs.engines.cuda.common.graph_engine import graph_of_part
+from distbfs.engines.cuda.papers.xbfs import search as paper
+from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
+from distbfs.engines.cuda.papers.xbfs.search import PaperSearch
+from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import UsageError
 from distbfs.options import SearchOptions
 
@@ -142,7 +142,7 @@ def test_a_session_counts_edges_that_leave(device):
 @pytest.mark.parametrize("buffer_bytes", [None, 4000])
 def test_rows_out_and_in(device, buffer_bytes):
     """Whatever the ranges of rows that are sorted together; some rows are empty."""
-    from distbfs.graph.device_rows import from_rows  # noqa: PLC0415
+    from distbfs.build.cuda.graph_of_rows import from_rows  # noqa: PLC0415
 
     part = part_of(large("random"))
     made = from_rows(

@@ -12,8 +12,8 @@ from device_graphs import HostGraph, small
 from fast_graphs import chained, path
 from graphs import Tuples, complete, kronecker
 
-from distbfs.engines.cuda import paper
-from distbfs.engines.cuda.paper import PaperSearch
+from distbfs.engines.cuda.papers.xbfs import search as paper
+from distbfs.engines.cuda.papers.xbfs.search import PaperSearch
 from distbfs.errors import UsageError
 
 PAIRS = [(f, d) for d in paper.DIRECTIONS for f in paper.ALLOWED[d]]

@@ -7,7 +7,7 @@ from fast_graphs import beside, binary_tree, path, shuffled, star
 from graphs import Tuples, complete, grid, kronecker, random_tuples, some_roots, uniform
 
 from distbfs.engines.base import Until
-from distbfs.engines.cuda import part
+from distbfs.engines.cuda.pan import search as part
 
 GRAPHS = {
     "kronecker": kronecker(8),

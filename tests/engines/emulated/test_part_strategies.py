@@ -7,7 +7,7 @@ import pytest
 from device_parts import check, device_parts, driver_of
 from graphs import Tuples, build, kronecker, some_roots, uniform
 
-from distbfs.engines.cuda import part
+from distbfs.engines.cuda.pan import search as part
 from distbfs.engines.reference import ReferenceEngine
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.world import SoloWorld

@@ -31,7 +31,8 @@ from graphs import (
 )
 from resident_parts import look, resident_driver
 
-from distbfs.engines.cuda import fast_arrays, resident
+from distbfs.engines.cuda.xbfs import arrays as fast_arrays
+from distbfs.engines.cuda.xbfs import domain as resident
 from distbfs.errors import DistbfsError, SearchStopped, UsageError
 
 BOTH = [True, False]

@@ -6,11 +6,11 @@ from graphs import NAMED, NO_VERTEX, Tuples, kronecker, random_tuples, uniform
 from resident_parts import check_resident, resident_parts
 from worlds import on_ranks
 
+from distbfs.build.cuda import graph as device_build
+from distbfs.build.cuda import keys as device_keys
+from distbfs.build.cuda.domain import least_degrees
 from distbfs.errors import InputError
-from distbfs.graph import device_build
 from distbfs.graph.device_graph import degree_class
-from distbfs.partition import device_keys
-from distbfs.partition.device_resident import least_degrees
 
 GRAPHS = {
     "kronecker": kronecker(9),

@@ -16,21 +16,21 @@ from worlds import on_ranks
 import distbfs
 from distbfs.device import cuda
 from distbfs.engines.base import on_device
-from distbfs.engines.cuda import part
-from distbfs.engines.cuda.part_memory import part_bytes
+from distbfs.engines.cuda.pan import search as part
+from distbfs.engines.cuda.pan.memory import part_bytes
 from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
 from distbfs.partition.layout import Placement
-from distbfs.partition.memory import PartShape
+from distbfs.plan.memory import PartShape
 from distbfs.progress import Sum
 from distbfs.registry import ENGINES, lookup
 from distbfs.search import choose as choosing
 from distbfs.search import shared_tuples
 from distbfs.search.choose import Request
+from distbfs.search.graph import Graph, bfs
 from distbfs.search.holding import Source, hold_device_parts, parts_of_store
-from distbfs.search.library import Graph, bfs
 from distbfs.search.open import open_source
 from distbfs.search.opening import between_domains
 from distbfs.store import schema

@@ -17,18 +17,18 @@ from resident_parts import look, resident_driver
 from distbfs.device import stop_word
 from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import Until
-from distbfs.engines.cuda import bfs4k
-from distbfs.engines.cuda.cluster import ClusterSearch
-from distbfs.engines.cuda.fast import FastSearch
-from distbfs.engines.cuda.whole import GraphEngine, OnHost
+from distbfs.engines.cuda.common.graph_engine import GraphEngine, OnHost
+from distbfs.engines.cuda.papers.bfs4k import search as bfs4k
+from distbfs.engines.cuda.xbfs.cluster import ClusterSearch
+from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped
-from distbfs.multisearch.device import METHODS, DeviceOptions, DeviceRunner
+from distbfs.multisearch.cuda_bits import BitSearches
+from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
 from distbfs.multisearch.device_apps import device_problem
-from distbfs.multisearch.device_bits import BitSearches
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.whole import OnDevice, OnDevices
-from distbfs.service.together import OnDevice as Together
+from distbfs.service.shared_traversal import OnDevice as Together
 
 IN_IDS = pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
 LONG = shuffled(chained(path(1500), complete(40)))  # not what a cluster searches

@@ -23,23 +23,25 @@ from graphs import (
 
 import distbfs
 from distbfs import bfs
-from distbfs.cli import storing
+from distbfs.build.cuda import graph as device_build
 from distbfs.device import cuda
-from distbfs.engines.cuda.whole import graph_of_part
+from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.errors import InputError, StoreError, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
-from distbfs.graph import device_build
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.progress import Sum
-from distbfs.search import arrays, library, shared_tuples
-from distbfs.search.library import Graph
+from distbfs.search import graph as library
+from distbfs.search import graph_input as arrays
+from distbfs.search import shared_tuples
+from distbfs.search.graph import Graph
 from distbfs.store import schema
-from distbfs.store.device_graph import graph_of_store
-from distbfs.store.device_part import part_of_store
-from distbfs.store.device_rows import Ends, StoreRows
+from distbfs.store.cuda_graph import graph_of_store
+from distbfs.store.cuda_part import part_of_store
+from distbfs.store.cuda_rows import Ends, StoreRows
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.write import write_graph
+from distbfs.terminal import store_writing as storing
 
 sys.path.append(str(Path(__file__).parents[2] / "store"))
 sys.path.append(str(Path(__file__).parents[2] / "faults"))

@@ -5,7 +5,7 @@ import pytest
 from device_graphs import HostGraph
 from graphs import Tuples, build, kronecker, uniform
 
-from distbfs.engines.cuda import whole
+from distbfs.engines.cuda.common import graph_engine as whole
 from distbfs.options import Knobs, SearchOptions
 from distbfs.registry import ENGINES, lookup
 

@@ -20,9 +20,9 @@ from distbfs.search import choose
 from distbfs.search.choose import Request
 from distbfs.search.holding import held_graph
 from distbfs.service.limits import Limits
-from distbfs.service.ranks import Ranks
+from distbfs.service.rank_calls import Ranks
 from distbfs.service.service import Service
-from distbfs.service.together import MOST, together
+from distbfs.service.shared_traversal import MOST, together
 
 SOURCE = random_tuples(400, 500, 3)
 

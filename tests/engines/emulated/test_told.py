@@ -13,15 +13,13 @@ from graphs import kronecker, random_tuples
 from resident_parts import resident_parts
 from worlds import on_ranks
 
-from distbfs.cli import common, storing
-from distbfs.engines.cuda import part
+from distbfs.benchmark import graph500 as benchmark
+from distbfs.build.cuda import graph as device_build
+from distbfs.build.cuda import keys as device_keys
+from distbfs.engines.cuda.pan import search as part
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
-from distbfs.graph import device_build
-from distbfs.graph500 import benchmark
-from distbfs.graph500.validate import validate
 from distbfs.options import BuildOptions, SearchOptions
-from distbfs.partition import device_keys
 from distbfs.progress import Sum
 from distbfs.search import choose as choosing
 from distbfs.search import shared_tuples
@@ -30,6 +28,9 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
+from distbfs.terminal import shared as common
+from distbfs.terminal import store_writing as storing
+from distbfs.validation.host import validate
 
 sys.path.append(str(Path(__file__).parents[2] / "faults"))
 sys.path.append(str(Path(__file__).parents[2] / "cli"))

@@ -19,9 +19,14 @@ from fast_graphs import (
 from graphs import grid, kronecker, random_tuples
 
 from distbfs.engines.base import Until
-from distbfs.engines.cuda.bfs4k import Bfs4kSearch
-from distbfs.engines.cuda.paper import ALLOWED, BALANCES, DIRECTIONS, PaperSearch
-from distbfs.engines.cuda.whole import GraphEngine
+from distbfs.engines.cuda.common.graph_engine import GraphEngine
+from distbfs.engines.cuda.papers.bfs4k.search import Bfs4kSearch
+from distbfs.engines.cuda.papers.xbfs.search import (
+    ALLOWED,
+    BALANCES,
+    DIRECTIONS,
+    PaperSearch,
+)
 from distbfs.errors import UsageError
 from distbfs.options import Knobs, SearchOptions
 from distbfs.registry import ENGINES, lookup

@@ -21,14 +21,14 @@ from fast_graphs import (
 from graphs import complete, grid, kronecker, uniform
 
 from distbfs.engines.base import Until
-from distbfs.engines.cuda.cluster import (
+from distbfs.engines.cuda.xbfs.cluster import (
     MEMBERS,
     MESSAGE_BYTES,
     ROOM,
     STATIC_BYTES,
     ClusterSearch,
 )
-from distbfs.engines.cuda.fast import FastSearch
+from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import UsageError
 
 IN_IDS = pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])

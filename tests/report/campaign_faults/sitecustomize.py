@@ -96,7 +96,7 @@ def put(name):
         nedge = Result.nedge.fget
         Result.nedge = property(lambda self: nedge(self) + 1)
     elif name in ("error", "crash", "time"):
-        from distbfs.search.library import Graph
+        from distbfs.search.graph import Graph
 
         ends = {
             "error": raise_in_search,
@@ -119,7 +119,7 @@ def put(name):
         scaled = betweenness.scaled
         betweenness.scaled = lambda *a, **k: scaled(*a, **k) * 1.0001
     elif name == "refusal":
-        from distbfs.search import library
+        from distbfs.search import graph as library
 
         library.check_ends = lambda src, dst, n: library.HeldTuples(src, dst, n or 9)
     elif name == "digest":

@@ -1,0 +1,1 @@
+"""Searches that are timed and reported."""

@@ -1,0 +1,128 @@
+"""The figures of a comparison of engines, from what its searches took and found."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+import numpy as np
+
+from distbfs.benchmark.statistics import rate_statistics
+from distbfs.report.tables import print_table, shown
+
+COLUMNS = ("engine", "median ms", "quartiles ms", "GTEPS", "speed-up")
+COUNTS = ("edge checks", "over limit")
+
+
+def engine_figures(
+    seconds: Sequence[Sequence[float]], nedge: Sequence[int]
+) -> dict[str, Any]:
+    """Return the figures of one engine.
+
+    seconds: [sources][repeats]; nedge: input tuples in the component, [sources]
+
+    A source counts by the median of its repeats; ``harmonic_mean_GTEPS`` is over
+    sources, the rest over all searches.
+    """
+    times = np.asarray(seconds, dtype=np.float64)
+    by_source = np.median(times, axis=1)
+    rate = rate_statistics(nedge, by_source.tolist())
+    low, middle, high = np.quantile(times, [0.25, 0.5, 0.75]).tolist()
+    return {
+        "median_seconds": middle,
+        "quartile_seconds": [low, high],
+        "min_seconds": float(times.min()),
+        "max_seconds": float(times.max()),
+        "harmonic_mean_GTEPS": rate.harmonic_mean / 1e9,
+        "seconds": times.tolist(),
+    }
+
+
+def add_speedups(engines: Sequence[dict[str, Any]], baseline: str) -> None:
+    """Add ``speedup`` to each engine: the baseline's median time over its own."""
+    base = next(x for x in engines if x["engine"] == baseline)["median_seconds"]
+    for engine in engines:
+        engine["speedup"] = base / engine["median_seconds"]
+
+
+def add_efficiency(engines: Sequence[dict[str, Any]]) -> None:
+    """Add ``efficiency`` over threads: speed-up over the fewest, by their ratio.
+
+    None where a series has one number of threads only.
+    """
+    for engine in engines:
+        engine["efficiency"] = None
+        same = [x for x in engines if x["series"] == engine["series"] and x["threads"]]
+        if len(same) < 2 or not engine["threads"]:
+            continue
+        base = min(same, key=lambda x: x["threads"])
+        gain = base["median_seconds"] / engine["median_seconds"]
+        engine["efficiency"] = gain * base["threads"] / engine["threads"]
+
+
+def comparisons_of(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what ``distbfs compare --json`` says of each graph."""
+    found: list[Mapping[str, Any]] = values.get("comparisons", [values])
+    return found
+
+
+def add_limits(
+    engines: Sequence[dict[str, Any]], limits: Mapping[str, Sequence[float]]
+) -> None:
+    """Add ``limit_seconds`` and ``over_limit`` to the engines that have a limit.
+
+    limits: by engine, the least time of each counted source, the first ones
+    """
+    for engine in engines:
+        least = limits.get(engine["engine"], ())
+        engine["limit_seconds"] = statistics.mean(least) if least else None
+        engine["over_limit"] = None
+        if least:
+            times = [statistics.median(x) for x in engine["seconds"][: len(least)]]
+            engine["over_limit"] = statistics.mean(times) / engine["limit_seconds"]
+
+
+def cell(value: float | None, scale: float = 1.0) -> str:
+    """Return a number as a table shows it, - where there is none."""
+    return "-" if value is None else shown(value * scale)
+
+
+def print_comparison(values: Mapping[str, Any]) -> None:
+    """Print a table for each graph, one engine a line; columns without values fall."""
+    comparisons = comparisons_of(values)
+    for comparison in comparisons:
+        if len(comparisons) > 1:
+            graph = comparison["graph"]
+            click.echo(f"{graph['title']}: n {graph['n']}, m {graph['m']}")
+        print_engines(comparison["engines"])
+
+
+def print_engines(engines: Sequence[Mapping[str, Any]]) -> None:
+    """Print the table of one graph."""
+    there = {
+        name: any(engine.get(name) is not None for engine in engines)
+        for name in ("efficiency", "repeats", "joules")
+    }
+    names = [*COLUMNS, *(["efficiency"] if there["efficiency"] else []), COUNTS[0]]
+    names += ["repeats"] if there["repeats"] else []
+    names += [COUNTS[1], *(["J a search"] if there["joules"] else [])]
+    rows = []
+    for engine in engines:
+        low, high = (shown(x * 1e3) for x in engine["quartile_seconds"])
+        checks = engine["checks"]
+        cells = {
+            "engine": engine["engine"],
+            "median ms": engine["median_seconds"] * 1e3,
+            "quartiles ms": f"{low} - {high}",
+            "GTEPS": engine["harmonic_mean_GTEPS"],
+            "speed-up": engine["speedup"],
+            "efficiency": cell(engine.get("efficiency")),
+            "edge checks": "-" if checks is None else round(checks),
+            "repeats": cell(engine.get("repeats")),
+            "over limit": cell(engine["over_limit"]),
+            "J a search": cell(engine.get("joules")),
+        }
+        rows.append([cells[name] for name in names])
+    print_table(names, rows)

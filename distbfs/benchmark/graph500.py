@@ -1,0 +1,180 @@
+"""The searches of a benchmark run: one root after another, each validated.
+
+Source: Graph500 specification 2.0, Sections 5 to 8.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from distbfs.benchmark.graph500_report import SKIPPED, SearchFigures
+from distbfs.generate.cuda import device_tuples
+from distbfs.progress import Sum
+from distbfs.search.result import Result
+from distbfs.search.session import Session
+from distbfs.search.whole_results import collect
+from distbfs.types import Ids, TupleSource
+from distbfs.validation.cuda import validate_on_device
+from distbfs.validation.host import Validation, validate
+
+Check: TypeAlias = Callable[[Sequence[Result]], Iterator[Validation]]
+
+RESULT_BYTES = 1 << 30  # of one rank in host memory, kept until they are validated
+MOST_BYTES = 1 << 60  # of a device: what is free counts
+
+
+@dataclass
+class ParentShare:
+    """What completing parents cost in stepwise searches, over a run."""
+
+    shares: list[float] = field(default_factory=list)
+    bytes_sent: list[int] = field(default_factory=list)
+
+    def add(self, outcome: Result) -> None:
+        """Count one search."""
+        if "parents" in outcome.phases:
+            self.shares.append(outcome.phases["parents"] / outcome.seconds)
+            self.bytes_sent.append(outcome.parent_cost.bytes_sent)
+
+    def note(self) -> dict[str, str]:
+        """Return what a report says, if there is anything to say."""
+        if not self.shares:
+            return {}
+        share = statistics.median(self.shares)
+        sent = statistics.median(self.bytes_sent)
+        text = (
+            f"{100 * share:.1f} % of the search time, {sent:.0f} bytes sent a search "
+            "(medians, rank 0)"
+        )
+        return {"parents": text}
+
+
+def run_searches(
+    session: Session,
+    source: TupleSource,
+    roots: Ids,
+    *,
+    exact: bool,
+    check: int,
+    stop: Callable[[], bool],
+    report: Callable[[Result, SearchFigures], None],
+    hurry: Callable[[], AbstractContextManager[None]] = nullcontext,
+    done: Sum | None = None,
+) -> list[SearchFigures]:
+    """Search from every root and validate the results (collective).
+
+    source: tuples to validate by; exact: they are the input's, so that nedge counted
+    from them must be that counted from degrees; check: how many searches to validate,
+    the first ones; stop: asked between searches, the same answer on every rank; report:
+    told each search; hurry: makes what every validation runs in; done: told 1 after
+    each search and after each validation.
+
+    Searches run in batches, and every result of a batch is validated before the next:
+    as many as RESULT_BYTES of host memory hold, or what devices have free.  One search
+    before the first is not counted.
+    """
+    figures: list[SearchFigures] = []
+    done = done or Sum()
+    validation = validation_of(session, source) if check else None
+    if len(roots):
+        found = session.search(int(roots[0]))
+        most = MOST_BYTES if session.on_devices else RESULT_BYTES
+        holders = max(len(set(session.held.devices)), 1)
+        size = max(found.result_bytes // holders, 1)
+        size = int(session.world.allreduce(np.array([size]), "max")[0])
+        batch = max(1, min(session.room(most) // size, len(roots)))
+    waiting = roots.tolist()
+    stopped = False
+    while waiting and not stopped:
+        kept: list[Result] = []
+        left = check - len(figures)
+        most = max(min(batch, left), 1)
+        while waiting and len(kept) < most and not stopped:
+            found = session.search(waiting.pop(0))
+            kept.append(found.keep() if most > 1 else found)
+            done(1)
+            stopped = stop()
+        looked = validation if left > 0 else None
+        for outcome, judged in zip(
+            kept, judge(kept, looked, hurry, done, exact=exact), strict=True
+        ):
+            figures.append(judged)
+            report(outcome, judged)
+    return figures
+
+
+def validation_of(session: Session, source: TupleSource) -> Check:
+    """Return the validator for a session's results, where they are (collective)."""
+    if session.on_devices:
+        return validation_on_devices(session, source)
+
+    def on_host(outcomes: Sequence[Result]) -> Iterator[Validation]:
+        for outcome in outcomes:
+            yield validate(session.world, source, outcome.root, *outcome.to_numpy())
+
+    return on_host
+
+
+def validation_on_devices(session: Session, source: TupleSource) -> Check:
+    """Return a validator of as many results at a time as ranks hold some.
+
+    Each of these ranks has one of the results whole on its device.
+    """
+    world, here = session.world, bool(session.held.devices)
+    tuples = device_tuples(source) if here else None
+    holders = [k for k, x in enumerate(world.allgather(np.array([here]))) if x[0]]
+
+    def check(outcomes: Sequence[Result]) -> Iterator[Validation]:
+        for first in range(0, len(outcomes), len(holders)):
+            group = outcomes[first : first + len(holders)]
+            mine, values = collect(session.vertices, group, holders), dict[str, Any]()
+            if mine is not None and tuples is not None:
+                root = group[holders.index(world.rank)].root
+                values = vars(validate_on_device(tuples, root, *mine))
+            del mine
+            every = [world.broadcast(values, rank) for rank in holders[: len(group)]]
+            yield from (Validation(**one) for one in every)
+
+    return check
+
+
+def judge(
+    outcomes: Sequence[Result],
+    validation: Check | None,
+    hurry: Callable[[], AbstractContextManager[None]],
+    done: Sum,
+    *,
+    exact: bool,
+) -> Iterator[SearchFigures]:
+    """Count the edges of searches and validate them (collective)."""
+    results: list[Validation | None] = []
+    if validation is None:
+        results = [None] * len(outcomes)
+    else:
+        with hurry():
+            for judged in validation(outcomes):
+                results.append(judged)
+                done(1)
+    for outcome, result in zip(outcomes, results, strict=True):
+        nedge = outcome.nedge
+        seconds, errors = SKIPPED, list[str]()
+        if result is not None:
+            seconds, errors = result.seconds, list(result.errors)
+            if exact and result.valid and result.nedge != nedge:
+                errors.append(f"{nedge} tuples by degrees, {result.nedge} by tuples")
+        yield SearchFigures(
+            outcome.root,
+            outcome.seconds,
+            nedge,
+            seconds,
+            valid=not errors,
+            error="; ".join(errors),
+            wall_seconds=outcome.wall_seconds,
+            together=len(outcomes),
+        )

@@ -1,0 +1,275 @@
+"""The official report of a Graph500 run, as text and as JSON.
+
+Field names, their order, number formats and the column of the values (33) are those
+of the reference code (graph500-newreference ``src/main.c``); the names in the JSON are
+those of the Graph500 specification 2.0.  What we add stands in lines that begin with
+``#``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from distbfs.benchmark.statistics import (
+    RateStatistics,
+    Statistics,
+    rate_statistics,
+    statistics,
+)
+from distbfs.errors import ValidationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+VALUE_COLUMN = 32
+ORDER = ("min", "firstquartile", "median", "thirdquartile", "max")
+MAX_ERRORS = 10
+SKIPPED = -1.0
+
+
+@dataclass(frozen=True)
+class SearchFigures:
+    """One search of a benchmark.
+
+    root: what the vertex is called in the input; seconds: the official time
+    validate_seconds: -1 where validation was skipped
+    nedge: input tuples in the reached component
+    levels_seconds: time of a search for levels only from the same root, if measured
+    wall_seconds: the host's wall time, where ``seconds`` is a device's
+    together: searches of its batch, which were validated after all of them
+    """
+
+    root: int | str
+    seconds: float
+    nedge: int
+    validate_seconds: float = SKIPPED
+    valid: bool = True
+    error: str = ""
+    levels_seconds: float | None = None
+    wall_seconds: float | None = None
+    together: int = 1
+
+
+@dataclass(frozen=True)
+class BenchmarkFigures:
+    """All that a report is made of.  Times in seconds; ``threshold`` is TH.
+
+    internal_ids: results are not in the input's ids
+    notes: further lines of the report, name -> text
+    """
+
+    scale: int
+    edgefactor: int
+    generation_seconds: float
+    construction_seconds: float
+    processes: int
+    searches: Sequence[SearchFigures]
+    engine: str
+    parts: int = 1
+    threshold: int | None = None
+    parents: bool = True
+    internal_ids: bool = False
+    versions: Mapping[str, str] = field(default_factory=dict)
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+def failures(figures: BenchmarkFigures) -> list[str]:
+    """Return one line for each search that is not valid."""
+    return [
+        f"search from root {x.root}: {x.error or 'the result is not valid'}"
+        for x in figures.searches
+        if not x.valid
+    ]
+
+
+def check_valid(figures: BenchmarkFigures) -> None:
+    """Raise ValidationError if a search of the run is not valid."""
+    wrong = failures(figures)
+    if wrong:
+        raise ValidationError(
+            f"{len(wrong)} of {len(figures.searches)} searches are wrong; {wrong[0]}"
+        )
+
+
+def as_text(figures: BenchmarkFigures) -> str:
+    """Return the official report, lines ended by a newline.
+
+    Raises ValidationError for an invalid run, which has no figures.
+    """
+    check_valid(figures)
+    lines = [_line(name, text) for name, text in _official(figures)]
+    lines += [_line(f"# {name}", text) for name, text in _additional(figures)]
+    return "".join(line + "\n" for line in lines)
+
+
+def invalid_text(figures: BenchmarkFigures) -> str:
+    """Return what an invalid run prints: errors, no figures."""
+    wrong = failures(figures)
+    more = len(wrong) - MAX_ERRORS
+    tail = [f"and {more} more"] if more > 0 else []
+    lines = ["No results printed for invalid run.", *wrong[:MAX_ERRORS], *tail]
+    return "".join(line + "\n" for line in lines)
+
+
+def as_json(figures: BenchmarkFigures) -> dict[str, Any]:
+    """Return the report as JSON values; a figure that is undefined is None.
+
+    Raises ValidationError for an invalid run, which has no figures.
+    """
+    check_valid(figures)
+    time, nedge, teps, validate = _quantities(figures)
+    out: dict[str, Any] = {
+        "SCALE": figures.scale,
+        "edgefactor": figures.edgefactor,
+        "NBFS": len(figures.searches),
+        "graph_generation": figures.generation_seconds,
+        "num_mpi_processes": figures.processes,
+        "construction_time": figures.construction_seconds,
+    }
+    for what, of in (("time", time), ("nedge", nedge), ("validate", validate)):
+        out |= {f"{name}_{what}": value for name, value in _seven(of)}
+    out |= {f"{name}_TEPS": value for name, value in _rates(teps)}
+    out = {name: _defined(value) for name, value in out.items()}
+    return out | {
+        "engine": figures.engine,
+        "parts": figures.parts,
+        "TH": figures.threshold,
+        "result": _result(figures),
+        "ids": "internal" if figures.internal_ids else "input",
+        "harmonic_mean_TEPS_by_wall": wall_rate(figures),
+        "parents_cost": parents_cost(figures),
+        "validated": _validated(figures),
+        "validated_together": max(x.together for x in figures.searches),
+        "versions": dict(figures.versions),
+        "machine": dict(figures.machine),
+        "notes": dict(figures.notes),
+        "searches": [
+            {
+                "root": x.root,
+                "time": x.seconds,
+                "nedge": x.nedge,
+                "TEPS": x.nedge / x.seconds,
+                "validate": x.validate_seconds,
+                "levels_time": x.levels_seconds,
+                "wall_time": x.wall_seconds,
+            }
+            for x in figures.searches
+        ],
+    }
+
+
+def parents_cost(figures: BenchmarkFigures) -> float | None:
+    """Return median time with parents over median time for levels only, if known."""
+    both = [(x.seconds, x.levels_seconds) for x in figures.searches]
+    levels = [alone for _, alone in both if alone is not None]
+    if not figures.parents or not levels or len(levels) < len(both):
+        return None
+    return statistics([full for full, _ in both]).median / statistics(levels).median
+
+
+def wall_rate(figures: BenchmarkFigures) -> float | None:
+    """Return the harmonic mean TEPS by the host's wall time, where that is another."""
+    both = [(float(x.nedge), x.wall_seconds) for x in figures.searches]
+    walls = [wall for _, wall in both if wall is not None]
+    if len(walls) < len(both):
+        return None
+    return rate_statistics([edges for edges, _ in both], walls).harmonic_mean
+
+
+def _quantities(
+    figures: BenchmarkFigures,
+) -> tuple[Statistics, Statistics, RateStatistics, Statistics]:
+    """Return the statistics of times, edges, TEPS and validation times."""
+    times = [x.seconds for x in figures.searches]
+    edges = [float(x.nedge) for x in figures.searches]
+    looked = [x.validate_seconds for x in figures.searches if x.validate_seconds >= 0]
+    return (
+        statistics(times),
+        statistics(edges),
+        rate_statistics(edges, times),
+        statistics(looked or [SKIPPED]),
+    )
+
+
+def _five(of: Statistics | RateStatistics) -> Iterator[tuple[str, float]]:
+    quantiles = (of.minimum, of.firstquartile, of.median, of.thirdquartile, of.maximum)
+    yield from zip(ORDER, quantiles, strict=True)
+
+
+def _seven(of: Statistics) -> Iterator[tuple[str, float]]:
+    yield from _five(of)
+    yield "mean", of.mean
+    yield "stddev", of.stddev
+
+
+def _rates(of: RateStatistics) -> Iterator[tuple[str, float]]:
+    yield from _five(of)
+    yield "harmonic_mean", of.harmonic_mean
+    yield "harmonic_stddev", of.harmonic_stddev
+
+
+def _official(figures: BenchmarkFigures) -> Iterator[tuple[str, str]]:
+    """Yield names and printed values in the order of the reference code."""
+    time, nedge, teps, validate = _quantities(figures)
+    yield "SCALE", f"{figures.scale:d}"
+    yield "edgefactor", f"{figures.edgefactor:d}"
+    yield "NBFS", f"{len(figures.searches):d}"
+    yield "graph_generation", f"{figures.generation_seconds:g}"
+    yield "num_mpi_processes", f"{figures.processes:d}"
+    yield "construction_time", f"{figures.construction_seconds:g}"
+    for name, value in _seven(time):
+        yield f"bfs  {name}_time", f"{value:g}"
+    for name, value in _seven(nedge):
+        yield f"{name}_nedge", f"{value:.11g}"
+    for name, value in _rates(teps):
+        yield f"bfs  {name}_TEPS", f"{value:g}"
+    for name, value in _seven(validate):
+        yield f"bfs  {name}_validate", f"{value:g}"
+
+
+def _additional(figures: BenchmarkFigures) -> Iterator[tuple[str, str]]:
+    yield "engine", figures.engine
+    yield "parts", f"{figures.parts:d}"
+    yield "TH", "none" if figures.threshold is None else f"{figures.threshold:d}"
+    yield "result", _result(figures)
+    if figures.internal_ids:
+        yield "ids", "results in internal ids, not those of the input"
+    wall = wall_rate(figures)
+    if wall is not None:
+        yield "harmonic_mean_TEPS by wall", f"{wall:g}, by the host's clock"
+    cost = parents_cost(figures)
+    if cost is not None:
+        yield "parents_cost", f"{cost:.3g} times the median time for levels only"
+    if not _validated(figures):
+        count = sum(x.validate_seconds >= 0 for x in figures.searches)
+        some = f"{count} of {len(figures.searches)} searches" if count else "skipped"
+        yield "validation", f"{some}: not an official result"
+    together = [x.together for x in figures.searches if x.validate_seconds >= 0]
+    if together:
+        yield "validated together", f"{max(together)} of {len(figures.searches)}"
+    yield from figures.notes.items()
+    for name, version in figures.versions.items():
+        yield f"version {name}", version
+
+
+def _line(name: str, text: str) -> str:
+    """Return one line; the harmonic mean is marked as the reference code marks it."""
+    label = f"{name}:"
+    if name.endswith("harmonic_mean_TEPS"):
+        label = f"{label:<{VALUE_COLUMN - 3}}!"
+    return f"{label:<{VALUE_COLUMN}}{text}"
+
+
+def _result(figures: BenchmarkFigures) -> str:
+    return "levels and parents" if figures.parents else "levels only"
+
+
+def _validated(figures: BenchmarkFigures) -> bool:
+    return all(x.validate_seconds >= 0 for x in figures.searches)
+
+
+def _defined(value: float) -> float | None:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,56 @@
+"""cuGraph: ``pylibcugraph.bfs`` on a device, direction-optimizing."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distbfs.benchmark.libraries.base import Rows
+from distbfs.device import cuda
+from distbfs.types import Array
+
+
+class CugraphPeer:
+    """Distances and predecessors by id; the call ends when the device has ended."""
+
+    name: ClassVar[str] = "cugraph"
+    module: ClassVar[str] = "pylibcugraph"
+
+    def __init__(self, rows: Rows) -> None:
+        import pylibcugraph as lib  # noqa: PLC0415
+
+        self._lib, self._cp, self._n = lib, cuda.cupy(), rows.n
+        self._handle = lib.ResourceHandle()
+        properties = lib.GraphProperties(is_symmetric=True, is_multigraph=False)
+        offsets = self._cp.asarray(rows.offsets.astype(np.int32))
+        columns = self._cp.asarray(rows.columns)
+        self._graph = lib.SGGraph(
+            resource_handle=self._handle,
+            graph_properties=properties,
+            src_or_offset_array=offsets,
+            dst_or_index_array=columns,
+            weight_array=self._cp.ones(rows.m, dtype=self._cp.float32),
+            store_transposed=False,
+            renumber=False,
+            do_expensive_check=False,
+            input_array_format="CSR",
+        )
+
+    def search(self, root: int) -> Any:
+        """Return (distances, predecessors, vertices) on the device."""
+        source = self._cp.asarray([root], dtype=self._cp.int32)
+        found = self._lib.bfs(self._handle, self._graph, source, True, -1, True, False)
+        self._cp.cuda.Device().synchronize()
+        return found
+
+    def levels(self, found: Any, root: int) -> Array:  # noqa: ARG002
+        """Return levels by id; unreached vertices have the largest integer."""
+        far, vertices = found[0].get(), found[2].get()
+        level = np.full(self._n, -1, np.int32)
+        level[vertices] = np.where(far == np.iinfo(far.dtype).max, -1, far)
+        return level
+
+    def call(self) -> str:
+        """Return the call and the version."""
+        return f"bfs, pylibcugraph {self._lib.__version__}"

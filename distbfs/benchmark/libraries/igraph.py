@@ -1,0 +1,41 @@
+"""igraph: ``Graph.bfs``, in C."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distbfs.benchmark.libraries.base import Rows
+from distbfs.types import Array
+
+
+class IgraphPeer:
+    """Order, layers and parents."""
+
+    name: ClassVar[str] = "igraph"
+    module: ClassVar[str] = "igraph"
+
+    def __init__(self, rows: Rows) -> None:
+        import igraph  # noqa: PLC0415
+
+        self._version = igraph.__version__
+        pairs = np.stack(rows.pairs(), axis=1)
+        self._graph = igraph.Graph(n=rows.n, edges=pairs.tolist(), directed=False)
+        self._n = rows.n
+
+    def search(self, root: int) -> Any:
+        """Return (order, where each layer begins in it, parents)."""
+        return self._graph.bfs(root)
+
+    def levels(self, found: Any, root: int) -> Array:  # noqa: ARG002
+        """Return levels from the layers."""
+        order, starts, _ = found
+        level = np.full(self._n, -1, np.int32)
+        sizes = np.diff(starts)
+        level[order[: int(sizes.sum())]] = np.repeat(np.arange(len(sizes)), sizes)
+        return level
+
+    def call(self) -> str:
+        """Return the call and the version."""
+        return f"Graph.bfs, igraph {self._version}"

@@ -1,0 +1,41 @@
+"""NetworKit: ``distance.BFS`` without stored paths, in C++."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distbfs.benchmark.libraries.base import Rows
+from distbfs.types import Array
+
+FARTHEST = 1e300  # unreached vertices have the largest double
+
+
+class NetworkitPeer:
+    """Distances as doubles."""
+
+    name: ClassVar[str] = "networkit"
+    module: ClassVar[str] = "networkit"
+
+    def __init__(self, rows: Rows) -> None:
+        import networkit as nk  # noqa: PLC0415
+
+        self._nk = nk
+        self._graph = nk.Graph(rows.n)
+        for u, v in zip(*(x.tolist() for x in rows.pairs()), strict=True):
+            self._graph.addEdge(u, v)
+
+    def search(self, root: int) -> Any:
+        """Return the search after it has run."""
+        search = self._nk.distance.BFS(self._graph, root, storePaths=False)
+        return search.run()
+
+    def levels(self, found: Any, root: int) -> Array:  # noqa: ARG002
+        """Return levels from the distances."""
+        far = np.asarray(found.getDistances())
+        return np.where(far > FARTHEST, -1, far).astype(np.int32)
+
+    def call(self) -> str:
+        """Return the call and the version."""
+        return f"distance.BFS, NetworKit {self._nk.__version__}"

@@ -1,0 +1,43 @@
+"""NetworkX: ``single_source_shortest_path_length`` in Python."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distbfs.benchmark.libraries.base import Rows
+from distbfs.types import Array
+
+
+class NetworkxPeer:
+    """Levels as a dictionary, without any backend."""
+
+    name: ClassVar[str] = "networkx"
+    module: ClassVar[str] = "networkx"
+
+    def __init__(self, rows: Rows) -> None:
+        import networkx as nx  # noqa: PLC0415
+
+        self._nx, self._n = nx, rows.n
+        self._graph = nx.Graph()
+        self._graph.add_nodes_from(range(rows.n))
+        u, v = rows.pairs()
+        self._graph.add_edges_from(zip(u.tolist(), v.tolist(), strict=True))
+        call = nx.single_source_shortest_path_length
+        self._call = getattr(call, "orig_func", call)  # no dispatch to a backend
+
+    def search(self, root: int) -> Any:
+        """Return levels by vertex."""
+        return self._call(self._graph, root)
+
+    def levels(self, found: Any, root: int) -> Array:  # noqa: ARG002
+        """Return levels as an array."""
+        level = np.full(self._n, -1, np.int32)
+        level[list(found)] = list(found.values())
+        return level
+
+    def call(self) -> str:
+        """Return the call and the version."""
+        version = self._nx.__version__
+        return f"single_source_shortest_path_length, NetworkX {version}"

@@ -1,0 +1,51 @@
+"""SciPy: ``csgraph.breadth_first_order`` on a CSR matrix."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distbfs.benchmark.libraries.base import Rows
+from distbfs.types import Array
+
+
+class ScipyPeer:
+    """Order and predecessors by compiled code of one thread."""
+
+    name: ClassVar[str] = "scipy"
+    module: ClassVar[str] = "scipy"
+
+    def __init__(self, rows: Rows) -> None:
+        import scipy  # noqa: PLC0415
+        from scipy.sparse import csr_matrix  # noqa: PLC0415
+        from scipy.sparse.csgraph import breadth_first_order  # noqa: PLC0415
+
+        self._version, self._call = scipy.__version__, breadth_first_order
+        ones = np.ones(rows.m)  # what csgraph would convert to at each call
+        small = rows.m < 1 << 31
+        offsets = rows.offsets.astype(np.int32) if small else rows.offsets
+        self._matrix = csr_matrix((ones, rows.columns, offsets), (rows.n, rows.n))
+
+    def search(self, root: int) -> Any:
+        """Return (order, predecessors)."""
+        return self._call(self._matrix, root, directed=True)
+
+    def levels(self, found: Any, root: int) -> Array:
+        """Return levels: parents come in the order of their children."""
+        order, predecessors = found
+        level = np.full(len(predecessors), -1, np.int32)
+        place = np.zeros(len(predecessors), np.int64)
+        place[order] = np.arange(len(order))
+        parent = place[predecessors[order[1:]]]  # rises
+        level[root] = 0
+        start, stop, depth = 0, 1, 0
+        while stop < len(order):
+            depth += 1
+            start, stop = stop, 1 + int(np.searchsorted(parent, stop))
+            level[order[start:stop]] = depth
+        return level
+
+    def call(self) -> str:
+        """Return the call and the version."""
+        return f"breadth_first_order, SciPy {self._version}"

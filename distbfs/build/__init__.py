@@ -1,0 +1,1 @@
+"""From edge tuples to what is searched."""

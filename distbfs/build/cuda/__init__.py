@@ -1,0 +1,1 @@
+"""Construction on CUDA devices."""

@@ -1,0 +1,289 @@
+"""Kernel 1 for searches resident on devices: rows by number, one part a device.
+
+Every device makes all tuples itself and keeps the rows of the vertices that its part
+serves (owner of v: v mod p), so that no tuple is sent.  There are no delegates: the
+bitmap of all visited vertices is on every device instead.
+
+Inside an owner, vertices with edges are numbered by falling degree class and, inside a
+class, by rising local id, as graph/device_graph.py does.  The numbers of all owners are
+interleaved in granules of 1,024: position = (number div 1,024 * p + owner) * 1,024 +
+number mod 1,024.  So hubs of all owners have the lowest positions, a row that rises by
+position lists its neighbours of high degree first, and an owner's words of a bitmap by
+position are lines of 128 bytes.  Columns are positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from distbfs.build.cuda import graph as device_build
+from distbfs.build.cuda.graph import CLASSES, Numbering
+from distbfs.build.cuda.keys import BLOCK, RowWriter, Rule
+from distbfs.build.cuda.parts import Crew
+from distbfs.build.cuda.separate import Builder, Shape
+from distbfs.device import cuda
+from distbfs.errors import InputError, UsageError
+from distbfs.graph.device_graph import DeviceGraph, degree_class
+from distbfs.partition.device_part import COLUMN_PAD
+from distbfs.partition.layout import Layout, Placement
+from distbfs.progress import Sum
+from distbfs.timing import Stopwatch
+from distbfs.types import Array, TupleSource, World
+
+GRANULE = 1024  # numbers of an owner that follow each other in the positions
+WIDE = 1 << 32
+
+
+@dataclass
+class ResidentPart:
+    """The rows of one part on the device that is current when it is made.
+
+    layout: of all vertices; index: which part
+    graph: rows by number; n, vertices, numbers and tuple_degrees go by local id, and
+        columns are positions (uint32 [m + COLUMN_PAD], rising in each row)
+    ids: uint32 [positions], position -> vertex id; undefined where there is none
+    granules: of each part, the same for all; positions = granules * parts * GRANULE
+    actives: vertices with edges of each part, int64 [parts]; edges: m of all parts
+    """
+
+    layout: Layout
+    index: int
+    graph: DeviceGraph
+    ids: Any
+    granules: int
+    actives: Array
+    edges: int
+
+    @property
+    def local_count(self) -> int:
+        """Number of vertices that this part serves."""
+        return self.graph.n
+
+    def position_of(self, number: Array) -> Array:
+        """Return the positions of numbers of this part."""
+        parts = self.layout.parts
+        return (number // GRANULE * parts + self.index) * GRANULE + number % GRANULE
+
+
+@dataclass
+class Found:
+    """What the first pass finds of a part; device uint32 [local], but for classes.
+
+    lengths: keys of each row, repeats counted; classes: host uint8
+    """
+
+    lengths: Any
+    ends: Any
+    classes: Array
+    loops: int
+    total: int
+
+
+@dataclass
+class ResidentSummary:
+    """What building has found out, of all parts; seconds of the slowest device."""
+
+    m: int
+    loops: int
+    passes: int
+    generation_seconds: float
+    construction_seconds: float
+
+
+class ResidentBuilder(Builder):
+    """One device while it builds its parts of this rank."""
+
+    def __init__(
+        self, source: TupleSource, shape: Shape, buffer_bytes: int | None, done: Sum
+    ) -> None:
+        super().__init__(source, shape, buffer_bytes, done)
+        self._numbering = device_build.Kernels(self.clock)
+        self._source = source
+
+    def measure(self, part: int) -> Found:
+        """Count the keys of the rows of a part."""
+        cupy, launch = cuda.cupy(), self.kernels.launch
+        local = self.layout.local_count(part)
+        loop_ends, loops = cupy.zeros(local, np.uint32), cupy.zeros(1, np.uint64)
+        own = self.shape.own(part)
+
+        def count_loops(u: Any, v: Any) -> None:
+            given = (np.uint64(len(u)), u, v, *own, loop_ends, loops)
+            launch("count_loops", len(u), BLOCK, *given)
+
+        lengths = self.keys.count(Rule("own", local, own, count_loops))
+        with self.kernels.phase("degrees"):
+            classes = cupy.empty(local, np.uint8)
+            launch("classes", local, BLOCK, np.uint64(local), lengths, classes)
+            loop_ends += lengths
+            total = self.kernels.sum(loop_ends)
+            told = classes.get()
+        return Found(lengths, loop_ends, told, int(loops.get()[0]), total)
+
+    def place(self, classes: Sequence[Array], granules: int) -> tuple[Any, Any]:
+        """Return (positions by id, ids by position) of all parts, uint32.
+
+        classes: host uint8 [local], of each part
+        """
+        cupy, launch, parts = cuda.cupy(), self.kernels.launch, self.shape.parts
+        with self.kernels.phase("numbering"):
+            cuda.require(
+                4 * (self.layout.n + granules * parts * GRANULE + 8 * self.shape.per),
+                "the positions of all vertices",
+            )
+            positions = cupy.empty(max(self.layout.n, 1), np.uint32)
+            ids = cupy.zeros(granules * parts * GRANULE, np.uint32)
+            least = cupy.asarray(least_degrees())
+            for part, told in enumerate(classes):
+                local = self.layout.local_count(part)
+                numbers = self._numbered(least[cupy.asarray(told)]).numbers
+                given = (np.uint64(local), numbers, *self.shape.own(part))
+                launch("place_numbers", local, BLOCK, *given, positions, ids)
+        return positions, ids
+
+    def _numbered(self, degrees: Any) -> Numbering:
+        return Numbering(self._numbering, degrees)
+
+    def rows(
+        self, part: int, found: Found, tables: tuple[Any, Any], granules: int
+    ) -> ResidentPart:
+        """Make the rows of a part, range by range; lets go of what was found."""
+        cupy, local = cuda.cupy(), self.layout.local_count(part)
+        with self.kernels.phase("numbering"):
+            numbering = self._numbered(found.lengths)
+            found.lengths = None
+            lengths, active = numbering.sorted, numbering.active
+            del numbering.sorted
+            total = self.kernels.sum(lengths)
+            cuda.release()
+            cuda.require(4 * total + 16 * active, f"part {part} of {total} keys")
+            room = cupy.empty(total + COLUMN_PAD, np.uint32)
+        fresh = cupy.zeros(active, np.uint32)
+        writer = RowWriter(self.kernels, fresh, room=room)
+        given = (*self.shape.own(part), tables[0])
+        rule = Rule("positioned", active, given, lengths=lengths)
+        seen = 0
+        for keys, low in self.keys.sorted_keys(rule, lambda _: 16 * active):
+            seen += len(keys)
+            if seen <= total:
+                with self.kernels.phase("rows"):
+                    writer.add(keys, low)
+            del keys
+        if seen != total:
+            raise InputError("the edge tuples changed while the graph was built")
+        with self.kernels.phase("rows"):
+            cuda.release()
+            made = writer.finish(active)
+        graph = DeviceGraph(
+            n=local,
+            m=made.edges,
+            tuples=self._source.tuples,
+            loops=found.loops,
+            offsets=made.offsets,
+            columns=made.columns,
+            tuple_degrees=found.ends,
+            source={},
+            seconds=self.clock.seconds,
+            **numbering.arrays(),
+        )
+        actives = np.zeros(self.shape.parts, dtype=np.int64)
+        return ResidentPart(
+            self.layout, part, graph, tables[1], granules, actives, made.edges
+        )
+
+
+def least_degrees() -> Array:
+    """Return the least degree of each class, uint32 [CLASSES]."""
+    octaves = np.arange(4, 32)[:, None]
+    many = (np.array([4, 5, 6, 7]) << (octaves - 2)).ravel()
+    degrees = np.concatenate([np.arange(17), many[1:], many[:1]])
+    out = np.zeros(CLASSES, dtype=np.uint32)
+    classes = degree_class(degrees)
+    for degree, one in sorted(zip(degrees.tolist(), classes.tolist(), strict=True)):
+        if degree and not out[one]:
+            out[one] = degree
+    return out
+
+
+def construct_resident(
+    source: TupleSource,
+    world: World,
+    parts: int,
+    *,
+    buffer_bytes: int | None = None,
+    devices: Sequence[int] | None = None,
+    clock: Stopwatch | None = None,
+    done: Sum | None = None,
+) -> tuple[list[ResidentPart], ResidentSummary]:
+    """Build every part of this rank in device memory (collective).
+
+    buffer_bytes, devices, clock, done: as of ``construct_on_devices``
+
+    Raises UsageError where positions do not fit 32 bits, ResourceError where device
+    memory is short, InputError for tuples that change meanwhile.
+    """
+    watch = Stopwatch()
+    layout, placement = Layout(source.n, parts), Placement(parts, world.size)
+    shape, mine = Shape(layout), placement.parts_of(world.rank)
+    with watch("total"):
+        crew = Crew(ResidentBuilder, source, shape, mine, devices, buffer_bytes, done)
+        found = crew.each(lambda builder, _, part: builder.measure(part))
+        classes = _all_classes(world, placement, found)
+        sums = np.array([[x.loops, x.total] for x in found], dtype=np.int64)
+        loops, ends = world.allreduce(sums.sum(axis=0)).tolist()
+        if ends != 2 * source.tuples:
+            raise InputError("a vertex has 2^32 ends of edge tuples or more")
+        actives = np.array([np.count_nonzero(x) for x in classes], dtype=np.int64)
+        granules = max(-(-int(actives.max()) // GRANULE), 1)
+        if granules * parts * GRANULE >= WIDE:
+            raise UsageError(
+                f"{int(actives.sum())} vertices with edges on {parts} parts need "
+                "positions of more than 32 bits"
+            )
+        made = _rows(crew, found, mine, classes, granules)
+        crew.close()
+    counts = np.array([sum(part.graph.m for part in made)], dtype=np.int64)
+    m = int(world.allreduce(counts)[0])
+    for part in made:
+        part.actives, part.edges = actives, m
+    generation, passes = crew.spent(world, clock)
+    return made, ResidentSummary(
+        m=m,
+        loops=loops,
+        passes=passes,
+        generation_seconds=generation,
+        construction_seconds=watch.get("total") - generation,
+    )
+
+
+def _all_classes(
+    world: World, placement: Placement, found: Sequence[Found]
+) -> list[Array]:
+    """Return the degree classes of all parts, a byte a vertex (collective)."""
+    out: list[Array] = [np.zeros(0, np.uint8)] * placement.parts
+    for k, one in enumerate(found):
+        for rank, told in enumerate(world.allgather(one.classes)):
+            out[placement.parts_of(rank)[k]] = told
+    return out
+
+
+def _rows(
+    crew: Crew[ResidentBuilder],
+    found: Sequence[Found],
+    mine: Sequence[int],
+    classes: Sequence[Array],
+    granules: int,
+) -> list[ResidentPart]:
+    """Return the parts; the tables of a device serve all its parts."""
+
+    def work(builder: ResidentBuilder, at: list[int]) -> list[tuple[int, ResidentPart]]:
+        with cuda.memory_of("building for resident searches"):
+            tables = builder.place(classes, granules)
+            return [(k, builder.rows(mine[k], found[k], tables, granules)) for k in at]
+
+    made = dict(item for group in crew.on_devices(work) for item in group)
+    return [made[k] for k in range(len(mine))]

@@ -1,0 +1,330 @@
+/* Rows of a whole graph from edge tuples.
+ *
+ * Method: count the ends of tuples at each vertex; number the vertices by falling degree
+ * class with a stable counting sort; for a range of numbers, pack both directions of the
+ * tuples into keys, and, when they are sorted, write each key that differs from the one
+ * before it as a column.  The first key of each row tells where the row starts.  A vertex
+ * that has a number has an edge, so no row is empty, but in directed graphs (device_rows.py).
+ *
+ * Data encoding: a key is (row - first row of the range) * 2^32 + column, both numbers of
+ * device_graph.py.  Classes are those of device_graph.degree_class, 0 ... 127.
+ *
+ * All kernels take one-dimensional grids of any size and blocks of BLOCK threads, if not
+ * said otherwise.
+ */
+#include "../../graph/keys.cuh"
+
+#define ISOLATED 0xffffffffu
+#define CLASSES 128
+
+/* Counts the ends of a chunk of tuples.
+ *
+ * u, v: [count]; out, in: [n], where tuples that are no loops begin and end, added to; one
+ * array where edges lead both ways
+ * ends: [n], ends of loops, two each, added to; loops: [1], added to
+ */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+count_ends(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 *out, u32 *in,
+           u32 *ends, u64 *loops)
+{
+    u64 found = 0, stride = (u64)gridDim.x * BLOCK;
+    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+        u32 a = u[k], b = v[k];
+        if (a == b) {
+            atomicAdd(ends + a, 2u);
+            found++;
+        } else {
+            atomicAdd(out + a, 1u);
+            atomicAdd(in + b, 1u);
+        }
+    }
+    found = warp_sum(found);
+    if (threadIdx.x % 32 == 0 && found) atomicAdd(loops, found);
+}
+
+/* Makes ends complete: ends += each * degrees.
+ *
+ * degrees, ends: [n]; sum: [1], the sum of the new ends is added to it
+ */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+add_degrees(u64 n, u32 each, const u32 *__restrict__ degrees, u32 *__restrict__ ends, u64 *sum)
+{
+    u64 found = 0, stride = (u64)gridDim.x * BLOCK;
+    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < n; k += stride) {
+        u32 value = ends[k] + each * degrees[k];
+        ends[k] = value;
+        found += value;
+    }
+    found = warp_sum(found);
+    if (threadIdx.x % 32 == 0 && found) atomicAdd(sum, found);
+}
+
+static __device__ __forceinline__ u32 class_of(u32 degree)
+{
+    if (degree <= 16) return degree;
+    u32 octave = 31 - __clz(degree);
+    return 16 + 4 * (octave - 4) + (degree >> (octave - 2) & 3);
+}
+
+/* Counts the vertices of each class in each tile of ids; one warp a tile.
+ *
+ * tile: ids of a tile, a multiple of 32; tiles = ceil(n / tile); degrees: [n]
+ * counts: [CLASSES][tiles], highest class first
+ */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+count_classes(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
+              u32 *__restrict__ counts)
+{
+    __shared__ u32 count[WARPS][CLASSES];
+    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    u64 stride = (u64)gridDim.x * WARPS;
+    for (u64 t = (u64)blockIdx.x * WARPS + warp; t < tiles; t += stride) {
+        for (u32 c = lane; c < CLASSES; c += 32) count[warp][c] = 0;
+        __syncwarp();
+        u64 stop = (t + 1) * tile < n ? (t + 1) * tile : n;
+        for (u64 base = t * tile; base < stop; base += 32) {
+            u64 id = base + lane;
+            u32 c = id < stop ? class_of(degrees[id]) : 0;
+            u32 same = __match_any_sync(ALL, c);
+            if (!(same & lanes_below())) count[warp][c] += __popc(same);
+            __syncwarp();
+        }
+        for (u32 c = lane; c < CLASSES; c += 32)
+            counts[(CLASSES - 1 - c) * tiles + t] = count[warp][c];
+        __syncwarp();
+    }
+}
+
+/* values: [count]; starts: [count + 1], the sums before each value and of all */
+extern "C" __global__ void __launch_bounds__(1024)
+scan(u64 count, const u32 *values, u64 *starts)
+{
+    sums_before(count, values, starts);
+}
+
+/* Numbers the vertices; tiles as in count_classes.
+ *
+ * starts: [CLASSES * tiles + 1], from the counts; class_starts: [CLASSES + 1], first
+ * number of each class, highest class first; vertices: [vertices with edges], number ->
+ * id; numbers: [n], id -> number or ISOLATED; sorted: [vertices with edges], degrees by
+ * number
+ */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+assign_numbers(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
+               const u64 *__restrict__ starts, u64 *__restrict__ class_starts,
+               u32 *__restrict__ vertices, u32 *__restrict__ numbers,
+               u32 *__restrict__ sorted)
+{
+    __shared__ u32 next[WARPS][CLASSES];
+    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    u64 stride = (u64)gridDim.x * WARPS;
+    for (u64 t = (u64)blockIdx.x * WARPS + warp; t < tiles; t += stride) {
+        for (u32 c = lane; c < CLASSES; c += 32) {
+            next[warp][c] = (u32)starts[(CLASSES - 1 - c) * tiles + t];
+            if (t == 0) class_starts[c] = starts[c * tiles];
+        }
+        if (t == 0 && lane == 0) class_starts[CLASSES] = starts[CLASSES * tiles];
+        __syncwarp();
+        u64 stop = (t + 1) * tile < n ? (t + 1) * tile : n;
+        for (u64 base = t * tile; base < stop; base += 32) {
+            u64 id = base + lane;
+            u32 degree = id < stop ? degrees[id] : 0;
+            u32 c = class_of(degree);
+            u32 same = __match_any_sync(ALL, c);
+            u32 number = next[warp][c] + __popc(same & lanes_below());
+            __syncwarp();
+            if (!(same & lanes_below())) next[warp][c] += __popc(same);
+            __syncwarp();
+            if (degree) {
+                vertices[number] = (u32)id;
+                sorted[number] = degree;
+            }
+            if (id < stop) numbers[id] = degree ? number : ISOLATED;
+        }
+    }
+}
+
+/* values: [rows]; sums: [ceil(rows / ROWS_TILE)], of each tile; longest: [1] */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+sum_rows(u64 rows, const u32 *values, u64 *sums, u32 *longest)
+{
+    sum_tiles(rows, values, sums, longest);
+}
+
+/* Appends the keys of a chunk of tuples whose rows are low ... high - 1.
+ *
+ * A block counts the keys of BLOCK * PER_THREAD tuples, takes room for them with one
+ * atomic and writes them warp by warp.  Loops give no keys.
+ * u, v: [count], ids; numbers: [n]; both: not 0: v -> u as well as u -> v
+ * keys: [capacity]; what is beyond is counted only; size: [1], keys so far
+ */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+append_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
+            const u32 *__restrict__ numbers, u32 low, u32 high, u32 both, u64 capacity,
+            u64 *__restrict__ keys, u64 *size)
+{
+    __shared__ u32 counts[WARPS];
+    __shared__ u64 start;
+    u32 warp = threadIdx.x / 32, rows = high - low;
+    const u64 TILE = BLOCK * PER_THREAD;
+    u64 stride = gridDim.x * TILE;
+    for (u64 first = blockIdx.x * TILE; first < count; first += stride) {
+        u32 a[PER_THREAD], b[PER_THREAD], found = 0;
+#pragma unroll
+        for (int k = 0; k < PER_THREAD; k++) {
+            u64 i = first + k * BLOCK + threadIdx.x;
+            u32 x = i < count ? u[i] : 0, y = i < count ? v[i] : 0;
+            a[k] = x != y ? numbers[x] : ISOLATED; /* which is in no range */
+            b[k] = x != y ? numbers[y] : ISOLATED;
+        }
+#pragma unroll
+        for (int k = 0; k < PER_THREAD; k++) {
+            found += __popc(__ballot_sync(ALL, a[k] - low < rows));
+            found += both ? __popc(__ballot_sync(ALL, b[k] - low < rows)) : 0;
+        }
+        if (threadIdx.x % 32 == 0) counts[warp] = found;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            u32 sum = 0;
+            for (int w = 0; w < WARPS; w++) sum += counts[w];
+            start = sum ? atomicAdd(size, (u64)sum) : 0;
+        }
+        __syncthreads();
+        u64 at = start;
+        for (u32 w = 0; w < warp; w++) at += counts[w];
+#pragma unroll
+        for (int k = 0; k < PER_THREAD; k++) {
+            bool wanted = a[k] - low < rows;
+            u32 lanes = __ballot_sync(ALL, wanted);
+            u64 place = at + __popc(lanes & lanes_below());
+            if (wanted && place < capacity) keys[place] = (u64)(a[k] - low) << 32 | b[k];
+            at += __popc(lanes);
+            if (!both) continue;
+            wanted = b[k] - low < rows;
+            lanes = __ballot_sync(ALL, wanted);
+            place = at + __popc(lanes & lanes_below());
+            if (wanted && place < capacity) keys[place] = (u64)(b[k] - low) << 32 | a[k];
+            at += __popc(lanes);
+        }
+        __syncthreads();
+    }
+}
+
+/* Counts the keys that differ from the one before them, in tiles of BLOCK * PER_THREAD.
+ *
+ * keys: [count], sorted; tiles: [ceil(count / 2048)]
+ */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+count_fresh(u64 count, const u64 *__restrict__ keys, u32 *__restrict__ tiles)
+{
+    __shared__ u32 sum;
+    const u64 TILE = BLOCK * PER_THREAD;
+    for (u64 first = blockIdx.x * TILE; first < count; first += gridDim.x * TILE) {
+        if (threadIdx.x == 0) sum = 0;
+        __syncthreads();
+        u32 found = 0;
+#pragma unroll
+        for (int k = 0; k < PER_THREAD; k++) {
+            u64 i = first + k * BLOCK + threadIdx.x;
+            bool fresh = i < count && is_fresh(keys, i, keys[i]);
+            found += __popc(__ballot_sync(ALL, fresh));
+        }
+        if (threadIdx.x % 32 == 0) atomicAdd(&sum, found);
+        __syncthreads();
+        if (threadIdx.x == 0) tiles[first / TILE] = sum;
+    }
+}
+
+/* Writes the rows of sorted keys; tiles as in count_fresh.
+ *
+ * keys: [count]; starts: [tiles + 1], from the counts; base: columns before these rows
+ * columns: from the first column of these rows on; offsets: from their first row on
+ */
+template <typename Offset>
+static __device__ void write(u64 count, const u64 *__restrict__ keys,
+                             const u64 *__restrict__ starts, u64 base,
+                             u32 *__restrict__ columns, Offset *__restrict__ offsets)
+{
+    __shared__ u32 before[PER_THREAD * WARPS];
+    u32 warp = threadIdx.x / 32;
+    const u64 TILE = BLOCK * PER_THREAD;
+    for (u64 first = blockIdx.x * TILE; first < count; first += gridDim.x * TILE) {
+        u32 lanes[PER_THREAD];
+#pragma unroll
+        for (int k = 0; k < PER_THREAD; k++) {
+            u64 i = first + k * BLOCK + threadIdx.x;
+            lanes[k] = __ballot_sync(ALL, i < count && is_fresh(keys, i, keys[i]));
+            if (threadIdx.x % 32 == 0) before[k * WARPS + warp] = __popc(lanes[k]);
+        }
+        __syncthreads();
+        if (warp == 0) {
+            u32 one = before[threadIdx.x * 2], other = before[threadIdx.x * 2 + 1];
+            u32 start = (u32)warp_scan(one + other) - one - other;
+            before[threadIdx.x * 2] = start;
+            before[threadIdx.x * 2 + 1] = start + one;
+        }
+        __syncthreads();
+        u64 start = starts[first / TILE];
+#pragma unroll
+        for (int k = 0; k < PER_THREAD; k++) {
+            if (!(lanes[k] >> threadIdx.x % 32 & 1)) continue;
+            u64 i = first + k * BLOCK + threadIdx.x, key = keys[i];
+            u64 at = start + before[k * WARPS + warp] + __popc(lanes[k] & lanes_below());
+            columns[at] = (u32)key;
+            if (i == 0 || keys[i - 1] >> 32 != key >> 32)
+                offsets[key >> 32] = (Offset)(base + at);
+        }
+        __syncthreads();
+    }
+}
+
+/* write with offsets of 32 bits */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+write_rows_32(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *columns,
+              u32 *offsets)
+{
+    write<u32>(count, keys, starts, base, columns, offsets);
+}
+
+/* write with offsets of 64 bits */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+write_rows_64(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *columns,
+              u64 *offsets)
+{
+    write<u64>(count, keys, starts, base, columns, offsets);
+}
+
+/* Turns entries of rows into pairs of ids.
+ *
+ * offsets: [rows + 1], first entry of each row, less that of the first; some rows may be
+ * empty; skip: entries of the first row that come before these
+ * columns: [count], numbers; names: number -> id, from the first row on
+ * vertices: [n], number -> id; u, v: [count]
+ */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+expand_rows(u64 count, u64 rows, u64 skip, const u64 *__restrict__ offsets,
+            const u32 *__restrict__ columns, const u32 *__restrict__ names,
+            const u32 *__restrict__ vertices, u32 *__restrict__ u, u32 *__restrict__ v)
+{
+    u64 stride = (u64)gridDim.x * BLOCK;
+    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+        u64 low = 0, high = rows; /* offsets[low] <= entry < offsets[high] */
+        while (high - low > 1) {
+            u64 middle = (low + high) / 2;
+            if (offsets[middle] <= k + skip) low = middle;
+            else high = middle;
+        }
+        u[k] = names[low];
+        v[k] = vertices[columns[k]];
+    }
+}
+
+/* out[index[k]] = values[k]; values, index: [count] */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+scatter(u64 count, const u32 *__restrict__ values, const u32 *__restrict__ index,
+        u32 *__restrict__ out)
+{
+    u64 stride = (u64)gridDim.x * BLOCK;
+    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride)
+        out[index[k]] = values[k];
+}

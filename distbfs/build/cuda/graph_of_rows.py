@@ -1,0 +1,128 @@
+"""A graph on one CUDA device from rows that are on the host in another numbering."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from distbfs.build.cuda.graph import (
+    BLOCK,
+    Budget,
+    Chunks,
+    Kernels,
+    assemble,
+    assemble_directed,
+    check_size,
+)
+from distbfs.device import cuda
+from distbfs.errors import InputError
+from distbfs.graph.csr import CSR
+from distbfs.graph.device_graph import DeviceGraph
+from distbfs.timing import Stopwatch
+from distbfs.types import Array
+
+
+class HostRows:
+    """Pairs of ids, one for each entry of rows on the host.
+
+    offsets: [rows + 1], columns: uint32 [m], numbers; vertices: device uint32 [rows],
+    number -> id
+    """
+
+    def __init__(
+        self, kernels: Kernels, offsets: Array, columns: Array, vertices: Any
+    ) -> None:
+        self._kernels, self._offsets = kernels, offsets
+        self._columns, self._vertices = columns, vertices
+
+    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+        """Write the pairs of the entries start … stop-1."""
+        cupy = cuda.cupy()
+        bounds = np.array([start, stop - 1], dtype=self._offsets.dtype)
+        first, last = np.searchsorted(self._offsets, bounds, side="right") - 1
+        local = self._offsets[first : last + 2].astype(np.uint64)
+        base = int(local[0])
+        given = (
+            np.uint64(stop - start),
+            np.uint64(last + 1 - first),
+            np.uint64(start - base),
+            cupy.asarray(local - np.uint64(base)),
+            cupy.asarray(self._columns[start:stop].astype(np.uint32, copy=False)),
+            self._vertices[int(first) :],
+            self._vertices,
+        )
+        self._kernels.launch("expand_rows", stop - start, BLOCK, *given, u, v)
+
+
+def _by_id(kernels: Kernels, values: Array, ids: Any) -> Any:
+    """Return values by number as values by id, uint32 [n] in device memory."""
+    cupy, n = cuda.cupy(), len(values)
+    given = cupy.asarray(values.astype(np.uint32, copy=False))
+    out = cupy.zeros(n, np.uint32)
+    kernels.launch("scatter", n, BLOCK, np.uint64(n), given, ids, out)
+    return out
+
+
+def from_rows(
+    n: int,
+    offsets: Array,
+    columns: Array,
+    vertices: Array,
+    tuple_degrees: Array,
+    tuples: int,
+    loops: int,
+    source: dict[str, Any],
+    *,
+    incoming: CSR | None = None,
+    buffer_bytes: int | None = None,
+    wide: bool = False,
+) -> DeviceGraph:
+    """Return the graph of rows on the host that are numbered in another way.
+
+    offsets: integers [n + 1]; columns: integers [m], numbers of the rows, both
+    directions of each edge and no loops; vertices: integers [n], number -> id
+    tuple_degrees: integers [n], by number; the rest: as in DeviceGraph and ``build``
+    incoming: the edges in, of a directed graph, whose rows hold the edges out
+    """
+    check_size(n)
+    if len(offsets) != n + 1 or len(vertices) != n or len(tuple_degrees) != n:
+        raise InputError(f"rows, vertices and degrees do not fit {n} vertices")
+    clock = Stopwatch()
+    count = len(columns)
+    with cuda.memory_of(f"building a graph of {n} vertices and {count} edges"):
+        with clock("compile"):
+            kernels = Kernels(clock)
+        with kernels.phase("memory"):
+            cuda.release()
+            budget = Budget(n, count, count, buffer_bytes, cheap=False)
+        rows = CSR(offsets, columns)
+        with kernels.phase("degrees"):
+            ids = cuda.cupy().asarray(vertices.astype(np.uint32, copy=False))
+            ends = _by_id(kernels, tuple_degrees, ids)
+            degrees = [_by_id(kernels, np.diff(offsets), ids)]
+        if incoming is None:
+            pairs = HostRows(kernels, offsets, columns, ids)
+            chunks = Chunks(pairs, count, hold=budget.hold)
+            made = assemble(kernels, chunks, degrees, budget, both=False, wide=wide)
+        else:
+            with kernels.phase("degrees"):
+                degrees.append(_by_id(kernels, np.diff(incoming.offsets), ids))
+
+            def side(rows: CSR) -> tuple[Chunks, Budget]:
+                budget = Budget(n, count, count, buffer_bytes, cheap=False)
+                pairs = HostRows(kernels, rows.offsets, rows.columns, ids)
+                return Chunks(pairs, count, hold=budget.hold), budget
+
+            sides = (partial(side, rows), partial(side, incoming))
+            made = assemble_directed(kernels, sides, degrees, wide=wide)
+    return DeviceGraph(
+        n=n,
+        tuples=tuples,
+        loops=loops,
+        tuple_degrees=ends,
+        source=source,
+        seconds=clock.seconds,
+        **made,
+    )

@@ -1,0 +1,343 @@
+"""Sorted keys of directed edges on one CUDA device, in passes of bounded memory.
+
+A pass makes all tuples again, chunk by chunk, and appends the keys of a range of rows
+to a buffer, which is then sorted.  Where all keys of a part are likely to fit, one pass
+is tried; else a pass counts the keys of each row first.  Keys: see device_construct.cu.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.build.cuda import graph as device_build
+from distbfs.build.cuda.graph import KEY_BYTES, PAIR_BYTES, RESERVE, Chunks, Ranges
+from distbfs.device import cuda
+from distbfs.errors import InputError
+from distbfs.generate.cuda import device_tuples
+from distbfs.graph.csr import index_dtype
+from distbfs.partition.device_part import COLUMN_PAD, DeviceRows
+from distbfs.progress import Sum
+from distbfs.timing import Stopwatch
+from distbfs.types import Array, TupleSource
+
+BLOCK = 256
+SCAN_BLOCK = 1024
+ROWS_TILE = 1024  # rows whose lengths are summed together
+KEYS_TILE = 2048  # keys or tuples of a block at a time
+SLACK = 1 << 20  # keys that a part may have beyond a tenth more than its share
+HOLD_SHARE = 4  # tuples from the host are kept where they take 1 / HOLD_SHARE or less
+LARGEST_KEY = (1 << 64) - 1
+KEY_KERNELS = {
+    *("scan_32", "scan_64", "sum_rows", "offsets_32", "offsets_64", "histogram"),
+    *("keys_below", "count_fresh", "measure_rows", "write_columns"),
+    *("write_numbers_32", "write_numbers_64"),
+}
+
+
+class Code:
+    """The kernels of device_construct.cu and device_keys.cu."""
+
+    def __init__(self) -> None:
+        folder = Path(__file__).parent
+        self._tuples = cuda.Module(folder / "parts.cu")
+        self._keys = cuda.Module(folder / "keys.cu")
+
+    def kernel(self, name: str) -> cuda.Kernel:
+        """Return a kernel of either file by its name."""
+        return (self._keys if name in KEY_KERNELS else self._tuples).kernel(name)
+
+
+class Kernels(device_build.Kernels):
+    """The kernels that build parts, with launches by number of items and the clock."""
+
+    def __init__(self, clock: Stopwatch) -> None:
+        super().__init__(clock, Code())
+
+    def scan(self, values: Any) -> Any:
+        """Return the sums before each value and of all, uint64 [values + 1].
+
+        values: uint32 or uint64
+        """
+        starts = cuda.cupy().empty(len(values) + 1, np.uint64)
+        name = f"scan_{8 * values.dtype.itemsize}"
+        self._code.kernel(name)(1, SCAN_BLOCK, np.uint64(len(values)), values, starts)
+        return starts
+
+    def below(self, keys: Any, values: list[int]) -> list[int]:
+        """Return how many sorted keys are below each value."""
+        cupy = cuda.cupy()
+        wanted = cupy.asarray(np.array(values, dtype=np.uint64))
+        found = cupy.empty(len(values), np.uint64)
+        sizes = np.uint64(len(keys)), np.uint64(len(values))
+        given = (sizes[0], keys, sizes[1], wanted, found)
+        self._code.kernel("keys_below")(1, 32, *given)
+        return [int(x) for x in found.get()]
+
+    def largest(self, values: Any) -> int:
+        """Return the largest of uint32 values, 0 where there are none."""
+        return Ranges(self, values).longest
+
+    def sum(self, values: Any) -> int:
+        """Return the sum of uint32 values."""
+        return Ranges(self, values).total
+
+    def histogram(self, values: Any) -> tuple[Array, Array]:
+        """Return the values that occur, rising, and how often; both int64."""
+        counts = cuda.cupy().zeros(max(self.largest(values) + 1, 1024), np.uint32)
+        self.launch(
+            "histogram", len(values), BLOCK, np.uint64(len(values)), values, counts
+        )
+        host = counts.get()
+        occur = np.flatnonzero(host)
+        return occur, host[occur].astype(np.int64)
+
+    def fresh_before(self, keys: Any) -> tuple[Any, int]:
+        """Return keys that are no repeats before each tile, and how many in all.
+
+        keys: uint64, sorted.  The first is uint64 [tiles + 1].
+        """
+        tiles = cuda.cupy().empty(-(-len(keys) // KEYS_TILE), np.uint32)
+        count = np.uint64(len(keys))
+        self.launch("count_fresh", len(keys), KEYS_TILE, count, keys, tiles)
+        starts = self.scan(tiles)
+        return starts, int(starts[-1:].get()[0])
+
+    def offsets(self, lengths: Any, rows: int, total: int) -> Any:
+        """Return offsets [rows + 1], uint32 where ``total`` fits; others are empty."""
+        cupy = cuda.cupy()
+        dtype = index_dtype(total)
+        out = cupy.empty(rows + 1, dtype)
+        tiles = -(-len(lengths) // ROWS_TILE)
+        sums, longest = cupy.empty(tiles, np.uint64), cupy.zeros(1, np.uint32)
+        counted = np.uint64(len(lengths))
+        self.launch("sum_rows", tiles, 1, counted, lengths, sums, longest)
+        name = f"offsets_{8 * np.dtype(dtype).itemsize}"
+        given = (np.uint64(rows), counted, lengths, self.scan(sums), out)
+        self.launch(name, rows + 1, ROWS_TILE, *given)
+        return out
+
+
+@dataclass
+class Rule:
+    """Which keys come of a tuple: kernels ``append_NAME`` and ``count_NAME``.
+
+    rows: of all keys; arguments: of the kernels, between the tuples and the range
+    first: what is also done with the tuples of the first pass
+    lengths: keys of each row where they are known, uint32 [rows]
+    """
+
+    name: str
+    rows: int
+    arguments: tuple[Any, ...]
+    first: Callable[[Any, Any], None] | None = None
+    lengths: Any = None
+
+
+class KeyPasses:
+    """Passes over the tuples of a source on the current device.
+
+    buffer_bytes: what keys and their sort may take, None for what is free
+    done: told of tuples, see ``Chunks``; one pass is planned at first
+    """
+
+    def __init__(
+        self, source: TupleSource, parts: int, buffer_bytes: int | None, done: Sum
+    ) -> None:
+        self.clock = Stopwatch()
+        self.kernels = Kernels(self.clock)
+        tuples, count = device_tuples(source), source.tuples
+        self._most, self._parts, self._wanted = 2 * count, parts, buffer_bytes
+        cuda.release()
+        cuda.require(
+            PAIR_BYTES * min(count, device_build.CHUNK) + RESERVE // 4,
+            "a chunk of edge tuples",
+        )
+        held = PAIR_BYTES * count
+        hold = not tuples.generated and held <= self._buffer() // HOLD_SHARE
+        self._chunks = Chunks(tuples, count, hold=hold, done=done)
+        self.expect = self._chunks.expect
+        self.passes = 0
+
+    def _buffer(self, need: int = 0) -> int:
+        """Return the bytes that keys may take beside ``need``."""
+        spare = max(cuda.free_bytes() - need - RESERVE, 0)
+        return spare if self._wanted is None else min(self._wanted, spare)
+
+    def _each(self, rule: Rule, work: Callable[[Any, Any], None]) -> None:
+        """Make a pass; the first one of a rule also does what it has for that."""
+        first, rule.first = rule.first, None
+
+        def both(u: Any, v: Any) -> None:
+            if first is not None:
+                first(u, v)
+            work(u, v)
+
+        self.kernels.each(self._chunks, "keys", both)
+        self.passes += 1
+
+    def _append(self, rule: Rule, low: int, high: int, keys: Any) -> int:
+        """Collect the keys of the rows low … high-1; return how many there are."""
+        size = cuda.cupy().zeros(1, np.uint64)
+        form = (np.uint32(low), np.uint32(high - low - 1), np.uint64(len(keys)))
+
+        def work(u: Any, v: Any) -> None:
+            given = (np.uint64(len(u)), u, v, *rule.arguments, *form, keys, size)
+            self.kernels.launch(f"append_{rule.name}", len(u), KEYS_TILE, *given)
+
+        self._each(rule, work)
+        return int(size.get()[0])
+
+    def count(self, rule: Rule) -> Any:
+        """Return the keys of each row, uint32 [rows]."""
+        lengths = cuda.cupy().zeros(rule.rows, np.uint32)
+
+        def work(u: Any, v: Any) -> None:
+            given = (np.uint64(len(u)), u, v, *rule.arguments, lengths)
+            self.kernels.launch(f"count_{rule.name}", len(u), BLOCK, *given)
+
+        self._each(rule, work)
+        return lengths
+
+    def _sort(self, keys: Any) -> Any:
+        with self.kernels.phase("sort"):
+            keys.sort()
+        with self.kernels.phase("memory"):
+            cuda.release()  # what is kept must not lie in the room of the sort
+        return keys
+
+    def sorted_keys(
+        self, rule: Rule, kept: Callable[[Any], int]
+    ) -> Iterator[tuple[Any, int]]:
+        """Yield (keys, first row) of ranges of rows; repeats are among the keys.
+
+        kept: bytes that will be kept of all keys, from the keys of each row (uint32)
+        """
+        if not rule.rows:
+            self.expect(-1)
+            return
+        cupy = cuda.cupy()
+        cuda.release()
+        likely = min(self._most // self._parts * 11 // 10 + SLACK, self._most)
+        if KEY_BYTES * likely <= self._buffer():
+            keys = cupy.empty(likely, np.uint64)
+            found = self._append(rule, 0, rule.rows, keys)
+            if found <= likely:
+                yield self._sort(keys[:found]), 0
+                return
+            del keys
+            cuda.release()
+            self.expect(1)
+        self.expect(rule.lengths is None)
+        bounds, capacity = self._ranges(rule, kept)
+        self.expect(len(bounds) - 1)
+        keys = cupy.empty(capacity, np.uint64)
+        for low, high, expected in bounds:
+            found = self._append(rule, low, min(high, rule.rows), keys)
+            if found != expected:
+                raise InputError(
+                    "the edge tuples changed while the graph was built: "
+                    f"{found} instead of {expected} keys"
+                )
+            yield self._sort(keys[:found]), low
+
+    def _ranges(
+        self, rule: Rule, kept: Callable[[Any], int]
+    ) -> tuple[list[tuple[int, int, int]], int]:
+        """Return ranges (first row, last + 1, keys) and the most keys of one."""
+        lengths = self.count(rule) if rule.lengths is None else rule.lengths
+        with self.kernels.phase("ranges"):
+            ranges = Ranges(self.kernels, lengths)
+            need = kept(lengths) - lengths.nbytes
+            capacity = self._buffer(need) // KEY_BYTES
+            capacity = min(max(capacity, ranges.longest), ranges.total)
+            cuda.require(
+                need + KEY_BYTES * capacity + RESERVE // 4,
+                f"a part of {ranges.total} keys, {capacity} of them at a time,",
+            )
+            return ranges.cut(capacity), capacity
+
+    def close(self) -> None:
+        """Let go of the tuples; there is no pass after this."""
+        self._chunks.drop()
+        cuda.release()
+
+
+class RowWriter:
+    """One subgraph from sorted keys of rising rows.
+
+    lengths: uint32 [counted], zeros; the rows that may have columns
+    kernel: what writes columns; arguments: of it, between lengths and columns
+    room: where columns go one after the other, with COLUMN_PAD more; None: to arrays
+        that are joined at the end, which takes the memory twice
+    """
+
+    def __init__(
+        self,
+        kernels: Kernels,
+        lengths: Any,
+        kernel: str = "write_columns",
+        arguments: tuple[Any, ...] = (),
+        dtype: type[np.unsignedinteger] = np.uint32,
+        room: Any = None,
+    ) -> None:
+        self._kernels, self._lengths = kernels, lengths
+        self._kernel, self._arguments, self._dtype = kernel, arguments, dtype
+        self._pieces: list[Any] = []
+        self._room, self._written = room, 0
+
+    def add(self, keys: Any, shift: int) -> None:
+        """Append the columns of keys, uint64; row of a key + shift is a row of these.
+
+        No row of an earlier call has keys here.
+        """
+        if not len(keys):
+            return
+        starts, fresh = self._kernels.fresh_before(keys)
+        if self._room is None:
+            out = cuda.cupy().empty(fresh + COLUMN_PAD, self._dtype)
+            self._pieces.append(out)
+        else:
+            out = self._room[self._written : self._written + fresh + COLUMN_PAD]
+            self._written += fresh
+        out[fresh:].set(np.zeros(COLUMN_PAD, self._dtype))
+        form = (np.uint64(len(keys)), keys, starts, np.uint32(shift & 0xFFFFFFFF))
+        given = (*form, self._lengths, *self._arguments, out)
+        self._kernels.launch(self._kernel, len(keys), KEYS_TILE, *given)
+
+    def _columns(self) -> Any:
+        if self._room is not None:
+            return self._room[: self._written + COLUMN_PAD]
+        if len(self._pieces) == 1:
+            return self._pieces.pop()
+        cupy = cuda.cupy()
+        total = sum(len(piece) - COLUMN_PAD for piece in self._pieces)
+        out = cupy.empty(total + COLUMN_PAD, self._dtype)
+        out[total:].set(np.zeros(COLUMN_PAD, self._dtype))
+        at = 0
+        for piece in self._pieces:
+            count = len(piece) - COLUMN_PAD
+            out[at : at + count] = piece[:count]
+            at += count
+        self._pieces = []
+        return out
+
+    def finish(self, rows: int) -> DeviceRows:
+        """Return the subgraph with so many rows; those beyond ``counted`` are empty."""
+        columns = self._columns()
+        total = len(columns) - COLUMN_PAD
+        return DeviceRows(self._kernels.offsets(self._lengths, rows, total), columns)
+
+
+def segments(kernels: Kernels, keys: Any, low: int, bases: list[int]) -> list[Any]:
+    """Cut sorted keys where their rows pass ``bases``; one more piece than bases.
+
+    low: the row of keys whose high half is 0
+    """
+    values = [min(max(base - low, 0) << 32, LARGEST_KEY) for base in bases]
+    cuts = [*kernels.below(keys, values), len(keys)]
+    return [keys[a:b] for a, b in zip([0, *cuts], cuts, strict=False)]

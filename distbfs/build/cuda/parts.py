@@ -1,0 +1,235 @@
+"""Kernel 1 on CUDA devices: from edge tuples to the parts of this rank.
+
+Every device makes all tuples itself and keeps what its part holds by Algorithm 1 (Pan,
+Pearce, Owens 2018, Section III-B), so that no tuple is sent.  In a first round each
+part finds the degrees of its vertices.  Then the ranks share the degree histogram, the
+delegates, and which vertices are normal.  In a second round each part makes its four
+subgraphs, straight in the numbers that they have at the end.
+
+The graph is that of ``construct``, but for the order inside a part: normal vertices
+with edges come first, all others after them, both by rising local id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from distbfs.build.cuda.graph import RESERVE
+from distbfs.build.cuda.separate import Builder, Counted, Numbered, Shape, Shared
+from distbfs.build.host.parts import BuildSummary
+from distbfs.device import cuda
+from distbfs.errors import InputError, UsageError
+from distbfs.generate.permuted import Permuted
+from distbfs.graph.degrees import DegreeHistogram, merge
+from distbfs.options import BuildOptions
+from distbfs.partition.degree import suggest_threshold
+from distbfs.partition.device_part import DevicePart
+from distbfs.partition.layout import Layout, Placement
+from distbfs.progress import Sum
+from distbfs.timing import Stopwatch
+from distbfs.types import SUBGRAPHS, TupleSource, World
+
+ROUNDS = 2  # of passes over the tuples for each part, one pass each where keys fit
+Result = TypeVar("Result")
+Made = TypeVar("Made", bound=Builder)
+
+
+class Crew(Generic[Made]):
+    """The builders of this rank's parts; those of several devices work at once.
+
+    kind: of the builders; devices: of each part; None: the current device for all
+    done: told of tuples, see ``Chunks``
+    """
+
+    def __init__(
+        self,
+        kind: type[Made],
+        source: TupleSource,
+        shape: Shape,
+        mine: Sequence[int],
+        devices: Sequence[int] | None,
+        buffer_bytes: int | None,
+        done: Sum | None,
+    ) -> None:
+        if devices is not None and len(devices) != len(mine):
+            raise UsageError(
+                f"{len(devices)} devices are named for {len(mine)} parts of a rank"
+            )
+        self._mine = mine
+        self._groups: dict[int | None, list[int]] = {}
+        for k in range(len(mine)):
+            device = None if devices is None else devices[k]
+            self._groups.setdefault(device, []).append(k)
+        self.builders: dict[int | None, Made] = {}
+        for device in self._groups:
+            with self._on(device), cuda.memory_of("building on a device"):
+                made = kind(source, shape, buffer_bytes, done or Sum())
+                made.keys.expect(ROUNDS * len(self._groups[device]) - 1)
+                self.builders[device] = made
+
+    def _on(self, device: int | None) -> AbstractContextManager[Any]:
+        if device is None:
+            return nullcontext()
+        context: AbstractContextManager[Any] = cuda.cupy().cuda.Device(device)
+        return context
+
+    def on_devices(
+        self, work: Callable[[Made, list[int]], list[Result]]
+    ) -> list[list[Result]]:
+        """Return work(builder, its parts by position) of each device."""
+
+        def run(device: int | None) -> list[Result]:
+            with self._on(device):
+                return work(self.builders[device], self._groups[device])
+
+        if len(self._groups) == 1:
+            return [run(device) for device in self._groups]
+        with ThreadPoolExecutor(len(self._groups)) as pool:
+            return list(pool.map(run, self._groups))
+
+    def each(self, work: Callable[[Made, int, int], Result]) -> list[Result]:
+        """Return work(builder, position, part) of each part of this rank, in order."""
+
+        def parts(builder: Made, positions: list[int]) -> list[Result]:
+            out = []
+            for k in positions:
+                with cuda.memory_of(f"building part {self._mine[k]}"):
+                    out.append(work(builder, k, self._mine[k]))
+            return out
+
+        found = self.on_devices(parts)
+        at = [k for group in self._groups.values() for k in group]
+        flat = dict(zip(at, (x for group in found for x in group), strict=True))
+        return [flat[k] for k in range(len(self._mine))]
+
+    def close(self) -> None:
+        """Let go of everything but the parts."""
+
+        def drop(builder: Made, _: list[int]) -> list[None]:
+            builder.keys.close()
+            return []
+
+        self.on_devices(drop)
+
+    def spent(self, world: World, clock: Stopwatch | None) -> tuple[float, int]:
+        """Return (seconds of generation here, most passes of a device) (collective).
+
+        clock: the phases of the device that took longest are added to it
+        """
+        builders = self.builders.values()
+        clocks = [builder.clock for builder in builders]
+        slowest = max(clocks, key=lambda c: sum(c.seconds.values()))
+        if clock is not None:
+            for phase, seconds in slowest.seconds.items():
+                clock.add(phase, seconds)
+        passes = np.array([max(builder.keys.passes for builder in builders)])
+        generation = slowest.get("generation")
+        return generation, int(world.allreduce(passes, "max")[0])
+
+
+def construct_on_devices(
+    source: TupleSource,
+    world: World,
+    parts: int,
+    options: BuildOptions,
+    *,
+    buffer_bytes: int | None = None,
+    devices: Sequence[int] | None = None,
+    clock: Stopwatch | None = None,
+    done: Sum | None = None,
+) -> tuple[list[DevicePart], BuildSummary]:
+    """Build every part of this rank in device memory (collective).
+
+    buffer_bytes: device memory for keys and their sort (default: what is free; the keys
+        of the longest row fit in any case)
+    devices: CUDA device of each part, in the order of ``Placement.parts_of`` (default:
+        the current one for all)
+    clock: the phases of the device that took longest are added to it
+    done: told of tuples in all passes of all devices here that make them
+
+    Of the options, pass_bytes and order_block have no effect.
+    """
+    if options.permute_seed is not None and source.n > 1:
+        source = Permuted(source, options.permute_seed)
+    watch = Stopwatch()
+    layout, placement = Layout(source.n, parts), Placement(parts, world.size)
+    shape, mine = Shape(layout), placement.parts_of(world.rank)
+    with watch("total"):
+        crew = Crew(Builder, source, shape, mine, devices, buffer_bytes, done)
+        counted = crew.each(lambda builder, _, part: builder.count(part))
+        histogram, loops = _share_degrees(world, source, counted)
+        threshold = options.threshold
+        if threshold is None:
+            threshold = suggest_threshold(histogram, parts).threshold
+        numbered = crew.each(
+            lambda builder, k, part: builder.number(part, counted[k], threshold)
+        )
+        d = histogram.above(threshold)
+        shared = Shared(world, placement, numbered, d)
+        made = _separate(crew, numbered, shared, mine, threshold)
+        crew.close()
+    counts = [[getattr(part, name).edges for part in made] for name in SUBGRAPHS]
+    edges = world.allreduce(np.array(counts, dtype=np.int64).sum(axis=1))
+    if edges.sum() != histogram.m:
+        raise InputError("the edge tuples changed while the graph was built")
+    generation, passes = crew.spent(world, clock)
+    return made, BuildSummary(
+        n=source.n,
+        m=histogram.m,
+        tuples=source.tuples,
+        loops=loops,
+        repeats=source.tuples - loops - histogram.m // 2,
+        parts=parts,
+        threshold=threshold,
+        delegates=d,
+        edges=dict(zip(SUBGRAPHS, edges.tolist(), strict=True)),
+        histogram=histogram,
+        passes=passes,
+        generation_seconds=generation,
+        construction_seconds=watch.get("total") - generation,
+    )
+
+
+def _share_degrees(
+    world: World, source: TupleSource, counted: Sequence[Counted]
+) -> tuple[DegreeHistogram, int]:
+    """Return the histogram of all vertices and the number of loops (collective)."""
+    values, counts = merge([x.histogram for x in counted])
+    both = world.allgather(np.concatenate([values, counts]))
+    pairs = [np.split(item, 2) for item in both]
+    histogram = DegreeHistogram(*merge([(p[0], p[1]) for p in pairs]))
+    sums = [sum(x.loops for x in counted), sum(x.total for x in counted)]
+    loops, total = world.allreduce(np.array(sums, dtype=np.int64)).tolist()
+    if total != 2 * source.tuples:
+        raise InputError("a vertex has 2^32 ends of edge tuples or more")
+    return histogram, loops
+
+
+def _separate(
+    crew: Crew[Builder],
+    numbered: Sequence[Numbered],
+    shared: Shared,
+    mine: Sequence[int],
+    threshold: int,
+) -> list[DevicePart]:
+    """Return the parts; the tables of a device serve all its parts."""
+
+    def work(builder: Builder, positions: list[int]) -> list[tuple[int, DevicePart]]:
+        with cuda.memory_of("the delegates and normal vertices of all parts"):
+            need = shared.normals.nbytes * 2 + 40 * len(shared.keys) + RESERVE // 4
+            cuda.require(need, "the delegates and normal vertices of all parts")
+            tables = builder.tables(shared)
+        out = []
+        for k in positions:
+            with cuda.memory_of(f"building part {mine[k]}"):
+                part = builder.separate(mine[k], numbered[k], tables, threshold)
+            out.append((k, part))
+        return out
+
+    found = dict(item for group in crew.on_devices(work) for item in group)
+    return [found[k] for k in range(len(mine))]

@@ -1,0 +1,1 @@
+"""Construction on the host."""

@@ -1,0 +1,216 @@
+"""Kernel 1: from edge tuples to the parts of this rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from distbfs.build.host.rows import Rows, collect
+from distbfs.build.host.separate import Distributor, Numbering, whole_rows
+from distbfs.errors import ResourceError, UsageError
+from distbfs.generate.hashing import Permutation
+from distbfs.graph.csr import CSR
+from distbfs.graph.degrees import DegreeHistogram, histogram_of
+from distbfs.graph.keys import BACK, FORTH
+from distbfs.graph.relabel import degree_order
+from distbfs.options import BuildOptions
+from distbfs.partition.degree import suggest_threshold
+from distbfs.partition.layout import Layout, Placement
+from distbfs.partition.part import Part
+from distbfs.plan.memory import machine_memory, readable
+from distbfs.timing import Stopwatch
+from distbfs.types import SUBGRAPHS, Ids, TupleSource, World
+
+RAW_BYTES = 16  # of a directed edge while it is collected and sorted
+
+
+@dataclass(frozen=True)
+class BuildSummary:
+    """What a build found, equal on all ranks, and how long it took on this rank.
+
+    repeats: input tuples that repeat another one in either direction
+    passes: how often the tuples were read
+    """
+
+    n: int
+    m: int
+    tuples: int
+    loops: int
+    repeats: int
+    parts: int
+    threshold: int
+    delegates: int
+    edges: dict[str, int]
+    histogram: DegreeHistogram
+    passes: int
+    generation_seconds: float
+    construction_seconds: float
+
+
+def in_groups(count: int, raw_bytes: int, limit: int) -> list[list[int]]:
+    """Return device indices in groups whose raw edges fit a limit, one at least."""
+    width = max(1, min(limit // max(raw_bytes, 1), count))
+    return [list(range(k, min(k + width, count))) for k in range(0, count, width)]
+
+
+def construct(
+    source: TupleSource,
+    world: World,
+    parts: int,
+    options: BuildOptions,
+    sink: Callable[[Part], None],
+) -> BuildSummary:
+    """Build every part of this rank and hand each to ``sink`` (collective).
+
+    Rows of a group of parts are held at a time.  When all parts of the rank make one
+    group the tuples are read once, else twice per group: for degrees, then for parts.
+    """
+    if options.directed:
+        return _construct_directed(source, world, parts, options, sink)
+    clock = Stopwatch()
+    layout, placement = Layout(source.n, parts), Placement(parts, world.size)
+    check_memory(source, parts)
+    mine = placement.parts_of(world.rank)
+    translate = permuted(source.n, options.permute_seed)
+    threads = options.threads
+    raw = RAW_BYTES * 2 * source.tuples // parts
+    groups = in_groups(placement.per_rank, raw, options.pass_bytes)
+
+    def rows_of(group: Sequence[int]) -> dict[int, Rows]:
+        return collect(source, world, parts, group, translate, clock, threads=threads)
+
+    with clock("total"):
+        degrees: dict[int, Ids] = {}
+        loops = 0
+        rows: dict[int, Rows] = {}
+        for group in groups:
+            rows.clear()
+            rows = rows_of(group)
+            degrees.update({part: r.degrees for part, r in rows.items()})
+            loops += sum(r.loops for r in rows.values())
+        histogram = histogram_of(world, degrees.values())
+        threshold = options.threshold
+        if threshold is None:
+            threshold = suggest_threshold(histogram, parts).threshold
+        distributor = Distributor(
+            world, layout, threshold, degrees, options.order_block, threads
+        )
+        counts = np.array([loops, 0, 0, 0, 0], dtype=np.int64)
+        for group in groups:
+            if len(groups) > 1:
+                rows.clear()
+                rows = rows_of(group)
+            for device in group:
+                part = distributor.split(mine[device], rows.pop(mine[device]))
+                counts[1:] += [getattr(part, name).edges for name in SUBGRAPHS]
+                sink(part)
+                del part
+    counts = world.allreduce(counts)
+    loops = int(counts[0])
+    generation = clock.get("generation")
+    return BuildSummary(
+        n=source.n,
+        m=histogram.m,
+        tuples=source.tuples,
+        loops=loops,
+        repeats=source.tuples - loops - histogram.m // 2,
+        parts=parts,
+        threshold=threshold,
+        delegates=len(distributor.delegates),
+        edges=dict(zip(SUBGRAPHS, counts[1:].tolist(), strict=True)),
+        histogram=histogram,
+        passes=1 if len(groups) == 1 else 2 * len(groups),
+        generation_seconds=generation,
+        construction_seconds=clock.get("total") - generation,
+    )
+
+
+def check_memory(source: TupleSource, parts: int) -> None:
+    """Raise ResourceError where this machine does not hold the raw edges of a part."""
+    need, (have, kind) = RAW_BYTES * 2 * source.tuples // parts, machine_memory()
+    if need > have:
+        raise ResourceError(
+            f"building a graph of {source.tuples} tuples in {parts} parts takes "
+            f"{readable(need)} for a part, and there are {readable(have)} ({kind}); "
+            f"allowed: {-(-parts * need // have)} parts or more"
+        )
+
+
+def check_alone(parts: int, ranks: int) -> None:
+    """Raise UsageError unless a directed graph is one part on one rank."""
+    if parts > 1 or ranks > 1:
+        raise UsageError(
+            f"a directed graph is one part on one rank, not {parts} on {ranks}; "
+            "parts need a symmetric graph"
+        )
+
+
+def _construct_directed(
+    source: TupleSource,
+    world: World,
+    parts: int,
+    options: BuildOptions,
+    sink: Callable[[Part], None],
+) -> BuildSummary:
+    """Build a directed graph as one part with its edges out and in.
+
+    The tuples are read twice.  Raises UsageError for parts or ranks.
+    """
+    check_alone(parts, world.size)
+    check_memory(source, parts)
+    clock = Stopwatch()
+    translate = permuted(source.n, options.permute_seed)
+    with clock("total"):
+        out, into = (
+            collect(source, world, 1, [0], translate, clock, way, options.threads)[0]
+            for way in (FORTH, BACK)
+        )
+        degrees = out.degrees + into.degrees
+        block = options.order_block
+        order = Numbering(*degree_order(degrees, degrees == 0, block, options.threads))
+        nn, incoming = (
+            whole_rows(rows, order, degrees, options.threads) for rows in (out, into)
+        )
+        none, no_ids = CSR.empty(0), np.zeros(0, dtype=np.int64)
+        histogram = histogram_of(world, [degrees])
+        threshold = histogram.largest
+        part = Part(
+            Layout(source.n, 1),
+            0,
+            threshold,
+            no_ids,
+            no_ids,
+            nn,
+            CSR.empty(nn.rows),
+            none,
+            none,
+            order.vertices,
+            degrees[order.vertices],
+            2 * out.tuple_degrees[order.vertices],
+            order.active,
+            incoming,
+        )
+        sink(part)
+    generation = clock.get("generation")
+    return BuildSummary(
+        n=source.n,
+        m=nn.edges,
+        tuples=source.tuples,
+        loops=out.loops,
+        repeats=source.tuples - out.loops - nn.edges,
+        parts=1,
+        threshold=threshold,
+        delegates=0,
+        edges={**dict.fromkeys(SUBGRAPHS, 0), "nn": nn.edges},
+        histogram=histogram,
+        passes=2,
+        generation_seconds=generation,
+        construction_seconds=clock.get("total") - generation,
+    )
+
+
+def permuted(n: int, seed: int | None) -> Callable[[Ids], Ids] | None:
+    """Return the map from input ids to the ids inside, None where they are the same."""
+    return None if seed is None or n <= 1 else Permutation(n, seed).forward

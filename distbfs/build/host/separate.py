@@ -1,0 +1,186 @@
+"""Algorithm 1: which part holds which edge, and the parts that come of it.
+
+Source: Pan, Pearce, Owens 2018, Section III-B.  The rows that a part has collected are
+those of the vertices that it serves.  That is already where Algorithm 1 puts every
+nn and nd edge.  A dn edge goes to the server of its target, so dn is nd turned round;
+a dd edge goes to the server of the end with the lower degree (equal: the lower id), so
+each part keeps those of its delegates' edges and turns them round as well.  Only the
+numbers of remote normal vertices have to be asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from distbfs.build.host.rows import Rows
+from distbfs.graph.csr import CSR, add_counts, index_dtype, row_blocks, row_offsets
+from distbfs.graph.keys import BACK, BOTH, FORTH
+from distbfs.graph.relabel import degree_order
+from distbfs.graph.sorted_rows import inverse, ranked_rows, stable_order, taken
+from distbfs.partition.degree import DelegateIndex, gather_delegates
+from distbfs.partition.layout import Layout, Placement
+from distbfs.partition.part import PART_SHIFT, Part
+from distbfs.types import Array, Ids, World
+
+SHIFT = np.uint64(PART_SHIFT)
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """Numbers of the vertices of one part (see ``graph.relabel``)."""
+
+    vertices: Array
+    numbers: Array
+    active: int
+
+
+def whole_rows(rows: Rows, numbering: Numbering, degrees: Ids, threads: int = 0) -> CSR:
+    """Return rows by number, neighbours by descending degree; degrees: int64 [n]."""
+    by_degree = stable_order(degrees.max(initial=0) - degrees, threads)
+    offsets, columns = ranked_rows(
+        rows.offsets,
+        rows.degrees,
+        rows.columns,
+        numbering.vertices,
+        inverse(by_degree, threads),
+        taken(numbering.numbers, by_degree, threads),
+        threads,
+    )
+    return CSR(offsets.astype(index_dtype(len(columns))), columns)
+
+
+class Distributor:
+    """Turns the rows of this rank's parts into degree-separated parts.
+
+    degrees: part -> int64 [local], for every part of this rank (construction is
+    collective, and so is ``split``).
+    """
+
+    def __init__(
+        self,
+        world: World,
+        layout: Layout,
+        threshold: int,
+        degrees: Mapping[int, Ids],
+        order_block: int,
+        threads: int = 0,
+    ) -> None:
+        self.world = world
+        self.threads = threads
+        self.layout = layout
+        self.placement = Placement(layout.parts, world.size)
+        self.threshold = threshold
+        high = {part: np.flatnonzero(d > threshold) for part, d in degrees.items()}
+        self.delegates, self.delegate_degrees = gather_delegates(
+            world,
+            [layout.global_of(part, ids) for part, ids in high.items()],
+            [degrees[part][ids] for part, ids in high.items()],
+        )
+        self.index = DelegateIndex(layout.n, self.delegates)
+        rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
+        self.rising = inverse(rising, threads)
+        self.numbering = {
+            part: Numbering(
+                *degree_order(d, (d == 0) | (d > threshold), order_block, threads)
+            )
+            for part, d in degrees.items()
+        }
+
+    def split(self, part: int, rows: Rows) -> Part:
+        """Return one part of this rank (collective: every rank passes one)."""
+        numbering = self.numbering[part]
+        if self.layout.parts == 1 and not len(self.delegates):
+            graphs = self._whole(rows, numbering)
+        else:
+            graphs = self._separate(part, rows, numbering)
+        return Part(
+            self.layout,
+            part,
+            self.threshold,
+            self.delegates,
+            self.delegate_degrees,
+            *graphs,
+            numbering.vertices,
+            taken(rows.degrees, numbering.vertices, self.threads),
+            taken(rows.tuple_degrees, numbering.vertices, self.threads),
+            numbering.active,
+        )
+
+    def _whole(self, rows: Rows, numbering: Numbering) -> tuple[CSR, CSR, CSR, CSR]:
+        """One part without delegates: nn alone."""
+        nn = whole_rows(rows, numbering, rows.degrees, self.threads)
+        none = CSR.empty(0)
+        return nn, CSR.empty(nn.rows), none, none
+
+    def _separate(
+        self, part: int, rows: Rows, numbering: Numbering
+    ) -> tuple[CSR, CSR, CSR, CSR]:
+        """Sort the edges of a part into the four subgraphs, block by block of rows."""
+        d, count = len(self.delegates), len(numbering.numbers)
+        degrees = rows.degrees
+        source = self.index.find(self.layout.global_of(part, np.arange(count)))
+        number = numbering.numbers.astype(np.uint64)
+        nn_lengths = np.zeros(count, dtype=np.int64)
+        nn_ids: list[Ids] = [np.zeros(0, dtype=np.int64)]
+        nd_keys: list[Array] = [np.zeros(0, dtype=np.uint64)]
+        dd_keys: list[Array] = [np.zeros(0, dtype=np.uint64)]
+        for first, last in row_blocks(rows.offsets):
+            column = rows.columns[rows.offsets[first] : rows.offsets[last]]
+            row = np.repeat(np.arange(first, last), degrees[first:last])
+            target = self.index.find(column)
+            normal = source[row] < 0
+            nn_edge, nd_edge = normal & (target < 0), normal & (target >= 0)
+            add_counts(nn_lengths, row[nn_edge])
+            nn_ids.append(column[nn_edge])
+            delegate = target[nd_edge].astype(np.uint64)
+            nd_keys.append(number[row[nd_edge]] << SHIFT | delegate)
+            dd_edge = ~normal & (target >= 0)
+            dd_keys.append(self._dd_kept(source[row[dd_edge]], target[dd_edge]))
+        columns = self._resolve(np.concatenate(nn_ids))
+        nn = CSR(row_offsets(nn_lengths), columns).permute_rows(numbering.vertices)
+        del columns, nn_ids
+        keys = np.concatenate(nd_keys)
+        del nd_keys
+        nd = CSR.from_keys(count, keys, FORTH, self.threads)
+        dn = CSR.from_keys(d, keys, BACK, self.threads)
+        keys = np.concatenate(dd_keys)
+        del dd_keys
+        dd = CSR.from_keys(d, keys, BOTH, self.threads)
+        return nn, nd, dn, dd
+
+    def _dd_kept(self, u: Array, v: Array) -> Array:
+        """Return keys of the dd edges whose source has the lower degree, or id."""
+        kept = self.rising[u] < self.rising[v]
+        return u[kept].astype(np.uint64) << SHIFT | v[kept].astype(np.uint64)
+
+    def _resolve(self, vertices: Ids) -> Array:
+        """Return the columns of nn for normal vertices anywhere (collective)."""
+        parts = self.layout.part_of(vertices)
+        columns = self._numbers_of(vertices).astype(np.uint64)
+        rank = self.placement.rank_of(parts)
+        remote = np.flatnonzero(rank != self.world.rank)
+        wanted = np.unique(vertices[remote])
+        owner = self.placement.rank_of(self.layout.part_of(wanted))
+        asked = self.world.alltoall(
+            [wanted[owner == r] for r in range(self.world.size)]
+        )
+        answers = self.world.alltoall([self._numbers_of(ids) for ids in asked])
+        number = np.zeros(len(wanted), dtype=np.uint32)
+        for r, answer in enumerate(answers):
+            number[owner == r] = answer
+        columns[remote] = number[np.searchsorted(wanted, vertices[remote])]
+        if self.layout.parts == 1:
+            return columns.astype(np.uint32)
+        return columns | parts.astype(np.uint64) << SHIFT
+
+    def _numbers_of(self, ids: Ids) -> Array:
+        """Return the uint32 numbers of vertices that this rank serves, 0 for others."""
+        parts, local = self.layout.part_of(ids), self.layout.local_of(ids)
+        out = np.zeros(len(ids), dtype=np.uint32)
+        for part, numbering in self.numbering.items():
+            here = parts == part
+            out[here] = numbering.numbers[local[here]]
+        return out

@@ -1,0 +1,285 @@
+"""What engines for whole graphs on one device share.
+
+An engine of this kind gives a ``NumberSearch``; results by id, searches of parts in
+host memory and the refusals of what it does not do are here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from distbfs.build.cuda.graph_of_rows import from_rows
+from distbfs.device import cuda
+from distbfs.engines.base import (
+    WHOLE,
+    DeviceResult,
+    DeviceSearch,
+    LevelRecord,
+    NoOptions,
+    Until,
+    WholeResult,
+)
+from distbfs.engines.cuda.common.host_results import host_levels, host_parents
+from distbfs.errors import SearchStopped, UsageError
+from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
+from distbfs.options import SearchOptions, check_choice
+from distbfs.partition.part import Part
+from distbfs.types import Stop
+
+SOURCE = Path(__file__).with_name("ids.cu")
+THREADS, BLOCKS = 256, 8  # of the kernels there; blocks on a multiprocessor
+
+
+def graph_of_part(engine: str, part: Part) -> DeviceGraph:
+    """Return a part that is a whole graph as a graph in device memory."""
+    if part.layout.parts != 1 or part.delegate_count:
+        raise UsageError(
+            f"engine {engine} searches a graph that is one part without delegates"
+        )
+    return from_rows(
+        part.layout.n,
+        part.nn.offsets,
+        part.nn.columns,
+        part.vertices,
+        part.tuple_degrees,
+        int(part.tuple_degrees.sum()) // 2,
+        0,
+        {},
+        incoming=part.incoming,
+    )
+
+
+@dataclass
+class NumberResult:
+    """One search by vertex number; the arrays stay valid until the next search.
+
+    level: CuPy int32 [active], -1 = unreached
+    parent: CuPy int32 [active], numbers, -1 = unreached, or None
+    levels: the largest level and one
+    seconds: device time from the root given to levels and parents complete
+    """
+
+    level: Any
+    parent: Any | None
+    levels: int
+    seconds: float
+    records: list[LevelRecord] = field(default_factory=list)
+    launches: int = 1
+
+
+class NumberSearch(Protocol):
+    """Searches a graph on the device by vertex number."""
+
+    def search(
+        self,
+        number: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+    ) -> NumberResult:
+        """Search from a vertex number; targets of ``until`` are numbers.
+
+        stop: as of ``DeviceSearch``
+        """
+
+
+class IdsParams(ctypes.Structure):
+    """``Ids`` in ids.cu."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("numbers", "vertices")),
+        *((name, ctypes.c_void_p) for name in ("level", "parent")),
+        *((name, ctypes.c_void_p) for name in ("level_out", "parent_out")),
+        *((name, ctypes.c_uint32) for name in ("n", "root")),
+    )
+
+
+class ById:
+    """A search by number with results by id, which are part of its time.
+
+    in_ids: false leaves results by number
+    """
+
+    def __init__(
+        self, graph: DeviceGraph, search: NumberSearch, *, in_ids: bool, parents: bool
+    ) -> None:
+        cp = cuda.cupy()
+        self.graph, self.in_ids, self._search = graph, in_ids, search
+        self._parents = parents
+        self._level = self._parent = None
+        with cuda.memory_of("results"):
+            if in_ids:
+                self._level = cp.empty(graph.n, dtype=cp.int32)
+            if in_ids and parents:
+                self._parent = cp.empty(graph.n, dtype=cp.int32)
+        self._params = IdsParams(
+            numbers=graph.numbers.data.ptr,
+            vertices=graph.vertices.data.ptr,
+            level_out=0 if self._level is None else self._level.data.ptr,
+            parent_out=0 if self._parent is None else self._parent.data.ptr,
+            n=graph.n,
+        )
+        module = cuda.Module(SOURCE, ANY=1)
+        grid = BLOCKS * cuda.multiprocessors()
+        self._to_ids, self._alone = (
+            module.kernel(name).prepare(self._params, grid, THREADS)
+            for name in ("to_ids", "alone")
+        )
+
+    def _by_number(self, until: Until) -> Until:
+        """Return where a search by number ends.
+
+        A target without edges, which has no number, is not reached from any other
+        vertex: the search goes on to the end.
+        """
+        if until.targets is None:
+            return until
+        outside = (until.targets < 0) | (until.targets >= self.graph.n)
+        if outside.any():
+            target = until.targets[outside][0]
+            raise UsageError(f"target is {target}; allowed: 0 to {self.graph.n - 1}")
+        numbers = self.graph.numbers[cuda.cupy().asarray(until.targets)].get()
+        reachable = (numbers != ISOLATED).all()
+        return Until(until.depth, numbers.astype(np.int64) if reachable else None)
+
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+    ) -> DeviceResult:
+        """Search from a vertex id; see ``DeviceSearch``."""
+        if not 0 <= root < self.graph.n:
+            raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
+        ends = self._by_number(until)
+        self._params.root = root
+        number = int(self.graph.numbers[root])
+        if number == ISOLATED:
+            if self._level is None:
+                return self._nothing(records=records)
+            seconds = self._alone.timed()
+            alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
+            return DeviceResult(self._level, self._parent, 1, seconds, 1, alone)
+        found = self._search.search(number, records=records, until=ends, stop=stop)
+        told = (found.levels, found.seconds, found.launches, found.records)
+        if self._level is None:
+            return DeviceResult(found.level, found.parent, *told)
+        self._params.level = found.level.data.ptr
+        self._params.parent = 0 if found.parent is None else found.parent.data.ptr
+        seconds = found.seconds + self._to_ids.timed()
+        launches = found.launches + 1
+        return DeviceResult(
+            self._level, self._parent, found.levels, seconds, launches, found.records
+        )
+
+    def _nothing(self, *, records: bool) -> DeviceResult:
+        """Return a search by number from a vertex that has none: nothing is reached."""
+        cp, began = cuda.cupy(), time.perf_counter()
+        level = cp.full(self.graph.active, -1, dtype=cp.int32)
+        parent = cp.full(self.graph.active, -1, dtype=cp.int32)
+        cp.cuda.Device().synchronize()
+        seconds = time.perf_counter() - began
+        alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
+        parents = parent if self._parents else None
+        return DeviceResult(level, parents, 1, seconds, 1, alone)
+
+
+class OnHost:
+    """Searches a part that was copied to the device (a ``WholeSearch``)."""
+
+    def __init__(self, search: DeviceSearch) -> None:
+        self._search = search
+
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+    ) -> WholeResult:
+        """Search from a vertex id; results are copied to the host."""
+        if stop is not None and stop():
+            raise SearchStopped("the search was stopped before it began")
+        found = self._search.search(root, records=records, until=until, stop=stop)
+        parent = None
+        if found.parent is not None:
+            parent = host_parents(found.parent).astype(np.int32)
+        level = host_levels(found.level)
+        return WholeResult(level, parent, found.levels, list(found.records))
+
+
+class GraphEngine(ABC):
+    """Base of engines that search a graph in one part on one device, and nothing else.
+
+    A subclass says ``name``, ``methods``, ``source`` (the paper) and ``directions``,
+    and makes searches by number in ``by_number``.  ``takes`` and ``own`` are as of
+    ``Engine``.
+    """
+
+    name: ClassVar[str]
+    methods: ClassVar[tuple[str, ...]]
+    directions: ClassVar[tuple[str, ...]] = ("auto", "push")
+    takes: ClassVar[tuple[str, ...]] = ("internal_ids",)
+    own: ClassVar[type] = NoOptions
+    on_device = alone = directed = True
+    domains = False
+    devices = 1
+
+    def __init__(self, options: SearchOptions) -> None:
+        self.method = options.method or self.methods[0]
+        self.options = options
+        self.own_options: Any = self.own(**dict(options.own))
+        self.check()
+        cuda.cupy()
+
+    def check(self) -> None:
+        """Raise UsageError for values of options that the engine does not have."""
+        check_choice("method", self.method, self.methods)
+        check_choice("direction", self.options.direction, self.directions)
+
+    @abstractmethod
+    def by_number(self, graph: DeviceGraph) -> NumberSearch:
+        """Prepare searches by vertex number."""
+
+    @abstractmethod
+    def bytes_of(self, graph: DeviceGraph) -> int:
+        """Return the bytes of device memory that searches by number take."""
+
+    def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
+        """Prepare the searches of a graph in device memory."""
+        if graph.n > MAX_VERTICES:
+            raise UsageError(
+                f"engine {self.name} searches up to 2^31 vertices, not {graph.n}; use "
+                "another engine"
+            )
+        o = self.options
+        results = 0 if o.internal_ids else (8 if o.parents else 4) * graph.n
+        need = self.bytes_of(graph) + results
+        cuda.require(need, f"a search by engine {self.name} of {graph.n} vertices")
+        with cuda.memory_of("a search"):
+            search = self.by_number(graph)
+        return ById(graph, search, in_ids=not o.internal_ids, parents=o.parents)
+
+    def whole(self, part: Part) -> OnHost:
+        """Prepare the search of a graph that is one part without delegates."""
+        return OnHost(self.on_graph(graph_of_part(self.name, part)))
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the engine runs on, for reports."""
+        return {
+            "engine": self.name,
+            "method": self.method,
+            "threads": 1,
+            **cuda.describe(),
+        }

@@ -1,0 +1,200 @@
+"""Searches whose levels the host launches one by one, reading one count after each.
+
+Engines of this kind are baselines: they run as the papers describe them, with a round
+trip to the host a level.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.base import WHOLE, LevelRecord, Until
+from distbfs.engines.cuda.common.goal import Goal
+from distbfs.engines.cuda.common.graph_engine import GraphEngine, NumberResult
+from distbfs.errors import SearchStopped, UsageError
+from distbfs.graph.device_graph import DeviceGraph
+from distbfs.types import Stop
+
+THREADS, BLOCKS = 256, 8  # a block; blocks on a multiprocessor, at most
+COUNTS = 3  # of a level; the same in loop.cuh
+DENSE = 32  # a frontier of 1/32 of the vertices or more is pulled to
+
+_u32, _u64, _pointer = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
+
+
+class Params(ctypes.Structure):
+    """``Params`` in loop.cuh."""
+
+    _fields_ = (
+        *((name, _pointer) for name in ("row", "adj", "in_row", "in_adj")),
+        *((name, _pointer) for name in ("level", "parent")),
+        ("queue", _pointer * 2),
+        *((name, _pointer) for name in ("bits", "origin", "mask", "fresh", "counts")),
+        ("m", _u64),
+        *((name, _u32) for name in ("active", "depth", "size", "width")),
+        *((name, _u32) for name in ("root", "pad")),
+        ("goal", Goal),
+    )
+
+
+class LoopSearch:
+    """Searches a graph on one device by vertex number.
+
+    source: kernels ``begin`` and those of ``steps``
+    steps: kernels of a level by direction, in order
+    hybrid: levels whose frontier has 1/32 of the vertices or more are pulled
+    arrays: device memory that the kernels need besides, by the name of the argument
+    width: log2 of a virtual warp
+
+    Raises ResourceError.
+    """
+
+    def __init__(
+        self,
+        graph: DeviceGraph,
+        source: Path,
+        steps: dict[str, tuple[str, ...]],
+        *,
+        parents: bool = True,
+        hybrid: bool = False,
+        arrays: dict[str, Any] | None = None,
+        width: int = 0,
+    ) -> None:
+        cp = cuda.cupy()
+        self.graph, self._source, self._steps = graph, source, steps
+        self._hybrid = hybrid
+        self.level = cp.empty(graph.active, np.int32)
+        self.parent = cp.empty(graph.active, np.int32) if parents else None
+        self._counts = cp.zeros((4, COUNTS), np.uint64)
+        self._held = arrays or {}
+        self.params = Params(
+            row=graph.offsets.data.ptr,
+            adj=graph.columns.data.ptr,
+            in_row=graph.pulled[0].data.ptr,
+            in_adj=graph.pulled[1].data.ptr,
+            level=self.level.data.ptr,
+            parent=0 if self.parent is None else self.parent.data.ptr,
+            counts=self._counts.data.ptr,
+            m=graph.m,
+            active=graph.active,
+            width=width,
+        )
+        for name, array in self._held.items():
+            if name == "queue":
+                for k in range(2):
+                    self.params.queue[k] = array[k].data.ptr
+            else:
+                setattr(self.params, name, array.data.ptr)
+        self._kernels: dict[tuple[str, int], cuda.Launch] = {}
+        self._modules: dict[int, cuda.Module] = {}
+        self._events = [cp.cuda.Event() for _ in range(4)]
+
+    def run(self, name: str, counting: int = 0) -> None:
+        """Launch a kernel on all of the device."""
+        if (name, counting) not in self._kernels:
+            if counting not in self._modules:
+                wide = self.graph.offsets.dtype.itemsize == 8
+                self._modules[counting] = cuda.Module(
+                    self._source, OFFSET="u64" if wide else "u32", COUNT=counting
+                )
+            kernel = self._modules[counting].kernel(name)
+            grid = BLOCKS * cuda.multiprocessors()
+            self._kernels[name, counting] = kernel.prepare(self.params, grid, THREADS)
+        self._kernels[name, counting]()
+
+    def search(
+        self,
+        number: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+    ) -> NumberResult:
+        """Search from a vertex number; with records, by kernels that count."""
+        if not 0 <= number < self.graph.active:
+            raise UsageError(
+                f"vertex number is {number}; allowed: 0 to {self.graph.active - 1}"
+            )
+        elapsed = cuda.cupy().cuda.get_elapsed_time
+        begin, end, before, after = self._events
+        p, counting = self.params, int(records)
+        p.root, p.depth, p.size = number, 0, 1
+        p.goal = self._goal = Goal.of(until, number)
+        left, launches = self.graph.active - 1, 1
+        log: list[LevelRecord] = []
+        begin.record()
+        self.run("begin", counting)
+        reached = 0
+        while p.size and p.depth != p.goal.last and not reached:
+            if stop is not None and stop():
+                raise SearchStopped(f"the search was stopped at level {p.depth}")
+            pull = self._hybrid and p.size * DENSE >= self.graph.active
+            direction = "pull" if pull else "push"
+            if records:
+                before.record()
+            for name in self._steps[direction]:
+                self.run(name, counting)
+                launches += 1
+            if records:
+                after.record()
+            if p.goal.count:
+                self.run("seek", counting)
+                launches += 1
+            counts = self._counts[p.depth & 3].get()
+            found, checks, reached = (int(x) for x in counts)
+            if records:
+                looked = left if pull else p.size
+                spent = elapsed(before, after) * 1e-3
+                log.append(LevelRecord(direction, looked, checks, found, spent))
+            left -= found
+            p.size = found
+            p.depth += 1
+        end.record()
+        end.synchronize()
+        seconds = float(elapsed(begin, end)) * 1e-3
+        levels = p.depth + (p.size > 0)
+        return NumberResult(self.level, self.parent, levels, seconds, log, launches)
+
+
+class LoopEngine(GraphEngine):
+    """Base of the engines whose levels the host launches.
+
+    A subclass says ``kernels`` and ``steps`` as LoopSearch takes them.
+    """
+
+    kernels: ClassVar[Path]
+    steps: ClassVar[dict[str, tuple[str, ...]]] = {"push": ("push",)}
+
+    def arrays(self, graph: DeviceGraph) -> dict[str, Any]:  # noqa: ARG002
+        """Return device memory that the kernels need besides, by argument."""
+        return {}
+
+    def extra_bytes(self, graph: DeviceGraph) -> int:  # noqa: ARG002
+        """Return the bytes of that."""
+        return 0
+
+    def width(self) -> int:
+        """Return log2 of the virtual warps."""
+        return 0
+
+    def by_number(self, graph: DeviceGraph) -> LoopSearch:
+        """Prepare searches by vertex number."""
+        return LoopSearch(
+            graph,
+            self.kernels,
+            self.steps,
+            parents=self.options.parents,
+            hybrid=self.method == "hybrid" and self.options.direction == "auto",
+            arrays=self.arrays(graph),
+            width=self.width(),
+        )
+
+    def bytes_of(self, graph: DeviceGraph) -> int:
+        """Return the bytes of device memory that searches by number take."""
+        results = (4 + 4 * self.options.parents) * graph.active
+        return results + self.extra_bytes(graph) + (1 << 20)

@@ -1,0 +1,64 @@
+"""What a search of this folder takes in device memory, before there is one.
+
+Counted array by array as ``DeviceGraph`` and ``FastSearch`` allocate; upper bounds
+where a count follows from more than n, active and m.
+"""
+
+from __future__ import annotations
+
+from distbfs.engines.cuda.xbfs.arrays import QUEUE_SHARE
+from distbfs.graph.device_graph import COLUMN_PAD
+
+WIDE = 1 << 32  # edges from which offsets have 64 bits
+MULTIPROCESSORS = 132  # of an H200, where nothing else is said
+FAST_VERTEX = 8 + 2 + 8 + 6  # first, place, parent and direct, bitmaps
+QUEUE_ENTRIES = 2 * 16  # bytes of a vertex in both queues
+LIST_PADS = 1 << 18  # ends of arrays that are rounded up
+LISTS = 7  # columns of the k-th neighbour, k = 1 … 7
+HUB_DEGREE, MOST_HUBS = 512, 1 << 17
+RANGE_WORDS = 1 << 15  # a range of words fits shared memory
+BLOCK_IDS, CLASSES = 1 << 12, 128  # at least, at most
+PIECE = 8 + 8 + 8  # bytes, and while they are sorted
+SPARSE_DEGREE, SPARSE_VERTEX = 4, 17  # mean degree; records of ClusterSearch
+FIXED = 16 << 20  # counters, control, code
+
+
+def graph_bytes(n: int, active: int, m: int) -> int:
+    """Return the bytes of a ``DeviceGraph``."""
+    offset = 4 if m < WIDE else 8
+    return offset * (active + 1) + 4 * (m + COLUMN_PAD) + 4 * active + 8 * n
+
+
+def search_bytes(
+    n: int,
+    active: int,
+    m: int,
+    *,
+    parents: bool = True,
+    in_ids: bool = True,
+    push: bool = False,
+    listed: int | None = None,
+    multiprocessors: int = MULTIPROCESSORS,
+) -> int:
+    """Return the bytes of a search by engine xbfs besides the graph, kept between.
+
+    n, active, m: as in DeviceGraph; in_ids: results by id, else by number
+    push: pushes alone, whose queues may hold all vertices
+    listed: vertices of degree 2 or more, and 3 or more, … 8 or more, added up; without
+        it, the most there can be
+    """
+    if listed is None:
+        listed = min(LISTS * active, max(m - active, 0))
+    results = (1 + 4 * parents) * n if in_ids else 5 * active
+    queues = QUEUE_ENTRIES * (active if push else active // QUEUE_SHARE)
+    words = active // 32
+    rounds = 1
+    while words > RANGE_WORDS * multiprocessors * rounds:
+        rounds *= 2
+    hubs = min(MOST_HUBS, m // HUB_DEGREE, active)
+    splits = 4 * hubs * (multiprocessors * rounds + 1)
+    blocks = max(n // BLOCK_IDS, 3 * multiprocessors)
+    pieces = PIECE * min(words + blocks * CLASSES, active)
+    sparse = SPARSE_VERTEX * active + 4 * n if m <= SPARSE_DEGREE * active else 0
+    fixed = FIXED + LIST_PADS + pieces + splits
+    return FAST_VERTEX * active + queues + 4 * listed + results + sparse + fixed

@@ -1,0 +1,60 @@
+"""The degree-separated search of parts as published, one device a domain.
+
+Previsit and visits of nn, nd, dn and dd on two streams, dd balanced by merging, a
+direction for each subgraph.  Source: Pan, Pearce, Owens 2018, Section IV.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from distbfs.device import cuda
+from distbfs.engines.cuda.pan.search import BALANCES, CudaPart
+from distbfs.options import SearchOptions, check_choice
+from distbfs.partition.device_part import DevicePart
+from distbfs.partition.layout import Placement
+
+METHOD = "parts"
+
+
+@dataclass(frozen=True)
+class PanOptions:
+    """balance: how pulls share their work, one of ``BALANCES``."""
+
+    balance: str = "auto"
+
+    def __post_init__(self) -> None:
+        check_choice("balance", self.balance, BALANCES)
+
+
+class PanEngine:
+    """Options: direction, the factors of dd, dn and nd, and its own."""
+
+    name = "pan"
+    methods = (METHOD,)
+    takes = ()
+    own = PanOptions
+    on_device = domains = True
+    alone = directed = False
+    devices = 1
+
+    def __init__(self, options: SearchOptions) -> None:
+        check_choice("method", options.method or METHOD, self.methods)
+        self.own_options = self.own(**dict(options.own))
+        cuda.cupy()
+        self.options = options
+
+    def domain(self, part: DevicePart, placement: Placement) -> CudaPart:
+        """Prepare the search of one part in device memory, level by level."""
+        parents, balance = self.options.parents, self.own_options.balance
+        return CudaPart(part, placement, parents=parents, balance=balance)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the engine runs on, for reports."""
+        return {
+            "engine": self.name,
+            "method": METHOD,
+            "threads": 1,
+            **cuda.describe(),
+        }

@@ -1,0 +1,471 @@
+"""One part of a degree-separated graph on a CUDA device: arrays and calls of part.cu.
+
+Source: Pan, Pearce, Owens 2018, Section IV (Fig. 3): visits of nn and dn on one stream,
+of dd and nd on another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.base import COUNTS, Offer, Targets, Work
+from distbfs.errors import UsageError
+from distbfs.exchange.local_phase import brought_here
+from distbfs.partition.device_part import DevicePart, DeviceRows
+from distbfs.partition.layout import Placement
+from distbfs.partition.part import PART_SHIFT, mask_of, mask_words
+from distbfs.types import Choice, DirectionName, Ids
+
+SOURCE = Path(__file__).with_name("part.cu")
+THREADS = 256
+# of a kernel on each multiprocessor; pull: PULL_BLOCKS in part.cuh
+BLOCKS = {"push": 8, "push_nn": 4, "pull": 5, "advance": 4, "other": 8}
+NONE = 0xFFFFFFFF
+SUBGRAPHS = ("nn", "nd", "dn", "dd")  # as the kernels number them
+VISITS = ("push_nn", "push_nd", "push_dn", "push_dd", "pull_nd", "pull_dn", "pull_dd")
+QUEUES = ("queue_dd", "queue_dn")
+KERNEL_NAMES = ("start", "take_normals", "advance", "finish", *QUEUES, *VISITS)
+ENTRIES_BITS = 30  # COUNT_BITS in part.cuh
+BALANCES = ("auto", "static", "thread", "warp", "donation")  # as part_balance.cuh
+FIRST = 4  # columns of a row that are kept beside it, as in part.cuh
+BOX_STEP = 16  # uint64 words between counters, as in part.cuh
+MAX_ROWS, MAX_EDGES = 1 << ENTRIES_BITS, 1 << (64 - ENTRIES_BITS)
+NORMALS, TARGETS = (Work._fields.index(x) for x in ("normals", "targets"))
+COUNT_SLICE = 1 << 26  # columns that are looked at in one piece
+POINTERS = (
+    [f"{name}_{what}" for name in SUBGRAPHS for what in ("offsets", "columns")],
+    ["nn_mask", "nd_mask", "dn_mask", "dd_mask", "nd_first", "dd_first"],
+    ["vertices", "delegate_ids"],
+    ["visited", "fresh", "front", "dvisited", "dfresh", "dfront", "mask", "sent"],
+    ["level", "dlevel", "parent", "dparent"],
+    ["dd_queue", "dn_queue", "size", "box", "box_size", "work", "checks", "items"],
+    ["owned", "places", "targets", "dtargets"],
+)
+LONGS = ("sent_words", "item_count")
+WORDS = (
+    ["words", "dwords", "active", "d", "owned_count", "index", "parts"],
+    ["ranks", "devices", "came_from"],
+)
+
+
+def blocks_of(kernel: str) -> int:
+    """Return the blocks of a kernel on each multiprocessor."""
+    kind = kernel.partition("_")[0]
+    return BLOCKS.get(kernel, BLOCKS.get(kind, BLOCKS["other"]))
+
+
+class Params(ctypes.Structure):
+    """``Params`` in part.cuh."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for group in POINTERS for name in group),
+        *((name, ctypes.c_uint64) for name in LONGS),
+        *((name, ctypes.c_uint32) for group in WORDS for name in group),
+        ("depth", ctypes.c_int32),
+        ("number", ctypes.c_uint32),
+        ("delegate", ctypes.c_uint32),
+    )
+
+
+class Control:
+    """The counters of a part, in one array, and a copy of them on the host.
+
+    uint64: sizes of the queues of dd and dn and of boxes [parts], each BOX_STEP after
+    the other; work [COUNTS], edge checks [4]
+    """
+
+    def __init__(self, parts: int) -> None:
+        self._work = at = (2 + parts) * BOX_STEP
+        self.array = cuda.cupy().zeros(at + COUNTS + 4, np.uint64)
+        self._copy = cuda.HostCopy(self.array)
+        starts = {"size": 0, "box_size": 2 * BOX_STEP, "work": at}
+        starts["checks"] = at + COUNTS
+        first = self.array.data.ptr
+        self.pointers = {name: first + 8 * x for name, x in starts.items()}
+
+    def fetch(self, stream: Any) -> None:
+        """Begin to copy the counters to the host."""
+        self._copy.begin(stream)
+
+    def values(self) -> tuple[Ids, Ids, Ids]:
+        """Wait for the copy; return (work, checks, sizes of boxes [parts])."""
+        found = self._copy.wait().astype(np.int64)
+        work, boxes = found[self._work :], found[2 * BOX_STEP : self._work : BOX_STEP]
+        return work[:COUNTS], work[COUNTS:], boxes
+
+
+class Bins(Sequence[Any]):
+    """What nn found on each other part; waits for it when it is first looked at.
+
+    So all domains of a rank have begun before the host waits for one of them.
+    """
+
+    def __init__(self, part: CudaPart) -> None:
+        self._part = part
+        self._found: list[Any] | None = None
+
+    def __len__(self) -> int:
+        return self._part.part.layout.parts
+
+    def __getitem__(self, index: Any) -> Any:
+        if self._found is None:
+            self._found = self._part.found_elsewhere()
+        return self._found[index]
+
+
+class CudaPart:
+    """Searches one part level by level, a ``CarryingSearch``, on the current device.
+
+    What it finds for other parts is uint64: the number there, and where its parent is
+    (``item_of`` in part.cuh).
+    """
+
+    carries_parents = True
+
+    def __init__(
+        self,
+        part: DevicePart,
+        placement: Placement,
+        *,
+        parents: bool,
+        balance: str = "auto",
+    ) -> None:
+        cp = cuda.cupy()
+        self.part, self._balance = part, balance
+        n, d = part.local_count, part.delegate_count
+        _check_size(part, placement)
+        words, dwords = -(-part.active // 64) * 2, mask_words(d) * 2
+        graphs = {name: getattr(part, name) for name in SUBGRAPHS}
+        if any(g.offsets.dtype.itemsize == 8 for g in graphs.values()):
+            graphs = {name: _widened(g) for name, g in graphs.items()}
+        self._offset = "u64" if graphs["nn"].offsets.dtype.itemsize == 8 else "u32"
+        self.vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
+        self._nn = "u64" if part.nn.columns.dtype.itemsize == 8 else "u32"
+        owned = np.flatnonzero(part.layout.part_of(part.delegates) == part.index)
+        owned = owned[np.argsort(part.delegates[owned])]  # results are written in order
+        parts = part.layout.parts
+        sent_words = -(-part.layout.local_count(0) // 32)
+        with cuda.memory_of(f"a search of part {part.index}"):
+            boxes = self._boxes(graphs["nn"])
+            self._control = Control(parts)
+            self.level = cp.full(n, -1, dtype=np.int32)
+            self.parent = cp.full(n, -1, dtype=self.vertex) if parents else None
+            held: dict[str, Any] = {
+                "vertices": part.vertices,
+                "delegate_ids": cp.asarray(part.delegates.astype(self.vertex)),
+                "level": self.level,
+                "dlevel": cp.empty(d, dtype=np.int32),
+                "dparent": cp.empty(d if parents else 0, dtype=self.vertex),
+                "sent": cp.zeros(sent_words * parts if parts > 1 else 1, np.uint32),
+                "dd_queue": cp.empty(4 * d, dtype=np.uint32),
+                "dn_queue": cp.empty(4 * d, dtype=np.uint32),
+                "outbox": cp.empty(max(int(boxes[-1]), 1), dtype=np.uint64),
+                "owned": cp.asarray(owned.astype(np.uint32)),
+                "places": cp.asarray(
+                    part.layout.local_of(part.delegates[owned]).astype(np.uint32)
+                ),
+            }
+            first = held["outbox"].data.ptr
+            held["box"] = cp.asarray(first + 8 * boxes[:-1].astype(np.uint64))
+            if self.parent is not None:
+                held["parent"] = self.parent
+            for name in ("visited", "fresh", "front"):
+                held[name] = cp.zeros(words, dtype=np.uint32)
+                held[f"d{name}"] = cp.zeros(dwords, dtype=np.uint32)
+            for name, graph in graphs.items():
+                held[f"{name}_offsets"] = graph.offsets
+                held[f"{name}_columns"] = graph.columns
+            self._held = held
+            self._boxes_at = boxes
+            self._mask = self._own_mask
+            self.params = Params(
+                **{
+                    name: array.data.ptr
+                    for name, array in held.items()
+                    if name != "outbox"
+                },
+                **self._control.pointers,
+                words=words,
+                dwords=dwords,
+                active=part.active,
+                d=d,
+                owned_count=len(owned),
+                index=part.index,
+                parts=parts,
+                sent_words=sent_words,
+                ranks=placement.ranks,
+                devices=placement.per_rank,
+            )
+            self._modules: dict[bool, dict[str, cuda.Launch]] = {}
+            self._row_masks(graphs, words, dwords)
+            self._first_columns(graphs["nd"], min(part.active, n), 32 * words, "nd")
+            self._first_columns(graphs["dd"], d, 32 * dwords, "dd")
+        self._normal = cp.cuda.Stream(non_blocking=True)
+        self._delegate = cp.cuda.Stream(non_blocking=True)
+        names = ("ready", "nn", "found", "normal", "delegate")
+        self._events = {name: cp.cuda.Event(disable_timing=True) for name in names}
+        self._device = cp.cuda.Device()
+        self._counting = False
+        self._lost_targets = 0
+        self._work = Work()
+        self._isolated: int | None = None
+
+    def _boxes(self, nn: DeviceRows) -> Ids:
+        """Return where the items for each part begin and all end, int64 [parts + 1].
+
+        A vertex is sent to its part once a search, so no more than it has, and not more
+        than edges lead there.
+        """
+        layout = self.part.layout
+        counts = np.zeros(layout.parts, dtype=np.int64)
+        if layout.parts > 1:
+            cp = cuda.cupy()
+            for start in range(0, nn.edges, COUNT_SLICE):
+                columns = nn.columns[start : min(start + COUNT_SLICE, nn.edges)]
+                part = (columns >> np.uint64(PART_SHIFT)).astype(np.int32)
+                found = cp.bincount(part, minlength=layout.parts)
+                counts += found.get()[: layout.parts].astype(np.int64)
+        counts[self.part.index] = 0
+        most = np.array([layout.local_count(k) for k in range(layout.parts)])
+        return np.concatenate([[0], np.cumsum(np.minimum(counts, most))])
+
+    def _row_masks(
+        self, graphs: dict[str, DeviceRows], words: int, dwords: int
+    ) -> None:
+        """Make the masks of rows that have edges."""
+        cp = cuda.cupy()
+        kernel = self.module(SOURCE, counting=False).kernel("row_mask")
+        grid = BLOCKS["other"] * cuda.multiprocessors()
+        for name, graph in graphs.items():
+            size = words if name in ("nn", "nd") else dwords
+            mask = self._held[f"{name}_mask"] = cp.zeros(max(size, 1), dtype=np.uint32)
+            rows = min(self.part.active, graph.rows) if name[0] == "n" else graph.rows
+            sizes = np.uint64(rows), np.uint64(size)
+            kernel(grid, THREADS, graph.offsets, *sizes, mask)
+            setattr(self.params, f"{name}_mask", mask.data.ptr)
+
+    def _first_columns(
+        self, graph: DeviceRows, rows: int, places: int, name: str
+    ) -> None:
+        """Put the first columns of each row into arrays, where pulls look first."""
+        first = cuda.cupy().empty(max(FIRST * places, 1), dtype=np.uint32)
+        kernel = self.module(SOURCE, counting=False).kernel("first_columns")
+        grid = BLOCKS["other"] * cuda.multiprocessors()
+        sizes = np.uint64(rows), np.uint64(places)
+        kernel(grid, THREADS, graph.offsets, graph.columns, *sizes, first)
+        self._held[f"{name}_first"] = first
+        setattr(self.params, f"{name}_first", first.data.ptr)
+
+    @property
+    def _own_mask(self) -> Any:
+        """Delegates that this part found, uint64 [ceil(d/64)]."""
+        return self._held["dfresh"].view(np.uint64)
+
+    def module(self, source: Path, *, counting: bool) -> cuda.Module:
+        """Return the kernels of a file, for the widths of this part."""
+        return cuda.Module(
+            source,
+            OFFSET=self._offset,
+            VERTEX="int" if self.vertex.itemsize == 4 else "i64",
+            NN=self._nn,
+            COUNT=int(counting),
+            BALANCE=BALANCES.index(self._balance),
+        )
+
+    def _run(self, name: str, stream: Any) -> None:
+        """Launch a kernel with the arguments as they are now."""
+        launches = self._modules.setdefault(self._counting, {})
+        if name not in launches:
+            module = self.module(SOURCE, counting=self._counting)
+            for kernel in KERNEL_NAMES:
+                grid = blocks_of(kernel) * cuda.multiprocessors()
+                made = module.kernel(kernel).prepare(self.params, grid, THREADS)
+                launches[kernel] = made
+        launches[name](stream.ptr)
+
+    def start(
+        self,
+        number: int | None,
+        delegate: int | None,
+        *,
+        counting: bool = False,
+        targets: Targets | None = None,
+    ) -> None:
+        """Forget the last search; set the root where this part knows it."""
+        with self._device:
+            main = cuda.cupy().cuda.get_current_stream()
+            if self._isolated is not None:
+                self._write(self._isolated, -1, -1)
+                self._isolated = None
+            lone = number is not None and number >= self.part.active
+            self._aim(targets, number if lone else None)
+            if lone:
+                self._isolated, number = int(self.part.vertices[number]), None
+            self._counting = counting
+            p = self.params
+            p.number = NONE if number is None else number
+            p.delegate = NONE if delegate is None else delegate
+            p.depth = 0
+            self._run("start", main)
+            self._mask = self._own_mask
+            self._advance(main)
+
+    def _aim(self, targets: Targets | None, lone: int | None) -> None:
+        """Count targets in ``work``; lone: the number of a root without edges."""
+        p, self._lost_targets = self.params, 0
+        p.targets = p.dtargets = None
+        if targets is None:
+            return
+        active = targets.numbers < self.part.active
+        self._lost_targets = int((targets.numbers[~active] != lone).sum())
+        for name, bits, words in (
+            ("targets", targets.numbers[active], p.words),
+            ("dtargets", targets.delegates, p.dwords),
+        ):
+            mask = mask_of(bits, 32 * words).view(np.uint32)
+            with cuda.memory_of("targets"):
+                self._held[name] = cuda.cupy().asarray(mask)
+            setattr(p, name, self._held[name].data.ptr if len(mask) else None)
+
+    def _advance(self, main: Any) -> None:
+        """Make what was found the frontier; the counters go to the host."""
+        self.params.mask = self._mask.data.ptr
+        cuda.clear(self._control.array, main)
+        self._run("advance", main)
+        self._events["ready"].record(main)
+        self._control.fetch(main)
+
+    def work(self) -> Ids:
+        """Return what the next level costs; its queues are formed already."""
+        work, _, _ = self._control.values()
+        if self._isolated is not None and not self.params.depth:
+            work[NORMALS] += 1  # the root is in no row that the kernels look at
+        work[TARGETS] += self._lost_targets
+        self._work = Work._make(work.tolist())
+        return work
+
+    def advance(self, choice: Choice, offer: Offer) -> list[int]:
+        """Begin the visits of a level; where checks are counted, one after another."""
+        with self._device:
+            for stream in (self._normal, self._delegate):
+                stream.wait_event(self._events["ready"])
+            nn = self.visit("nn", "push")
+            self._events["nn"].record(self._normal)
+            dd = self.visit("dd", choice["dd"])
+            nd = self.visit("nd", choice["nd"])
+            self._events["found"].record(self._delegate)
+            dn = self.visit("dn", choice["dn"])
+        # the host may wait for nn now that all have begun; the caller's device is the
+        # exchange's, which may be another
+        offer.normals(Bins(self))
+        with self._device:
+            main = cuda.cupy().cuda.get_current_stream()
+            main.wait_event(self._events["found"])
+        offer.bits(self._own_mask)
+        return [nn, nd, dn, dd]
+
+    def visit(self, name: str, direction: DirectionName) -> int:
+        """Launch a visit where there is a frontier for it.
+
+        Returns edge checks where they are counted, when it is done, else 0 at once.
+        """
+        stream = self._normal if name in ("nn", "dn") else self._delegate
+        forward = getattr(self._work, "nn" if name == "nn" else f"{name}_forward")
+        if forward or direction == "pull":
+            if name in ("dd", "dn") and direction == "push":
+                self._run(f"queue_{name}", stream)
+            self._run(f"{direction}_{name}", stream)
+        if not self._counting:
+            return 0
+        self._control.fetch(stream)
+        _, checks, _ = self._control.values()
+        return int(checks[SUBGRAPHS.index(name)])
+
+    def found_elsewhere(self) -> list[Any]:
+        """Wait for nn; return what it found on each other part, uint64, by part."""
+        parts, box = self.part.layout.parts, self._held["outbox"]
+        if not self._work.nn or parts == 1:
+            return [box[:0]] * parts
+        with self._device:
+            main = cuda.cupy().cuda.get_current_stream()
+            main.wait_event(self._events["nn"])
+            self._control.fetch(main)
+            _, _, sizes = self._control.values()
+        ends = self._boxes_at[:-1] + sizes
+        return [
+            box[int(a) : int(b)] for a, b in zip(self._boxes_at[:-1], ends, strict=True)
+        ]
+
+    def accept(self, bits: Any, normals: Sequence[tuple[int, Any]]) -> None:
+        """Make what all parts found the frontier of the next level."""
+        with self._device:
+            main = cuda.cupy().cuda.get_current_stream()
+            for name, stream in (
+                ("normal", self._normal),
+                ("delegate", self._delegate),
+            ):
+                self._events[name].record(stream)
+                main.wait_event(self._events[name])
+            p = self.params
+            for rank, items in normals:
+                near = brought_here(items)
+                p.items, p.item_count, p.came_from = near.data.ptr, len(near), rank
+                self._run("take_normals", main)
+            self._mask = self._own_mask if bits is None else brought_here(bits)
+            p.depth += 1
+            self._advance(main)
+
+    def delegate_parents(self) -> Any:
+        """Return the parents of delegates that this part found, vertex ids [d].
+
+        -1 for the others.
+        """
+        return self._held["dparent"]
+
+    def take_delegate_parents(self, parents: Any) -> None:
+        """Accept the parents of all reached delegates."""
+        with self._device:
+            self._held["dparent"][...] = brought_here(parents)
+
+    def finish(self) -> tuple[Any, Any]:
+        """Return levels and parents by local id, CuPy arrays."""
+        with self._device:
+            self._run("finish", cuda.cupy().cuda.get_current_stream())
+            if self._isolated is not None:
+                root = self.part.layout.global_of(self.part.index, self._isolated)
+                self._write(self._isolated, 0, root)
+        return self.level, self.parent
+
+    def _write(self, local: int, level: int, parent: int) -> None:
+        self.level[local] = level
+        if self.parent is not None:
+            self.parent[local] = parent
+
+
+def _check_size(part: DevicePart, placement: Placement) -> None:
+    """Raise UsageError for what the counters of the kernels cannot hold."""
+    rows = max(part.local_count, part.delegate_count)
+    if rows >= MAX_ROWS:
+        raise UsageError(
+            f"part {part.index} has {rows} rows; engine pan takes fewer than "
+            f"{MAX_ROWS} on a device: use more parts"
+        )
+    most = max(getattr(part, name).edges for name in SUBGRAPHS)
+    if most >= MAX_EDGES:
+        raise UsageError(
+            f"part {part.index} has {most} edges of one kind; engine pan takes fewer "
+            f"than {MAX_EDGES}: use more parts"
+        )
+    if part.local_count * placement.per_rank > 1 << 32:
+        raise UsageError(f"{placement.per_rank} parts a rank are too many; use ranks")
+
+
+def _widened(rows: DeviceRows) -> DeviceRows:
+    """Return rows with 64-bit offsets."""
+    return DeviceRows(rows.offsets.astype(np.uint64), rows.columns)

@@ -1,0 +1,1 @@
+"""What the papers compare with."""

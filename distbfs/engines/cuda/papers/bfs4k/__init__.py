@@ -1,0 +1,1 @@
+"""Engine bfs4k: Busato, Bombieri 2015."""

@@ -1,0 +1,98 @@
+"""Degree statistics of a graph, and the knobs of bfs4k that follow from them.
+
+Source: Busato, Bombieri: BFS-4K, IEEE TPDS 2015, Section 7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.graph.device_graph import DeviceGraph
+from distbfs.options import Knobs
+
+SOURCE = Path(__file__).with_name("degrees.cu")
+THREADS, BLOCKS = 256, 4
+WARP = 32
+HIGH_AVERAGE = 32  # neighbours: a warp has work for all lanes
+SPREAD = 1.0  # deviation over average from which degrees are far apart
+HIGH_MAXIMUM = 2048  # "mode greater than 2048"
+MOST_SHARE = 4.0  # %; 0.15 in the paper, where a child kernel has its price
+TABLE_THREADS = 1024  # 128 in the paper; a larger table misses fewer repeats
+SLICE = 4  # neighbours a thread takes of a long row
+TURNS = 32  # never: a local queue holds fewer; stores are not held up by it here
+
+
+@dataclass(frozen=True)
+class Degrees:
+    """Degrees of the vertices that have edges: average, deviation and maximum."""
+
+    average: float
+    deviation: float
+    maximum: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return them as JSON values."""
+        return dict(vars(self))
+
+
+def degrees_of(graph: DeviceGraph) -> Degrees:
+    """Return the degree statistics of a graph in device memory."""
+    if not graph.active:
+        return Degrees(0.0, 0.0, 0)
+    cp = cuda.cupy()
+    wide = graph.offsets.dtype.itemsize == 8
+    sums = cp.zeros(2, dtype=cp.uint64)
+    kernel = cuda.Module(SOURCE, OFFSET="u64" if wide else "u32").kernel("degrees")
+    grid = BLOCKS * cuda.multiprocessors()
+    kernel(grid, THREADS, graph.offsets, np.uint32(graph.active), sums)
+    squares, maximum = (int(x) for x in sums.get())
+    average = graph.m / graph.active
+    variance = max(squares / graph.active - average**2, 0.0)
+    return Degrees(average, variance**0.5, maximum)
+
+
+def power_of_two(x: float, low: int, high: int) -> int:
+    """Return the power of two below or at x, inside a range of powers of two."""
+    found = low
+    while found * 2 <= min(x, high):
+        found *= 2
+    return found
+
+
+def auto_knobs(degrees: Degrees) -> Knobs:
+    """Return all knobs for a graph.
+
+    k1 grows with average and deviation, 4 to 32; k2 is above 0 only where the highest
+    degree is above 2048, higher for low averages; k4 is 2 for a low average with a high
+    deviation, else 1 (0 in the paper where both are high: here it serves levels of
+    short rows too); k5 is 0 for a high average, as one block has too few threads there.
+    """
+    average, deviation = degrees.average, degrees.deviation
+    spread = deviation / average if average else 0.0
+    high = average >= HIGH_AVERAGE / 2
+    uneven = spread >= SPREAD
+    k1 = power_of_two(max(average, deviation / 2), 4, WARP)
+    k2 = 0.0
+    if degrees.maximum > HIGH_MAXIMUM:
+        k2 = MOST_SHARE * min(1.0, HIGH_AVERAGE / max(average, 1))
+    k4 = 2 if uneven and not high else 1
+    return Knobs(
+        k1=k1,
+        k2=k2,
+        k3=SLICE,
+        k4=k4,
+        k5=0 if average > 2 * HIGH_AVERAGE else 1,
+        k6=TABLE_THREADS,
+        k7=TURNS,
+        ext=True,
+    )
+
+
+def filled(given: Knobs, degrees: Degrees) -> Knobs:
+    """Return all knobs: those given, and the others as the graph asks for."""
+    return replace(auto_knobs(degrees), **given.as_dict())

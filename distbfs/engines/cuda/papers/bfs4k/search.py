@@ -1,0 +1,310 @@
+"""Engine ``bfs4k``: BFS-4K with all of its knobs, one launch a search (bfs4k.cu).
+
+Source: Busato, Bombieri: BFS-4K: an Efficient Implementation of BFS for Kepler GPU
+Architectures, IEEE TPDS 2015.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.base import WHOLE, LevelRecord, Until
+from distbfs.engines.cuda.common.goal import Goal
+from distbfs.engines.cuda.common.graph_engine import GraphEngine, NumberResult
+from distbfs.engines.cuda.papers.bfs4k.knobs import (
+    MOST_SHARE,
+    SLICE,
+    Degrees,
+    degrees_of,
+    filled,
+)
+from distbfs.errors import SearchStopped, UsageError
+from distbfs.graph.device_graph import DeviceGraph
+from distbfs.options import Knobs
+from distbfs.types import Stop
+
+SOURCE = Path(__file__).with_name("bfs4k.cu")
+THREADS, WARPS, LOCAL = 1024, 32, 16  # the same in bfs4k.cuh
+SHARED = 128 << 10  # bytes a block; the rest is L1
+LEAST_TABLE = 16 << 10  # bytes of one block's hash table
+STATIC = 4 << 10
+CONTROL_BYTES = 8 * (4 * 16 + 3 * 4 + 4 + 8)
+RECORDS = 1 << 16  # levels that are recorded
+REPEATS_ROOM = 1 << 16  # entries of a queue besides half as many as there are vertices
+NO_LIMIT = 0xFFFFFFFF
+BETWEEN = 256  # levels of a launch where somebody is asked between launches
+STEPS = ("push-block-edges", "push-block-warps", "push-edges", "push-warps", "pull")
+RECORD = ("step", "frontier", "checks", "found")
+COUNTS = (  # as in ``Record`` of bfs4k.cuh
+    *("repeats_found", "repeats_missed", "conflicts"),
+    *("places", "searches", "in_turns", "pieces"),
+)
+METHODS = ("auto", "claim", "hash")
+
+_u32, _pointer = ctypes.c_uint32, ctypes.c_void_p
+
+
+class State(ctypes.Structure):
+    """``State`` in bfs4k.cuh."""
+
+    _fields_ = (
+        *((name, _u32) for name in ("depth", "count", "pieces", "hubs")),
+        *((name, _u32) for name in ("refused", "begun", "left", "pad")),
+    )
+
+
+class Params(ctypes.Structure):
+    """``Params`` in bfs4k.cuh."""
+
+    _fields_ = (
+        *((name, _pointer) for name in ("row", "adj", "in_row", "in_adj")),
+        *((name, _pointer) for name in ("level", "parent", "visited")),
+        ("queue", _pointer * 2),
+        ("piece", _pointer * 2),
+        *((name, _pointer) for name in ("control", "other", "state", "records")),
+        *((name, _u32) for name in ("active", "words", "root", "budget")),
+        *((name, _u32) for name in ("capacity", "piece_capacity", "record_capacity")),
+        *((name, _u32) for name in ("hubs", "slice", "least_warp")),
+        *((name, _u32) for name in ("edge_discover", "alone", "group_warps")),
+        *((name, _u32) for name in ("table", "table_alone", "turns", "extended")),
+        ("pulls", _u32),
+        ("goal", Goal),
+    )
+
+
+def bits_of(size: int) -> int:
+    """Return the largest k with 2^k entries of a hash table in so many bytes."""
+    return max(size // 8, 2).bit_length() - 1
+
+
+class Bfs4kSearch:
+    """Searches a graph on one device by vertex number.
+
+    knobs: those that are None are set from the degrees
+    claim: found vertices are claimed by an atomic, so that no repeat is queued; else
+        plain writes, as published, and repeats that the hash table missed are queued
+    pulls: levels whose frontier has 1/32 of the vertices are pulled
+    stepwise: a launch a level; capacity: entries of a queue, for tests
+
+    ``knobs`` and ``degrees`` say what is used.  Raises ResourceError.
+    """
+
+    def __init__(
+        self,
+        graph: DeviceGraph,
+        *,
+        knobs: Knobs | None = None,
+        claim: bool = True,
+        parents: bool = True,
+        pulls: bool = False,
+        stepwise: bool = False,
+        capacity: int | None = None,
+    ) -> None:
+        self.graph, self._claim, self._stepwise = graph, claim, stepwise
+        self.degrees: Degrees = degrees_of(graph)
+        self.knobs = filled(knobs or Knobs(), self.degrees)
+        self.offset = "u64" if graph.offsets.dtype.itemsize == 8 else "u32"
+        self.params = Params(
+            row=graph.offsets.data.ptr,
+            adj=graph.columns.data.ptr,
+            in_row=graph.pulled[0].data.ptr,
+            in_adj=graph.pulled[1].data.ptr,
+            active=graph.active,
+            pulls=pulls,
+        )
+        self._set_knobs(self.knobs)
+        self._allocate(parents=parents, capacity=capacity)
+        self._turn = 0
+        self._launches: dict[int, cuda.Launch] = {}
+        self._launch(0)
+
+    def _set_knobs(self, knobs: Knobs) -> None:
+        """Set the arguments that follow from the knobs."""
+        k, p, m = knobs, self.params, self.graph.m
+        k1, k3, k6 = k.k1 or 1, k.k3 or 1, k.k6 or THREADS
+        p.least_warp = k1.bit_length() - 1
+        p.hubs = int((k.k2 or 0) / 100 * self.graph.active)
+        p.slice = 32 * k3
+        p.edge_discover, p.alone = k.k4 or 0, THREADS * (k.k5 or 0)
+        p.group_warps, p.turns, p.extended = k6 // 32, k.k7 or 0, bool(k.ext)
+        p.piece_capacity = p.hubs + m // p.slice + 1 if p.hubs else 0
+        near = p.alone * (2 * self.graph.offsets.dtype.itemsize + 16)
+        self.shared = min(max(SHARED, near + LEAST_TABLE), cuda.shared_limit() - STATIC)
+        far = self.shared - 4 * WARPS * LOCAL * 32
+        p.table = bits_of(far * k6 // THREADS)
+        p.table_alone = bits_of(self.shared - near)
+
+    def _allocate(self, *, parents: bool, capacity: int | None) -> None:
+        """Allocate everything that searches need."""
+        cp, graph, p = cuda.cupy(), self.graph, self.params
+        n = max(graph.active, 1)
+        room = 0 if self._claim else n // 2 + REPEATS_ROOM
+        p.capacity = capacity or n + room
+        p.words = -(-n // 32)
+        self.level = cp.empty(graph.active, np.int32)
+        self.parent = cp.empty(graph.active, np.int32) if parents else None
+        pieces = 2 * max(p.piece_capacity, 1)
+        self._arrays = {
+            "visited": cp.empty(p.words if self._claim else 1, np.uint32),
+            "control": cp.zeros(2 * CONTROL_BYTES, np.uint8),
+            "state": cp.zeros(ctypes.sizeof(State), np.uint8),
+        }
+        for name, array in self._arrays.items():
+            setattr(p, name, array.data.ptr)
+        p.level = self.level.data.ptr
+        p.parent = 0 if self.parent is None else self.parent.data.ptr
+        self._queues = [cp.empty(p.capacity, np.uint32) for _ in range(2)]
+        self._pieces = [cp.empty(pieces, np.uint32) for _ in range(2)]
+        for k in range(2):
+            p.queue[k] = self._queues[k].data.ptr
+            p.piece[k] = self._pieces[k].data.ptr
+        self._records: Any = None
+
+    def _launch(self, count: int) -> cuda.Launch:
+        """Return the search without (0) or with (1) counters."""
+        if count not in self._launches:
+            module = cuda.Module(
+                SOURCE, OFFSET=self.offset, COUNT=count, CLAIM=int(self._claim)
+            )
+            self._launches[count] = module.kernel("search").prepare(
+                self.params,
+                cuda.multiprocessors(),
+                THREADS,
+                shared=self.shared,
+                cooperative=True,
+            )
+        return self._launches[count]
+
+    def search(
+        self,
+        number: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+    ) -> NumberResult:
+        """Search from a vertex number; with records, by kernels that count.
+
+        stop: asked every 256 levels, before each where the search is stepwise
+        Up to 65536 levels are recorded; UsageError where there are more.
+        """
+        if not 0 <= number < self.graph.active:
+            raise UsageError(
+                f"vertex number is {number}; allowed: 0 to {self.graph.active - 1}"
+            )
+        p = self.params
+        most = NO_LIMIT if stop is None else BETWEEN
+        p.root, p.budget = number, 1 if self._stepwise else most
+        p.goal = self._goal = Goal.of(until, number)
+        if records:
+            self._clear_records()
+        launch = self._launch(int(records))
+        seconds, launches = 0.0, 0
+        while True:
+            seconds += self._run(launch)
+            launches += 1
+            state = State.from_buffer_copy(self._arrays["state"].get().tobytes())
+            if not state.begun:
+                break
+            if stop is not None and stop():
+                self._arrays["state"].fill(0)  # the next launch begins a search
+                raise SearchStopped(f"the search was stopped at level {state.depth}")
+        log = self._log(state.depth) if records else []
+        levels = state.depth + bool(state.count or state.pieces)
+        return NumberResult(self.level, self.parent, levels, seconds, log, launches)
+
+    def _run(self, launch: cuda.Launch) -> float:
+        """Launch once, with the counters that the launch before has cleared."""
+        base = self._arrays["control"].data.ptr
+        self._turn ^= 1
+        self.params.control = base + self._turn * CONTROL_BYTES
+        self.params.other = base + (self._turn ^ 1) * CONTROL_BYTES
+        return launch.timed()
+
+    def _clear_records(self) -> None:
+        if self._records is None:
+            shape = (RECORDS + 1, len(RECORD) + len(COUNTS) + 1)
+            self._records = cuda.cupy().zeros(shape, np.uint64)
+        self._records.fill(0)
+        self.params.records = self._records.data.ptr
+        self.params.record_capacity = RECORDS
+
+    def _log(self, levels: int) -> list[LevelRecord]:
+        """Return what each level did, by the device's clock."""
+        if levels > RECORDS:
+            raise UsageError(
+                f"engine bfs4k records {RECORDS} levels, and this search has {levels}; "
+                "allowed: no records"
+            )
+        rows = self._records[:levels].get().astype(np.int64)
+        start = int(self._records[RECORDS, -1])
+        spans = np.diff(rows[:, -1], prepend=start) * 1e-9
+        log = []
+        for row, span in zip(rows.tolist(), spans.tolist(), strict=True):
+            told = dict(zip(RECORD, row, strict=False))
+            extra = dict(zip(COUNTS, row[len(RECORD) : -1], strict=True))
+            step = STEPS[told["step"]]
+            vertices, checks, found = (told[x] for x in RECORD[1:4])
+            seconds = max(span, 0.0)
+            log.append(LevelRecord(step, vertices, checks, found, seconds, extra))
+        return log
+
+
+@dataclass(frozen=True)
+class Bfs4kOptions:
+    """knobs: K1 to K7; those that are None are set from the graph."""
+
+    knobs: Knobs = field(default_factory=Knobs)
+
+
+class Bfs4kEngine(GraphEngine):
+    """Methods: claim (no repeat is queued), hash (as published), auto (claim).
+
+    Direction "push" is the paper's; "auto" pulls dense levels, as ``layer`` does.
+    """
+
+    name = "bfs4k"
+    methods = METHODS
+    takes = ("stepwise", "internal_ids")
+    own = Bfs4kOptions
+
+    @property
+    def _claim(self) -> bool:
+        """Repeats cost more than claims on every family of scripts/bench_engines.py."""
+        return self.method != "hash"
+
+    def by_number(self, graph: DeviceGraph) -> Bfs4kSearch:
+        """Prepare searches by vertex number."""
+        o = self.options
+        return Bfs4kSearch(
+            graph,
+            knobs=self.own_options.knobs,
+            claim=self._claim,
+            parents=o.parents,
+            pulls=o.direction == "auto",
+            stepwise=o.stepwise,
+        )
+
+    def bytes_of(self, graph: DeviceGraph) -> int:
+        """Return the bytes of device memory that searches by number take."""
+        room = 0 if self._claim else graph.active // 2 + REPEATS_ROOM
+        k = self.own_options.knobs
+        share = MOST_SHARE if k.k2 is None else k.k2
+        length = 32 * (k.k3 or SLICE)
+        pieces = 16 * (int(graph.active * share) // 100 + graph.m // length + 1)
+        results = (4 + 4 * self.options.parents) * graph.active
+        queues = 8 * (graph.active + room)
+        return results + queues + graph.active // 8 + pieces + (1 << 20)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the engine runs on, for reports."""
+        return {
+            **super().describe(),
+            "knobs": self.own_options.knobs.as_dict() or "auto",
+        }

@@ -1,0 +1,1 @@
+"""Engines layer and frontier: Sevilmis, Sivri, Aydin 2019."""

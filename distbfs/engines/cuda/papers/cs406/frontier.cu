@@ -1,0 +1,63 @@
+// variants: OFFSET=u32 COUNT=0 | OFFSET=u64 COUNT=0 | OFFSET=u32 COUNT=1 | OFFSET=u64 COUNT=1
+/* Engine `frontier`: threads are spread over a queue of the frontier.
+ *
+ * Push: a thread goes through the neighbours of its vertex and puts those that it finds
+ * into the next queue, one atomic addition each.  Pull: a thread whose vertex is
+ * unvisited looks for a neighbour whose bit of the frontier is set.
+ * Source: Sevilmis, Sivri, Aydin: CS406 project, 2019, Section 5.2; there two threads may
+ * queue a vertex twice, here it is claimed by an atomic. */
+#include "../../common/loop.cuh"
+
+extern "C" __global__ void begin(const Params p) {
+    begin_search(p);
+    if (thread_of() == 0) p.queue[0][0] = p.root;
+}
+
+/* The queues that this level reads and writes. */
+INLINE u32 *queue_in(const Params &p) { return p.depth & 1 ? p.queue[1] : p.queue[0]; }
+INLINE u32 *queue_out(const Params &p) { return p.depth & 1 ? p.queue[0] : p.queue[1]; }
+
+extern "C" __global__ void push(const Params p) {
+    u64 checks = 0;
+    u64 *tail = counts_of(p, p.depth);
+    u32 *next = queue_out(p);
+    for (u64 k = thread_of(); k < p.size; k += threads_of()) {
+        const u32 u = queue_in(p)[k];
+        for (OFFSET e = p.row[u]; e < p.row[u + 1]; e++)
+            if (find(p, p.adj[e], u)) next[atomicAdd(tail, (u64)1)] = p.adj[e];
+        checks += p.row[u + 1] - p.row[u];
+    }
+    __syncwarp();
+    count(p, 0, checks);
+}
+
+extern "C" __global__ void clear(const Params p) {
+    for (u64 w = thread_of(); w * 32 < p.active; w += threads_of()) p.bits[w] = 0;
+}
+
+extern "C" __global__ void mark(const Params p) {
+    for (u64 k = thread_of(); k < p.size; k += threads_of()) {
+        const u32 u = queue_in(p)[k];
+        atomicOr(p.bits + (u >> 5), 1u << (u & 31));
+    }
+}
+
+extern "C" __global__ void pull(const Params p) {
+    u64 checks = 0;
+    u64 *tail = counts_of(p, p.depth);
+    u32 *next = queue_out(p);
+    for (u64 v = thread_of(); v < p.active; v += threads_of()) {
+        if (p.level[v] != -1) continue;
+        for (OFFSET e = p.in_row[v]; e < p.in_row[v + 1]; e++) {
+            const u32 u = p.in_adj[e];
+            checks++;
+            if (!(p.bits[u >> 5] >> (u & 31) & 1)) continue;
+            p.level[v] = (int)p.depth + 1;
+            if (p.parent) p.parent[v] = u;
+            next[atomicAdd(tail, (u64)1)] = (u32)v;
+            break;
+        }
+    }
+    __syncwarp();
+    count(p, 0, checks);
+}

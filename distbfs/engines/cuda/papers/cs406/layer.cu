@@ -1,0 +1,40 @@
+// variants: OFFSET=u32 COUNT=0 | OFFSET=u64 COUNT=0 | OFFSET=u32 COUNT=1 | OFFSET=u64 COUNT=1
+/* Engine `layer`: no frontier is kept; every level looks at all vertices.
+ *
+ * Push: a thread whose vertex is of the level goes through its neighbours.  Pull: a
+ * thread whose vertex is unvisited looks for a neighbour of the level.
+ * Source: Sevilmis, Sivri, Aydin: CS406 project, 2019, Section 5.1; a vertex is claimed
+ * by an atomic here, so that those found can be counted. */
+#include "../../common/loop.cuh"
+
+extern "C" __global__ void begin(const Params p) { begin_search(p); }
+
+extern "C" __global__ void push(const Params p) {
+    u32 found = 0;
+    u64 checks = 0;
+    for (u64 u = thread_of(); u < p.active; u += threads_of()) {
+        if (p.level[u] != (int)p.depth) continue;
+        for (OFFSET e = p.row[u]; e < p.row[u + 1]; e++) found += find(p, p.adj[e], (u32)u);
+        checks += p.row[u + 1] - p.row[u];
+    }
+    __syncwarp();
+    count(p, found, checks);
+}
+
+extern "C" __global__ void pull(const Params p) {
+    u32 found = 0;
+    u64 checks = 0;
+    for (u64 v = thread_of(); v < p.active; v += threads_of()) {
+        if (p.level[v] != -1) continue;
+        for (OFFSET e = p.in_row[v]; e < p.in_row[v + 1]; e++) {
+            checks++;
+            if (p.level[p.in_adj[e]] != (int)p.depth) continue;
+            p.level[v] = (int)p.depth + 1;
+            if (p.parent) p.parent[v] = p.in_adj[e];
+            found++;
+            break;
+        }
+    }
+    __syncwarp();
+    count(p, found, checks);
+}

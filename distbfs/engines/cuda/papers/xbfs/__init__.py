@@ -1,0 +1,1 @@
+"""Engine xbfs-paper: Gaihre, Wu, Yao, Liu 2019."""

@@ -1,0 +1,124 @@
+"""Engine ``xbfs-paper``: XBFS as published, each of its strategies (paper.cu).
+
+Source: Gaihre, Wu, Yao, Liu: XBFS: eXploring Runtime Optimizations for Breadth-First
+Search on GPUs, HPDC 2019.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from distbfs.engines.base import WHOLE, LevelRecord, Until
+from distbfs.engines.cuda.common.graph_engine import GraphEngine, NumberResult
+from distbfs.engines.cuda.papers.xbfs.search import (
+    ALLOWED,
+    BALANCES,
+    CHUNK,
+    DIRECTIONS,
+    FRONTIERS,
+    PaperSearch,
+)
+from distbfs.errors import UsageError
+from distbfs.graph.device_graph import DeviceGraph
+from distbfs.options import SearchOptions, check_choice
+from distbfs.types import Stop
+
+COUNTED = ("found_early", "repeats", "handed_out", "donations")  # in records
+PULLS = "warp"  # how pulls share their work where nothing is asked for
+
+
+@dataclass(frozen=True)
+class PaperOptions:
+    """Strategies (Gaihre et al. 2019).
+
+    frontier: how queues are made, one of ``FRONTIERS`` (Section 4.1)
+    balance: how pulls share their work, "auto" or one of ``BALANCES`` (Section 5.1)
+    asynchronous: pulls also find what this level has found (Section 5.2)
+    """
+
+    frontier: str = "auto"
+    balance: str = "auto"
+    asynchronous: bool = True
+
+    def __post_init__(self) -> None:
+        check_choice("balance", self.balance, ("auto", *BALANCES))
+        check_choice("frontier", self.frontier, FRONTIERS)
+
+
+class XbfsPaperEngine(GraphEngine):
+    """Method: paper, whose strategies are options.
+
+    ``--engine auto`` takes it for directed graphs.
+    """
+
+    name = "xbfs-paper"
+    methods = ("paper",)
+    directions = DIRECTIONS
+    takes = ("stepwise", "internal_ids")
+    own = PaperOptions
+
+    def check(self) -> None:
+        """Raise UsageError for values of options that the engine does not have."""
+        super().check()
+        frontier, direction = self.own_options.frontier, self.options.direction
+        allowed = ALLOWED[direction]
+        if frontier not in allowed:
+            raise UsageError(
+                f"frontier is '{frontier}' with direction '{direction}'; allowed: "
+                f"{', '.join(allowed)}"
+            )
+
+    def by_number(self, graph: DeviceGraph) -> PaperByNumber:
+        """Prepare searches by vertex number."""
+        return PaperByNumber(graph, self.options, self.own_options)
+
+    def bytes_of(self, graph: DeviceGraph) -> int:
+        """Return the bytes of device memory that searches by number take."""
+        by_vertex = (4 + 4 * self.options.parents + 8) * graph.active
+        return by_vertex + 16 * graph.m // CHUNK + (16 << 20)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the engine runs on, for reports."""
+        return {**super().describe(), "strategies": asdict(self.own_options)}
+
+
+class PaperByNumber:
+    """A ``PaperSearch`` as a ``NumberSearch``."""
+
+    def __init__(
+        self, graph: DeviceGraph, options: SearchOptions, own: PaperOptions
+    ) -> None:
+        self._search = PaperSearch(
+            graph,
+            frontier=own.frontier,
+            balance=PULLS if own.balance == "auto" else own.balance,
+            asynchronous=own.asynchronous,
+            direction=options.direction,
+            parents=options.parents,
+            stepwise=options.stepwise,
+        )
+
+    def search(
+        self,
+        number: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+    ) -> NumberResult:
+        """Search from a vertex number; see ``PaperSearch.search``."""
+        found = self._search.search(number, records, until, stop)
+        log = [
+            LevelRecord(
+                r["direction"],
+                r["frontier"],
+                r["checks"],
+                r["found"] + r["found_early"],
+                r["seconds"],
+                {name: r[name] for name in COUNTED},
+            )
+            for r in found.records
+        ]
+        level, parent = found.level, found.parent
+        return NumberResult(level, parent, found.levels, found.seconds, log)

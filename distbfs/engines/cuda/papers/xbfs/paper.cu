@@ -1,0 +1,186 @@
+// variants: OFFSET=uint32_t COUNT=0 | OFFSET=uint64_t COUNT=0 | OFFSET=uint32_t COUNT=1 | OFFSET=uint64_t COUNT=1
+/* XBFS as published: every frontier and balancing strategy, selectable.
+ *
+ * Method: the phases of a level are device functions of the headers; `search` runs all
+ * levels in one cooperative launch with grid barriers, the other kernels run one phase
+ * each for a loop on the host.  All launches have the same grid and BLOCK threads.
+ * Data: rows of neighbours by number; status int32 by number, -1 = unvisited; frontier
+ * queues of numbers.  The structure Params says the shape of every array.
+ * Source: Gaihre, Wu, Yao, Liu: XBFS: eXploring Runtime Optimizations for Breadth-First
+ * Search on GPUs, HPDC 2019, Sections 4 and 5. */
+#include "balance_donation.cuh"
+#include "balance_static.cuh"
+#include "balance_thread.cuh"
+#include "balance_warp.cuh"
+#include "frontier_double_scan.cuh"
+#include "frontier_no_queue.cuh"
+#include "frontier_scan_free.cuh"
+#include "frontier_single_scan.cuh"
+#include "../../common/grid.cuh"
+#include "paper_adapt.cuh"
+#include "paper_state.cuh"
+#include "pull_async.cuh"
+#include "push.cuh"
+
+/* Forget the last search. */
+DEVICE void start(const Params &p) {
+    for (uint64_t v = thread_id(); v < p.vertices; v += all_threads()) {
+        store_status(p.status + v, v == p.root ? 0 : UNVISITED);
+        if (p.parent) p.parent[v] = v == p.root ? p.root : NONE;
+    }
+    if (thread_id() != 0) return;
+    p.queues[0][0] = p.root;
+    for (int k = 0; k < 4; k++) p.control->slots[k] = Slot{};
+#if COUNT
+    for (int k = 0; k < 64; k++) p.work[k] = 0;
+    p.control->started = nanoseconds();
+#endif
+}
+
+/* Push: rows of fewer than CHUNK neighbours. */
+DEVICE void expand_rows(const Params &p, const State &s) {
+    Tally tally;
+    Slot *slot = &p.control->slots[s.level & 3];
+    const uint32_t *queue = queue_in(p, s);
+    const uint32_t size = s.gather ? slot->queued : s.size;
+    ScanFree atomically{p, queue_out(p, s), slot, s.level, tally};
+    if (s.mode == SINGLE_SCAN)
+        expand(p, queue, size, slot, Every{}, PlainWrite{p, s.level, tally}, tally);
+    else if (s.mode == NO_QUEUE)
+        expand(p, queue, size, slot, JustFound{p.status, s.level - 1}, atomically, tally);
+    else
+        expand(p, queue, size, slot, Every{}, atomically, tally);
+    add_tally(p, tally, s.level);
+}
+
+/* Push: chunks of longer rows. */
+DEVICE void expand_long_rows(const Params &p, const State &s) {
+    Tally tally;
+    Slot *slot = &p.control->slots[s.level & 3];
+    if (s.mode == SINGLE_SCAN)
+        expand_chunks(p, slot->chunks, PlainWrite{p, s.level, tally});
+    else
+        expand_chunks(p, slot->chunks,
+                      ScanFree{p, queue_out(p, s), slot, s.level, tally});
+    add_tally(p, tally, s.level);
+}
+
+template <class Rule>
+DEVICE void pull_queue(const Params &p, const State &s, Tally &tally) {
+    Slot *slot = &p.control->slots[s.level & 3];
+    const uint32_t *queue = queue_in(p, s);
+    const uint32_t size = slot->queued;
+    if (p.balance == STATIC)
+        pull_static<Rule>(p, queue, size, slot, s.level, tally);
+    else if (p.balance == THREAD)
+        pull_thread<Rule>(p, queue, size, slot, s.level, tally);
+    else if (p.balance == WARP)
+        pull_warp<Rule>(p, queue, size, slot, s.level, tally);
+    else
+        pull_donation<Rule>(p, queue, size, slot, s.level, tally);
+}
+
+/* Whether a pull may find vertices of the level after: not where this one may be the last. */
+DEVICE bool runs_ahead(const Params &p, const State &s) {
+    return p.asynchronous && !p.goal.count && s.level != p.goal.last;
+}
+
+DEVICE void pull(const Params &p, const State &s) {
+    Tally tally;
+    open_work(tally);
+    if (runs_ahead(p, s))
+        pull_queue<Asynchronous>(p, s, tally);
+    else
+        pull_queue<Synchronous>(p, s, tally);
+    __syncwarp();
+    close_work(p, tally);
+    add_tally(p, tally, s.level);
+}
+
+DEVICE bool adopts(const State &s) { return s.mode == NO_QUEUE && s.early; }
+
+/* One level of a search in one launch; the barrier after its last phase is left to the
+ * caller. */
+DEVICE void run_level(const Params &p, const State &s) {
+    uint32_t *barrier = &p.control->barrier;
+    if (s.mode == PULL) {
+        count_unvisited(p);
+        grid_barrier(barrier);
+        place_unvisited(p, s);
+        grid_barrier(barrier);
+        pull(p, s);
+        return;
+    }
+    if (s.gather) gather_frontier(p, s);
+    if (adopts(s)) adopt_early(p, s);
+    if (s.gather || adopts(s)) grid_barrier(barrier);
+    expand_rows(p, s);
+    grid_barrier(barrier);
+    if (p.control->slots[s.level & 3].chunks) {
+        expand_long_rows(p, s);
+        if (s.mode == SINGLE_SCAN) grid_barrier(barrier);
+    }
+    if (s.mode == SINGLE_SCAN) scan_level(p, s);
+}
+
+/* The whole search; a cooperative launch. */
+extern "C" __global__ void __launch_bounds__(BLOCK, 5) search(const Params p) {
+    __shared__ State state;
+    start(p);
+    if (threadIdx.x == 0) state = first_state(p);
+    grid_barrier(&p.control->barrier);
+    while (!state.done) {
+        run_level(p, state);
+        if (p.stop && thread_id() == 0)
+            p.control->slots[state.level & 3].stop = (uint32_t)look(p.stop);
+        grid_barrier(&p.control->barrier);
+        const bool met = reached(p.goal, p.status, state.level);
+        if (threadIdx.x == 0) {
+            const State next = next_state(p, state, met);
+            if (blockIdx.x == 0) close_level(p, state);
+            state = next;
+        }
+        __syncthreads();
+    }
+    if (thread_id() == 0) p.control->state = state;
+}
+
+/* The same phases, one kernel each, for a loop on the host. */
+extern "C" __global__ void __launch_bounds__(BLOCK) step_start(const Params p) {
+    start(p);
+    if (thread_id() == 0) p.control->state = first_state(p);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) step_gather(const Params p) {
+    gather_frontier(p, p.control->state);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) step_adopt(const Params p) {
+    adopt_early(p, p.control->state);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) step_expand(const Params p) {
+    expand_rows(p, p.control->state);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) step_chunks(const Params p) {
+    expand_long_rows(p, p.control->state);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) step_scan(const Params p) {
+    scan_level(p, p.control->state);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) step_count(const Params p) {
+    count_unvisited(p);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) step_place(const Params p) {
+    place_unvisited(p, p.control->state);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) step_pull(const Params p) {
+    pull(p, p.control->state);
+}
+/* One block: close the level and decide on the next. */
+extern "C" __global__ void __launch_bounds__(BLOCK) step_end(const Params p) {
+    const State s = p.control->state;
+    const bool met = reached(p.goal, p.status, s.level);
+    __syncthreads(); /* all have read the state */
+    if (threadIdx.x != 0) return;
+    const State next = next_state(p, s, met);
+    close_level(p, s);
+    p.control->state = next;
+}

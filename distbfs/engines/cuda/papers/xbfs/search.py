@@ -1,0 +1,391 @@
+"""XBFS as published: every frontier and balancing strategy of the paper, selectable.
+
+A search runs in one cooperative launch (resident), or level by level from a loop on the
+host (stepwise); both call the same device functions and decide on the device.
+Source: Gaihre, Wu, Yao, Liu: XBFS: eXploring Runtime Optimizations for Breadth-First
+Search on GPUs, HPDC 2019, Sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.device.stop_word import StopWord
+from distbfs.engines.base import WHOLE, Until
+from distbfs.engines.cuda.common.goal import Goal
+from distbfs.errors import ResourceError, SearchStopped, UsageError
+from distbfs.graph.device_graph import DeviceGraph
+from distbfs.options import check_choice
+from distbfs.types import Array, Stop
+
+SOURCE = Path(__file__).with_name("paper.cu")
+BLOCK = 256  # threads of a block; the same in types.cuh
+CHUNK = 2048  # neighbours; the same in push.cuh
+MAX_BLOCKS = 8  # on a multiprocessor
+RECORDS = 1 << 16  # levels that a resident search records
+BUCKETS = 32  # of degree, by powers of two
+TO_HOST = 2  # cudaMemcpyDeviceToHost
+
+FRONTIERS = ("auto", "scan-free", "single-scan", "no-queue", "double-scan")
+BALANCES = ("static", "thread", "warp", "donation")
+DIRECTIONS = ("auto", "push", "pull")
+MODES = ("push-scan-free", "push-single-scan", "push-no-queue", "pull")
+SINGLE_SCAN, NO_QUEUE, PULL = 1, 2, 3
+STOPPED = 2  # of ``done`` in paper_state.cuh
+ALLOWED = {
+    "auto": FRONTIERS,
+    "push": ("auto", "scan-free", "single-scan"),
+    "pull": ("auto", "double-scan"),
+}
+STEPS = ("start", "gather", "adopt", "expand", "chunks", "scan", "count", "place")
+
+
+def _structure(name: str, **types: Any) -> Any:
+    """Return a ctypes structure; the fields in the order given."""
+    return type(name, (ctypes.Structure,), {"_fields_": tuple(types.items())})
+
+
+_u32, _u64, _int = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int
+_pointer = ctypes.c_void_p
+
+# The structures of paper_state.cuh.
+Slot = _structure(
+    "Slot",
+    **dict.fromkeys(("edges", "early_edges", "checks"), _u64),
+    **dict.fromkeys(("found", "early", "tail", "queued", "ticket"), _u32),
+    **dict.fromkeys(("chunks", "writes", "donations", "stop"), _u32),
+)
+State = _structure(
+    "State",
+    **dict.fromkeys(("edges", "before"), _u64),
+    **dict.fromkeys(("level", "mode", "gather", "input"), _int),
+    **dict.fromkeys(("size", "early"), _u32),
+    **dict.fromkeys(("done", "levels"), _int),
+)
+RECORD = (
+    *("level", "mode", "frontier", "checks", "found", "found_early", "repeats"),
+    *("handed_out", "donations", "nanoseconds"),
+)
+Control = _structure(
+    "Control", slots=Slot * 4, state=State, started=_u64, barrier=_u32, unused=_u32
+)
+Params = _structure(
+    "Params",
+    **dict.fromkeys(("offsets", "columns", "in_offsets", "in_columns"), _pointer),
+    **dict.fromkeys(("status", "parent"), _pointer),
+    queues=_pointer * 2,
+    **dict.fromkeys(("chunks", "segments", "totals", "work"), _pointer),
+    **dict.fromkeys(("control", "records", "stop"), _pointer),
+    edges=_u64,
+    alpha=ctypes.c_double,
+    **dict.fromkeys(("vertices", "root", "segment", "record_capacity"), _u32),
+    **dict.fromkeys(("frontier", "direction", "balance", "asynchronous"), _int),
+    goal=Goal,
+)
+
+
+@dataclass
+class PaperResult:
+    """One search, by vertex number; the arrays stay valid until the next search.
+
+    level: CuPy int32 [active], -1 = unreached
+    parent: CuPy int32 [active], numbers, -1 = unreached, or None
+    levels: the largest level and one
+    seconds: device time from the root given to levels and parents complete, with the
+        initialisation of the arrays
+    records: one dict a level: ``level`` (found by it, from 1), ``direction``
+        ("push-scan-free", "push-single-scan", "push-no-queue", "pull"), ``frontier``
+        (queue entries it read), ``checks`` (edge checks), ``found`` (vertices of the
+        level that it found), ``found_early`` (vertices of the level after it that an
+        asynchronous pull found), ``repeats`` (status writes beyond one a vertex),
+        ``handed_out`` (queue entries that a pull gave out by its counter),
+        ``donations`` (rows of a pull that a warp took from its last lane), ``seconds``
+    work: int64 [32, 2]: pulled vertices and their edge checks by degree, row k for
+        2^k ... 2^(k+1) - 1 (Figure 9), or None without records
+    """
+
+    level: Any
+    parent: Any | None
+    levels: int
+    seconds: float
+    records: list[dict[str, Any]] = field(default_factory=list)
+    work: Array | None = None
+
+
+class PaperSearch:
+    """Searches a graph on one device by the published method.
+
+    Of a directed graph it pushes along edges out and pulls along edges in.
+
+    frontier: how queues are made.
+        ``auto``: the order of Figure 7, decided by alpha and lambda.
+        ``scan-free``, ``single-scan``: every push makes the next queue so; the first
+        push after a pull gets its queue by one scan of the status array.
+        ``no-queue``: the first push after a pull reads the queue of that pull; such a
+        queue exists nowhere else, so other pushes are scan-free.
+        ``double-scan``: the first level is a scan-free push, all others are pulled.
+    balance: how a pull shares its queue: ``static``, ``thread`` (Algorithm 1), ``warp``
+        (Algorithm 2), ``donation`` (warp, and the last lane's row is shared).
+    asynchronous: a pull also visits vertices of the level after (Algorithm 3), except
+        where its own may be the last: at a limit of depth, and where targets are given.
+    direction: ``auto`` pulls a level where its edge checks over |E| reach alpha;
+        ``push`` and ``pull`` take one direction at all levels.  ``balance`` and
+        ``asynchronous`` change nothing where no level is pulled.
+    parents: whether parents are written.
+    stepwise: level by level from the host; else one cooperative launch.
+    alpha: above 0, up to 1.
+    blocks: blocks of 256 threads on a multiprocessor, 0: as many as fit.
+
+    Not allowed: ``no-queue`` or ``double-scan`` with direction ``push``; a frontier of
+    pushes with direction ``pull``.  Raises UsageError, ResourceError.
+    """
+
+    def __init__(
+        self,
+        graph: DeviceGraph,
+        *,
+        frontier: str = "auto",
+        balance: str = "warp",
+        asynchronous: bool = True,
+        direction: str = "auto",
+        parents: bool = True,
+        stepwise: bool = False,
+        alpha: float = 0.1,
+        blocks: int = 0,
+    ) -> None:
+        check_choice("frontier", frontier, FRONTIERS)
+        check_choice("balance", balance, BALANCES)
+        check_choice("direction", direction, DIRECTIONS)
+        if frontier not in ALLOWED[direction]:
+            names = ", ".join(ALLOWED[direction])
+            raise UsageError(
+                f"frontier is '{frontier}' with direction '{direction}'; allowed: "
+                f"{names}"
+            )
+        if not 0 < alpha <= 1:
+            raise UsageError(f"alpha is {alpha}; allowed: above 0, up to 1")
+        if not 0 <= blocks <= MAX_BLOCKS:
+            raise UsageError(f"blocks is {blocks}; allowed: 0 to {MAX_BLOCKS}")
+        self.graph, self._stepwise, self._blocks = graph, stepwise, blocks
+        self._programs: dict[int, _Program] = {}
+        self._word = StopWord()
+        self._params = Params(
+            edges=graph.m,
+            alpha=alpha,
+            vertices=graph.active,
+            frontier=FRONTIERS.index(frontier),
+            direction=DIRECTIONS.index(direction),
+            balance=BALANCES.index(balance),
+            asynchronous=asynchronous,
+        )
+        with cuda.memory_of("a search by the paper's method"):
+            self._allocate(parents)
+        self._program(count=0)
+
+    def _allocate(self, parents: bool) -> None:
+        """Allocate everything that searches need."""
+        cp, graph = cuda.cupy(), self.graph
+        n = max(graph.active, 1)
+        threads = cuda.multiprocessors() * MAX_BLOCKS * BLOCK
+        self._level = cp.empty(graph.active, np.int32)
+        self._parent = cp.empty(graph.active, np.int32) if parents else None
+        self._control = cp.zeros(ctypes.sizeof(Control), np.uint8)
+        self._records = cp.empty((RECORDS, len(RECORD)), np.uint64)
+        self._work = cp.empty((2, BUCKETS), np.uint64)
+        self._arrays = {
+            "offsets": graph.offsets,
+            "columns": graph.columns,
+            "in_offsets": graph.pulled[0],
+            "in_columns": graph.pulled[1],
+            "status": self._level,
+            "chunks": cp.empty(2 * graph.m // CHUNK + 1, np.uint64),
+            "segments": cp.empty(threads, np.uint32),
+            "totals": cp.empty(threads // BLOCK, np.uint32),
+            "work": self._work,
+            "control": self._control,
+            "records": self._records,
+        }
+        for name, array in self._arrays.items():
+            setattr(self._params, name, array.data.ptr)
+        if self._parent is not None:
+            self._params.parent = self._parent.data.ptr
+        self._queues = cp.empty((2, n), np.uint32)
+        for k in range(2):
+            self._params.queues[k] = self._queues[k].data.ptr
+
+    def _program(self, count: int) -> _Program:
+        """Return the launches without (0) or with (1) counters."""
+        if count not in self._programs:
+            wide = self.graph.offsets.dtype == np.uint64
+            offset = "uint64_t" if wide else "uint32_t"
+            module = cuda.Module(SOURCE, OFFSET=offset, COUNT=count)
+            self._programs[count] = _Program(
+                module, self._params, self._blocks, self._stepwise
+            )
+        return self._programs[count]
+
+    def search(
+        self,
+        number: int,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+    ) -> PaperResult:
+        """Search from a vertex number; with records, by kernels that count.
+
+        stop: as of ``DeviceSearch``
+        A resident search records up to 65536 levels.  Raises UsageError for a number
+        that is not there, and where the levels do not fit.
+        """
+        if not 0 <= number < self.graph.active:
+            raise UsageError(
+                f"vertex number is {number}; allowed: 0 to {self.graph.active - 1}"
+            )
+        program = self._program(int(records))
+        self._params.root = number
+        self._params.goal = self._goal = Goal.of(until, number)
+        self._params.segment = program.segment(self.graph.active)
+        self._params.record_capacity = 1 if self._stepwise else RECORDS
+        log: list[dict[str, Any]] = []
+        if self._stepwise:
+            seconds, log = self._step(program, records, stop)
+        else:
+            self._word.stop = stop
+            self._params.stop = self._word.address
+            seconds = program.launches["search"].timed(word=self._word)
+        state = self._read_state()
+        if state.done == STOPPED:
+            raise SearchStopped(f"the search was stopped at level {state.level - 1}")
+        if records and not self._stepwise:
+            log = self._resident_log(state.level - 1)
+        work = None
+        if records:
+            work = self._work.get().T.astype(np.int64)
+        return PaperResult(self._level, self._parent, state.levels, seconds, log, work)
+
+    def _read(self) -> Any:
+        """Return a copy of the control structure; waits for the device."""
+        host = Control()
+        cuda.cupy().cuda.runtime.memcpy(
+            ctypes.addressof(host), self._control.data.ptr, ctypes.sizeof(host), TO_HOST
+        )
+        return host
+
+    def _read_state(self) -> Any:
+        return self._read().state
+
+    def _resident_log(self, levels: int) -> list[dict[str, Any]]:
+        """Return the records that the device wrote."""
+        if levels > RECORDS:
+            raise UsageError(
+                f"a resident search records {RECORDS} levels, this one has {levels}; "
+                "allowed: stepwise=True, or no records"
+            )
+        rows = self._records[:levels].get()
+        ends = rows[:, -1].astype(np.float64) * 1e-9
+        spans = np.diff(ends, prepend=0.0)
+        return [_record(row, s) for row, s in zip(rows, spans, strict=True)]
+
+    def _step(
+        self, program: _Program, records: bool, stop: Stop | None
+    ) -> tuple[float, list[dict[str, Any]]]:
+        """Run a search level by level; returns (seconds, records)."""
+        event = cuda.cupy().cuda.Event
+        elapsed = cuda.cupy().cuda.get_elapsed_time
+        begin, before, end = event(), event(), event()
+        run = program.launches
+        log: list[dict[str, Any]] = []
+        begin.record()
+        run["start"]()
+        end.record()
+        while True:
+            state = self._read_state()
+            if state.done:
+                break
+            if stop is not None and stop():
+                level = state.level - 1
+                raise SearchStopped(f"the search was stopped at level {level}")
+            before.record()
+            self._level_steps(program, state)
+            run["end"]()
+            end.record()
+            if records:
+                end.synchronize()
+                row = self._records[0].get()
+                log.append(_record(row, elapsed(before, end) * 1e-3))
+        return elapsed(begin, end) * 1e-3, log
+
+    def _level_steps(self, program: _Program, state: Any) -> None:
+        """Launch the phases of one level, as ``run_level`` of paper.cu does."""
+        run = program.launches
+        if state.mode == PULL:
+            names = ["count", "place", "pull"]
+        else:
+            names = ["gather"] if state.gather else []
+            names += ["adopt"] if state.mode == NO_QUEUE and state.early else []
+            names += ["expand", "chunks"]
+            names += ["scan"] if state.mode == SINGLE_SCAN else []
+        for name in names:
+            run[name]()
+
+
+def _record(row: Array, seconds: float) -> dict[str, Any]:
+    """Return the record of a level as PaperResult says."""
+    told: dict[str, Any] = dict(zip(RECORD, row.tolist(), strict=True))
+    mode = told.pop("mode")
+    del told["nanoseconds"]
+    return {
+        "level": told.pop("level"),
+        "direction": MODES[mode],
+        **told,
+        "seconds": float(seconds),
+    }
+
+
+class _Program:
+    """The launches of one module, all on the same grid."""
+
+    def __init__(
+        self, module: cuda.Module, params: Any, blocks: int, stepwise: bool
+    ) -> None:
+        resident = module.kernel("search")
+        fit = min(_resident_blocks(resident), MAX_BLOCKS)
+        if blocks > fit:
+            raise ResourceError(
+                f"{blocks} blocks do not fit a multiprocessor; allowed: 1 to {fit}"
+            )
+        self.grid = (blocks or fit) * cuda.multiprocessors()
+        if not stepwise:
+            launch = resident.prepare(params, self.grid, BLOCK, cooperative=True)
+            self.launches = {"search": launch}
+            return
+        self.launches = {
+            name: module.kernel(f"step_{name}").prepare(params, self.grid, BLOCK)
+            for name in (*STEPS, "pull")
+        }
+        self.launches["end"] = module.kernel("step_end").prepare(params, 1, BLOCK)
+
+    def segment(self, vertices: int) -> int:
+        """Return the vertices of a thread's segment, a multiple of 32."""
+        return 32 * -(-vertices // (self.grid * BLOCK * 32))
+
+
+def _resident_blocks(kernel: cuda.Kernel) -> int:
+    """Return how many blocks of a kernel run on a multiprocessor at once."""
+    count = ctypes.c_int()
+    code = cuda.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        ctypes.byref(count),
+        ctypes.c_void_p(kernel.function.ptr),
+        ctypes.c_int(BLOCK),
+        ctypes.c_size_t(0),
+    )
+    cuda.check(code, f"occupancy of {kernel.name}")
+    if not count.value:
+        raise ResourceError(f"CUDA: no block of {kernel.name} fits a multiprocessor")
+    return count.value

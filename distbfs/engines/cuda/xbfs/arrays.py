@@ -1,0 +1,409 @@
+"""The arrays and arguments of method ``fast`` (fast.cuh, fast_prepare.cu)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.base import Until
+from distbfs.errors import UsageError
+from distbfs.graph.device_graph import DeviceGraph
+from distbfs.types import Array, Ids
+
+KERNELS = Path(__file__).parent
+THREADS, WARPS = 1024, 32
+SNAPSHOTS, COLUMNS, TILE_WORDS = 20, 7, 8
+WAIT, HALF = 160, 64
+WARP_WORDS = WAIT + WAIT // 4 + 2 * HALF + 2 * TILE_WORDS * 32 + TILE_WORDS * 16 + 16
+LEAST_BLOCK_IDS, MOST_BLOCK_IDS = 64, 12288  # ids whose results a block writes
+RESULT_THREADS, RESULT_BLOCKS = 512, 3  # threads of such a block; on a multiprocessor
+TABLE_BYTES = 4 * (1028 + 2 * 1024 + 1024 + 32) + 64
+MOST_SHARED = 210 << 10  # the rest is L1
+PIECE = 128
+HUB_DEGREE, MOST_HUBS = 512, 1 << 17
+HUB_WORDS = 16000  # bits of hubs in shared memory
+PAD = 1024
+PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``Thresholds``
+BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in fast.cuh
+QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes a queue
+ROWS = 1 << 16  # of counters, by level, and of traces
+NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
+
+POINTERS = (
+    ["row", "adj", "first"],
+    [f"column{k}" for k in range(COLUMNS)],
+    ["numbers", "vertices", "first_id", "place", "piece", "piece_at"],
+    ["split", "range"],
+    ["snapshot", "by_first", "next_snapshot", "next_by_first", "parent", "direct"],
+    ["queue0", "queue1", "hub_queue0", "hub_queue1", "level_out", "level_wide"],
+    ["parent_out", "control", "other", "state", "trace", "counts", "targets"],
+    ["stop"],
+)
+LONGS = ("m", "stride", "mark_edges", "pull_edges")
+WORDS = (
+    ["n", "active", "words", "several", "root", "root_id", "hubs", "ranges", "pieces"],
+    ["hub_words", "tile", "blocks", "block_ids"],
+    [f"listed{k}" for k in range(COLUMNS + 1)],
+    ["parents", "budget", "rows", "push_only", "pull_only", "last", "sought"],
+)
+
+
+class Params(ctypes.Structure):
+    """``Params`` in fast.cuh."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for group in POINTERS for name in group),
+        *((name, ctypes.c_uint64) for name in LONGS),
+        *((name, ctypes.c_uint32) for group in WORDS for name in group),
+    )
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """When a frontier is pushed and when it is not; from the graph alone.
+
+    mark_edges: a frontier of so many edges is expected to reach 1/16 of all edges in
+    the next level (its edges times the mean degree of a neighbour, Σd²/Σd), so its
+    push is followed by a pull; pull_edges: a frontier with 1/20 of all edges is pulled
+    at once, or with 1/``pull_share``.
+    """
+
+    mark_edges: int
+    pull_edges: int
+
+    @classmethod
+    def of(cls, m: int, mean_next: float, pull_share: int) -> Thresholds:
+        """Return the thresholds of a graph with m stored edges."""
+        mark = max(1, int(m / (MARK_SHARE * max(mean_next, 1.0))))
+        return cls(mark, max(1, m // pull_share))
+
+
+def padded(count: int, unit: int = PAD) -> int:
+    """Return a count rounded up, one unit more than it needs."""
+    return (count // unit + 2) * unit
+
+
+def ids_of_a_block(n: int, together: int) -> int:
+    """Return the ids whose results a block of threads writes.
+
+    together: blocks that run at the same time; all of them come as full rounds
+    """
+    rounds = max(-(-n // (together * MOST_BLOCK_IDS)), 1)
+    units = -(-n // (together * rounds * LEAST_BLOCK_IDS))
+    return max(units, 1) * LEAST_BLOCK_IDS
+
+
+def range_bounds(load: Any, ranges: int, longest: int) -> tuple[Array, int]:
+    """Return (bounds of ranges [r + 1], the most units of one) of about equal load.
+
+    load: CuPy float64, of each unit; ranges: wanted, or a multiple of it where ranges
+    of more than ``longest`` units would come
+    """
+    cp, units = cuda.cupy(), len(load)
+    upto = cp.cumsum(load)
+    while True:
+        cuts = np.zeros(ranges - 1)
+        if units:
+            share = float(upto[-1]) / ranges
+            cuts = cp.searchsorted(upto, cp.arange(1, ranges) * share).get()
+        bounds = np.concatenate([[0], cuts, [units]]).astype(np.uint32)
+        most = int(np.diff(bounds.astype(np.int64)).max())
+        if most <= longest:
+            return bounds, most
+        ranges *= 2
+
+
+def last_and_targets(until: Until, root: int, n: int) -> tuple[int, Ids | None]:
+    """Return (last level, targets whose last one ends the search before, or None).
+
+    targets: int64 [k], ids but for the root's, which is found before the first level
+
+    Raises UsageError for a target that is no vertex.
+    """
+    last = NO_LIMIT if until.depth is None else until.depth
+    if until.targets is None or not len(until.targets):
+        return last, None
+    targets: Ids = np.unique(np.asarray(until.targets, dtype=np.int64))
+    for target in targets[[0, -1]].tolist():
+        if not 0 <= target < n:
+            raise UsageError(f"target is {target}; allowed: 0 to {n - 1}")
+    others = targets[targets != root]
+    return (last, others) if len(others) else (0, None)
+
+
+class Arrays:
+    """The arguments of a search and the arrays that they point to.
+
+    names: what stands for a column in results: the id of a number; of several devices,
+        whose queues hold all vertices
+    overrides: arguments that are not the usual ones, as thresholds
+    mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
+    longest_range: words of the longest destination range
+    level: CuPy int8, wide (None until ``widen``), parent (or None): int32, -1 =
+        unreached, as the search writes them
+    """
+
+    def __init__(
+        self,
+        graph: DeviceGraph,
+        *,
+        in_ids: bool,
+        parents: bool,
+        names: Any = None,
+        overrides: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        self.graph = g = graph
+        self.names = g.vertices if names is None else names
+        columns = None if names is None else len(names) // 32
+        self.grid = cuda.multiprocessors()
+        self.held: dict[str, Any] = {}
+        self.wide: Any = None
+        self.offset = "u32" if g.offsets.dtype.itemsize == 4 else "u64"
+        self._module = cuda.Module(KERNELS / "fast_prepare.cu", OFFSET=self.offset)
+        hubs, self.mean_next, pieces = self._degrees()
+        words = -(-g.active // 256) * 8
+        shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
+        self.range_room = (shared - TABLE_BYTES) // 4 - 8
+        hub_room = (shared - WARPS * WARP_WORDS * 4) // 4
+        block_ids = ids_of_a_block(g.n, RESULT_BLOCKS * self.grid)
+        self.params = Params(
+            row=g.offsets.data.ptr,
+            adj=g.columns.data.ptr,
+            numbers=g.numbers.data.ptr,
+            vertices=self.names.data.ptr,
+            n=g.n,
+            active=g.active,
+            m=g.m,
+            words=words,
+            stride=words + 64,
+            several=int(g.at_least[2]),
+            hubs=hubs,
+            pieces=pieces,
+            hub_words=min(HUB_WORDS, hub_room, columns or words) // 4 * 4,
+            tile=TILE_WORDS if words // TILE_WORDS >= self.grid * WARPS else 4,
+            blocks=max(-(-g.n // block_ids), 1),
+            block_ids=block_ids,
+            parents=parents,
+            rows=ROWS,
+        )
+        self.set_limits(g.m, self.mean_next)
+        for name, value in overrides.items():
+            setattr(self.params, name, value)
+        self._neighbours()
+        self._places()
+        self.longest_range = 0
+        if names is None:
+            self._ranges()
+        self._state(in_ids=in_ids, parents=parents)
+        if names is not None or not in_ids:
+            self.widen()
+
+    def widen(self) -> None:
+        """Make room for levels beyond a byte."""
+        self.wide = cuda.cupy().empty(len(self.level), dtype=np.int32)
+        self.params.level_wide = self.wide.data.ptr
+
+    def _queue_room(self) -> int:
+        """Return how many vertices a queue may hold.
+
+        A push that makes a queue has fewer edges than ``mark_edges`` and
+        ``pull_edges``, or is that of one block; a level that pulls have found becomes a
+        queue where it is less than 1/8 of what it leaves.
+        """
+        p, active = self.params, self.graph.active
+        if p.push_only or self.names is not self.graph.vertices:
+            return active
+        pushed = max(min(p.mark_edges, p.pull_edges), BLOCK_EDGES)
+        return min(active, max(pushed, active // QUEUE_SHARE))
+
+    def set_limits(
+        self, m: int, mean_next: float, pull_share: int | None = None
+    ) -> None:
+        """Set the thresholds for a graph of m stored edges."""
+        limits = Thresholds.of(m, mean_next, pull_share or PULL_SHARE)
+        self.params.mark_edges = limits.mark_edges
+        self.params.pull_edges = limits.pull_edges
+
+    def end_with(self, params: Params, last: int, targets: Ids | None) -> None:
+        """Set where searches end: with a level, or when they have found some targets.
+
+        targets: int64 [k], ids of this graph, or None
+        """
+        params.last, params.targets, params.sought = last, 0, 0
+        if targets is None:
+            return
+        numbers = self._full("targets", len(targets))
+        numbers[: len(targets)] = self.graph.numbers[cuda.cupy().asarray(targets)]
+        params.targets, params.sought = numbers.data.ptr, len(targets)
+
+    def results_launch(self, params: Params) -> cuda.Launch:
+        """Return the kernel that writes results by id."""
+        module = cuda.Module(KERNELS / "fast_results.cu", OFFSET=self.offset, IN_IDS=1)
+        kernel = module.kernel("results")
+        shared = 5 * params.block_ids
+        # the rest is L1: a load that waits for memory holds a line there
+        kernel.share_memory(RESULT_BLOCKS, shared)
+        return kernel.prepare(params, params.blocks, RESULT_THREADS, shared=shared)
+
+    def search_launch(
+        self, file: str, params: Any, *, count: int, in_ids: bool
+    ) -> cuda.Launch:
+        """Return a whole search, with room for pulls and for destination ranges.
+
+        params: its argument; count: 1 with counters, else 0
+        """
+        room = max(
+            WARPS * WARP_WORDS * 4 + max(self.params.hub_words, 4) * 4,
+            RESULT_THREADS,
+            4 * (self.longest_range + 4) + TABLE_BYTES,
+        )
+        module = cuda.Module(
+            KERNELS / file, OFFSET=self.offset, COUNT=count, IN_IDS=int(in_ids)
+        )
+        return module.kernel("search").prepare(
+            params, self.grid, THREADS, shared=room, cooperative=True
+        )
+
+    def _full(self, name: str, size: int, dtype: Any = np.uint32) -> Any:
+        self.held[name] = cuda.cupy().zeros(max(size, 1), dtype=dtype)
+        return self.held[name]
+
+    def _point(self, name: str, size: int) -> Any:
+        """Make an array of zeros and set the argument of its name."""
+        array = self._full(name, size)
+        setattr(self.params, name, array.data.ptr)
+        return array
+
+    def _run(self, name: str, *arguments: Any) -> None:
+        given = [np.uint32(a) if isinstance(a, int) else a for a in arguments]
+        self._module.kernel(name)(self.grid * 8, 256, *given)
+
+    def _degrees(self) -> tuple[int, float, int]:
+        """Return (hubs, mean degree of a neighbour, pieces of other rows)."""
+        cp, g = cuda.cupy(), self.graph
+        self.squares, self.longest = 0.0, 0
+        if not g.active:
+            return 0, 1.0, 1
+        total = cp.zeros(1, dtype=cp.float64)
+        self._run("squares", g.offsets, g.active, total)
+        top = min(g.active, MOST_HUBS + 1)
+        degrees = cp.diff(g.offsets[: top + 1].astype(cp.int64)).get()
+        self.longest = int(degrees.max())  # of the first class, which comes first
+        short = np.flatnonzero(degrees < HUB_DEGREE)
+        hubs = min(int(short[0]) if len(short) else top, MOST_HUBS)
+        longest, step = 0, 1 << 26
+        for low in range(hubs, g.active, step):
+            high = min(low + step, g.active)
+            longest = max(longest, int(cp.diff(g.offsets[low : high + 1]).max()))
+        self.squares = float(total[0])
+        return hubs, self.squares / max(g.m, 1), max(-(-longest // PIECE), 1)
+
+    def _neighbours(self) -> None:
+        """Copy first to eighth neighbours to arrays of their own."""
+        g = self.graph
+        first = self._point("first", padded(g.active))
+        first_id = self._point("first_id", padded(g.active))
+        rows = (g.offsets, g.columns)
+        self._run("firsts", *rows, self.names, g.active, first, first_id)
+        for k in range(COLUMNS):
+            listed = int(g.at_least[k + 2])
+            size = padded(listed, 128)
+            column = self._point(f"column{k}", size)
+            self._run("columns", *rows, g.active, k + 1, size, column)
+            setattr(self.params, f"listed{k}", listed)
+        setattr(self.params, f"listed{COLUMNS}", int(g.at_least[COLUMNS + 2]))
+
+    def _places(self) -> None:
+        """Find where results go by id: see fast_results.cu."""
+        cp, g, p = cuda.cupy(), self.graph, self.params
+        place = self._full("place", padded(g.active), np.uint16)
+        p.place = place.data.ptr
+        self._run("places", g.vertices, g.active, p.block_ids, place)
+        cut = (g.vertices, g.active, p.words, p.block_ids)
+        count = cp.zeros(max(p.words, 1), np.uint32)
+        self._run("count_pieces", *cut, count)
+        upto = cp.cumsum(count, dtype=np.uint32)
+        pieces = int(upto[-1])
+        made = cp.zeros((pieces, 2), np.uint32)
+        key = cp.zeros(pieces, np.uint64)
+        self._run("make_pieces", *cut, upto, made, key)
+        key.sort()
+        bounds = cp.arange(p.blocks + 1, dtype=np.uint64) << np.uint64(32)
+        at = cp.searchsorted(key, bounds).astype(np.uint32)
+        piece = made[key.astype(np.uint32)]
+        self.held.update(piece=piece, piece_at=at)
+        p.piece, p.piece_at = piece.data.ptr, at.data.ptr
+
+    def weights(self, hubs: int) -> Any:
+        """Return how many edges from columns below ``hubs`` each word's vertices have.
+
+        CuPy float64 [words]
+        """
+        g, words = self.graph, self.params.words
+        weight = self._full("weight", words)
+        rows = (g.offsets, g.columns)
+        self._run("weights", *rows, g.active, hubs, words, weight)
+        del self.held["weight"]
+        return weight[:words].astype(np.float64)
+
+    def _ranges(self) -> None:
+        """Cut the words in ranges of about as many edges from hubs."""
+        load = self.weights(self.params.hubs)
+        load += 0.3 * max(float(load.sum()), 1.0) / max(len(load), 1)
+        self.cut(*range_bounds(load, self.grid, self.range_room))
+
+    def cut(self, bounds: Array, longest: int) -> None:
+        """Cut rows of hubs at words; longest: words of a range."""
+        g, p = self.graph, self.params
+        self.longest_range, p.ranges = longest, len(bounds) - 1
+        held = self.held["range"] = cuda.cupy().asarray(bounds)
+        p.range = held.data.ptr
+        split = self._point("split", p.hubs * (p.ranges + 1))
+        if p.hubs:
+            rows = (g.offsets, g.columns)
+            self._run("splits", *rows, p.hubs, p.ranges, held, split)
+
+    def _state(self, *, in_ids: bool, parents: bool) -> None:
+        """Make what a search writes."""
+        cp, p, queue = cuda.cupy(), self.params, self._queue_room()
+        sizes = {
+            "queue0": 4 * (queue + 64),
+            "queue1": 4 * (queue + 64),
+            "hub_queue0": p.hubs + 1,
+            "hub_queue1": p.hubs + 1,
+            "snapshot": SNAPSHOTS * p.stride,
+            "next_snapshot": SNAPSHOTS * p.stride,
+            "by_first": p.stride,
+            "next_by_first": p.stride,
+            "parent": p.words * 32 + PAD,
+            "direct": p.words * 32 + PAD,
+        }
+        for name, size in sizes.items():
+            self._point(name, size)
+        out = max(p.blocks * p.block_ids if in_ids else p.words * 32, 64)
+        self.level = cp.empty(out, dtype=cp.int8)
+        self.parent: Any = None
+        if parents:
+            by_number = self.held["parent"].view(np.int32)
+            self.parent = cp.empty(out, np.int32) if in_ids else by_number
+            p.parent_out = self.parent.data.ptr
+        p.level_out = self.level.data.ptr
+
+    def renew(self) -> None:
+        """Take other arrays for results by id; those that there are stay as they are.
+
+        The room beyond a byte stays: it holds no result then.
+        """
+        cp, p = cuda.cupy(), self.params
+        self.level = cp.empty(len(self.level), dtype=cp.int8)
+        p.level_out = self.level.data.ptr
+        if self.parent is not None:
+            self.parent = cp.empty(len(self.parent), dtype=np.int32)
+            p.parent_out = self.parent.data.ptr

@@ -1,0 +1,127 @@
+"""Searches by one cluster, for graphs whose frontiers stay small (cluster.cu)."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.device.stop_word import StopWord
+from distbfs.engines.cuda.xbfs.arrays import NO_LIMIT
+from distbfs.errors import SearchStopped
+from distbfs.graph.device_graph import DeviceGraph
+
+SOURCE = Path(__file__).with_name("cluster.cu")
+MEMBERS, ROOM, MESSAGE_BYTES = 16, 192, 16
+LARGEST_MEAN = 4.0  # mean degree of a neighbour, Σd²/Σd
+STATIC_BYTES = 2048
+FULL, STOPPED = 1, 2  # how a search has ended that is not complete
+
+
+class ClusterParams(ctypes.Structure):
+    """``ClusterParams`` in cluster.cu."""
+
+    _fields_ = (
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("row", "adj", "record", "numbers", "vertices", "visited")
+        ),
+        *((name, ctypes.c_void_p) for name in ("level_out", "parent_out", "state")),
+        *((name, ctypes.c_void_p) for name in ("stop", "targets")),
+        *((name, ctypes.c_uint32) for name in ("root", "active", "words", "in_ids")),
+        *((name, ctypes.c_uint32) for name in ("last", "sought")),
+    )
+
+
+def suits(mean_next: float) -> bool:
+    """Return whether frontiers of a graph may be expected to stay small.
+
+    mean_next: mean degree of a neighbour; a level has about mean_next - 1 times the
+    vertices of the one before until repeats set in.
+    """
+    return mean_next <= LARGEST_MEAN
+
+
+class ClusterSearch:
+    """Searches with the results in arrays that belong to another search.
+
+    level: CuPy int32, parent: CuPy int32 or None
+    """
+
+    def __init__(
+        self, graph: DeviceGraph, level: Any, parent: Any, *, in_ids: bool
+    ) -> None:
+        cp = cuda.cupy()
+        wide = graph.offsets.dtype.itemsize == 8
+        module = cuda.Module(SOURCE, OFFSET="u64" if wide else "u32")
+        self._level, self._parent = level, parent
+        self._record = cp.empty(4 * graph.active, dtype=cp.uint32)
+        self._state = cp.zeros(4, dtype=cp.uint32)
+        self._ended = cuda.HostCopy(self._state)
+        module.kernel("records")(
+            8 * cuda.multiprocessors(),
+            256,
+            graph.offsets,
+            graph.columns,
+            np.uint32(graph.active),
+            self._record,
+        )
+        modern = int(cuda.cupy().cuda.Device().compute_capability) >= 90
+        members = MEMBERS if modern else 1
+        inbox = 2 * members * ROOM * MESSAGE_BYTES
+        words = graph.active // members // 32 + 2
+        inside = inbox + 4 * words <= cuda.shared_limit() - STATIC_BYTES
+        self._visited: Any = None
+        if not inside:
+            self._visited = cp.zeros(graph.active // 32 + 1, dtype=cp.uint32)
+        self.params = ClusterParams(
+            row=graph.offsets.data.ptr,
+            adj=graph.columns.data.ptr,
+            record=self._record.data.ptr,
+            numbers=graph.numbers.data.ptr,
+            vertices=graph.vertices.data.ptr,
+            visited=0 if inside else self._visited.data.ptr,
+            level_out=level.data.ptr,
+            parent_out=0 if parent is None else parent.data.ptr,
+            state=self._state.data.ptr,
+            active=graph.active,
+            words=words,
+            in_ids=in_ids,
+        )
+        self._launch = module.kernel("search").prepare(
+            self.params,
+            members,
+            32 * MEMBERS,
+            shared=inbox + (4 * words if inside else 0),
+            cluster=members,
+        )
+
+    def search(
+        self,
+        root: int,
+        last: int = NO_LIMIT,
+        targets: int = 0,
+        sought: int = 0,
+        word: StopWord | None = None,
+    ) -> tuple[int, float, bool]:
+        """Search from an id; returns (largest level, seconds, whether it has ended).
+
+        It does not where a frontier was too large.
+        last, targets, sought: where the search ends, as in ``Params`` of fast.cuh
+        word: looked at between levels; SearchStopped where it was seen
+        """
+        p = self.params
+        p.stop = 0 if word is None else word.address
+        p.root, p.last, p.targets, p.sought = root, last, targets, sought
+        cleared = [self._level, self._parent, self._visited]
+        fills = [
+            (a, v) for a, v in zip(cleared, (-1, -1, 0), strict=True) if a is not None
+        ]
+        seconds = self._launch.timed(before=fills, back=self._ended, word=word)
+        level, end, *_ = self._ended.pinned.tolist()
+        if end == STOPPED:
+            raise SearchStopped(f"the search was stopped at level {level}")
+        return level, seconds, end != FULL

@@ -1,0 +1,365 @@
+"""One device's share of searches that are resident on several (resident.cu).
+
+Arrays are those of method ``fast`` for the rows of the part; what other devices write
+is in memory that all have mapped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.build.cuda.domain import GRANULE, ResidentPart
+from distbfs.device import cuda
+from distbfs.device.stop_word import StopWord
+from distbfs.engines.base import WHOLE, Until
+from distbfs.engines.cuda.xbfs.arrays import (
+    ROWS,
+    Arrays,
+    Params,
+    last_and_targets,
+)
+from distbfs.engines.cuda.xbfs.search import (
+    CONTROL_BYTES,
+    DONE,
+    HIGHEST_AT,
+    STEPS,
+    STOPPED,
+    State,
+)
+from distbfs.errors import UsageError
+from distbfs.graph.device_graph import ISOLATED
+from distbfs.options import SearchOptions
+from distbfs.types import Array, Ids, Stop
+
+if TYPE_CHECKING:
+    from distbfs.device.timed_graph import TimedGraph
+
+MOST_PARTS, ALONE, NARROW = 8, 4096, 126  # as in resident.cuh, fast.cuh
+PATIENCE = 8_000_000_000  # ns that a device waits for another
+LETTER_BYTES = 64
+MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * LETTER_BYTES + 8  # letters and tallies
+FAILED_AT = MAILBOX_BYTES - 8
+WORDS = GRANULE // 32
+BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
+RANGES = 2  # destination ranges of a block, at least
+PAIR_BYTES = 8
+STATE_AT = 2 * CONTROL_BYTES  # in what a search keeps, after the two controls
+DESK_AT = STATE_AT + 256
+PULL_SHARE = 40  # as in fast_arrays.py: pairs between parts make marking dearer
+
+
+class Journey(ctypes.Structure):
+    """``Journey`` in resident.cuh."""
+
+    _fields_ = (
+        ("s", State),
+        *((x, ctypes.c_uint64) for x in ("edges", "count", "most")),
+        *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
+        *((x, ctypes.c_uint32) for x in ("used", "traced", "deepest", "now")),
+        *((x, ctypes.c_uint32) for x in ("complete", "known", "going", "late")),
+        *((x, ctypes.c_uint32) for x in ("listed", "lates", "stop")),
+    )
+
+
+class Desk(ctypes.Structure):
+    """``Desk`` in resident.cuh."""
+
+    _fields_ = (
+        *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
+        ("arrived_here", ctypes.c_uint64),
+        ("sum", ctypes.c_uint64 * 64),
+        ("found", ctypes.c_uint32 * 48),
+        ("sent", ctypes.c_uint32 * 48),
+        *((x, ctypes.c_uint64) for x in ("deepest", "failed")),
+        ("journey", Journey),
+    )
+
+
+class ResidentParams(ctypes.Structure):
+    """``Resident`` in resident.cuh."""
+
+    _fields_ = (
+        ("own", Params),
+        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("mailbox", "replica")),
+        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("inbox", "marks")),
+        ("desk", ctypes.c_void_p),
+        *((x, ctypes.c_uint64) for x in ("magic", "patience", "active_all")),
+        *((x, ctypes.c_uint32) for x in ("parts", "index", "all_words")),
+        *((x, ctypes.c_uint32) for x in ("room", "longest", "pad")),
+    )
+
+
+def resident_problem(parts: int, options: SearchOptions) -> str:
+    """Return why parts cannot be searched so, "" where they can."""
+    if parts > MOST_PARTS:
+        return f"{parts} parts; resident searches are for up to {MOST_PARTS}"
+    if options.stepwise:
+        return "levels by the host are asked for"
+    return ""
+
+
+class ResidentSearch:
+    """Searches of one part; made, and its methods called, with its device current.
+
+    Made in two steps: what all parts must know of each other is said by ``facts`` and
+    ``weights``, ``connect`` takes what comes of it.
+
+    Raises UsageError for options and sizes that do not fit.
+    """
+
+    def __init__(self, part: ResidentPart, options: SearchOptions) -> None:
+        problem = resident_problem(part.layout.parts, options)
+        if problem:
+            raise UsageError(problem)
+        graph = part.graph
+        if options.direction == "push" and graph.m >= 1 << 32:
+            raise UsageError("direction 'push' alone serves parts below 2^32 edges")
+        self.part, self.options = part, options
+        self.in_ids = not options.internal_ids
+        self.device = int(graph.numbers.device)
+        cp = cuda.cupy()
+        self.arrays = Arrays(
+            graph, in_ids=self.in_ids, parents=options.parents, names=part.ids
+        )
+        own = self.arrays.params
+        own.push_only = options.direction == "push"
+        own.pull_only = options.direction == "pull"
+        # what is read at the end lies together: it comes in one copy
+        self._kept = cp.zeros(DESK_AT + ctypes.sizeof(Desk), dtype=np.uint8)
+        self._copy = cuda.HostCopy(self._kept)
+        clean = State(phase=DONE, dirty=1)
+        at = slice(STATE_AT, STATE_AT + ctypes.sizeof(State))
+        self._kept[at].set(np.frombuffer(bytes(clean), dtype=np.uint8))
+        self._met = 0
+        self._trace: Any = None
+        self._counts: Any = None
+        self._launches: dict[int, cuda.Launch] = {}
+        self._turn, self._word = 0, StopWord()
+
+    def facts(self) -> Array:
+        """Return what is summed over all parts, and then the longest row, float64."""
+        arrays = self.arrays
+        return np.array([arrays.squares, arrays.params.hubs, arrays.longest])
+
+    def weights(self, hubs: int) -> Array:
+        """Return the edges from hubs to each granule of this part, float64 [granules].
+
+        hubs: the most of a part
+        """
+        below = -(-hubs // GRANULE) * self.part.layout.parts * GRANULE
+        found = self.arrays.weights(below).get()
+        out = np.zeros(self.part.granules * WORDS)
+        out[: len(found)] = found[: len(out)]
+        return out.reshape(-1, WORDS).sum(axis=1)
+
+    @property
+    def all_words(self) -> int:
+        """Words of a bitmap of all positions."""
+        return self.part.granules * self.part.layout.parts * WORDS
+
+    def _places(self, ranges: int) -> dict[str, int]:
+        """Return where each shared array begins, the same on all parts."""
+        parts, room = self.part.layout.parts, self.part.granules * GRANULE
+        sizes = {
+            "mailbox": MAILBOX_BYTES,
+            "replica": 8 * self.all_words,
+            "inbox": PAIR_BYTES * (parts - 1) * 2 * (room + ALONE),
+            "marks": 4 * parts * ranges,
+        }
+        at, places = 0, {}
+        for name, size in sizes.items():
+            places[name] = at
+            at += -(-size // 256) * 256
+        return {**places, "end": at}
+
+    def shared_bytes(self, ranges: int) -> int:
+        """Return the bytes of this part's memory that all devices map."""
+        return self._places(ranges)["end"]
+
+    def connect(
+        self, memory: Any, bases: Ids, bounds: Array, longest: int, told: Array
+    ) -> None:
+        """Use shared memory, and what is true of all parts.
+
+        memory: uint8 [shared_bytes], zeros; bases: [parts] addresses of all parts'
+        bounds: of destination ranges, in words; longest: words of one
+        told: ``facts``, summed and the largest
+        """
+        part, own = self.part, self.arrays.params
+        parts = part.layout.parts
+        mean_next = float(told[0]) / max(part.edges, 1)
+        self.arrays.set_limits(part.edges, mean_next, PULL_SHARE if parts > 1 else None)
+        self.arrays.cut(bounds, longest)
+        own.state = self._kept.data.ptr + STATE_AT
+        places = self._places(own.ranges)
+        self._memory = memory
+
+        def each(name: str) -> Any:
+            found = [int(base) + places[name] for base in bases]
+            return (ctypes.c_void_p * MOST_PARTS)(*found)
+
+        self.params = ResidentParams(
+            own=own,
+            mailbox=each("mailbox"),
+            replica=each("replica"),
+            inbox=each("inbox"),
+            marks=each("marks"),
+            desk=self._kept.data.ptr + DESK_AT,
+            magic=-(-(1 << 32) // parts),
+            patience=PATIENCE,
+            active_all=int(part.actives.sum()),
+            parts=parts,
+            index=part.index,
+            all_words=self.all_words,
+            room=part.granules * GRANULE,
+            longest=min(int(told[2]), 0xFFFFFFFF),
+        )
+        self.own = self.params.own
+        self._results = self.arrays.results_launch(self.own) if self.in_ids else None
+
+    def _launch(self, count: int) -> cuda.Launch:
+        """Return the search without (0) or with (1) counters."""
+        if count not in self._launches:
+            self._launches[count] = self.arrays.search_launch(
+                "resident.cu", self.params, count=count, in_ids=self.in_ids
+            )
+        return self._launches[count]
+
+    def _recorded(self, records: bool) -> TimedGraph:
+        """Return the search with or without counters as a graph."""
+        launch = self._launch(int(records))
+        return launch.record(then=self._results, back=self._copy)
+
+    def prepare(self, *, records: bool = False) -> None:
+        """Load the kernels, so that no device waits for it in a search."""
+        self._recorded(records)
+        if records and self._trace is None:
+            cp = cuda.cupy()
+            self._trace = cp.zeros(ROWS * 4, dtype=np.uint64)
+            self._counts = cp.zeros((2, ROWS), dtype=np.uint64)
+
+    def ready(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+    ) -> None:
+        """Set the arguments of a search from a vertex id.
+
+        stop: asked in ``wait``; where it says yes, all parts end at the same level
+        Raises UsageError for a target that is no vertex.
+        """
+        p, layout = self.own, self.part.layout
+        last, targets = last_and_targets(until, root, layout.n)
+        if targets is not None:
+            targets = layout.local_of(
+                targets[layout.part_of(targets) == self.part.index]
+            )
+        self.arrays.end_with(p, last, targets)
+        mine = layout.part_of(root) == self.part.index
+        p.root, p.root_id = (layout.local_of(root) if mine else ISOLATED), root
+        p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
+        p.by_first, p.next_by_first = p.next_by_first, p.by_first
+        base = self._kept.data.ptr
+        self._turn ^= 1
+        p.control = base + self._turn * CONTROL_BYTES
+        p.other = base + (self._turn ^ 1) * CONTROL_BYTES
+        self._word.stop = stop
+        p.stop = self._word.address
+        self.prepare(records=records)
+        p.trace = self._trace.data.ptr if records else 0
+        p.counts = self._counts.data.ptr if records else 0
+        if records:
+            self._trace.fill(0)
+            self._counts.fill(0)
+        self._graph = self._recorded(records)
+        self._graph.set_arguments()
+        cuda.cupy().cuda.Device().synchronize()  # the results of the last search
+
+    def start(self) -> None:
+        """Begin the search; nothing but launches may come before all parts have."""
+        self._graph.launch()
+
+    def wait(self) -> tuple[float, int, int, int]:
+        """Return (device seconds, levels with vertices here, failure, end) at the end.
+
+        failure: 0, or 1 + the part that was waited for in vain
+        end: 0, or 1 + the level that it was stopped at, the same of all parts
+        """
+        seconds = self._graph.wait(self._word)
+        kept = bytes(self._copy.pinned)
+        state = State.from_buffer_copy(kept, STATE_AT)
+        desk = Desk.from_buffer_copy(kept, DESK_AT)
+        failed = desk.failed  # once is for ever: letters of that search may be left
+        if desk.met == self._met:  # it has not come to the end
+            word = self._memory[FAILED_AT : FAILED_AT + 8]
+            failed = int(word.view(np.uint64).get()[0])
+        self._met = desk.met
+        levels = desk.deepest + 1
+        if state.k:
+            at = self._turn * CONTROL_BYTES + HIGHEST_AT
+            highest = int.from_bytes(kept[at : at + 8], sys.byteorder)
+            levels = state.base + highest + 1
+        self._wide = state.depth > NARROW
+        end = 1 + state.depth if state.phase == STOPPED else 0
+        return seconds, levels, failed, end
+
+    def results(self) -> tuple[Any, Any]:
+        """Return (level int8 or int32, parent int32 or int64, or None), by local id.
+
+        Of searches in internal ids, results are turned to ids here.
+        """
+        cp, a = cuda.cupy(), self.arrays
+        count = self.part.local_count if self.in_ids else self.part.graph.active
+        level = (a.wide if self._wide else a.level)[:count]
+        if not self.in_ids:
+            level = self._by_id(level, 0)
+        if a.parent is None:
+            return level, None
+        parent = a.parent[:count]
+        if not self.in_ids:
+            position = parent.view(np.uint32)
+            none = position == ISOLATED
+            parent = self.part.ids[cp.where(none, 0, position)].view(np.int32)
+            parent[none] = -1
+            parent = self._by_id(parent, np.uint32(self.own.root_id).view(np.int32))
+        if self.part.layout.n <= 1 << 31:
+            return level, parent
+        wide = parent.view(np.uint32).astype(np.int64)
+        wide[parent == -1] = -1
+        return level, wide
+
+    def _by_id(self, values: Any, alone: Any) -> Any:
+        """Return values by local id from those by number; -1 where there is none.
+
+        alone: of a root without edges, which has no number
+        """
+        cp, graph, p = cuda.cupy(), self.part.graph, self.own
+        out = cp.full(graph.n, -1, values.dtype)
+        out[graph.vertices] = values
+        if p.root != ISOLATED and int(graph.numbers[p.root]) == ISOLATED:
+            out[p.root] = alone
+        return out
+
+    def steps(self) -> list[tuple[str, int, int, int, float, int]]:
+        """Return what the last search with records noted, a line a step.
+
+        (name, level, vertices, edges, seconds, edge checks of this part): vertices and
+        edges of the frontier that a push has made; found and unvisited ones of a pull
+        """
+        rows = self._trace.get().reshape(-1, 4)
+        rows, checks = rows[rows[:, 0] > 0], self._counts[0].get()
+        out = []
+        for k in range(1, len(rows)):
+            what, depth = int(rows[k, 1]) >> 32, int(rows[k, 1]) & 0xFFFFFFFF
+            seconds = (int(rows[k, 0]) - int(rows[k - 1, 0])) * 1e-9
+            seen = int(checks[depth]) if depth < len(checks) else 0
+            told = (int(rows[k, 2]), int(rows[k, 3]))
+            out.append((STEPS[what], depth, *told, seconds, seen))
+        return out

@@ -1,0 +1,85 @@
+"""The engine for CUDA devices: whole searches in one launch on each device.
+
+One device runs method ``fast`` (fast.py); several that map each other's memory run it
+together (resident.py).  XBFS as published is engine ``xbfs-paper``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from distbfs.device import cuda
+from distbfs.engines.base import DeviceSearch, NoOptions
+from distbfs.engines.cuda.common.graph_engine import OnHost, graph_of_part
+from distbfs.engines.cuda.common.memory import LISTS, search_bytes
+from distbfs.engines.cuda.xbfs.domain import MOST_PARTS
+from distbfs.engines.cuda.xbfs.search import FastSearch
+from distbfs.errors import UsageError
+from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
+from distbfs.options import SearchOptions, check_choice
+from distbfs.partition.part import Part
+
+METHODS = ("fast",)
+NEEDS_SYMMETRIC = (
+    "engine xbfs searches symmetric graphs, and this one is directed; use xbfs-paper"
+)
+
+
+class XbfsEngine:
+    """Directions auto, push and pull; internal_ids; stepwise on one device."""
+
+    name = "xbfs"
+    methods = METHODS
+    takes = ("stepwise", "internal_ids")
+    own = NoOptions
+    on_device = alone = True
+    domains = directed = False
+    devices = MOST_PARTS
+
+    def __init__(self, options: SearchOptions) -> None:
+        self.method = options.method or METHODS[0]
+        check_choice("method", self.method, METHODS)
+        cuda.cupy()
+        self.options = options
+
+    def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
+        """Prepare the searches of a graph in device memory."""
+        if graph.directed:
+            raise UsageError(NEEDS_SYMMETRIC)
+        if graph.n > MAX_VERTICES:
+            raise UsageError(
+                f"engine xbfs searches up to 2^31 vertices, not {graph.n}; use another "
+                "engine"
+            )
+        o = self.options
+        need = search_bytes(
+            graph.n,
+            graph.active,
+            graph.m,
+            parents=o.parents,
+            in_ids=not o.internal_ids,
+            push=o.direction == "push",
+            listed=int(graph.at_least[2 : 2 + LISTS].sum()),
+            multiprocessors=cuda.multiprocessors(),
+        )
+        cuda.require(need, f"a search by method {self.method} of {graph.n} vertices")
+        return FastSearch(
+            graph,
+            parents=o.parents,
+            in_ids=not o.internal_ids,
+            direction=o.direction,
+            stepwise=o.stepwise,
+        )
+
+    def whole(self, part: Part) -> OnHost:
+        """Prepare the search of a graph that is one part without delegates."""
+        return OnHost(self.on_graph(graph_of_part(self.name, part)))
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the engine runs on, for reports."""
+        return {
+            "engine": self.name,
+            "method": self.method,
+            "threads": 1,
+            **cuda.describe(),
+        }

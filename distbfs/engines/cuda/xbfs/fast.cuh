@@ -1,0 +1,140 @@
+/* The data of a search by method `fast`.
+ *
+ * Vertices are numbers (graph/device_graph.py): hubs first.  `snapshot[0]` is the bitmap
+ * of visited vertices while levels push; a marking push or a pull reads snapshot k and
+ * writes snapshot k + 1, so that levels can be told at the end from the snapshots alone;
+ * results by id are written by a kernel of their own (fast_results.cu).
+ * Level of a vertex: `direct` if its bit is in snapshot 0, else `base` + the number of
+ * the first snapshot that has its bit.
+ */
+#ifndef DISTBFS_FAST_CUH
+#define DISTBFS_FAST_CUH
+#include "../common/base.cuh"
+
+#define THREADS 1024
+#define WARPS 32
+#define SNAPSHOTS 20  /* bitmaps; when they are used up, levels are written out */
+#define COLUMNS 7      /* second to eighth neighbours kept in arrays of their own */
+#define TILE_WORDS 8  /* at most: bitmap words that a warp pulls at a time */
+#define WAIT 160      /* vertices of a warp that wait for their rows */
+#define HALF 64       /* vertices of a warp whose rows are not read to the end */
+#define FEW 128       /* one in so many is left: fast_last.cuh */
+#define MOST_TAILS 6  /* such pulls before pushes are tried again */
+#define SMALL 2048    /* edges of a frontier that one block pushes alone */
+
+/* Words of shared memory of a warp in a pull. */
+#define HALF_AT (WAIT + WAIT / 4)
+#define STAGE_AT (HALF_AT + 2 * HALF)
+#define SPARSE_AT (STAGE_AT + 2 * TILE_WORDS * 32)
+#define WARP_WORDS (SPARSE_AT + TILE_WORDS * 16 + 16)
+
+#define NARROW 126    /* the largest level of one byte */
+
+enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, PULL_LAST, GATHER, FLUSH, RESULTS, MERGE };
+/* STOPPED: ended by the host, without results, and the bitmaps are dirty. */
+enum Phase { PUSHING, PULLING, GATHERING, FINISHING, DONE, STOPPED };
+
+/* What one launch leaves for the next when a search goes level by level. */
+struct State {
+    u32 phase, depth;
+    u32 count, hubs; /* of the queue */
+    u64 edges;       /* of the queue */
+    u32 base, k;     /* level of snapshot 0 when pulls began; the snapshot in use */
+    u32 left;        /* unvisited vertices before the next pull */
+    u32 tails;       /* pulls by words so far */
+    u32 dirty;       /* the bitmaps are not as a search begins with them */
+    u32 step;        /* what the last level was found by */
+};
+
+/* What a launch knows between two steps.  It waits in shared memory while a step runs,
+ * so that the step has the registers. */
+struct Run {
+    State s;
+    u32 turn, used, traced, budget;
+};
+
+/* A queue that is made by all blocks. */
+struct Mail {
+    u64 size;  /* edges << 32 | vertices */
+    u64 edges; /* not wrapped */
+    u64 hubs;
+    u64 pad[13];
+};
+
+struct Control {
+    Barrier barrier;
+    Mail mail[3]; /* in turn; each use clears the next */
+    u64 highest;  /* the last snapshot that has a vertex which those before have not */
+    Run run;          /* what block 0 came to alone */
+};
+
+struct Params {
+    const OFFSET *row;        /* [active + 1] */
+    const u32 *adj;           /* [m + pad], rising in each row */
+    const u32 *first;         /* [active + pad], first neighbour */
+    const u32 *column[COLUMNS]; /* [listed[k] + pad], neighbour k + 2, or the first */
+    const u32 *numbers;       /* [n], id -> number */
+    const u32 *vertices;      /* [active], number -> id */
+    const u32 *first_id;      /* [active + pad], id of the first neighbour */
+    const u16 *place;         /* [active], id modulo block_ids */
+    const uint2 *piece;       /* [all pieces]: word, bits; see fast_results.cu */
+    const u32 *piece_at;      /* [blocks + 1], where those of a block of ids begin */
+    const u32 *split;         /* [hubs][ranges + 1], hub rows cut by destination */
+    const u32 *range;         /* [ranges + 1], in words */
+    u32 *snapshot;            /* [SNAPSHOTS][stride] */
+    u32 *by_first;            /* [words]: the parent is the first neighbour */
+    u32 *next_snapshot, *next_by_first; /* of the next search: left clean */
+    u32 *parent;              /* [active], number; by id not set where by_first */
+    u32 *direct;              /* [active], level where pushed */
+    uint4 *queue[2];          /* [active + 1]: vertex, edges before it, row, degree */
+    u32 *hub_queue[2];        /* [hubs] */
+    u8 *level_out;            /* [n or active], -1 as a signed byte: unreached */
+    int *level_wide;          /* [n or active], instead where levels pass NARROW */
+    u32 *parent_out;          /* [n or active] */
+    Control *control, *other; /* the other is cleared for the next launch */
+    State *state;
+    u64 *trace;               /* [rows][4] or null: time, what << 32 | depth, vertices, edges */
+    u64 *counts;              /* [2][rows], by level, with COUNT: edge checks; looks at
+                                 bits of hubs */
+    const u32 *targets;       /* [sought], numbers, NONE without edges; null: none at all */
+    const u64 *stop;          /* [1], of the host: 1 to end a search; null: nobody asks */
+    u64 m, stride;
+    u64 mark_edges;           /* a push of so many edges is followed by a pull */
+    u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
+    u32 n, active, words, several; /* several: vertices of degree 2 or more */
+    u32 root, root_id;        /* local id, NONE where another device has it; id */
+    u32 hubs, ranges, pieces, hub_words, tile, blocks, block_ids;
+    u32 listed[COLUMNS + 1];  /* listed[k]: vertices of degree k + 2 or more come first */
+    u32 parents, budget, rows, push_only, pull_only;
+    u32 last, sought;         /* the last level that is searched; how many targets */
+};
+
+INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31) & 1; }
+
+/* This thread's share of the targets that are not visited. */
+INLINE u32 missed(const Params &p, const u32 *visited) {
+    u32 count = 0;
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.sought; i += gridDim.x * THREADS) {
+        const u32 v = p.targets[i];
+        count += v == NONE || !(__ldcg(visited + (v >> 5)) >> (v & 31) & 1);
+    }
+    return count;
+}
+
+/* Visited bits: the first words, hubs, from shared memory. */
+struct Visited {
+    const u32 *hub, *all;
+    u32 hub_words;
+#if COUNT
+    mutable u32 looks = 0; /* at the bits of hubs */
+#endif
+    __device__ __forceinline__ bool operator()(u32 v) const {
+#if COUNT
+        looks += v >> 5 < hub_words;
+#endif
+        u32 w = v >> 5, bits = hub[w < hub_words ? w : 0u];
+        if (w >= hub_words) bits = all[w];
+        return bits >> (v & 31) & 1;
+    }
+};
+#endif

@@ -1,0 +1,286 @@
+"""Method ``fast`` of engine ``xbfs``: a whole search in one launch (fast.cu)."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.device.stop_word import StopWord
+from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
+from distbfs.engines.cuda.xbfs.arrays import (
+    NO_LIMIT,
+    ROWS,
+    Arrays,
+    last_and_targets,
+)
+from distbfs.engines.cuda.xbfs.cluster import ClusterSearch, suits
+from distbfs.errors import SearchStopped, UsageError
+from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
+from distbfs.types import Stop
+
+CONTROL_BYTES = 8 * (4 * 16 + 3 * 16 + 16)  # with room at the end
+HIGHEST_AT = 8 * (4 * 16 + 3 * 16)  # ``highest`` in ``Control``
+STATE_AT = 2 * CONTROL_BYTES
+STEPS = (
+    "start",
+    "push-block",
+    "push",
+    "push-marking",
+    "pull",
+    "pull-last",
+    "gather",
+    "flush",
+    "results",
+    "merge",
+)
+DONE, STOPPED = 4, 5  # of Phase in fast.cuh
+NARROW = 126  # the largest level of one byte, in fast.cuh
+
+
+class State(ctypes.Structure):
+    """``State`` in fast.cuh."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("phase", "depth", "count", "hubs")),
+        ("edges", ctypes.c_uint64),
+        *((name, ctypes.c_uint32) for name in ("base", "k", "left", "tails")),
+        *((name, ctypes.c_uint32) for name in ("dirty", "step")),
+    )
+
+
+class FastSearch:
+    """Searches a graph on one device.
+
+    in_ids: results by id (else by number); stepwise: a launch a level
+    direction: "push" or "pull" takes one direction at all levels
+    overrides: arguments of the kernel to set otherwise, for measurements and tests:
+        mark_edges, pull_edges (see ``Thresholds``), tile (4 or 8), hub_words
+
+    Raises UsageError where the graph or the direction does not fit, ResourceError where
+    device memory is short.
+    """
+
+    def __init__(
+        self,
+        graph: DeviceGraph,
+        *,
+        parents: bool = True,
+        in_ids: bool = True,
+        direction: str = "auto",
+        stepwise: bool = False,
+        overrides: dict[str, int] | None = None,
+    ) -> None:
+        if graph.n > MAX_VERTICES:
+            raise UsageError(
+                f"engine xbfs searches up to 2^31 vertices, not {graph.n}; "
+                "use another engine or more parts"
+            )
+        if direction == "push" and graph.m >= 1 << 32:
+            raise UsageError("direction 'push' alone serves graphs below 2^32 edges")
+        self.graph, self.in_ids, self._stepwise = graph, in_ids, stepwise
+        given = {
+            "push_only": direction == "push",
+            "pull_only": direction == "pull",
+            **(overrides or {}),
+        }
+        with cuda.memory_of("a search"):
+            a = Arrays(graph, in_ids=in_ids, parents=parents, overrides=given)
+            self._arrays = a
+            # what is read at the end lies together: it comes in one copy
+            size = STATE_AT + ctypes.sizeof(State)
+            self._kept = cuda.cupy().zeros(size, dtype=np.uint8)
+            self._copy = cuda.HostCopy(self._kept)
+            self._cluster: ClusterSearch | None = None
+            if suits(self._arrays.mean_next) and direction == "auto" and graph.active:
+                a.widen()
+                self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
+        self.params = self._arrays.params
+        self.params.state = self._kept.data.ptr + STATE_AT
+        self._turn, self._given, self._word = 0, False, StopWord()
+        self._launches: dict[int, cuda.Launch] = {}
+        self._counts: Any = None
+        self._trace: Any = None
+        self._results = self._arrays.results_launch(self.params) if in_ids else None
+        self._launch(0)
+        self._reset()
+
+    def _launch(self, count: int) -> cuda.Launch:
+        """Return the search without (0) or with (1) counters."""
+        if count not in self._launches:
+            self._launches[count] = self._arrays.search_launch(
+                "fast.cu", self.params, count=count, in_ids=self.in_ids
+            )
+        return self._launches[count]
+
+    def _reset(self) -> None:
+        """Make the next search begin with bitmaps that it clears itself."""
+        state = State(phase=DONE, dirty=1)
+        self._kept.fill(0)
+        self._kept[STATE_AT:].set(np.frombuffer(bytes(state), dtype=np.uint8))
+
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+    ) -> DeviceResult:
+        """Search from an id; with records, a launch a level and with counters.
+
+        Raises UsageError for a root or a target that is no vertex, SearchStopped.
+        """
+        stepwise = records or self._stepwise
+        self._ask(root, until, None if stepwise else stop)
+        if self._cluster is not None and not stepwise:
+            found = self._by_cluster(self._cluster)
+            if found is not None:
+                return found
+        self._begin(1 if stepwise else NO_LIMIT)
+        if records and self._counts is None:
+            self._counts = cuda.cupy().zeros((2, ROWS), dtype=np.uint64)
+        self.params.counts = self._counts.data.ptr if records else 0
+        if records:
+            self._counts.fill(0)
+        launch = self._launch(int(records))
+        seconds, launches, depth = 0.0, 0, 0
+        steps: list[tuple[str, float]] = []
+        while True:
+            spent = self._run(launch)
+            seconds += spent
+            launches += 1
+            kept = bytes(self._copy.pinned)
+            state = State.from_buffer_copy(kept, STATE_AT)
+            if state.depth > depth:
+                steps.append((STEPS[state.step], spent))
+            elif steps:
+                steps[-1] = (steps[-1][0], steps[-1][1] + spent)
+            depth = state.depth
+            if state.phase == DONE:
+                break
+            if state.phase != STOPPED:  # a launch a level
+                if stop is None or not stop():
+                    continue
+                self._reset()
+            raise SearchStopped(f"the search was stopped at level {depth}")
+        if depth > NARROW and self._arrays.wide is None:
+            seconds += self._results_again()
+            kept = bytes(self._copy.pinned)  # the results tell the highest level
+        result = self._result(state, kept, seconds, launches)
+        if records:
+            result.records = self._records(result, steps)
+        return result
+
+    def _results_again(self) -> float:
+        """Write levels that need more than a byte, for the first time; in seconds."""
+        with cuda.memory_of("levels of a deep graph"):
+            self._arrays.widen()
+        return 0.0 if self._results is None else self._results.timed(back=self._copy)
+
+    def _by_cluster(self, cluster: ClusterSearch) -> DeviceResult | None:
+        """Return a search by one cluster; None, now and later, if that is too small."""
+        p = self.params
+        depth, seconds, complete = cluster.search(
+            p.root, p.last, p.targets, p.sought, self._word
+        )
+        if not complete:
+            self._cluster = None
+            return None
+        count = self.graph.n if self.in_ids else self.graph.active
+        parent = self._arrays.parent
+        parent = None if parent is None else parent[:count]
+        return DeviceResult(self._arrays.wide[:count], parent, depth + 1, seconds, 1)
+
+    def _records(
+        self, result: DeviceResult, steps: list[tuple[str, float]]
+    ) -> list[LevelRecord]:
+        """Return what each level did; how much it found is counted from the results."""
+        found = cuda.counts(result.level[result.level >= 0], len(steps) + 1).tolist()
+        counts = self._counts[:, : len(steps) + 1].get()
+        counts = np.pad(counts, [(0, 0), (0, len(steps) + 1 - counts.shape[1])])
+        checks, looks = counts.tolist()
+        log, left = [], self.graph.active - found[0]
+        for k, (step, seconds) in enumerate(steps, 1):
+            pulls = step.startswith("pull")
+            frontier = left if pulls else found[k - 1]
+            extra = {"hub_looks": looks[k]}
+            log.append(LevelRecord(step, frontier, checks[k], found[k], seconds, extra))
+            left -= found[k]
+        return log
+
+    def trace(self, root: int) -> list[tuple[str, int, int, int, float]]:
+        """Return the steps of one search in one launch, by the device's clock.
+
+        Each is (name, depth, vertices, edges, seconds): vertices and edges of the queue
+        that a push has made; found and unvisited vertices of a pull.
+        """
+        if self._trace is None:
+            self._trace = cuda.cupy().zeros(ROWS * 4, dtype=np.uint64)
+        self._trace.fill(0)
+        self._ask(root, WHOLE)
+        self._begin(NO_LIMIT)
+        self.params.trace, self.params.counts = self._trace.data.ptr, 0
+        self._run(self._launch(0))
+        self.params.trace = 0
+        rows = self._trace.get().reshape(-1, 4)
+        rows = rows[rows[:, 0] > 0]
+        self._reset()
+        found = []
+        for before, row in pairwise(rows):
+            what, depth = int(row[1]) >> 32, int(row[1]) & 0xFFFFFFFF
+            seconds = (int(row[0]) - int(before[0])) * 1e-9
+            found.append((STEPS[what], depth, int(row[2]), int(row[3]), seconds))
+        return found
+
+    def _ask(self, root: int, until: Until, stop: Stop | None = None) -> None:
+        """Set what is searched, where results go, and who is asked meanwhile."""
+        if not 0 <= root < self.graph.n:
+            raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
+        p = self.params
+        p.root = p.root_id = root
+        self._arrays.end_with(p, *last_and_targets(until, root, self.graph.n))
+        self._word.stop = stop
+        p.stop = self._word.address
+        if self._given:
+            self._arrays.renew()
+            self._given = False
+
+    def _begin(self, budget: int) -> None:
+        """Begin a search with the bitmaps that the last one has cleaned."""
+        p = self.params
+        p.budget = budget
+        p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
+        p.by_first, p.next_by_first = p.next_by_first, p.by_first
+
+    def _run(self, launch: cuda.Launch) -> float:
+        """Launch once, with the counters that the launch before has cleared."""
+        base = self._kept.data.ptr
+        self._turn ^= 1
+        self.params.control = base + self._turn * CONTROL_BYTES
+        self.params.other = base + (self._turn ^ 1) * CONTROL_BYTES
+        return launch.timed(then=self._results, back=self._copy, word=self._word)
+
+    def _result(
+        self, state: State, kept: bytes, seconds: float, launches: int
+    ) -> DeviceResult:
+        count = self.graph.n if self.in_ids else self.graph.active
+        narrow = state.depth <= NARROW
+        level = self._arrays.level if narrow else self._arrays.wide
+        parent = self._arrays.parent
+        parent = None if parent is None else parent[:count]
+        at = self._turn * CONTROL_BYTES + HIGHEST_AT
+        highest = int.from_bytes(kept[at : at + 8], sys.byteorder)
+        levels = (state.base + highest if state.k else state.depth) + 1
+        found = DeviceResult(level[:count], parent, levels, seconds, launches)
+        if self.in_ids and narrow and self._cluster is None:
+            found.give = self._give
+        return found
+
+    def _give(self) -> None:
+        """Leave the results to the caller."""
+        self._given = True

@@ -1,0 +1,36 @@
+"""Which devices a rank uses: by its place among the ranks of its host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from distbfs.device import cuda
+from distbfs.errors import LaunchError
+from distbfs.exchange.nccl_link import shared_device
+
+if TYPE_CHECKING:
+    from distbfs.types import World
+
+
+def take_devices(world: World, *, share: bool) -> list[int]:
+    """Return the devices of this host that are this rank's; the first is made current.
+
+    The visible devices of a host are dealt out to its ranks in order, as many to each
+    as all can have; where there are more ranks than devices, ranks share them.
+    Collective.  LaunchError where two ranks would use the same device, unless
+    ``share``; DeviceMissing where there is none.
+    """
+    hosts = list(getattr(world, "hosts", [""] * world.size))
+    here = hosts[world.rank]
+    runtime = cuda.cupy().cuda.runtime
+    count, ranks = int(runtime.getDeviceCount()), hosts.count(here)
+    place, each = hosts[: world.rank].count(here), max(count // ranks, 1)
+    devices = [(place * each + k) % count for k in range(each)]
+    cuda.cupy().cuda.Device(devices[0]).use()
+    problem = shared_device(world, cuda.uuid())
+    if problem and not share:
+        raise LaunchError(
+            f"{problem}; start no more ranks on a host than it has devices, or give "
+            "--share-device"
+        )
+    return devices

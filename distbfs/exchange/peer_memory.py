@@ -1,0 +1,197 @@
+"""Memory of parts that the devices of all parts of one host read and write.
+
+Parts of this process are reached by their addresses, those of other processes by CUDA
+IPC.  Whether it works is tried before it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.device.peers import (
+    PeerBlock,
+    access_problem,
+    close_handle,
+    open_handle,
+)
+from distbfs.errors import DeviceMissing, LaunchError, ResourceError
+from distbfs.exchange.agreement import first_reason, gather_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from distbfs.types import Ids, World
+
+HANDLE = 64  # bytes
+DEFAULT_KIND = 4  # cudaMemcpyDefault
+
+
+def on_device(device: int) -> AbstractContextManager[Any]:
+    """Make a device of this process the current one inside."""
+    context: AbstractContextManager[Any] = cuda.cupy().cuda.Device(device)
+    return context
+
+
+class PeerGroup:
+    """Parts whose memory is shared; methods are collective.
+
+    devices: CUDA device of each part of this rank; with one rank they may be the same
+
+    Raises LaunchError on all ranks where devices of one have no peer access.
+    """
+
+    def __init__(self, world: World, devices: Sequence[int]) -> None:
+        self._world = world
+        self.devices = list(devices)
+        self._blocks: list[PeerBlock] = []
+        self._opened: list[tuple[int, int]] = []
+        problem = access_problem(sorted(set(self.devices)))
+        if problem := first_reason(world, problem):
+            raise LaunchError(problem)
+
+    def share(self, sizes: Sequence[int], what: str) -> tuple[list[Any], list[Ids]]:
+        """Allocate memory for each part of this rank and map that of all parts.
+
+        Returns ([uint8 [sizes[i]]], [address of the memory of part k, int64 [parts]] as
+        the device of part i sees it).  Raises ResourceError on all ranks where memory
+        does not last, LaunchError where it cannot be mapped.
+        """
+        world = self._world
+        if world.size == 1:
+            arrays = []
+            for device, size in zip(self.devices, sizes, strict=True):
+                with on_device(device), cuda.memory_of(what):
+                    arrays.append(cuda.cupy().zeros(size, np.uint8))
+            table = np.array([array.data.ptr for array in arrays], dtype=np.int64)
+            return arrays, [table] * len(arrays)
+
+        def allocate() -> None:
+            for device, size in zip(self.devices, sizes, strict=True):
+                with on_device(device):
+                    self._blocks.append(PeerBlock(size, what))
+                    cuda.cupy().cuda.Device().synchronize()
+
+        first = len(self._blocks)
+        if problem := self._all(allocate):
+            raise ResourceError(problem)
+        blocks = self._blocks[first:]
+        handles = np.frombuffer(b"".join(b.handle() for b in blocks), np.uint8)
+        every = [x.tobytes() for x in world.allgather(handles)]
+        tables: list[Ids] = []
+
+        def map_all() -> None:
+            tables.extend(self._mapped(every, blocks, x) for x in self.devices)
+
+        if problem := self._all(map_all):
+            raise LaunchError(problem)
+        return [block.array for block in blocks], tables
+
+    def _mapped(
+        self, every: Sequence[bytes], blocks: Sequence[PeerBlock], device: int
+    ) -> Ids:
+        """Return the addresses of all parts' memory on a device; part = rank + k p."""
+        ranks, mine = len(every), self._world.rank
+        table = np.zeros(ranks * len(blocks), dtype=np.int64)
+        for rank, told in enumerate(every):
+            for k in range(len(blocks)):
+                part = rank + k * ranks
+                if rank == mine:
+                    table[part] = blocks[k].array.data.ptr
+                    continue
+                with on_device(device):
+                    address = open_handle(told[k * HANDLE : (k + 1) * HANDLE])
+                self._opened.append((device, address))
+                table[part] = address
+        return table
+
+    def _all(self, work: Callable[[], None]) -> str:
+        """Do something on each rank; return the first reason that it failed."""
+        reason = ""
+        try:
+            work()
+        except (ResourceError, DeviceMissing) as error:
+            reason = str(error)
+        return first_reason(self._world, reason)
+
+    def prove(self) -> str:
+        """Return why parts do not see what others wrote to them, "" where they do."""
+        try:
+            arrays, tables = self.share([8 * self.parts] * len(self.devices), "peers")
+        except (LaunchError, ResourceError) as error:
+            return str(error)
+        world, runtime = self._world, cuda.cupy().cuda.runtime
+        reason = ""
+        try:
+            for k, device in enumerate(self.devices):
+                mine = world.rank + k * world.size
+                with on_device(device):
+                    word = cuda.cupy().full(1, mine + 1, np.uint64)
+                    for address in tables[k].tolist():
+                        to = address + 8 * mine
+                        runtime.memcpy(to, word.data.ptr, 8, DEFAULT_KIND)
+                    cuda.cupy().cuda.Device().synchronize()
+        except runtime.CUDARuntimeError as error:
+            reason = f"writing to another device failed: {error}"
+        if found := first_reason(world, reason):
+            return found
+        wanted = np.arange(1, self.parts + 1, dtype=np.uint64)
+        for device, array in zip(self.devices, arrays, strict=True):
+            with on_device(device):
+                if not np.array_equal(array.view(np.uint64).get(), wanted):
+                    reason = "what other devices wrote did not arrive"
+        return first_reason(world, reason)
+
+    @property
+    def parts(self) -> int:
+        """Parts of all ranks."""
+        return self._world.size * len(self.devices)
+
+    def close(self) -> None:
+        """Give the memory back when all ranks are done with it."""
+        world = self._world
+        if world.size == 1:
+            return
+        world.barrier()
+        for device, address in self._opened:
+            with on_device(device):
+                close_handle(address)
+        world.barrier()
+        for block in self._blocks:
+            block.free()
+        self._opened, self._blocks = [], []
+
+
+def peer_problem(world: World, devices: Sequence[int]) -> str:
+    """Return why the devices of all ranks cannot share memory, "" where they can.
+
+    devices: of each part of this rank; collective, the same text on all ranks.
+    """
+    hosts = getattr(world, "hosts", [""] * world.size)
+    if len(set(hosts)) > 1:
+        return f"the ranks are on {len(set(hosts))} hosts"
+    reason, told = "", ""
+    try:
+        uuids = []
+        for device in devices:
+            with on_device(device):
+                uuids.append(cuda.uuid())
+        told = " ".join(uuids)
+        reason = access_problem(sorted(set(devices)))
+    except DeviceMissing as error:
+        reason = str(error)
+    texts = gather_texts(world, told)
+    if found := first_reason(world, reason):
+        return found
+    every = " ".join(texts).split()
+    if len(set(every)) < len(every):
+        return "several parts are on one device"
+    if world.size == 1:
+        return ""
+    group = PeerGroup(world, devices)
+    problem = group.prove()
+    group.close()
+    return problem

@@ -1,0 +1,64 @@
+"""Other processes of this host: whether they still run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from distbfs.exchange.agreement import gather_texts
+
+if TYPE_CHECKING:
+    from distbfs.types import World
+
+
+class Process:
+    """Another process of this node, by its id and the time that it started at."""
+
+    def __init__(self, rank: int, told: str) -> None:
+        self.rank = rank
+        self._pid, _, self._start = told.partition(" ")
+
+    @staticmethod
+    def myself() -> str:
+        """Return what other processes know this one by."""
+        pid = str(os.getpid())
+        return f"{pid} {Process._look(pid)[1]}"
+
+    def runs(self) -> bool:
+        """Tell whether the process is there and no zombie."""
+        state, start = self._look(self._pid)
+        return start == self._start and state not in {"", "Z", "X"}
+
+    def ticks(self) -> int:
+        """Return the processor time it has spent, in clock ticks; 0 when it is gone."""
+        fields = self._fields(self._pid)
+        return int(fields[11]) + int(fields[12]) if fields else 0
+
+    @staticmethod
+    def _look(pid: str) -> tuple[str, str]:
+        """Return (state, start time), from fields 3 and 22 of its ``stat``."""
+        fields = Process._fields(pid)
+        return (fields[0], fields[19]) if fields else ("", "")
+
+    @staticmethod
+    def _fields(pid: str) -> list[str]:
+        """Return its ``stat`` from field 3 on, nothing when it is gone."""
+        try:
+            text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+        except OSError:
+            return []
+        return text.rpartition(")")[2].split()  # names may have blanks
+
+
+def processes_beside(world: World) -> list[Process]:
+    """Return the other ranks of this host that can be seen from here; collective."""
+    hosts = getattr(world, "hosts", [""] * world.size)
+    told = gather_texts(world, Process.myself())
+    others = [
+        Process(rank, text)
+        for rank, text in enumerate(told)
+        if rank != world.rank and hosts[rank] == hosts[world.rank]
+    ]
+    # those of another container cannot be seen
+    return [process for process in others if process.runs()]

@@ -1,1 +1,0 @@
-"""The Graph500 benchmark: roots, validation, statistics, report."""

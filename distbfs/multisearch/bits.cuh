@@ -1,0 +1,154 @@
+/* The data of searches that share one traversal, a bit each.
+ *
+ * Functions that take a P serve the rows of one device (Params) and those of a device of
+ * several (bits_domain.cuh), which has the functions anew that are for Params here.
+ *
+ * A vertex has a row of PIECES times 16 bytes, 128 searches a lane: bit i of the row is
+ * search i.  Vertices are numbers (graph/device_graph.py): hubs first.
+ * Level of a vertex in a search: bit b of it is in plane b, for all that have been seen.
+ * Sources: Then et al. 2014 (MS-BFS); Beamer, Asanovic, Patterson 2012 (direction).
+ */
+#ifndef DISTBFS_BITS_CUH
+#define DISTBFS_BITS_CUH
+#include "../engines/cuda/common/base.cuh"
+
+#define THREADS 1024
+#define WARPS 32
+#define GROUP (32 / PIECES)   /* rows that a warp reads at a time */
+#define WORDS (4 * PIECES)    /* of 32 searches */
+#define PLANES 32
+#define MARKS 4
+#define AHEAD 4              /* neighbours that a lane reads at a time */
+
+#if PIECES == 4
+typedef u8 Part; /* the marks of the vertices of a warp */
+#elif PIECES == 2
+typedef u16 Part;
+#else
+typedef u32 Part;
+#endif
+
+/* What one launch leaves for the next. */
+struct State {
+    u32 depth, count, hubs; /* of the frontier: level, queue from its front, from its end */
+    u32 dense;              /* there is no queue */
+    u64 edges;              /* out of the frontier */
+    u32 pulls, pushes;      /* levels */
+    u32 stopped, pad;       /* the host wants the searches to end */
+};
+
+struct Control {
+    Barrier barrier;
+    u64 size[3 * 16]; /* in turn, hubs << 32 | others */
+};
+
+struct Params {
+    const OFFSET *row;      /* [active + 1] */
+    const u32 *adj;         /* [m + pad] */
+    uint4 *seen;            /* [active][PIECES] */
+    uint4 *front[2];        /* [active][PIECES]; that of the next level has no bits where
+                             * nothing is marked two levels before it */
+    uint4 *plane[PLANES];   /* [active][PIECES] */
+    u32 *mark[MARKS];       /* [words]: rows of the frontier with bits; by level */
+    u32 *queue[2];          /* [active]: hubs from the end */
+    u32 *counts;            /* [levels][32 * WORDS] or null: vertices by level and search */
+    Control *control;       /* zero */
+    State *state;
+    const u64 *stop;        /* [1], of the host: 1 to end the searches; null: nobody asks */
+    u64 pull_edges;         /* frontiers of so many edges are pulled */
+    u32 active, words;      /* words of a mark, a multiple of 4 */
+    u32 hubs, wide;         /* vertices below: for all warps, for a warp; multiples of 32 */
+    u32 planes, last;       /* planes there are, unless null; the last level to make */
+    u32 pad[2];             /* `full` begins at a multiple of 16 bytes */
+    uint4 full[4];          /* [PIECES]: searches there are */
+};
+
+INLINE uint4 operator|(uint4 a, uint4 b) {
+    return make_uint4(a.x | b.x, a.y | b.y, a.z | b.z, a.w | b.w);
+}
+/* Bits of a that b has not. */
+INLINE uint4 without(uint4 a, uint4 b) {
+    return make_uint4(a.x & ~b.x, a.y & ~b.y, a.z & ~b.z, a.w & ~b.w);
+}
+INLINE u32 some(uint4 a) { return a.x | a.y | a.z | a.w; }
+
+INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31) & 1; }
+
+/* Whether any lane of a group has x; all lanes of the warp call it. */
+INLINE u32 group_any(u32 x) {
+#pragma unroll
+    for (int s = 1; s < PIECES; s <<= 1) x |= __shfl_xor_sync(ALL, x, s);
+    return x;
+}
+
+/* OR over the groups of a warp, for each place in the row. */
+INLINE u32 over_groups(u32 x) {
+#pragma unroll
+    for (int s = PIECES; s < 32; s <<= 1) x |= __shfl_xor_sync(ALL, x, s);
+    return x;
+}
+
+/* Which thread this is, and where the level's data are. */
+struct Level {
+    const uint4 *cur;       /* the frontier */
+    uint4 *next;
+    const u32 *mark, *old;  /* of cur; of what was in next before */
+    u32 *next_mark;
+    u32 *next_queue;
+    u64 *size;              /* of next_queue */
+    u32 depth;              /* of what is found */
+    u32 warp, warps, lane, group, piece;
+};
+
+/* What makes level `depth`, and by which thread. */
+INLINE Level level_of(const Params &p, u32 depth) {
+    Level l;
+    const u32 side = depth & 1;
+    l.lane = threadIdx.x & 31;
+    l.warps = gridDim.x * WARPS;
+    l.warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x; /* neighbours on other SMs */
+    l.group = l.lane / PIECES, l.piece = l.lane % PIECES;
+    l.depth = depth;
+    l.cur = p.front[side ^ 1], l.next = p.front[side];
+    l.mark = p.mark[(depth + 3) % MARKS], l.old = p.mark[(depth + 2) % MARKS];
+    l.next_mark = p.mark[depth % MARKS];
+    l.next_queue = p.queue[side];
+    return l;
+}
+
+/* Clears the mark of the level after `depth`. */
+INLINE void clear_mark(const Params &p, u32 depth) {
+    uint4 *clear = (uint4 *)p.mark[(depth + 1) % MARKS];
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.words / 4; i += gridDim.x * THREADS)
+        clear[i] = make_uint4(0, 0, 0, 0);
+}
+
+/* Where a vertex has its row of a frontier, and 32 of them their word of a mark. */
+INLINE u32 place(const Params &, u32 v) { return v; }
+INLINE u32 word_place(const Params &, u32 word) { return word; }
+
+/* What has been seen of a neighbour. */
+INLINE const uint4 *seen_row(const Params &p, u32 u) { return p.seen + (u64)u * PIECES; }
+
+/* A row of the next frontier is complete, at its place. */
+INLINE void publish(const Params &, const Level &, u32, uint4) {}
+
+/* A vertex is in the next frontier. */
+INLINE void mark_next(const Params &, const Level &l, u32 v) {
+    atomicOr(l.next_mark + (v >> 5), 1u << (v & 31));
+}
+
+/* The vertices of a tile of GROUP that are in the next frontier; all lanes call it. */
+INLINE void mark_tile(const Params &, const Level &l, u32 tile, u32 bits) {
+    if (l.lane == 0) ((Part *)l.next_mark)[tile] = (Part)bits;
+}
+
+/* A vertex is in the next frontier with `fresh` in this lane's piece; `seen` was before. */
+INLINE void settle(const Params &p, const Level &l, u32 v, uint4 seen, uint4 fresh) {
+    const u64 at = (u64)v * PIECES + l.piece;
+    if (!some(fresh)) return;
+    p.seen[at] = seen | fresh;
+    for (u32 b = 0; b < p.planes; b++)
+        if (l.depth >> b & 1) p.plane[b][at] = p.plane[b][at] | fresh;
+}
+#endif

@@ -1,0 +1,476 @@
+"""Up to 512 searches in one traversal on one CUDA device, a bit each (bits.cu).
+
+A batch needs no more memory than its rows: 16 bytes a vertex and 128 searches, for what
+has been seen, two frontiers, and one bit plane for each binary digit of the levels.
+Source: Then et al., The more the merrier, VLDB 2014.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.device.stop_word import StopWord
+from distbfs.device.take import take
+from distbfs.errors import ResourceError, SearchStopped, UsageError
+from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph, degree_class
+from distbfs.types import Array, Ids, Stop
+
+KERNELS = Path(__file__).parent
+SEARCHES = 128  # of a lane
+LANES = (1, 2, 4)  # of a row
+LARGEST = SEARCHES * LANES[-1]
+THREADS = 1024
+PLANES, MARKS = 32, 4
+MORE_PLANES = 4  # at a time
+MORE_LEVELS = 64  # counted, at first; then twice as many
+WIDE_DEGREE = 32  # rows for a warp
+HUB_DEGREE = 2048  # rows for a block or for all
+PULL_SHARE = 4  # frontiers of m / PULL_SHARE edges are pulled
+NO_LIMIT = 0xFFFFFFFF
+RESERVE = 256 << 20
+CONTROL_BYTES = 8 * (4 * 16 + 3 * 16)
+
+
+class State(ctypes.Structure):
+    """``State`` in bits.cuh."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("depth", "count", "hubs", "dense")),
+        ("edges", ctypes.c_uint64),
+        *((name, ctypes.c_uint32) for name in ("pulls", "pushes")),
+        *((name, ctypes.c_uint32) for name in ("stopped", "pad")),
+    )
+
+
+class Params(ctypes.Structure):
+    """``Params`` in bits.cuh."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("row", "adj", "seen")),
+        ("front", ctypes.c_void_p * 2),
+        ("plane", ctypes.c_void_p * PLANES),
+        ("mark", ctypes.c_void_p * MARKS),
+        ("queue", ctypes.c_void_p * 2),
+        *((name, ctypes.c_void_p) for name in ("counts", "control", "state")),
+        ("stop", ctypes.c_void_p),
+        ("pull_edges", ctypes.c_uint64),
+        *((name, ctypes.c_uint32) for name in ("active", "words", "hubs", "wide")),
+        *((name, ctypes.c_uint32) for name in ("planes", "last")),
+        ("pad", ctypes.c_uint32 * 2),
+        ("full", ctypes.c_uint32 * 16),
+    )
+
+
+class Begin(ctypes.Structure):
+    """``Begin`` in bits.cu."""
+
+    _fields_ = (
+        ("p", Params),
+        ("numbers", ctypes.c_void_p),
+        ("source", ctypes.c_void_p),
+        ("k", ctypes.c_uint32),
+    )
+
+
+class Matrix(ctypes.Structure):
+    """``Matrix`` in bits_levels.cu."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("numbers", "seen")),
+        ("plane", ctypes.c_void_p * PLANES),
+        ("out", ctypes.c_void_p),
+        *((name, ctypes.c_uint32) for name in ("n", "k", "words", "planes")),
+    )
+
+
+class Asked(ctypes.Structure):
+    """``Asked`` in bits_levels.cu."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("numbers", "seen")),
+        ("plane", ctypes.c_void_p * PLANES),
+        *((name, ctypes.c_void_p) for name in ("search", "target", "out")),
+        ("count", ctypes.c_uint64),
+        *((name, ctypes.c_uint32) for name in ("words", "planes")),
+    )
+
+
+def level_dtype(deepest: int) -> Any:
+    """Return the narrowest type of levels: int8 to 126, int16 to 32767, else int32."""
+    if deepest <= 126:
+        return np.dtype(np.int8)
+    return np.dtype(np.int16 if deepest <= 32767 else np.int32)
+
+
+def check_sources(graph: DeviceGraph, sources: Any) -> Ids:
+    """Return sources as int64 [k]; UsageError where one is no vertex."""
+    found = np.asarray(sources, dtype=np.int64).ravel()
+    wrong = found[(found < 0) | (found >= graph.n)]
+    if len(wrong):
+        raise UsageError(f"source {wrong[0]} is no vertex; allowed: 0 to {graph.n - 1}")
+    return found
+
+
+def above(graph: DeviceGraph, degree: int) -> int:
+    """Return about how many vertices have ``degree`` edges or more; they come first.
+
+    Exact where no edge was repeated and ``degree`` begins a degree class.
+    """
+    if degree < len(graph.at_least):
+        return int(graph.at_least[max(degree, 1)])
+    low, high = 0, graph.active
+    wanted = int(degree_class(np.array([degree]))[0])
+    while low < high:
+        middle = (low + high) // 2
+        ends = graph.offsets[middle : middle + 2].get().astype(np.int64)
+        have = int(degree_class(ends[1:] - ends[:-1])[0])
+        low, high = (middle + 1, high) if have >= wanted else (low, middle)
+    return low
+
+
+def asked_kernel() -> cuda.Kernel:
+    """Return what ``asked_levels`` launches, on the current device."""
+    return cuda.Module(KERNELS / "bits_levels.cu", LEVEL="u8").kernel("asked")
+
+
+def asked_levels(
+    kernel: cuda.Kernel,
+    graph: DeviceGraph,
+    rows: tuple[Any, Sequence[Any]],
+    searches: Array,
+    targets: Array,
+) -> Any:
+    """Return the level of targets[q] in search searches[q], CuPy int32; -1 = unreached.
+
+    rows: (seen, planes), uint32, by number; without planes a level is 0
+    targets: ids of the graph's vertices
+    """
+    cp, (seen, planes) = cuda.cupy(), rows
+    out = cp.empty(len(searches), np.int32)
+    if not len(searches) or not graph.active:
+        out.fill(-1)
+        return out
+    held = [cp.asarray(x.astype(np.uint32)) for x in (searches, targets)]
+    asked = Asked(
+        numbers=graph.numbers.data.ptr,
+        seen=seen.data.ptr,
+        search=held[0].data.ptr,
+        target=held[1].data.ptr,
+        out=out.data.ptr,
+        count=len(searches),
+        words=seen.size // graph.active,
+        planes=len(planes),
+    )
+    for b, plane in enumerate(planes):
+        asked.plane[b] = plane.data.ptr
+    kernel.prepare(asked, 8 * cuda.multiprocessors(), 256)()
+    return out
+
+
+@dataclass
+class Batch:
+    """Searches that have ended.
+
+    sources: int64 [k], ids; deepest: the largest level of any; seconds: of the kernels
+    pulls, pushes: levels by direction
+    """
+
+    owner: BitSearches
+    sources: Ids
+    deepest: int
+    seconds: float
+    pulls: int
+    pushes: int
+
+    def levels(self, out: Any = None) -> Any:
+        """Return the levels by id, CuPy [k, n], of ``level_dtype(deepest)``.
+
+        out: a C-contiguous array [k, n] of that or a wider type to write to
+        """
+        return self.owner._matrix(self, out)
+
+    def counts(self) -> Any:
+        """Return vertices by level, CuPy int64 [k, deepest + 1]."""
+        return self.owner._counted(self)
+
+    def levels_at(self, searches: Any, targets: Any) -> Any:
+        """Return the level of targets[q] in search searches[q] of 0 … k-1, CuPy int32.
+
+        -1 where it was not reached
+        """
+        return self.owner._levels_at(self, searches, targets)
+
+    def reached(self, searches: Any, targets: Any) -> Any:
+        """Return whether search searches[q] of 0 … k-1 has reached targets[q], bool."""
+        return self.owner._asked(self, searches, targets, []) >= 0
+
+
+class BitSearches:
+    """Searches a graph on one device, up to 512 at once.
+
+    levels, counts: what is wanted of a batch, besides reachability
+    width: searches of a batch, 128, 256 or 512 (default: what the memory allows)
+    pull_edges: frontiers of so many edges are pulled (default: m / PULL_SHARE)
+
+    Raises UsageError where the graph is too large, ResourceError where device memory
+    is short.
+    """
+
+    def __init__(
+        self,
+        graph: DeviceGraph,
+        *,
+        levels: bool = True,
+        counts: bool = False,
+        width: int | None = None,
+        pull_edges: int | None = None,
+    ) -> None:
+        if graph.n > MAX_VERTICES:
+            raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
+        self.graph, self._with_levels, self._with_counts = graph, levels, counts
+        self._lanes = self._choose_lanes(width)
+        self.width = SEARCHES * self._lanes
+        self._words = 4 * self._lanes
+        self._planes: list[Any] = []
+        self._word = StopWord()
+        self._numbers: Any = graph.numbers
+        with cuda.memory_of("bit-parallel searches"):
+            self._allocate()
+        self.params = self._parameters(pull_edges)
+        module = cuda.Module(
+            KERNELS / "bits.cu",
+            OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
+            PIECES=self._lanes,
+        )
+        self._begin = module.kernel("begin")
+        self._launch = module.kernel("search").prepare(
+            self.params, cuda.multiprocessors(), THREADS, cooperative=True
+        )
+        self._blocks = 8 * cuda.multiprocessors()
+
+    def _choose_lanes(self, width: int | None) -> int:
+        allowed = [SEARCHES * lanes for lanes in LANES]
+        if width is not None:
+            if width not in allowed:
+                told = ", ".join(map(str, allowed))
+                raise UsageError(f"width is {width}; allowed: {told}")
+            return width // SEARCHES
+        rows = 3 + 2 * MORE_PLANES * self._with_levels
+        free = cuda.free_bytes() - RESERVE - 10 * self.graph.active
+        for lanes in reversed(LANES):
+            need = 16 * lanes * rows * self.graph.active
+            if need <= free or lanes == LANES[0]:
+                if need > free:
+                    raise ResourceError(
+                        f"bit-parallel searches of {self.graph.active} vertices need "
+                        f"{need} bytes of device memory; {max(free, 0)} are free"
+                    )
+                break
+        return lanes
+
+    def _allocate(self) -> None:
+        cp, active = cuda.cupy(), self.graph.active
+        size = active * self._words
+        self._seen, *self._front = (cp.zeros(size, np.uint32) for _ in range(3))
+        words = (-(-active // 32) + 3) // 4 * 4
+        self._mark = [cp.zeros(words, np.uint32) for _ in range(MARKS)]
+        self._queue = [cp.empty(active, np.uint32) for _ in range(2)]
+        self._control = cp.zeros(CONTROL_BYTES // 8, np.uint64)
+        self._state = cp.zeros(ctypes.sizeof(State) // 8, np.uint64)
+        self._counts: Any = None
+        if self._with_counts:
+            self._counts = cp.zeros((MORE_LEVELS, self.width), np.uint32)
+
+    def _parameters(self, pull_edges: int | None) -> Params:
+        graph = self.graph
+        p = Params(
+            row=graph.offsets.data.ptr,
+            adj=graph.columns.data.ptr,
+            seen=self._seen.data.ptr,
+            control=self._control.data.ptr,
+            state=self._state.data.ptr,
+            active=graph.active,
+            words=len(self._mark[0]),
+            hubs=above(graph, HUB_DEGREE) // 32 * 32,
+            wide=above(graph, WIDE_DEGREE) // 32 * 32,
+            pull_edges=(
+                max(graph.m // PULL_SHARE, 1) if pull_edges is None else pull_edges
+            ),
+        )
+        arrays = (("front", self._front), ("mark", self._mark), ("queue", self._queue))
+        for name, held in arrays:
+            for k, array in enumerate(held):
+                getattr(p, name)[k] = array.data.ptr
+        return p
+
+    def batches(
+        self, sources: Any, most: int | None = None, stop: Stop | None = None
+    ) -> Iterator[tuple[int, int, Batch]]:
+        """Yield (first, last + 1, batch) over all sources; each lasts until the next.
+
+        most: levels beyond it are not searched; stop: as of ``search``
+        """
+        ids = check_sources(self.graph, sources)
+        for first in range(0, len(ids), self.width):
+            some = ids[first : first + self.width]
+            try:
+                batch = self.search(some, most, stop)
+            except SearchStopped as stopped:
+                done = f"stopped after {first} of {len(ids)} sources"
+                raise SearchStopped(done) from stopped
+            yield first, first + len(some), batch
+
+    def search(
+        self, sources: Any, most: int | None = None, stop: Stop | None = None
+    ) -> Batch:
+        """Search from up to ``width`` sources, ids, at once.
+
+        stop: asked before each launch and while one runs; SearchStopped where it said
+        yes and there were levels left
+        """
+        ids = check_sources(self.graph, sources)
+        if len(ids) > self.width:
+            raise UsageError(f"{len(ids)} searches at once; allowed: {self.width}")
+        if most is not None and most < 0:
+            raise UsageError(f"most is {most}; allowed: 0 and more")
+        self._open(ids)
+        limit = NO_LIMIT if most is None else most
+        seconds = 0.0
+        state = State.from_buffer_copy(self._state.get().tobytes())
+        while state.edges and state.depth < limit:
+            if state.stopped or (stop is not None and stop()):
+                raise SearchStopped(f"the searches were stopped at level {state.depth}")
+            self._word.stop = stop
+            self.params.stop = self._word.address
+            self.params.last = min(limit, self._room(state.depth))
+            control = self._control.view(np.uint32)
+            seconds += self._launch.timed(before=[(control, 0)], word=self._word)
+            state = State.from_buffer_copy(self._state.get().tobytes())
+        # the last level of a search that was not cut short found nothing
+        deepest = state.depth if state.edges or not state.depth else state.depth - 1
+        return Batch(self, ids, deepest, seconds, state.pulls, state.pushes)
+
+    def _open(self, ids: Ids) -> None:
+        """Make all ready at level 0 of some searches."""
+        cp, p = cuda.cupy(), self.params
+        stream = cp.cuda.get_current_stream()
+        cleared = (self._seen, *self._front, *self._mark, self._state, *self._planes)
+        for array in cleared:
+            if array.nbytes:
+                cuda.clear(array, stream)
+        if self._counts is not None:
+            cuda.clear(self._counts, stream)
+        there = take(self._numbers, ids) != ISOLATED
+        bits = np.zeros(self._words * 32, dtype=np.uint8)
+        bits[: len(ids)] = there
+        full = np.packbits(bits, bitorder="little").view(np.uint32)
+        for k in range(16):
+            p.full[k] = int(full[k]) if k < len(full) else 0
+        p.planes = len(self._planes)
+        p.counts = 0 if self._counts is None else self._counts.data.ptr
+        held = cp.asarray(ids.astype(np.uint32))
+        given = Begin(p, self._numbers.data.ptr, held.data.ptr, len(ids))
+        self._begin.prepare(given, 1, THREADS)()
+
+    def _room(self, depth: int) -> int:
+        """Make room for more levels than ``depth``; return the last that has any."""
+        cp, p, last = cuda.cupy(), self.params, NO_LIMIT
+        if self._with_levels:
+            while (1 << len(self._planes)) - 1 <= depth:
+                with cuda.memory_of("levels of bit-parallel searches"):
+                    size = self.graph.active * self._words
+                    for _ in range(MORE_PLANES):
+                        self._planes.append(cp.zeros(size, np.uint32))
+            for k, plane in enumerate(self._planes):
+                p.plane[k] = plane.data.ptr
+            p.planes = len(self._planes)
+            last = (1 << len(self._planes)) - 1
+        if self._counts is not None:
+            if len(self._counts) <= depth + 1:
+                wider = cp.zeros((2 * len(self._counts), self.width), np.uint32)
+                wider[: len(self._counts)] = self._counts
+                self._counts = wider
+            p.counts = self._counts.data.ptr
+            last = min(last, len(self._counts) - 1)
+        return min(last, NO_LIMIT)
+
+    def _matrix(self, batch: Batch, out: Any) -> Any:
+        cp, n, k = cuda.cupy(), self.graph.n, len(batch.sources)
+        if not self._with_levels:
+            raise UsageError("these searches were made without levels")
+        dtype = level_dtype(batch.deepest)
+        if out is None:
+            with cuda.memory_of("levels"):
+                out = cp.empty((k, n), dtype)
+        if out.shape != (k, n) or out.dtype.itemsize < dtype.itemsize:
+            raise UsageError(f"levels {out.shape} {out.dtype} for {k} x {n} of {dtype}")
+        given = Matrix(
+            numbers=self._numbers.data.ptr,
+            seen=self._seen.data.ptr,
+            out=out.data.ptr,
+            n=n,
+            k=k,
+            words=self._words,
+            planes=max(batch.deepest, 0).bit_length(),
+        )
+        for b, plane in enumerate(self._planes):
+            given.plane[b] = plane.data.ptr
+        level = f"u{8 * out.dtype.itemsize}"
+        kernel = cuda.Module(KERNELS / "bits_levels.cu", LEVEL=level).kernel("matrix")
+        kernel.prepare(given, self._blocks, 256)()
+        alone = take(self._numbers, batch.sources) == ISOLATED
+        rows = np.flatnonzero(alone)
+        if len(rows):
+            out[cp.asarray(rows), cp.asarray(batch.sources[rows])] = 0
+        return out
+
+    def _counted(self, batch: Batch) -> Any:
+        if self._counts is None:
+            raise UsageError("these searches were made without counts")
+        counts = self._counts[: batch.deepest + 1, : len(batch.sources)]
+        return counts.T.astype(np.int64)
+
+    def _levels_at(self, batch: Batch, searches: Any, targets: Any) -> Any:
+        if not self._with_levels:
+            raise UsageError("these searches were made without levels")
+        planes = self._planes[: max(batch.deepest, 0).bit_length()]
+        return self._asked(batch, searches, targets, planes)
+
+    def _asked(
+        self, batch: Batch, searches: Any, targets: Any, planes: Sequence[Any]
+    ) -> Any:
+        rows: Array = np.asarray(searches, dtype=np.int64)
+        ids = check_sources(self.graph, targets)
+        if rows.shape != ids.shape or (rows < 0).any():
+            raise UsageError("searches and targets do not fit each other")
+        if len(rows) and rows.max() >= len(batch.sources):
+            raise UsageError(f"search {rows.max()} of {len(batch.sources)}")
+        held = (self._seen, planes)
+        out = asked_levels(asked_kernel(), self.graph, held, rows, ids)
+        # a vertex without edges reaches itself
+        out[cuda.cupy().asarray(batch.sources[rows] == ids)] = 0
+        return out
+
+
+def all_levels(graph: DeviceGraph, sources: Any, width: int | None = None) -> Any:
+    """Return the levels from all sources by id, CuPy [k, n] (``level_dtype``)."""
+    cp, searches = cuda.cupy(), BitSearches(graph, width=width)
+    ids = check_sources(graph, sources)
+    out: Any = None
+    for first, last, batch in searches.batches(ids):
+        dtype = level_dtype(batch.deepest)
+        if out is None:
+            with cuda.memory_of("levels"):
+                out = cp.empty((len(ids), graph.n), dtype)
+        elif out.dtype.itemsize < dtype.itemsize:
+            with cuda.memory_of("levels"):
+                out = out.astype(dtype)
+        batch.levels(out[first:last])
+    return cp.empty((0, graph.n), np.int8) if out is None else out

@@ -1,0 +1,249 @@
+"""A problem as CUDA: its state as structures, and its functions compiled in.
+
+The functions are device functions; each may be left out.  All threads of a search's
+block call ``init(Search &s)``, ``prior(Search &s)`` and ``post(Search &s)``;
+``visit_vertex(Search &s, u32 u, u32 v)`` is called by one thread for each edge, and
+``finalize(Whole &w)`` by all threads of a launch after all searches.
+
+- ``s.index``, ``s.source``, ``s.n``, ``s.depth`` (the level of u; in post the deepest),
+  ``s.size`` (vertices of that level), ``s.thread()`` of ``s.threads()``.
+- State by its name: ``s.x`` a reference (per search), ``s.x[v]`` (per vertex, which all
+  searches share, or per pair).  ``s.level[v]`` is v's level, ``UNREACHED`` without.
+  What several threads change takes ``atomicAdd`` and the like.
+- Vertices u, v are numbers: hubs first; ``s.id(v)`` is the id in the input,
+  ``s.degree(v)`` the degree.
+- In post: ``s.each(d, f)`` calls f(v) for the vertices of level d, ``s.each_sum(d, f,
+  g)`` calls g(u, sum of f(u, v) over the edges of u) for each; all threads call them,
+  and all have done so when they return.
+- In finalize: ``w.x[i]`` per search, ``w.x[v]`` per vertex, ``w.k``, ``w.n``,
+  ``w.thread()`` of ``w.threads()``.
+
+Source: McLaughlin, Riedy, Bader 2015, Section III.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.device.nvrtc import KernelRefused
+from distbfs.errors import UsageError
+from distbfs.multisearch.problem import FUNCTIONS, Problem, State
+
+SOURCE = Path(__file__).with_name("multi.cu")
+HEADER = "problem.cuh"
+TYPES = {
+    **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
+    "float32": "f32",
+    "float64": "f64",
+}
+RESERVED = {
+    *("index", "source", "n", "depth", "size", "level", "p", "block", "order", "k"),
+    *("starts", "bits", "thread", "threads", "id", "degree", "rewind", "grab", "edges"),
+    *("each", "each_sum", "fill", "vertices", "unused"),
+}
+COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+SIGNATURES = {
+    "visit_vertex": "visit_vertex(Search &s, u32 u, u32 v)",
+    "finalize": "finalize(Whole &w)",
+    **{name: f"{name}(Search &s)" for name in ("init", "prior", "post")},
+}
+
+
+class Params(ctypes.Structure):
+    """``Params`` in multi.cuh."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("row", "adj", "from_row", "numbers")),
+        *((name, ctypes.c_void_p) for name in ("vertices", "sources", "level")),
+        *((name, ctypes.c_void_p) for name in ("order", "starts", "bits", "control")),
+        ("stop", ctypes.c_void_p),
+        *((name, ctypes.c_uint64) for name in ("m", "stride")),
+        *((name, ctypes.c_uint32) for name in ("n", "active", "words", "split")),
+        *((name, ctypes.c_uint32) for name in ("first", "count", "level_by_search")),
+        ("most", ctypes.c_uint32),
+    )
+
+
+@dataclass(frozen=True)
+class Program:
+    """The text of a problem, ready to be compiled.
+
+    used: the functions that there are; levels: the functions read ``s.level``
+    """
+
+    problem: Problem
+    text: str
+    used: frozenset[str]
+    levels: bool
+
+    def job(self) -> tuple[type[ctypes.Structure], type[ctypes.Structure]]:
+        """Return the structures of the arguments of ``search`` and of ``finish``."""
+        names = ["unused", *(f"state_{state.name}" for state in self.problem.state)]
+
+        class Fields(ctypes.Structure):
+            _fields_ = tuple((name, ctypes.c_void_p) for name in names)
+
+        class Job(ctypes.Structure):
+            _fields_ = (("p", Params), ("f", Fields))
+
+        class End(ctypes.Structure):
+            _fields_ = (
+                ("f", Fields),
+                ("vertices", ctypes.c_void_p),
+                ("n", ctypes.c_uint32),
+                ("k", ctypes.c_uint32),
+            )
+
+        return Job, End
+
+    def module(self, **definitions: str | int) -> cuda.Module:
+        """Return the kernels; UsageError with the user's own line where it is wrong."""
+        try:
+            return cuda.Module(SOURCE, {HEADER: self.text}, **definitions)
+        except KernelRefused as error:
+            raise self.refusal(error.log) or error from error
+
+    def refusal(self, log: str) -> UsageError | None:
+        """Return what NVRTC's log says of the user's text, None where nothing."""
+        name, told = self.problem.name, log.splitlines()
+        lines = self.problem.cuda.splitlines()
+        own = re.compile(
+            rf'^"?{re.escape(name)}"?\((\d+)\): (?:catastrophic )?error: (.*)'
+        )
+        other = re.compile(r"^\S+\(\d+\): (?:catastrophic )?error: (.*)")
+        inside = re.compile(rf"at line (\d+) of \"?{re.escape(name)}\b")
+        for line in told:
+            if found := own.match(line):
+                at, what = int(found[1]), found[2]
+                text = lines[at - 1].strip() if 0 < at <= len(lines) else ""
+                return UsageError(f"problem '{name}', line {at}: {what}: '{text}'")
+        for k, line in enumerate(told):
+            if found := other.match(line):
+                for more in told[k + 1 :]:
+                    if at_line := inside.search(more):
+                        at = int(at_line[1])
+                        text = lines[at - 1].strip() if 0 < at <= len(lines) else ""
+                        return UsageError(
+                            f"problem '{name}', line {at}: {found[1]}: '{text}'"
+                        )
+                code = COMMENTS.sub(" ", self.problem.cuda)
+                opened, closed = code.count("{"), code.count("}")
+                if opened != closed:
+                    return UsageError(
+                        f"problem '{name}': {opened} times '{{' and {closed} times '}}'"
+                    )
+                wanted = ", ".join(SIGNATURES[x] for x in FUNCTIONS if x in self.used)
+                return UsageError(
+                    f"problem '{name}': {found[1]}; its functions are to be: {wanted}"
+                )
+        return None
+
+
+def check_state(state: State) -> None:
+    """Raise UsageError where a state cannot be a member of a structure."""
+    name = state.name
+    if not name.isidentifier() or name in RESERVED or not name.isascii():
+        told = ", ".join(sorted(RESERVED))
+        raise UsageError(f"state '{name}' is no name that is free; taken: {told}")
+    if str(np.dtype(state.dtype)) not in TYPES:
+        allowed = ", ".join(TYPES)
+        raise UsageError(f"state '{name}' has dtype {state.dtype}; allowed: {allowed}")
+    if state.per not in ("search", "vertex", "pair"):
+        raise UsageError(
+            f"state '{name}' is per '{state.per}'; allowed: search, vertex, pair"
+        )
+
+
+def type_of(state: State) -> str:
+    """Return the C++ type of a state's items."""
+    return TYPES[str(np.dtype(state.dtype))]
+
+
+def literal(state: State) -> str:
+    """Return the fill value of a state as C++."""
+    if np.dtype(state.dtype).kind in "iu":
+        whole = int(np.array(state.fill).astype(state.dtype))
+        suffix = "ull" if np.dtype(state.dtype).kind == "u" else "ll"
+        return f"({type_of(state)})({whole}{suffix})"
+    value = float(state.fill)
+    if math.isnan(value):
+        return f"({type_of(state)})(0.0 / 0.0)"
+    if math.isinf(value):
+        return f"({type_of(state)})({'-' if value < 0 else ''}1.0 / 0.0)"
+    return f"({type_of(state)})({value.hex()})"
+
+
+def program_of(problem: Problem) -> Program:
+    """Return what a problem's state and CUDA text become.
+
+    Raises UsageError for state that cannot be, or a text without any of the functions.
+    """
+    for state in problem.state:
+        check_state(state)
+    names = [state.name for state in problem.state]
+    if len(set(names)) < len(names):
+        raise UsageError(f"problem '{problem.name}' has two states of one name")
+    code = COMMENTS.sub(" ", problem.cuda)
+    used = frozenset(x for x in FUNCTIONS if re.search(rf"\b{x}\s*\(", code))
+    if code.strip() and not used:
+        told = ", ".join(FUNCTIONS)
+        raise UsageError(f"problem '{problem.name}' has none of the functions {told}")
+    levels = re.search(r"\blevel\b", code) is not None
+    return Program(problem, header(problem, used), used, levels)
+
+
+def header(problem: Problem, used: frozenset[str]) -> str:
+    """Return the text that takes the place of problem.cuh."""
+    fields, members, whole, search, finish, fill = [], [], [], [], [], []
+    for state in problem.state:
+        name, kind = state.name, type_of(state)
+        given = f"f.state_{name}"
+        fields.append(f"    {kind} *state_{name};")
+        finish.append(f"{name}({given})")
+        whole.append(f"    {kind} *{name};")
+        if state.per == "pair":
+            row = "at" if state.result else "blockIdx.x"
+            members.append(f"    Row<{kind}> {name};")
+            search.append(f"{name}{{{given} + {row} * stride, last}}")
+            fill.append(f"            {name}.at[v] = {literal(state)};")
+        elif state.per == "search":
+            members.append(f"    {kind} &{name};")
+            search.append(f"{name}({given}[i])")
+        else:
+            members.append(f"    {kind} *{name};")
+            search.append(f"{name}({given})")
+    made = f" : {', '.join(search)}" if search else ""
+    ended = f" : {', '.join(finish)}" if finish else ""
+    flags = [f"#define HAS_{name.upper()} {int(name in used)}" for name in FUNCTIONS]
+    head = "__device__ __forceinline__"
+    lines = [
+        *flags,
+        "struct Fields {\n    u64 unused;",
+        *fields,
+        "};\nstruct Search : Base {",
+        *members,
+        f"    {head}",
+        f"    Search(const Fields &f, u32 i, u64 at, u64 stride, u32 last){made} {{}}",
+        f"    {head} void fill(u32 count) const {{",
+        *(
+            ["        for (u32 v = threadIdx.x; v < count; v += THREADS) {"]
+            if fill
+            else []
+        ),
+        *fill,
+        *(["        }"] if fill else []),
+        "    }\n};\nstruct Whole : WholeBase {",
+        *whole,
+        f"    {head} Whole(const Fields &f){ended} {{}}\n}};",
+        f'#line 1 "{problem.name}"',
+        problem.cuda,
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,182 @@
+"""The runner for one CUDA device: bit-parallel batches, or a block for each search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from distbfs.device import cuda
+from distbfs.engines.cuda.common.graph_engine import graph_of_part
+from distbfs.engines.cuda.common.host_results import host_levels
+from distbfs.engines.cuda.xbfs.engine import XbfsEngine
+from distbfs.errors import SearchStopped, UsageError
+from distbfs.graph.device_graph import DeviceGraph
+from distbfs.multisearch.base import (
+    KEPT,
+    Results,
+    RunOptions,
+    check_depth,
+    check_problem,
+)
+from distbfs.multisearch.cuda_bits import LANES, SEARCHES, BitSearches
+from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
+from distbfs.multisearch.exact_diameter import Extremes, device_extremes
+from distbfs.multisearch.numpy_runner import (
+    Outputs,
+    check_method,
+    check_sources,
+    kept_value,
+    of_counts,
+)
+from distbfs.multisearch.problem import Problem
+from distbfs.options import SearchOptions
+from distbfs.partition.part import Part
+from distbfs.types import Ids
+
+BITS = "bits"
+NEVER = (1 << 63) - 1  # edges: no frontier has so many
+PULL_EDGES = {"auto": None, "push": NEVER, "pull": 0}
+
+
+class CudaRunner:
+    """Problems on the current device; other methods than "bits" are those of blocks."""
+
+    name = "cuda"
+    methods = (BITS, *METHODS)
+
+    def __init__(self) -> None:
+        cuda.cupy()
+
+    def prepare(self, part: Part) -> DeviceGraph:
+        """Return a whole graph in device memory."""
+        if part.directed:
+            raise UsageError(
+                "engine cuda runs problems over symmetric graphs, and this one is "
+                "directed; allowed: openmp, reference"
+            )
+        return graph_of_part(self.name, part)
+
+    def run(
+        self, problem: Problem, graph: DeviceGraph, sources: Ids, options: RunOptions
+    ) -> Results:
+        """Run a problem; see ``base.Runner``."""
+        check_problem(problem)
+        check_sources(sources, graph.n)
+        check_method(self, options)
+        outputs = Outputs(problem, len(sources), graph.n)
+        by_bits = problem.bits and options.bits and options.method in ("", BITS)
+        if options.method == BITS and not by_bits:
+            raise UsageError(f"problem {problem.name} cannot run by method bits")
+        if by_bits:
+            told = self._bits(problem, graph, sources, options, outputs)
+        else:
+            told = self._blocks(problem, graph, sources, options, outputs)
+        return Results(outputs.results(), {**self.describe(), **told})
+
+    def _bits(
+        self,
+        problem: Problem,
+        graph: DeviceGraph,
+        sources: Ids,
+        options: RunOptions,
+        outputs: Outputs,
+    ) -> dict[str, Any]:
+        """Run a problem in bit-parallel batches."""
+        states = {s.name: s for s in problem.state if s.result}
+        by_pair = [s for s in states.values() if s.per == "pair"]
+        others = [name for name, s in states.items() if s.per != "pair"]
+        wanted = min(options.batch or len(sources), len(sources))
+        widths = [SEARCHES * x for x in LANES[:-1] if SEARCHES * x >= wanted]
+        searches = BitSearches(
+            graph,
+            levels=bool(by_pair),
+            counts=bool(others),
+            width=widths[0] if widths else None,
+            pull_edges=PULL_EDGES[options.direction],
+        )
+        told: dict[str, Any] = {"method": BITS, "batches": 0, "levels": 0}
+        for first, last, batch in searches.batches(
+            sources, options.depth, options.stop
+        ):
+            ask(options, first, len(sources))
+            rows = slice(first, last)
+            told["batches"] += 1
+            told["levels"] = max(told["levels"], batch.deepest + 1)
+            found: Any = batch.levels() if by_pair else None
+            for state in by_pair:
+                if state.name == "level":
+                    check_depth(batch.deepest, state.dtype)
+                    wide = found.astype(state.dtype, copy=False)
+                    wide.get(out=outputs.values["level"][rows])
+                else:
+                    flags: Any = found >= 0
+                    outputs.put(state.name, rows, flags.get())
+            if others:
+                counts = batch.counts().get()
+                for name in others:
+                    outputs.put(name, rows, of_counts(name, counts))
+        return told
+
+    def _blocks(
+        self,
+        problem: Problem,
+        graph: DeviceGraph,
+        sources: Ids,
+        options: RunOptions,
+        outputs: Outputs,
+    ) -> dict[str, Any]:
+        """Run a problem by its CUDA text, a block for each search."""
+        if problem.functions and not problem.cuda:
+            raise UsageError(
+                f"problem {problem.name} has no CUDA text; engines openmp and "
+                "reference run its functions"
+            )
+        kept = [s for s in problem.state if s.name in KEPT and s.result]
+        own = tuple(s for s in problem.state if s.name not in KEPT)
+        pairs = [s.name for s in own if s.per == "pair" and s.result]
+        auto = options.threshold == "auto"
+        given = DeviceOptions(
+            method=options.method or METHODS[0],
+            threshold=None if auto else int(options.threshold),
+            levels=bool(kept),
+            batch=options.batch or None,
+            most=options.depth,
+            stop=options.stop,
+        )
+
+        def sink(first: int, last: int, found: dict[str, Any]) -> None:
+            ask(options, first, len(sources))
+            rows = slice(first, last)
+            if kept:
+                level = host_levels(found["level"])
+            for state in kept:
+                outputs.put(state.name, rows, kept_value(state, level))
+            for name in pairs:
+                outputs.values[name][rows] = found[name].get()
+
+        runner = DeviceRunner()
+        text = replace(problem, state=own, bits=False)
+        rest = runner.run(text, graph, sources, given, sink)
+        for name, array in rest.items():
+            if name in outputs.values:
+                outputs.values[name][...] = array.get()
+        return {
+            "method": given.method,
+            "threshold": runner.threshold,
+            "batches": runner.batches,
+        }
+
+    def extremes(self, graph: DeviceGraph, vertex: int) -> Extremes:
+        """Return diameter and radius of the component of a vertex id."""
+        wanted = SearchOptions(engine="xbfs", parents=False)
+        return device_extremes(XbfsEngine(wanted).on_graph(graph), vertex)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what problems run on, for reports."""
+        return {"engine": self.name, **cuda.describe()}
+
+
+def ask(options: RunOptions, done: int, of: int) -> None:
+    """Raise SearchStopped where ``options.stop`` says so."""
+    if options.stop is not None and options.stop():
+        raise SearchStopped(f"stopped after {done} of {of} sources")

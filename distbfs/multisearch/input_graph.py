@@ -1,0 +1,47 @@
+"""Graphs for many searches: one part without delegates, in input ids."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from distbfs.build.host.parts import construct
+from distbfs.exchange.world import SoloWorld
+from distbfs.generate.hashing import Permutation
+from distbfs.options import BuildOptions
+from distbfs.partition.part import Part
+from distbfs.store.hdf5 import Store
+from distbfs.store.tuples import StoreTuples, permutation_of
+
+NO_DELEGATES = 1 << 62
+
+
+def in_input_ids(part: Part, permutation: Permutation | None) -> Part:
+    """Return a whole graph whose ids are the input's; rows and columns are shared."""
+    if permutation is None:
+        return part
+    vertices = permutation.inverse(part.vertices.astype(np.int64))
+    return replace(part, vertices=vertices.astype(part.vertices.dtype))
+
+
+def whole_graph(store: Store) -> Part:
+    """Return the graph of a store as one part without delegates, in input ids.
+
+    Several parts, or delegates, are put together from their edges, which takes more
+    memory for a while (see ``sharing``).
+    """
+    manifest = store.manifest
+    if manifest.parts == 1 and not manifest.delegates:
+        return in_input_ids(store.load_part(0), permutation_of(store))
+    made: list[Part] = []
+    options = BuildOptions(threshold=NO_DELEGATES)
+    construct(StoreTuples(store), SoloWorld(), 1, options, made.append)
+    return made[0]
+
+
+def reversed_graph(part: Part) -> Part:
+    """Return the graph with every edge turned round; arrays are shared."""
+    if part.incoming is None:
+        return part
+    return replace(part, nn=part.incoming, incoming=part.nn)

@@ -1,0 +1,28 @@
+/* State by number as state by id, and rows of edges; items of any type of one size.
+ *
+ * variants: ITEM=u8 | ITEM=u16 | ITEM=u32 | ITEM=u64
+ */
+#include "../engines/cuda/common/base.cuh"
+
+/* One row a search: in [k][stride] by number, with the source's place at `active`;
+ * out [k][n] by id; numbers [n]: id -> number, from `active` on for those without edges */
+extern "C" __global__ void rows_by_id(const u32 *numbers, const u32 *sources, const ITEM *in,
+                                      ITEM *out, u32 n, u32 k, u32 active, u64 stride,
+                                      ITEM fill) {
+    const u64 all = (u64)n * k;
+    for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < all;
+         i += (u64)gridDim.x * blockDim.x) {
+        const u32 row = (u32)(i / n), id = (u32)(i % n), v = numbers[id];
+        ITEM value = fill;
+        if (v < active) value = in[row * stride + v];
+        else if (id == sources[row]) value = in[row * stride + active];
+        out[i] = value;
+    }
+}
+
+/* in [n] by number, out [n] by id */
+extern "C" __global__ void by_id(const u32 *numbers, const ITEM *in, ITEM *out, u32 n) {
+    for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < n;
+         i += (u64)gridDim.x * blockDim.x)
+        out[i] = in[numbers[i]];
+}

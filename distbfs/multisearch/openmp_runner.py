@@ -1,0 +1,221 @@
+"""The runner for CPUs: traversal in C, functions over arrays of edges.
+
+Problems that need levels, counts or reachability only run bit-parallel (``bits``).  The
+levels of all others are found that way too; then their functions see each frontier.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cc
+from distbfs.errors import UsageError
+from distbfs.multisearch import bits
+from distbfs.multisearch.base import Results, RunOptions, check_depth, check_problem
+from distbfs.multisearch.bits import BitSearch
+from distbfs.multisearch.numpy_runner import (
+    Outputs,
+    check_method,
+    check_sources,
+    cuts,
+    of_counts,
+    run_batches,
+)
+from distbfs.multisearch.problem import Problem
+from distbfs.partition.part import Part
+from distbfs.types import Array, Ids, Stop
+
+LEVELS = ("level", "reachable")
+COUNTS = ("reached", "distance", "count")
+SPAN = 4096  # depth that memory is planned for
+
+
+class HostGraph:
+    """A whole graph, and the memory of the searches that ran on it last."""
+
+    def __init__(self, part: Part) -> None:
+        if part.layout.parts != 1 or part.delegate_count:
+            raise UsageError("many searches at once take a graph in one part")
+        if part.local_count >= 1 << 31:
+            raise UsageError("many searches at once take up to 2^31 - 1 vertices")
+        self.part = part
+        self._held: tuple[tuple[int, int], BitSearch] | None = None
+
+    def searches(self, count: int, threads: int) -> BitSearch:
+        """Return what runs some searches at once, at most ``bits.MOST_SEARCHES``."""
+        key = (bits.width_for(count), threads)
+        if self._held is None or self._held[0] != key:
+            self._held = None  # free it before there is another
+            self._held = (key, BitSearch(self.part, *key))
+        return self._held[1]
+
+
+class CompiledWalk:
+    """Levels by bit-parallel searches, sorted into frontiers; edges filled in C."""
+
+    def __init__(
+        self, graph: HostGraph, threads: int, limit: int | None, stop: Stop | None
+    ) -> None:
+        self._graph, self._part, self._threads = graph, graph.part, threads
+        self._limit, self._stop = limit, stop
+        path = Path(__file__).with_name("edges.c")
+        wide = self._part.nn.offsets.itemsize == 8
+        self._library = cc.load(path, OFFSET="uint64_t" if wide else "uint32_t")
+
+    def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
+        """Yield the frontier of each level; see ``arrays.Walk``."""
+        search = self._graph.searches(len(sources), self._threads)
+        search.run(sources, counts=True, limit=self._limit, stop=self._stop)
+        search.levels(out=level)
+        counts = np.ascontiguousarray(search.counts.T)  # [levels, b]
+        ends = np.cumsum(counts.ravel())
+        at = (ends - counts.ravel()).astype(np.int64)
+        row, vertex = (np.empty(int(ends[-1]), dtype=np.int64) for _ in range(2))
+        self._library.sort_levels(
+            cc.pointer(level),
+            *map(ctypes.c_int64, level.shape),
+            *map(cc.pointer, (at, row, vertex)),
+            ctypes.c_int(self._threads),
+        )
+        first = 0
+        for size in counts.sum(axis=1).tolist():
+            yield row[first : first + size], vertex[first : first + size]
+            first += size
+
+    def edges(self, i: Ids, u: Ids) -> Iterator[tuple[Ids, Ids, Ids]]:
+        """Yield all edges out of vertices u, in pieces."""
+        graph, number = self._part.nn, self._part.numbers[u].astype(np.int64)
+        ends = np.cumsum(
+            graph.offsets[number + 1].astype(np.int64)
+            - graph.offsets[number].astype(np.int64)
+        )
+        i, u = np.ascontiguousarray(i), np.ascontiguousarray(u)
+        for first, last in cuts(ends):
+            before = int(ends[first - 1]) if first else 0
+            out = np.empty((3, int(ends[last - 1]) - before), dtype=np.int64)
+            held = (
+                graph.offsets,
+                graph.columns,
+                self._part.vertices,
+                self._part.numbers,
+            )
+            self._library.fill_edges(
+                *map(cc.pointer, held),
+                *map(cc.pointer, (i[first:last], u[first:last], ends[first:last])),
+                ctypes.c_int64(before),
+                ctypes.c_int64(last - first),
+                *map(cc.pointer, out),
+                ctypes.c_int(self._threads),
+            )
+            yield out[0], out[1], out[2]
+
+
+class OpenMPRunner:
+    """C; "bits" serves problems that allow it, "arrays" all others."""
+
+    name = "openmp"
+    methods = ("bits", "arrays")
+
+    def __init__(self) -> None:
+        bits.prepare()  # a compiler that is there may still not be able to compile
+        self._threads = cc.thread_count()
+
+    def prepare(self, part: Part) -> HostGraph:
+        """Return a whole graph with room for what searches hold."""
+        return HostGraph(part)
+
+    def run(
+        self, problem: Problem, graph: HostGraph, sources: Ids, options: RunOptions
+    ) -> Results:
+        """Run a problem; see ``base.Runner``."""
+        check_problem(problem)
+        check_sources(sources, graph.part.layout.n)
+        check_method(self, options)
+        if options.method == "bits" and not problem.bits:
+            raise UsageError(f"problem {problem.name} cannot run by method bits")
+        self._threads = cc.thread_count(options.threads)
+        told: dict[str, Any] = {"batches": 0, "levels": 0}
+        n, by_bits = graph.part.layout.n, options.bits and options.method != "arrays"
+        if problem.bits and by_bits:
+            values = self._run_bits(problem, graph, sources, options, told)
+            return Results(values, {**self.describe(), "method": "bits", **told})
+        walk = CompiledWalk(graph, self._threads, options.depth, options.stop)
+        values, told = run_batches(
+            problem, walk, n, sources, options, bits.MOST_SEARCHES
+        )
+        return Results(values, {**self.describe(), "method": "arrays", **told})
+
+    def _run_bits(
+        self,
+        problem: Problem,
+        graph: HostGraph,
+        sources: Ids,
+        options: RunOptions,
+        told: dict[str, Any],
+    ) -> dict[str, Array]:
+        """Run a problem in bit-parallel batches."""
+        n, names = graph.part.layout.n, {s.name: s for s in problem.state if s.result}
+        outputs = Outputs(problem, len(sources), n)
+        levels = "level" in names
+        size = bits_batch(n, levels, len(sources), options)
+        for first in range(0, len(sources), size):
+            some = sources[first : first + size]
+            rows = slice(first, first + len(some))
+            search = graph.searches(min(size, len(sources)), self._threads)
+            search.run(
+                some,
+                levels=levels,
+                counts=any(name in names for name in COUNTS),
+                limit=options.depth,
+                direction=options.direction,
+                stop=options.stop,
+            )
+            told["batches"] += 1
+            told["levels"] = max(told["levels"], search.deepest + 1)
+            for name, state in names.items():
+                if name == "level":
+                    check_depth(search.deepest, state.dtype)
+                    search.levels(out=outputs.values[name][rows])
+                else:
+                    outputs.put(name, rows, kept(search, name))
+        return outputs.results()
+
+    def extremes(self, graph: Any, vertex: int) -> None:
+        """Return None: many searches find radius and diameter; see ``Runner``."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return what problems run on, for reports."""
+        return {
+            "engine": self.name,
+            "threads": self._threads,
+            "compiler": cc.compiler_version(),
+        }
+
+
+def kept(search: BitSearch, name: str) -> Array:
+    """Return what searches know under a name of ``base.KEPT``."""
+    if name == "reachable":
+        return search.reachable()
+    if name == "depth":
+        return search.depth
+    return of_counts(name, search.counts)
+
+
+def bits_batch(n: int, levels: bool, count: int, options: RunOptions) -> int:
+    """Return how many searches share a traversal: as many as memory allows, 64 to 512.
+
+    Planes of levels are planned for a depth of SPAN.
+    """
+    if options.batch:
+        return min(options.batch, bits.MOST_SEARCHES)
+    width = bits.width_for(count)
+    while width > 1 and (
+        bits.bytes_needed(n, width, levels=levels, depth=SPAN) > options.memory
+    ):
+        width //= 2
+    return bits.LANE * width

@@ -1,0 +1,140 @@
+"""Result files of applications: written under another name, then put into place.
+
+``OUT.h5`` holds ``sources`` int64 [k] and what the application found, by input id:
+``level`` [k, n], ``value`` [n] or ``within`` int64 [k, hops + 1]; of reachability it
+holds ``pair`` int64 [q, 2] and ``reachable`` uint8 [q].  Where vertices have other ids
+in their file, ``ids`` [n] are those.  ``OUT.parquet`` holds the columns ``source`` and
+``level``, a list of n numbers, one row for each source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from distbfs.errors import UsageError
+from distbfs.formats.columns import load
+from distbfs.formats.ids import IdMap
+from distbfs.search.result_file import write_names
+from distbfs.store.hdf5_file import Sink
+from distbfs.types import Array, Ids
+
+TABLES = (".parquet", ".pq")
+FILES = (".h5", ".hdf5")
+TEXTS = (".txt", ".csv", ".tsv")
+CHUNK = (64, 1 << 14)
+UNREACHED = "unreached"
+
+
+def check_name(path: Path, app: str) -> None:
+    """Raise UsageError where an application cannot write a file of this ending."""
+    allowed = {"apsp": FILES + TABLES, "reachability": FILES + TEXTS}.get(app, FILES)
+    if path.suffix.lower() not in allowed:
+        raise UsageError(f"{path}: {app} writes files of {', '.join(allowed)}")
+
+
+@contextmanager
+def result_file(
+    path: Path, attributes: Mapping[str, Any], ids: IdMap | None
+) -> Iterator[tuple[h5py.File, Sink]]:
+    """Yield a new HDF5 file and what is below it; OSError if it cannot be written."""
+    sink = Sink(path)
+    try:
+        file = h5py.File(sink, "w", libver="earliest")
+        try:
+            for name, value in attributes.items():
+                file.attrs[name] = value
+            if ids is not None:
+                write_names(file, ids)
+            yield file, sink
+        finally:
+            file.close()
+    finally:
+        sink.close()
+        sink.check()
+
+
+def write_arrays(
+    path: Path,
+    arrays: Mapping[str, Array],
+    attributes: Mapping[str, Any],
+    ids: IdMap | None,
+) -> None:
+    """Write small results: one dataset for each array."""
+    with result_file(path, attributes, ids) as (file, _):
+        for name, array in arrays.items():
+            file.create_dataset(name, data=array)
+
+
+@contextmanager
+def level_rows(
+    path: Path,
+    sources: Ids,
+    n: int,
+    dtype: str,
+    attributes: Mapping[str, Any],
+    ids: IdMap | None,
+) -> Iterator[Any]:
+    """Yield ``take(first row, levels [some, n])``, which writes rows in their order."""
+    if path.suffix.lower() in TABLES:
+        with _level_table(path, sources, n, dtype, ids) as take:
+            yield take
+        return
+    with result_file(path, attributes, ids) as (file, sink):
+        file.create_dataset("sources", data=sources)
+        shape = (len(sources), n)
+        layout: dict[str, Any] = {}
+        if all(shape):
+            chunks = tuple(min(a, b) for a, b in zip(CHUNK, shape, strict=True))
+            layout = {"chunks": chunks, "fletcher32": True}
+        level = file.create_dataset("level", shape, dtype=dtype, **layout)
+        level.attrs[UNREACHED] = np.array(-1).astype(dtype)
+
+        def take(first: int, rows: Array) -> None:
+            level[first : first + len(rows)] = rows
+            sink.check()
+
+        yield take
+
+
+@contextmanager
+def _level_table(
+    path: Path, sources: Ids, n: int, dtype: str, ids: IdMap | None
+) -> Iterator[Any]:
+    """Yield what writes rows of levels to a Parquet table, a row group at a time."""
+    pyarrow, parquet = load("pyarrow"), load("pyarrow.parquet")
+    text = ids is not None and ids.kind == "text"
+    kind = pyarrow.from_numpy_dtype(np.dtype(dtype))
+    schema = pyarrow.schema(
+        [
+            ("source", pyarrow.string() if text else pyarrow.int64()),
+            ("level", pyarrow.list_(kind, n)),
+        ],
+        {UNREACHED: str(np.array(-1).astype(dtype)).encode()},
+    )
+    with parquet.ParquetWriter(path, schema) as out:
+
+        def take(first: int, rows: Array) -> None:
+            some = sources[first : first + len(rows)]
+            names = some if ids is None else ids.names(some)
+            flat = pyarrow.array(rows.ravel(), kind)
+            columns = [
+                pyarrow.array(names, schema.field("source").type),
+                pyarrow.FixedSizeListArray.from_arrays(flat, n),
+            ]
+            out.write_table(pyarrow.Table.from_arrays(columns, schema=schema))
+
+        yield take
+
+
+def write_pairs(path: Path, names: list[tuple[str, str]], answers: Array) -> None:
+    """Write a line for each pair: both ids as they were given, and 0 or 1."""
+    blank = {".csv": ",", ".tsv": "\t"}.get(path.suffix.lower(), " ")
+    with path.open("x", encoding="utf-8") as out:
+        for (u, v), answer in zip(names, answers.tolist(), strict=True):
+            out.write(f"{u}{blank}{v}{blank}{int(answer)}\n")

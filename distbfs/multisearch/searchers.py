@@ -1,0 +1,293 @@
+"""Many searches on any number of ranks: sources divided, or parts used.
+
+Where the whole graph fits the memory of each rank, every rank holds it and takes its
+share of the sources.  Where it does not, the ranks search the parts of the store
+together, one source after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from distbfs.errors import UsageError
+from distbfs.multisearch import bits
+from distbfs.multisearch.base import (
+    Results,
+    Runner,
+    RunOptions,
+    TooDeep,
+    check_problem,
+)
+from distbfs.multisearch.exact_diameter import Extremes
+from distbfs.multisearch.input_graph import reversed_graph
+from distbfs.multisearch.numpy_runner import (
+    Outputs,
+    check_sources,
+    kept_value,
+    of_counts,
+)
+from distbfs.multisearch.problem import Problem, State
+from distbfs.options import check_choice
+from distbfs.partition.part import Part
+from distbfs.plan.memory import (
+    PartShape,
+    array_bytes,
+    build_bytes,
+    machine_memory,
+    readable,
+)
+from distbfs.search.result import Result
+from distbfs.search.session import Session
+from distbfs.search.vertices import gather_on_first
+from distbfs.store.schema import Manifest
+from distbfs.types import Array, Ids, World, slice_bounds
+
+WAYS = ("auto", "sources", "parts")
+SHARE = 0.8  # of a machine's memory that its ranks may fill
+ROWS_BYTES = 1 << 28  # of results in pairs that are handed over at once
+
+
+class Searcher(Protocol):
+    """Runs problems over one graph on all ranks; what applications are written for.
+
+    world: the ranks; n: vertices; directed: whether edges lead one way only
+    """
+
+    world: World
+    n: int
+    directed: bool
+    options: RunOptions
+
+    @property
+    def part(self) -> Part | None:
+        """The whole graph, in input ids, where each rank holds it."""
+
+    @property
+    def engine(self) -> str:
+        """Name of what runs."""
+
+    def share(self, sources: Ids) -> Ids:
+        """Return this rank's sources, all of them where ranks search together."""
+
+    def extremes(self, vertex: int) -> Extremes | None:
+        """Return radius and diameter of a component where one run finds both."""
+
+    def run(
+        self, problem: Problem, sources: Ids, options: RunOptions | None = None
+    ) -> Results:
+        """Run a problem from sources, equal on all ranks (collective).
+
+        Results per search and per level are those of all sources, on all ranks; per
+        vertex the sum over the ranks, on all ranks; per pair rank 0 has all rows and
+        the others none.  Raises TooDeep on all ranks where one level does not fit.
+        """
+
+    def at_once(self, itemsize: int) -> int:
+        """Return for how many sources to ask at once where pairs of a size result."""
+
+    def turned(self) -> Searcher:
+        """Return searches along edges turned round; itself where they lead both ways.
+
+        Raises UsageError where that cannot be.
+        """
+
+    def describe(self) -> dict[str, Any]:
+        """Return what problems run on, for reports (JSON values)."""
+
+
+class WholeSearcher:
+    """Every rank holds the whole graph and takes its share of the sources.
+
+    part: one part without delegates, in input ids
+    """
+
+    def __init__(
+        self, world: World, runner: Runner, part: Part, options: RunOptions
+    ) -> None:
+        self.world, self.runner, self.part, self.options = world, runner, part, options
+        self.n, self.directed = part.layout.n, part.directed
+        self.graph = runner.prepare(part)
+        self.engine = runner.name
+
+    def extremes(self, vertex: int) -> Extremes | None:
+        """Return radius and diameter of a component; see ``Searcher``."""
+        return self.runner.extremes(self.graph, vertex)
+
+    def share(self, sources: Ids) -> Ids:
+        """Return this rank's sources."""
+        first, last = slice_bounds(len(sources), self.world.size, self.world.rank)
+        return sources[first:last]
+
+    def run(
+        self, problem: Problem, sources: Ids, options: RunOptions | None = None
+    ) -> Results:
+        """Run a problem; see ``Searcher``."""
+        check_problem(problem)
+        check_sources(sources, self.n)
+        options, mine, deep = options or self.options, self.share(sources), ""
+        found = Results({})
+        try:
+            found = self.runner.run(problem, self.graph, mine, options)
+        except TooDeep as error:
+            deep = str(error)
+        if self.world.size == 1:
+            if deep:
+                raise TooDeep(deep)
+            return found
+        if self.world.allreduce(np.array([bool(deep)]), "or")[0]:
+            raise TooDeep(deep or "a level does not fit, on another rank")
+        joined = {
+            state.name: self._joined(state, found[state.name])
+            for state in problem.state
+            if state.result
+        }
+        return Results(joined, found.told)
+
+    def _joined(self, state: State, value: Array) -> Array:
+        """Return a result of all ranks."""
+        flag = value.dtype == np.bool_
+        plain = value.view(np.uint8) if flag else value
+        if state.per == "vertex":
+            return self.world.allreduce(plain, "max" if flag else "sum")
+        if state.per == "level":
+            width = int(self.world.allreduce(np.array([value.shape[1]]), "max")[0])
+            padded = np.pad(value, ((0, 0), (0, width - value.shape[1])))
+            rows = np.concatenate(self.world.allgather(padded.ravel()))
+            return rows.reshape(-1, width) if width else value  # no searches
+        if state.per == "search":
+            joined = np.concatenate(self.world.allgather(plain))
+        else:
+            blocks = gather_on_first(self.world, plain.ravel())
+            held = plain[:0] if blocks is None else blocks
+            joined = held.reshape(-1, self.n) if self.n else plain
+        return joined.view(np.bool_) if flag else joined
+
+    def at_once(self, itemsize: int) -> int:
+        """Return for how many sources to ask at once: up to 512 a rank."""
+        fits = ROWS_BYTES // max(self.n * itemsize * self.world.size, 1)
+        step = max(fits // bits.LANE * bits.LANE, min(fits, bits.LANE), 1)
+        return min(step, bits.MOST_SEARCHES) * self.world.size
+
+    def turned(self) -> WholeSearcher:
+        """Return searches along edges turned round."""
+        if not self.directed:
+            return self
+        part = reversed_graph(self.part)
+        return WholeSearcher(self.world, self.runner, part, self.options)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what problems run on."""
+        return {**self.runner.describe(), "divided": "sources"}
+
+
+class PartsSearcher:
+    """The ranks search the parts of a graph together, one source after the other."""
+
+    directed = False
+
+    def __init__(self, session: Session, options: RunOptions) -> None:
+        self.world, self.options, self._session = session.world, options, session
+        self.n, self.engine = session.layout.n, session.options.engine
+        self.part = None
+
+    def share(self, sources: Ids) -> Ids:
+        """Return all sources: the ranks search together."""
+        return sources
+
+    def extremes(self, vertex: int) -> None:
+        """Return None: each search is one of the session's."""
+
+    def run(
+        self, problem: Problem, sources: Ids, options: RunOptions | None = None
+    ) -> Results:
+        """Run a problem that needs no functions; see ``Searcher``."""
+        check_problem(problem)
+        check_sources(sources, self.n)
+        options = options or self.options
+        if not problem.bits:
+            raise UsageError(
+                f"problem {problem.name} has functions, which need the whole graph on "
+                "each rank; it does not run over parts"
+            )
+        here = self.n if self.world.rank == 0 else 0
+        outputs = Outputs(problem, len(sources), here)
+        for k, root in enumerate(sources.tolist()):
+            found = self._session.search(
+                root, parents=False, depth_limit=options.depth, stop=options.stop
+            )
+            level: Array | None = None
+            counts = found.level_counts()
+            for state in problem.state:
+                if state.per != "pair":
+                    value = of_counts(state.name, counts[None])
+                    outputs.put(state.name, slice(k, k + 1), value)
+                    continue
+                if level is None:
+                    level = self._levels(found)
+                deep = len(counts) - 1
+                value = kept_value(state, level, deep)
+                outputs.put(state.name, slice(k, k + 1), value)
+        values = outputs.results()
+        if self.world.rank:
+            pairs = [state.name for state in problem.state if state.per == "pair"]
+            values.update({name: values[name][:0] for name in pairs})
+        return Results(values, self.describe())
+
+    def _levels(self, found: Result) -> Array:
+        """Return levels int32 [1, n], on rank 0; [1, 0] on others (collective)."""
+        block = found.to_numpy()[0]
+        level = gather_on_first(self.world, block)
+        level = block[:0] if level is None or self.world.rank else level
+        return level[None]
+
+    def at_once(self, itemsize: int) -> int:
+        """Return for how many sources to ask at once."""
+        return max(ROWS_BYTES // max(self.n * itemsize, 1), 1)
+
+    def turned(self) -> PartsSearcher:
+        """Return itself: graphs in parts are symmetric."""
+        return self
+
+    def describe(self) -> dict[str, Any]:
+        """Return what problems run on."""
+        return {**self._session.describe(), "divided": "parts"}
+
+
+def whole_bytes(manifest: Manifest) -> int:
+    """Estimate what a rank needs that holds a whole graph and 64 searches of it."""
+    n, m = manifest.n, manifest.m
+    edges = {"nn": m, "nd": 0, "dn": 0, "dd": 0}
+    shape = PartShape(n, 1, 0, n, n, 0, edges, 0)
+    held = sum(array_bytes(shape).values())
+    if manifest.directed:
+        held += 8 * n + 4 * m
+    searching = bits.bytes_needed(n, 1, levels=True) + bits.LANE * n
+    if manifest.parts == 1 and not manifest.delegates:
+        return held + searching
+    return max(build_bytes(shape, m), held + searching)
+
+
+def choose_sharing(
+    world: World, hosts: list[str], manifest: Manifest, wanted: str
+) -> tuple[str, str]:
+    """Return ("sources" or "parts", why) for a graph; equal on all ranks (collective).
+
+    auto: parts where the whole graph, as ``whole_bytes`` estimates it, takes more than
+    SHARE of the memory of a machine over its ranks, on any of them; else sources.  One
+    rank alone, and directed graphs, always hold the whole graph.
+    """
+    check_choice("divide", wanted, WAYS)
+    if manifest.directed and wanted == "parts":
+        raise UsageError("a directed graph has no parts; allowed: auto, sources")
+    if wanted != "auto":
+        return wanted, "as asked"
+    if world.size == 1 or manifest.directed:
+        return "sources", "one rank" if world.size == 1 else "the graph is directed"
+    need = whole_bytes(manifest)
+    ranks = hosts.count(hosts[world.rank])
+    room = np.array([machine_memory()[0] * SHARE / ranks])
+    room = world.allreduce(room, "min")
+    text = f"a rank needs {readable(need)} for all, and may fill {readable(room[0])}"
+    return ("sources" if need <= room[0] else "parts"), text

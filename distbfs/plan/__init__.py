@@ -1,0 +1,1 @@
+"""What a graph and its search take, before there is one."""

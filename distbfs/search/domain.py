@@ -1,0 +1,247 @@
+"""Searches that run on the devices from the root to the result, without the host.
+
+The host only launches, once for each device and search, and reads the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.device.gate import Gate
+from distbfs.engines.base import WHOLE, LevelRecord, Until
+from distbfs.engines.cuda.xbfs.arrays import range_bounds
+from distbfs.engines.cuda.xbfs.domain import BASE_LOAD, RANGES, WORDS, ResidentSearch
+from distbfs.errors import DistbfsError, LaunchError, SearchStopped
+from distbfs.timing import Stopwatch, Trace
+
+if TYPE_CHECKING:
+    from distbfs.exchange.peer_memory import PeerGroup
+    from distbfs.types import Array, Stop, World
+
+PATIENCE_SECONDS = 8
+
+
+class Results(Sequence[Any]):
+    """Levels or parents of the parts of this rank, turned to ids when first asked for.
+
+    of_part: returns (level, parent) of part i
+    """
+
+    def __init__(
+        self, parts: int, which: int, of_part: Callable[[int], tuple[Any, Any]]
+    ) -> None:
+        self._parts, self._which, self._of_part = parts, which, of_part
+
+    def __len__(self) -> int:
+        return self._parts
+
+    def __getitem__(self, i: Any) -> Any:
+        if not 0 <= i < self._parts:
+            raise IndexError(i)
+        return self._of_part(i)[self._which]
+
+
+class ResidentResult:
+    """A finished search.
+
+    level, parent: of the parts of this rank, see ``ResidentSearch.results``
+    seconds: device time of the slowest part; levels: that have vertices
+    """
+
+    def __init__(
+        self,
+        parts: int,
+        of_part: Callable[[int], tuple[Any, Any]],
+        levels: int,
+        seconds: float,
+    ) -> None:
+        self.level: Sequence[Any] = Results(parts, 0, of_part)
+        self.parent: Sequence[Any] = Results(parts, 1, of_part)
+        self.levels, self.seconds = levels, seconds
+        self.records: list[LevelRecord] = []
+        self.phases: dict[str, float] = {}
+
+
+class ResidentDriver:
+    """Runs searches over the parts of this rank together with the other ranks.
+
+    Making it, and searching, are collective.
+
+    trace: keeps the phases of every search where one is set
+    """
+
+    trace: Trace | None = None
+
+    def __init__(
+        self, world: World, parts: Sequence[ResidentSearch], group: PeerGroup
+    ) -> None:
+        self._world, self._parts, self._group = world, parts, group
+        self._gate = Gate(world)
+        self._searches = 0
+        told = self._facts()
+        bounds, longest = self._cut(int(told[1]))
+        sizes = [x.shared_bytes(len(bounds) - 1) for x in parts]
+        arrays, tables = group.share(sizes, "memory that parts share")
+        for one, array, table in zip(parts, arrays, tables, strict=True):
+            with cuda.cupy().cuda.Device(one.device):
+                one.connect(array, table, bounds, longest, told)
+                one.prepare()
+                cuda.cupy().cuda.Device().synchronize()
+        world.barrier()
+
+    def _facts(self) -> Array:
+        """Return (Σd², most hubs of a part, longest row) of all parts."""
+        mine = np.stack([part.facts() for part in self._parts])
+        squares = self._world.allreduce(mine[:, 0].sum(keepdims=True))
+        most = self._world.allreduce(mine[:, 1:].max(axis=0), "max")
+        grids = np.array([part.arrays.grid for part in self._parts])
+        ends = np.array([grids.max(), -grids.min()])
+        if self._world.allreduce(ends, "max").sum():
+            raise LaunchError("resident searches need devices of one kind")
+        return np.concatenate([squares, most])
+
+    def _cut(self, hubs: int) -> tuple[Array, int]:
+        """Return destination ranges, in words of a bitmap of all positions."""
+        first, world = self._parts[0], self._world
+        parts, ranks = first.part.layout.parts, world.size
+        load = np.zeros((first.part.granules, parts))
+        for k, part in enumerate(self._parts):
+            with cuda.cupy().cuda.Device(part.device):
+                mine = part.weights(hubs)
+            for rank, found in enumerate(world.allgather(mine)):
+                load[:, rank + k * ranks] = found
+        flat = load.ravel()
+        flat += BASE_LOAD * max(float(flat.sum()), 1.0) / len(flat)
+        with cuda.cupy().cuda.Device(first.device):
+            room, grid = first.arrays.range_room // WORDS, first.arrays.grid
+            bounds, longest = range_bounds(
+                cuda.cupy().asarray(flat), RANGES * grid, room
+            )
+        return bounds * np.uint32(WORDS), longest * WORDS
+
+    def search(
+        self,
+        root: int,
+        *,
+        records: bool = False,
+        parents: bool = True,
+        until: Until = WHOLE,
+        stop: Stop | None = None,
+    ) -> ResidentResult:
+        """Search from a vertex id.
+
+        until: the same on all ranks; UsageError where a target is no vertex
+        stop: on all ranks or on none, asked before the search and while the devices
+        run; SearchStopped on all ranks where one said yes and there were levels left.
+        DistbfsError on all where a device did not answer.
+        """
+        if stop is not None:
+            answer = np.array([stop()], dtype=np.int64)
+            if self._world.allreduce(answer, "max")[0]:
+                raise SearchStopped("the search was stopped before it began")
+        clock = Stopwatch(self.trace)
+        if records:
+            self._on_each(lambda part: part.prepare(records=True))
+            self._world.barrier()
+        asked = self._parts[0]  # one that knows tells all devices
+
+        def ready(part: ResidentSearch) -> None:
+            at = stop if part is asked else None
+            part.ready(root, records=records, until=until, stop=at)
+
+        self._on_each(ready)
+        with clock("search"):
+            self._start()
+            ends = self._on_each(lambda part: part.wait())
+        told = self._world.allreduce(np.array(ends).max(axis=0), "max")
+        if told[2]:
+            raise DistbfsError(
+                f"a device waited {PATIENCE_SECONDS} s in vain for that of part "
+                f"{int(told[2]) - 1}; searches of this session are over"
+            )
+        self._searches += 1
+        if told[3]:
+            level = int(told[3]) - 1
+            raise SearchStopped(f"the search was stopped at level {level}")
+        of_part = self._results(self._searches, parents=parents)
+        count = len(self._parts)
+        found = ResidentResult(count, of_part, int(told[1]), float(told[0]))
+        if records:
+            found.records = self._records(found)
+        found.phases = clock.seconds
+        return found
+
+    def _results(
+        self, search: int, *, parents: bool
+    ) -> Callable[[int], tuple[Any, Any]]:
+        """Return what gives the results of this search for part i of this rank."""
+
+        @cache
+        def of_part(i: int) -> tuple[Any, Any]:
+            if search != self._searches:
+                raise DistbfsError("results are gone when the next search begins")
+            part = self._parts[i]
+            with cuda.cupy().cuda.Device(part.device):
+                level, parent = part.results()
+            return level, parent if parents else None
+
+        return of_part
+
+    def _start(self) -> None:
+        """Let all devices begin at the same time."""
+
+        def launch(part: ResidentSearch) -> None:
+            self._gate.hold()
+            part.start()
+
+        try:
+            self._on_each(launch)
+        except BaseException:
+            self._gate.release()
+            raise
+        self._gate.open()
+
+    def _on_each(self, work: Any) -> list[Any]:
+        out = []
+        for part in self._parts:
+            with cuda.cupy().cuda.Device(part.device):
+                out.append(work(part))
+        return out
+
+    def _records(self, found: ResidentResult) -> list[LevelRecord]:
+        """Return what each level did; counts are of all parts, times of this rank.
+
+        How much a level has found is counted from the results.
+        """
+        steps = self._on_each(lambda part: part.steps())
+        sizes = np.zeros(found.levels, dtype=np.int64)
+        for level in found.level:
+            with level.device:
+                sizes += cuda.counts(level[level >= 0], found.levels)
+        checks = np.zeros(found.levels, dtype=np.int64)
+        for lines in steps:
+            seen = {line[1]: line[5] for line in lines}
+            checks += [seen.get(k, 0) for k in range(found.levels)]
+        sizes, checks = (self._world.allreduce(x) for x in (sizes, checks))
+        active = int(self._parts[0].part.actives.sum())
+        log: list[LevelRecord] = []
+        for k in range(1, found.levels):
+            lines = [line for line in steps[0] if line[1] == k]
+            name = next((x for x, *_ in lines if x.startswith("pu")), "push")
+            left = active - int(sizes[:k].sum())
+            frontier = left if name.startswith("pull") else int(sizes[k - 1])
+            spent = sum(line[4] for line in lines)
+            log.append(
+                LevelRecord(name, frontier, int(checks[k]), int(sizes[k]), spent)
+            )
+        return log
+
+    def close(self) -> None:
+        """Give the shared memory back (collective)."""
+        self._gate.close()
+        self._group.close()

@@ -1,0 +1,358 @@
+"""Vertices and edges that a program holds, checked, and copied only where needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from distbfs.build.host.parts import construct
+from distbfs.device import cuda
+from distbfs.errors import DeviceMissing, InputError, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.graph.csr import CSR, row_blocks, row_offsets
+from distbfs.options import BuildOptions, check_integer, check_range
+from distbfs.partition.device_part import to_device
+from distbfs.partition.layout import Layout
+from distbfs.partition.part import Part
+from distbfs.types import Array, Ids
+
+CHUNK = 1 << 20
+MANY = 1 << 20  # edges from which a device builds a graph sooner than the host
+CONSTRUCTED: dict[
+    str, Callable[[Any], Any]
+] = {  # what SciPy checks when it makes a matrix, by format
+    "coo": lambda matrix: (matrix.data, (matrix.row, matrix.col)),
+    "dia": lambda matrix: (matrix.data, matrix.offsets),
+}
+HOST_DEVICES = (1, 3)  # DLPack's kDLCPU and kDLCUDAHost
+
+
+class HeldTuples:
+    """Edge tuples in arrays of integers (a TupleSource); the arrays are not copied.
+
+    u, v: integers [tuples], NumPy's or CuPy's, every id from 0 to n - 1
+    distinct: tuples that repeat others, and loops, do not count as tuples
+    """
+
+    distinct = False
+
+    def __init__(self, u: Any, v: Any, n: int) -> None:
+        self.u, self.v, self.n = u, v, n
+        self.tuples = len(u)
+
+    @property
+    def lent(self) -> bool:
+        """Whether both arrays are in device memory."""
+        return hasattr(self.u, "get") and hasattr(self.v, "get")
+
+    @property
+    def on_device_alone(self) -> bool:
+        """Whether host memory does not hold what the tuples are made of."""
+        return self.lent
+
+    def part(self, *, directed: bool) -> Part:
+        """Return the graph in host memory: one part, no delegates, by degree."""
+        made: list[Part] = []
+        options = BuildOptions(threshold=1 << 62, directed=directed)
+        construct(self, SoloWorld(), 1, options, made.append)
+        return made[0]
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
+        """Yield (u, v) int64 arrays of the tuples start … stop-1."""
+        for first in range(start, stop, CHUNK):
+            piece = slice(first, min(first + CHUNK, stop))
+            yield on_host(self.u[piece]), on_host(self.v[piece])
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[Any, Any]]:
+        """Yield (u, v) of the tuples start … stop-1, as they are held."""
+        yield self.u[start:stop], self.v[start:stop]
+
+    def narrowed(self) -> HeldTuples:
+        """Return the tuples in arrays of 32 bits; n is 2^32 or less."""
+        u, v = (x.astype(np.uint32) for x in (self.u, self.v))
+        return HeldTuples(u, v, self.n)
+
+    def describe(self) -> dict[str, Any]:
+        """Return that nothing recreates the tuples."""
+        return {"family": "memory"}
+
+
+class MatrixTuples(HeldTuples):
+    """The entries of a SciPy CSR matrix, in device memory.
+
+    The matrix must not change: the graph in host memory is made of it.
+    """
+
+    distinct = True
+    on_device_alone = False
+
+    def __init__(self, rows: Any) -> None:
+        held = rows.tocoo(copy=False)
+        u, v = (to_device(unsigned(x, np.uint32)) for x in (held.row, held.col))
+        super().__init__(u, v, rows.shape[0])
+        self._rows = rows
+
+    def part(self, *, directed: bool) -> Part:
+        """Return the graph in host memory: one part, vertices by id."""
+        return matrix_part(self._rows, directed=directed)
+
+
+def on_device(count: int, nbytes: int) -> bool:
+    """Return whether edges are many and a device has room for them.
+
+    nbytes: of both ends of all edges
+    """
+    if count < MANY:
+        return False
+    try:
+        cuda.cupy()
+    except DeviceMissing:
+        return False
+    # with narrow copies, and what builds a graph
+    return 3 * nbytes <= cuda.free_bytes()
+
+
+def sent(src: Array, dst: Array) -> tuple[Any, Any]:
+    """Return arrays of many integers in device memory, where a device has room."""
+    if len(src) != len(dst) or not on_device(len(src), src.nbytes + dst.nbytes):
+        return src, dst
+    return to_device(src), to_device(dst)
+
+
+def on_host(values: Any) -> Ids:
+    """Return integers as int64 in host memory; no copy where they are that."""
+    array: Array = values.get() if hasattr(values, "get") else values
+    return array.astype(np.int64, copy=False)
+
+
+def integers(values: Any, name: str) -> Array:
+    """Return a one-dimensional array of integers; InputError for anything else."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} is no array: {error}") from error
+    if not array.size and array.ndim == 1:
+        return np.zeros(0, dtype=np.int64)
+    return check_integers(array, name)
+
+
+def check_integers(array: Any, name: str) -> Any:
+    """Return an array; InputError unless it holds integers in one dimension."""
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} has {array.ndim} dimensions of {array.dtype}; "
+            "allowed: one dimension of integers"
+        )
+    return array
+
+
+def shared(values: Any, name: str) -> Any:
+    """Return a DLPack array without a copy: NumPy's, or CuPy's if on a device."""
+    if not hasattr(values, "__dlpack__"):
+        raise InputError(f"{name} is a {type(values).__name__}, which has no DLPack")
+    if values.__dlpack_device__()[0] in HOST_DEVICES:
+        return check_integers(np.from_dlpack(values), name)
+    return check_integers(cuda.cupy().from_dlpack(values), name)
+
+
+def check_ends(src: Any, dst: Any, n: int | None) -> HeldTuples:
+    """Return edges as tuples; InputError unless ends are vertices.
+
+    n: vertices, None for one more than the largest id; UsageError for no integer
+    """
+    if n is not None:
+        n = check_integer("n", n)
+        check_range("n", n, 0)
+    if len(src) != len(dst):
+        raise InputError(f"{len(src)} sources and {len(dst)} targets")
+    low = high = 0
+    if len(src):
+        low = min(int(x.min()) for x in (src, dst))
+        high = 1 + max(int(x.max()) for x in (src, dst))
+    n = high if n is None else n
+    if low < 0 or high > n:
+        raise InputError(
+            f"an edge has the end {low if low < 0 else high - 1}; allowed: 0 to {n - 1}"
+        )
+    return HeldTuples(src, dst, n)
+
+
+def part_of_rows(offsets: Array, columns: Array, incoming: CSR | None) -> Part:
+    """Return rows as a graph in one part, numbered by id; no array is copied.
+
+    offsets: uint32 or uint64 [n + 1]; columns: uint32 [m], in any order
+    incoming: edges into each vertex, None where the rows are symmetric
+    """
+    n, none = len(offsets) - 1, CSR.empty(0)
+    ids, nn = np.zeros(0, dtype=np.int64), CSR(offsets, columns)
+    degrees = nn.degrees()
+    ends = 2 * degrees if incoming is not None else degrees
+    part = Part(
+        Layout(n, 1),
+        0,
+        int(degrees.max(initial=0)),
+        ids,
+        ids,
+        nn,
+        CSR.empty(n),
+        none,
+        none,
+        np.arange(n, dtype=np.uint32),
+        degrees if incoming is None else degrees + incoming.degrees(),
+        ends,
+        n,
+        incoming,
+    )
+    part.check()
+    return part
+
+
+def without_loops(part: Part) -> Part:
+    """Return a part without edges from a vertex to itself; itself where it has none."""
+    out, into = loopless(part.nn), part.incoming
+    if out is part.nn:
+        return part
+    return replace(part, nn=out, incoming=None if into is None else loopless(into))
+
+
+def loopless(rows: CSR) -> CSR:
+    """Return rows without edges to themselves; the same rows where there are none."""
+    loops = np.zeros(rows.rows, dtype=np.int64)
+    degrees = rows.degrees()
+    for first, last in row_blocks(rows.offsets):
+        edges = slice(int(rows.offsets[first]), int(rows.offsets[last]))
+        own = np.repeat(np.arange(first, last), degrees[first:last])
+        found = own[rows.columns[edges] == own]
+        loops[first:last] = np.bincount(found - first, minlength=last - first)
+    if not loops.any():
+        return rows
+    kept = rows.columns != rows.sources()
+    return CSR(row_offsets(degrees - loops), rows.columns[kept])
+
+
+def csr_of(matrix: Any) -> Any:
+    """Return a SciPy sparse matrix by rows, itself where it is that.
+
+    Raises UsageError unless it is square, InputError unless its arrays fit together;
+    conversions of SciPy would write outside of arrays.
+    """
+    if not hasattr(matrix, "tocsr"):
+        raise InputError(f"a {type(matrix).__name__} is no SciPy sparse matrix")
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise UsageError(f"the matrix has shape {matrix.shape}; allowed: square")
+    try:
+        if matrix.format in CONSTRUCTED:
+            arrays = CONSTRUCTED[matrix.format](matrix)
+            matrix = type(matrix)(arrays, shape=matrix.shape)
+        elif hasattr(matrix, "check_format"):
+            check_compressed(matrix)
+        rows = matrix.tocsr()
+        if rows is not matrix:
+            check_compressed(rows)
+    except (ValueError, TypeError, LookupError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"the arrays of the matrix do not fit: {reason}") from error
+    return rows
+
+
+def check_compressed(matrix: Any) -> None:
+    """Raise ValueError unless the arrays of a SciPy CSR, CSC or BSR matrix fit."""
+    for name in ("indptr", "indices"):
+        kind = getattr(matrix, name).dtype
+        if kind.kind != "i":
+            raise ValueError(f"{name} are {kind}; allowed: int32, int64")
+    matrix.check_format(full_check=True)
+
+
+def scipy_rows(matrix: Any) -> CSR:
+    """Return the rows of a SciPy CSR matrix; no copy of 32-bit indices."""
+    size = len(matrix.indices)
+    wide = size >= 1 << 32
+    offsets = unsigned(matrix.indptr, np.uint64 if wide else np.uint32)
+    return CSR(offsets, unsigned(matrix.indices, np.uint32))
+
+
+def matrix_part(rows: Any, *, directed: bool) -> Part:
+    """Return a SciPy CSR matrix as a graph in one part.
+
+    An edge counts once however often it is stored, and loops do not count.  32-bit
+    indices are not copied where they rise in each row without repeats and loops, and,
+    of an undirected graph, the pattern is symmetric.
+    """
+    if not rows.has_canonical_format:
+        rows = pattern(rows).copy()
+        rows.sum_duplicates()
+    turned = rows.T.tocsr()
+    if directed:
+        out, into = (loopless(scipy_rows(x)) for x in (rows, turned))
+        return part_of_rows(out.offsets, out.columns, into)
+    same = np.array_equal(rows.indptr, turned.indptr)
+    if not same or not np.array_equal(rows.indices, turned.indices):
+        rows = pattern(rows).maximum(pattern(turned))
+    symmetric = loopless(scipy_rows(rows))
+    return part_of_rows(symmetric.offsets, symmetric.columns, None)
+
+
+def pattern(rows: Any) -> Any:
+    """Return a SciPy CSR matrix with True for every entry; indices are shared."""
+    ones = np.ones(len(rows.indices), dtype=bool)
+    return type(rows)((ones, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def unsigned(values: Array, dtype: type[np.unsignedinteger]) -> Array:
+    """Return integers that are not negative as unsigned, contiguous ones."""
+    if values.dtype.itemsize == np.dtype(dtype).itemsize:
+        return np.ascontiguousarray(values).view(dtype)
+    return values.astype(dtype)
+
+
+def networkx_rows(
+    adjacency: Any, nodes: list[Any], index: dict[Any, int] | None
+) -> CSR:
+    """Return rows with the neighbours of each node in the order NetworkX holds them.
+
+    index: node -> id, None where nodes are the ids
+    """
+    neighbours: list[Any] = []
+    lengths = np.zeros(len(nodes), dtype=np.int64)
+    for k, node in enumerate(nodes):
+        before = len(neighbours)
+        neighbours.extend(adjacency[node])  # len() of a filtered view can be wrong
+        lengths[k] = len(neighbours) - before
+    ids: Iterable[Any] = neighbours
+    if index is not None:
+        ids = map(index.__getitem__, neighbours)
+    return CSR(row_offsets(lengths), np.fromiter(ids, np.uint32, len(neighbours)))
+
+
+def named_part(graph: Any) -> tuple[Part, list[Any] | None, dict[Any, int] | None]:
+    """Return a NetworkX graph as (part, nodes, node -> id), in its own order.
+
+    Nodes and their places are None where nodes are the ids.  InputError for a view of
+    an undirected graph whose filter leaves an edge in one direction only.
+    """
+    nodes = list(graph)
+    index: dict[Any, int] | None = None
+    if any(type(node) is not int or node != k for k, node in enumerate(nodes)):
+        index = {node: k for k, node in enumerate(nodes)}
+    rows = networkx_rows(graph._adj, nodes, index)
+    incoming = None
+    if graph.is_directed():
+        incoming = networkx_rows(graph._pred, nodes, index)
+    elif hasattr(graph, "_graph") and not symmetric(rows):
+        raise InputError(
+            "a filter of an undirected NetworkX view leaves an edge in one direction "
+            "only; allowed: filter_edge(u, v) that is filter_edge(v, u)"
+        )
+    part = part_of_rows(rows.offsets, rows.columns, incoming)
+    return part, None if index is None else nodes, index
+
+
+def symmetric(rows: CSR) -> bool:
+    """Return whether each edge of square rows without repeats is there both ways."""
+    source, target = rows.sources().astype(np.int64), rows.columns.astype(np.int64)
+    there, back = source * rows.rows + target, target * rows.rows + source
+    return np.array_equal(np.sort(there), np.sort(back))

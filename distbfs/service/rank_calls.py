@@ -1,0 +1,154 @@
+"""What all ranks of a service do together: follow the calls of rank 0.
+
+A call is a JSON object that every rank gets: ``{"do": "search", "source": s, "parents":
+p, "steps": [...]}`` searches once and then takes steps, each a list of a name and its
+arguments; ``{"do": "together", "sources": [...], "asked": [[source, targets], ...]}``
+searches from many sources at once; ``{"do": "look"}`` asks whether any rank got a
+signal; ``{"do": "end"}`` is the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from distbfs.errors import SearchStopped
+from distbfs.exchange.signals import StopFlag
+from distbfs.search.result import Result
+from distbfs.search.session import Session
+from distbfs.search.vertices import gather_on_first
+from distbfs.service.shared_traversal import together
+from distbfs.timing import Trace, kept
+from distbfs.types import Array, Stop
+
+Step = Sequence[Any]
+
+
+def _never() -> bool:
+    """Let rank 0 decide when a search is given up."""
+    return False
+
+
+class Ranks:
+    """One rank of a service; rank 0 calls ``search``, ``look`` and ``end``.
+
+    flag: tells whether this rank was asked to stop
+    together: searches from many sources at once, None where that cannot be
+    """
+
+    def __init__(
+        self, session: Session, flag: StopFlag, trace: Trace | None = None
+    ) -> None:
+        self.session = session
+        self.flag = flag
+        self._trace = trace
+        self.together = together(session)
+        self._steps: dict[str, Callable[..., Any]] = {
+            "at": self._at,
+            "path": self._path,
+            "counts": self._counts,
+            "traversed": self._traversed,
+            "block": self._block,
+        }
+
+    def follow(self) -> None:
+        """Do what rank 0 calls for until it calls the end (ranks above 0)."""
+        world = self.session.world
+        while True:
+            with kept(self._trace, "wait"):
+                call = world.patient_broadcast(None)
+            if call["do"] == "end":
+                return
+            if call["do"] == "look":
+                self.flag.agreed(world)
+                continue
+            try:
+                if call["do"] == "together":
+                    self._at_once(call, _never)
+                else:
+                    self._run(call, _never)
+            except SearchStopped:
+                continue
+
+    def search(
+        self, source: int, steps: Sequence[Step], *, parents: bool, stop: Stop
+    ) -> tuple[float, list[Any]]:
+        """Search on all ranks (rank 0); returns (seconds, what each step returned).
+
+        stop: asked between levels; SearchStopped where it said yes
+        """
+        call = {"do": "search", "source": source, "parents": parents, "steps": steps}
+        if self.session.world.size > 1:
+            call = self.session.world.patient_broadcast(call)
+        return self._run(call, stop)
+
+    def search_together(
+        self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
+    ) -> tuple[float, list[list[int]]]:
+        """Search from many sources at once on all ranks; see ``Together.levels``."""
+        call = {"do": "together", "sources": sources, "asked": asked}
+        return self._at_once(self.session.world.patient_broadcast(call), stop)
+
+    def look(self) -> bool:
+        """Return whether any rank was asked to stop (rank 0)."""
+        self.session.world.patient_broadcast({"do": "look"})
+        return self.flag.agreed(self.session.world)
+
+    def end(self) -> None:
+        """Let the other ranks go (rank 0)."""
+        self.session.world.patient_broadcast({"do": "end"})
+
+    def _at_once(
+        self, call: dict[str, Any], stop: Stop
+    ) -> tuple[float, list[list[int]]]:
+        if self.together is None:
+            raise ValueError("requests for many sources were gathered")
+        return self.together.levels(call["sources"], call["asked"], stop)
+
+    def _run(self, call: dict[str, Any], stop: Stop) -> tuple[float, list[Any]]:
+        found = self.session.search(call["source"], parents=call["parents"], stop=stop)
+        results = []
+        for name, *arguments in call["steps"]:
+            with kept(self._trace, name):
+                results.append(self._steps[name](found, *arguments))
+        return found.seconds, results
+
+    def _at(self, found: Result, ids: list[int]) -> list[int]:
+        """Return the levels of vertices."""
+        level, _ = found.at(np.array(ids, dtype=np.int64))
+        return level.tolist()
+
+    def _path(
+        self, found: Result, target: int, longest: int
+    ) -> tuple[int, list[int] | None]:
+        """Return (level of the target, the vertices from the source to it or None).
+
+        None where it was not reached, or for a path of more than ``longest`` vertices.
+        """
+        path = [target]
+        level, parent = found.at(np.array(path))
+        distance = int(level[0])
+        if not 0 <= distance < longest:
+            return distance, None
+        for _ in range(distance):
+            if parent is None:
+                raise ValueError("a path needs parents")
+            path.append(int(parent[0]))
+            _, parent = found.at(np.array(path[-1:]))
+        return distance, path[::-1]
+
+    def _counts(self, found: Result) -> list[int]:
+        """Return how many vertices each level has."""
+        return found.level_counts().tolist()
+
+    def _traversed(self, found: Result) -> int:
+        """Return the input tuples of the component."""
+        return found.nedge
+
+    def _block(self, found: Result) -> tuple[Array | None, Array | None]:
+        """Return level and parent of all vertices, on rank 0."""
+        level, parent = found.to_numpy()
+        world = self.session.world
+        return gather_on_first(world, level), gather_on_first(world, parent)

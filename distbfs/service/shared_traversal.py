@@ -1,0 +1,109 @@
+"""Small queries from many sources, answered by one bit-parallel traversal."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from distbfs.errors import ResourceError, UsageError
+from distbfs.multisearch.bits import LANE, BitSearch
+from distbfs.multisearch.cuda_bits import SEARCHES, BitSearches
+from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.input_graph import in_input_ids
+from distbfs.search.session import Session
+from distbfs.types import Array, Ids, Stop
+
+FEWEST = 8  # sources from which one traversal costs less than a search for each
+MOST = LANE  # sources of a traversal
+
+
+class Together(ABC):
+    """Searches from several sources at once beside a session."""
+
+    def levels(
+        self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
+    ) -> tuple[float, list[list[int]]]:
+        """Return (seconds, for each (source, targets) of ``asked`` the levels).
+
+        sources: up to MOST, distinct.  SearchStopped where ``stop`` said so.
+        """
+        began = time.perf_counter()
+        row = {source: k for k, source in enumerate(sources)}
+        lengths = [len(targets) for _, targets in asked]
+        rows = np.repeat([row[source] for source, _ in asked], lengths)
+        flat = np.array([v for _, targets in asked for v in targets], dtype=np.int64)
+        found = self._found(np.array(sources, dtype=np.int64), rows, flat, stop)
+        parts = np.split(found, np.cumsum(lengths)[:-1])
+        return time.perf_counter() - began, [part.tolist() for part in parts]
+
+    @abstractmethod
+    def _found(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+        """Return the level of vertices[j] from sources[rows[j]], -1 = unreached."""
+
+
+class Searcher(Protocol):
+    """Searches that ask ``stop`` between levels; collective on several ranks."""
+
+    def run(self, sources: Ids, *, stop: Stop) -> None:
+        """Search from ids."""
+
+    def levels_at(self, search: Ids, vertices: Ids) -> Array:
+        """Return the level of each vertex id in each search (row); -1 if none."""
+
+
+class ByLevel(Together):
+    """By the kernel for CPUs, or over the devices of a domain."""
+
+    def __init__(self, search: Searcher) -> None:
+        self._search = search
+
+    def _found(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+        self._search.run(sources, stop=stop)
+        return self._search.levels_at(rows, vertices)
+
+
+class OnDevice(Together):
+    """On the device that holds the graph."""
+
+    def __init__(self, search: BitSearches) -> None:
+        self._search = search
+
+    def _found(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+        batch = self._search.search(sources, stop=stop)
+        found: Array = batch.levels_at(rows, vertices).get()
+        return found
+
+
+def together(session: Session) -> Together | None:
+    """Return a batched searcher beside a session, None where there is none.
+
+    Collective, and so are its searches.
+    There is one where one rank searches a whole graph by engine openmp, or a symmetric
+    one on a device with room for it, and where all ranks search one on a domain of
+    devices with room.
+    """
+    held = session.held
+    try:
+        if held.rows:
+            domain_search = DomainBitSearches(session.world, held.rows)
+            session.at_close.append(domain_search.close)
+            return ByLevel(domain_search)
+        if session.world.size > 1 or session.layout.parts > 1:
+            return None
+        if held.graph is not None:
+            symmetric = not held.graph.directed and held.graph.active
+            device_search = (
+                BitSearches(held.graph, width=SEARCHES) if symmetric else None
+            )
+            return None if device_search is None else OnDevice(device_search)
+        about = session.describe()
+        if about["engine"] != "openmp" or about["mode"] != "resident":
+            return None
+        part = in_input_ids(held.parts[0], session.vertices.permutation)
+        return ByLevel(BitSearch(part, MOST // LANE, about["threads"]))
+    except (ResourceError, UsageError):
+        return None

@@ -1,0 +1,122 @@
+"""The whole graph of a store on one device, see build/cuda/graph.py.
+
+Row lengths give degrees and numbers before any column is read.  Then columns become
+keys as they arrive; where the keys do not fit at once, columns are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.build.cuda.graph import (
+    VERTEX_BYTES,
+    Budget,
+    Kernels,
+    assemble,
+    assemble_directed,
+    check_size,
+)
+from distbfs.device import cuda
+from distbfs.graph.device_graph import DeviceGraph
+from distbfs.progress import Sum
+from distbfs.store.cuda_files import INTO
+from distbfs.store.cuda_rows import Ends, StoreRows
+from distbfs.store.schema import SLICE_BYTES
+from distbfs.timing import Stopwatch
+from distbfs.types import SUBGRAPHS
+
+if TYPE_CHECKING:
+    from distbfs.store.hdf5 import Store
+
+MOST = SLICE_BYTES // 4  # edges of a slice
+ROW_BYTES = 16  # of names and offsets of a vertex while columns are read, about
+
+
+class EachEdge:
+    """The edges of some subgraphs as (u, v), slice by slice (see ``Chunks``)."""
+
+    def __init__(self, rows: StoreRows, parts: int, names: Sequence[str]) -> None:
+        self._rows: StoreRows | None = rows
+        self._parts, self._names = parts, names
+        every = [rows.count(part, [name]) for part in range(parts) for name in names]
+        size, cupy = min(MOST, max(every)), cuda.cupy()
+        self._room = tuple(cupy.empty(size, np.uint32) for _ in range(2))
+        self.expect(1)
+
+    def _give(self, start: int, stop: int) -> tuple[Any, Any]:
+        u, v = self._room
+        return u[: stop - start], v[: stop - start]
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for part in range(self._parts):
+            if self._rows is not None:
+                yield from self._rows.pairs(part, self._give, self._names)
+
+    def expect(self, passes: int) -> None:
+        """Plan so many passes more."""
+        if self._rows is not None:
+            for part in range(self._parts):
+                self._rows.expect(passes, part, self._names)
+
+    def drop(self) -> None:
+        """Let go of the memory; there is no pass after this."""
+        self._rows = None
+        self._room = ()
+
+
+def graph_of_store(
+    store: Store,
+    *,
+    buffer_bytes: int | None = None,
+    done: Sum | None = None,
+) -> DeviceGraph:
+    """Return the graph of a store, in input ids.
+
+    buffer_bytes: as of ``build``; done: told how many bytes to read, and of those read.
+    Raises StoreError where a file is not what the manifest says, ResourceError where
+    device memory is short.
+    """
+    manifest = store.manifest
+    n, m = manifest.n, manifest.m
+    check_size(n)
+    cupy, clock = cuda.cupy(), Stopwatch()
+    what = f"building a graph of {n} vertices and {m} directed edges"
+    with cuda.memory_of(what):
+        with clock("compile"):
+            kernels = Kernels(clock)
+        sides = [("nn",), (INTO,)] if manifest.directed else [SUBGRAPHS]
+        with kernels.phase("memory"):
+            cuda.release()
+            by_vertex = VERTEX_BYTES + len(sides) * ROW_BYTES
+            cuda.require(by_vertex * n + len(sides) * 4 * m, what)
+            degrees = [cupy.zeros(n, np.uint32) for _ in sides]
+            ends = cupy.zeros(n, np.uint32)
+        with kernels.phase("rows"):
+            parts, kept = range(manifest.parts), [Ends(1, 0, ends)]
+            rows = StoreRows(store, parts, degrees=degrees, ends=kept, done=done)
+            held = [rows] * len(sides)
+            del rows
+
+        def side(names: Sequence[str]) -> tuple[EachEdge, Budget]:
+            edges = EachEdge(held.pop(), manifest.parts, names)
+            return edges, Budget(n, m, MOST, buffer_bytes, cheap=True)
+
+        if manifest.directed:
+            ways = [partial(side, names) for names in sides]
+            made = assemble_directed(kernels, ways, degrees, wide=False)
+        else:
+            edges, budget = side(SUBGRAPHS)
+            made = assemble(kernels, edges, degrees, budget, both=False, wide=False)
+    return DeviceGraph(
+        n=n,
+        tuples=manifest.tuples,
+        loops=0,
+        tuple_degrees=ends,
+        source=dict(manifest.source),
+        seconds=clock.seconds,
+        **made,
+    )

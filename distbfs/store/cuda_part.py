@@ -1,0 +1,94 @@
+"""A degree-separated part of a store in the memory of the current device.
+
+The arrays of a part file are those that a part has on a device: they go there as they
+are read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.partition.device_part import COLUMN_PAD, DevicePart, DeviceRows
+from distbfs.store.cuda_files import PartFiles
+from distbfs.store.cuda_rows import NO_WORDS
+from distbfs.types import SUBGRAPHS
+
+if TYPE_CHECKING:
+    import h5py
+
+    from distbfs.progress import Sum
+    from distbfs.store.hdf5 import Store
+
+
+def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePart:
+    """Return a part of a symmetric store.
+
+    done: told how many bytes to read, and of those read.  Raises StoreError where the
+    file is not what the manifest says, ResourceError where device memory is short.
+    """
+    manifest, cupy = store.manifest, cuda.cupy()
+    files = PartFiles(store, done)
+    local = manifest.layout.local_count(index)
+    files.done.more(manifest.records[index].array_bytes)
+    with store.part_file(index) as found:
+        for name in ("degrees", "delegate_degrees"):
+            files.skip(index, found, name)
+        numbers = cupy.empty(local, np.uint32)
+        rising = cupy.arange(local, dtype=np.uint32)
+        vertices, ends = _vertices(files, index, found, rising)
+        numbers[vertices] = rising
+        delegates = files.whole(index, found, "delegates")
+        given = (np.uint64(manifest.n), delegates, cupy.asarray(NO_WORDS))
+        named = cupy.empty(len(delegates), np.uint32)
+        files.launch("name_delegates", len(delegates), *given, named)
+        files.check("delegates")
+        graphs = {name: _rows(files, index, found, name) for name in SUBGRAPHS}
+    return DevicePart(
+        manifest.layout,
+        index,
+        manifest.threshold,
+        manifest.records[index].active,
+        delegates.get(),
+        **graphs,
+        vertices=vertices,
+        numbers=numbers,
+        tuple_degrees=ends,
+    )
+
+
+def _vertices(
+    files: PartFiles, index: int, found: dict[str, h5py.Dataset], rising: Any
+) -> tuple[Any, Any]:
+    """Return (local ids, ends of input tuples) by number, uint32 [local] each.
+
+    rising: uint32 [local], the numbers
+    """
+    cupy, local = cuda.cupy(), len(rising)
+    vertices = files.whole(index, found, "vertices")
+    seen = cupy.zeros(-(-local // 32) + 1, np.uint32)
+    form = (np.uint32(0), np.uint32(1), vertices, cupy.asarray(NO_WORDS), seen)
+    files.launch("name_vertices", local, *form, cupy.empty(local, np.uint32))
+    files.check("vertices")
+    ends = cupy.empty(local, np.uint32)
+    for start, values in files.slices(index, found, "tuple_degrees"):
+        names = rising[start : start + len(values)]
+        all_here = (np.uint32(1), np.uint32(0))
+        files.launch("keep_ends", len(values), values, names, *all_here, ends)
+    files.check("tuple_degrees")
+    return vertices, ends
+
+
+def _rows(
+    files: PartFiles, index: int, found: dict[str, h5py.Dataset], name: str
+) -> DeviceRows:
+    """Return a subgraph."""
+    offsets, dataset = files.offsets(index, found, name), found[f"{name}/columns"]
+    columns = cuda.cupy().zeros(dataset.size + COLUMN_PAD, dataset.dtype)
+    for _, values in files.slices(index, found, f"{name}/columns", columns):
+        bounds = files.bounds(index, name)
+        files.launch("check_columns", len(values), values, *bounds)
+    files.check(name, files.below(index, name))
+    return DeviceRows(offsets, columns)

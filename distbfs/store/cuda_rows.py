@@ -1,0 +1,177 @@
+"""The edges of a store on the current device, as pairs of input ids.
+
+The kernels that name rows and columns are those of device_rows.cu.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.generate.cuda import permutation_words
+from distbfs.generate.hashing import ROUNDS
+from distbfs.progress import Sum
+from distbfs.store.cuda_files import BY_NUMBER, INTO, PartFiles
+from distbfs.store.tuples import permutation_of
+from distbfs.types import SUBGRAPHS
+
+if TYPE_CHECKING:
+    import h5py
+
+    from distbfs.store.hdf5 import Store
+
+    Room = Callable[[int, int], tuple[Any, Any]]
+
+NAMED_BYTES = 12  # of what is read of a vertex of any part: its id, its ends of tuples
+NO_WORDS = np.zeros(3 + 2 * ROUNDS, dtype=np.uint64)  # of no permutation
+
+
+@dataclass
+class PartRows:
+    """What expands the columns of a part.
+
+    offsets: by subgraph, uint32 or uint64 [rows + 1]; delegates: uint32 [d], input ids
+    """
+
+    offsets: dict[str, Any]
+    delegates: Any
+
+
+@dataclass
+class Ends:
+    """Where ends of tuples go: array[id div owners], of ids mod owners = owner."""
+
+    owners: int
+    owner: int
+    array: Any
+
+
+class StoreRows(PartFiles):
+    """The rows of some parts of a store, on the current device.
+
+    names: uint32 [n], input ids by number, part after part
+    degrees: uint32 [n], row lengths are added to it by input id; of a directed store
+        one more for its rows in; or none
+    ends: where ends of input tuples are kept; those of all parts
+    done: told how many bytes to read, those of columns by ``expect``, and of each slice
+        that was read
+
+    Raises StoreError where a file is not what the manifest says, ResourceError where
+    device memory is short.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        parts: Sequence[int],
+        *,
+        degrees: Sequence[Any] = (),
+        ends: Sequence[Ends] = (),
+        done: Sum | None = None,
+    ) -> None:
+        super().__init__(store, done)
+        cupy, back = cuda.cupy(), permutation_of(store)
+        words = NO_WORDS if back is None else permutation_words(back.turned)
+        self._words, self._ends = cupy.asarray(words), ends
+        self.done.more(self._bytes(parts))
+        self.names = cupy.empty(self.manifest.n, np.uint32)
+        self._rows: dict[int, PartRows] = {}
+        for part in range(self.manifest.parts):
+            with store.part_file(part) as found:
+                self._name(part, found)
+                if part in parts:
+                    self._rows[part] = self._measure(part, found, degrees)
+
+    def _bytes(self, parts: Sequence[int]) -> int:
+        """Return the bytes that are read besides the columns of parts."""
+        layout, total = self.manifest.layout, NAMED_BYTES * self.manifest.n
+        for part in parts:
+            total += self.manifest.records[part].array_bytes
+            total -= NAMED_BYTES * layout.local_count(part)
+            total -= self.column_bytes(part, self.subgraphs(part))
+        return total
+
+    def expect(self, passes: int, part: int, names: Sequence[str]) -> None:
+        """Plan to read some columns so many times."""
+        self.done.more(passes * self.column_bytes(part, names))
+
+    def pairs(
+        self, part: int, room: Room, names: Sequence[str] = SUBGRAPHS
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield the edges of some subgraphs of a part as (u, v), slice by slice.
+
+        room: returns CuPy uint32 arrays for the edges start … stop-1 of these subgraphs
+        """
+        before = 0
+        with self.store.part_file(part) as found:
+            for name in names:
+                for at, columns in self.slices(part, found, f"{name}/columns"):
+                    first = before + at
+                    u, v = room(first, first + len(columns))
+                    self._expand(part, name, at, columns, u, v)
+                    yield u, v
+                self.check(name, self.below(part, name))
+                before += self.count(part, [name])
+
+    def _expand(
+        self, part: int, name: str, at: int, columns: Any, u: Any, v: Any
+    ) -> None:
+        rows, own = self._rows[part], self._named(part)
+        offsets = rows.offsets[name]
+        names = rows.delegates if name in ("nd", "dd") else own
+        self.launch(
+            "expand_slice",
+            len(columns),
+            np.uint64(at),
+            np.uint64(len(offsets) - 1),
+            offsets,
+            np.uint32(offsets.dtype.itemsize == 8),
+            columns,
+            own if name in BY_NUMBER else rows.delegates,
+            self.names if self.by_owner(name) else names,
+            *self.bounds(part, name),
+            u,
+            v,
+        )
+
+    def _named(self, part: int) -> Any:
+        return self.names[int(self.starts[part]) : int(self.starts[part + 1])]
+
+    def _name(self, part: int, found: dict[str, h5py.Dataset]) -> None:
+        """Name the numbers of a part, and keep ends of tuples."""
+        own = self._named(part)
+        vertices = self.whole(part, found, "vertices")
+        seen = cuda.cupy().zeros(-(-len(own) // 32) + 1, np.uint32)
+        parts = np.uint32(self.manifest.parts)
+        form = (np.uint32(part), parts, vertices, self._words, seen, own)
+        self.launch("name_vertices", len(own), *form)
+        self.check("vertices")
+        for start, values in self.slices(part, found, "tuple_degrees"):
+            names = own[start : start + len(values)]
+            for ends in self._ends:
+                owners = (np.uint32(ends.owners), np.uint32(ends.owner))
+                given = (values, names, *owners, ends.array)
+                self.launch("keep_ends", len(values), *given)
+        self.check("tuple_degrees")
+
+    def _measure(
+        self, part: int, found: dict[str, h5py.Dataset], degrees: Sequence[Any]
+    ) -> PartRows:
+        """Return the offsets of a part; all in its file but the columns is read."""
+        for name in ("degrees", "delegate_degrees"):
+            self.skip(part, found, name)
+        delegates = self.whole(part, found, "delegates")
+        named = cuda.cupy().empty(len(delegates), np.uint32)
+        given = (np.uint64(self.manifest.n), delegates, self._words, named)
+        self.launch("name_delegates", len(delegates), *given)
+        self.check("delegates")
+        offsets = {}
+        for name in self.subgraphs(part):
+            names = self._named(part) if name in BY_NUMBER else named
+            lengths = degrees[name == INTO] if degrees else None
+            offsets[name] = self.offsets(part, found, name, names, lengths)
+        return PartRows(offsets, named)

@@ -1,0 +1,1 @@
+"""What the commands share, and their work."""

@@ -1,0 +1,347 @@
+"""How ``distbfs compare`` runs: sessions, sources, searches in turns, limits."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from distbfs import registry
+from distbfs.benchmark.compare_figures import (
+    add_efficiency,
+    add_limits,
+    add_speedups,
+    engine_figures,
+)
+from distbfs.benchmark.libraries.base import Rows, peer_session, rows_of
+from distbfs.benchmark.limit import need_of
+from distbfs.benchmark.roots import choose_roots
+from distbfs.device.rates import Rates, device_rates, host_rates
+from distbfs.engines.base import on_device
+from distbfs.errors import UsageError, ValidationError
+from distbfs.formats.ids import IdMap, name_of
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.search.choose import Request, make_host_engine, silent
+from distbfs.search.holding import Source
+from distbfs.search.open import open_source, prepare
+from distbfs.search.session import Held, Session
+from distbfs.store.hdf5 import Store
+from distbfs.terminal.shared import Terminal, share_of_cores, stored_graph
+from distbfs.types import Array, Ids, TupleSource, slice_bounds
+
+COUNTED = 4  # sources that are searched once more, with records, to count edge checks
+ALONE = Request(alone=True)
+TRIED = 8  # candidates whose component may be the largest
+
+
+@dataclass
+class Entry:
+    """One engine of a comparison, and what its searches took.
+
+    label: as the command line names it; series: the same without a number of threads
+    that --threads gave; seconds: [sources][repeats]; checks, repeats (frontier entries
+    that are there twice, None where an engine does not count them) and result_bytes:
+    of the counted sources
+    peer: another library, which has no records
+    """
+
+    label: str
+    options: SearchOptions
+    series: str = ""
+    threads: int | None = None
+    peer: str = ""
+    session: Session | None = None
+    seconds: list[list[float]] = field(default_factory=list)
+    checks: list[int] = field(default_factory=list)
+    repeats: list[int] = field(default_factory=list)
+    result_bytes: int = 0
+
+    @property
+    def open(self) -> Session:
+        """The session, once it is there."""
+        if self.session is None:
+            raise UsageError(f"{self.label} is not loaded")
+        return self.session
+
+
+def spread_threads(entries: Sequence[Entry], threads: Sequence[int]) -> list[Entry]:
+    """Return the engines of the host once for each number of threads.
+
+    Those of a device, and those whose entry says its threads, stay as they are.
+    """
+    found = []
+    for entry in entries:
+        kind = registry.lookup(registry.ENGINES, "engine", entry.options.engine)
+        if on_device(kind):
+            found.append(entry)
+        elif len(threads) == 1 or entry.threads is not None:
+            count = entry.options.threads
+            found.append(replace(entry, series=entry.label, threads=count))
+        else:
+            mark = "," if ":" in entry.label else ":"
+            for count in threads:
+                label = f"{entry.label}{mark}threads={count}"
+                options = replace(entry.options, threads=count)
+                found.append(Entry(label, options, entry.label, count))
+    return found
+
+
+class Sessions:
+    """Opens the engines on one graph, which is held once on the host and the device."""
+
+    def __init__(
+        self, terminal: Terminal, store: Store | None, source: TupleSource | None
+    ) -> None:
+        self._terminal, self._store = terminal, store
+        self._held: list[Held] = []
+        self._rows: Rows | None = None
+        if store is not None:
+            self._source = stored_graph(terminal, store)
+        elif source is not None:
+            parts = terminal.world.size
+            build = BuildOptions(threads=share_of_cores(terminal.world))
+            self._source = Source(
+                source.n,
+                parts,
+                tuples=source,
+                build=build,
+                progress=terminal.progress,
+            )
+        else:
+            raise UsageError("there is no graph to search")
+
+    def check(self, options: SearchOptions) -> None:
+        """Refuse before a graph is loaded what would be refused after (collective)."""
+        opening = prepare(self._terminal.world, self._source, options, ALONE)
+        if opening.choice.place == "host":
+            make_host_engine(opening.world, options, silent)
+
+    def peer(self, name: str) -> Session:
+        """Return a session of another library, in one process."""
+        if self._rows is None:
+            self._rows = rows_of(self._source.any_tuples())
+        return peer_session(self._terminal.world, name, self._rows)
+
+    def open(self, options: SearchOptions) -> Session:
+        """Return a session that is ready to search (collective)."""
+        session = open_source(
+            self._terminal.world,
+            self._source,
+            options,
+            ALONE,
+            say=self._terminal.say,
+            held=self._held,
+        )
+        if not any(session.held is held for held in self._held):
+            self._held.append(session.held)
+        return session
+
+
+def choose_sources(session: Session, count: int, seed: int) -> Ids:
+    """Return up to ``count`` vertices of the largest component, int64 (collective).
+
+    Candidates are the roots that Graph500 would draw; the largest component is that of
+    the first candidate that reaches more than half of all vertices, else the largest of
+    TRIED.
+    """
+    world, n = session.world, session.layout.n
+    drawn = choose_roots(n, 2 * count + TRIED, seed, session.connected)
+    first, stop = slice_bounds(n, world.size, world.rank)
+    here = (drawn >= first) & (drawn < stop)
+    largest, inside = 0, np.zeros(len(drawn), dtype=np.uint8)
+    for root in drawn[:TRIED].tolist():
+        outcome = session.search(root)
+        if outcome.reached > largest:
+            level, _ = outcome.to_numpy()
+            largest, inside = outcome.reached, np.zeros(len(drawn), dtype=np.uint8)
+            inside[here] = level[drawn[here] - first] >= 0
+        if 2 * largest > n:
+            break
+    sources: Ids = drawn[world.allreduce(inside, "max").astype(np.bool_)][:count]
+    if not len(sources):
+        raise ValidationError("no vertex has a neighbour besides itself: no search")
+    return sources
+
+
+def check_levels(
+    expected: Array,
+    level: Array,
+    entries: Sequence[Entry],
+    entry: Entry,
+    source: int,
+    ids: IdMap | None,
+) -> None:
+    """Raise ValidationError unless the levels are those of the first engine.
+
+    Collective; expected, level: this rank's blocks, int32; ids: on rank 0
+    """
+    world = entry.open.world
+    first, _ = slice_bounds(entry.open.layout.n, world.size, world.rank)
+    wrong = np.flatnonzero(expected != level)
+    n = np.array([entry.open.layout.n], dtype=np.int64)
+    at = n if not len(wrong) else wrong[:1] + first
+    vertex = int(world.allreduce(at.astype(np.int64), "min")[0])
+    if vertex == n[0]:
+        return
+    values = np.zeros(2, dtype=np.int64)
+    if len(wrong) and wrong[0] + first == vertex:
+        values[:] = expected[wrong[0]], level[wrong[0]]
+    a, b = world.allreduce(values).tolist()
+    root, name = world.broadcast([name_of(x, ids) for x in (source, vertex)])
+    raise ValidationError(
+        f"levels from source {root} differ: vertex {name} has {a} by "
+        f"{entries[0].label}, {b} by {entry.label}"
+    )
+
+
+def run(
+    terminal: Terminal,
+    entries: Sequence[Entry],
+    sources: Ids,
+    repeats: int,
+    ids: IdMap | None,
+) -> list[int]:
+    """Search, engines taking turns; return the tuples traversed from each source.
+
+    The engine that begins changes with every source.  Levels of all searches are
+    compared.  Collective.
+    """
+    nedge: list[int] = []
+    for entry in entries:
+        entry.open.search(int(sources[0]))
+    with terminal.progress("comparing", len(sources)) as tick:
+        for index, source in enumerate(sources.tolist()):
+            taken: dict[str, list[float]] = {entry.label: [] for entry in entries}
+            turn = index % len(entries)
+            for _ in range(repeats):
+                found: dict[str, Array] = {}
+                for entry in [*entries[turn:], *entries[:turn]]:
+                    outcome = entry.open.search(source)
+                    taken[entry.label].append(outcome.seconds)
+                    found[entry.label] = outcome.to_numpy()[0]
+                    if entry is entries[0]:
+                        reached = outcome.nedge
+                expected = found[entries[0].label]
+                for entry in entries[1:]:
+                    levels = found[entry.label]
+                    check_levels(expected, levels, entries, entry, source, ids)
+            nedge.append(reached)
+            for entry in entries:
+                entry.seconds.append(taken[entry.label])
+            tick(index + 1)
+    return nedge
+
+
+def checks_of(record: dict[str, Any]) -> int:
+    """Return the edge checks of a level."""
+    checks = record["checks"]
+    return sum(checks.values()) if isinstance(checks, dict) else int(checks)
+
+
+def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
+    """Search some sources with records; return how many vertices each reaches."""
+    reached = []
+    for source in sources[:COUNTED].tolist():
+        for entry in entries:
+            if entry.peer:
+                continue
+            outcome = entry.open.search(source, records=True)
+            entry.checks.append(sum(map(checks_of, outcome.records)))
+            if any("repeats_missed" in x for x in outcome.records):
+                missed = (x.get("repeats_missed", 0) for x in outcome.records)
+                entry.repeats.append(sum(missed))
+            entry.result_bytes = outcome.result_bytes
+            if entry is entries[0]:
+                reached.append(outcome.reached)
+    return reached
+
+
+def measure_rates(entries: Sequence[Entry], bits: int) -> dict[str, Rates]:
+    """Return the rates of each device that an engine runs on, by "cuda" and "cpu"."""
+    rates: dict[str, Rates] = {}
+    for entry in entries:
+        if entry.peer:
+            continue
+        if uses_device(entry) and "cuda" not in rates:
+            rates["cuda"] = device_rates(bits)
+        elif not uses_device(entry) and "cpu" not in rates:
+            rates["cpu"] = host_rates(bits, entry.options.threads)
+    return rates
+
+
+def limits_of(
+    entries: Sequence[Entry], rates: dict[str, Rates], m: int, reached: Sequence[int]
+) -> dict[str, list[float]]:
+    """Return the least seconds from each counted source, by engine.
+
+    Edge checks are those of the engine that made the fewest.
+    """
+    found: dict[str, list[float]] = {}
+    ours = [entry for entry in entries if not entry.peer]
+    fewest = [min(x) for x in zip(*(entry.checks for entry in ours), strict=True)]
+    for entry in ours:
+        where = "cuda" if uses_device(entry) else "cpu"
+        found[entry.label] = [
+            need_of(
+                m=m, checks=checks, reached=count, result_bytes=entry.result_bytes
+            ).seconds(rates[where])
+            for checks, count in zip(fewest, reached, strict=True)
+        ]
+    return found
+
+
+def compare(
+    terminal: Terminal,
+    entries: Sequence[Entry],
+    sources: Ids,
+    repeats: int,
+    baseline: str,
+    ids: IdMap | None = None,
+) -> dict[str, Any]:
+    """Run a comparison; return its figures (collective).
+
+    ids: what vertices are called in the file that the graph came from, on rank 0
+    """
+    nedge = run(terminal, entries, sources, repeats, ids)
+    reached = count_checks(entries, sources)
+    told = []
+    for entry in entries:
+        figures = engine_figures(entry.seconds, nedge)
+        figures["checks"] = statistics.mean(entry.checks) if entry.checks else None
+        figures["repeats"] = statistics.mean(entry.repeats) if entry.repeats else None
+        figures["result_bytes"] = entry.result_bytes
+        about: dict[str, Any] = {"engine": entry.label}
+        about |= {"series": entry.series or entry.label, "threads": entry.threads}
+        about["search"] = entry.open.describe()
+        told.append({**about, **figures})
+    add_speedups(told, baseline)
+    add_efficiency(told)
+    rates: dict[str, Rates] = {}
+    limits: dict[str, list[float]] = {}
+    if terminal.world.size == 1:
+        rates = measure_rates(entries, max(reached))
+        limits = limits_of(entries, rates, edges_of(entries), reached)
+    add_limits(told, limits)
+    return {
+        "sources": [name_of(x, ids) for x in sources.tolist()],
+        "nedge": nedge,
+        "repeats": repeats,
+        "baseline": baseline,
+        "counted_sources": len(reached),
+        "reached": reached,
+        "rates": {name: rate.as_dict() for name, rate in rates.items()},
+        "engines": told,
+    }
+
+
+def uses_device(entry: Entry) -> bool:
+    """Return whether an engine searches on a CUDA device."""
+    return bool(entry.open.held.devices)
+
+
+def edges_of(entries: Sequence[Entry]) -> int:
+    """Return the stored directed edges of the graph (collective)."""
+    return entries[0].open.edges

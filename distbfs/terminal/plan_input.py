@@ -1,0 +1,333 @@
+"""What ``distbfs plan`` plans for: a store, or a graph that is not there yet."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from distbfs.errors import InputError, UsageError, system_error
+from distbfs.formats.text import read_text
+from distbfs.generate.histogram import separate
+from distbfs.generate.kronecker import MAX_SCALE
+from distbfs.graph.degrees import DegreeHistogram, merge
+from distbfs.partition.degree import expect, suggest_threshold
+from distbfs.plan import memory
+from distbfs.plan.cost_model import (
+    Constants,
+    Counts,
+    Habit,
+    Prediction,
+    Record,
+    Run,
+    fit,
+    predict,
+)
+from distbfs.plan.memory import PartShape
+from distbfs.store import safety, schema
+from distbfs.store.hdf5 import Store, open_store, read_array
+from distbfs.store.shape import shape_of
+from distbfs.terminal.shared import Terminal, need_symmetric
+from distbfs.types import SUBGRAPHS
+
+UNITS = {"": 1, **{u: 1000**k for k, u in enumerate("kMGTP", 1)}}
+UNITS |= {f"{u}i": 1024**k for k, u in enumerate("KMGTP", 1)}
+SIZE = re.compile(r"([\d.]+(?:e\d+)?) ?([kMGTP]|[KMGTP]i|)B?(?:/s)?")
+
+
+def parse_size(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> float | None:
+    """Return what an option means by 25e9, 141GB or 80GiB; "/s" may follow."""
+    if value is None:
+        return None
+    found = SIZE.fullmatch(value.strip())
+    try:
+        size = float(found[1]) * UNITS[found[2]] if found else 0.0
+    except ValueError:
+        size = 0.0
+    if not 0 < size < float("inf"):
+        text = f"{value!r} is not a size above 0; write 25e9, 141GB or 80GiB"
+        raise click.BadParameter(text, ctx, param)
+    return size
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph to be planned for.
+
+    title: what it is; basis: what the counts come from; origin: of the threshold
+    active: vertices with edges
+    shapes: of every part where ``exact``, else the mean part alone
+    files: bytes on disk of every part, or empty where there is no such store
+    """
+
+    title: str
+    basis: str
+    origin: str
+    n: int
+    m: int
+    active: int
+    tuples: int
+    parts: int
+    threshold: int
+    delegates: int
+    nn: int
+    exact: bool
+    shapes: Sequence[PartShape]
+    files: Sequence[int] = ()
+
+    @property
+    def edges(self) -> dict[str, int]:
+        """Stored directed edges of the whole graph, by subgraph."""
+        times = 1 if self.exact else self.parts
+        found = {k: times * sum(s.edges[k] for s in self.shapes) for k in SUBGRAPHS}
+        return found if self.exact else found | {"nn": self.nn}
+
+    def counts(self, ranks: int) -> Counts:
+        """Return what the cost model takes."""
+        return Counts(
+            n=self.n,
+            tuples=self.tuples,
+            active=self.active - self.delegates,
+            delegates=self.delegates,
+            edges=self.edges,
+            devices=self.parts,
+            ranks=ranks,
+        )
+
+
+def stored(store: Store) -> Graph:
+    """Return a store as it is."""
+    manifest = store.manifest
+    return Graph(
+        title=str(store.folder),
+        basis="exact, from the manifest",
+        origin="that of the store",
+        n=manifest.n,
+        m=manifest.m,
+        active=sum(record.active for record in manifest.records) + manifest.delegates,
+        tuples=manifest.tuples,
+        parts=manifest.parts,
+        threshold=manifest.threshold,
+        delegates=manifest.delegates,
+        nn=manifest.nn,
+        exact=True,
+        shapes=[shape_of(store, index) for index in range(manifest.parts)],
+        files=[record.file_bytes for record in manifest.records],
+    )
+
+
+def expected(
+    histogram: DegreeHistogram,
+    kronecker: tuple[int, int] | None,
+    parts: int,
+    threshold: int | None,
+    **told: Any,
+) -> Graph:
+    """Return what a graph of these degrees is expected to be in some parts.
+
+    kronecker: scale and edge factor where it is such a graph
+    """
+    origin = "suggested" if threshold is None else "given"
+    if threshold is None:
+        threshold = suggest_threshold(histogram, parts).threshold
+    separation = expect(histogram, parts, threshold)
+    nn = separation.nn_edges
+    if kronecker is not None:
+        scale, factor = kronecker
+        nn = separate(scale, [threshold], factor)[0].nn
+    if not separation.delegates:
+        nn = histogram.m
+    return Graph(
+        origin=origin,
+        n=histogram.n,
+        m=histogram.m,
+        active=histogram.above(0),
+        parts=parts,
+        threshold=threshold,
+        delegates=separation.delegates,
+        nn=round(nn),
+        exact=False,
+        shapes=[memory.expected_shape(histogram, parts, threshold, nn)],
+        **told,
+    )
+
+
+def kronecker_of(manifest: schema.Manifest) -> tuple[int, int] | None:
+    """Return scale and edge factor of a Kronecker graph, None for another one."""
+    source = manifest.source
+    scale, factor = source.get("scale"), source.get("edge_factor")
+    if source["family"] != "kronecker":
+        return None
+    if not isinstance(scale, int) or not isinstance(factor, int):
+        return None
+    possible = 1 <= scale <= MAX_SCALE and factor >= 1
+    return (scale, factor) if possible and manifest.n == 1 << scale else None
+
+
+def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
+    """Return the degrees of a store; reads one array of each part."""
+    manifest, found = store.manifest, []
+    with terminal.progress("reading degrees", manifest.parts) as done:
+        for index, record in enumerate(manifest.records):
+            path = store.folder / schema.part_name(index)
+            specs = schema.part_specs(
+                manifest.layout, index, manifest.delegates, record.edges
+            )
+            with safety.opened(path, record.file_bytes) as file:
+                dataset = safety.check_objects(file, specs, record.file_bytes)
+                digest = record.digests["degrees"]
+                degrees = read_array(dataset["degrees"], "degrees", digest)
+            found.append(np.unique(degrees, return_counts=True))
+            done(index + 1)
+    return DegreeHistogram(*merge([(values, counts) for values, counts in found]))
+
+
+def of_kronecker(
+    scale: int, edge_factor: int, devices: int, threshold: int | None
+) -> Graph:
+    """Return what a Kronecker graph is expected to be; quick at any scale."""
+    return expected(
+        memory.expected_degrees(scale, edge_factor),
+        (scale, edge_factor),
+        devices,
+        threshold,
+        title=f"kronecker, scale {scale}, edge factor {edge_factor}",
+        basis="expected, nothing was generated",
+        tuples=edge_factor << scale,
+    )
+
+
+def of_store(
+    terminal: Terminal, store: Path, devices: int | None, threshold: int | None
+) -> Graph:
+    """Return a store as it is, or as it would be in other parts."""
+    opened = open_store(store)
+    need_symmetric(opened, "plan")
+    manifest = opened.manifest
+    same = devices in (None, manifest.parts)
+    if same and threshold in (None, manifest.threshold):
+        return stored(opened)
+    return expected(
+        degrees_of(opened, terminal),
+        kronecker_of(manifest),
+        devices or manifest.parts,
+        threshold,
+        title=f"{store}, built anew",
+        basis="expected from the degrees of the store",
+        tuples=manifest.tuples,
+    )
+
+
+def ranks_of(devices: int, per_rank: int) -> int:
+    """Return the number of ranks; UsageError where the devices do not divide."""
+    if devices % per_rank:
+        raise UsageError(
+            f"{devices} devices do not divide by {per_rank} devices a rank"
+        )
+    return devices // per_rank
+
+
+def read_records(path: Path) -> list[Record]:
+    """Return the level records of a file of ``--records``; InputError for others."""
+    found: list[Record] = []
+    try:
+        with path.open(encoding="utf-8") as file:
+            found.extend(Record.parse(json.loads(line)) for line in file)
+    except OSError as error:
+        raise system_error(error, path) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}, line {len(found) + 1}: not a level record of parts, as "
+            "'distbfs graph500 --stepwise --records' writes them"
+        ) from error
+    if not found:
+        raise InputError(f"{path}: no level records")
+    return found
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """Return what ``graph500 --json`` printed; InputError where it did not."""
+    keys = ("SCALE", "edgefactor", "parts", "num_mpi_processes")
+    try:
+        values = json.loads(read_text(path))
+        numbers = {key: int(values[key]) for key in keys}
+        threshold = values["TH"]
+        rate, seconds = (float(values[k]) for k in ("harmonic_mean_TEPS", "mean_time"))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(
+            f"{path}: not a report, as 'distbfs graph500 --json' prints it"
+        ) from error
+    known = threshold is None or isinstance(threshold, int)
+    fits = 1 <= numbers["SCALE"] <= MAX_SCALE and min(numbers.values()) >= 1
+    if not fits or not known or numbers["parts"] % numbers["num_mpi_processes"]:
+        raise InputError(f"{path}: scale, parts, ranks or TH of the report are wrong")
+    return numbers | {"TH": threshold, "GTEPS": rate / 1e9, "seconds": seconds}
+
+
+def reported_run(path: Path, records: Path) -> Run:
+    """Return a run on the Kronecker graph that a report is about."""
+    told = read_report(path)
+    where = (told["SCALE"], told["edgefactor"], told["parts"], told["TH"])
+    counts = of_kronecker(*where).counts(told["num_mpi_processes"])
+    return Run(counts, read_records(records), told["seconds"])
+
+
+def runs_of(
+    records: Sequence[Path], reports: Sequence[Path], planned: Counts
+) -> list[Run]:
+    """Return the recorded searches and what they searched.
+
+    reports: one for each file of records, or none where they are of what is planned
+    """
+    if reports and len(reports) != len(records):
+        raise UsageError(
+            f"{len(records)} --records and {len(reports)} --report; give one report "
+            "for each file of records, or none where they are of the planned graph"
+        )
+    if reports:
+        pairs = zip(reports, records, strict=True)
+        return [reported_run(report, file) for report, file in pairs]
+    return [Run(planned, read_records(file)) for file in records]
+
+
+def habits_near(runs: Sequence[Run], planned: Counts) -> tuple[Habit, ...]:
+    """Return the habits of the run whose devices are the nearest in number.
+
+    None fit where a graph is in one part without delegates and the other is not.
+    """
+
+    def distance(run: Run) -> tuple[float, float]:
+        ratio = run.counts.devices / planned.devices
+        return max(ratio, 1 / ratio), -run.counts.n
+
+    alike = [run for run in runs if run.counts.whole == planned.whole]
+    return min(alike, key=distance).habits() if alike else ()
+
+
+def model_of(
+    graph: Graph,
+    per_rank: int,
+    runs: Sequence[Run] = (),
+    **given: float | None,
+) -> Prediction:
+    """Return what the cost model says about a graph.
+
+    given: constants of ``Constants`` by name, which go before fitted ones
+    """
+    counts = graph.counts(ranks_of(graph.parts, per_rank))
+    constants = fit(runs) if runs else Constants()
+    constants = constants.with_values("given", **given)
+    return predict(counts, constants, habits_near(runs, counts))
+
+
+def memory_fits(found: Mapping[str, int], have: float | None) -> bool | None:
+    """Return whether a part fits a device; None where its memory is not known."""
+    return None if have is None else found["total"] <= have

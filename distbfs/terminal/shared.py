@@ -1,0 +1,465 @@
+"""What the commands share: output, logs, progress, and groups of options."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from io import BufferedWriter, TextIOWrapper
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
+
+import click
+import numpy as np
+
+from distbfs import registry
+from distbfs.device.cc import thread_count
+from distbfs.engines.cuda.papers.xbfs.search import BALANCES, FRONTIERS
+from distbfs.errors import UsageError
+from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
+from distbfs.exchange.world import Ranks, start
+from distbfs.options import (
+    FACTOR_OPTIONS,
+    BuildOptions,
+    Factors,
+    Knobs,
+    SearchOptions,
+)
+from distbfs.progress import Tell, untold
+from distbfs.search.choose import Request
+from distbfs.search.holding import Source
+from distbfs.search.open import prepare
+from distbfs.search.opening import Opening
+from distbfs.search.session import Session
+from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.streams import NamedFile
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+LOG = logging.getLogger("distbfs")
+STORE = click.Path(path_type=Path)  # that is read: ranks compare what it holds
+PLACE = click.Path(path_type=Path)
+LINE_SECONDS = 5.0  # between lines that say how far work is
+AT_ONCE = 0.0  # seconds until a request to stop ends the process
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return time, level, message and the name of a request as JSON."""
+        values = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        if hasattr(record, "request"):
+            values["request"] = record.request
+        return json.dumps(values)
+
+
+def facts_of(context: click.Context) -> dict[str, object]:
+    """Return what ranks compare of a command's options: name -> JSON value.
+
+    Raises StoreError for a store that cannot be opened.
+    """
+    facts: dict[str, object] = {}
+    for option in context.command.params:
+        value = context.params.get(option.name or "")
+        name = max(option.opts, key=len)
+        if isinstance(option, click.Argument):
+            name = name.upper()
+        if option.type is STORE:
+            several = value if isinstance(value, tuple) else (value,)
+            value = [one and open_store(one).digest for one in several]
+            name = f"the manifest of {name}"
+        facts[name] = json.loads(json.dumps(value, default=str))
+    return facts
+
+
+class Lines:
+    """Says how far long work is, a line every few seconds."""
+
+    def __init__(self, label: str, total: int) -> None:
+        self._label, self._total = label, max(total, 1)
+        self._next = time.monotonic() + LINE_SECONDS
+
+    def __call__(self, done: int, total: int | None = None, /) -> None:
+        """Take how much is done, and of how much where that is more."""
+        self._total, now = total or self._total, time.monotonic()
+        if now >= self._next:
+            self._next = now + LINE_SECONDS
+            LOG.info("%s: %d %%", self._label, min(100 * done // self._total, 100))
+
+
+@dataclass
+class Terminal:
+    """Where rank 0 speaks: results on stdout, all else on stderr."""
+
+    world: Ranks
+    as_json: bool
+    log_format: str
+
+    def say(self, message: str) -> None:
+        """Log one line."""
+        LOG.info(message)
+
+    def result(self, values: Any, text: Callable[[], None]) -> None:
+        """Print the result as JSON where that was asked for, else call ``text``."""
+        if self.world.rank != 0:
+            return
+        if self.as_json:
+            click.echo(json.dumps(values, indent=2))
+        else:
+            text()
+
+    @contextmanager
+    def progress(self, label: str, total: int) -> Iterator[Tell]:
+        """Show a bar on a terminal, else a line every few seconds, on rank 0.
+
+        Yields what is told how much of ``total`` is done, from any thread.
+        """
+        if self.world.rank != 0:
+            yield untold
+            return
+        if not sys.stderr.isatty() or self.log_format == "json":
+            yield Lines(label, total)
+            return
+        from rich.console import Console  # noqa: PLC0415
+        from rich.progress import Progress  # noqa: PLC0415
+
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(label, total=total)
+
+            def tell(done: int, total: int | None = None, /) -> None:
+                bar.update(task, completed=done, total=total)
+
+            yield tell
+
+
+def open_terminal(*, json_output: bool, log_format: str) -> Terminal:
+    """Start the ranks and the log (collective)."""
+    world = start()
+    handler = logging.StreamHandler(sys.stderr)
+    plain = logging.Formatter("distbfs: %(message)s")
+    handler.setFormatter(JsonLines() if log_format == "json" else plain)
+    LOG.handlers = [handler] if world.rank == 0 else [logging.NullHandler()]
+    LOG.propagate = False
+    LOG.setLevel(logging.INFO)
+    return Terminal(world, json_output, log_format)
+
+
+@contextmanager
+def stop_requests(patience: float | None = None) -> Iterator[StopFlag]:
+    """Yield what notes SIGTERM and SIGUSR1, for all of a command.
+
+    patience: AT_ONCE where nothing is kept of what is done, None to look at the flag.
+    One request can arrive twice, directly and through the launcher; after the first
+    such signals are ignored until the process has ended, so that it ends with 0.
+    """
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        # what StopFlag goes back to: no moment is left in which a signal kills
+        before = {x: signal.signal(x, signal.SIG_IGN) for x in STOP_SIGNALS}
+    stop = StopFlag(patience=patience)
+    try:
+        with stop:
+            yield stop
+    finally:
+        if not stop.requested:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def open_records(
+    terminal: Terminal, stack: ExitStack, path: Path | None, *, append: bool = False
+) -> TextIO | None:
+    """Return rank 0's file for level records, if there is to be one."""
+    if path is None or terminal.world.rank != 0:
+        return None
+    raw = NamedFile(str(path), "a" if append else "w")
+    return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
+
+
+def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Add several options in the order given."""
+
+    def add(function: Command) -> Command:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+output_options = with_options(
+    click.option(
+        "--json", "json_output", is_flag=True, help="Print the result as JSON."
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        help="How messages on stderr look.  [text]",
+    ),
+)
+
+patience_option = click.option(
+    "--patience",
+    type=click.FloatRange(1),
+    help="Seconds without progress between ranks after which the run ends with code 1; "
+    "a slow rank of this host is waited for.  Default: no limit.",
+)
+
+trace_option = click.option(
+    "--trace",
+    "trace_file",
+    type=click.Path(path_type=Path),
+    help="File for the phases of all ranks, in Chrome's trace format.",
+)
+
+build_options = with_options(
+    click.option("--parts", type=click.IntRange(1), help="Parts; default: one a rank."),
+    click.option(
+        "--threshold",
+        "-t",
+        type=click.IntRange(0),
+        help="Degree threshold TH; default: suggested from the degree histogram.",
+    ),
+    click.option(
+        "--memory",
+        "pass_gib",
+        type=click.FloatRange(0, min_open=True),
+        default=4.0,
+        help="GiB for raw edges while building; less takes more passes, of one part at "
+        "least.  [4]",
+    ),
+)
+
+
+directed_option = click.option(
+    "--directed",
+    is_flag=True,
+    help="Keep edges one way, out and in; one part, searched in one process.",
+)
+
+
+def make_build_options(
+    *,
+    threshold: int | None,
+    pass_gib: float,
+    permute_seed: int | None,
+    threads: int,
+    directed: bool = False,
+) -> BuildOptions:
+    """Return build options from those of the command line."""
+    return BuildOptions(
+        threshold=threshold,
+        permute_seed=permute_seed,
+        pass_bytes=max(int(pass_gib * 2**30), 1),
+        directed=directed,
+        threads=threads,
+    )
+
+
+def need_symmetric(store: Store, what: str) -> None:
+    """Raise UsageError for a directed graph."""
+    if store.manifest.directed:
+        raise UsageError(
+            f"{what} needs a symmetric graph, and {store.folder} is directed"
+        )
+
+
+def stored_graph(terminal: Terminal, store: Store) -> Source:
+    """Return a store as the source of a session."""
+    manifest = store.manifest
+    return Source(
+        manifest.n,
+        manifest.parts,
+        manifest.directed,
+        store=store,
+        progress=terminal.progress,
+    )
+
+
+def prepare_stored(
+    terminal: Terminal,
+    store: Store,
+    options: SearchOptions,
+    request: Request | None = None,
+) -> Opening:
+    """Choose what searches a store, before it is loaded (collective)."""
+    source = stored_graph(terminal, store)
+    return prepare(terminal.world, source, options, request, say=terminal.say)
+
+
+def engine_line(session: Session) -> str:
+    """Return one line that says what searches run on, and why."""
+    about: dict[str, Any] = session.describe()
+    where = about.get("device") or f"{about.get('threads', 1)} threads a rank"
+    line = (
+        f"engine {about['engine']} ({about['method']}), {where}, {about['mode']}, "
+        f"exchange {about['exchange']}"
+    )
+    return f"{line}; {session.why}" if session.why else line
+
+
+def make_request(
+    *,
+    devices: int | None,
+    domain: int | None,
+    parts: int | None = None,
+    threshold: int | None = None,
+) -> Request:
+    """Return what the command line asks for besides an engine."""
+    separate = "--threshold" if threshold is not None else ""
+    if (parts or 1) > 1:
+        separate = "--parts"
+    return Request(parts, separate, devices, domain)
+
+
+search_options = with_options(
+    click.option(
+        "--engine",
+        type=click.Choice(["auto", *registry.ENGINES]),
+        default="auto",
+        help="Engine inside a domain; auto takes xbfs where every rank has a CUDA "
+        "device, else openmp.  [auto]",
+    ),
+    click.option("--method", default="", help="Variant of the engine, as 'push'."),
+    click.option(
+        "--devices",
+        type=click.IntRange(1),
+        help="CUDA devices of each rank; default: all that it can have.",
+    ),
+    click.option(
+        "--domain",
+        type=click.IntRange(1),
+        help="Devices of a domain; default: all that map each other's memory.",
+    ),
+    click.option(
+        "--threads",
+        type=click.IntRange(0, 4096),
+        default=0,
+        help="Threads a rank; 0: this rank's share of the cores.  [0]",
+    ),
+    click.option("--no-parents", is_flag=True, help="Find levels only."),
+    click.option(
+        "--direction",
+        type=click.Choice(["auto", "push", "pull"]),
+        default="auto",
+        help="Force one direction where there is a choice.  [auto]",
+    ),
+    *(
+        click.option(
+            f"--{name}-factors",
+            nargs=2,
+            type=click.FloatRange(0),
+            metavar="PULL PUSH",
+            help=f"{name} turns to pull when FV > PULL * BV, back when FV < PUSH * BV.",
+        )
+        for name in FACTOR_OPTIONS
+    ),
+    click.option(
+        "--stepwise", is_flag=True, help="Run the host level loop on one part too."
+    ),
+    click.option(
+        "--frontier",
+        type=click.Choice(FRONTIERS),
+        help="How engine xbfs-paper makes queues.  [auto]",
+    ),
+    click.option(
+        "--balance",
+        type=click.Choice(("auto", *BALANCES)),
+        help="How pulls of engines xbfs-paper and pan share their work.  [auto]",
+    ),
+    click.option(
+        "--no-async",
+        is_flag=True,
+        help="Let pulls of engine xbfs-paper find one level only.",
+    ),
+    click.option(
+        "--knobs",
+        metavar="auto|K=V,...",
+        help="K1 to K7 of engine bfs4k, as k1=8,k2=0.1; others by degrees.  [auto]",
+    ),
+    click.option(
+        "--internal-ids",
+        is_flag=True,
+        help="Time searches on devices without turning results to the input's ids.",
+    ),
+    click.option(
+        "--share-device",
+        is_flag=True,
+        help="Let several ranks of engine xbfs use one device; slow, for trials.",
+    ),
+    click.option(
+        "--exchange",
+        type=click.Choice(["auto", *registry.EXCHANGES]),
+        default="auto",
+        help="How domains exchange what they found.  [auto]",
+    ),
+    click.option(
+        "--trust-mpi",
+        is_flag=True,
+        help="Let exchange cuda_aware give MPI device pointers unproven.",
+    ),
+    click.option(
+        "--mask-reduce",
+        type=click.Choice(["blocking", "nonblocking"]),
+        default="blocking",
+        help="How delegate masks are reduced.  [blocking]",
+    ),
+    click.option(
+        "--local-all2all",
+        is_flag=True,
+        help="Gather vertices by device inside a rank before they are sent.",
+    ),
+    click.option(
+        "--uniquify", is_flag=True, help="Drop repeated vertices before they are sent."
+    ),
+)
+
+
+def make_search_options(
+    world: Ranks,
+    *,
+    no_parents: bool,
+    no_async: bool,
+    threads: int,
+    knobs: str | None = None,
+    **values: Any,
+) -> SearchOptions:
+    """Return search options from those of the command line (collective)."""
+    for name in FACTOR_OPTIONS:
+        given = values.pop(f"{name}_factors")
+        values[name] = Factors(*given) if given else None
+    values["knobs"] = None if knobs is None else Knobs.parse(knobs)
+    values["asynchronous"] = False if no_async else None
+    return SearchOptions.named(
+        parents=not no_parents,
+        threads=threads or share_of_cores(world),
+        **{name: value for name, value in values.items() if value is not None},
+    )
+
+
+def share_of_cores(world: Ranks) -> int:
+    """Return the threads for this rank (collective).
+
+    Ranks of one host that may run on the same cores share them evenly; OMP_NUM_THREADS
+    goes first.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    host = sorted(set(world.hosts)).index(world.hosts[world.rank])
+    mine = np.array([host, *cores], dtype=np.int64)
+    same = sum(np.array_equal(mine, other) for other in world.allgather(mine))
+    if os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].isdigit():
+        return thread_count()
+    return max(1, len(cores) // same)

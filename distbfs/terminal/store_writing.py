@@ -1,0 +1,99 @@
+"""What the commands that write a store have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from distbfs.build.host.parts import BuildSummary, check_alone
+from distbfs.errors import StoreError, UsageError
+from distbfs.exchange.device_choice import take_devices
+from distbfs.options import BuildOptions
+from distbfs.partition.layout import Placement
+from distbfs.report.tables import print_fields
+from distbfs.store.write import write_graph
+from distbfs.terminal.shared import AT_ONCE, Terminal, stop_requests
+from distbfs.types import TupleSource
+
+on_devices_option = click.option(
+    "--on-devices",
+    is_flag=True,
+    help="Build on CUDA devices, one a rank or more; vertices keep the order of ids, "
+    "which openmp searches more slowly than its own.",
+)
+
+
+def summary_fields(summary: BuildSummary) -> dict[str, Any]:
+    """Return what a build is reported by."""
+    return {
+        "n": summary.n,
+        "m": summary.m,
+        "tuples": summary.tuples,
+        "loops": summary.loops,
+        "repeats": summary.repeats,
+        "parts": summary.parts,
+        "threshold": summary.threshold,
+        "delegates": summary.delegates,
+        **{f"{name}_edges": count for name, count in summary.edges.items()},
+        "passes": summary.passes,
+        "generation_seconds": summary.generation_seconds,
+        "construction_seconds": summary.construction_seconds,
+    }
+
+
+def check_target(
+    terminal: Terminal,
+    output: Path,
+    parts: int,
+    *,
+    force: bool,
+    directed: bool = False,
+) -> None:
+    """Refuse, before a long read, what ``store_graph`` would refuse after it."""
+    Placement(parts, terminal.world.size)
+    if directed:
+        check_alone(parts, terminal.world.size)
+    if os.path.lexists(output) and not force:
+        raise StoreError(f"{output} exists; give --force to replace it")
+    if not Path(os.path.realpath(output)).parent.is_dir():
+        raise StoreError(f"{output}: the folder {output.parent} does not exist")
+
+
+def devices_to_build(terminal: Terminal, *, directed: bool) -> list[int]:
+    """Return this rank's CUDA devices; UsageError for what they do not build."""
+    if directed:
+        raise UsageError("--on-devices builds symmetric graphs, not --directed ones")
+    return take_devices(terminal.world, share=False)
+
+
+def store_graph(
+    terminal: Terminal,
+    source: TupleSource,
+    output: Path,
+    parts: int | None,
+    options: BuildOptions,
+    *,
+    force: bool,
+    devices: Sequence[int] | None = None,
+    **original: Any,
+) -> None:
+    """Build and store a graph and print what came of it (collective)."""
+    world = terminal.world
+    with stop_requests(AT_ONCE):
+        summary = write_graph(
+            world,
+            source,
+            output,
+            parts or world.size,
+            options,
+            overwrite=force,
+            devices=devices,
+            progress=terminal.progress,
+            **original,
+        )
+    values = {"store": str(output), **summary_fields(summary)}
+    terminal.result(values, lambda: print_fields(values))

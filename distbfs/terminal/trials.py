@@ -1,0 +1,315 @@
+"""What ``distbfs doctor`` tries: MPI, compiler and kernels, engines, CUDA devices.
+
+Nothing here raises for what may be missing: the answer says so, and a ``problem`` is a
+line with a hint what to install.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import h5py
+import numpy as np
+
+import distbfs
+from distbfs import registry
+from distbfs.device import cache, cc, nvrtc
+from distbfs.errors import CompilerMissing, DeviceMissing, DistbfsError
+from distbfs.exchange.launcher import find_launch
+from distbfs.exchange.mpi import MpiWorld, library_name
+from distbfs.exchange.world import Ranks, SoloWorld
+from distbfs.generate.kronecker import Kronecker
+from distbfs.options import SearchOptions
+from distbfs.plan.memory import machine_memory
+from distbfs.search.choose import Request
+from distbfs.search.holding import Source
+from distbfs.search.open import open_source
+from distbfs.types import Array
+
+PACKAGES = ("numpy", "h5py", "click", "rich", "xxhash")
+ASK_SECONDS = 30
+TRIAL_SCALE = 8
+TRIAL_PARTS = (1, 2)
+NVIDIA = Path("/proc/driver/nvidia/version")
+GET_MPI = "pip install 'distbfs[mpi]', with an MPI library 'distbfs[mpich]'"
+GET_CUPY = "pip install 'distbfs[cuda12]' or 'distbfs[cuda13]'"
+GET_COMPILER = "install gcc or clang with OpenMP, or name one in DISTBFS_CC"
+TELL = "from distbfs.terminal.trials import tell_mpi; tell_mpi()"
+
+
+def version_of(package: str) -> str | None:
+    """Return the version of an installed package, None where it is not there."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def software() -> dict[str, Any]:
+    """Return the versions of Python and of the packages that are always needed."""
+    return {
+        "distbfs": distbfs.__version__,
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "packages": {
+            **{name: version_of(name) or "?" for name in PACKAGES},
+            "HDF5": h5py.version.hdf5_version,
+        },
+    }
+
+
+def device_pointers(mpi: ModuleType) -> tuple[str, str]:
+    """Return ("yes", "no" or "not proven", why): whether MPI takes device pointers.
+
+    MPI-4.1 (Section 12.4) lists memory kinds in the info of COMM_WORLD; MPICH and Open
+    MPI answer MPIX_Query_cuda_support.  Called once MPI is initialised.
+    """
+    kinds = mpi.COMM_WORLD.Get_info().Get("mpi_memory_alloc_kinds")
+    listed = f"mpi_memory_alloc_kinds is '{kinds}'"
+    if kinds and "cuda" in kinds:
+        return "yes", listed
+    try:
+        answer = ctypes.CDLL(str(mpi.__file__)).MPIX_Query_cuda_support()
+    except (OSError, AttributeError):
+        return "not proven", listed if kinds else "the library does not say"
+    return "yes" if answer else "no", f"MPIX_Query_cuda_support is {answer}"
+
+
+def told_by_mpi(mpi: ModuleType) -> dict[str, Any]:
+    """Return what an initialised MPI says of itself."""
+    answer, why = device_pointers(mpi)
+    return {"device_pointers": answer, "device_pointers_basis": why}
+
+
+def tell_mpi() -> None:
+    """Start MPI in this process and print what it says, a line of JSON at a time."""
+    import mpi4py  # noqa: PLC0415
+
+    mpi4py.rc.initialize = False
+    mpi4py.rc.finalize = True
+    from mpi4py import MPI  # noqa: PLC0415
+
+    print(json.dumps({"library": library_name(MPI)}), flush=True)  # noqa: T201
+    MPI.Init_thread(MPI.THREAD_SERIALIZED)
+    print(json.dumps(told_by_mpi(MPI)), flush=True)  # noqa: T201
+
+
+def ask_mpi() -> dict[str, Any]:
+    """Return what MPI says in a process of its own, which may crash."""
+    paths = os.pathsep.join(path for path in sys.path if path)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", TELL],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=ASK_SECONDS,
+            env={**os.environ, "PYTHONPATH": paths},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {"problem": f"MPI does not start: {error}; {GET_MPI}"}
+    facts: dict[str, Any] = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("{"):
+            facts |= json.loads(line)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"code {done.returncode}"])[-1]
+        facts["problem"] = f"mpi4py cannot be used: {last}; {GET_MPI}"
+    return facts
+
+
+def mpi_facts(world: Ranks) -> dict[str, Any]:
+    """Return mpi4py, the MPI library, the launcher and the ranks (rank 0 alone)."""
+    launch = find_launch(os.environ)
+    facts: dict[str, Any] = {
+        "mpi4py": version_of("mpi4py"),
+        "library": None,
+        "device_pointers": "not proven",
+        "device_pointers_basis": "MPI was not asked",
+        "launcher": launch.name if launch else None,
+        "ranks": world.size,
+        "hosts": world.describe()["hosts"],
+        "problem": None,
+    }
+    if isinstance(world, MpiWorld):
+        facts["library"] = world.library
+        return facts | told_by_mpi(sys.modules["mpi4py.MPI"])
+    if find_spec("mpi4py") is None:
+        facts["mpi4py"] = None
+        problem = f"mpi4py is not installed, so there is one rank only; {GET_MPI}"
+        return facts | {"problem": problem}
+    return facts if launch else facts | ask_mpi()
+
+
+def native_flags() -> str:
+    """Return "works", or why -march=native does not compile."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "empty.c"
+        source.write_text("int distbfs_nothing;\n", encoding="ascii")
+        target = str(source.with_suffix(".so"))
+        command = [*cc.compiler_command(), *cc.FLAGS, "-march=native", "-o", target]
+        try:
+            done = subprocess.run(
+                [*command, str(source)],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=cc.COMPILE_SECONDS,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+    message = done.stderr.strip().partition("\n")[0] or f"code {done.returncode}"
+    return message if done.returncode else "works"
+
+
+def compiler_facts() -> dict[str, Any]:
+    """Return the C compiler and which kernels compile and load, each with a reason."""
+    facts: dict[str, Any] = {"compiler": None, "kernels": {}, "problems": []}
+    try:
+        facts["compiler"] = cc.find_compiler()
+        facts["compiler_version"] = cc.compiler_version()
+        facts["cache"] = str(cache.cache_folder())
+        facts["march_native"] = native_flags()
+    except CompilerMissing as error:
+        problem = f"{error}; the engine is reference, which is slow: {GET_COMPILER}"
+        facts["problems"].append(problem)
+        return facts
+    facts["kernels"] = said = kernel_trials()
+    bad = [reason for reason in said.values() if reason != "ok"]
+    if bad:
+        what = f"{len(bad)} of {len(said)} kernels do not compile, the first: {bad[0]}"
+        facts["problems"].append(f"{what}; {GET_COMPILER}")
+    elif facts["march_native"] != "works":
+        what = f"kernels are slower without -march=native: {facts['march_native']}"
+        facts["problems"].append(f"{what}; {GET_COMPILER}")
+    return facts
+
+
+def kernel_trials() -> dict[str, str]:
+    """Compile and load every C source of the package; return "ok" or the reason."""
+    root, found = Path(distbfs.__file__).parent, {}
+    for source in sorted(root.rglob("*.c")):
+        try:
+            cc.load(source)
+            said = "ok"
+        except CompilerMissing as error:
+            said = str(error)
+        found[str(source.relative_to(root))] = said
+    return found
+
+
+def nvrtc_version() -> str:
+    """Return the version of NVRTC; DeviceMissing where it is not there."""
+    major, minor = nvrtc.bindings().getVersion()
+    return f"{major}.{minor}"
+
+
+def kernel_compilations(arch: str) -> dict[str, str]:
+    """Compile every CUDA source of the package; return "ok" or the reason.
+
+    A source is compiled in each of its variants, which the names hold; what compiles is
+    kept in the cache.
+    """
+    root, found = Path(distbfs.__file__).parent, {}
+    for source in sorted(root.rglob("*.cu")):
+        for variant in nvrtc.variants(source):
+            words = [f"{key}={value}" for key, value in variant.items()]
+            name = " ".join([str(source.relative_to(root)), *words])
+            try:
+                nvrtc.cubin(source, arch, variant)
+                found[name] = "ok"
+            except DeviceMissing as error:
+                found[name] = str(error)
+    return found
+
+
+def cuda_facts() -> dict[str, Any]:
+    """Return the CUDA devices that CuPy sees, and what is missing."""
+    facts: dict[str, Any] = {"cupy": None, "devices": [], "said": "", "problems": []}
+    try:
+        facts["nvrtc"] = nvrtc_version()
+    except DeviceMissing:
+        facts["nvrtc"] = None
+    try:
+        import cupy  # noqa: PLC0415
+
+        facts["cupy"] = str(cupy.__version__)
+        runtime = cupy.cuda.runtime
+        for index in range(runtime.getDeviceCount()):
+            told = runtime.getDeviceProperties(index)
+            name, size = told["name"], int(told["totalGlobalMem"])
+            text = name.decode() if isinstance(name, bytes) else str(name)
+            facts["devices"].append({"name": text, "memory": size})
+        facts["said"] = "" if facts["devices"] else "no CUDA device"
+    except ImportError as error:
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "cupy"
+        why = " ".join(str(error).split())
+        facts["said"] = "cupy is not installed" if missing else f"cupy: {why}"
+        if NVIDIA.exists():
+            what = f"there is an NVIDIA driver, but {facts['said']}"
+            facts["problems"].append(f"{what}; {GET_CUPY}")
+    except Exception as error:  # noqa: BLE001
+        facts["said"] = f"no CUDA device: {' '.join(str(error).split())}"
+    return facts
+
+
+def host_facts(world: Ranks, threads: int) -> dict[str, Any]:
+    """Return what this host has; asked on one rank of each host."""
+    memory, kind = machine_memory()
+    return {
+        "host": world.hosts[world.rank],
+        "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
+        "cores": len(os.sched_getaffinity(0)),
+        "threads": threads,
+        "memory": memory,
+        "memory_limit": kind,
+        **compiler_facts(),
+        "cuda": cuda_facts(),
+    }
+
+
+def trial_levels(name: str, parts: int) -> Array:
+    """Search a small graph in some parts with an engine; return the levels.
+
+    An engine on a device searches the graph of one part, and, in place of several
+    parts, one that is built on the device.
+    """
+    tuples, options = Kronecker(TRIAL_SCALE), SearchOptions(engine=name, threads=2)
+    source, request = Source(tuples.n, parts, tuples=tuples), Request(alone=True)
+    root = int(tuples.tuples_at(np.zeros(1, dtype=np.int64))[0][0])
+    with open_source(SoloWorld(), source, options, request) as session:
+        level: Array = session.search(root).to_numpy()[0].copy()
+    return level
+
+
+def engine_trials() -> dict[str, str]:
+    """Return "works" or the reason for each engine; levels must be those of reference.
+
+    The reference engine must find the same in every number of parts.
+    """
+    found: dict[str, str] = {}
+    expected: Array | None = None
+    for name in sorted(registry.ENGINES, key=lambda name: name != "reference"):
+        try:
+            levels = [trial_levels(name, parts) for parts in TRIAL_PARTS]
+        except Exception as error:  # noqa: BLE001
+            kind = (
+                "" if isinstance(error, DistbfsError) else type(error).__name__ + ": "
+            )
+            found[name] = kind + " ".join(str(error).split())
+            continue
+        expected = levels[0] if expected is None else expected
+        same = all(np.array_equal(level, expected) for level in levels)
+        found[name] = "works" if same else "finds other levels than reference"
+    return found

@@ -1,0 +1,1 @@
+"""Whether results are right, by the rules of Graph500."""

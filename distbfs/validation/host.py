@@ -1,0 +1,233 @@
+"""Validation of a search from the edge tuples, by the rules of Graph500.
+
+It knows the tuples and the result, nothing of engines, parts or stores.  The rules
+(Graph500 specification 2.0, Section "Validation"):
+
+1. the parents form a tree without cycles: the root alone is its own parent and alone
+   at level 0, and along parents the level falls at each step (rule 2);
+2. each tree edge joins levels that differ by exactly one;
+3. each tuple joins two vertices whose levels differ by at most one, or two unreached;
+4. the tree spans the component of the root: no tuple leads out of it, and a vertex has
+   a parent if and only if it has a level;
+5. each tree edge is among the tuples.
+
+A search for levels only is held to the same through its levels: the root alone is at
+level 0, rules 3 and 4, and each other reached vertex is joined by a tuple to a vertex
+one level nearer.  Then each level is the distance from the root.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.errors import UsageError
+from distbfs.types import UNREACHED, Array, Ids, TupleSource, World, slice_bounds
+from distbfs.validation import tuple_checks as scan
+from distbfs.validation.block_values import REPLICATED_LIMIT, Lookup, make_lookup
+from distbfs.validation.faults import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHUNK = 1 << 20
+BOTH = "levels and parents: rules 1 to 5"
+LEVELS = "levels only: rules 3 and 4, and levels in place of rules 1, 2 and 5"
+EMPTY: Ids = np.zeros(0, dtype=np.int64)
+SCAN_FAULTS = {scan.OUTSIDE: "outside", scan.HALF: "half", scan.SPAN: "span"}
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a validation found; equal on all ranks.
+
+    errors: one line per kind of fault, with its rule, a count and an example
+    nedge: input tuples with an end that is reached, loops and repeats included
+    reached, depth: reached vertices and the largest level (-1: none is reached)
+    seconds: wall time, generation of the tuples included
+    checked: which rules were checked
+    """
+
+    valid: bool
+    errors: list[str]
+    nedge: int
+    reached: int
+    depth: int
+    seconds: float
+    checked: str
+
+
+def validate(
+    world: World,
+    source: TupleSource,
+    root: int,
+    level: Array,
+    parent: Array | None,
+    *,
+    limit: int = REPLICATED_LIMIT,
+    chunk: int = CHUNK,
+    threads: int = 0,
+) -> Validation:
+    """Check the result of a search by its tuples; collective.
+
+    level, parent: this rank's block, vertices slice_bounds(n, size, rank) in input ids,
+        level int32, parent int32 or int64, or None where levels only were asked for
+    limit: bytes up to which results are replicated (n · 12) and not routed
+    chunk: tuples and vertices looked at in one piece
+
+    Raises UsageError, on all ranks, for a root or a block that does not fit the graph.
+    """
+    started = time.perf_counter()
+    n = source.n
+    if not 0 <= root < n:
+        raise UsageError(f"root is {root}; allowed: 0 to {n - 1}")
+    _check_blocks(world, n, level, parent)
+    lookup = make_lookup(world, n, level, parent, limit)
+    block = Block(slice_bounds(n, world.size, world.rank)[0], level, parent)
+    tally = Tally()
+    _check_vertices(lookup, block, root, chunk, tally)
+    nedge = _check_tuples(
+        world, source, lookup, parent is not None, chunk, threads, tally
+    )
+    _check_marks(lookup, block, root, chunk, tally)
+    tally = tally.merge(world)
+    sums = np.array([nedge, np.count_nonzero(level >= 0)], dtype=np.int64)
+    nedge, reached = world.allreduce(sums, "sum").tolist()
+    deepest = np.array([level.max(initial=UNREACHED)], dtype=np.int64)
+    depth = int(world.allreduce(deepest, "max")[0])
+    errors = tally.errors(root)
+    seconds = np.array([time.perf_counter() - started])
+    return Validation(
+        valid=not errors,
+        errors=errors,
+        nedge=nedge,
+        reached=reached,
+        depth=depth,
+        seconds=float(world.allreduce(seconds, "max")[0]),
+        checked=LEVELS if parent is None else BOTH,
+    )
+
+
+@dataclass(frozen=True)
+class Block:
+    """Results of one rank: vertices low … low + len(level) - 1."""
+
+    low: int
+    level: Array
+    parent: Array | None
+
+    def pieces(self, size: int) -> Iterator[tuple[Ids, Array, Array]]:
+        """Yield (ids, levels, parents), int64; parents -1 for levels only."""
+        for at in range(0, len(self.level), size):
+            level = self.level[at : at + size].astype(np.int64)
+            ids = np.arange(self.low + at, self.low + at + len(level), dtype=np.int64)
+            if self.parent is None:
+                parent = np.full(len(level), UNREACHED, dtype=np.int64)
+            else:
+                parent = self.parent[at : at + size].astype(np.int64)
+            yield ids, level, parent
+
+
+def _check_blocks(world: World, n: int, level: Array, parent: Array | None) -> None:
+    """Raise UsageError on all ranks if a block has a wrong shape or dtype."""
+    low, high = slice_bounds(n, world.size, world.rank)
+    fits = level.dtype == np.int32 and level.shape == (high - low,)
+    if parent is not None:
+        fits &= parent.dtype in (np.int32, np.int64) and parent.shape == level.shape
+    given = np.zeros((2, world.size), dtype=np.int64)
+    given[:, world.rank] = (not fits, parent is not None)
+    wrong, parents = world.allreduce(given.reshape(-1), "sum").reshape(2, -1)
+    if wrong.any():
+        raise UsageError(
+            f"the result on rank {wrong.argmax()} is not one int32 level and one int32 "
+            "or int64 parent for each vertex of its block"
+        )
+    if parents.min() != parents.max():
+        raise UsageError(f"rank {parents.argmin()} gives no parents, other ranks do")
+
+
+def _check_vertices(
+    lookup: Lookup, block: Block, root: int, chunk: int, tally: Tally
+) -> None:
+    """Check ranges, the root and rules 1, 2 and 4 on this rank's vertices."""
+    n = lookup.n
+    empty = (EMPTY, EMPTY, EMPTY)
+    for ids, level, parent in lookup.rounds(block.pieces(chunk), empty):
+        is_root = ids == root
+        tally.add_vertices(
+            "level_range", (level < UNREACHED) | (level >= n), ids, level
+        )
+        tally.add_vertices("root_level", (level == 0) != is_root, ids, level)
+        if block.parent is None:
+            continue
+        allowed = (parent >= 0) & (parent < n)
+        own = parent == ids
+        tally.add_vertices(
+            "parent_range", ~allowed & (parent != UNREACHED), ids, parent
+        )
+        tally.add_vertices("root_parent", own != is_root, ids, parent)
+        tally.add_vertices(
+            "set", (level >= 0) != (parent != UNREACHED), ids, level, parent
+        )
+        tree = np.flatnonzero((level >= 1) & allowed & ~own & ~is_root)
+        above, _ = lookup.fetch(parent[tree])
+        wrong = np.flatnonzero(above != level[tree] - 1)
+        if len(wrong):
+            at = tree[wrong[0]]
+            vertex, of = int(ids[at]), int(parent[at])
+            found = int(level[at]), int(above[wrong[0]])
+            tally.add("step", len(wrong), vertex, vertex, of, *found)
+
+
+def _check_tuples(
+    world: World,
+    source: TupleSource,
+    lookup: Lookup,
+    parents: bool,
+    chunk: int,
+    threads: int,
+    tally: Tally,
+) -> int:
+    """Check rules 3 and 4 on this rank's tuples, mark tree edges; return nedge."""
+    start, stop = slice_bounds(source.tuples, world.size, world.rank)
+    check = scan.make_scan(lookup, threads)
+    nedge, position = 0, start
+    for u, v in lookup.rounds(_cut(source, start, stop, chunk), (EMPTY, EMPTY)):
+        found = check(u, v, parents)
+        nedge += found.reached
+        ends = np.array([[u[i], v[i]] if i < len(u) else [0, 0] for i in found.first])
+        inside = np.where((ends >= 0) & (ends < lookup.n), ends, 0)
+        level = lookup.fetch(inside.reshape(-1))[0].reshape(-1, 2)
+        for kind, fault in SCAN_FAULTS.items():
+            at = position + int(found.first[kind])
+            example = (*ends[kind].tolist(), *level[kind].tolist())
+            tally.add(fault, int(found.counts[kind]), at, *example)
+        position += len(u)
+    return nedge
+
+
+def _cut(
+    source: TupleSource, start: int, stop: int, chunk: int
+) -> Iterator[tuple[Ids, Ids]]:
+    """Yield the tuples of a slice in pieces of at most ``chunk``."""
+    for u, v in source.chunks(start, stop):
+        for at in range(0, len(u), chunk):
+            yield u[at : at + chunk], v[at : at + chunk]
+
+
+def _check_marks(
+    lookup: Lookup, block: Block, root: int, chunk: int, tally: Tally
+) -> None:
+    """Check rule 5 on this rank's vertices; for levels only, a nearer neighbour."""
+    unmarked = ~lookup.marked()
+    for ids, level, parent in block.pieces(chunk):
+        at = int(ids[0]) - block.low
+        lacking = unmarked[at : at + len(ids)] & (level >= 0) & (ids != root)
+        if block.parent is None:
+            tally.add_vertices("nearer", lacking & (level >= 1), ids, level)
+        else:
+            real = (parent >= 0) & (parent < lookup.n) & (parent != ids)
+            tally.add_vertices("edge", lacking & real, ids, parent)

@@ -1,0 +1,27 @@
+"""The limit of a search: what is counted, and the time of it."""
+
+import pytest
+
+from distbfs.benchmark.limit import need_of
+from distbfs.device.rates import Rates
+
+SEARCH = {"m": 1000, "checks": 300, "reached": 101, "result_bytes": 800}
+
+
+def test_what_is_counted():
+    need = need_of(**SEARCH)
+    assert need.tests == 300
+    assert need.bytes == 4 * 300 + 2 * 13 + 800
+
+
+def test_each_vertex_needs_one_check_and_no_edge_two():
+    assert need_of(**SEARCH | {"checks": 7}).tests == 100
+    assert need_of(**SEARCH | {"checks": 5000}).tests == 1000
+    alone = need_of(m=0, checks=0, reached=1, result_bytes=8)
+    assert (alone.tests, alone.bytes) == (0, 10)
+
+
+def test_seconds():
+    rates = Rates("cpu", copy=1e3, bits=101, tests=50.0)
+    need = need_of(**SEARCH)
+    assert need.seconds(rates) == pytest.approx(2026 / 1e3 + 300 / 50)

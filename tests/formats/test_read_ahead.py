@@ -1,0 +1,77 @@
+"""Pieces that threads work on ahead: their order, their room, and what fails."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from distbfs.formats import gap_sg
+from distbfs.formats import read_ahead as ahead
+from distbfs.formats.base import ReaderOptions, make_reader
+from distbfs.formats.read_ahead import in_order
+from distbfs.formats.writing import Edges, writer_for
+
+
+@pytest.fixture(params=[1, 2, 5])
+def workers(request, monkeypatch):
+    monkeypatch.setattr(ahead, "thread_count", lambda: request.param)
+    return request.param
+
+
+def test_results_come_in_order(workers):
+    def work(job, room):
+        time.sleep(0.002 * (job % 3))
+        room[:] = [job]
+        return room
+
+    rooms = []
+
+    def room():
+        rooms.append([])
+        return rooms[-1]
+
+    # what is yielded is looked at before the next is asked for
+    found = [result[0] for result in in_order(work, range(40), room)]
+    assert found == list(range(40))
+    assert len(rooms) == workers + 1
+
+
+def test_no_jobs(workers):
+    assert list(in_order(lambda job, room: job, [], list)) == []
+
+
+def test_an_error_comes_in_its_place(workers):
+    def work(job, room):
+        if job == 7:
+            raise ValueError("seven")
+        return job
+
+    found = []
+    with pytest.raises(ValueError, match="seven"):
+        found.extend(in_order(work, range(90), list))
+    assert found == list(range(7))
+
+
+def test_who_stops_early_waits_for_no_more(workers):
+    done = []
+    results = in_order(lambda job, room: done.append(job), range(1000), list)
+    next(results)
+    results.close()
+    assert len(done) <= 2 * workers + 2
+    assert threading.active_count() < 20
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_graph_in_many_pieces(workers, compiled, monkeypatch, tmp_path):
+    rng = np.random.default_rng(3)
+    pairs = np.unique(np.sort(rng.integers(0, 90, (900, 2)), axis=1), axis=0)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    path = tmp_path / "a.sg"
+    writer_for(path).write(path, Edges(90, len(pairs), lambda: iter([pairs])))
+    monkeypatch.setattr(gap_sg, "CHUNK", 17)
+    reader = make_reader(path, "", ReaderOptions(compiled=compiled))
+    found = []
+    told = reader.read(path, lambda some: found.extend(some.tolist()))
+    assert found == pairs.tolist()
+    assert told.tuples == len(pairs)

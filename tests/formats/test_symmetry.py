@@ -1,0 +1,84 @@
+"""Edges listed forth and back: compiled as by whole arrays, differences are seen."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from distbfs.device import cc
+from distbfs.formats import symmetry as mirror
+from distbfs.formats.symmetry import Mirror
+
+WAYS = [True, False] if cc.load_or_none(mirror.SOURCE) else [False]
+ID = st.integers(0, 12) | st.integers(0, 2**63 - 1)
+
+
+def columns(pairs):
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(ID, ID)), st.integers(0, 9), st.booleans())
+def test_an_edge_that_is_listed_from_both_ends_is_kept_once(pairs, cut, strided):
+    both = pairs + [(v, u) for u, v in pairs if u != v]
+    kept, sums = [], []
+    for compiled in WAYS:
+        one = Mirror(compiled)
+        u, v = columns(both)
+        if not strided:
+            u, v = u.copy(), v.copy()
+        found = [*one.once(u[:cut], v[:cut]).tolist()]
+        found += one.once(u[cut:], v[cut:]).tolist()
+        assert one.even()
+        kept.append(found)
+        half = Mirror(compiled)
+        half.forth(*columns(pairs))
+        half.back(*columns(pairs[::-1]))
+        assert half.even()
+        half.forth(*columns([(1, 2)]))
+        sums.append((half._sum & mirror.MASK, half._count))
+    assert kept[0] == [list(x) for x in both if x[0] <= x[1]]
+    assert all(x == kept[0] for x in kept)
+    assert all(x == sums[0] for x in sums)
+
+
+@pytest.mark.parametrize("compiled", WAYS)
+@pytest.mark.parametrize(
+    "pairs", [[(0, 1)], [(1, 0)], [(0, 1), (2, 0)], [(0, 1), (1, 0), (0, 1)]]
+)
+def test_a_difference_is_seen(compiled, pairs):
+    one = Mirror(compiled)
+    one.once(*columns(pairs))
+    assert not one.even()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(-1, 9), max_size=4), min_size=1, max_size=8),
+    st.integers(0, 5),
+    st.sampled_from([1, 2]),
+    st.sampled_from([mirror.ONCE, mirror.FORTH, mirror.BACK]),
+)
+def test_lists_are_counted_alike(rows, first, stride, way):
+    counts = np.array([len(row) for row in rows], dtype=np.int64)
+    near = np.array([v for row in rows for v in row], dtype=np.int32)
+    data = np.repeat(near, stride)
+    answers = []
+    for compiled in WAYS:
+        one = Mirror(compiled)
+        out = np.empty((len(near), 2), dtype=np.int64)
+        found = one.lists(first, counts, data, stride, 9, way, out)
+        one.count(found)
+        if found.bad >= 0:
+            answers.append(found.bad)
+        else:
+            sums = one._sum & mirror.MASK, one._count
+            answers.append((found.pairs.tolist(), sums))
+    assert all(x == answers[0] for x in answers)
+    outside = [k for k, v in enumerate(near.tolist()) if not 0 <= v < 9]
+    if outside:
+        assert answers[0] == outside[0]
+    elif way != mirror.BACK:
+        pairs = [[first + k, v] for k, row in enumerate(rows) for v in row]
+        kept = [x for x in pairs if way == mirror.FORTH or x[0] <= x[1]]
+        assert answers[0][0] == kept

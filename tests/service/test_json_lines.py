@@ -1,0 +1,39 @@
+"""Lines are cut alike however they arrive, and never held beyond the limit."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distbfs.service.json_lines import Splitter
+
+LIMIT = 8
+
+
+def cut(pieces, limit=LIMIT):
+    splitter = Splitter(limit)
+    found = []
+    for piece in pieces:
+        found += splitter.feed(piece)
+        assert len(splitter._rest) <= limit
+    return found + list(splitter.end())
+
+
+def expected(data):
+    lines = data.split(b"\n")
+    found = [None if len(line) > LIMIT else line for line in lines]
+    return [line for line in found if line is None or line.strip()]
+
+
+@given(
+    st.lists(st.binary(max_size=12) | st.sampled_from([b"\n", b"ab\n", b"x" * 20])),
+)
+def test_any_cuts(pieces):
+    assert cut(pieces) == expected(b"".join(pieces))
+
+
+def test_a_long_line_is_told_once_and_skipped():
+    assert cut([b"x" * 9, b"y" * 100, b"z\nab\n", b"c" * 8 + b"\n"]) == [
+        None,
+        b"ab",
+        b"c" * 8,
+    ]
+    assert cut([b"  \n\r\n"]) == []

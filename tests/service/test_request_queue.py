@@ -1,0 +1,78 @@
+"""The queue: bounded, in order, one search for one source."""
+
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distbfs.errors import ServiceError
+from distbfs.service.operations import Request
+from distbfs.service.request_queue import Ticket, Tickets
+
+
+def ticket(number, op="distances", source=0):
+    values = {"sources": [source]} if op == "multi_bfs" else {"source": source}
+    request = Request(number, op, values)
+    return Ticket(request, lambda _: None, lambda: False, f"r{number}", 0.0, 1e18)
+
+
+def numbers(group):
+    return [one.request.id for one in group]
+
+
+def test_one_source_is_searched_once():
+    queue = Tickets(9)
+    for k, (op, source) in enumerate(
+        [("bfs", 3), ("path", 4), ("multi_bfs", 3), ("distances", 3), ("path", 3)]
+    ):
+        queue.put(ticket(k, op, source))
+    assert [numbers(queue.take(0)) for _ in range(4)] == [[0, 3, 4], [1], [2], []]
+
+
+def test_a_full_queue_is_busy():
+    queue = Tickets(2)
+    queue.put(ticket(1))
+    queue.put(ticket(2, source=1))
+    with pytest.raises(ServiceError, match="2 requests wait already") as caught:
+        queue.put(ticket(3))
+    assert (caught.value.code, caught.value.id) == ("busy", 3)
+    queue.take(0)
+    queue.put(ticket(4))
+    assert len(queue) == 2
+
+
+def test_waiting_ends_with_a_ticket_or_a_wake():
+    queue = Tickets(2)
+    for act in (lambda: queue.put(ticket(1)), queue.wake):
+        timer = threading.Timer(0.02, act)
+        timer.start()
+        began = time.monotonic()
+        queue.take(10)
+        assert time.monotonic() - began < 5
+        timer.join()
+
+
+def test_late_and_lost():
+    one = ticket(1)
+    assert not one.late
+    assert not one.lost
+    one.gone = lambda: True
+    assert one.lost
+    one.until = time.monotonic()
+    assert one.late
+
+
+@given(st.lists(st.tuples(st.sampled_from(["bfs", "multi_bfs"]), st.integers(0, 3))))
+def test_nothing_is_lost_and_the_oldest_goes_first(wanted):
+    queue = Tickets(1000)
+    for number, (op, source) in enumerate(wanted):
+        queue.put(ticket(number, op, source))
+    left = list(range(len(wanted)))
+    while group := numbers(queue.take(0)):
+        assert group[0] == left[0]
+        assert len({wanted[number] for number in group}) == 1
+        for number in group:
+            left.remove(number)
+    assert not left

@@ -1,0 +1,120 @@
+"""Small requests for many sources, answered by one traversal."""
+
+import threading
+
+import numpy as np
+import pytest
+from graphs import build, random_tuples
+from hypothesis import given
+from hypothesis import strategies as st
+from serving import SECONDS, Talker, listen, running, slow_session
+from test_request_queue import numbers, ticket
+
+from distbfs.errors import SearchStopped
+from distbfs.exchange.signals import StopFlag
+from distbfs.generate.hashing import Permutation
+from distbfs.options import SearchOptions
+from distbfs.service.json_lines import SocketDoor
+from distbfs.service.limits import Limits
+from distbfs.service.rank_calls import Ranks
+from distbfs.service.request_queue import SMALL, Tickets
+from distbfs.service.service import Service
+from distbfs.service.shared_traversal import together
+
+SOURCE = random_tuples(300, 500, seed=3)
+WHOLE = 1 << 62
+
+
+def session(parts=1, seed=None, threshold=WHOLE, **options):
+    made, _ = build(SOURCE, parts, threshold=threshold, permute_seed=seed)
+    permutation = None if seed is None else Permutation(SOURCE.n, seed)
+    chosen = SearchOptions.named(threads=1, **options)
+    return slow_session(made, chosen, permutation)
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+def test_levels_of_many_sources(seed):
+    at_once = together(session(seed=seed))
+    rng = np.random.default_rng(1)
+    sources = rng.permutation(SOURCE.n)[:64].tolist()
+    asked = [(sources[k % 64], rng.integers(0, SOURCE.n, k % 5)) for k in range(90)]
+    seconds, found = at_once.levels(sources, asked, lambda: False)
+    assert seconds > 0
+    for (source, targets), levels in zip(asked, found, strict=True):
+        assert levels == SOURCE.distances(source)[targets].tolist()
+    with pytest.raises(SearchStopped):
+        at_once.levels(sources, asked, lambda: True)
+
+
+def test_where_it_cannot_be():
+    assert together(session(parts=2, threshold=4)) is None
+    assert together(session(engine="reference")) is None
+    assert together(session(stepwise=True)) is None
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["distances", "reachable", "bfs", "path"]),
+            st.integers(0, 4),
+        ),
+        max_size=14,
+    ),
+    st.integers(1, 3),
+    st.integers(0, 2),
+)
+def test_groups(asked, fewest, more):
+    """Each ticket is answered once; groups of many sources are small and bounded."""
+    most, queue = fewest + more, Tickets(20, (fewest, fewest + more))
+    for k, (op, source) in enumerate(asked):
+        queue.put(ticket(k, op, source))
+    seen, left = [], list(range(len(asked)))
+    while group := numbers(queue.take(0)):
+        assert group[0] == left[0]
+        sources = {asked[k][1] for k in group}
+        small = [k for k in left if asked[k][0] in SMALL]
+        waiting = {asked[k][1] for k in small}
+        if asked[group[0]][0] in SMALL and len(waiting) >= fewest:
+            assert all(asked[k][0] in SMALL for k in group)
+            assert len(sources) == min(most, len(waiting))
+            assert group == [k for k in small if asked[k][1] in sources]
+        else:
+            assert len(sources) == 1
+            assert group == [k for k in left if asked[k][1] in sources]
+        left = [k for k in left if k not in group]
+        seen += group
+    assert sorted(seen) == list(range(len(asked)))
+
+
+def test_a_service_answers_them_by_one_traversal(tmp_path):
+    ranks = Ranks(session(), StopFlag())
+    service = Service(ranks, Limits(), {"n": SOURCE.n})
+    slow = ranks.session
+    slow.slow = True
+    door = SocketDoor(service, listen(tmp_path / "s"))
+    targets = list(range(SOURCE.n))
+    with running(service, [door]), Talker(tmp_path / "s") as talker:
+        talker.say({"id": 0, "op": "bfs", "source": 0, "result": "summary"})
+        assert slow.begun.acquire(timeout=SECONDS)
+        for k in range(1, 13):
+            op = SMALL[k % 2]
+            talker.say({"id": k, "op": op, "source": 7 * k, "targets": targets})
+        waited = threading.Event()
+        while len(service.tickets) < 12:
+            waited.wait(0.002)
+        slow.go.set()
+        answers = {}
+        while len(answers) < 13:
+            answer = talker.hear()
+            answers[answer["id"]] = answer
+        assert slow.searches == 1
+        assert service.stats()["searches"] == 2
+        for k in range(1, 13):
+            wanted = SOURCE.distances(7 * k)
+            if k % 2:
+                assert answers[k]["reachable"] == (wanted >= 0).tolist()
+            else:
+                assert answers[k]["distances"] == wanted.tolist()
+        talker.say({"id": 20, "op": "distances", "source": 3, "targets": [3]})
+        assert talker.hear()["distances"] == [0]
+        assert slow.searches == 2

@@ -1,0 +1,275 @@
+"""The kernels of device_validate.cu on the host, one thread a block.
+
+They are compiled as C++ with stand-ins for what CUDA adds, so their answers can be
+compared with those of ``validate`` where there is no device; tests/gpu runs the same
+cases on one.
+"""
+
+import ctypes
+import re
+import shutil
+import subprocess
+from contextlib import nullcontext
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
+import numpy as np
+import pytest
+from graphs import NAMED, Tuples, random_tuples
+from hypothesis import given, settings
+
+from distbfs.errors import UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.validation import cuda as module
+from distbfs.validation.cuda import validate_on_device
+from distbfs.validation.faults import TEXTS
+from distbfs.validation.host import validate
+
+from .test_validate import mutations, search
+
+TYPES = [(x, y) for x in module.LEVEL_TYPES for y in module.PARENT_TYPES]
+STAND_INS = """
+#define __global__
+#define __device__
+#define __shared__
+#define __launch_bounds__(threads)
+struct uint4 { unsigned x, y, z, w; };
+struct index { unsigned x; };
+static index threadIdx = {0}, blockIdx = {0}, blockDim = {1}, gridDim = {1};
+static void __syncthreads() {}
+static int max(int a, int b) { return a > b ? a : b; }
+template <class T> T __ldcs(const T *p) { return *p; }
+template <class T> T __reduce_add_sync(unsigned, T x) { return x; }
+template <class T> T __reduce_max_sync(unsigned, T x) { return x; }
+template <class T> void atomicAdd(T *p, T x) { *p += x; }
+template <class T> void atomicOr(T *p, T x) { *p |= x; }
+template <class T> void atomicMin(T *p, T x) { if (x < *p) *p = x; }
+template <class T> void atomicMax(T *p, T x) { if (x > *p) *p = x; }
+extern "C" void set_block(unsigned block, unsigned grid)
+{
+    blockIdx.x = block;
+    gridDim.x = grid;
+}
+"""
+
+
+class HostModule:
+    """The kernels as a shared library, launched block by block."""
+
+    def __init__(self, folder, compiler, source, **definitions):
+        name = "-".join(definitions.values())
+        code, library = folder / f"{name}.cpp", folder / f"{name}.so"
+        code.write_text(STAND_INS + source.read_text(encoding="utf-8"))
+        macros = [f"-D{key}={value}" for key, value in definitions.items()]
+        flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-w", *macros]
+        subprocess.run([compiler, *flags, "-o", library, code], check=True)
+        self.library = ctypes.CDLL(str(library))
+
+    def kernel(self, name):
+        def launch(grid, block, *arguments):
+            given = [
+                ctypes.c_void_p(x.ctypes.data)
+                if isinstance(x, np.ndarray)
+                else np.ctypeslib.as_ctypes_type(x.dtype)(x)
+                for x in arguments
+            ]
+            for at in range(grid):
+                self.library.set_block(at, grid)
+                self.library[name](*given)
+
+        launch.set_attribute = MagicMock()
+        return launch
+
+
+@pytest.fixture(scope="module")
+def host_device(tmp_path_factory):
+    """Run the module's kernels on the host and NumPy in place of CuPy."""
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    folder = tmp_path_factory.mktemp("kernels")
+    arrays = SimpleNamespace(
+        empty=np.empty,
+        asarray=np.asarray,
+        asnumpy=np.copy,
+        cuda=SimpleNamespace(
+            Device=lambda: SimpleNamespace(id=0),
+            Stream=MagicMock(),
+            get_current_stream=MagicMock(),
+        ),
+    )
+    stand_in = SimpleNamespace(
+        cupy=lambda: arrays,
+        memory_of=lambda what: nullcontext(),
+        multiprocessors=lambda: 1,
+        Module=lambda source, **given: HostModule(folder, compiler, source, **given),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "cuda", stand_in)
+        module._module.cache_clear()
+        yield np
+        module._module.cache_clear()
+
+
+class ArrayTuples:
+    """Tuples that are copied into the memory of ``xp`` (CuPy or NumPy)."""
+
+    def __init__(self, source, xp):
+        self.n, self.tuples = source.n, source.tuples
+        self.u, self.v = (xp.asarray(x.astype(np.uint32)) for x in (source.u, source.v))
+
+    def fill(self, start, stop, u, v):
+        assert 0 <= start < stop <= self.tuples
+        u[: stop - start] = self.u[start:stop]
+        v[: stop - start] = self.v[start:stop]
+
+
+def holds(values, dtype):
+    """Whether a dtype can tell all values; the largest of unsigned ones is -1."""
+    limits = np.iinfo(dtype)
+    low, high = (-1, limits.max - 1) if limits.kind == "u" else (limits.min, limits.max)
+    return values is None or (values.min() >= low and values.max() <= high)
+
+
+def compare(xp, source, root, level, parent, types=TYPES, **options):
+    """Compare with the host for each pair of dtypes that can hold the result."""
+    level = np.asarray(level, dtype=np.int32)
+    wanted = validate(SoloWorld(), source, root, level, parent, threads=1)
+    tuples = ArrayTuples(source, xp)
+    for level_type, parent_type in types:
+        if not (holds(level, level_type) and holds(parent, parent_type)):
+            continue
+        found = validate_on_device(
+            tuples,
+            root,
+            xp.asarray(level.astype(level_type)),
+            None if parent is None else xp.asarray(parent.astype(parent_type)),
+            **options,
+        )
+        for name in ("errors", "valid", "nedge", "reached", "depth", "checked"):
+            assert getattr(found, name) == getattr(wanted, name), (name, found, wanted)
+        assert found.seconds > 0
+    return wanted
+
+
+def planted(source, root, level, parent, seed):
+    """Yield (name, source, root, level, parent) with one kind of fault each."""
+    rng = np.random.default_rng(seed)
+    n = source.n
+    reached = np.flatnonzero(level >= 0)
+    others = np.flatnonzero(level < 0)
+    below = reached[reached != root]
+    x = int(rng.choice(below if len(below) else reached))
+    away = int(rng.choice(others)) if len(others) else x
+
+    def with_values(name, levels=(), parents=(), source=source, root=root):
+        a, b = level.copy(), parent.copy()
+        for at, value in levels:
+            a[at] = value
+        for at, value in parents:
+            b[at] = value
+        return name, source, root, a, b
+
+    some = rng.choice(n, max(n // 7, 1), replace=False)
+    deepest = below[level[below] == level.max()] if len(below) else reached
+    outside = Tuples(n, source.u.copy(), source.v.copy(), source.size)
+    if outside.tuples:
+        outside.u[rng.integers(outside.tuples, size=2)] = n + 3
+        outside.v[rng.integers(outside.tuples)] = 2**32 - 1
+    yield with_values("none")
+    yield with_values("level up", [(x, level[x] + 1)])
+    yield with_values("level down", [(x, level[x] - 1)])
+    yield with_values("levels up", [(deepest, level.max() + 2)])
+    yield with_values("levels random", [(some, rng.integers(-1, 5, len(some)))])
+    yield with_values("parent any", [], [(x, rng.integers(n))])
+    yield with_values("parents any", [], [(some, rng.integers(0, n, len(some)))])
+    yield with_values("parent is child", [], [(parent[x], x)])
+    yield with_values("parents swapped", [], [(x, parent[away]), (away, parent[x])])
+    yield with_values("parent is itself", [], [(x, x), (some, some)])
+    yield with_values("lost", [(some, -1)], [(some, -1)])
+    yield with_values("lost below", [(level > 1, -1)], [(level > 1, -1)])
+    yield with_values("nothing reached", [(slice(None), -1)], [(slice(None), -1)])
+    yield with_values("other root", root=away)
+    yield with_values("root level", [(root, 1)])
+    yield with_values("root lost", [(root, -1)], [(root, -1)])
+    yield with_values("root parent", [], [(root, x)])
+    yield with_values("two roots", [(x, 0)], [(x, x)])
+    yield with_values("level zero", [(x, 0)])
+    yield with_values("level n", [(x, n)])
+    yield with_values("level past n", [(some, 254), (x, 254)])
+    yield with_values("level large", [(x, 2**31 - 1)])
+    yield with_values("level negative", [(x, -2), (away, -(2**31))])
+    yield with_values("level only", [(away, 2)])
+    yield with_values("parent only", [], [(away, x)])
+    yield with_values("parent lost", [], [(x, -1)])
+    yield with_values("parent n", [], [(x, n)])
+    yield with_values("parents past n", [], [(some, n + 5), (x, 2**32 - 2)])
+    yield with_values("parent negative", [], [(x, -7), (away, -(2**31))])
+    yield with_values("parent huge", [], [(x, 2**63 - 1), (away, -(2**63))])
+    yield with_values("island", [(others, 3)], [(others, x)])
+    yield with_values("all wrong", [(slice(None), 7)], [(slice(None), n - 1)])
+    yield with_values("tuples outside", source=outside)
+
+
+def graphs_for(seed):
+    """Yield (name, source, root)."""
+    for name, source in NAMED.items():
+        yield name, source, source.n // 2
+    rng = np.random.default_rng(seed)
+    for n, count in ((30, 20), (300, 500), (900, 4000)):
+        yield f"random {n}", random_tuples(n, count, seed), int(rng.integers(n))
+
+
+CASES = {name: (source, root) for name, source, root in graphs_for(5)}
+
+
+@pytest.mark.parametrize("graph", CASES)
+def test_planted_faults_are_told_as_the_host_tells_them(host_device, graph):
+    source, root = CASES[graph]
+    level, parent = search(source.n, source.u, source.v, root)
+    for name, *case in planted(source, root, level, parent, seed=11):
+        with_parents = compare(host_device, *case, chunk=1000)
+        levels = compare(host_device, *case[:-1], None, chunk=37)
+        if name == "none":
+            assert with_parents.valid
+            assert levels.valid
+
+
+@settings(max_examples=150, deadline=None)
+@given(mutations())
+def test_answers_are_those_of_the_host(host_device, case):
+    n, u, v, root, level, parent, with_parents = case
+    given_parent = parent if with_parents else None
+    compare(host_device, Tuples(n, u, v), root, level, given_parent, chunk=5)
+
+
+def test_kinds_stand_in_the_order_of_their_texts():
+    text = module.SOURCE.read_text(encoding="utf-8")
+    listed = re.search(r"enum Kind \{([^}]*)\}", text)[1]
+    names = [word.strip().lower() for word in listed.split(",")]
+    assert names == [*TEXTS, "kinds"]
+
+
+def test_variants_are_all_pairs_of_dtypes():
+    text = module.SOURCE.read_text(encoding="utf-8")
+    line = re.search(r"^// variants: (.*)$", text, re.MULTILINE)[1]
+    assert line.split(" | ") == [f"LEVEL={x}_t PARENT={y}_t" for x, y in TYPES]
+
+
+def test_what_does_not_fit_is_refused_before_a_device_is_asked_for():
+    source = ArrayTuples(NAMED["isolated"], np)
+    level, parent = np.zeros(7, np.int8), np.zeros(7, np.int32)
+    for root in (-1, 7):
+        with pytest.raises(UsageError, match="allowed: 0 to 6"):
+            validate_on_device(source, root, level, parent)
+    with pytest.raises(UsageError, match="chunk is 0"):
+        validate_on_device(source, 0, level, parent, chunk=0)
+    for wrong in (level[:6], level.astype(np.int64), np.zeros(14, np.int8)[::2]):
+        with pytest.raises(UsageError, match="levels are not one"):
+            validate_on_device(source, 0, wrong, parent)
+    for wrong in (parent[:6], parent.astype(np.float32)):
+        with pytest.raises(UsageError, match="parents are not one"):
+            validate_on_device(source, 0, level, wrong)
+    large = SimpleNamespace(n=(1 << 31) + 1, tuples=0)
+    with pytest.raises(UsageError, match="allowed: 2147483648"):
+        validate_on_device(large, 0, level, parent)

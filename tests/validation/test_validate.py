@@ -1,0 +1,339 @@
+import ast
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+import pytest
+from graphs import Tuples
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from worlds import on_ranks
+
+from distbfs.errors import UsageError
+from distbfs.types import slice_bounds
+from distbfs.validation import host as module
+from distbfs.validation import tuple_checks as scan
+from distbfs.validation.block_values import Replicated
+from distbfs.validation.host import validate
+
+FAST = settings(max_examples=100, deadline=None)
+FEW = settings(max_examples=40, deadline=None)
+
+
+def search(n, u, v, root):
+    """Breadth-first search with a queue; levels and parents."""
+    neighbours = [[] for _ in range(n)]
+    for a, b in zip(u, v, strict=True):
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    level, parent = [-1] * n, [-1] * n
+    level[root], parent[root] = 0, root
+    queue = deque([root])
+    while queue:
+        x = queue.popleft()
+        for y in neighbours[x]:
+            if level[y] < 0:
+                level[y], parent[y] = level[x] + 1, x
+                queue.append(y)
+    return np.array(level, np.int32), np.array(parent, np.int64)
+
+
+def is_search(n, u, v, root, level, parent):
+    """Whether a result is right, by distances and by looking at each tree edge."""
+    distance, _ = search(n, u, v, root)
+    if not np.array_equal(distance, level):
+        return False
+    if parent is None:
+        return True
+    edges = set(zip(u, v, strict=True)) | set(zip(v, u, strict=True))
+    for x in range(n):
+        p = int(parent[x])
+        if level[x] < 0 or x == root:
+            good = p == (-1 if x != root else root)
+        else:
+            good = 0 <= p < n and (x, p) in edges and level[p] == level[x] - 1
+        if not good:
+            return False
+    return True
+
+
+def count_edges(u, v, level):
+    return sum(level[a] >= 0 or level[b] >= 0 for a, b in zip(u, v, strict=True))
+
+
+def run(size, source, root, level, parent, **options):
+    """Validate on ranks; the answer must be the same on all."""
+
+    def work(world):
+        low, high = slice_bounds(source.n, world.size, world.rank)
+        block = None if parent is None else parent[low:high]
+        return validate(world, source, root, level[low:high], block, **options)
+
+    results = on_ranks(size, work)
+    assert all(x == results[0] for x in results)
+    return results[0]
+
+
+def answers(source, root, level, parent):
+    """Return the one answer that every way to validate gives."""
+    ways = [
+        run(1, source, root, level, parent, chunk=3, threads=2),
+        run(1, source, root, level, parent),
+        run(1, source, root, level, parent, limit=0, chunk=2),
+        run(3, source, root, level, parent, chunk=4, threads=1),
+        run(3, source, root, level, parent, limit=0, chunk=3),
+    ]
+    if parent is not None and parent.min() >= -(2**31) and parent.max() < 2**31:
+        ways.append(run(1, source, root, level, parent.astype(np.int32)))
+    tuples = [(w.valid, w.errors, w.nedge, w.reached, w.depth) for w in ways]
+    assert all(x == tuples[0] for x in tuples), tuples
+    return ways[0]
+
+
+@st.composite
+def graphs(draw, smallest=1, largest=9):
+    n = draw(st.integers(smallest, largest))
+    ids = st.integers(0, n - 1)
+    edges = draw(st.lists(st.tuples(ids, ids), max_size=18))
+    return n, [a for a, _ in edges], [b for _, b in edges], draw(ids)
+
+
+@FAST
+@given(graphs(), st.booleans())
+@example((1, [], [], 0), True)
+@example((1, [0, 0], [0, 0], 0), False)
+@example((5, [], [], 3), True)
+@example((4, [0, 0, 1, 1], [1, 1, 0, 1], 0), True)
+def test_accepts_a_search(graph, with_parents):
+    n, u, v, root = graph
+    level, parent = search(n, u, v, root)
+    source = Tuples(n, u, v)
+    found = answers(source, root, level, parent if with_parents else None)
+    assert found.valid
+    assert found.errors == []
+    assert found.nedge == count_edges(u, v, level)
+    assert found.reached == np.count_nonzero(level >= 0)
+    assert found.depth == level.max()
+    assert found.seconds > 0
+
+
+@st.composite
+def mutations(draw):
+    """A graph, its search, and one or more faults in the result."""
+    n, u, v, root = draw(graphs(smallest=2))
+    level, parent = search(n, u, v, root)
+    ids = st.integers(0, n - 1)
+    odd = st.sampled_from([-(2**31), -2, -1, 0, n - 1, n, 2**31 - 1])
+    for _ in range(draw(st.integers(1, 3))):
+        x = draw(ids)
+        kind = draw(st.sampled_from(["level", "parent", "swap", "lose", "gain"]))
+        if kind == "level":
+            level[x] = draw(st.one_of(st.integers(-2, n), odd))
+        elif kind == "parent":
+            huge = st.sampled_from([-(2**63), 2**63 - 1, 2**32 + x, -(2**32) + x])
+            parent[x] = draw(st.one_of(ids, odd, huge))
+        elif kind == "swap":
+            y = draw(ids)
+            parent[x], parent[y] = parent[y], parent[x]
+        elif kind == "lose":
+            level[x] = parent[x] = -1
+        else:
+            level[x], parent[x] = draw(st.integers(0, n - 1)), draw(ids)
+    return n, u, v, root, level, parent, draw(st.booleans())
+
+
+@settings(max_examples=250, deadline=None)
+@given(mutations())
+def test_rejects_exactly_what_is_no_search(case):
+    n, u, v, root, level, parent, with_parents = case
+    if not with_parents:
+        parent = None
+    found = answers(Tuples(n, u, v), root, level, parent)
+    right = is_search(n, u, v, root, level, parent)
+    assert found.valid == right
+    assert bool(found.errors) != right
+
+
+def test_every_single_fault_is_found():
+    """On one graph, every change of one level or one parent."""
+    u, v = [0, 1, 2, 3, 4, 5, 0, 2, 7, 2], [1, 2, 3, 4, 5, 0, 3, 2, 8, 3]
+    n, root = 9, 0
+    level, parent = search(n, u, v, root)
+    source = Tuples(n, u, v)
+    for x in range(n):
+        for value in range(-2, n + 1):
+            wrong = level.copy()
+            wrong[x] = value
+            for kept in (parent, None):
+                right = is_search(n, u, v, root, wrong, kept)
+                assert run(1, source, root, wrong, kept).valid == right
+            wrong_parent = parent.copy()
+            wrong_parent[x] = value
+            right = is_search(n, u, v, root, level, wrong_parent)
+            assert run(1, source, root, level, wrong_parent).valid == right
+
+
+PATH = Tuples(6, [0, 1, 2, 4], [1, 2, 3, 5])
+PATH_LEVEL = np.array([0, 1, 2, 3, -1, -1], np.int32)
+PATH_PARENT = np.array([0, 0, 1, 2, -1, -1])
+
+# What is changed, of which vertex, to what, and the message that tells of it.
+FAULTS = [
+    ("level", 3, 9, "levels: 1 are outside -1 … n-1, e.g. 9 of vertex 3"),
+    ("parent", 3, -7, "parents: 1 are outside -1 … n-1, e.g. -7 of vertex 3"),
+    (
+        *("level", 3, 0),
+        """rule 1: the root 0 alone must be at level 0; 1 vertices are not so,
+        e.g. vertex 3 at level 0""",
+    ),
+    (
+        *("parent", 2, 2),
+        """rule 1: the root 0 alone must be its own parent; 1 vertices are not so,
+        e.g. vertex 2 with parent 2""",
+    ),
+    (
+        *("parent", 3, 1),
+        """rule 2: 1 tree edges do not join levels that differ by one,
+        e.g. vertex 3 at level 3 with parent 1 at level 1""",
+    ),
+    (
+        *("level", 3, 5),
+        """rule 3: 1 tuples join levels that differ by more than one,
+        e.g. (2, 3) at levels 2 and 5""",
+    ),
+    (
+        *("level", 4, 2),
+        """rules 3 and 4: 1 tuples join a reached and an unreached vertex,
+        e.g. (4, 5) at levels 2 and -1""",
+    ),
+    (
+        *("level", 4, 2),
+        """rule 4: 1 vertices have a level and no parent or a parent and no level,
+        e.g. vertex 4 at level 2 with parent -1""",
+    ),
+    (
+        *("parent", 3, 1),
+        "rule 5: 1 tree edges are not among the tuples, e.g. vertex 3 with parent 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "vertex", "value", "message"), FAULTS)
+def test_messages_name_rule_count_and_example(what, vertex, value, message):
+    level, parent = PATH_LEVEL.copy(), PATH_PARENT.copy()
+    (level if what == "level" else parent)[vertex] = value
+    found = answers(PATH, 0, level, parent)
+    assert " ".join(message.split()) in found.errors
+
+
+def test_levels_only_says_so_and_finds_a_level_without_support():
+    level = PATH_LEVEL.copy()
+    level[4:] = (2, 3)
+    found = answers(PATH, 0, level, None)
+    assert found.errors == [
+        (
+            "rule 2: 1 vertices have no neighbour one level nearer to the root, e.g. "
+            "vertex 4 at level 2"
+        )
+    ]
+    assert found.checked.startswith("levels only")
+    assert answers(PATH, 0, PATH_LEVEL, PATH_PARENT).checked.endswith("rules 1 to 5")
+
+
+def test_a_tuple_that_spans_two_levels_is_found():
+    """A path beside an edge, with the levels of the path: no other rule is broken."""
+    source = Tuples(3, [0, 1, 0], [1, 2, 2])
+    level, parent = np.array([0, 1, 2], np.int32), np.array([0, 0, 1])
+    for parents in (parent, None):
+        found = answers(source, 0, level, parents)
+        assert len(found.errors) == 1
+        assert "rule 3" in found.errors[0]
+
+
+def test_cycle_apart_from_the_root_is_found():
+    """Two vertices that are each other's parents, with levels that fit no step."""
+    source = Tuples(5, [0, 2, 3, 4], [1, 3, 4, 2])
+    level = np.array([0, 1, 1, 2, 2], np.int32)
+    parent = np.array([0, 0, 3, 2, 2])
+    found = answers(source, 0, level, parent)
+    assert not found.valid
+    assert found.errors[0].startswith("rule 2: 1 tree edges")
+
+
+def test_tuples_outside_the_graph_are_told():
+    source = Tuples(3, [0, 1, -1, 7], [1, 2, 0, 0])
+    level, parent = search(3, [0, 1], [1, 2], 0)
+    found = answers(source, 0, level, parent)
+    assert found.errors == [
+        "input: 2 tuples have an end outside the graph, e.g. (-1, 0)"
+    ]
+
+
+def test_wrong_root_and_blocks_are_refused_on_all_ranks():
+    level, parent = PATH_LEVEL, PATH_PARENT
+    for root in (-1, 6):
+        with pytest.raises(UsageError, match="allowed: 0 to 5"):
+            run(2, PATH, root, level, parent)
+
+    def uneven(world):
+        low, high = slice_bounds(6, world.size, world.rank)
+        short = high - (world.rank == 1)
+        return validate(world, PATH, 0, level[low:short], parent[low:short])
+
+    with pytest.raises(UsageError, match="rank 1"):
+        on_ranks(3, uneven)
+    with pytest.raises(UsageError, match="rank 0"):
+        run(2, PATH, 0, level.astype(np.int64), parent)
+    with pytest.raises(UsageError, match="rank 0"):
+        run(2, PATH, 0, level, parent.astype(np.float64))
+
+    def some(world):
+        low, high = slice_bounds(6, world.size, world.rank)
+        given_parent = None if world.rank else parent[low:high]
+        return validate(world, PATH, 0, level[low:high], given_parent)
+
+    with pytest.raises(UsageError, match="rank 1 gives no parents"):
+        on_ranks(2, some)
+
+
+@FEW
+@given(mutations(), st.integers(1, 5))
+def test_compiled_scan_equals_numpy(case, seed):
+    n, u, v, _root, level, parent, with_parents = case
+    rng = np.random.default_rng(seed)
+    extra = rng.integers(-2, n + 2, (2, 700))
+    u = np.concatenate((np.array(u, np.int64), extra[0]))
+    v = np.concatenate((np.array(v, np.int64), extra[1]))
+
+    def both(world):
+        given_parent = parent if with_parents else None
+        tables = [Replicated(world, n, level, given_parent) for _ in range(2)]
+        compiled = scan.make_scan(tables[0], 2)
+        if compiled.func is not scan.scan_compiled:
+            pytest.skip("no C compiler")
+        a = compiled(u, v, with_parents)
+        b = scan.scan_numpy(tables[1], u, v, with_parents)
+        assert a.reached == b.reached
+        assert a.counts.tolist() == b.counts.tolist()
+        assert a.first.tolist() == b.first.tolist()
+        assert np.array_equal(tables[0].seen, tables[1].seen)
+
+    on_ranks(1, both)
+
+
+def test_without_a_compiler_the_answer_is_the_same(monkeypatch):
+    level, parent = PATH_LEVEL.copy(), PATH_PARENT.copy()
+    level[3] = 5
+    compiled = run(2, PATH, 0, level, parent)
+    monkeypatch.setattr(scan.cc, "load_or_none", lambda source: None)
+    assert run(2, PATH, 0, level, parent).errors == compiled.errors
+
+
+def test_validator_knows_nothing_of_what_it_checks():
+    allowed = {"errors", "types", "device", "generate", "validation"}
+    folder = Path(module.__file__).parent
+    for name in ("host", "block_values", "tuple_checks", "faults"):
+        tree = ast.parse((folder / f"{name}.py").read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("distbfs."):
+                assert node.module.split(".")[1] in allowed
