@@ -14,7 +14,7 @@ from typing import Any
 import figures
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.errors import ValidationError
 
 SOURCE = Path(__file__).parent / "kernels" / "queues.cu"
@@ -31,7 +31,7 @@ class Ways:
 
     def __init__(self, block: int, status: Any, members: int) -> None:
         cp = cuda.cupy()
-        module = cuda.Module(SOURCE, BLOCK=block)
+        module = programs.Module(SOURCE, BLOCK=block)
         self._block, self._grid = block, cuda.multiprocessors() * THREADS // block
         self._status, self._count = status, np.uint64(len(status))
         self.queue = cp.empty(members, np.uint32)

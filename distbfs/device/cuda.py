@@ -1,61 +1,23 @@
-"""One CUDA device: memory from CuPy's pool, and kernels launched with little overhead.
-
-Kernels are launched through the driver with arguments that are laid out once, so that
-a search costs three calls: event, launch, event.
-"""
+"""One CUDA device: what it is, its memory from CuPy's pool, and calls of the driver."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import nvrtc
 from distbfs.errors import DeviceMissing, ResourceError
 from distbfs.types import Array
 
 if TYPE_CHECKING:
-    from distbfs.device.stop_word import StopWord
-    from distbfs.device.timed_graph import TimedGraph
+    pass
 
-PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
-MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-REGISTERS, LOCAL_BYTES, STATIC_SHARED = 4, 3, 1
-COOPERATIVE, CLUSTER = 2, 4  # CUlaunchAttributeID
-RELAXED = 2  # CUstreamCaptureMode: a module may be unloaded meanwhile
-KEPT_SHARED = 1 << 10  # bytes of shared memory that a block has besides its own
 DRIVER = "libcuda.so.1"
-
-
-class LaunchAttribute(ctypes.Structure):
-    """CUlaunchAttribute: an id and a value of 64 bytes."""
-
-    _fields_ = (
-        ("id", ctypes.c_int),
-        ("pad", ctypes.c_char * 4),
-        ("value", ctypes.c_uint32 * 16),
-    )
-
-
-class LaunchConfig(ctypes.Structure):
-    """CUlaunchConfig."""
-
-    _fields_ = (
-        ("grid", ctypes.c_uint * 3),
-        ("block", ctypes.c_uint * 3),
-        ("shared", ctypes.c_uint),
-        ("stream", ctypes.c_void_p),
-        ("attributes", ctypes.c_void_p),
-        ("count", ctypes.c_uint),
-    )
 
 
 @cache
@@ -225,168 +187,3 @@ def release() -> None:
     """Give the pool's spare memory back to the device."""
     cupy().get_default_memory_pool().free_all_blocks()
     cupy().get_default_pinned_memory_pool().free_all_blocks()
-
-
-class Module:
-    """The kernels of one ``.cu`` file on the current device.
-
-    texts: headers that are no files, by name (see ``nvrtc.compile_source``)
-    """
-
-    def __init__(
-        self,
-        source: Path,
-        texts: Mapping[str, str] = nvrtc.NO_TEXTS,
-        /,
-        **definitions: str | int,
-    ) -> None:
-        code = nvrtc.cubin(source, architecture(), definitions, texts)
-        self._module = cupy().cuda.function.Module()
-        self._module.load(code)
-
-    def kernel(self, name: str) -> Kernel:
-        """Return a kernel by its ``extern "C"`` name."""
-        return Kernel(self._module.get_function(name), name)
-
-
-@dataclass
-class Kernel:
-    """A loaded kernel."""
-
-    function: Any
-    name: str
-
-    def attribute(self, number: int) -> int:
-        """Return a CU_FUNC_ATTRIBUTE."""
-        value = ctypes.c_int()
-        handle = ctypes.c_void_p(self.function.ptr)
-        code = driver().cuFuncGetAttribute(ctypes.byref(value), number, handle)
-        check(code, f"attributes of {self.name}")
-        return value.value
-
-    def set_attribute(self, number: int, value: int) -> None:
-        """Set a CU_FUNC_ATTRIBUTE."""
-        handle = ctypes.c_void_p(self.function.ptr)
-        code = driver().cuFuncSetAttribute(handle, number, value)
-        check(code, f"attributes of {self.name}")
-
-    def share_memory(self, blocks: int, shared: int) -> None:
-        """Let so many blocks have ``shared`` bytes each; leave the rest to L1."""
-        whole = cupy().cuda.Device().attributes["MaxSharedMemoryPerMultiprocessor"]
-        need = blocks * (shared + self.attribute(STATIC_SHARED) + KEPT_SHARED)
-        percent = min(-(-100 * need // int(whole)), 100)
-        self.set_attribute(PREFERRED_CARVEOUT, percent)
-
-    def __call__(self, grid: int, block: int, *arguments: Any, shared: int = 0) -> None:
-        """Launch on the current stream; arguments are CuPy arrays or NumPy scalars."""
-        if shared > 48 << 10:
-            self.set_attribute(MAX_DYNAMIC_SHARED, shared)
-        self.function((grid,), (block,), arguments, shared)
-
-    def prepare(
-        self,
-        arguments: ctypes.Structure,
-        grid: int,
-        block: int,
-        *,
-        shared: int = 0,
-        cooperative: bool = False,
-        cluster: int = 0,
-    ) -> Launch:
-        """Return a launch whose one argument is a structure passed by value."""
-        return Launch(self, arguments, grid, block, shared, cooperative, cluster)
-
-
-class Launch:
-    """A launch that is laid out once; the structure may change between calls."""
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        arguments: ctypes.Structure,
-        grid: int,
-        block: int,
-        shared: int,
-        cooperative: bool,
-        cluster: int,
-    ) -> None:
-        self.kernel, self.arguments = kernel, arguments
-        if shared > 48 << 10:
-            kernel.set_attribute(MAX_DYNAMIC_SHARED, shared)
-        attributes = (LaunchAttribute * 2)()
-        count = 0
-        if cooperative:
-            attributes[count].id, attributes[count].value[0] = COOPERATIVE, 1
-            count += 1
-        if cluster > 1:
-            if cluster > 8:
-                kernel.set_attribute(NON_PORTABLE_CLUSTER, 1)
-            attributes[count].id = CLUSTER
-            attributes[count].value[:3] = (cluster, 1, 1)
-            count += 1
-        self._attributes = attributes
-        self._config = LaunchConfig(
-            (ctypes.c_uint * 3)(grid, 1, 1),
-            (ctypes.c_uint * 3)(block, 1, 1),
-            shared,
-            None,
-            ctypes.cast(attributes, ctypes.c_void_p),
-            count,
-        )
-        self._parameters = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
-        self._graph: TimedGraph | None = None
-
-    def __call__(self, stream: int = 0) -> None:
-        """Launch on a stream, by default the legacy one."""
-        self._config.stream = stream or None
-        code = driver().cuLaunchKernelEx(
-            ctypes.byref(self._config),
-            ctypes.c_void_p(self.kernel.function.ptr),
-            self._parameters,
-            None,
-        )
-        check(code, f"launch of {self.kernel.name}")
-
-    def timed(
-        self,
-        before: Sequence[tuple[Any, int]] = (),
-        then: Launch | None = None,
-        back: HostCopy | None = None,
-        word: StopWord | None = None,
-    ) -> float:
-        """Launch, wait, and return the seconds between events around the kernel.
-
-        before: arrays of 4-byte items that are first filled with a value, in that time
-        then: a launch that follows, in that time
-        back: what has come to the host at the end, after that time; all three the same
-            at every call
-        word: what the kernel looks at between levels, to end where its ``stop`` says so
-
-        Events and kernels are one graph, so that no gap of the host lies between them.
-        """
-        graph = self.record(before, then, back)
-        graph.set_arguments()
-        graph.launch()
-        return graph.wait(word)
-
-    def record(
-        self,
-        before: Sequence[tuple[Any, int]] = (),
-        then: Launch | None = None,
-        back: HostCopy | None = None,
-    ) -> TimedGraph:
-        """Return what ``timed`` launches, made when it is first asked for.
-
-        To launch as soon as one can, set its arguments before; then ``wait``.
-        """
-        from distbfs.device.timed_graph import TimedGraph  # noqa: PLC0415 - it needs us
-
-        if self._graph is None:
-            launches = [self] if then is None else [self, then]
-            self._graph = TimedGraph(launches, before, back)
-        return self._graph
-
-    @property
-    def parameters(self) -> ctypes.Array[ctypes.c_void_p]:
-        """The addresses of the arguments."""
-        return self._parameters

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.device import cc, cuda
+from distbfs.device import cc, cuda, programs
 
 COPY_BYTES = 1 << 30  # read, and as many written; less where memory is short
 HOST_COPY_BYTES = 1 << 28
@@ -90,7 +90,7 @@ def random_rate(kernel: str, array: Any, size: int) -> float:
     array: CuPy uint32; size: bits or elements of it that are drawn from
     """
     cp = cuda.cupy()
-    launch = cuda.Module(Path(__file__).with_suffix(".cu")).kernel(kernel)
+    launch = programs.Module(Path(__file__).with_suffix(".cu")).kernel(kernel)
     grid = 2 * cuda.multiprocessors()
     total = cp.zeros(1, np.uint64)
     seed = 0

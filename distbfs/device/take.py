@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 
 if TYPE_CHECKING:
     from distbfs.types import Array, Ids
@@ -37,7 +37,7 @@ class Taker:
         self._request = Request(
             places=self._places.ctypes.data, out=self._values.ctypes.data
         )
-        kernel = cuda.Module(SOURCE, ANY=1).kernel("take")
+        kernel = programs.Module(SOURCE, ANY=1).kernel("take")
         self._launch = kernel.prepare(self._request, FEW // BLOCK, BLOCK)
         self._lock = Lock()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from distbfs.device.stop_word import StopWord
 
 NOT_READY = 600  # CUDA_ERROR_NOT_READY
+RELAXED = 2  # CUstreamCaptureMode: a module may be unloaded meanwhile
 KERNEL_NODE = 0  # CUgraphNodeType
 
 
@@ -31,6 +32,19 @@ class NodeParameters(ctypes.Structure):
     )
 
 
+class KernelLaunch(Protocol):
+    """A launch of a kernel that is laid out (a ``programs.Launch``)."""
+
+    kernel: Any
+
+    @property
+    def parameters(self) -> ctypes.Array[ctypes.c_void_p]:
+        """The addresses of the arguments."""
+
+    def __call__(self, stream: int = 0) -> None:
+        """Launch on a stream."""
+
+
 class TimedGraph:
     """An event, fills, kernels one after the other and an event as one CUDA graph.
 
@@ -39,7 +53,7 @@ class TimedGraph:
 
     def __init__(
         self,
-        launches: Sequence[cuda.Launch],
+        launches: Sequence[KernelLaunch],
         before: Sequence[tuple[Any, int]],
         back: cuda.HostCopy | None = None,
     ) -> None:
@@ -53,7 +67,7 @@ class TimedGraph:
         for event in self._events:
             self._call("cuEventCreate", ctypes.byref(event), 0)
         self._call("cuStreamCreate", ctypes.byref(stream), 1)
-        self._call("cuStreamBeginCapture_v2", stream, cuda.RELAXED)
+        self._call("cuStreamBeginCapture_v2", stream, RELAXED)
         self._call("cuEventRecordWithFlags", self._events[0], stream, 1)
         for array, value in before:
             self._call(

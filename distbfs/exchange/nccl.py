@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.errors import UsageError
 from distbfs.exchange.base import Traffic, need_device_arrays
 from distbfs.exchange.local_phase import LocalPhase
@@ -89,7 +89,7 @@ class NcclExchange:
             self._gathered: Any = cp.empty(whole, np.uint64)
             length = whole if self._sliced else words
             self._results = [cp.empty(length, np.uint64) for _ in range(2)]
-        self._or_rows = cuda.Module(REDUCE).kernel("or_rows")
+        self._or_rows = programs.Module(REDUCE).kernel("or_rows")
         self._mask_given, self._masks_done, self._normals_done, self._max_done = (
             cp.cuda.Event(disable_timing=True) for _ in range(4)
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.generate.kronecker import LEVELS_PER_DRAW, SLOTS, THRESHOLD_BITS, Kronecker
@@ -95,7 +95,7 @@ class FamilyTuples(DeviceTuples):
         self, source: TupleSource, kernel: str, arguments: tuple[Any, ...]
     ) -> None:
         super().__init__(source)
-        code = cuda.Module(Path(__file__).with_name(f"{kernel}.cu"))
+        code = programs.Module(Path(__file__).with_name(f"{kernel}.cu"))
         self._kernel = code.kernel(f"{kernel}_tuples")
         self._arguments = [
             cuda.cupy().asarray(value) if isinstance(value, np.ndarray) else value
@@ -120,7 +120,7 @@ class PermutedTuples(DeviceTuples):
         super().__init__(source)
         self._inner = device_tuples(source.source)
         self.generated = self._inner.generated
-        code = cuda.Module(Path(__file__).with_name("permuted.cu"))
+        code = programs.Module(Path(__file__).with_name("permuted.cu"))
         self._kernel = code.kernel("permute_ids")
         self._words = cuda.cupy().asarray(permutation_words(source.permutation))
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR

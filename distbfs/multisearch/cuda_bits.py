@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import take
 from distbfs.errors import ResourceError, SearchStopped, UsageError
@@ -135,13 +135,13 @@ def above(graph: DeviceGraph, degree: int) -> int:
     return low
 
 
-def asked_kernel() -> cuda.Kernel:
+def asked_kernel() -> programs.Kernel:
     """Return what ``asked_levels`` launches, on the current device."""
-    return cuda.Module(KERNELS / "bits_levels.cu", LEVEL="u8").kernel("asked")
+    return programs.Module(KERNELS / "bits_levels.cu", LEVEL="u8").kernel("asked")
 
 
 def asked_levels(
-    kernel: cuda.Kernel,
+    kernel: programs.Kernel,
     graph: DeviceGraph,
     rows: tuple[Any, Sequence[Any]],
     searches: Array,
@@ -244,7 +244,7 @@ class BitSearches:
         with cuda.memory_of("bit-parallel searches"):
             self._allocate()
         self.params = self._parameters(pull_edges)
-        module = cuda.Module(
+        module = programs.Module(
             KERNELS / "bits.cu",
             OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
             PIECES=self._lanes,
@@ -423,7 +423,9 @@ class BitSearches:
         for b, plane in enumerate(self._planes):
             given.plane[b] = plane.data.ptr
         level = f"u{8 * out.dtype.itemsize}"
-        kernel = cuda.Module(KERNELS / "bits_levels.cu", LEVEL=level).kernel("matrix")
+        kernel = programs.Module(KERNELS / "bits_levels.cu", LEVEL=level).kernel(
+            "matrix"
+        )
         kernel.prepare(given, self._blocks, 256)()
         alone = take(self._numbers, batch.sources) == ISOLATED
         rows = np.flatnonzero(alone)

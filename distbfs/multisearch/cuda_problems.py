@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
@@ -177,7 +177,7 @@ class Run:
         self.stride = -(-(graph.active + 1) // 16) * 16
         runner.block, runner.level, runner.batches = self.block, "u8", 0
         runner.seconds = 0.0
-        registers = self._module().kernel("search").attribute(cuda.REGISTERS)
+        registers = self._module().kernel("search").attribute(programs.REGISTERS)
         each = min(
             THREADS_AT_ONCE // self.block,
             max(REGISTERS_AT_ONCE // (max(registers, 1) * self.block), 1),
@@ -260,7 +260,7 @@ class Run:
             return 0
         return ENDLESS if threshold == 0 else above(self.graph, threshold)
 
-    def _module(self) -> cuda.Module:
+    def _module(self) -> programs.Module:
         return self.program.module(
             OFFSET="u64" if self.graph.offsets.dtype.itemsize == 8 else "u32",
             LEVEL=self.runner.level,
@@ -312,7 +312,7 @@ class Run:
         if self.edges:
             small["from_row"] = cp.empty(max(self.graph.m, 1), np.uint32)
             offset = "u64" if self.graph.offsets.dtype.itemsize == 8 else "u32"
-            module = cuda.Module(SOURCE.parent / "edge_rows.cu", OFFSET=offset)
+            module = programs.Module(SOURCE.parent / "edge_rows.cu", OFFSET=offset)
             module.kernel("edge_rows")(
                 8 * cuda.multiprocessors(),
                 256,
@@ -416,7 +416,7 @@ class Run:
     ) -> None:
         item = np.dtype(f"u{dtype.itemsize}")
         bits = np.array([fill]).astype(dtype).view(item)[0]
-        module = cuda.Module(
+        module = programs.Module(
             SOURCE.parent / "multi_results.cu", ITEM=f"u{8 * dtype.itemsize}"
         )
         module.kernel("rows_by_id")(
@@ -451,7 +451,7 @@ class Run:
                 found[state.name] = array[:k]
                 continue
             out = cp.empty(n, array.dtype)
-            module = cuda.Module(
+            module = programs.Module(
                 SOURCE.parent / "multi_results.cu", ITEM=f"u{8 * array.itemsize}"
             )
             if n:

@@ -31,7 +31,7 @@ from pathlib import Path
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import programs
 from distbfs.device.nvrtc import KernelRefused
 from distbfs.errors import UsageError
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
@@ -104,10 +104,10 @@ class Program:
 
         return Job, End
 
-    def module(self, **definitions: str | int) -> cuda.Module:
+    def module(self, **definitions: str | int) -> programs.Module:
         """Return the kernels; UsageError with the user's own line where it is wrong."""
         try:
-            return cuda.Module(SOURCE, {HEADER: self.text}, **definitions)
+            return programs.Module(SOURCE, {HEADER: self.text}, **definitions)
         except KernelRefused as error:
             raise self.refusal(error.log) or error from error
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE, ResidentPart
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.device.take import take
 from distbfs.engines.cuda.xbfs.domain import MOST_PARTS
 from distbfs.errors import LaunchError, ResourceError, SearchStopped, UsageError
@@ -86,7 +86,7 @@ class Share:
         self._planes: list[Any] = []
         self._begin = Begin(d=self._parameters(bases))
         self._params: DomainParams = self._begin.d
-        module = cuda.Module(
+        module = programs.Module(
             KERNELS / "bits_domain.cu",
             OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
             PIECES=1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from distbfs.build.cuda.domain import construct_resident
 from distbfs.build.cuda.graph import build
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from distbfs.generate.hashing import Permutation
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.part import Part
-    from distbfs.search.graph import Graph
+    from distbfs.search.graph_input import HeldTuples
     from distbfs.types import Array, TupleSource
 
 
@@ -51,6 +51,26 @@ def watching(done: Sum) -> Watch:
         done((stop - start) * array.itemsize)
 
     return watch
+
+
+class OwnGraph(Protocol):
+    """A graph that a program made of what it holds (a ``search.graph.Graph``)."""
+
+    nodes: list[Any] | None
+
+    @property
+    def part(self) -> Part:
+        """The graph as one part in host memory."""
+
+    @property
+    def lent_tuples(self) -> HeldTuples | None:
+        """Edge tuples that a device builds the graph of."""
+
+    def id_of(self, vertex: Any) -> int:
+        """Return the id of a vertex; UsageError where there is none."""
+
+    def named(self, ids: Array) -> Array:
+        """Return what vertices are called."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +86,7 @@ class Source:
     directed: bool = False
     store: Store | None = None
     tuples: TupleSource | None = None
-    graph: Graph | None = None
+    graph: OwnGraph | None = None
     build: BuildOptions = field(default_factory=BuildOptions)
     buffer_bytes: int | None = None
     progress: Progress = no_progress

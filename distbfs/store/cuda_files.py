@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.errors import InputError
 from distbfs.partition.part import PART_SHIFT, mask_words
 from distbfs.progress import Sum
@@ -90,7 +90,7 @@ class PartFiles:
     def __init__(self, store: Store, done: Sum | None) -> None:
         cupy, manifest = cuda.cupy(), store.manifest
         self.store, self.manifest, self.done = store, manifest, done or Sum()
-        self._kernel = cuda.Module(Path(__file__).with_name("device_rows.cu")).kernel
+        self._kernel = programs.Module(Path(__file__).with_name("cuda_rows.cu")).kernel
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
         most = max(_largest(store), 1)
         self._ring, self._stage = Ring(most), cupy.empty(most, np.uint8)

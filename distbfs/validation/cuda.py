@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.errors import UsageError
 from distbfs.types import Ids
 from distbfs.validation.faults import KINDS, Tally
@@ -105,9 +105,9 @@ def _fits(array: Any, n: int, types: tuple[str, ...]) -> bool:
 
 
 @cache
-def _module(device: int, level: str, parent: str) -> cuda.Module:  # noqa: ARG001
+def _module(device: int, level: str, parent: str) -> programs.Module:  # noqa: ARG001
     """Return the kernels for two dtypes, loaded once on each device."""
-    return cuda.Module(SOURCE, LEVEL=f"{level}_t", PARENT=f"{parent}_t")
+    return programs.Module(SOURCE, LEVEL=f"{level}_t", PARENT=f"{parent}_t")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "engines" / "emulated"
 import emulated_device
 from emulated_device import EmulatedDevice, Kernels, compiler
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.exchange.nccl import BLOCK, REDUCE
 
 
@@ -43,6 +43,6 @@ def test_or_of_rows(
     cp = cuda.cupy()
     given, out = cp.asarray(rows.ravel()), cp.empty(words, np.uint64)
     numbers = (np.uint64(x) for x in (count, stride, words))
-    cuda.Module(REDUCE).kernel("or_rows")(grid, BLOCK, given, *numbers, out)
+    programs.Module(REDUCE).kernel("or_rows")(grid, BLOCK, given, *numbers, out)
     np.testing.assert_array_equal(out, np.bitwise_or.reduce(rows)[:words])
     np.testing.assert_array_equal(given, rows.ravel())

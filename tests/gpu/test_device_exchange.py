@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "faults"))
 from exchange_ranks import check
 from launching import is_open_mpi, needs_mpi, run_ranks
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.errors import LaunchError
 from distbfs.exchange import nccl
 from distbfs.exchange.world import SoloWorld
@@ -56,7 +56,9 @@ def test_or_of_rows(count, words):
     rows = generator.integers(0, 1 << 63, (count, stride), np.uint64)
     out = cp.zeros(words + 1, np.uint64)
     numbers = (np.uint64(x) for x in (count, stride, words))
-    cuda.Module(nccl.REDUCE).kernel("or_rows")(3, 256, cp.asarray(rows), *numbers, out)
+    programs.Module(nccl.REDUCE).kernel("or_rows")(
+        3, 256, cp.asarray(rows), *numbers, out
+    )
     np.testing.assert_array_equal(out.get()[:words], np.bitwise_or.reduce(rows)[:words])
     assert out.get()[words] == 0
 

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.exchange import cuda_aware
 from distbfs.exchange import nccl_link as link
 from distbfs.exchange import peer_memory as peers
@@ -355,7 +355,7 @@ def install(monkeypatch, comm=None, uuid=0):
     if comm is not None:
         monkeypatch.setattr(Communicator, "largest", sys.modules["mpi4py.MPI"].MAX)
     monkeypatch.setattr(cuda, "cupy", lambda: found)
-    monkeypatch.setattr(cuda, "Module", Module)
+    monkeypatch.setattr(programs, "Module", Module)
     nccl = SimpleNamespace(
         NcclCommunicator=Communicator,
         get_unique_id=lambda: tuple(range(-64, 64)),

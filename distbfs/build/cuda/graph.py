@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import device_tuples
 from distbfs.graph.device_graph import (
@@ -137,7 +137,7 @@ class Kernels:
 
     def __init__(self, clock: Stopwatch, code: Any = None) -> None:
         self.clock = clock
-        self._code = code or cuda.Module(Path(__file__).with_suffix(".cu"))
+        self._code = code or programs.Module(Path(__file__).with_suffix(".cu"))
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
     @contextmanager

@@ -16,7 +16,7 @@ import numpy as np
 
 from distbfs.build.cuda import graph as device_build
 from distbfs.build.cuda.graph import KEY_BYTES, PAIR_BYTES, RESERVE, Chunks, Ranges
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.errors import InputError
 from distbfs.generate.cuda import device_tuples
 from distbfs.graph.csr import index_dtype
@@ -44,10 +44,10 @@ class Code:
 
     def __init__(self) -> None:
         folder = Path(__file__).parent
-        self._tuples = cuda.Module(folder / "parts.cu")
-        self._keys = cuda.Module(folder / "keys.cu")
+        self._tuples = programs.Module(folder / "parts.cu")
+        self._keys = programs.Module(folder / "keys.cu")
 
-    def kernel(self, name: str) -> cuda.Kernel:
+    def kernel(self, name: str) -> programs.Kernel:
         """Return a kernel of either file by its name."""
         return (self._keys if name in KEY_KERNELS else self._tuples).kernel(name)
 

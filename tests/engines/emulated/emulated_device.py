@@ -19,7 +19,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.device.cache import cache_folder, exclusive, source_closure
 from distbfs.engines.cuda.papers.xbfs import search as paper
 from distbfs.search import choose as choosing
@@ -224,12 +224,12 @@ class EmulatedDevice:
             "shared_limit": lambda: self.shared,
             "free_bytes": lambda: 1 << 40,
             "architecture": lambda: f"sm_{self.capability}",
-            "Module": Module,
             "release": lambda: None,
             "describe": lambda: ABOUT,
             "uuid": lambda: "GPU-0",
         }.items():
             monkeypatch.setattr(cuda, name, value)
+        monkeypatch.setattr(programs, "Module", Module)
         monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0])
         monkeypatch.setattr(resident_driver, "Gate", Gate)
         monkeypatch.setattr(paper, "_resident_blocks", lambda kernel: 2)
@@ -330,7 +330,7 @@ class Gate:
 
 
 class Kernel:
-    """A kernel by name, as ``cuda.Kernel``."""
+    """A kernel by name, as ``programs.Kernel``."""
 
     def __init__(self, device, library, name):
         self.device, self.name = device, name
@@ -376,7 +376,7 @@ class Kernel:
 
 
 class Launch:
-    """As ``cuda.Launch``."""
+    """As ``programs.Launch``."""
 
     def __init__(self, kernel, arguments, grid, block, shared, cooperative, cluster):
         self.kernel, self.arguments = kernel, arguments

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from distbfs.build.cuda.graph_of_rows import from_rows
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.engines.base import (
     WHOLE,
     DeviceResult,
@@ -127,7 +127,7 @@ class ById:
             parent_out=0 if self._parent is None else self._parent.data.ptr,
             n=graph.n,
         )
-        module = cuda.Module(SOURCE, ANY=1)
+        module = programs.Module(SOURCE, ANY=1)
         grid = BLOCKS * cuda.multiprocessors()
         self._to_ids, self._alone = (
             module.kernel(name).prepare(self._params, grid, THREADS)

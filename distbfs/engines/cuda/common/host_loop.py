@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.engines.base import WHOLE, LevelRecord, Until
 from distbfs.engines.cuda.common.goal import Goal
 from distbfs.engines.cuda.common.graph_engine import GraphEngine, NumberResult
@@ -90,8 +90,8 @@ class LoopSearch:
                     self.params.queue[k] = array[k].data.ptr
             else:
                 setattr(self.params, name, array.data.ptr)
-        self._kernels: dict[tuple[str, int], cuda.Launch] = {}
-        self._modules: dict[int, cuda.Module] = {}
+        self._kernels: dict[tuple[str, int], programs.Launch] = {}
+        self._modules: dict[int, programs.Module] = {}
         self._events = [cp.cuda.Event() for _ in range(4)]
 
     def run(self, name: str, counting: int = 0) -> None:
@@ -99,7 +99,7 @@ class LoopSearch:
         if (name, counting) not in self._kernels:
             if counting not in self._modules:
                 wide = self.graph.offsets.dtype.itemsize == 8
-                self._modules[counting] = cuda.Module(
+                self._modules[counting] = programs.Module(
                     self._source, OFFSET="u64" if wide else "u32", COUNT=counting
                 )
             kernel = self._modules[counting].kernel(name)

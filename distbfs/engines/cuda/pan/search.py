@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.engines.base import COUNTS, Offer, Targets, Work
 from distbfs.errors import UsageError
 from distbfs.exchange.local_phase import brought_here
@@ -202,7 +202,7 @@ class CudaPart:
                 ranks=placement.ranks,
                 devices=placement.per_rank,
             )
-            self._modules: dict[bool, dict[str, cuda.Launch]] = {}
+            self._modules: dict[bool, dict[str, programs.Launch]] = {}
             self._row_masks(graphs, words, dwords)
             self._first_columns(graphs["nd"], min(part.active, n), 32 * words, "nd")
             self._first_columns(graphs["dd"], d, 32 * dwords, "dd")
@@ -267,9 +267,9 @@ class CudaPart:
         """Delegates that this part found, uint64 [ceil(d/64)]."""
         return self._held["dfresh"].view(np.uint64)
 
-    def module(self, source: Path, *, counting: bool) -> cuda.Module:
+    def module(self, source: Path, *, counting: bool) -> programs.Module:
         """Return the kernels of a file, for the widths of this part."""
-        return cuda.Module(
+        return programs.Module(
             source,
             OFFSET=self._offset,
             VERTEX="int" if self.vertex.itemsize == 4 else "i64",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.engines.base import Until
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph
@@ -166,7 +166,7 @@ class Arrays:
         self.held: dict[str, Any] = {}
         self.wide: Any = None
         self.offset = "u32" if g.offsets.dtype.itemsize == 4 else "u64"
-        self._module = cuda.Module(KERNELS / "fast_prepare.cu", OFFSET=self.offset)
+        self._module = programs.Module(KERNELS / "fast_prepare.cu", OFFSET=self.offset)
         hubs, self.mean_next, pieces = self._degrees()
         words = -(-g.active // 256) * 8
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
@@ -243,9 +243,11 @@ class Arrays:
         numbers[: len(targets)] = self.graph.numbers[cuda.cupy().asarray(targets)]
         params.targets, params.sought = numbers.data.ptr, len(targets)
 
-    def results_launch(self, params: Params) -> cuda.Launch:
+    def results_launch(self, params: Params) -> programs.Launch:
         """Return the kernel that writes results by id."""
-        module = cuda.Module(KERNELS / "fast_results.cu", OFFSET=self.offset, IN_IDS=1)
+        module = programs.Module(
+            KERNELS / "fast_results.cu", OFFSET=self.offset, IN_IDS=1
+        )
         kernel = module.kernel("results")
         shared = 5 * params.block_ids
         # the rest is L1: a load that waits for memory holds a line there
@@ -254,7 +256,7 @@ class Arrays:
 
     def search_launch(
         self, file: str, params: Any, *, count: int, in_ids: bool
-    ) -> cuda.Launch:
+    ) -> programs.Launch:
         """Return a whole search, with room for pulls and for destination ranges.
 
         params: its argument; count: 1 with counters, else 0
@@ -264,7 +266,7 @@ class Arrays:
             RESULT_THREADS,
             4 * (self.longest_range + 4) + TABLE_BYTES,
         )
-        module = cuda.Module(
+        module = programs.Module(
             KERNELS / file, OFFSET=self.offset, COUNT=count, IN_IDS=int(in_ids)
         )
         return module.kernel("search").prepare(

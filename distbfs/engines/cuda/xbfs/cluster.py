@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.engines.cuda.xbfs.arrays import NO_LIMIT
 from distbfs.errors import SearchStopped
@@ -56,7 +56,7 @@ class ClusterSearch:
     ) -> None:
         cp = cuda.cupy()
         wide = graph.offsets.dtype.itemsize == 8
-        module = cuda.Module(SOURCE, OFFSET="u64" if wide else "u32")
+        module = programs.Module(SOURCE, OFFSET="u64" if wide else "u32")
         self._level, self._parent = level, parent
         self._record = cp.empty(4 * graph.active, dtype=cp.uint32)
         self._state = cp.zeros(4, dtype=cp.uint32)

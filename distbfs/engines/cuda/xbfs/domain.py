@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE, ResidentPart
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.xbfs.arrays import (
@@ -137,7 +137,7 @@ class ResidentSearch:
         self._met = 0
         self._trace: Any = None
         self._counts: Any = None
-        self._launches: dict[int, cuda.Launch] = {}
+        self._launches: dict[int, programs.Launch] = {}
         self._turn, self._word = 0, StopWord()
 
     def facts(self) -> Array:
@@ -221,7 +221,7 @@ class ResidentSearch:
         self.own = self.params.own
         self._results = self.arrays.results_launch(self.own) if self.in_ids else None
 
-    def _launch(self, count: int) -> cuda.Launch:
+    def _launch(self, count: int) -> programs.Launch:
         """Return the search without (0) or with (1) counters."""
         if count not in self._launches:
             self._launches[count] = self.arrays.search_launch(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.xbfs.arrays import (
@@ -102,14 +102,14 @@ class FastSearch:
         self.params = self._arrays.params
         self.params.state = self._kept.data.ptr + STATE_AT
         self._turn, self._given, self._word = 0, False, StopWord()
-        self._launches: dict[int, cuda.Launch] = {}
+        self._launches: dict[int, programs.Launch] = {}
         self._counts: Any = None
         self._trace: Any = None
         self._results = self._arrays.results_launch(self.params) if in_ids else None
         self._launch(0)
         self._reset()
 
-    def _launch(self, count: int) -> cuda.Launch:
+    def _launch(self, count: int) -> programs.Launch:
         """Return the search without (0) or with (1) counters."""
         if count not in self._launches:
             self._launches[count] = self._arrays.search_launch(
@@ -257,7 +257,7 @@ class FastSearch:
         p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
         p.by_first, p.next_by_first = p.next_by_first, p.by_first
 
-    def _run(self, launch: cuda.Launch) -> float:
+    def _run(self, launch: programs.Launch) -> float:
         """Launch once, with the counters that the launch before has cleared."""
         base = self._kept.data.ptr
         self._turn ^= 1

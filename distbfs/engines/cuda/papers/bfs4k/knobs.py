@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs
 
@@ -47,7 +47,7 @@ def degrees_of(graph: DeviceGraph) -> Degrees:
     cp = cuda.cupy()
     wide = graph.offsets.dtype.itemsize == 8
     sums = cp.zeros(2, dtype=cp.uint64)
-    kernel = cuda.Module(SOURCE, OFFSET="u64" if wide else "u32").kernel("degrees")
+    kernel = programs.Module(SOURCE, OFFSET="u64" if wide else "u32").kernel("degrees")
     grid = BLOCKS * cuda.multiprocessors()
     kernel(grid, THREADS, graph.offsets, np.uint32(graph.active), sums)
     squares, maximum = (int(x) for x in sums.get())

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.engines.base import WHOLE, LevelRecord, Until
 from distbfs.engines.cuda.common.goal import Goal
 from distbfs.engines.cuda.common.graph_engine import GraphEngine, NumberResult
@@ -121,7 +121,7 @@ class Bfs4kSearch:
         self._set_knobs(self.knobs)
         self._allocate(parents=parents, capacity=capacity)
         self._turn = 0
-        self._launches: dict[int, cuda.Launch] = {}
+        self._launches: dict[int, programs.Launch] = {}
         self._launch(0)
 
     def _set_knobs(self, knobs: Knobs) -> None:
@@ -166,10 +166,10 @@ class Bfs4kSearch:
             p.piece[k] = self._pieces[k].data.ptr
         self._records: Any = None
 
-    def _launch(self, count: int) -> cuda.Launch:
+    def _launch(self, count: int) -> programs.Launch:
         """Return the search without (0) or with (1) counters."""
         if count not in self._launches:
-            module = cuda.Module(
+            module = programs.Module(
                 SOURCE, OFFSET=self.offset, COUNT=count, CLAIM=int(self._claim)
             )
             self._launches[count] = module.kernel("search").prepare(
@@ -219,7 +219,7 @@ class Bfs4kSearch:
         levels = state.depth + bool(state.count or state.pieces)
         return NumberResult(self.level, self.parent, levels, seconds, log, launches)
 
-    def _run(self, launch: cuda.Launch) -> float:
+    def _run(self, launch: programs.Launch) -> float:
         """Launch once, with the counters that the launch before has cleared."""
         base = self._arrays["control"].data.ptr
         self._turn ^= 1

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.common.goal import Goal
@@ -224,7 +224,7 @@ class PaperSearch:
         if count not in self._programs:
             wide = self.graph.offsets.dtype == np.uint64
             offset = "uint64_t" if wide else "uint32_t"
-            module = cuda.Module(SOURCE, OFFSET=offset, COUNT=count)
+            module = programs.Module(SOURCE, OFFSET=offset, COUNT=count)
             self._programs[count] = _Program(
                 module, self._params, self._blocks, self._stepwise
             )
@@ -352,7 +352,7 @@ class _Program:
     """The launches of one module, all on the same grid."""
 
     def __init__(
-        self, module: cuda.Module, params: Any, blocks: int, stepwise: bool
+        self, module: programs.Module, params: Any, blocks: int, stepwise: bool
     ) -> None:
         resident = module.kernel("search")
         fit = min(_resident_blocks(resident), MAX_BLOCKS)
@@ -376,7 +376,7 @@ class _Program:
         return 32 * -(-vertices // (self.grid * BLOCK * 32))
 
 
-def _resident_blocks(kernel: cuda.Kernel) -> int:
+def _resident_blocks(kernel: programs.Kernel) -> int:
     """Return how many blocks of a kernel run on a multiprocessor at once."""
     count = ctypes.c_int()
     code = cuda.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
