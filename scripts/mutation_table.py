@@ -664,8 +664,8 @@ MUTATIONS = (
     Mutation(
         "resident-meeting-sum",
         "distbfs/engines/cuda/xbfs/resident_meet.cuh",
-        "[r.index][0], (u64)value << 16 | 1);",
-        "[r.index][0], 1);",
+        "| (u64)mine << 16 | 1;",
+        "| 1;",
         "meetings tell no sums",
         (f"{RESIDENT}::test_steps_are_those_of_one_device",),
     ),

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
 from launching import clean_environment
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol")
-SECONDS = 60
+SECONDS = 120
 CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
