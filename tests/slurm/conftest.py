@@ -25,6 +25,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol")
 SECONDS = 120
 CONFIGURATION = """
 ClusterName=test
+FirstJobId={job}
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
 AuthType=auth/munge
@@ -104,7 +105,11 @@ class Cluster:
         key.write_bytes(os.urandom(1024))
         key.chmod(0o600)
         text = CONFIGURATION.format(
-            host=self.host, folder=self.folder, ports=free_ports(2)
+            host=self.host,
+            folder=self.folder,
+            ports=free_ports(2),
+            # MPI of two clusters on one machine meets where jobs have one number
+            job=os.getpid() % 6000 * 10 + 1,
         )
         (self.folder / "slurm.conf").write_text(text)
         files = {"socket": "socket", "key-file": "key", "pid-file": "pid"}

@@ -102,10 +102,13 @@ def host_device(tmp_path_factory):
         cupy=lambda: arrays,
         memory_of=lambda what: nullcontext(),
         multiprocessors=lambda: 1,
+    )
+    kernels = SimpleNamespace(
         Module=lambda source, **given: HostModule(folder, compiler, source, **given),
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "cuda", stand_in)
+        patch.setattr(module, "programs", kernels)
         module._module.cache_clear()
         yield np
         module._module.cache_clear()
