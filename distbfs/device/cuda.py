@@ -7,15 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from distbfs.errors import DeviceMissing, ResourceError
 from distbfs.types import Array
-
-if TYPE_CHECKING:
-    pass
 
 DRIVER = "libcuda.so.1"
 

@@ -374,7 +374,7 @@ class Arrays:
 
     def _state(self, *, in_ids: bool, parents: bool) -> None:
         """Make what a search writes."""
-        cp, p, queue = cuda.cupy(), self.params, self._queue_room()
+        p, queue = self.params, self._queue_room()
         sizes = {
             "queue0": 4 * (queue + 64),
             "queue1": 4 * (queue + 64),
@@ -390,22 +390,24 @@ class Arrays:
         for name, size in sizes.items():
             self._point(name, size)
         out = max(p.blocks * p.block_ids if in_ids else p.words * 32, 64)
-        self.level = cp.empty(out, dtype=cp.int8)
         self.parent: Any = None
-        if parents:
-            by_number = self.held["parent"].view(np.int32)
-            self.parent = cp.empty(out, np.int32) if in_ids else by_number
+        if parents and not in_ids:
+            self.parent = self.held["parent"].view(np.int32)
             p.parent_out = self.parent.data.ptr
+        self._make_results(out, parents=parents and in_ids)
+
+    def _make_results(self, room: int, *, parents: bool) -> None:
+        """Make the arrays that levels, and parents by id, are written to."""
+        cp, p = cuda.cupy(), self.params
+        self.level = cp.empty(room, dtype=cp.int8)
         p.level_out = self.level.data.ptr
+        if parents:
+            self.parent = cp.empty(room, dtype=cp.int32)
+            p.parent_out = self.parent.data.ptr
 
     def renew(self) -> None:
         """Take other arrays for results by id; those that there are stay as they are.
 
         The room beyond a byte stays: it holds no result then.
         """
-        cp, p = cuda.cupy(), self.params
-        self.level = cp.empty(len(self.level), dtype=cp.int8)
-        p.level_out = self.level.data.ptr
-        if self.parent is not None:
-            self.parent = cp.empty(len(self.parent), dtype=np.int32)
-            p.parent_out = self.parent.data.ptr
+        self._make_results(len(self.level), parents=self.parent is not None)
