@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Protocol
 
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions, depth_limit
-from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 from distbfs.types import Array, Choice, Ids, Stop, Words
@@ -136,6 +135,9 @@ class Targets:
     delegates: Ids
 
 
+CHOSEN = ("dd", "dn", "nd")  # subgraphs whose direction is chosen between levels
+
+
 class Offer(Protocol):
     """Takes what a domain has to send, each once a level and as soon as it is there."""
 
@@ -161,11 +163,16 @@ class DomainSearch(Protocol):
     has no work.
 
     part: what the domain holds
+    directions: the subgraphs whose direction is chosen between levels; an engine may
+        choose the others by itself
+    visits: what ``advance`` returns edge checks of; the first sends vertices to others
     carries_parents: what is sent has its parents with it, and the methods are those of
         a ``CarryingSearch``; else of an ``AskingSearch``
     """
 
-    part: Part | DevicePart
+    part: Any
+    directions: tuple[str, ...]
+    visits: tuple[str, ...]
     carries_parents: bool
 
     def start(
@@ -193,7 +200,8 @@ class DomainSearch(Protocol):
     def advance(self, choice: Choice, offer: Offer) -> Sequence[int]:
         """Run a level inside the domain; what is to be sent is offered meanwhile.
 
-        choice: the direction of dd, dn and nd.  Returns edge checks of nn, nd, dn, dd.
+        choice: the direction of each of ``directions``.  Returns edge checks of each of
+        ``visits``.
         """
 
     def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
@@ -247,8 +255,6 @@ class AskingSearch(DomainSearch, Protocol):
 
 class CarryingSearch(DomainSearch, Protocol):
     """A part on a device: arrays are CuPy's, and what is sent carries its parent."""
-
-    part: DevicePart
 
     def delegate_parents(self) -> Any:
         """Return the parents (vertex ids) of delegates that this part found, [d].
@@ -316,7 +322,7 @@ class Engine(Protocol):
     alone: searches whole graphs, in one part without delegates
     domains: searches parts level by level, a ``DomainEngine``
     directed: searches directed graphs, too
-    takes: which of stepwise and internal_ids it knows
+    takes: which of stepwise, internal_ids and the factors of directions it knows
     own: a dataclass, the options of the engine alone
     devices: how many may search one graph together without such levels
     """

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.engines.base import (
+    CHOSEN,
     WHOLE,
     LevelRecord,
     NoOptions,
@@ -25,10 +26,10 @@ from distbfs.engines.base import (
 )
 from distbfs.errors import SearchStopped
 from distbfs.graph.csr import CSR
-from distbfs.options import SearchOptions, check_choice
+from distbfs.options import FACTOR_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part, bits_of, mask_of
-from distbfs.types import Array, Choice, DirectionName, Ids, Stop, Words
+from distbfs.types import SUBGRAPHS, Array, Choice, DirectionName, Ids, Stop, Words
 
 NOBODY = -1
 
@@ -60,7 +61,7 @@ class ReferenceEngine:
 
     name = "reference"
     methods = ("numpy",)
-    takes = ("stepwise",)
+    takes = ("stepwise", *FACTOR_OPTIONS)
     own = NoOptions
     on_device = False
     alone = domains = directed = True
@@ -162,6 +163,8 @@ class ReferencePart:
     """
 
     carries_parents = False
+    directions = CHOSEN
+    visits = SUBGRAPHS
 
     def __init__(self, part: Part, parents: bool) -> None:
         self.part = part

@@ -9,7 +9,7 @@ host       threads of each rank: one part whole, several between domains
 device     the one device of the one rank, whole
 first      the first device of rank 0, whole, while the other ranks wait
 domain     the devices of all ranks together, whole: they map each other's memory
-separated  engine pan, between domains of one device each
+separated  engine xbfs or pan, between domains of one device each
 =========  ========================================================================
 """
 
@@ -147,7 +147,7 @@ def kind_of(engine: str) -> Any:
 
 def has_option(kind: Any, name: str) -> bool:
     """Return whether an option, not one of all engines, is of an engine's class."""
-    if name in BETWEEN_OPTIONS:
+    if name in EXCHANGE_OPTIONS:
         return bool(kind.domains)
     return name in kind.takes or name in {item.name for item in fields(kind.own)}
 
@@ -222,16 +222,18 @@ def _on_devices(
     total = world.size * len(devices)
     name, why = options.engine, ""
     if name == "auto":
-        name, why = _device_engine(options, request, total, directed=directed)
+        name, why = _device_engine(options, directed=directed)
         check_named(replace(options, engine=name), request, directed=directed)
     named, kind = replace(options, engine=name), kind_of(name)
     most = total if kind.devices > 1 else 1
-    if request.domain not in (None, most):
-        other = "; with engine pan: 1" if most > 1 else ""
+    if request.domain not in (None, 1, most):
+        other = " and 1" if most > 1 else ""
         raise UsageError(
             f"domain is {request.domain}; allowed with engine {name}: {most}{other}"
         )
-    if kind.domains:
+    asked = between_reason(options, request, total)
+    if kind.domains and (asked or not kind.alone):
+        why = f"{why}; {asked}" if why and asked else why or asked
         return _separated(world, named, devices, why)
     alone = len(devices) == 1 or kind.devices == 1
     small = n < ALONE_BELOW and request.domain is None
@@ -251,10 +253,10 @@ def _on_devices(
     if not reason:
         why = f"{total} devices map each other's memory"
         return Choice("domain", named, devices, why=why)
-    if options.engine != "auto" or options.internal_ids:
-        raise LaunchError(f"engine {name} needs one domain of all devices: {reason}")
+    if options.internal_ids:
+        raise LaunchError(f"internal ids need one domain of all devices: {reason}")
     why = f"domains of one device: {reason}"
-    return _separated(world, replace(options, engine="pan"), devices, why)
+    return _separated(world, named, devices, why)
 
 
 def check_named(options: SearchOptions, request: Request, *, directed: bool) -> None:
@@ -266,26 +268,37 @@ def check_named(options: SearchOptions, request: Request, *, directed: bool) -> 
             f"allowed: {DIRECTED}, openmp, reference"
         )
     if request.separate and not kind.domains:
-        raise UsageError(f"{request.separate} is for engines between domains, as pan")
+        raise UsageError(
+            f"{request.separate} is for engines between domains, as xbfs and pan"
+        )
     check_options(options)
     kind(options)
 
 
-def _device_engine(
-    options: SearchOptions, request: Request, total: int, *, directed: bool
-) -> tuple[str, str]:
+def _device_engine(options: SearchOptions, *, directed: bool) -> tuple[str, str]:
     """Return the engine that ``auto`` takes on devices, and why."""
     why = "there is a CUDA device"
     if directed:
         return DIRECTED, f"{why}, and the graph is directed"
-    between = [request.separate] if request.separate else []
-    between += between_asked(options)
-    between += [x for x, _ in options.own if x == "balance"]
-    if between:
-        return "pan", f"{between[0]} is for searches between domains"
-    if request.domain == 1 and total > 1:
-        return "pan", "domains of one device were asked for"
+    asked = [x for x in between_asked(options) if x in FACTOR_OPTIONS]
+    asked += [x for x, _ in options.own if x == "balance"]
+    if asked:
+        return "pan", f"{asked[0]} is an option of engine pan"
     return "xbfs", why
+
+
+def between_reason(options: SearchOptions, request: Request, total: int) -> str:
+    """Return why a graph is searched between domains of one device, "" where not.
+
+    total: devices of all ranks
+    """
+    asked = [request.separate] if request.separate else []
+    asked += between_asked(options)
+    if asked:
+        return f"{asked[0]} is for searches between domains"
+    if request.domain == 1 and total > 1:
+        return "domains of one device were asked for"
+    return ""
 
 
 def _separated(
@@ -342,8 +355,7 @@ def choose_exchange(
         registry.lookup(registry.EXCHANGES, "exchange", name)
         if name in DEVICE_EXCHANGES and not devices:
             raise UsageError(
-                f"exchange '{name}' is for parts on devices, with engine pan; allowed: "
-                "auto, solo, host"
+                f"exchange '{name}' is for parts on devices; allowed: auto, solo, host"
             )
         return name, f"exchange {name} as asked for"
     if world.size == 1:

@@ -5,11 +5,9 @@ Source: Pan, Pearce, Owens 2018, Section IV-B.
 
 from __future__ import annotations
 
-from distbfs.engines.base import Work
+from distbfs.engines.base import CHOSEN, Work
 from distbfs.options import Factors, SearchOptions
 from distbfs.types import DirectionName
-
-CHOOSING = ("dd", "dn", "nd")
 
 
 def backward_work(q: int, s: int, u: int) -> float:
@@ -40,11 +38,11 @@ class DirectionPolicy:
 
     def __init__(self, options: SearchOptions) -> None:
         forced: DirectionName = "pull" if options.direction == "pull" else "push"
-        self._first: dict[str, DirectionName] = dict.fromkeys(CHOOSING, forced)
+        self._first: dict[str, DirectionName] = dict.fromkeys(CHOSEN, forced)
         self.present = dict(self._first)
         self._rules: list[tuple[str, int, Factors]] = []  # where the counts are in Work
         if options.direction == "auto":
-            for name in CHOOSING:
+            for name in CHOSEN:
                 at = Work._fields.index(f"{name}_forward")
                 self._rules.append((name, at, getattr(options.factors, name)))
 

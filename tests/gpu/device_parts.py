@@ -3,12 +3,12 @@
 import numpy as np
 from graphs import build, check_search, some_roots
 
-from distbfs.engines.cuda.pan.search import CudaPart
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
 from distbfs.partition.device_part import COLUMN_PAD, DevicePart, DeviceRows, to_device
 from distbfs.partition.layout import Placement
+from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.whole_results import collect
 from distbfs.types import SUBGRAPHS
@@ -16,13 +16,12 @@ from distbfs.types import SUBGRAPHS
 LARGE = 1 << 30  # larger than every degree
 
 
-def driver_of(parts, **options):
+def driver_of(parts, engine="pan", **options):
     """What searches parts that lie on the device."""
-    world, options = SoloWorld(), SearchOptions.named(engine="pan", **options)
+    world, options = SoloWorld(), SearchOptions.named(engine=engine, **options)
     placement = Placement(len(parts), 1)
-    balance = dict(options.own).get("balance", "auto")
-    kept = {"parents": options.parents, "balance": balance}
-    searches = [CudaPart(p, placement, **kept) for p in parts]
+    engine = lookup(ENGINES, "engine", options.engine)(options)
+    searches = [engine.domain(p, placement) for p in parts]
     d = parts[0].delegate_count
     exchange = SoloExchange(
         world, placement, d, options.exchange, item=np.uint64, on_device=True
@@ -66,7 +65,7 @@ def check(driver, source, root, *, records=False):
     """Search and assert that the result is right; return it."""
     found = driver.search(root, records=records)
     level, parent = (joined(x, source.n) for x in (found.level, found.parent))
-    wanted = check_search(source, root, level, parent)
+    wanted = check_search(source, root, level.astype(np.int32), parent)
     assert found.levels == wanted.max() + 1
     if records:
         counts = np.bincount(wanted[wanted >= 0])

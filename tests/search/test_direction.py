@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distbfs.engines.base import Work
+from distbfs.engines.base import CHOSEN, Work
 from distbfs.errors import UsageError
 from distbfs.options import Factors, SearchOptions
-from distbfs.search.direction import CHOOSING, DirectionPolicy, backward_work, decide
+from distbfs.search.direction import DirectionPolicy, backward_work, decide
 
 COUNT = st.integers(0, 1 << 50)
 
@@ -80,12 +80,12 @@ def test_factors_of_zero_never_turn_back():
     assert decide("pull", 0, math.inf, factors) == "pull"
 
 
-@pytest.mark.parametrize("name", CHOOSING)
+@pytest.mark.parametrize("name", CHOSEN)
 def test_each_subgraph_decides_by_itself(name):
     policy = DirectionPolicy(SearchOptions())
     policy.start()
     heavy = work(**{name: (10**6, 10, 10, 10)})
-    wanted = {k: "pull" if k == name else "push" for k in CHOOSING}
+    wanted = {k: "pull" if k == name else "push" for k in CHOSEN}
     assert policy.choose(heavy) == wanted
     # a level without such edges in the frontier: q = 0, back to push
     assert policy.choose(work())[name] == "push"
@@ -108,7 +108,7 @@ def test_a_forced_direction_stays(forced):
     policy.start()
     for counts in [(0, 0, 0, 0), (10**9, 1, 1, 1), (1, 10**9, 1, 10**9)]:
         found = policy.choose(work(dd=counts, dn=counts, nd=counts))
-        assert found == dict.fromkeys(CHOOSING, forced)
+        assert found == dict.fromkeys(CHOSEN, forced)
 
 
 def test_every_search_begins_with_push():

@@ -9,7 +9,7 @@ from distbfs.engines.base import NoOptions
 from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.engines.openmp.whole import SOURCES, OpenMPWhole, prepare
 from distbfs.errors import UsageError
-from distbfs.options import SearchOptions, check_choice
+from distbfs.options import FACTOR_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 
@@ -22,7 +22,7 @@ class OpenMPEngine:
 
     name = "openmp"
     methods = tuple(SOURCES)
-    takes = ("stepwise",)
+    takes = ("stepwise", *FACTOR_OPTIONS)
     own = NoOptions
     on_device = False
     alone = domains = directed = True

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.engines.base import COUNTS, Offer, Targets, Work
+from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
 from distbfs.graph.csr import CSR
 from distbfs.partition.part import Part, mask_of, mask_words
 from distbfs.types import SUBGRAPHS, Array, Choice, Ids, Words
@@ -71,6 +71,8 @@ class OpenMPPart:
     """Searches one part level by level (an ``AskingSearch``)."""
 
     carries_parents = False
+    directions = CHOSEN
+    visits = SUBGRAPHS
 
     def __init__(self, part: Part, threads: int, parents: bool) -> None:
         self.part = part

@@ -30,7 +30,6 @@ from distbfs.search.direction import DirectionPolicy
 from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFinder
 from distbfs.search.runners.base import Found
 from distbfs.timing import Stopwatch, Trace
-from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
     from distbfs.exchange.base import Exchange
@@ -230,6 +229,7 @@ class BetweenDomains:
         """Run all levels; return how many have vertices."""
         world, policy, counts = self._world, self._policy, self._counts
         last, aimed = until.depth, until.targets is not None
+        visits, directed = self._searches[0].visits, bool(self._searches[0].directions)
         levels = 0
         before: dict[str, float] = {}
         sent: dict[str, int] = {}
@@ -253,17 +253,17 @@ class BetweenDomains:
                 world.doing = ""
                 raise SearchStopped(f"the search was stopped at level {levels}")
             levels += 1
-            choice = policy.choose(work)
+            choice = policy.choose(work) if directed else {}
             checks = self._level(work, choice, timed)
             if log is not None:
                 looked = world.allreduce(np.array(checks, dtype=np.int64).sum(axis=0))
                 log.append(
                     LevelReport(
                         levels,
-                        {"nn": "push", **choice},
+                        {visits[0]: "push", **choice},
                         work.normals,
                         work.delegates,
-                        dict(zip(SUBGRAPHS, looked.tolist(), strict=True)),
+                        dict(zip(visits, looked.tolist(), strict=True)),
                         {k: v - sent[k] for k, v in self._traffic().items()},
                         {k: v - before.get(k, 0) for k, v in clock.seconds.items()},
                     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from distbfs.device import cuda
 from distbfs.engines.cuda.pan.search import BALANCES, CudaPart
-from distbfs.options import SearchOptions, check_choice
+from distbfs.options import FACTOR_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 
@@ -33,7 +33,7 @@ class PanEngine:
 
     name = "pan"
     methods = (METHOD,)
-    takes = ()
+    takes = FACTOR_OPTIONS
     own = PanOptions
     on_device = domains = True
     alone = directed = False

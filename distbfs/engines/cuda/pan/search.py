@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.engines.base import COUNTS, Offer, Targets, Work
+from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
 from distbfs.errors import UsageError
 from distbfs.exchange.local_phase import brought_here
 from distbfs.partition.device_part import DevicePart, DeviceRows
@@ -127,6 +127,8 @@ class CudaPart:
     """
 
     carries_parents = True
+    directions = CHOSEN
+    visits = SUBGRAPHS
 
     def __init__(
         self,

@@ -141,8 +141,9 @@ def last_and_targets(until: Until, root: int, n: int) -> tuple[int, Ids | None]:
 class Arrays:
     """The arguments of a search and the arrays that they point to.
 
-    names: what stands for a column in results: the id of a number; of several devices,
-        whose queues hold all vertices
+    names: what stands for a column in results: the id of a number; given for a part of
+        a graph, whose queues hold all vertices
+    columns: how many columns there are, if not as many as rows
     overrides: arguments that are not the usual ones, as thresholds
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
@@ -157,11 +158,11 @@ class Arrays:
         in_ids: bool,
         parents: bool,
         names: Any = None,
+        columns: int | None = None,
         overrides: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.graph = g = graph
         self.names = g.vertices if names is None else names
-        columns = None if names is None else len(names) // 32
         self.grid = cuda.multiprocessors()
         self.held: dict[str, Any] = {}
         self.wide: Any = None
@@ -186,7 +187,7 @@ class Arrays:
             several=int(g.at_least[2]),
             hubs=hubs,
             pieces=pieces,
-            hub_words=min(HUB_WORDS, hub_room, columns or words) // 4 * 4,
+            hub_words=min(HUB_WORDS, hub_room, (columns or 32 * words) // 32) // 4 * 4,
             tile=TILE_WORDS if words // TILE_WORDS >= self.grid * WARPS else 4,
             blocks=max(-(-g.n // block_ids), 1),
             block_ids=block_ids,
@@ -200,7 +201,7 @@ class Arrays:
         self._places()
         self.longest_range = 0
         if names is None:
-            self._ranges()
+            self.cut_ranges()
         self._state(in_ids=in_ids, parents=parents)
         if names is not None or not in_ids:
             self.widen()
@@ -257,20 +258,21 @@ class Arrays:
     def search_launch(
         self, file: str, params: Any, *, count: int, in_ids: bool
     ) -> programs.Launch:
-        """Return a whole search, with room for pulls and for destination ranges.
-
-        params: its argument; count: 1 with counters, else 0
-        """
-        room = max(
-            WARPS * WARP_WORDS * 4 + max(self.params.hub_words, 4) * 4,
-            RESULT_THREADS,
-            4 * (self.longest_range + 4) + TABLE_BYTES,
-        )
+        """Return a whole search; params: its argument; count: 1 with counters."""
         module = programs.Module(
             KERNELS / file, OFFSET=self.offset, COUNT=count, IN_IDS=int(in_ids)
         )
         return module.kernel("search").prepare(
-            params, self.grid, THREADS, shared=room, cooperative=True
+            params, self.grid, THREADS, shared=self.shared_bytes, cooperative=True
+        )
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a block: for pulls and for destination ranges."""
+        return max(
+            WARPS * WARP_WORDS * 4 + max(self.params.hub_words, 4) * 4,
+            RESULT_THREADS,
+            4 * (self.longest_range + 4) + TABLE_BYTES,
         )
 
     def _full(self, name: str, size: int, dtype: Any = np.uint32) -> Any:
@@ -355,7 +357,7 @@ class Arrays:
         del self.held["weight"]
         return weight[:words].astype(np.float64)
 
-    def _ranges(self) -> None:
+    def cut_ranges(self) -> None:
         """Cut the words in ranges of about as many edges from hubs."""
         load = self.weights(self.params.hubs)
         load += 0.3 * max(float(load.sum()), 1.0) / max(len(load), 1)

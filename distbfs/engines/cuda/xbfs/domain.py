@@ -123,7 +123,11 @@ class ResidentSearch:
         self.device = int(graph.numbers.device)
         cp = cuda.cupy()
         self.arrays = Arrays(
-            graph, in_ids=self.in_ids, parents=options.parents, names=part.ids
+            graph,
+            in_ids=self.in_ids,
+            parents=options.parents,
+            names=part.ids,
+            columns=len(part.ids),
         )
         own = self.arrays.params
         own.push_only = options.direction == "push"

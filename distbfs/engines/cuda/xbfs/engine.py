@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from distbfs.build.cuda.inner import inner_part
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceSearch, NoOptions
 from distbfs.engines.cuda.common.graph_engine import OnHost, graph_of_part
 from distbfs.engines.cuda.common.memory import LISTS, search_bytes
+from distbfs.engines.cuda.xbfs.between import BetweenSearch
 from distbfs.engines.cuda.xbfs.domain import MOST_PARTS
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import SearchOptions, check_choice
+from distbfs.partition.device_part import DevicePart
+from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 
 METHODS = ("fast",)
@@ -32,8 +36,8 @@ class XbfsEngine:
     methods = METHODS
     takes = ("stepwise", "internal_ids")
     own = NoOptions
-    on_device = alone = True
-    domains = directed = False
+    on_device = alone = domains = True
+    directed = False
     devices = MOST_PARTS
 
     def __init__(self, options: SearchOptions) -> None:
@@ -74,6 +78,13 @@ class XbfsEngine:
     def whole(self, part: Part) -> OnHost:
         """Prepare the search of a graph that is one part without delegates."""
         return OnHost(self.on_graph(graph_of_part(self.name, part)))
+
+    def domain(self, part: DevicePart, placement: Placement) -> BetweenSearch:  # noqa: ARG002
+        """Prepare the search of one part, level by level, in ids."""
+        o = self.options
+        with cuda.memory_of(f"a search of part {part.index}"):
+            inner = inner_part(part)
+            return BetweenSearch(inner, parents=o.parents, direction=o.direction)
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""

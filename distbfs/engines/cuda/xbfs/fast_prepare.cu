@@ -4,25 +4,27 @@
  */
 #include "../common/base.cuh"
 
-/* first [active + pad], first_id [active + pad] */
+/* first [active + pad], first_id [active + pad]; a vertex without edges is its own: it is
+ * not visited where it is looked at */
 extern "C" __global__ void firsts(const OFFSET *row, const u32 *adj, const u32 *vertices,
                                   u32 active, u32 *first, u32 *first_id) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
          v += (u64)gridDim.x * blockDim.x) {
-        const u32 u = adj[row[v]];
+        const u32 u = row[v] < row[v + 1] ? adj[row[v]] : (u32)v;
         first[v] = u;
         first_id[v] = vertices[u];
     }
 }
 
-/* place [active]: id within its block */
+/* place [active]: id within its block, of those that have one */
 extern "C" __global__ void places(const u32 *vertices, u32 active, u32 block, u16 *place) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
          v += (u64)gridDim.x * blockDim.x)
         place[v] = vertices[v] % block;
 }
 
-/* column [size]: neighbour `which` (0 is the first), or the first where a row is shorter */
+/* column [size]: neighbour `which` (0 is the first), or the first where a row is shorter,
+ * or the vertex itself */
 extern "C" __global__ void columns(const OFFSET *row, const u32 *adj, u32 active, u32 which,
                                    u32 size, u32 *column) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < size;
@@ -31,8 +33,8 @@ extern "C" __global__ void columns(const OFFSET *row, const u32 *adj, u32 active
             column[v] = 0;
             continue;
         }
-        const OFFSET at = row[v] + which;
-        column[v] = adj[at < row[v + 1] ? at : row[v]];
+        const OFFSET begin = row[v], end = row[v + 1], at = begin + which;
+        column[v] = begin == end ? (u32)v : adj[at < end ? at : begin];
     }
 }
 
@@ -46,11 +48,13 @@ INLINE u64 lower_bound(const u32 *values, u64 low, u64 high, u64 x) {
     return low;
 }
 
-/* Calls take(block of ids, bits) for each piece of a word, in the order of numbers. */
+/* Calls take(block of ids, bits) for each piece of a word, in the order of numbers; what
+ * has no id here is in none. */
 template <class Take> INLINE void cut(const u32 *vertices, u32 active, u32 block, u64 word, Take take) {
     const u64 end = word * 32 + 32 < active ? word * 32 + 32 : active;
     u32 bits = 0, last = 0;
     for (u64 v = word * 32; v < end; v++) {
+        if (vertices[v] == NONE) continue;
         const u32 b = vertices[v] / block;
         if (bits && b != last) take(last, bits), bits = 0;
         bits |= 1u << (v & 31), last = b;

@@ -1,0 +1,78 @@
+/* A part that is searched level by level between domains: its data beside fast.cuh's.
+ *
+ * The inner graph is searched by the kernels of method fast, by positions (inner.py): the
+ * delegates first, so that a mask of delegates is the first words of a snapshot.  Between
+ * two levels, what other parts found is put into the newest snapshot, and into the queue
+ * while levels push.  The parent of a vertex that another part found is an id in a slot
+ * behind the names of the positions, and the vertex points there.
+ */
+#ifndef DISTBFS_BETWEEN_CUH
+#define DISTBFS_BETWEEN_CUH
+#include "fast.cuh"
+#include "fast_push.cuh"
+
+#define BOX_STEP 16 /* u64 between two counters of boxes */
+
+/* What is counted between two levels. */
+enum Count { NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, CHECKS, COUNTS };
+
+struct Between {
+    Params own;
+    const u32 *place;           /* [numbers], number -> position */
+    const u64 *outer_offsets;   /* [normal vertices + 1] */
+    const u64 *outer_columns;   /* [outer edges]: part << 32 | number there */
+    const u32 *has_outer;       /* [words]: positions with outer edges */
+    u32 *names;                 /* [slots + normal vertices]: own.vertices, to write slots */
+    u32 *sent;                  /* [parts][sent_words]: numbers that were sent already */
+    u64 *outbox;                /* [room of all boxes]: number << 32 | id of the parent */
+    const u64 *box;             /* [parts], where the box of each part begins */
+    u64 *box_size;              /* [parts][BOX_STEP] */
+    u32 *known;                 /* [dwords]: delegates that all parts know of */
+    u32 *found;                 /* [dwords]: those that this part alone knows of */
+    Mail *mail;                 /* [3]: of the queues of even and odd levels, of gathering */
+    u64 *counts;                /* [COUNTS], see Count */
+    u32 *filled;                /* [1], slots in use; the first is of no vertex */
+    const u32 *mask;            /* [dwords]: delegates that all parts found */
+    const u64 *items;           /* [item_count], as in boxes of other parts for this one */
+    const u32 *owned;           /* [owned_count], delegates whose vertices this part has */
+    VERTEX *delegate_parents;   /* [d], ids, -1: found by another part, or by none */
+    u64 sent_words, item_count;
+    u32 normals, slots, dwords, d, owned_count, root; /* root: position, NONE: not here */
+};
+
+INLINE u32 *newest(const Params &p, const State &s) { return p.snapshot + s.k * p.stride; }
+
+/* The parent of a delegate that another part found, until that is told: slot 0. */
+INLINE u32 unknown(const Between &b) { return b.slots; }
+
+/* A vertex that another part found: its parent is an id. */
+INLINE void name_parent(const Between &b, u32 v, u32 slot, u32 id) {
+    b.names[b.slots + slot] = id;
+    b.own.parent[v] = b.slots + slot;
+}
+
+/* Take one vertex a lane where `ok`, found outside at level s.depth; returns whether this
+ * lane was the first to have it.  A whole warp calls it. */
+INLINE bool admit(const Between &b, const State &s, bool ok, u32 v, u32 lane) {
+    const Params &p = b.own;
+    u32 *now = newest(p, s);
+    const u32 bit = 1u << (v & 31);
+    const bool mine = ok && !(__ldcg(now + (v >> 5)) & bit) && !(atomicOr(now + (v >> 5), bit) & bit);
+    if (s.phase != PUSHING) return mine;
+    const u32 to = s.depth & 1;
+    const OFFSET begin = mine ? p.row[v] : 0;
+    append(p, mine, v, begin, mine ? (u32)(p.row[v + 1] - begin) : 0,
+           Queue{p.queue[to], p.hub_queue[to], b.mail + to}, lane);
+    if (mine) p.direct[v] = s.depth;
+    return mine;
+}
+
+/* Places in a list for the lanes that are `mine`; a whole warp calls it. */
+INLINE u32 places_in(u32 *size, bool mine, u32 lane) {
+    const u32 who = __ballot_sync(ALL, mine);
+    u32 at = 0;
+    if (!who) return 0;
+    if (lane == 0) at = atomicAdd(size, (u32)__popc(who));
+    return __shfl_sync(ALL, at, 0) + __popc(who & lanes_below(lane));
+}
+#endif

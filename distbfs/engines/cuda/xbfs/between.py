@@ -1,0 +1,368 @@
+"""One part under the loop between domains, its inner graph by method fast (between.cu).
+
+Source: Pan, Pearce, Owens 2018, Sections III to V: delegates by masks, outer edges by
+numbers, each once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from distbfs.build.cuda.inner import WIDE, InnerPart
+from distbfs.device import cuda, programs
+from distbfs.engines.base import Offer, Targets, Work
+from distbfs.engines.cuda.xbfs.arrays import (
+    KERNELS,
+    NO_LIMIT,
+    ROWS,
+    THREADS,
+    Arrays,
+    Params,
+)
+from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES, State
+from distbfs.exchange.local_phase import brought_here
+from distbfs.graph.device_graph import ISOLATED
+from distbfs.partition.part import PART_SHIFT, mask_words
+from distbfs.types import Choice, Ids
+
+NARROW = 126  # the largest level of one byte, in fast.cuh
+BOX_STEP = 16  # uint64 words between counters, as in between.cuh
+MAIL_BYTES = 128  # ``Mail`` in fast.cuh
+BLOCKS = 2  # of a kernel on each multiprocessor
+COUNTED = (
+    *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),
+    "checks",
+)
+SLICE = 1 << 26  # columns that are looked at in one piece
+TOGETHER = ("level", "settle")  # kernels whose blocks meet
+ALONE = ("begin", "end")  # of one block
+KERNEL_NAMES = (
+    *("clean_up", "begin", "outer", "level", "take_mask", "take_items", "settle"),
+    *("tell_parents", "take_parents", "end"),
+)
+POINTERS = (
+    *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
+    *("outbox", "box", "box_size", "known", "found", "mail", "counts", "filled"),
+    *("mask", "items", "owned", "delegate_parents"),
+)
+
+
+class Between(ctypes.Structure):
+    """``Between`` in between.cuh."""
+
+    _fields_ = (
+        ("own", Params),
+        *((name, ctypes.c_void_p) for name in POINTERS),
+        *((name, ctypes.c_uint64) for name in ("sent_words", "item_count")),
+        *((name, ctypes.c_uint32) for name in ("normals", "slots", "dwords", "d")),
+        *((name, ctypes.c_uint32) for name in ("owned_count", "root")),
+    )
+
+
+class Boxes(Sequence[Any]):
+    """What was found on each other part; waits for it when it is first looked at.
+
+    So all domains of a rank have begun before the host waits for one of them.
+    """
+
+    def __init__(self, search: BetweenSearch) -> None:
+        self._search = search
+        self._boxes: list[Any] | None = None
+
+    def __len__(self) -> int:
+        return self._search.part.layout.parts
+
+    def __getitem__(self, index: Any) -> Any:
+        if self._boxes is None:
+            self._boxes = self._search.boxes()
+        return self._boxes[index]
+
+
+class BetweenSearch:
+    """Searches one part level by level, a ``CarryingSearch``, on the current device.
+
+    What it finds for other parts is uint64: number there << 32 | id of the parent.
+    """
+
+    carries_parents = True
+    directions = ()
+    visits = ("outer", "inner")
+
+    def __init__(self, part: InnerPart, *, parents: bool, direction: str) -> None:
+        cp, graph = cuda.cupy(), part.graph
+        self.part, self._device = part, cp.cuda.Device()
+        overrides = {"push_only": direction == "push", "pull_only": direction == "pull"}
+        arrays = Arrays(
+            graph, in_ids=True, parents=parents, names=part.ids, overrides=overrides
+        )
+        arrays.cut_ranges()
+        self._arrays = arrays
+        parts, d = part.layout.parts, len(part.delegates)
+        self._vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
+        sent_words = -(-part.layout.local_count(0) // 32)
+        self._box_at = self._box_bounds()
+        # what the host reads lies together
+        self._control = cp.zeros(len(COUNTED) + parts * BOX_STEP, np.uint64)
+        self._kept = cp.zeros(2 * CONTROL_BYTES + ctypes.sizeof(State), np.uint8)
+        self._mask = cp.zeros(mask_words(d), np.uint64)
+        held: dict[str, Any] = {
+            "has_outer": self._rows_with_edges(),
+            "sent": cp.zeros(sent_words * parts, np.uint32),
+            "outbox": cp.empty(max(int(self._box_at[-1]), 1), np.uint64),
+            "box": cp.asarray(self._box_at[:-1].astype(np.uint64)),
+            "known": cp.zeros(2 * mask_words(d), np.uint32),
+            "mail": cp.zeros(3 * MAIL_BYTES, np.uint8),
+            "filled": cp.zeros(1, np.uint32),
+            "owned": cp.asarray(part.owned.astype(np.uint32)),
+            "delegate_parents": cp.empty(d if parents else 0, self._vertex),
+        }
+        self._held = held
+        pointers = {name: array.data.ptr for name, array in held.items()}
+        self.params = Between(
+            own=arrays.params,
+            **pointers,
+            place=part.place.data.ptr,
+            outer_offsets=part.outer_offsets.data.ptr,
+            outer_columns=part.outer_columns.data.ptr,
+            names=part.ids.data.ptr,
+            box_size=self._control.data.ptr + 8 * len(COUNTED),
+            counts=self._control.data.ptr,
+            found=self._mask.data.ptr,
+            sent_words=sent_words,
+            normals=part.normals,
+            slots=part.slots,
+            dwords=2 * mask_words(d),
+            d=d,
+            owned_count=len(part.owned),
+        )
+        own = self.own = self.params.own
+        own.state = self._kept.data.ptr + 2 * CONTROL_BYTES
+        own.last = NO_LIMIT
+        own.root = ISOLATED
+        self._results = arrays.results_launch(own)
+        self._counts: Any = None
+        self._launches: dict[bool, dict[str, programs.Launch]] = {}
+        self._sizes = cuda.HostCopy(self._control)
+        self._work = cuda.HostCopy(self._control)
+        self._ready = cp.cuda.Event(disable_timing=True)
+        self._turn, self._dirty, self._counting = 0, True, False
+        self._lost_targets, self._depth, self._front = 0, 0, 0
+        self._isolated = False
+        self._load(counting=False)
+
+    def _box_bounds(self) -> Ids:
+        """Return where the box of each part begins and all end, int64 [parts + 1].
+
+        A vertex is sent once a search, so no more than its part has, and not more than
+        edges lead there.
+        """
+        cp, layout = cuda.cupy(), self.part.layout
+        columns, edges = self.part.outer_columns, np.zeros(layout.parts, np.int64)
+        for start in range(0, len(columns), SLICE):
+            part = (columns[start : start + SLICE] >> np.uint64(PART_SHIFT)).astype(
+                np.int32
+            )
+            edges += cp.bincount(part, minlength=layout.parts).get().astype(np.int64)
+        most = np.array([layout.local_count(k) for k in range(layout.parts)])
+        return np.concatenate([[0], np.cumsum(np.minimum(edges, most))])
+
+    def _rows_with_edges(self) -> Any:
+        """Return the positions with outer edges, a bitmap, uint32 [words]."""
+        cp, p = cuda.cupy(), self._arrays.params
+        offsets = self.part.outer_offsets
+        flags = cp.zeros(32 * p.words, np.uint8)
+        some = offsets[1:] > offsets[:-1]
+        flags[self.part.normals : self.part.normals + len(some)] = some
+        return cp.packbits(flags, bitorder="little").view(np.uint32)
+
+    def _load(self, *, counting: bool) -> None:
+        """Make the launches of all kernels."""
+        module = programs.Module(
+            KERNELS / "between.cu",
+            OFFSET=self._arrays.offset,
+            COUNT=int(counting),
+            IN_IDS=1,
+            VERTEX="int" if self._vertex.itemsize == 4 else "i64",
+        )
+        made = self._launches[counting] = {}
+        for name in KERNEL_NAMES:
+            together = name in TOGETHER
+            blocks = 1 if name in ALONE else self._arrays.grid
+            shared = self._arrays.shared_bytes if name == "level" else 0
+            made[name] = module.kernel(name).prepare(
+                self.params, blocks, THREADS, shared=shared, cooperative=together
+            )
+
+    def _run(self, name: str, stream: Any) -> None:
+        """Launch a kernel with the arguments as they are now."""
+        if name in TOGETHER:
+            base = self._kept.data.ptr
+            self._turn ^= 1
+            self.own.control = base + self._turn * CONTROL_BYTES
+            self.own.other = base + (self._turn ^ 1) * CONTROL_BYTES
+        self._launches[self._counting][name](stream.ptr)
+
+    def start(
+        self,
+        number: int | None,
+        delegate: int | None,
+        *,
+        counting: bool = False,
+        targets: Targets | None = None,
+    ) -> None:
+        """Forget the last search; set the root where this part knows it."""
+        with self._device:
+            main = cuda.cupy().cuda.get_current_stream()
+            self._count(counting=counting)
+            p, own = self.params, self.own
+            self._isolated = number is not None and number >= WIDE
+            self._aim(targets, number if self._isolated else None)
+            own.root = own.root_id = ISOLATED
+            if self._isolated and number is not None:
+                layout = self.part.layout
+                own.root = number - WIDE
+                own.root_id = layout.global_of(self.part.index, own.root)
+                number = None
+            place = number if delegate is None else delegate
+            p.root = ISOLATED if place is None else place
+            own.snapshot, own.next_snapshot = own.next_snapshot, own.snapshot
+            own.by_first, own.next_by_first = own.next_by_first, own.by_first
+            if self._dirty:
+                self._run("clean_up", main)
+            self._dirty, self._depth = True, 0
+            for name in ("sent", "known"):
+                cuda.clear(self._held[name], main)
+            self._run("begin", main)
+            self._settle(main)
+
+    def _count(self, *, counting: bool) -> None:
+        """Take the kernels with or without counters of edge checks."""
+        self._counting = counting
+        if counting not in self._launches:
+            self._load(counting=counting)
+        if counting and self._counts is None:
+            self._counts = cuda.cupy().zeros((2, ROWS), np.uint64)
+        self.own.counts = self._counts.data.ptr if counting else 0
+        if counting:
+            self._counts.fill(0)
+
+    def _aim(self, targets: Targets | None, lone: int | None) -> None:
+        """Count targets in ``work``; lone: the number of a root without edges."""
+        own, self._lost_targets = self.own, 0
+        own.targets = own.sought = 0
+        if targets is None:
+            return
+        numbers = targets.numbers[targets.numbers < WIDE]
+        isolated = targets.numbers[targets.numbers >= WIDE]
+        self._lost_targets = int((isolated != lone).sum())
+        places = np.concatenate([numbers, targets.delegates]).astype(np.uint32)
+        if len(places):
+            with cuda.memory_of("targets"):
+                self._held["targets"] = cuda.cupy().asarray(places)
+            own.targets, own.sought = self._held["targets"].data.ptr, len(places)
+
+    def _settle(self, main: Any) -> None:
+        """Make what was found the frontier; the counts go to the host."""
+        cuda.clear(self._control, main)
+        self._run("settle", main)
+        self._work.begin(main)
+
+    def work(self) -> Ids:
+        """Return what the next level costs."""
+        counted = dict(zip(COUNTED, self._work.wait().tolist(), strict=False))
+        self._front = counted["outer"]
+        lone = self._isolated and not self._depth
+        work = Work(
+            normals=counted["normals"] + lone,
+            delegates=0 if self.part.index else counted["delegates"],
+            nn=counted["outer"],
+            dd_forward=counted["found"],
+            targets=counted["missed"] + self._lost_targets,
+        )
+        return np.array(work, dtype=np.int64)
+
+    def advance(self, choice: Choice, offer: Offer) -> list[int]:  # noqa: ARG002
+        """Begin a level; where checks are counted, wait for it."""
+        with self._device:
+            main = cuda.cupy().cuda.get_current_stream()
+            if self._front:
+                cuda.clear(self._control, main)
+                self._run("outer", main)
+                self._sizes.begin(main)
+            self._run("level", main)
+            self._depth += 1
+            self._ready.record(main)
+        # the caller's device is the exchange's, which may be another
+        offer.normals(Boxes(self))
+        cuda.cupy().cuda.get_current_stream().wait_event(self._ready)
+        offer.bits(self._mask)
+        if not self._counting:
+            return [0, 0]
+        sent = int(self._sizes.wait()[COUNTED.index("checks")]) if self._front else 0
+        with self._device:
+            row = min(self._depth, ROWS - 1)
+            return [sent, int(self._counts[0, row])]
+
+    def boxes(self) -> list[Any]:
+        """Wait for the outer edges; return what they found on each part, uint64."""
+        parts, outbox = self.part.layout.parts, self._held["outbox"]
+        if not self._front:
+            return [outbox[:0]] * parts
+        sizes = self._sizes.wait()[len(COUNTED) :: BOX_STEP].astype(np.int64)
+        starts = self._box_at[:-1]
+        with self._device:
+            return [
+                outbox[a:b]
+                for a, b in zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
+            ]
+
+    def accept(self, bits: Any, normals: Sequence[tuple[int, Any]]) -> None:
+        """Make what all parts found the frontier of the next level."""
+        with self._device:
+            main, p = cuda.cupy().cuda.get_current_stream(), self.params
+            if bits is not None and p.dwords:
+                mask = brought_here(bits)
+                p.mask = mask.data.ptr
+                self._run("take_mask", main)
+            for _, items in normals:
+                near = brought_here(items)
+                p.items, p.item_count = near.data.ptr, len(near)
+                self._run("take_items", main)
+            self._settle(main)
+
+    def delegate_parents(self) -> Any:
+        """Return the parents of delegates that this part found, vertex ids [d].
+
+        -1 for the others.
+        """
+        with self._device:
+            self._run("tell_parents", cuda.cupy().cuda.get_current_stream())
+        return self._held["delegate_parents"]
+
+    def take_delegate_parents(self, parents: Any) -> None:
+        """Accept the parents of all reached delegates."""
+        with self._device:
+            self._held["delegate_parents"][...] = brought_here(parents)
+            self._run("take_parents", cuda.cupy().cuda.get_current_stream())
+
+    def finish(self) -> tuple[Any, Any]:
+        """Return levels, int8 or int32, and parents by local id, CuPy arrays."""
+        arrays, count = self._arrays, self.part.local_count
+        with self._device:
+            main = cuda.cupy().cuda.get_current_stream()
+            self._run("end", main)
+            self._results(main.ptr)
+            self._dirty = False
+            level = (arrays.wide if self._depth > NARROW else arrays.level)[:count]
+            if arrays.parent is None:
+                return level, None
+            parent = arrays.parent[:count]
+            if self._vertex.itemsize == 4:
+                return level, parent
+            wide = parent.view(np.uint32).astype(np.int64)
+            wide[parent == -1] = -1
+        return level, wide
