@@ -100,7 +100,9 @@ class Work(NamedTuple):
     normals, delegates: of the frontier; nn: FV, edges of the frontier.  For each of dd,
     dn, nd: forward (FV), q (frontier vertices with such edges), s (unvisited vertices
     with such edges), u (unvisited vertices that could be found).  targets: those of
-    ``Until`` that are not reached yet.  Source: Pan et al. 2018, Section IV-B.
+    ``Until`` that are not reached yet.  open: unvisited normal vertices with edges that
+    leave their part, where an engine pulls by these; then nn counts the vertices of the
+    frontier that have some.  Source: Pan et al. 2018, Section IV-B.
     """
 
     normals: int = 0
@@ -119,6 +121,7 @@ class Work(NamedTuple):
     nd_s: int = 0
     nd_u: int = 0
     targets: int = 0
+    open: int = 0
 
 
 COUNTS = len(Work._fields)
@@ -217,6 +220,31 @@ class DomainSearch(Protocol):
         By local id, -1 = unreached; parents are vertex ids, int32 or int64; valid until
         the next search.
         """
+
+
+class PullingSearch(DomainSearch, Protocol):
+    """A domain whose edges to others go both ways: ``directions`` has their name.
+
+    Where they are pulled, ``advance`` offers no normals; ``questions`` of all domains
+    are exchanged, then their ``answers``, which ``accept`` takes.
+    """
+
+    def questions(self) -> Sequence[Array]:
+        """Return what this domain asks each other part, when ``advance`` was called."""
+
+    def answers(self, questions: Sequence[tuple[int, Array]]) -> Sequence[Array]:
+        """Return what this domain answers each other part.
+
+        questions: (source rank, what parts of it ask)
+        """
+
+    def accept(
+        self,
+        bits: Words | None,
+        normals: Sequence[tuple[int, Array]],
+        answers: Sequence[tuple[int, Array]] = (),
+    ) -> None:
+        """Make what all parts found the frontier; answers as normals, or instead."""
 
 
 class AskingSearch(DomainSearch, Protocol):

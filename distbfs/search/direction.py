@@ -5,9 +5,14 @@ Source: Pan, Pearce, Owens 2018, Section IV-B.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from distbfs.engines.base import CHOSEN, Work
 from distbfs.options import Factors, SearchOptions
 from distbfs.types import DirectionName
+
+OUTER = "outer"  # the edges that leave a part, in both directions
+PULL_SHARE = 4  # the inner graph leaves so much fewer to ask than were unvisited before
 
 
 def backward_work(q: int, s: int, u: int) -> float:
@@ -28,6 +33,16 @@ def decide(
     if present == "pull" and forward < factors.to_push * backward:
         return "push"
     return present
+
+
+class Policy(Protocol):
+    """Chooses between levels, from counts that all ranks share."""
+
+    def start(self) -> None:
+        """Begin a search."""
+
+    def choose(self, work: Work) -> dict[str, DirectionName]:
+        """Return the directions of the next level."""
 
 
 class DirectionPolicy:
@@ -57,3 +72,31 @@ class DirectionPolicy:
             backward = backward_work(work[at + 1], work[at + 2], work[at + 3])
             present[name] = decide(present[name], work[at], backward, factors)
         return present
+
+
+class OuterPolicy:
+    """The direction of edges that leave their part.
+
+    Of a pull, every unvisited vertex that the inner graph leaves asks for all of its
+    neighbours in other parts; of a push, those of the frontier name theirs.
+    """
+
+    def __init__(self, options: SearchOptions) -> None:
+        self._forced: DirectionName | None = None
+        if options.direction == "pull":
+            self._forced = "pull"
+        if options.direction == "push" or options.exchange.uniquify:
+            self._forced = "push"  # where numbers come once, questions would be lost
+
+    def start(self) -> None:
+        """Begin a search."""
+
+    def choose(self, work: Work) -> dict[str, DirectionName]:
+        """Return the direction for the next level."""
+        pull = work.nn * PULL_SHARE > work.open
+        return {OUTER: self._forced or ("pull" if pull else "push")}
+
+
+def policy_of(directions: tuple[str, ...], options: SearchOptions) -> Policy:
+    """Return what chooses the directions that an engine names."""
+    return OuterPolicy(options) if directions == (OUTER,) else DirectionPolicy(options)

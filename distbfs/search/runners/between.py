@@ -20,13 +20,14 @@ from distbfs.engines.base import (
     AskingSearch,
     CarryingSearch,
     DomainSearch,
+    PullingSearch,
     Targets,
     Until,
     Work,
 )
 from distbfs.errors import SearchStopped
 from distbfs.partition.layout import Placement
-from distbfs.search.direction import DirectionPolicy
+from distbfs.search.direction import OUTER, policy_of
 from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFinder
 from distbfs.search.runners.base import Found
 from distbfs.timing import Stopwatch, Trace
@@ -151,7 +152,7 @@ class BetweenDomains:
         self._options = options
         part = searches[0].part
         self._layout = part.layout
-        self._policy = DirectionPolicy(options)
+        self._policy = policy_of(searches[0].directions, options)
         self._parents = self._finder()
         self._delegates = DelegateNumbers(part.delegates)
         self._board = Board(exchange, len(searches))
@@ -229,7 +230,7 @@ class BetweenDomains:
         """Run all levels; return how many have vertices."""
         world, policy, counts = self._world, self._policy, self._counts
         last, aimed = until.depth, until.targets is not None
-        visits, directed = self._searches[0].visits, bool(self._searches[0].directions)
+        visits = self._searches[0].visits
         levels = 0
         before: dict[str, float] = {}
         sent: dict[str, int] = {}
@@ -253,7 +254,7 @@ class BetweenDomains:
                 world.doing = ""
                 raise SearchStopped(f"the search was stopped at level {levels}")
             levels += 1
-            choice = policy.choose(work) if directed else {}
+            choice = policy.choose(work)
             checks = self._level(work, choice, timed)
             if log is not None:
                 looked = world.allreduce(np.array(checks, dtype=np.int64).sum(axis=0))
@@ -310,8 +311,10 @@ class BetweenDomains:
         work: of all ranks, so that all know alike when there is nothing to exchange.
         """
         exchange, board = self._exchange, self._board
+        pulls = bool(work.nn) and choice.get(OUTER) == "pull"
         board.begin(
-            sends=bool(work.nn), reduces=bool(work.dd_forward or work.nd_forward)
+            sends=bool(work.nn) and not pulls,
+            reduces=bool(work.dd_forward or work.nd_forward),
         )
         with timed("advance"):
             checks = [
@@ -321,10 +324,25 @@ class BetweenDomains:
         with timed("exchange"):
             mask = exchange.finish_masks() if board.reduces else None
             arrived = exchange.finish_normals() if board.sends else self._nothing
+        if pulls:
+            with timed("pull"):
+                self._pull(mask)
+            return checks
         with timed("accept"):
             for search, normals in zip(self._searches, arrived, strict=True):
                 search.accept(mask, normals)
         return checks
+
+    def _pull(self, mask: Words | None) -> None:
+        """Let unvisited vertices ask other domains; accept what was found."""
+        searches = cast("Sequence[PullingSearch]", self._searches)
+        exchange = self._exchange
+        exchange.start_normals([search.questions() for search in searches])
+        asked = exchange.finish_normals()
+        answers = [s.answers(x) for s, x in zip(searches, asked, strict=True)]
+        exchange.start_normals(answers)
+        for search, told in zip(searches, exchange.finish_normals(), strict=True):
+            search.accept(mask, (), told)
 
 
 def untimed(_: str) -> AbstractContextManager[None]:

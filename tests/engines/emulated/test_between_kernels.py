@@ -27,3 +27,14 @@ def test_levels_and_parents(device, name, parts):
         driver = driver_of(placed, engine="xbfs")
         for root in some_roots(source, 2):
             check(driver, source, root)
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_directions(device, direction):
+    for name in ("kronecker", "hub", "random", "grid"):
+        source = GRAPHS[name]
+        for threshold in (5, LARGE):
+            placed = device_parts(source, 3, threshold=threshold)
+            driver = driver_of(placed, engine="xbfs", direction=direction)
+            for root in some_roots(source, 3):
+                check(driver, source, root)

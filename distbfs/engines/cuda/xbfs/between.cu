@@ -2,7 +2,8 @@
  *
  * A level of a part: `outer` puts what its frontier finds in other parts into boxes;
  * `level` searches the inner graph by queue, by marking or by a pull, as fast.cu does, and
- * tells which delegates this part found; `take_mask` and `take_items` admit what all parts
+ * tells which delegates this part found; instead of `outer`, before it, `ask` and `answer`
+ * may come after it, where few vertices are left; `take_mask` and `take_items` admit what all parts
  * and other parts found; `settle` counts, and chooses how the next level is searched.  The
  * direction is this part's own affair; a part whose frontier is empty goes on, as the next
  * may come from outside.
@@ -68,6 +69,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) outer(const __grid_constan
     const State s = *b.own.state;
     push_outer(b, s, (threadIdx.x >> 5) * gridDim.x + blockIdx.x, gridDim.x * WARPS,
                threadIdx.x & 31);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) ask(const __grid_constant__ Between b) {
+    const State s = *b.own.state;
+    ask_outer(b, s, (threadIdx.x >> 5) * gridDim.x + blockIdx.x, gridDim.x * WARPS,
+              threadIdx.x & 31);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) answer(const __grid_constant__ Between b) {
+    answer_outer(b, *b.own.state, threadIdx.x & 31);
 }
 
 /* One level of the inner graph. */
@@ -164,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_items(const __grid_co
          i += (u64)gridDim.x * THREADS) {
         const bool ok = i < b.item_count;
         const u64 item = ok ? __ldcg(b.items + i) : 0;
-        const u32 v = ok ? b.place[item >> 32] : 0;
+        const u32 v = ok ? b.item_place[item >> 32] : 0;
         const bool mine = admit(b, s, ok, v, lane);
         if (!p.parents) continue;
         const u32 slot = places_in(b.filled, mine, lane);

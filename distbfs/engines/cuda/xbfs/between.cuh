@@ -24,7 +24,8 @@ struct Between {
     const u32 *has_outer;       /* [words]: positions with outer edges */
     u32 *names;                 /* [slots + normal vertices]: own.vertices, to write slots */
     u32 *sent;                  /* [parts][sent_words]: numbers that were sent already */
-    u64 *outbox;                /* [room of all boxes]: number << 32 | id of the parent */
+    u32 *answered;              /* [parts][sent_words]: local ids that were told they are found */
+    u64 *outbox;                /* [outer edges], see between_outer.cuh */
     const u64 *box;             /* [parts], where the box of each part begins */
     u64 *box_size;              /* [parts][BOX_STEP] */
     u32 *known;                 /* [dwords]: delegates that all parts know of */
@@ -34,10 +35,12 @@ struct Between {
     u32 *filled;                /* [1], slots in use; the first is of no vertex */
     const u32 *mask;            /* [dwords]: delegates that all parts found */
     const u64 *items;           /* [item_count], as in boxes of other parts for this one */
+    const u32 *item_place;      /* of what items name -> position: place, or own.numbers */
     const u32 *owned;           /* [owned_count], delegates whose vertices this part has */
     VERTEX *delegate_parents;   /* [d], ids, -1: found by another part, or by none */
     u64 sent_words, item_count;
-    u32 normals, slots, dwords, d, owned_count, root; /* root: position, NONE: not here */
+    u32 normals, slots, dwords, d, owned_count, parts;
+    u32 root;                   /* a position, NONE: not here */
 };
 
 INLINE u32 *newest(const Params &p, const State &s) { return p.snapshot + s.k * p.stride; }

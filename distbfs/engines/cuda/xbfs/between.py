@@ -41,13 +41,13 @@ SLICE = 1 << 26  # columns that are looked at in one piece
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
 ALONE = ("begin", "end")  # of one block
 KERNEL_NAMES = (
-    *("clean_up", "begin", "outer", "level", "take_mask", "take_items", "settle"),
-    *("tell_parents", "take_parents", "end"),
+    *("clean_up", "begin", "outer", "level", "ask", "answer", "take_mask"),
+    *("take_items", "settle", "tell_parents", "take_parents", "end"),
 )
 POINTERS = (
     *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
-    *("outbox", "box", "box_size", "known", "found", "mail", "counts", "filled"),
-    *("mask", "items", "owned", "delegate_parents"),
+    *("answered", "outbox", "box", "box_size", "known", "found", "mail", "counts"),
+    *("filled", "mask", "items", "item_place", "owned", "delegate_parents"),
 )
 
 
@@ -59,7 +59,7 @@ class Between(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in POINTERS),
         *((name, ctypes.c_uint64) for name in ("sent_words", "item_count")),
         *((name, ctypes.c_uint32) for name in ("normals", "slots", "dwords", "d")),
-        *((name, ctypes.c_uint32) for name in ("owned_count", "root")),
+        *((name, ctypes.c_uint32) for name in ("owned_count", "parts", "root")),
     )
 
 
@@ -85,11 +85,11 @@ class Boxes(Sequence[Any]):
 class BetweenSearch:
     """Searches one part level by level, a ``CarryingSearch``, on the current device.
 
-    What it finds for other parts is uint64: number there << 32 | id of the parent.
+    What it sends is uint64, see between_outer.cuh.
     """
 
     carries_parents = True
-    directions = ()
+    directions = ("outer",)
     visits = ("outer", "inner")
 
     def __init__(self, part: InnerPart, *, parents: bool, direction: str) -> None:
@@ -112,6 +112,7 @@ class BetweenSearch:
         held: dict[str, Any] = {
             "has_outer": self._rows_with_edges(),
             "sent": cp.zeros(sent_words * parts, np.uint32),
+            "answered": cp.zeros(sent_words * parts, np.uint32),
             "outbox": cp.empty(max(int(self._box_at[-1]), 1), np.uint64),
             "box": cp.asarray(self._box_at[:-1].astype(np.uint64)),
             "known": cp.zeros(2 * mask_words(d), np.uint32),
@@ -138,6 +139,7 @@ class BetweenSearch:
             dwords=2 * mask_words(d),
             d=d,
             owned_count=len(part.owned),
+            parts=parts,
         )
         own = self.own = self.params.own
         own.state = self._kept.data.ptr + 2 * CONTROL_BYTES
@@ -150,15 +152,15 @@ class BetweenSearch:
         self._work = cuda.HostCopy(self._control)
         self._ready = cp.cuda.Event(disable_timing=True)
         self._turn, self._dirty, self._counting = 0, True, False
-        self._lost_targets, self._depth, self._front = 0, 0, 0
-        self._isolated = False
+        self._lost_targets, self._depth, self._boxed = 0, 0, False
+        self._isolated, self._answered = False, False
+        self._outer = Work()
         self._load(counting=False)
 
     def _box_bounds(self) -> Ids:
         """Return where the box of each part begins and all end, int64 [parts + 1].
 
-        A vertex is sent once a search, so no more than its part has, and not more than
-        edges lead there.
+        There may be as many questions as edges lead there.
         """
         cp, layout = cuda.cupy(), self.part.layout
         columns, edges = self.part.outer_columns, np.zeros(layout.parts, np.int64)
@@ -167,8 +169,7 @@ class BetweenSearch:
                 np.int32
             )
             edges += cp.bincount(part, minlength=layout.parts).get().astype(np.int64)
-        most = np.array([layout.local_count(k) for k in range(layout.parts)])
-        return np.concatenate([[0], np.cumsum(np.minimum(edges, most))])
+        return np.concatenate([[0], np.cumsum(edges)])
 
     def _rows_with_edges(self) -> Any:
         """Return the positions with outer edges, a bitmap, uint32 [words]."""
@@ -234,8 +235,9 @@ class BetweenSearch:
             if self._dirty:
                 self._run("clean_up", main)
             self._dirty, self._depth = True, 0
-            for name in ("sent", "known"):
+            for name in ("sent", "known", *["answered"] * self._answered):
                 cuda.clear(self._held[name], main)
+            self._answered = False
             self._run("begin", main)
             self._settle(main)
 
@@ -274,7 +276,6 @@ class BetweenSearch:
     def work(self) -> Ids:
         """Return what the next level costs."""
         counted = dict(zip(COUNTED, self._work.wait().tolist(), strict=False))
-        self._front = counted["outer"]
         lone = self._isolated and not self._depth
         work = Work(
             normals=counted["normals"] + lone,
@@ -282,17 +283,18 @@ class BetweenSearch:
             nn=counted["outer"],
             dd_forward=counted["found"],
             targets=counted["missed"] + self._lost_targets,
+            open=counted["open_outer"],
         )
+        self._outer = work
         return np.array(work, dtype=np.int64)
 
-    def advance(self, choice: Choice, offer: Offer) -> list[int]:  # noqa: ARG002
+    def advance(self, choice: Choice, offer: Offer) -> list[int]:
         """Begin a level; where checks are counted, wait for it."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
-            if self._front:
-                cuda.clear(self._control, main)
-                self._run("outer", main)
-                self._sizes.begin(main)
+            self._boxed = choice["outer"] == "push" and bool(self._outer.nn)
+            if self._boxed:
+                self._box("outer", main)
             self._run("level", main)
             self._depth += 1
             self._ready.record(main)
@@ -302,15 +304,21 @@ class BetweenSearch:
         offer.bits(self._mask)
         if not self._counting:
             return [0, 0]
-        sent = int(self._sizes.wait()[COUNTED.index("checks")]) if self._front else 0
+        sent = int(self._sizes.wait()[COUNTED.index("checks")]) if self._boxed else 0
         with self._device:
             row = min(self._depth, ROWS - 1)
             return [sent, int(self._counts[0, row])]
 
+    def _box(self, kernel: str, main: Any) -> None:
+        """Fill the boxes; their sizes go to the host."""
+        cuda.clear(self._control, main)
+        self._run(kernel, main)
+        self._sizes.begin(main)
+
     def boxes(self) -> list[Any]:
-        """Wait for the outer edges; return what they found on each part, uint64."""
+        """Wait for what was put into boxes; return that for each part, uint64."""
         parts, outbox = self.part.layout.parts, self._held["outbox"]
-        if not self._front:
+        if not self._boxed:
             return [outbox[:0]] * parts
         sizes = self._sizes.wait()[len(COUNTED) :: BOX_STEP].astype(np.int64)
         starts = self._box_at[:-1]
@@ -320,7 +328,42 @@ class BetweenSearch:
                 for a, b in zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
             ]
 
-    def accept(self, bits: Any, normals: Sequence[tuple[int, Any]]) -> None:
+    def questions(self) -> Boxes:
+        """Return what the unvisited vertices ask, for each part, after ``advance``."""
+        with self._device:
+            self._boxed = bool(self._outer.open)
+            if self._boxed:
+                self._box("ask", cuda.cupy().cuda.get_current_stream())
+        return Boxes(self)
+
+    def answers(self, questions: Sequence[tuple[int, Any]]) -> Boxes:
+        """Return what is answered to each part, before ``accept``.
+
+        questions: (source rank, what parts of it ask this one)
+        """
+        with self._device:
+            main = cuda.cupy().cuda.get_current_stream()
+            self._boxed = bool(questions)
+            cuda.clear(self._control, main)
+            for _, items in questions:
+                self._take("answer", items, self.part.place, main)
+                self._answered = True
+            self._sizes.begin(main)
+        return Boxes(self)
+
+    def _take(self, kernel: str, items: Any, place: Any, main: Any) -> None:
+        """Let a kernel look at what other parts sent; place: what it names."""
+        p, near = self.params, brought_here(items)
+        p.items, p.item_count = near.data.ptr, len(near)
+        p.item_place = place.data.ptr
+        self._run(kernel, main)
+
+    def accept(
+        self,
+        bits: Any,
+        normals: Sequence[tuple[int, Any]],
+        answers: Sequence[tuple[int, Any]] = (),
+    ) -> None:
         """Make what all parts found the frontier of the next level."""
         with self._device:
             main, p = cuda.cupy().cuda.get_current_stream(), self.params
@@ -329,9 +372,9 @@ class BetweenSearch:
                 p.mask = mask.data.ptr
                 self._run("take_mask", main)
             for _, items in normals:
-                near = brought_here(items)
-                p.items, p.item_count = near.data.ptr, len(near)
-                self._run("take_items", main)
+                self._take("take_items", items, self.part.place, main)
+            for _, items in answers:
+                self._take("take_items", items, self.part.graph.numbers, main)
             self._settle(main)
 
     def delegate_parents(self) -> Any:

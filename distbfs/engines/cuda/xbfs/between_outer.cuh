@@ -1,4 +1,11 @@
-/* Outer edges: the frontier's are pushed, each vertex of another part once a search.
+/* Outer edges, in both directions.
+ *
+ * Push: the frontier's vertices name what they find in other parts, each once a search.
+ * Pull: when the inner graph was searched, unvisited vertices ask for their neighbours; who
+ * was visited before this level answers, once for each that asks from a part.
+ * A box has what goes to one part: number there << 32 | id of the parent; a question is
+ * number there << 32 | id that asks; an answer local id that asked << 32 | id of the parent.
+ *
  * Source: Pan, Pearce, Owens 2018, Section V-B (normal vertices, uniquified). */
 #ifndef DISTBFS_BETWEEN_OUTER_CUH
 #define DISTBFS_BETWEEN_OUTER_CUH
@@ -26,23 +33,38 @@ INLINE u32 each_outer(const Between &b, bool some, u32 v, u32 lane, const Take &
     return total;
 }
 
-/* Puts a vertex of another part into its box, unless it was sent before. */
+/* Puts one item a lane where `mine` into the box of its part; a whole warp calls it. */
+INLINE void post(const Between &b, bool mine, u32 part, u64 item, u32 lane) {
+    const u32 same = __match_any_sync(ALL, mine ? part : NONE) & __ballot_sync(ALL, mine);
+    const u32 first = same ? __ffs(same) - 1 : 0;
+    u64 at = 0;
+    if (mine && lane == first) at = atomicAdd(b.box_size + part * BOX_STEP, (u64)__popc(same));
+    at = __shfl_sync(ALL, at, first);
+    if (mine) b.outbox[b.box[part] + at + __popc(same & lanes_below(lane))] = item;
+}
+
+/* Whether a lane is the first to set the bit of a vertex of a part. */
+INLINE bool first_to_set(const Between &b, u32 *bitmaps, bool ok, u32 part, u32 v) {
+    const u32 bit = 1u << (v & 31);
+    u32 *word = bitmaps + part * b.sent_words + (v >> 5);
+    return ok && !(__ldcg(word) & bit) && !(atomicOr(word, bit) & bit);
+}
+
+/* Tells another part of a vertex there, unless that was done before. */
 struct Sender {
     const Between &b;
     __device__ __forceinline__ void operator()(bool ok, u64 column, u32 from, u32 lane) const {
-        const u32 part = (u32)(column >> 32), number = (u32)column, bit = 1u << (number & 31);
-        u32 *word = b.sent + part * b.sent_words + (number >> 5);
-        const bool mine = ok && !(__ldcg(word) & bit) && !(atomicOr(word, bit) & bit);
-        const u32 all = __ballot_sync(ALL, mine);
-        const u32 same = __match_any_sync(ALL, mine ? part : NONE) & all;
-        const u32 first = same ? __ffs(same) - 1 : 0;
-        u64 at = 0;
-        if (mine && lane == first)
-            at = atomicAdd(b.box_size + part * BOX_STEP, (u64)__popc(same));
-        at = __shfl_sync(ALL, at, first);
-        if (!mine) return;
-        const u64 item = (u64)number << 32 | b.own.vertices[from];
-        b.outbox[b.box[part] + at + __popc(same & lanes_below(lane))] = item;
+        const u32 part = (u32)(column >> 32), number = (u32)column;
+        const bool mine = first_to_set(b, b.sent, ok, part, number);
+        post(b, mine, part, (u64)number << 32 | b.own.vertices[mine ? from : 0], lane);
+    }
+};
+
+/* Asks another part for a vertex there. */
+struct Asker {
+    const Between &b;
+    __device__ __forceinline__ void operator()(bool ok, u64 column, u32 from, u32 lane) const {
+        post(b, ok, (u32)(column >> 32), column << 32 | b.own.vertices[ok ? from : 0], lane);
     }
 };
 
@@ -77,5 +99,39 @@ INLINE void push_outer(const Between &b, const State &s, u32 warp, u32 warps, u3
         checks += each_outer(b, some, v, lane, Sender{b});
     });
     if (lane == 0 && checks) atomicAdd(b.counts + CHECKS, checks);
+}
+
+/* The inner graph was searched: what is still unvisited asks. */
+INLINE void ask_outer(const Between &b, const State &s, u32 warp, u32 warps, u32 lane) {
+    const Params &p = b.own;
+    const u32 *now = newest(p, s);
+    u64 checks = 0;
+    for (u32 w0 = b.normals / 32 + warp * 32; w0 < p.words; w0 += warps * 32) {
+        const u32 w = w0 + lane;
+        u32 open = w < p.words ? ~now[w] & b.has_outer[w] : 0;
+        while (__any_sync(ALL, open)) {
+            checks += each_outer(b, open != 0, open ? w * 32 + __ffs(open) - 1 : 0u, lane, Asker{b});
+            open &= open - 1;
+        }
+    }
+    if (lane == 0 && checks) atomicAdd(b.counts + CHECKS, checks);
+}
+
+/* Questions of other parts, before anything was admitted: s.depth is the level that is
+ * searched. */
+INLINE void answer_outer(const Between &b, const State &s, u32 lane) {
+    const Params &p = b.own;
+    const bool pushing = s.phase == PUSHING;
+    const u32 *now = newest(p, s), *before = pushing ? now : now - p.stride;
+    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < b.item_count;
+         i += (u64)gridDim.x * THREADS) {
+        const bool ok = i < b.item_count;
+        const u64 item = ok ? __ldcg(b.items + i) : 0;
+        const u32 v = ok ? b.place[item >> 32] : 0, asks = (u32)item;
+        const bool visited = ok && bit_of(before, v) && !(pushing && p.direct[v] == s.depth);
+        const u32 part = asks % b.parts, local = asks / b.parts;
+        const bool mine = first_to_set(b, b.answered, visited, part, local);
+        post(b, mine, part, (u64)local << 32 | p.vertices[v], lane);
+    }
 }
 #endif
