@@ -19,53 +19,63 @@ GRAPHS = {
     "random": random_tuples(900, 1200, 5),
 }
 THRESHOLDS = (0, 6, 40, LARGE)
+EACH = pytest.mark.parametrize("engine", ["pan", "xbfs"])
 
 
+@EACH
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("parts", [1, 2, 4, 8])
-def test_levels_and_parents(name, parts):
+def test_levels_and_parents(engine, name, parts):
     source = GRAPHS[name]
     for threshold in THRESHOLDS:
-        driver = driver_of(device_parts(source, parts, threshold=threshold))
+        placed = device_parts(source, parts, threshold=threshold)
+        driver = driver_of(placed, engine=engine)
         for root in some_roots(source, 4):
             check(driver, source, root)
 
 
+@EACH
 @pytest.mark.parametrize("direction", ["push", "pull"])
 @pytest.mark.parametrize("parts", [1, 4])
-def test_directions(direction, parts):
+def test_directions(engine, direction, parts):
     for name in ("kronecker", "hub", "random"):
         source = GRAPHS[name]
         placed = device_parts(source, parts, threshold=12)
-        driver = driver_of(placed, direction=direction)
+        driver = driver_of(placed, engine=engine, direction=direction)
         for root in some_roots(source, 4):
             check(driver, source, root, records=True)
 
 
-def test_many_searches():
+@EACH
+def test_many_searches(engine):
     """Races between streams would show as wrong levels."""
     source = kronecker(15)
-    driver = driver_of(device_parts(source, 4, threshold=24))
+    placed = device_parts(source, 4, threshold=24)
+    driver = driver_of(placed, engine=engine)
     wanted = {}
     roots = some_roots(source, 20)
     for _ in range(25):
         for root in roots:
             found = driver.search(root)
-            sums = [int(level.sum()) for level in found.level]
+            sums = [int(level.sum(dtype=np.int64)) for level in found.level]
             assert wanted.setdefault(root, sums) == sums
     for root in roots:
         check(driver, source, root)
 
 
-def test_levels_only():
+@EACH
+def test_levels_only(engine):
     source = GRAPHS["kronecker"]
-    driver = driver_of(device_parts(source, 2, threshold=6), parents=False)
+    placed = device_parts(source, 2, threshold=6)
+    driver = driver_of(placed, engine=engine, parents=False)
     assert check(driver, source, 1).parent == [None, None]
 
 
-def test_an_edge_is_checked_once_where_all_push():
+@EACH
+def test_an_edge_is_checked_once_where_all_push(engine):
     source = GRAPHS["kronecker"]
-    driver = driver_of(device_parts(source, 2, threshold=6), direction="push")
+    placed = device_parts(source, 2, threshold=6)
+    driver = driver_of(placed, engine=engine, direction="push")
     root = int(np.argmax(source.degrees))
     found = check(driver, source, root, records=True)
     checks = sum(sum(record["checks"].values()) for record in found.records)
