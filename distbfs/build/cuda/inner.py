@@ -187,7 +187,8 @@ class InnerBuilder:
         low = 0
         while low < count:
             first = int(offsets[low])
-            high = int(cp.searchsorted(offsets, np.uint64(first + room), "right")) - 1
+            limit = cp.asarray(np.array([first + room], dtype=np.uint64))
+            high = int(cp.searchsorted(offsets, limit, "right")[0]) - 1
             high = min(max(high, low + 1), count)
             keys = cp.empty(int(offsets[high]) - first, np.uint64)
             at = (place, np.uint64(first), offsets, keys)
