@@ -38,3 +38,15 @@ def test_directions(device, direction):
             driver = driver_of(placed, engine="xbfs", direction=direction)
             for root in some_roots(source, 3):
                 check(driver, source, root)
+
+
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("name", ["tree", "grid"])
+def test_vertices_that_have_outer_edges_alone(device, name, direction):
+    """Many frontiers, some of vertices that no push of the inner graph can take."""
+    source = {"tree": binary_tree(1500), "grid": grid(20)}[name]
+    for threshold in (0, LARGE):
+        placed = device_parts(source, 4, threshold=threshold)
+        driver = driver_of(placed, engine="xbfs", direction=direction)
+        for root in some_roots(source, 2):
+            check(driver, source, root)

@@ -51,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) begin(const __grid_constan
     Mail *mail = b.mail;
     mail[0].size = mail[0].edges = mail[0].hubs = 0;
     mail[1] = mail[2] = mail[0];
-    *b.filled = 1;
+    b.idle[0] = b.idle[1] = 0, *b.filled = 1;
     if (some) {
         const OFFSET row = p.row[root];
         const u32 degree = (u32)(p.row[root + 1] - row);
@@ -199,10 +199,9 @@ INLINE void count_words(const Between &b, const State &s, u64 *count) {
         count[OUTER] += __popc(fresh & outer);
     }
     if (pulled) return;
-    const uint4 *queue = p.queue[s.depth & 1];
-    const u32 size = (u32)__ldcg(&b.mail[s.depth & 1].size);
-    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < size; i += gridDim.x * THREADS) {
-        const u32 v = queue[i].x;
+    const u32 at = s.depth & 1, size = (u32)__ldcg(&b.mail[at].size), all = size + b.idle[at];
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < all; i += gridDim.x * THREADS) {
+        const u32 v = queued(p, at, size, i);
         count[v < b.normals ? DELEGATES : NORMALS]++;
         count[OUTER] += bit_of(b.has_outer, v);
     }
@@ -243,7 +242,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     s.left = (u32)__ldcg(b.counts + LEFT);
     if (s.phase == PUSHING) take(s, b.mail + (s.depth & 1));
     else s.phase = turns(p, s, found) ? GATHERING : PULLING;
-    Mail *next = b.mail + (s.depth & 1 ^ 1), *gathered = b.mail + 2;
+    const u32 then = s.depth & 1 ^ 1;
+    Mail *next = b.mail + then, *gathered = b.mail + 2;
+    b.idle[then] = 0;
     next->size = next->edges = next->hubs = 0;
     gathered->size = gathered->edges = gathered->hubs = 0;
     *p.state = s;

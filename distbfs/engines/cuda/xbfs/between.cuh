@@ -3,7 +3,8 @@
  * The inner graph is searched by the kernels of method fast, by positions (inner.py): the
  * delegates first, so that a mask of delegates is the first words of a snapshot.  Between
  * two levels, what other parts found is put into the newest snapshot, and into the queue
- * while levels push.  The parent of a vertex that another part found is an id in a slot
+ * while levels push; those without inner edges, which a push cannot have in its queue, stand
+ * at the end of the queue's room, from the last place down.  The parent of a vertex that another part found is an id in a slot
  * behind the names of the positions, and the vertex points there.
  */
 #ifndef DISTBFS_BETWEEN_CUH
@@ -32,6 +33,7 @@ struct Between {
     u32 *found;                 /* [dwords]: those that this part alone knows of */
     Mail *mail;                 /* [3]: of the queues of even and odd levels, of gathering */
     u64 *counts;                /* [COUNTS], see Count */
+    u32 *idle;                  /* [2]: vertices at the end of the queue of even and odd levels */
     u32 *filled;                /* [1], slots in use; the first is of no vertex */
     const u32 *mask;            /* [dwords]: delegates that all parts found */
     const u64 *items;           /* [item_count], as in boxes of other parts for this one */
@@ -54,6 +56,20 @@ INLINE void name_parent(const Between &b, u32 v, u32 slot, u32 id) {
     b.own.parent[v] = b.slots + slot;
 }
 
+/* Vertex i of a frontier while levels push: of the queue, then of its end. */
+INLINE u32 queued(const Params &p, u32 now, u32 count, u32 i) {
+    return p.queue[now][i < count ? i : p.active - 1 - (i - count)].x;
+}
+
+/* Places in a list for the lanes that are `mine`; a whole warp calls it. */
+INLINE u32 places_in(u32 *size, bool mine, u32 lane) {
+    const u32 who = __ballot_sync(ALL, mine);
+    u32 at = 0;
+    if (!who) return 0;
+    if (lane == 0) at = atomicAdd(size, (u32)__popc(who));
+    return __shfl_sync(ALL, at, 0) + __popc(who & lanes_below(lane));
+}
+
 /* Take one vertex a lane where `ok`, found outside at level s.depth; returns whether this
  * lane was the first to have it.  A whole warp calls it. */
 INLINE bool admit(const Between &b, const State &s, bool ok, u32 v, u32 lane) {
@@ -64,18 +80,11 @@ INLINE bool admit(const Between &b, const State &s, bool ok, u32 v, u32 lane) {
     if (s.phase != PUSHING) return mine;
     const u32 to = s.depth & 1;
     const OFFSET begin = mine ? p.row[v] : 0;
-    append(p, mine, v, begin, mine ? (u32)(p.row[v + 1] - begin) : 0,
-           Queue{p.queue[to], p.hub_queue[to], b.mail + to}, lane);
+    const u32 degree = mine ? (u32)(p.row[v + 1] - begin) : 0;
+    append(p, degree != 0, v, begin, degree, Queue{p.queue[to], p.hub_queue[to], b.mail + to}, lane);
+    const u32 at = places_in(b.idle + to, mine && !degree, lane);
+    if (mine && !degree) p.queue[to][p.active - 1 - at].x = v;
     if (mine) p.direct[v] = s.depth;
     return mine;
-}
-
-/* Places in a list for the lanes that are `mine`; a whole warp calls it. */
-INLINE u32 places_in(u32 *size, bool mine, u32 lane) {
-    const u32 who = __ballot_sync(ALL, mine);
-    u32 at = 0;
-    if (!who) return 0;
-    if (lane == 0) at = atomicAdd(size, (u32)__popc(who));
-    return __shfl_sync(ALL, at, 0) + __popc(who & lanes_below(lane));
 }
 #endif

@@ -47,7 +47,7 @@ KERNEL_NAMES = (
 POINTERS = (
     *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
     *("answered", "outbox", "box", "box_size", "known", "found", "mail", "counts"),
-    *("filled", "mask", "items", "item_place", "owned", "delegate_parents"),
+    *("idle", "filled", "mask", "items", "item_place", "owned", "delegate_parents"),
 )
 
 
@@ -117,6 +117,7 @@ class BetweenSearch:
             "box": cp.asarray(self._box_at[:-1].astype(np.uint64)),
             "known": cp.zeros(2 * mask_words(d), np.uint32),
             "mail": cp.zeros(3 * MAIL_BYTES, np.uint8),
+            "idle": cp.zeros(2, np.uint32),
             "filled": cp.zeros(1, np.uint32),
             "owned": cp.asarray(part.owned.astype(np.uint32)),
             "delegate_parents": cp.empty(d if parents else 0, self._vertex),

@@ -75,10 +75,10 @@ INLINE void each_front(const Between &b, const State &s, u32 warp, u32 warps, u3
                        const Take &take) {
     const Params &p = b.own;
     if (s.phase == PUSHING) {
-        const uint4 *queue = p.queue[s.depth & 1];
-        for (u32 i = warp * 32; i < s.count; i += warps * 32) {
-            const u32 v = i + lane < s.count ? queue[i + lane].x : 0;
-            take(i + lane < s.count && bit_of(b.has_outer, v), v, lane);
+        const u32 now = s.depth & 1, all = s.count + b.idle[now];
+        for (u32 i = warp * 32; i < all; i += warps * 32) {
+            const u32 v = i + lane < all ? queued(p, now, s.count, i + lane) : 0;
+            take(i + lane < all && bit_of(b.has_outer, v), v, lane);
         }
         return;
     }

@@ -6,7 +6,7 @@
 #include "fast.cuh"
 #include "fast_push.cuh"
 
-/* The vertices of the last level as a queue. */
+/* The vertices of the last level that have edges as a queue. */
 INLINE void gather(const Params &p, const u32 *before, const u32 *now, const Queue &q,
                    u32 warp, u32 warps, u32 lane) {
     for (u32 w0 = warp * 32; w0 < p.words; w0 += warps * 32) {
@@ -15,7 +15,8 @@ INLINE void gather(const Params &p, const u32 *before, const u32 *now, const Que
         while (__any_sync(ALL, open)) {
             const u32 v = w * 32 + __ffs(open) - 1;
             const OFFSET begin = open ? p.row[v] : 0;
-            append(p, open, v, begin, open ? (u32)(p.row[v + 1] - begin) : 0, q, lane);
+            const u32 degree = open ? (u32)(p.row[v + 1] - begin) : 0;
+            append(p, degree != 0, v, begin, degree, q, lane);
             open &= open - 1;
         }
     }
