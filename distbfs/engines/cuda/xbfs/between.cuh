@@ -41,7 +41,7 @@ struct Between {
     const u32 *owned;           /* [owned_count], delegates whose vertices this part has */
     VERTEX *delegate_parents;   /* [d], ids, -1: found by another part, or by none */
     u64 sent_words, item_count;
-    u32 normals, slots, dwords, d, owned_count, parts;
+    u32 normals, slots, dwords, d, owned_count, parts, index;
     u32 root;                   /* a position, NONE: not here */
 };
 

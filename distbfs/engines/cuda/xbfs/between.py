@@ -59,7 +59,10 @@ class Between(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in POINTERS),
         *((name, ctypes.c_uint64) for name in ("sent_words", "item_count")),
         *((name, ctypes.c_uint32) for name in ("normals", "slots", "dwords", "d")),
-        *((name, ctypes.c_uint32) for name in ("owned_count", "parts", "root")),
+        *(
+            (name, ctypes.c_uint32)
+            for name in ("owned_count", "parts", "index", "root")
+        ),
     )
 
 
@@ -141,6 +144,7 @@ class BetweenSearch:
             d=d,
             owned_count=len(part.owned),
             parts=parts,
+            index=part.index,
         )
         own = self.own = self.params.own
         own.state = self._kept.data.ptr + 2 * CONTROL_BYTES

@@ -11,62 +11,128 @@
 #define DISTBFS_BETWEEN_OUTER_CUH
 #include "between.cuh"
 
-/* Calls take(ok, column, position whose edge it is, lane) by whole warps for the outer edges
- * of one normal vertex a lane where `some`; returns how many there are of the warp. */
+#define EACH 4 /* edges of a lane at a time */
+
+/* Calls take(columns, positions whose edges they are, ok, lane) by whole warps, EACH edges a
+ * lane, for the outer edges of one normal vertex a lane where `some`; returns how many there
+ * are of the warp. */
 template <class Take>
 INLINE u32 each_outer(const Between &b, bool some, u32 v, u32 lane, const Take &take) {
     const u64 begin = some ? b.outer_offsets[v - b.normals] : 0;
     const u32 length = some ? (u32)(b.outer_offsets[v - b.normals + 1] - begin) : 0;
     const u32 upto = warp_scan(length, lane), total = __shfl_sync(ALL, upto, 31);
     const u32 before = upto - length;
-    for (u32 e = 0; e < total; e += 32) {
-        const u32 me = e + lane;
-        u32 k = 0;
+    for (u32 e = 0; e < total; e += EACH * 32) {
+        u64 column[EACH];
+        u32 from[EACH];
+        bool ok[EACH];
 #pragma unroll
-        for (int s = 16; s; s >>= 1)
-            if (__shfl_sync(ALL, before, k + s) <= me) k += s;
-        const u64 row = __shfl_sync(ALL, begin, k);
-        const u32 start = __shfl_sync(ALL, before, k), from = __shfl_sync(ALL, v, k);
-        const bool ok = me < total;
-        take(ok, ok ? __ldcg(b.outer_columns + row + (me - start)) : 0ull, from, lane);
+        for (int i = 0; i < EACH; i++) {
+            const u32 me = e + i * 32 + lane;
+            u32 k = 0;
+#pragma unroll
+            for (int s = 16; s; s >>= 1)
+                if (__shfl_sync(ALL, before, k + s) <= me) k += s;
+            const u64 row = __shfl_sync(ALL, begin, k);
+            const u32 start = __shfl_sync(ALL, before, k);
+            from[i] = __shfl_sync(ALL, v, k);
+            ok[i] = me < total;
+            column[i] = ok[i] ? __ldcg(b.outer_columns + row + (me - start)) : 0ull;
+        }
+        take(column, from, ok, lane);
     }
     return total;
 }
 
-/* Puts one item a lane where `mine` into the box of its part; a whole warp calls it. */
-INLINE void post(const Between &b, bool mine, u32 part, u64 item, u32 lane) {
-    const u32 same = __match_any_sync(ALL, mine ? part : NONE) & __ballot_sync(ALL, mine);
-    const u32 first = same ? __ffs(same) - 1 : 0;
-    u64 at = 0;
-    if (mine && lane == first) at = atomicAdd(b.box_size + part * BOX_STEP, (u64)__popc(same));
-    at = __shfl_sync(ALL, at, first);
-    if (mine) b.outbox[b.box[part] + at + __popc(same & lanes_below(lane))] = item;
+/* Puts the items of lanes that are `mine` into the boxes of their parts; a whole warp calls
+ * it. */
+INLINE void post(const Between &b, const bool *mine, const u32 *part, const u64 *item, u32 lane) {
+    u32 own = 0;
+#pragma unroll
+    for (int i = 0; i < EACH; i++) own += mine[i];
+    const u32 some = __ballot_sync(ALL, own);
+    if (!some) return;
+    if (b.parts == 2) { /* there is one other part */
+        const u32 upto = warp_scan(own, lane), to = b.index ^ 1;
+        u64 at = 0;
+        if (lane == 31) at = atomicAdd(b.box_size + to * BOX_STEP, (u64)upto);
+        at = __shfl_sync(ALL, at, 31) + upto - own + b.box[to];
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            if (mine[i]) b.outbox[at++] = item[i];
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const u32 all = __ballot_sync(ALL, mine[i]);
+        if (!all) continue;
+        const u32 same = __match_any_sync(ALL, mine[i] ? part[i] : NONE) & all;
+        const u32 first = same ? __ffs(same) - 1 : 0;
+        u64 at = 0;
+        if (mine[i] && lane == first)
+            at = atomicAdd(b.box_size + part[i] * BOX_STEP, (u64)__popc(same));
+        at = __shfl_sync(ALL, at, first);
+        if (mine[i]) b.outbox[b.box[part[i]] + at + __popc(same & lanes_below(lane))] = item[i];
+    }
 }
 
-/* Whether a lane is the first to set the bit of a vertex of a part. */
-INLINE bool first_to_set(const Between &b, u32 *bitmaps, bool ok, u32 part, u32 v) {
-    const u32 bit = 1u << (v & 31);
-    u32 *word = bitmaps + part * b.sent_words + (v >> 5);
-    return ok && !(__ldcg(word) & bit) && !(atomicOr(word, bit) & bit);
+/* Leaves `ok` where a lane is the first to set the bit of a vertex of a part. */
+INLINE void first_to_set(const Between &b, u32 *bitmaps, const u32 *part, const u32 *v, bool *ok) {
+    u32 *word[EACH], seen[EACH];
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        word[i] = bitmaps + part[i] * b.sent_words + (v[i] >> 5);
+        seen[i] = ok[i] ? __ldcg(word[i]) : ALL;
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const u32 bit = 1u << (v[i] & 31);
+        ok[i] = !(seen[i] & bit);
+        seen[i] = ALL;
+        if (ok[i]) seen[i] = atomicOr(word[i], bit);
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; i++) ok[i] = ok[i] && !(seen[i] >> (v[i] & 31) & 1);
 }
 
-/* Tells another part of a vertex there, unless that was done before. */
+/* Tells another part of vertices there, unless that was done before. */
 struct Sender {
     const Between &b;
-    __device__ __forceinline__ void operator()(bool ok, u64 column, u32 from, u32 lane) const {
-        const u32 part = (u32)(column >> 32), number = (u32)column;
-        const bool mine = first_to_set(b, b.sent, ok, part, number);
-        post(b, mine, part, (u64)number << 32 | b.own.vertices[mine ? from : 0], lane);
+    __device__ __forceinline__ void operator()(const u64 *column, const u32 *from, bool *ok,
+                                               u32 lane) const {
+        u32 part[EACH], number[EACH];
+        u64 item[EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) part[i] = (u32)(column[i] >> 32), number[i] = (u32)column[i];
+        first_to_set(b, b.sent, part, number, ok);
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            item[i] = column[i] << 32 | b.own.vertices[ok[i] ? from[i] : 0];
+        post(b, ok, part, item, lane);
     }
 };
 
-/* Asks another part for a vertex there. */
+/* Asks another part for vertices there. */
 struct Asker {
     const Between &b;
-    __device__ __forceinline__ void operator()(bool ok, u64 column, u32 from, u32 lane) const {
-        post(b, ok, (u32)(column >> 32), column << 32 | b.own.vertices[ok ? from : 0], lane);
+    __device__ __forceinline__ void operator()(const u64 *column, const u32 *from, bool *ok,
+                                               u32 lane) const {
+        u32 part[EACH];
+        u64 item[EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            part[i] = (u32)(column[i] >> 32);
+            item[i] = column[i] << 32 | b.own.vertices[ok[i] ? from[i] : 0];
+        }
+        post(b, ok, part, item, lane);
     }
 };
+
+/* How many vertices a warp takes at once, so that all have some. */
+INLINE u32 share_of(u32 count, u32 warps) {
+    const u32 each = (count + warps - 1) / warps;
+    return each < 32 ? each : 32;
+}
 
 /* Calls take(some, position, lane) by whole warps for the frontier's normal vertices that
  * have outer edges, one a lane. */
@@ -75,10 +141,11 @@ INLINE void each_front(const Between &b, const State &s, u32 warp, u32 warps, u3
                        const Take &take) {
     const Params &p = b.own;
     if (s.phase == PUSHING) {
-        const u32 now = s.depth & 1, all = s.count + b.idle[now];
-        for (u32 i = warp * 32; i < all; i += warps * 32) {
-            const u32 v = i + lane < all ? queued(p, now, s.count, i + lane) : 0;
-            take(i + lane < all && bit_of(b.has_outer, v), v, lane);
+        const u32 now = s.depth & 1, all = s.count + b.idle[now], each = share_of(all, warps);
+        for (u32 i = warp * each; i < all; i += warps * each) {
+            const bool some = lane < each && i + lane < all;
+            const u32 v = some ? queued(p, now, s.count, i + lane) : 0;
+            take(some && bit_of(b.has_outer, v), v, lane);
         }
         return;
     }
@@ -123,15 +190,29 @@ INLINE void answer_outer(const Between &b, const State &s, u32 lane) {
     const Params &p = b.own;
     const bool pushing = s.phase == PUSHING;
     const u32 *now = newest(p, s), *before = pushing ? now : now - p.stride;
-    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < b.item_count;
-         i += (u64)gridDim.x * THREADS) {
-        const bool ok = i < b.item_count;
-        const u64 item = ok ? __ldcg(b.items + i) : 0;
-        const u32 v = ok ? b.place[item >> 32] : 0, asks = (u32)item;
-        const bool visited = ok && bit_of(before, v) && !(pushing && p.direct[v] == s.depth);
-        const u32 part = asks % b.parts, local = asks / b.parts;
-        const bool mine = first_to_set(b, b.answered, visited, part, local);
-        post(b, mine, part, (u64)local << 32 | p.vertices[v], lane);
+    const u64 all = (u64)gridDim.x * THREADS;
+    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < b.item_count; i += EACH * all) {
+        u32 v[EACH], asks[EACH], part[EACH], local[EACH];
+        u64 item[EACH];
+        bool ok[EACH];
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            ok[k] = i + k * all < b.item_count;
+            item[k] = ok[k] ? __ldcg(b.items + i + k * all) : 0;
+        }
+#pragma unroll
+        for (int k = 0; k < EACH; k++) v[k] = ok[k] ? b.place[item[k] >> 32] : 0;
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            asks[k] = (u32)item[k];
+            part[k] = asks[k] % b.parts, local[k] = asks[k] / b.parts;
+            ok[k] = ok[k] && bit_of(before, v[k]) && !(pushing && p.direct[v[k]] == s.depth);
+        }
+        first_to_set(b, b.answered, part, local, ok);
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+            item[k] = (u64)local[k] << 32 | p.vertices[ok[k] ? v[k] : 0];
+        post(b, ok, part, item, lane);
     }
 }
 #endif
