@@ -171,12 +171,14 @@ class DomainSearch(Protocol):
     visits: what ``advance`` returns edge checks of; the first sends vertices to others
     carries_parents: what is sent has its parents with it, and the methods are those of
         a ``CarryingSearch``; else of an ``AskingSearch``
+    streamed: it is a ``StreamedSearch``
     """
 
     part: Any
     directions: tuple[str, ...]
     visits: tuple[str, ...]
     carries_parents: bool
+    streamed: bool
 
     def start(
         self,
@@ -245,6 +247,55 @@ class PullingSearch(DomainSearch, Protocol):
         answers: Sequence[tuple[int, Array]] = (),
     ) -> None:
         """Make what all parts found the frontier; answers as normals, or instead."""
+
+
+class StreamedSearch(PullingSearch, Protocol):
+    """A domain whose levels run on the current stream while the host goes ahead.
+
+    Arrays are CuPy's.  A level is ``begin_level``, ``reply`` where it is pulled, and
+    ``end_level``.
+
+    shared: uint64 arrays that all parts must see when a level has begun, and the first
+        of them also when it has ended: counts and sizes of boxes, delegates found
+    """
+
+    shared: Sequence[Any]
+
+    def begin_level(self, *, push: bool, pull: bool) -> None:
+        """Begin a level; push, pull: whether outer edges are looked at, and how."""
+
+    def sizes_of(self, controls: Any) -> Ids:
+        """Return how much each part has for each, int64 [parts, parts].
+
+        controls: NumPy uint64 [parts, words], the first of ``shared`` of all parts
+        """
+
+    def size_at(self, part: int) -> int:
+        """Return where in a control the size of the box for a part stands."""
+
+    def work_of_all(self, controls: Any) -> Work:
+        """Return the work of all parts together, when a level has ended."""
+
+    def box(self, part: int, size: int) -> Any:
+        """Return the first ``size`` items for a part."""
+
+    def reply(self, questions: Sequence[Any]) -> None:
+        """Put the answers to what other parts ask into boxes."""
+
+    def end_level(
+        self, masks: Any, items: Sequence[Any], answers: Sequence[tuple[Any, Any]]
+    ) -> None:
+        """Admit what all parts found, and count.
+
+        masks: uint64 [parts, words], None where there are no delegates
+        items: what other parts pushed; answers: (answers, how many of them, uint64 [1])
+        """
+
+    def checks_of(self, control: Any) -> Sequence[int]:
+        """Return the edge checks of the last level, where they are counted.
+
+        control: NumPy uint64 [words], of this part
+        """
 
 
 class AskingSearch(DomainSearch, Protocol):

@@ -162,7 +162,7 @@ class ReferencePart:
     Parents are vertex ids from the start; NOBODY while only a rank is known.
     """
 
-    carries_parents = False
+    carries_parents = streamed = False
     directions = CHOSEN
     visits = SUBGRAPHS
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from distbfs.errors import UsageError
 from distbfs.types import Array, Words
@@ -35,6 +35,8 @@ class Exchange(Protocol):
         that say its parent; *uniquify* keeps one item a number
     on_device: arrays, given and returned, are CuPy's, else NumPy's
 
+    streamed: it is a ``StreamedExchange``
+
     On a device, arrays are given and returned in the order of the current stream; the
     current device is that of the rank's first part.  Bins that arrive lie on the device
     that the part's own bins came from, all else on the current one.
@@ -42,6 +44,7 @@ class Exchange(Protocol):
 
     name: str
     on_device: bool
+    streamed: bool
     traffic: Traffic
 
     def start_masks(self, masks: Sequence[Words]) -> None:
@@ -76,6 +79,36 @@ class Exchange(Protocol):
 
     def close(self) -> None:
         """Free buffers and pending requests."""
+
+
+class StreamedExchange(Exchange, Protocol):
+    """Moves arrays between ranks on a stream, one part a rank; the host goes ahead.
+
+    stream: what everything runs on, in the order of the calls; collective like all else
+    """
+
+    stream: Any
+
+    def follow(self) -> None:
+        """Let what is called next run after what the caller's stream has to do."""
+
+    def share(self, arrays: Sequence[Any]) -> list[Any]:
+        """Return each array of all ranks, [ranks, its shape].
+
+        They stay as they are until ``share`` is called for the third time from now.
+        """
+
+    def swap(
+        self, leaving: Sequence[tuple[int, Any]], sizes: Sequence[int]
+    ) -> list[tuple[int, Any]]:
+        """Send arrays to ranks; return (rank, array) of those that come, as ``sizes``.
+
+        leaving: (rank, item [k]); sizes: what comes from each rank.  The arrays stay as
+        they are until ``swap`` is called for the second time from now.
+        """
+
+    def wait(self, event: Any) -> None:
+        """Wait until an event of the stream; DistbfsError where a rank is gone."""
 
 
 def need_device_arrays(name: str, on_device: bool) -> None:

@@ -53,6 +53,7 @@ class HostExchange:
     """
 
     name = "host"
+    streamed = False
 
     def __init__(
         self,

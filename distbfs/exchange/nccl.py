@@ -18,7 +18,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.errors import UsageError
 from distbfs.exchange.base import Traffic, need_device_arrays
-from distbfs.exchange.local_phase import LocalPhase
+from distbfs.exchange.local_phase import LocalPhase, device_empty
 from distbfs.exchange.message_sizes import Messages
 from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.nccl_link import link_of
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 REDUCE = Path(__file__).with_name("reduce.cu")
 BLOCK = 256
 MOST_BLOCKS = 1024
+SHARES = 3  # sets of arrays of all ranks that stay as they are
 SLICE_BYTES = 4 << 20  # what crosses while a further NCCL call starts, about 20 us
 
 
@@ -56,6 +57,7 @@ class NcclExchange:
     """
 
     name = "nccl"
+    streamed = True
     on_device = True
 
     def __init__(
@@ -97,6 +99,8 @@ class NcclExchange:
         self._waits = False  # the reduction is not started yet
         self._under_way: list[Any] = []  # arrays that NCCL reads and writes
         self._received: list[list[tuple[int, Array]]] = []
+        self._shared: dict[tuple[int, int], Any] = {}
+        self._shared_turn = 0
         self._stream = link.stream
 
     def start_masks(self, masks: Sequence[Words]) -> None:
@@ -157,6 +161,55 @@ class NcclExchange:
             self._link.wait(self._max_done)
         return result
 
+    @property
+    def stream(self) -> Any:
+        """What everything runs on."""
+        return self._stream
+
+    def follow(self) -> None:
+        """Let what is called next run after what the caller's stream has to do."""
+        self._link.follow()
+
+    def wait(self, event: Any) -> None:
+        """Wait until an event of the stream; DistbfsError where a rank is gone."""
+        self._link.wait(event)
+
+    def share(self, arrays: Sequence[Any]) -> list[Any]:
+        """Return each array of all ranks, [ranks, its shape]; collective."""
+        self._shared_turn = (self._shared_turn + 1) % SHARES
+        gathered = []
+        with self._link.group():
+            for array in arrays:
+                key = self._shared_turn, array.size
+                if key not in self._shared:
+                    room = device_empty(self._world.size * array.size, array.dtype)
+                    self._shared[key] = room
+                self._link.gather(array, self._shared[key])
+                gathered.append(self._shared[key].reshape(self._world.size, -1))
+        for array in arrays[1:]:  # the first has counts
+            self.traffic.mask_bytes += array.nbytes
+        return gathered
+
+    def swap(
+        self, leaving: Sequence[tuple[int, Any]], sizes: Sequence[int]
+    ) -> list[tuple[int, Any]]:
+        """Send arrays to ranks; return (rank, array) of those that come; collective."""
+        self._local.next_level()
+        space, start, arriving = self._local.arrivals(sum(sizes)), 0, []
+        for rank, size in enumerate(sizes):
+            if size:
+                arriving.append((rank, space[start : start + size]))
+                start += size
+        with self._link.group():
+            for rank, array in leaving:
+                self._link.send(array, rank)
+                self.traffic.messages += 1
+                self.traffic.normals_sent += array.size
+                self.traffic.normal_bytes += array.nbytes
+            for rank, place in arriving:
+                self._link.receive(place, rank)
+        return arriving
+
     def close(self) -> None:
         """Free the buffers; never waits, so that errors get through.
 
@@ -167,7 +220,7 @@ class NcclExchange:
             self._link.hold(held)
         self._mask, self._under_way, self._received = None, [], []
         self._waits = False
-        self._gathered, self._results = None, []
+        self._gathered, self._results, self._shared = None, [], {}
         self._local.free()
 
     def _reduce(self) -> None:

@@ -30,6 +30,7 @@ class SoloExchange:
     """
 
     name = "solo"
+    streamed = False
 
     def __init__(
         self,

@@ -70,7 +70,7 @@ def first_columns(graph: CSR, words: int) -> Array:
 class OpenMPPart:
     """Searches one part level by level (an ``AskingSearch``)."""
 
-    carries_parents = False
+    carries_parents = streamed = False
     directions = CHOSEN
     visits = SUBGRAPHS
 

@@ -21,6 +21,7 @@ from distbfs.engines.base import (
     CarryingSearch,
     DomainSearch,
     PullingSearch,
+    StreamedSearch,
     Targets,
     Until,
     Work,
@@ -30,10 +31,11 @@ from distbfs.partition.layout import Placement
 from distbfs.search.direction import OUTER, policy_of
 from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFinder
 from distbfs.search.runners.base import Found
+from distbfs.search.runners.streamed import StreamedLevels
 from distbfs.timing import Stopwatch, Trace
 
 if TYPE_CHECKING:
-    from distbfs.exchange.base import Exchange
+    from distbfs.exchange.base import Exchange, StreamedExchange
     from distbfs.options import SearchOptions
     from distbfs.types import Array, Ids, Stop, Words, World
 
@@ -159,6 +161,12 @@ class BetweenDomains:
         self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # the last: stop
         self._sums = self._counts[:-1]
         self._nothing: list[list[tuple[int, Array]]] = [[] for _ in searches]
+        self._streamed: StreamedLevels | None = None
+        alone = len(searches) == 1 and world.size > 1
+        if alone and searches[0].streamed and exchange.streamed:
+            one = cast("StreamedSearch", searches[0])
+            streamed = cast("StreamedExchange", exchange)
+            self._streamed = StreamedLevels(world, one, streamed)
 
     def _finder(self) -> Finder:
         """Return what completes the parents of these engines."""
@@ -191,7 +199,9 @@ class BetweenDomains:
         with clock("start"):
             self._start(root, until, counting=records)
         timed = clock if records or self.trace is not None else untimed
-        with UNTIMED if timed is clock else clock("levels"):
+        whole = UNTIMED if timed is clock else clock("levels")
+        stream = UNTIMED if self._streamed is None else self._streamed.stream()
+        with whole, stream:
             levels = self._levels(until, stop, timed, clock, log)
         self._world.doing = "parents"
         cost = ParentCost()
@@ -228,7 +238,7 @@ class BetweenDomains:
         log: list[LevelReport] | None,
     ) -> int:
         """Run all levels; return how many have vertices."""
-        world, policy, counts = self._world, self._policy, self._counts
+        world, policy = self._world, self._policy
         last, aimed = until.depth, until.targets is not None
         visits = self._searches[0].visits
         levels = 0
@@ -238,14 +248,7 @@ class BetweenDomains:
             world.doing = f"level {levels}"
             if log is not None:
                 before, sent = dict(clock.seconds), self._traffic()
-            with timed("work"):
-                np.copyto(self._sums, self._searches[0].work())
-                for search in self._searches[1:]:
-                    np.add(self._sums, search.work(), out=self._sums)
-                counts[-1] = stop is not None and stop()
-            with timed("counts"):
-                *sums, stopped = world.allreduce(counts).tolist()
-                work = Work._make(sums)
+            work, stopped = self._all_work(stop, timed, first=not levels)
             if not work.normals + work.delegates:
                 return levels
             if levels == last or (aimed and not work.targets):
@@ -255,7 +258,7 @@ class BetweenDomains:
                 raise SearchStopped(f"the search was stopped at level {levels}")
             levels += 1
             choice = policy.choose(work)
-            checks = self._level(work, choice, timed)
+            checks = self._level(work, choice, timed, counting=log is not None)
             if log is not None:
                 looked = world.allreduce(np.array(checks, dtype=np.int64).sum(axis=0))
                 log.append(
@@ -269,6 +272,34 @@ class BetweenDomains:
                         {k: v - before.get(k, 0) for k, v in clock.seconds.items()},
                     )
                 )
+
+    def _all_work(
+        self,
+        stop: Stop | None,
+        timed: Callable[[str], AbstractContextManager[None]],
+        *,
+        first: bool,
+    ) -> tuple[Work, bool]:
+        """Return (work of all domains, whether a rank says stop).
+
+        first: there was no level yet
+        """
+        world, counts = self._world, self._counts
+        counts[-1] = stop is not None and stop()
+        if self._streamed is not None and not first:
+            with timed("work"):
+                work = self._streamed.work()
+            if stop is None:
+                return work, False
+            with timed("counts"):
+                return work, bool(world.allreduce(counts[-1:])[0])
+        with timed("work"):
+            np.copyto(self._sums, self._searches[0].work())
+            for search in self._searches[1:]:
+                np.add(self._sums, search.work(), out=self._sums)
+        with timed("counts"):
+            *sums, stopped = world.allreduce(counts).tolist()
+        return Work._make(sums), bool(stopped)
 
     def _traffic(self) -> dict[str, int]:
         traffic = self._exchange.traffic
@@ -305,13 +336,22 @@ class BetweenDomains:
         work: Work,
         choice: dict[str, Any],
         timed: Callable[[str], AbstractContextManager[None]],
+        *,
+        counting: bool,
     ) -> list[Sequence[int]]:
         """Run one level; returns edge checks of each domain of this rank.
 
-        work: of all ranks, so that all know alike when there is nothing to exchange.
+        work: of all ranks, so that all know alike when there is nothing to exchange;
+        counting: whether edge checks are wanted
         """
-        exchange, board = self._exchange, self._board
         pulls = bool(work.nn) and choice.get(OUTER) == "pull"
+        if self._streamed is not None:
+            with timed("advance"):
+                sends = bool(work.nn)
+                return [
+                    self._streamed.level(sends=sends, pull=pulls, counting=counting)
+                ]
+        exchange, board = self._exchange, self._board
         board.begin(
             sends=bool(work.nn) and not pulls,
             reduces=bool(work.dd_forward or work.nd_forward),

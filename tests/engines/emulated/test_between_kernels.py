@@ -1,9 +1,20 @@
 """Searches of parts by engine xbfs between domains, with the kernels run on the CPU."""
 
+import numpy as np
 import pytest
-from device_parts import LARGE, check, device_parts, driver_of
+from device_parts import LARGE, check, device_parts, driver_of, joined
+from emulated_device import Stream
 from fast_graphs import beside, binary_tree, path, shuffled, star
 from graphs import complete, grid, kronecker, random_tuples, some_roots, uniform
+from worlds import on_ranks
+
+from distbfs.device import cuda
+from distbfs.engines.base import Until
+from distbfs.exchange.base import Traffic
+from distbfs.options import SearchOptions
+from distbfs.partition.layout import Placement
+from distbfs.registry import ENGINES, lookup
+from distbfs.search.runners.between import BetweenDomains
 
 GRAPHS = {
     "kronecker": kronecker(8),
@@ -50,3 +61,112 @@ def test_vertices_that_have_outer_edges_alone(device, name, direction):
         driver = driver_of(placed, engine="xbfs", direction=direction)
         for root in some_roots(source, 2):
             check(driver, source, root)
+
+
+class StreamedThreads:
+    """An ``exchange.base.StreamedExchange`` between ranks that are threads."""
+
+    name, on_device, streamed = "threads", True, True
+    stream = Stream()
+
+    def __init__(self, world):
+        self.world, self.traffic, self.swaps = world, Traffic(), 0
+
+    def follow(self):
+        pass
+
+    def wait(self, event):
+        pass
+
+    def share(self, arrays):
+        gathered = [np.stack(self.world.allgather(x)) for x in arrays]
+        return [cuda.cupy().asarray(x) for x in gathered]
+
+    def swap(self, leaving, sizes):
+        self.swaps += 1
+        sent = dict(leaving)
+        nothing = np.zeros(0, np.uint64)
+        outgoing = [sent.get(rank, nothing) for rank in range(self.world.size)]
+        arrays = [np.asarray(x) for x in self.world.alltoall(outgoing)]
+        assert [len(x) for x in arrays] == list(sizes)
+        some = [(rank, x) for rank, x in enumerate(arrays) if len(x)]
+        return [(rank, cuda.cupy().asarray(x)) for rank, x in some]
+
+    def max_delegates(self, values):
+        most = self.world.allreduce(np.asarray(values[0]), "max")
+        return cuda.cupy().asarray(most)
+
+
+def streamed(source, parts, aims=((None, None),), records=False, **options):
+    """Search by ranks that are threads, one part each, and check what they find."""
+    placed = device_parts(source, parts, threshold=options.pop("threshold"))
+    options = SearchOptions.named(engine="xbfs", **options)
+
+    def work(world):
+        placement = Placement(parts, parts)
+        engine = lookup(ENGINES, "engine", "xbfs")(options)
+        search = engine.domain(placed[world.rank], placement)
+        exchange = StreamedThreads(world)
+        runner = BetweenDomains(world, [search], exchange, options)
+        results = []
+        for root in some_roots(source, 2):
+            for depth, targets in aims:
+                until = Until(depth, targets)
+                found = runner.search(root, until=until, records=records)
+                arrays = found.level[0].get(), found.parent[0].get()
+                results.append((root, until, found, *arrays))
+        return results, exchange.swaps
+
+    ranks = on_ranks(parts, work)
+    for pieces in zip(*(results for results, _ in ranks), strict=True):
+        root, until, found = pieces[0][:3]
+        whole = [joined([DeviceLike(x[k]) for x in pieces], source.n) for k in (3, 4)]
+        wanted = source.distances(root)
+        last = wanted.max() if until.depth is None else min(until.depth, wanted.max())
+        if until.targets is not None and (wanted[until.targets] >= 0).all():
+            last = min(last, wanted[until.targets].max())
+        near = np.where(wanted <= last, wanted, -1)
+        np.testing.assert_array_equal(whole[0], near)
+        assert found.levels == last + 1
+        check_parents(source, root, near, whole[1])
+        if records:
+            counts = np.bincount(wanted[wanted >= 0]).tolist()
+            assert [r["normals"] + r["delegates"] for r in found.records] == counts
+    return ranks[0][1]
+
+
+class DeviceLike:
+    """An array that is on the host already."""
+
+    def __init__(self, array):
+        self.array, self.dtype = array, array.dtype
+
+    def get(self):
+        return self.array
+
+
+def check_parents(source, root, level, parent):
+    reached = np.flatnonzero(level > 0)
+    assert parent[root] == root
+    assert (parent[level < 0] == -1).all()
+    assert (level[parent[reached]] == level[reached] - 1).all()
+    keys = source.edges @ np.array([source.n, 1])
+    assert np.isin(parent[reached].astype(int) * source.n + reached, keys).all()
+
+
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("name", ["kronecker", "hub", "random", "tree"])
+def test_levels_on_the_stream_of_an_exchange(device, name, direction):
+    source = GRAPHS[name]
+    aims = ((2, 5), (3, LARGE))
+    swaps = [streamed(source, p, threshold=t, direction=direction) for p, t in aims]
+    assert swaps[1] > 0
+
+
+def test_ends_and_records_on_the_stream(device):
+    source = GRAPHS["hub"]
+    far = np.array([int(source.distances(some_roots(source, 1)[0]).argmax())])
+    lone = np.flatnonzero(source.degrees == 0)[:1]
+    aims = ((1, None), (None, far), (None, lone), (2, far))
+    streamed(source, 2, aims, threshold=4)
+    streamed(source, 2, threshold=4, records=True)

@@ -127,6 +127,7 @@ class CudaPart:
     """
 
     carries_parents = True
+    streamed = False
     directions = CHOSEN
     visits = SUBGRAPHS
 

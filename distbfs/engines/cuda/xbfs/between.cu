@@ -157,7 +157,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_con
     for (u32 w0 = ((threadIdx.x >> 5) * gridDim.x + blockIdx.x) * 32; w0 < b.dwords;
          w0 += warps * 32) {
         const u32 w = w0 + lane;
-        u32 open = w < b.dwords ? b.mask[w] & ~now[w] : 0;
+        u32 open = 0;
+        if (w < b.dwords) {
+            for (u32 k = 0; k < b.masks; k++) open |= b.mask[k * b.dwords + w];
+            open &= ~now[w];
+        }
         while (__any_sync(ALL, open)) {
             const u32 c = open ? w * 32 + __ffs(open) - 1 : 0;
             if (admit(b, s, open != 0, c, lane) && p.parents) p.parent[c] = unknown(b);
@@ -171,9 +175,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_items(const __grid_co
     const Params &p = b.own;
     const State s = *p.state;
     const u32 lane = threadIdx.x & 31;
-    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < b.item_count;
+    const u64 count = items_of(b);
+    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count;
          i += (u64)gridDim.x * THREADS) {
-        const bool ok = i < b.item_count;
+        const bool ok = i < count;
         const u64 item = ok ? __ldcg(b.items + i) : 0;
         const u32 v = ok ? b.item_place[item >> 32] : 0;
         const bool mine = admit(b, s, ok, v, lane);
@@ -227,6 +232,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     for (int k = 0; k < COUNTS; k++) count[k] = 0;
     count_words(b, s, count);
     if (p.targets) count[MISSED] = missed(p, newest(p, s));
+    if (blockIdx.x == 0 && threadIdx.x == 0) count[MISSED] += b.lost;
     count[FOUND] = count[NORMALS] + count[DELEGATES];
 #pragma unroll
     for (int k = 0; k < CHECKS; k++) {

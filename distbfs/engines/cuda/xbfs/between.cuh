@@ -35,13 +35,15 @@ struct Between {
     u64 *counts;                /* [COUNTS], see Count */
     u32 *idle;                  /* [2]: vertices at the end of the queue of even and odd levels */
     u32 *filled;                /* [1], slots in use; the first is of no vertex */
-    const u32 *mask;            /* [dwords]: delegates that all parts found */
+    const u32 *mask;            /* [masks][dwords]: delegates that parts, or all, found */
     const u64 *items;           /* [item_count], as in boxes of other parts for this one */
+    const u64 *item_size;       /* [1]: how many of them there are; null: item_count */
     const u32 *item_place;      /* of what items name -> position: place, or own.numbers */
     const u32 *owned;           /* [owned_count], delegates whose vertices this part has */
     VERTEX *delegate_parents;   /* [d], ids, -1: found by another part, or by none */
     u64 sent_words, item_count;
-    u32 normals, slots, dwords, d, owned_count, parts, index;
+    u32 normals, slots, dwords, masks, d, owned_count, parts, index;
+    u32 lost;                   /* targets that no search can reach */
     u32 root;                   /* a position, NONE: not here */
 };
 
@@ -68,6 +70,11 @@ INLINE u32 places_in(u32 *size, bool mine, u32 lane) {
     if (!who) return 0;
     if (lane == 0) at = atomicAdd(size, (u32)__popc(who));
     return __shfl_sync(ALL, at, 0) + __popc(who & lanes_below(lane));
+}
+
+INLINE u64 items_of(const Between &b) {
+    const u64 told = b.item_size ? __ldcg(b.item_size) : b.item_count;
+    return told < b.item_count ? told : b.item_count;
 }
 
 /* Take one vertex a lane where `ok`, found outside at level s.depth; returns whether this

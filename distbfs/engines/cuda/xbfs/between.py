@@ -47,7 +47,12 @@ KERNEL_NAMES = (
 POINTERS = (
     *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
     *("answered", "outbox", "box", "box_size", "known", "found", "mail", "counts"),
-    *("idle", "filled", "mask", "items", "item_place", "owned", "delegate_parents"),
+    *("idle", "filled", "mask", "items", "item_size", "item_place", "owned"),
+    "delegate_parents",
+)
+NUMBERS = (
+    *("normals", "slots", "dwords", "masks", "d", "owned_count", "parts", "index"),
+    *("lost", "root"),
 )
 
 
@@ -58,11 +63,7 @@ class Between(ctypes.Structure):
         ("own", Params),
         *((name, ctypes.c_void_p) for name in POINTERS),
         *((name, ctypes.c_uint64) for name in ("sent_words", "item_count")),
-        *((name, ctypes.c_uint32) for name in ("normals", "slots", "dwords", "d")),
-        *(
-            (name, ctypes.c_uint32)
-            for name in ("owned_count", "parts", "index", "root")
-        ),
+        *((name, ctypes.c_uint32) for name in NUMBERS),
     )
 
 
@@ -91,7 +92,7 @@ class BetweenSearch:
     What it sends is uint64, see between_outer.cuh.
     """
 
-    carries_parents = True
+    carries_parents = streamed = True
     directions = ("outer",)
     visits = ("outer", "inner")
 
@@ -112,6 +113,7 @@ class BetweenSearch:
         self._control = cp.zeros(len(COUNTED) + parts * BOX_STEP, np.uint64)
         self._kept = cp.zeros(2 * CONTROL_BYTES + ctypes.sizeof(State), np.uint8)
         self._mask = cp.zeros(mask_words(d), np.uint64)
+        self.shared = [self._control] + [self._mask] * bool(d)
         held: dict[str, Any] = {
             "has_outer": self._rows_with_edges(),
             "sent": cp.zeros(sent_words * parts, np.uint32),
@@ -141,6 +143,7 @@ class BetweenSearch:
             normals=part.normals,
             slots=part.slots,
             dwords=2 * mask_words(d),
+            masks=1,
             d=d,
             owned_count=len(part.owned),
             parts=parts,
@@ -157,7 +160,7 @@ class BetweenSearch:
         self._work = cuda.HostCopy(self._control)
         self._ready = cp.cuda.Event(disable_timing=True)
         self._turn, self._dirty, self._counting = 0, True, False
-        self._lost_targets, self._depth, self._boxed = 0, 0, False
+        self._depth, self._boxed = 0, False
         self._isolated, self._answered = False, False
         self._outer = Work()
         self._load(counting=False)
@@ -259,13 +262,13 @@ class BetweenSearch:
 
     def _aim(self, targets: Targets | None, lone: int | None) -> None:
         """Count targets in ``work``; lone: the number of a root without edges."""
-        own, self._lost_targets = self.own, 0
+        own, self.params.lost = self.own, 0
         own.targets = own.sought = 0
         if targets is None:
             return
         numbers = targets.numbers[targets.numbers < WIDE]
         isolated = targets.numbers[targets.numbers >= WIDE]
-        self._lost_targets = int((isolated != lone).sum())
+        self.params.lost = int((isolated != lone).sum())
         places = np.concatenate([numbers, targets.delegates]).astype(np.uint32)
         if len(places):
             with cuda.memory_of("targets"):
@@ -280,18 +283,42 @@ class BetweenSearch:
 
     def work(self) -> Ids:
         """Return what the next level costs."""
-        counted = dict(zip(COUNTED, self._work.wait().tolist(), strict=False))
+        work = self._work_of(self._work.wait()[: len(COUNTED)])
         lone = self._isolated and not self._depth
-        work = Work(
-            normals=counted["normals"] + lone,
-            delegates=0 if self.part.index else counted["delegates"],
-            nn=counted["outer"],
-            dd_forward=counted["found"],
-            targets=counted["missed"] + self._lost_targets,
-            open=counted["open_outer"],
-        )
+        mine = 0 if self.part.index else work.delegates
+        work = work._replace(normals=work.normals + lone, delegates=mine)
         self._outer = work
         return np.array(work, dtype=np.int64)
+
+    @staticmethod
+    def _work_of(counts: Any) -> Work:
+        """Return what was counted, uint64 [COUNTED]."""
+        counted = dict(zip(COUNTED, counts.tolist(), strict=True))
+        return Work(
+            normals=counted["normals"],
+            delegates=counted["delegates"],
+            nn=counted["outer"],
+            dd_forward=counted["found"],
+            targets=counted["missed"],
+            open=counted["open_outer"],
+        )
+
+    def work_of_all(self, controls: Any) -> Work:
+        """Return the sum of what all parts have counted; controls: [parts, words]."""
+        work = self._work_of(controls[:, : len(COUNTED)].sum(axis=0))
+        delegates = int(controls[0, COUNTED.index("delegates")])
+        return work._replace(delegates=delegates)  # which all parts count
+
+    @staticmethod
+    def size_at(part: int) -> int:
+        """Return where in a control the size of the box for a part stands."""
+        return len(COUNTED) + part * BOX_STEP
+
+    @staticmethod
+    def sizes_of(controls: Any) -> Ids:
+        """Return how much each part has for each, int64 [parts, parts]."""
+        sizes: Ids = controls[:, len(COUNTED) :: BOX_STEP].astype(np.int64)
+        return sizes
 
     def advance(self, choice: Choice, offer: Offer) -> list[int]:
         """Begin a level; where checks are counted, wait for it."""
@@ -300,8 +327,7 @@ class BetweenSearch:
             self._boxed = choice["outer"] == "push" and bool(self._outer.nn)
             if self._boxed:
                 self._box("outer", main)
-            self._run("level", main)
-            self._depth += 1
+            self._level(main)
             self._ready.record(main)
         # the caller's device is the exchange's, which may be another
         offer.normals(Boxes(self))
@@ -309,10 +335,21 @@ class BetweenSearch:
         offer.bits(self._mask)
         if not self._counting:
             return [0, 0]
-        sent = int(self._sizes.wait()[COUNTED.index("checks")]) if self._boxed else 0
+        return self.checks_of(self._sizes.wait()) if self._boxed else self.checks_of()
+
+    def checks_of(self, control: Any = None) -> list[int]:
+        """Return the edge checks of the last level, outer and inner.
+
+        control: NumPy uint64, of this part; None: there were no outer ones
+        """
+        sent = 0 if control is None else int(control[COUNTED.index("checks")])
         with self._device:
-            row = min(self._depth, ROWS - 1)
-            return [sent, int(self._counts[0, row])]
+            return [sent, int(self._counts[0, min(self._depth, ROWS - 1)])]
+
+    def _level(self, main: Any) -> None:
+        """Begin a level of the inner graph."""
+        self._run("level", main)
+        self._depth += 1
 
     def _box(self, kernel: str, main: Any) -> None:
         """Fill the boxes; their sizes go to the host."""
@@ -356,12 +393,64 @@ class BetweenSearch:
             self._sizes.begin(main)
         return Boxes(self)
 
-    def _take(self, kernel: str, items: Any, place: Any, main: Any) -> None:
-        """Let a kernel look at what other parts sent; place: what it names."""
+    def _take(
+        self, kernel: str, items: Any, place: Any, main: Any, size: Any = None
+    ) -> None:
+        """Let a kernel look at what other parts sent.
+
+        place: of what it names; size: [1], how many there are, where that is not known
+        """
         p, near = self.params, brought_here(items)
         p.items, p.item_count = near.data.ptr, len(near)
+        p.item_size = None if size is None else size.data.ptr
         p.item_place = place.data.ptr
         self._run(kernel, main)
+
+    def begin_level(self, *, push: bool, pull: bool) -> None:
+        """Begin a level on the current stream, with what goes to other parts.
+
+        What all parts must see lies in ``shared`` then; see ``StreamedSearch``.
+        """
+        main = cuda.cupy().cuda.get_current_stream()
+        cuda.clear(self._control, main)
+        if push:
+            self._run("outer", main)
+        self._level(main)
+        if pull:
+            self._run("ask", main)
+
+    def box(self, part: int, size: int) -> Any:
+        """Return the first ``size`` items for a part."""
+        start = int(self._box_at[part])
+        return self._held["outbox"][start : start + size]
+
+    def reply(self, questions: Sequence[Any]) -> None:
+        """Put the answers to what other parts ask into boxes, which begin anew."""
+        main = cuda.cupy().cuda.get_current_stream()
+        cuda.clear(self._control[len(COUNTED) :], main)
+        for items in questions:
+            self._take("answer", items, self.part.place, main)
+            self._answered = True
+
+    def end_level(
+        self, masks: Any, items: Sequence[Any], answers: Sequence[tuple[Any, Any]]
+    ) -> None:
+        """Admit what all parts found, and count; the counts lie in ``shared`` then.
+
+        masks: uint64 [parts, words], None: there are no delegates
+        items: what other parts pushed; answers: (answers, how many of them, uint64 [1])
+        """
+        main, p = cuda.cupy().cuda.get_current_stream(), self.params
+        if masks is not None:
+            p.mask, p.masks = masks.data.ptr, len(masks)
+            self._run("take_mask", main)
+            p.masks = 1
+        for found in items:
+            self._take("take_items", found, self.part.place, main)
+        numbers = self.part.graph.numbers
+        for found, size in answers:
+            self._take("take_items", found, numbers, main, size)
+        self._run("settle", main)
 
     def accept(
         self,

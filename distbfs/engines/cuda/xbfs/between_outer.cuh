@@ -190,14 +190,14 @@ INLINE void answer_outer(const Between &b, const State &s, u32 lane) {
     const Params &p = b.own;
     const bool pushing = s.phase == PUSHING;
     const u32 *now = newest(p, s), *before = pushing ? now : now - p.stride;
-    const u64 all = (u64)gridDim.x * THREADS;
-    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < b.item_count; i += EACH * all) {
+    const u64 count = items_of(b), all = (u64)gridDim.x * THREADS;
+    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count; i += EACH * all) {
         u32 v[EACH], asks[EACH], part[EACH], local[EACH];
         u64 item[EACH];
         bool ok[EACH];
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
-            ok[k] = i + k * all < b.item_count;
+            ok[k] = i + k * all < count;
             item[k] = ok[k] ? __ldcg(b.items + i + k * all) : 0;
         }
 #pragma unroll
