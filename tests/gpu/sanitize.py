@@ -1,8 +1,9 @@
 """One search of each kind on small graphs, for compute-sanitizer.
 
-Usage: sanitize.py [KIND[:GRAPH] ... | -KIND ...]; without kinds, all but ``sweep``;
-with -KIND, without this one, too; without a graph, all of them.  Each array has an
-allocation of its own, so that the first byte beyond it is found.
+Usage: sanitize.py [--list] [KIND[:GRAPH] ... | -KIND ...]; without kinds, all but
+``sweep``; with -KIND, without this one, too; without a graph, all of them; with --list,
+what there is to run, a line each.  Each array has an allocation of its own, so that the
+first byte beyond it is found.
 """
 
 import sys
@@ -239,16 +240,40 @@ KINDS = {
 }
 
 
-def main(names):
+ONCE = {
+    "cluster",
+    "paper",
+    "store",
+    "build",
+    "validate",
+    "sweep",
+}  # graphs of their own
+
+
+def wanted(names):
+    """The kinds that are asked for, each with one graph where it is run on several."""
     without = {"sweep", *(name[1:] for name in names if name[0] == "-")}
     names = [name for name in names if name[0] != "-"]
     asked = [name.partition(":")[0] for name in names]
     unknown = [name for name in (*asked, *without) if name not in KINDS]
     if unknown:
         sys.exit(f"unknown kind {unknown[0]}; allowed: {', '.join(KINDS)}")
+    for name in names or [name for name in KINDS if name not in without]:
+        if ":" in name or name in ONCE:
+            yield name
+        else:
+            yield from (f"{name}:{graph}" for graph in GRAPHS)
+
+
+def main(names):
+    listing = "--list" in names
+    kinds = list(wanted([name for name in names if name != "--list"]))
+    if listing:
+        print(*kinds, sep="\n")
+        return
     cuda.cupy().cuda.set_allocator(None)
     every = dict(GRAPHS)
-    for name in names or [name for name in KINDS if name not in without]:
+    for name in kinds:
         kind, _, only = name.partition(":")
         GRAPHS.clear()
         GRAPHS.update({only: every[only]} if only else every)
