@@ -1,8 +1,9 @@
 """One search of each kind on small graphs, for compute-sanitizer.
 
-Usage: sanitize.py [KIND[:GRAPH] ...]; without kinds, all but ``sweep``; without a
-graph, all of them.  Each array has an allocation of its own, so that the first byte
-beyond it is found.
+Usage: sanitize.py [--list] [KIND[:GRAPH] ... | -KIND ...]; without kinds, all but
+``sweep``; with -KIND, without this one, too; without a graph, all of them; with --list,
+what there is to run, a line each.  Each array has an allocation of its own, so that the
+first byte beyond it is found.
 """
 
 import sys
@@ -173,33 +174,41 @@ def sweep(name):
     right(name, f"{wrong} wrong" if wrong else None)
 
 
-def by_engines(name):
-    """All engines for whole graphs, and knobs of bfs4k that force each way."""
-    for engine in ENGINES:
-        kind = lookup(ENGINES, "engine", engine)
-        if not issubclass(kind, GraphEngine):
-            continue
-        ways = [{}]
-        if engine == "bfs4k":
-            forced = Knobs(k4=0, k5=0, k1=2), Knobs(k4=1, k5=0), Knobs(k2=5, k3=1)
-            ways += [{"knobs": knobs} for knobs in forced]
+def engines():
+    """(name, class) of the engines for whole graphs, without bfs4k."""
+    kinds = {engine: lookup(ENGINES, "engine", engine) for engine in ENGINES}
+    kinds.pop("bfs4k")
+    return [item for item in kinds.items() if issubclass(item[1], GraphEngine)]
+
+
+def bfs4k(name):
+    """Engine bfs4k, by knobs that force each way, and ended by depths and targets.
+
+    Threads race for the entries of its hash table (bfs4k_repeats.cuh), as published:
+    racecheck says so.
+    """
+    only = [("bfs4k", lookup(ENGINES, "engine", "bfs4k"))]
+    forced = Knobs(k4=0, k5=0, k1=2), Knobs(k4=1, k5=0), Knobs(k2=5, k3=1)
+    for way in ({}, *({"knobs": knobs} for knobs in forced)):
+        by_engines(name, only, **way)
+    until(name, only)
+
+
+def by_engines(name, those=None, **way):
+    for engine, kind in those or engines():
         for method in kind.methods:
-            for way in ways:
-                options = SearchOptions.named(engine=engine, method=method, **way)
-                for graph, make in GRAPHS.items():
-                    made = HostGraph(make())
-                    search = kind(options).on_graph(made.graph)
-                    for records in (False, True):
-                        found = search.search(0, records=records)
-                        right(f"{name}, {engine}, {graph}", fault(made, 0, found))
+            options = SearchOptions.named(engine=engine, method=method, **way)
+            for graph, make in GRAPHS.items():
+                made = HostGraph(make())
+                search = kind(options).on_graph(made.graph)
+                for records in (False, True):
+                    found = search.search(0, records=records)
+                    right(f"{name}, {engine}, {graph}", fault(made, 0, found))
 
 
-def until(name):
-    """All engines for whole graphs, ended by depths and targets."""
-    for engine in ENGINES:
-        kind = lookup(ENGINES, "engine", engine)
-        if not issubclass(kind, GraphEngine):
-            continue
+def until(name, those=None):
+    """Engines for whole graphs, ended by depths and targets."""
+    for engine, kind in those or engines():
         for method in kind.methods:
             options = SearchOptions(engine=engine, method=method)
             for graph, make in GRAPHS.items():
@@ -214,6 +223,7 @@ def until(name):
 KINDS = {
     "engines": by_engines,
     "engines-until": until,
+    "bfs4k": bfs4k,
     "fast-ids": fast,
     "fast-numbers": lambda name: fast(name, in_ids=False),
     "fast-stepwise": lambda name: fast(name, stepwise=True),
@@ -230,13 +240,40 @@ KINDS = {
 }
 
 
-def main(names):
-    unknown = [name for name in names if name.partition(":")[0] not in KINDS]
+ONCE = {
+    "cluster",
+    "paper",
+    "store",
+    "build",
+    "validate",
+    "sweep",
+}  # graphs of their own
+
+
+def wanted(names):
+    """The kinds that are asked for, each with one graph where it is run on several."""
+    without = {"sweep", *(name[1:] for name in names if name[0] == "-")}
+    names = [name for name in names if name[0] != "-"]
+    asked = [name.partition(":")[0] for name in names]
+    unknown = [name for name in (*asked, *without) if name not in KINDS]
     if unknown:
         sys.exit(f"unknown kind {unknown[0]}; allowed: {', '.join(KINDS)}")
+    for name in names or [name for name in KINDS if name not in without]:
+        if ":" in name or name in ONCE:
+            yield name
+        else:
+            yield from (f"{name}:{graph}" for graph in GRAPHS)
+
+
+def main(names):
+    listing = "--list" in names
+    kinds = list(wanted([name for name in names if name != "--list"]))
+    if listing:
+        print(*kinds, sep="\n")
+        return
     cuda.cupy().cuda.set_allocator(None)
     every = dict(GRAPHS)
-    for name in names or [name for name in KINDS if name != "sweep"]:
+    for name in kinds:
         kind, _, only = name.partition(":")
         GRAPHS.clear()
         GRAPHS.update({only: every[only]} if only else every)

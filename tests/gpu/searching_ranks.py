@@ -159,10 +159,7 @@ def compare_together(session, graph):
 def search_for_ever(world, how, what):
     """Search until rank 1 is gone."""
     if what == "memory" and world.rank == 1:
-        cp = cuda.cupy()
-        free = int(cp.cuda.runtime.memGetInfo()[0])
-        held = cp.cuda.runtime.malloc(free - (200 << 20))
-        assert held
+        cuda.free_bytes = lambda: 200 << 20  # a full one would fail other tests, too
     scale = 22 if what == "memory" else 20
     parts = None if how in WHOLE else world.size
     session = session_of(world, Kronecker(scale, 16, 1), how, parts, 32)
