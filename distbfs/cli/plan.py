@@ -10,7 +10,7 @@ import click
 
 from distbfs.cli.info import print_right
 from distbfs.engines.cuda.common.memory import graph_bytes, search_bytes
-from distbfs.engines.cuda.pan.memory import part_bytes
+from distbfs.engines.cuda.xbfs.memory import part_bytes
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import MAX_VERTICES
@@ -108,7 +108,7 @@ def gpu_line(found: Mapping[str, int] | None) -> str:
 
 def part_line(found: Mapping[str, Any]) -> str:
     """Return the line about one part on a GPU."""
-    names = ("graph", "numbering", "search", "messages")
+    names = ("graph", "numbering", "inner", "search", "messages")
     items = ", ".join(f"{name} {readable(found[name])}" for name in names)
     line = f"device memory of a part on a GPU: about {readable(found['total'])} "
     line += f"({items})"

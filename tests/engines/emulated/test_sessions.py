@@ -17,7 +17,8 @@ import distbfs
 from distbfs.device import cuda
 from distbfs.engines.base import on_device
 from distbfs.engines.cuda.pan import search as part
-from distbfs.engines.cuda.pan.memory import part_bytes
+from distbfs.engines.cuda.pan.memory import part_bytes as pan_bytes
+from distbfs.engines.cuda.xbfs.memory import part_bytes
 from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
@@ -39,6 +40,7 @@ from distbfs.store.write import write_graph
 from distbfs.types import SUBGRAPHS
 
 SOURCE = kronecker(8)
+CODE = 17 << 20  # what a search is said to take besides its arrays, at most
 TUPLES = Kronecker(8, 16, 1)
 DEVICES = [x for x in ENGINES if on_device(lookup(ENGINES, "engine", x))]
 
@@ -99,11 +101,13 @@ def test_one_domain(devices, count, internal):
     session.close()
 
 
+@pytest.mark.parametrize("engine", ["auto", "pan"])
 @pytest.mark.parametrize("parts", [1, 3])
-def test_between_domains(parts):
-    session = separated(parts)
+def test_between_domains(parts, engine):
+    session = separated(parts, engine=engine)
     about = session.describe()
-    assert (about["engine"], about["exchange"]) == ("pan", "solo")
+    named = "xbfs" if engine == "auto" else engine
+    assert (about["engine"], about["exchange"]) == (named, "solo")
     for found in checked_searches(session, SOURCE):
         assert found.wall_seconds > 0
     session.close()
@@ -227,13 +231,15 @@ def test_small_graphs_are_searched_by_one_device(devices):
         (
             {},
             Request(domain=1),
-            "pan",
+            "xbfs",
             "domains of one device were asked for; one rank",
         ),
-        ({}, Request(4, "--parts"), "pan", "--parts is for searches between domains"),
-        ({"dd": Factors(1, 1)}, Request(), "pan", "dd is for searches between"),
-        ({"exchange": "solo"}, Request(), "pan", "exchange is for searches between"),
-        ({"uniquify": True}, Request(), "pan", "uniquify is for searches between"),
+        ({}, Request(4, "--parts"), "xbfs", "--parts is for searches between domains"),
+        ({"dd": Factors(1, 1)}, Request(), "pan", "dd is an option of engine pan"),
+        ({"exchange": "solo"}, Request(), "xbfs", "exchange is for searches between"),
+        ({"uniquify": True}, Request(), "xbfs", "uniquify is for searches between"),
+        ({"engine": "xbfs"}, Request(2, "--parts"), "xbfs", "--parts is for searches"),
+        ({"engine": "xbfs"}, Request(domain=1), "xbfs", "domains of one device"),
         ({}, Request(devices=1), "xbfs", "there is a CUDA device"),
         ({"engine": "pan"}, Request(), "pan", "one rank"),
         ({"engine": "bfs4k"}, Request(), "bfs4k", ""),
@@ -252,9 +258,10 @@ def test_what_is_chosen(devices, options, request_, engine, why):
     ("options", "request_", "kind", "text"),
     [
         ({"engine": "xbfs", "knobs": "k1"}, Request(), UsageError, "it is of bfs4k"),
-        ({"engine": "xbfs", "uniquify": True}, Request(), UsageError, "reference, op"),
-        ({"engine": "xbfs"}, Request(2, "--parts"), UsageError, "between domains"),
-        ({"engine": "xbfs"}, Request(domain=3), UsageError, "engine xbfs: 2; with eng"),
+        ({"engine": "bfs4k", "uniquify": True}, Request(), UsageError, "reference, op"),
+        ({"engine": "bfs4k"}, Request(2, "--parts"), UsageError, "between domains"),
+        ({"engine": "xbfs", "dd": Factors(1, 1)}, Request(), UsageError, "is of .*pan"),
+        ({"engine": "xbfs"}, Request(domain=3), UsageError, "engine xbfs: 2 and 1"),
         ({}, Request(domain=3), UsageError, "domain is 3; allowed with engine xbfs: 2"),
         (
             {},
@@ -304,8 +311,8 @@ def test_where_one_domain_cannot_be(devices, monkeypatch, how, why):
     assert session.layout.parts == len(devices)
     check_search(SOURCE, 1, *session.search(1).to_numpy())
     session.close()
-    for options in ({"engine": "xbfs"}, {"internal_ids": True}):
-        with pytest.raises(LaunchError, match="needs one domain of all devices"):
+    for options in ({"engine": "xbfs", "internal_ids": True}, {"internal_ids": True}):
+        with pytest.raises(LaunchError, match="need one domain of all devices"):
             opened(**options)
 
 
@@ -421,16 +428,17 @@ def test_a_graph_of_a_program_is_searched_by_one_device(devices, monkeypatch):
         distbfs.open(graph, devices=2)
 
 
+@pytest.mark.parametrize("name", ["pan", "xbfs"])
 @pytest.mark.parametrize("parents", [False, True])
 @pytest.mark.parametrize(("parts", "threshold"), [(1, 6), (3, 0), (3, 12), (2, 10_000)])
-def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
+def test_the_plan_knows_what_is_allocated(device, name, parts, threshold, parents):
     """At least what there is, and little more."""
     source = kronecker(12)
     graph = Source(
         source.n, parts, tuples=source, build=BuildOptions(threshold=threshold)
     )
     held = hold_device_parts(SoloWorld(), graph, [0])
-    engine = choosing.kind_of("pan")(SearchOptions(engine="pan", parents=parents))
+    engine = choosing.kind_of(name)(SearchOptions(engine=name, parents=parents))
     gc.collect()
 
     def taken():
@@ -453,10 +461,14 @@ def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
             *(source.n, parts, one.delegate_count, one.local_count, one.active),
             *(owned, edges, 0),
         )
-        bytes_ = part_bytes(shape, parents=parents)
+        if name == "pan":
+            bytes_ = pan_bytes(shape, parents=parents)
+        else:
+            bytes_ = part_bytes(shape, parents=parents, multiprocessors=2)
         assert bytes_["graph"] == one.graph_bytes
-        planned += bytes_["search"] + bytes_["messages"]
-    assert used - 8192 * parts <= planned <= 1.05 * used + 16_384
+        planned += bytes_.get("inner", 0) + bytes_["search"] + bytes_["messages"]
+    most = 1.05 * used + 16_384 if name == "pan" else 1.2 * used + parts * CODE
+    assert used - 8192 * parts <= planned <= most
     assert held.edges == sum(
         sum(getattr(x, n).edges for n in SUBGRAPHS) for x in held.device_parts
     )

@@ -1,0 +1,61 @@
+"""What a part that is searched between domains takes in device memory.
+
+Counted array by array as ``InnerPart`` and ``BetweenSearch`` allocate; of the edges
+between normal vertices, as many stay in the part as if they were dealt at random.
+"""
+
+from __future__ import annotations
+
+from distbfs.engines.cuda.common.memory import MULTIPROCESSORS, WIDE, search_bytes
+from distbfs.graph.device_graph import COLUMN_PAD
+from distbfs.partition.part import mask_words
+from distbfs.plan import memory
+from distbfs.plan.memory import PartShape
+from distbfs.types import SUBGRAPHS
+
+NARROW_VERTICES = 1 << 31  # ids of a larger graph have 64 bits
+NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees
+OUTER_EDGE, BOXED = 8, 8  # a column; a number or a question, with an id
+WIDE_LEVEL = 4
+
+
+def part_bytes(
+    shape: PartShape, *, parents: bool = True, multiprocessors: int = MULTIPROCESSORS
+) -> dict[str, int]:
+    """Return the device memory of one part that is searched on a GPU, bytes by kind.
+
+    graph: Table I (Pan et al. 2018); numbering: of the vertices; inner: the graph that
+    is searched, and the outer edges; search: what a search writes, and neighbours in
+    arrays of their own; messages: the most that goes to other parts at once, and what
+    was sent to them already; total: all
+    """
+    local, d, parts, normals = shape.local, shape.delegates, shape.parts, shape.active
+    sizes = memory.array_bytes(shape)
+    graph = sum(sizes[f"{k}/{x}"] for k in SUBGRAPHS for x in ("offsets", "columns"))
+    outer = shape.edges["nn"] * (parts - 1) // parts
+    m = sum(shape.edges.values()) - outer
+    places = 64 * mask_words(d) + normals
+    inner = (4 if m < WIDE else 8) * (places + 1) + 4 * (m + COLUMN_PAD)
+    inner += 4 * (places + local)  # vertices and numbers
+    inner += 4 * (places + normals + shape.owned)  # ids
+    inner += 4 * 2 * normals + 8 * (normals + 1) + OUTER_EDGE * outer
+    search = search_bytes(
+        local,
+        places,
+        m,
+        parents=parents,
+        push=True,  # queues hold all
+        multiprocessors=multiprocessors,
+    )
+    search += WIDE_LEVEL * local + places // 8
+    vertex = 4 if shape.n < NARROW_VERTICES else 8
+    search += vertex * parents * d + 4 * shape.owned + 2 * 8 * mask_words(d)
+    sent = 2 * 4 * -(-local // 32) * parts
+    found = {
+        "graph": graph,
+        "numbering": NUMBERED_VERTEX * local,
+        "inner": inner,
+        "search": search,
+        "messages": BOXED * outer + sent,
+    }
+    return found | {"total": sum(found.values())}
