@@ -49,18 +49,18 @@ VARIANTS = (
 )
 
 
-def session_of(world, source, how, parts, threshold, **options):
+def session_of(world, source, how, parts, threshold, engine="xbfs", **options):
     """The session of a graph on the devices of these ranks.
 
     how: "domain", the devices of all ranks together; "first", that of rank 0; or the
     exchange between so many parts
     """
-    request, engine = Request(parts, "--parts"), "pan"
+    request = Request(parts, "--parts")
     if how in WHOLE:
         devices = None
         if how == "domain":
             devices = world.size * len(take_devices(world, share=True))
-        request, engine = Request(domain=devices), "xbfs"
+        request = Request(domain=devices)
     else:
         options = {"exchange": how, **options}
     return open_tuples(
@@ -102,7 +102,7 @@ def check(world, exchange):
 def check_parts(world, exchange, name, threshold, per_rank, variants):
     """The same for one graph in so many parts a rank."""
     graph = GRAPHS[name]
-    for more in variants:
+    for more in (*variants, *({"engine": "pan", **x} for x in variants[:2])):
         parts = per_rank * world.size
         session = session_of(world, graph, exchange, parts, threshold, **more)
         for root in some_roots(graph, 3):
