@@ -14,6 +14,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from device_graphs import HostGraph  # noqa: E402
+from device_parts import check, device_parts, driver_of  # noqa: E402
 from fast_graphs import (  # noqa: E402
     HUGE,
     beside,
@@ -194,6 +195,18 @@ def bfs4k(name):
     until(name, only)
 
 
+def between(name):
+    """Parts between domains, both engines, by each direction."""
+    for make in GRAPHS.values():
+        source = make()
+        for engine in ("xbfs", "pan"):
+            for direction in ("auto", "push", "pull"):
+                placed = device_parts(source, 2, threshold=12)
+                driver = driver_of(placed, engine=engine, direction=direction)
+                for root in (0, source.n - 1):
+                    check(driver, source, root)
+
+
 def by_engines(name, those=None, **way):
     for engine, kind in those or engines():
         for method in kind.methods:
@@ -231,6 +244,7 @@ KINDS = {
     "fast-pull": lambda name: fast(name, direction="pull"),
     "fast-forced": pulls,
     "fast-until": ends,
+    "between": between,
     "cluster": cluster,
     "paper": paper,
     "build": builds,
