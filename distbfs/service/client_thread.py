@@ -73,6 +73,8 @@ class Front:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._note)
         self._closing = asyncio.Event()
+        arrivals = self._service.tickets.arrivals
+        self._loop.add_reader(arrivals, arrivals.read)
         for door in self._doors:
             await door.open()
         self._ready.set()

@@ -168,6 +168,12 @@ class Service:
 
         An error of the searches is raised: it ends the service on all ranks.
         """
+        try:
+            self._run(flag)
+        finally:
+            self.tickets.arrivals.leave()
+
+    def _run(self, flag: StopFlag) -> None:
         looked = time.monotonic()
         while True:
             group = self.tickets.take(TICK)
@@ -296,6 +302,8 @@ class Service:
             self._unanswered.remove(ticket)
         request = ticket.request
         failed = isinstance(result, ServiceError)
+        if not failed and not self._unanswered:  # only the searching thread has results
+            self.tickets.arrivals.stay()
         code = result.code if isinstance(result, ServiceError) else "ok"
         answer = (
             bad(result)

@@ -31,6 +31,7 @@ from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.service.client import connect
 from distbfs.service.client_thread import listen
 from distbfs.service.json_lines import SocketDoor
+from distbfs.service.operations import Checker
 
 N = SOURCE.n
 WANTED = SOURCE.distances(3)
@@ -292,6 +293,82 @@ def test_an_answer_leaves_while_the_loop_is_held_up(tmp_path):
             assert talker.hear()["distances"] == [0]
         finally:
             held.set()
+
+
+def test_a_lone_request_wakes_no_other_thread(tmp_path, monkeypatch):
+    """The searching thread reads and answers it; the front reads while it searches."""
+    readers, line = [], Checker.line
+
+    def noted(checker, data):
+        readers.append(threading.current_thread().name)
+        return line(checker, data)
+
+    monkeypatch.setattr(Checker, "line", noted)
+    asked = {"op": "distances", "source": 3, "targets": [3]}
+    with serving(tmp_path) as (service, path), Talker(path) as talker:
+        answering = []
+        finish = service._finish
+
+        def finished(*arguments):
+            answering.append(threading.current_thread().name)
+            finish(*arguments)
+
+        monkeypatch.setattr(service, "_finish", finished)
+        for _ in range(20):
+            assert talker.ask(asked)["ok"]
+            assert talker.ask({"op": "health"})["ok"]
+        assert "front" not in {*readers, *answering}
+        readers.clear()
+        block(service)
+        talker.say(asked)
+        assert service.ranks.session.begun.acquire(timeout=SECONDS)
+        with Talker(path) as other:
+            assert other.ask({"op": "health"})["ok"]
+        assert readers[1:] == ["front"]
+        service.ranks.session.go.set()
+        assert talker.hear()["ok"]
+
+
+def test_what_waits_is_read_while_an_expired_search_goes_on(tmp_path):
+    """A deadline that passes in a stuck search answers it, and the front reads on."""
+    with serving(tmp_path) as (service, path), Talker(path) as talker:
+        session = service.ranks.session
+        session.slow = session.deaf = True
+        asked = {"op": "distances", "source": 3, "targets": [3], "deadline": 0.05}
+        assert code_of(talker.ask(asked)) == "deadline"
+        for _ in range(3):
+            assert talker.ask({"op": "health"})["ok"]
+        session.go.set()
+
+
+def test_a_client_may_say_more_than_may_be_open(tmp_path):
+    """What is beyond the pipeline is read later, also after the end was said."""
+    with serving(tmp_path, pipeline=2) as (service, path), Talker(path) as talker:
+        block(service)
+        asked = {"op": "distances", "source": 3, "targets": [3]}
+        talker.say(*({"id": k, **asked} for k in range(9)))
+        talker.socket.shutdown(socket.SHUT_WR)
+        assert service.ranks.session.begun.acquire(timeout=SECONDS)
+        assert len(service._unanswered) == 2
+        service.ranks.session.go.set()
+        assert [talker.hear()["id"] for _ in range(9)] == list(range(9))
+        assert talker.hear() is None
+
+
+def test_a_fault_in_a_connection_harms_nobody_else(tmp_path, monkeypatch, capfd):
+    line = Checker.line
+
+    def broken(checker, data):
+        if b"break" in data:
+            raise ZeroDivisionError("a fault")
+        return line(checker, data)
+
+    monkeypatch.setattr(Checker, "line", broken)
+    with serving(tmp_path) as (_, path), Talker(path) as other:
+        with Talker(path) as talker:
+            talker.say(b"break")
+            assert talker.hear() is None
+        assert other.ask({"op": "health"})["ok"]
 
 
 def test_answers_stay_whole_however_late_a_client_reads(tmp_path):
