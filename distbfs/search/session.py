@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import UsageError
 from distbfs.search.result import Names, Result
+from distbfs.search.vertices import values_of
 from distbfs.timing import Trace, kept
 
 if TYPE_CHECKING:
@@ -83,6 +86,7 @@ class Session:
         self._runner, self._describe, self._names = runner, describe, names
         self._notes = notes or {}
         self._trace: Trace | None = None
+        self._ahead: Ahead | None = None
         self.at_close: list[Callable[[], object]] = []
         self._searches = 0
 
@@ -136,6 +140,18 @@ class Session:
             return WHOLE
         return Until(depth_limit, ids if ids is not None and len(ids) else None)
 
+    def _takes_ahead(self, wanted: Ids | None) -> Ahead | None:
+        """Return what takes levels with a search, None where no one device has all."""
+        vertices = self.vertices
+        if wanted is None or not vertices.whole_here or not vertices.on_devices:
+            return None
+        if not 0 < len(wanted) <= FEW:
+            return None
+        self.check(wanted)
+        if self._ahead is None:
+            self._ahead = Ahead()
+        return self._ahead
+
     def search(
         self,
         source: Any,
@@ -145,6 +161,7 @@ class Session:
         targets: Iterable[Any] | None = None,
         stop: Stop | None = None,
         records: bool = False,
+        wanted: Ids | None = None,
     ) -> Result:
         """Search breadth-first from a vertex.
 
@@ -156,6 +173,8 @@ class Session:
             before the first one and about each millisecond, and the search ends after
             the level that sees the answer; on all ranks or on none
         records: whether each level is counted and timed, which makes it slower
+        wanted: ids, int64 [k]; ``Result.at`` of the same ones needs no wait of its own
+            where one device has searched
 
         The result is valid until the next search.  Raises UsageError for what is no
         vertex, SearchStopped on all ranks where ``stop`` said so on one and there were
@@ -167,8 +186,12 @@ class Session:
         self._searches += 1
         turn = self._searches
         self.world.barrier()
+        ahead = self._takes_ahead(wanted)
         began = time.perf_counter()
-        with kept(self._trace, "search", root=root):
+        with (
+            kept(self._trace, "search", root=root),
+            nullcontext() if ahead is None or wanted is None else ahead.of(wanted),
+        ):
             found = self._runner.search(
                 inside, parents=parents, until=until, stop=stop, records=records
             )
@@ -187,6 +210,7 @@ class Session:
             engine=self.options.engine,
             names=self._names,
             valid=lambda: turn == self._searches,
+            take=values_of if ahead is None else ahead.take,
         )
 
     @property

@@ -194,14 +194,21 @@ class VertexMap:
         return on_all
 
     def values_at(
-        self, level: Sequence[Any], parent: Sequence[Any], ids: Ids, *, parents: bool
+        self,
+        level: Sequence[Any],
+        parent: Sequence[Any],
+        ids: Ids,
+        *,
+        parents: bool,
+        take: Callable[[Any, Ids], Array] = values_of,
     ) -> tuple[Array, Array | None]:
         """Return (level int32 [k], parent int64 [k] or None) of input ids (collective).
 
         level, parent: of the shards of this rank; equal on all ranks
+        take: returns levels at places of the one array that holds all, on the host
         """
         if self.whole_here:
-            levels = values_of(level[0], ids).astype(np.int32)
+            levels = take(level[0], ids).astype(np.int32)
             return levels, values_of(parent[0], ids).astype(
                 np.int64
             ) if parents else None

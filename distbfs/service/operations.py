@@ -35,13 +35,24 @@ class Field:
     default: Any = None
 
 
+DEADLINE = Field("seconds", "that the answer may take")
+
+
 @dataclass(frozen=True)
 class Operation:
-    """One operation; ``immediate`` ones are answered without the queue."""
+    """One operation; ``immediate`` ones are answered without the queue.
+
+    accepted: the fields of a request, those of all operations with them
+    """
 
     text: str
     fields: Mapping[str, Field] = field(default_factory=dict)
     immediate: bool = False
+    accepted: Mapping[str, Field] = field(init=False)
+
+    def __post_init__(self) -> None:
+        accepted = {**self.fields, "deadline": DEADLINE}
+        object.__setattr__(self, "accepted", accepted)
 
 
 SOURCE = Field("vertex", "where the search begins", required=True)
@@ -59,8 +70,6 @@ RESULTS = {
     "name": Field("name", "of a result file, without its ending"),
     "parents": Field("flag", "whether parents are wanted", default=True),
 }
-DEADLINE = Field("seconds", "that the answer may take")
-
 OPERATIONS: dict[str, Operation] = {
     "bfs": Operation("Search from one source.", {"source": SOURCE, **RESULTS}),
     "distances": Operation(
@@ -104,6 +113,9 @@ def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON")
 
 
+DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
 def _shown(value: Any) -> str:
     try:
         text = json.dumps(value)
@@ -131,7 +143,7 @@ class Checker:
     def decode(self, data: bytes) -> Any:
         """Return the value of JSON text; ServiceError where it is none."""
         try:
-            value = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+            value = DECODER.decode(data.decode("utf-8"))
             if b"\\u" in data:  # half of a character can be told to nobody
                 json.dumps(value, ensure_ascii=False).encode()
             return value
@@ -177,7 +189,7 @@ class Checker:
             raise ServiceError(
                 "unknown_op", f"op is {_shown(name)}; allowed: {allowed}"
             )
-        fields = {**OPERATIONS[name].fields, "deadline": DEADLINE}
+        fields = OPERATIONS[name].accepted
         for key in values:
             if key not in fields:
                 allowed = ", ".join(("id", "op", *fields))
