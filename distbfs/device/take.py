@@ -15,7 +15,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 
 if TYPE_CHECKING:
-    from distbfs.types import Array, Ids
+    from distbfs.types import Array, Ids, Take
 
 SOURCE = Path(__file__).with_name("take.cu")
 FEW, BLOCK = 4096, 256  # places of a launch; threads of a block
@@ -75,26 +75,26 @@ class Ahead:
 
     def __init__(self) -> None:
         self._taker = Taker()
-        self._array: Any = None  # of the search before, kept alive for the next
-        self._taken_from: Any = None  # the array of this search, if it was that
+        self._array: Any = None  # of the last ``take``, kept alive for the next search
+        self._taken_from: Any = None  # the same, where this search has taken from it
         self._places: Ids = np.zeros(0, dtype=np.int64)
 
     @contextmanager
-    def of(self, places: Ids) -> Iterator[None]:
-        """Take values at places, int64 [up to FEW] inside, with the search of a block.
+    def of(self, places: Ids) -> Iterator[Take]:
+        """Take values at places, int64 [1 to FEW], with the search of a block.
 
-        The search returns what it found behind its last timed launch.
+        Yields what returns them afterwards, see ``take``.  The search has to return
+        what it found behind its last timed launch.
         """
-        self._places, self._taken_from = places, None
-        if self._array is None:
-            yield
-            return
+        self._places, self._taken_from = places.copy(), None
         with programs.behind(self._begin):
-            yield
+            yield self.take
 
     def _begin(self) -> None:
-        self._taker.begin(self._array, self._places, 0)
-        self._taken_from = self._array
+        array, places = self._array, self._places
+        if array is not None and places.min() >= 0 and places.max() < len(array):
+            self._taker.begin(array, places, 0)
+            self._taken_from = array
 
     def take(self, values: Any, places: Ids) -> Array:
         """Return values[places] of the contiguous array that the search wrote."""

@@ -16,7 +16,7 @@ from distbfs.search.vertices import (
     row_slices,
     values_of,
 )
-from distbfs.types import Array, Ids, slice_bounds
+from distbfs.types import Array, Ids, Take, slice_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,7 +83,7 @@ class Result:
         engine: str = "",
         names: Names | None = None,
         valid: Callable[[], bool] = lambda: True,
-        take: Callable[[Any, Ids], Array] = values_of,
+        take: Take = values_of,
     ) -> None:
         self._vertices, self._found, self._names = vertices, found, names
         self._valid, self._take = valid, take

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from distbfs.partition.part import Part
     from distbfs.search.runners.base import Runner
     from distbfs.search.vertices import VertexMap
-    from distbfs.types import Array, Ids, Stop, World
+    from distbfs.types import Array, Ids, Stop, Take, World
 
 
 @dataclass
@@ -140,17 +140,18 @@ class Session:
             return WHOLE
         return Until(depth_limit, ids if ids is not None and len(ids) else None)
 
-    def _takes_ahead(self, wanted: Ids | None) -> Ahead | None:
-        """Return what takes levels with a search, None where no one device has all."""
+    def _taking(self, wanted: Ids | None) -> AbstractContextManager[Take]:
+        """Yield what takes the wanted levels of the search of a block.
+
+        With the search, where they lie on the one device that has them all.
+        """
         vertices = self.vertices
-        if wanted is None or not vertices.whole_here or not vertices.on_devices:
-            return None
-        if not 0 < len(wanted) <= FEW:
-            return None
-        self.check(wanted)
+        few = wanted is not None and 0 < len(wanted) <= FEW
+        if wanted is None or not (few and vertices.on_devices and vertices.whole_here):
+            return nullcontext(values_of)
         if self._ahead is None:
             self._ahead = Ahead()
-        return self._ahead
+        return self._ahead.of(wanted)
 
     def search(
         self,
@@ -186,18 +187,15 @@ class Session:
         self._searches += 1
         turn = self._searches
         self.world.barrier()
-        ahead = self._takes_ahead(wanted)
         began = time.perf_counter()
-        with (
-            kept(self._trace, "search", root=root),
-            nullcontext() if ahead is None or wanted is None else ahead.of(wanted),
-        ):
+        with kept(self._trace, "search", root=root), self._taking(wanted) as take:
             found = self._runner.search(
                 inside, parents=parents, until=until, stop=stop, records=records
             )
         self.world.barrier()
-        mine = np.array([time.perf_counter() - began])
-        wall = float(self.world.allreduce(mine, "max")[0])
+        wall = time.perf_counter() - began
+        if self.world.size > 1:
+            wall = float(self.world.allreduce(np.array([wall]), "max")[0])
         on_device = found.seconds is not None
         return Result(
             self.vertices,
@@ -210,7 +208,7 @@ class Session:
             engine=self.options.engine,
             names=self._names,
             valid=lambda: turn == self._searches,
-            take=values_of if ahead is None else ahead.take,
+            take=take,
         )
 
     @property
@@ -232,6 +230,7 @@ class Session:
 
     def close(self) -> None:
         """Free what searches hold; the session is over."""
+        self._ahead = None
         self._runner.close()
         while self.at_close:
             self.at_close.pop()()

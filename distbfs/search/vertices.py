@@ -17,7 +17,7 @@ from distbfs.device import cuda
 from distbfs.device.take import take
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
-from distbfs.types import UNREACHED, Array, Ids, World, slice_bounds
+from distbfs.types import UNREACHED, Array, Ids, Take, World, slice_bounds
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.domain import ResidentPart
@@ -200,7 +200,7 @@ class VertexMap:
         ids: Ids,
         *,
         parents: bool,
-        take: Callable[[Any, Ids], Array] = values_of,
+        take: Take = values_of,
     ) -> tuple[Array, Array | None]:
         """Return (level int32 [k], parent int64 [k] or None) of input ids (collective).
 
