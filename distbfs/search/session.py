@@ -189,20 +189,20 @@ class Session:
         self.world.barrier()
         began = time.perf_counter()
         with kept(self._trace, "search", root=root), self._taking(wanted) as take:
-            found = self._runner.search(
+            outcome = self._runner.search(
                 inside, parents=parents, until=until, stop=stop, records=records
             )
         self.world.barrier()
         wall = time.perf_counter() - began
         if self.world.size > 1:
             wall = float(self.world.allreduce(np.array([wall]), "max")[0])
-        on_device = found.seconds is not None
+        on_device = outcome.seconds is not None
         return Result(
             self.vertices,
-            found,
+            outcome,
             root,
             parents=parents and self.options.parents,
-            seconds=wall if found.seconds is None else found.seconds,
+            seconds=wall if outcome.seconds is None else outcome.seconds,
             wall_seconds=wall if on_device else None,
             source=source,
             engine=self.options.engine,

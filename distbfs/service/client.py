@@ -55,26 +55,26 @@ class Client(ABC):
 
     def distances(self, source: Vertex, targets: Vertices, **fields: Any) -> list[int]:
         """Return the levels of targets, -1 for those that are not reached."""
-        found: list[int] = self.call(
+        levels: list[int] = self.call(
             "distances", source=source, targets=list(targets), **fields
         )["distances"]
-        return found
+        return levels
 
     def reachable(self, source: Vertex, targets: Vertices, **fields: Any) -> list[bool]:
         """Return whether the source reaches targets."""
-        found: list[bool] = self.call(
+        flags: list[bool] = self.call(
             "reachable", source=source, targets=list(targets), **fields
         )["reachable"]
-        return found
+        return flags
 
     def path(
         self, source: Vertex, target: Vertex, **fields: Any
     ) -> list[int | str] | None:
         """Return the vertices of a shortest path, None where there is none."""
-        found: list[int | str] | None = self.call(
+        vertices: list[int | str] | None = self.call(
             "path", source=source, target=target, **fields
         )["path"]
-        return found
+        return vertices
 
     def stats(self) -> dict[str, Any]:
         """Return counts, times and the graph."""
@@ -106,16 +106,16 @@ def checked(answer: Any) -> dict[str, Any]:
         raise ServiceError("broken", "the answer is no JSON object")
     if answer.get("ok") is True:
         return {k: v for k, v in answer.items() if k not in ("id", "ok")}
-    told = answer.get("error")
-    if not isinstance(told, dict):
+    error = answer.get("error")
+    if not isinstance(error, dict):
         raise ServiceError("broken", "the answer is neither good nor an error")
-    code, message = str(told.get("code", "broken")), str(told.get("message", ""))
+    code, message = str(error.get("code", "broken")), str(error.get("message", ""))
     raise ServiceError(code, message, answer.get("id"))
 
 
 def encoded(request: dict[str, Any]) -> bytes:
     """Return a request as JSON; ServiceError where a value is none."""
-    return json.dumps(request, default=_plain).encode()
+    return ENCODER.encode(request).encode()
 
 
 def _broken(address: object, error: object, seconds: float) -> ServiceError:
@@ -136,6 +136,9 @@ def _plain(value: Any) -> Any:
     name = type(value).__name__
     text = f"{name} cannot be sent; allowed: numbers, texts, lists, arrays of NumPy"
     raise ServiceError("bad_request", text)
+
+
+ENCODER = json.JSONEncoder(default=_plain)
 
 
 class SocketClient(Client):

@@ -155,14 +155,14 @@ class Checker:
             why = "nested too deeply" if isinstance(error, RecursionError) else error
             raise ServiceError("bad_request", f"not JSON: {why}") from error
 
-    def request(self, given: Any, op: str | None = None) -> Request:
+    def request(self, value: Any, op: str | None = None) -> Request:
         """Return a request made from a JSON value.
 
         op: the operation, where the request does not name it itself
         """
-        if not isinstance(given, dict):
+        if not isinstance(value, dict):
             raise ServiceError("bad_request", "a request is a JSON object")
-        values = dict(given)
+        values = dict(value)
         number = self._id(values.pop("id", None))
         try:
             name = values.pop("op", None) if op is None else op
@@ -250,11 +250,11 @@ class Checker:
                 "too_large",
                 f"{key} has {len(value)} vertices; allowed: 1 to {self.limits.ids}",
             )
-        found = [self.names.find(_whole(item)) for item in value]
-        for place, vertex in enumerate(found):
+        vertices = [self.names.find(_whole(item)) for item in value]
+        for place, vertex in enumerate(vertices):
             if vertex < 0:
                 self._vertex(f"{key}[{place}]", value[place])
-        return found
+        return vertices
 
     def _seconds(self, key: str, value: Any) -> None:
         most = self.limits.deadline
@@ -269,5 +269,5 @@ def good(number: int | str | None, values: dict[str, Any]) -> dict[str, Any]:
 
 def bad(error: ServiceError) -> dict[str, Any]:
     """Return the answer that tells of an error."""
-    told = {"code": error.code, "message": " ".join(str(error).split())}
-    return {"id": error.id, "ok": False, "error": told}
+    what = {"code": error.code, "message": " ".join(str(error).split())}
+    return {"id": error.id, "ok": False, "error": what}

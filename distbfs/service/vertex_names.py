@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,18 +47,18 @@ class Names:
             return vertex
         return self.ids.names(np.array([vertex], dtype=np.int64))[0]
 
-    def each(self, vertices: Array) -> list[Any]:
+    def each(self, vertices: Array) -> list[int | str | None]:
         """Return the names of vertices, integers [k]; of -1: -1, or None for ids."""
         if self.ids is None:
-            numbers: list[Any] = vertices.tolist()
+            numbers: list[int | str | None] = vertices.tolist()
             return numbers
-        found: list[Any] = [None] * len(vertices)
-        there: Ids = np.flatnonzero(vertices >= 0)
-        names = self.ids.names(vertices[there])
-        for place, name in zip(there.tolist(), names, strict=True):
-            found[place] = name
-        return found
+        names: list[int | str | None] = [None] * len(vertices)
+        named: Ids = np.flatnonzero(vertices >= 0)
+        each: Sequence[int | str] = self.ids.names(vertices[named])
+        for place, name in zip(named.tolist(), each, strict=True):
+            names[place] = name
+        return names
 
-    def all(self) -> list[Any]:
+    def all(self) -> list[int | str | None]:
         """Return the names of all vertices in order."""
         return self.each(np.arange(self.n, dtype=np.int64))

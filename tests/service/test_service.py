@@ -60,23 +60,23 @@ def test_answers(tmp_path):
         assert (way[0], way[-1], len(way) - 1) == (3, NEAR, WANTED[NEAR])
         edges = set(map(tuple, SOURCE.edges.tolist()))
         assert all(pair in edges for pair in pairwise(way))
-        found = client.bfs(3)
-        level = np.array(found["level"], dtype=np.int32)
-        check_search(SOURCE, 3, level, np.array(found["parent"]))
-        assert found["levels"] == np.bincount(WANTED[WANTED >= 0]).tolist()
-        assert found["reached"] == (WANTED >= 0).sum()
-        assert found["depth"] == WANTED.max()
-        assert found["nedge"] == (WANTED[SOURCE.u] >= 0).sum()
+        answer = client.bfs(3)
+        level = np.array(answer["level"], dtype=np.int32)
+        check_search(SOURCE, 3, level, np.array(answer["parent"]))
+        assert answer["levels"] == np.bincount(WANTED[WANTED >= 0]).tolist()
+        assert answer["reached"] == (WANTED >= 0).sum()
+        assert answer["depth"] == WANTED.max()
+        assert answer["nedge"] == (WANTED[SOURCE.u] >= 0).sum()
         several = client.multi_bfs([3, FAR], parents=False)["searches"]
         assert [one["source"] for one in several] == [3, FAR]
         assert several[0]["level"] == WANTED.tolist()
         assert "parent" not in several[0]
         assert "level" not in client.multi_bfs([1], result="summary")["searches"][0]
-        told = client.stats()
-        assert told["graph"] == {"n": N}
-        assert told["answers"]["path"] == {"ok": 3}
-        assert told["searches"] == 9
-        assert told["search"]["p50"] > 0
+        stats = client.stats()
+        assert stats["graph"] == {"n": N}
+        assert stats["answers"]["path"] == {"ok": 3}
+        assert stats["searches"] == 9
+        assert stats["search"]["p50"] > 0
         assert service.metrics.last["source"] == 1
 
 
