@@ -88,16 +88,22 @@ class Ranks:
         stop: asked between levels; SearchStopped where it said yes
         """
         call = {"do": "search", "source": source, "parents": parents, "steps": steps}
-        if self.session.world.size > 1:
-            call = self.session.world.patient_broadcast(call)
-        return self._run(call, stop)
+        return self._run(self._told_to_all(call), stop)
 
     def search_together(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
     ) -> tuple[float, list[list[int]]]:
         """Search from many sources at once on all ranks; see ``Together.levels``."""
         call = {"do": "together", "sources": sources, "asked": asked}
-        return self._at_once(self.session.world.patient_broadcast(call), stop)
+        return self._at_once(self._told_to_all(call), stop)
+
+    def _told_to_all(self, call: dict[str, Any]) -> dict[str, Any]:
+        """Return a call that all ranks have got; one that is alone asks nobody."""
+        world = self.session.world
+        if world.size == 1:
+            return call
+        everywhere: dict[str, Any] = world.patient_broadcast(call)
+        return everywhere
 
     def look(self) -> bool:
         """Return whether any rank was asked to stop (rank 0)."""

@@ -186,6 +186,7 @@ class Service:
                 self.drain()
             elif time.monotonic() - looked > LOOK:
                 looked = time.monotonic()
+                self.tickets.arrivals.leave()  # another rank may be stuck
                 if self.ranks.look():
                     self.drain()
             if self._failure is not None:

@@ -341,6 +341,24 @@ def test_what_waits_is_read_while_an_expired_search_goes_on(tmp_path):
         session.go.set()
 
 
+def test_clients_are_heard_while_ranks_are_waited_for(tmp_path, monkeypatch):
+    """The look for signals on other ranks, of which one may be stuck."""
+    with serving(tmp_path) as (service, path), Talker(path) as talker:
+        looks, go = threading.Semaphore(0), threading.Event()
+
+        def look():
+            looks.release()
+            go.wait(SECONDS)
+            return False
+
+        monkeypatch.setattr(service.ranks, "look", look)
+        assert looks.acquire(timeout=SECONDS)
+        talker.socket.settimeout(SECONDS / 2)
+        assert talker.ask({"op": "health"})["ok"]
+        go.set()
+        assert talker.ask({"op": "distances", "source": 3, "targets": [3]})["ok"]
+
+
 def test_a_client_may_say_more_than_may_be_open(tmp_path):
     """What is beyond the pipeline is read later, also after the end was said."""
     with serving(tmp_path, pipeline=2) as (service, path), Talker(path) as talker:
