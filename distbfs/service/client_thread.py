@@ -1,4 +1,7 @@
-"""The thread that talks to clients while the main thread searches."""
+"""The thread that lets clients in, and talks to them while the main thread searches.
+
+It speaks HTTP; lines of JSON it reads where the main thread cannot (``Arrivals``).
+"""
 
 from __future__ import annotations
 

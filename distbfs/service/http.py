@@ -21,6 +21,7 @@ from distbfs.service.tokens import Guard
 if TYPE_CHECKING:
     from starlette.requests import Request as HttpRequest
     from starlette.responses import Response
+    from uvicorn import Server
 
     Endpoint = Callable[[HttpRequest], Awaitable[Response]]
 
@@ -80,7 +81,7 @@ class HttpDoor:
         self._service = service
         self._socket = listening
         self._app = Application(service, token)
-        self._server: Any = None
+        self._server: Server | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:

@@ -32,7 +32,7 @@ class Field:
     text: str
     required: bool = False
     choices: tuple[str, ...] = ()
-    default: Any = None
+    default: str | bool | None = None
 
 
 DEADLINE = Field("seconds", "that the answer may take")
@@ -116,7 +116,7 @@ def _no_constant(text: str) -> NoReturn:
 DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     try:
         text = json.dumps(value)
     except (TypeError, ValueError, RecursionError):
@@ -124,7 +124,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> object:
     """Return 3 for 3.0, which is an integer in JSON; all else as it is."""
     return int(value) if type(value) is float and value.is_integer() else value
 
@@ -155,7 +155,7 @@ class Checker:
             why = "nested too deeply" if isinstance(error, RecursionError) else error
             raise ServiceError("bad_request", f"not JSON: {why}") from error
 
-    def request(self, value: Any, op: str | None = None) -> Request:
+    def request(self, value: object, op: str | None = None) -> Request:
         """Return a request made from a JSON value.
 
         op: the operation, where the request does not name it itself
@@ -171,7 +171,7 @@ class Checker:
             error.id = number
             raise
 
-    def _id(self, value: Any) -> int | str | None:
+    def _id(self, value: object) -> int | str | None:
         value = _whole(value)
         if value is None or (type(value) is int and -(1 << 63) <= value < 1 << 63):
             return value
@@ -183,7 +183,9 @@ class Checker:
             f"{MAX_ID_TEXT} characters",
         )
 
-    def _checked(self, number: Any, name: Any, values: dict[str, Any]) -> Request:
+    def _checked(
+        self, number: int | str | None, name: object, values: dict[str, Any]
+    ) -> Request:
         if not isinstance(name, str) or name not in OPERATIONS:
             allowed = ", ".join(OPERATIONS)
             raise ServiceError(
@@ -231,18 +233,18 @@ class Checker:
             self._seconds(key, value)
         return value
 
-    def _wrong(self, key: str, value: Any, allowed: str) -> NoReturn:
+    def _wrong(self, key: str, value: object, allowed: str) -> NoReturn:
         raise ServiceError(
             "bad_request", f"{key} is {_shown(value)}; allowed: {allowed}"
         )
 
-    def _vertex(self, key: str, value: Any) -> int:
+    def _vertex(self, key: str, value: object) -> int:
         vertex = self.names.find(_whole(value))
         if vertex < 0:
             self._wrong(key, value, self.names.allowed)
         return vertex
 
-    def _vertices(self, key: str, value: Any) -> list[int]:
+    def _vertices(self, key: str, value: object) -> list[int]:
         if not isinstance(value, list) or not value:
             self._wrong(key, value, "a list of vertices, at least one")
         if len(value) > self.limits.ids:

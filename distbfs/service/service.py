@@ -116,9 +116,11 @@ class Service:
     def submit(
         self, request: Request, name: str, done: Done, gone: Callable[[], bool]
     ) -> None:
-        """Put a request into the queue; ServiceError where it cannot be.
+        """Put a request into the queue.
 
-        done: takes the answer, once, on any thread; gone: see ``Ticket``
+        name: of the request, for the log; done: takes the answer, once, on any thread;
+        gone: see ``Ticket``.  Raises ServiceError: ``draining`` where the service ends,
+        ``busy`` where the queue is full, ``bad_request`` for a path without parents.
         """
         if self.draining:
             raise ServiceError("draining", "the service ends", request.id)
@@ -167,7 +169,8 @@ class Service:
     def run(self, flag: StopFlag) -> None:
         """Answer until the end is asked for by a request or a signal (rank 0).
 
-        An error of the searches is raised: it ends the service on all ranks.
+        Where nothing waits, this thread reads what clients send.  An error of the
+        searches is raised: it ends the service on all ranks.
         """
         try:
             self._run(flag)

@@ -27,9 +27,11 @@ class Together(ABC):
     def levels(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
     ) -> tuple[float, list[list[int]]]:
-        """Return (seconds, for each (source, targets) of ``asked`` the levels).
+        """Search from sources; return (seconds, the levels asked for).
 
-        sources: up to MOST, distinct.  SearchStopped where ``stop`` said so.
+        sources: up to MOST ids, distinct; asked: pairs (source, targets), whose levels
+        come as lists in this order, -1 = unreached.  Raises SearchStopped where
+        ``stop`` said so.
         """
         began = time.perf_counter()
         row = {source: k for k, source in enumerate(sources)}
@@ -42,7 +44,10 @@ class Together(ABC):
 
     @abstractmethod
     def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        """Return the level of vertices[j] from sources[rows[j]], -1 = unreached."""
+        """Return the level of vertices[j] from sources[rows[j]], -1 = unreached.
+
+        rows, vertices: int64 [k]; returns integers [k] on the host
+        """
 
 
 class Searcher(Protocol):

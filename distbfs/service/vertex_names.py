@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,7 @@ class Names:
         """What a message says of the names that there are."""
         return f"vertices 0 to {self.n - 1}" if self.ids is None else "ids of the graph"
 
-    def find(self, value: Any) -> int:
+    def find(self, value: object) -> int:
         """Return the vertex that a JSON value names, -1 where there is none.
 
         Of kept ids, a whole number and its digits name the same.
