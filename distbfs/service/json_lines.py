@@ -130,26 +130,33 @@ class Connection:
             self._loop.call_soon_threadsafe(self._fail, error)
 
     def _go_on(self) -> None:
-        """Take lines as long as requests may be open, with ``_reading`` held."""
-        while self._lines:
+        """Take lines as long as requests may be open, with ``_reading`` held.
+
+        As many at once as may be open; for more, other clients come first.
+        """
+        most = self._service.limits.pipeline
+        for _ in range(min(len(self._lines), most)):
             with self._sending:
-                self._full = self._open >= self._service.limits.pipeline
+                self._full = self._open >= most
                 if self._full:
                     self._arrivals.remove(self._handle)
                     return
                 self._open += 1
             self._take(self._lines.popleft())
-        if self._said_all:
+        if self._lines:
+            self._arrivals.remove(self._handle)
+            self._loop.call_soon_threadsafe(self._resume)
+        elif self._said_all:
             with self._sending:
                 self._end_if_over()
 
     def _resume(self) -> None:
-        """Read on, on the loop, when fewer requests are open."""
+        """Go on, on the loop: fewer requests are open, or others had their turn."""
         with self._reading:
             if self._gone:
                 return
             self._go_on()
-            if not self._full and not self._said_all:
+            if not self._lines and not self._said_all:
                 self._arrivals.add(self._handle, self.read)
 
     def _take(self, line: bytes | None) -> None:

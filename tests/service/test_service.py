@@ -373,6 +373,25 @@ def test_a_client_may_say_more_than_may_be_open(tmp_path):
         assert talker.hear() is None
 
 
+def test_a_client_that_says_much_holds_up_no_search(tmp_path, monkeypatch):
+    """The searching thread takes a few of its lines; the rest is for the front."""
+    readers, line = [], Checker.line
+
+    def noted(checker, data):
+        readers.append(threading.current_thread().name)
+        return line(checker, data)
+
+    monkeypatch.setattr(Checker, "line", noted)
+    with serving(tmp_path) as (service, path), Talker(path) as talker:
+        talker.say(*[b"x"] * 200)
+        for _ in range(200):
+            assert code_of(talker.hear()) == "bad_request"
+        most = service.limits.pipeline
+        assert "front" not in readers[:most]
+        assert set(readers[most:]) == {"front"}
+        assert talker.ask({"op": "health"})["ok"]
+
+
 def test_a_fault_in_a_connection_harms_nobody_else(tmp_path, monkeypatch, capfd):
     line = Checker.line
 
