@@ -18,6 +18,7 @@ Reduction: TypeAlias = Literal["sum", "max", "min", "or"]
 DirectionName: TypeAlias = Literal["push", "pull"]
 Choice: TypeAlias = Mapping[str, DirectionName]  # of dd, dn and nd
 Stop: TypeAlias = Callable[[], bool]  # asked between levels whether to give up
+Take: TypeAlias = Callable[[Any, Ids], Array]  # values at places, on the host
 
 SUBGRAPHS = ("nn", "nd", "dn", "dd")
 UNREACHED = -1

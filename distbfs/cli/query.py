@@ -22,17 +22,16 @@ TOKEN = "DISTBFS_TOKEN"  # noqa: S105
 def read_fields(op: str, words: Sequence[str]) -> dict[str, Any]:
     """Return the fields that words like ``source=0`` or ``targets=3,9`` give."""
     fields: dict[str, Any] = {}
-    allowed = [*OPERATIONS[op].fields, "deadline"]
+    accepted = OPERATIONS[op].accepted
     for word in words:
         name, equals, text = word.partition("=")
-        if not equals or name not in allowed:
+        if not equals or name not in accepted:
             raise UsageError(
-                f"'{word}' is no field of {op}; allowed: {', '.join(allowed)}, as "
+                f"'{word}' is no field of {op}; allowed: {', '.join(accepted)}, as "
                 "name=value"
             )
-        item = OPERATIONS[op].fields.get(name)
         try:
-            fields[name] = _value(item.kind if item else "seconds", text)
+            fields[name] = _value(accepted[name].kind, text)
         except ValueError as error:
             raise UsageError(f"{name} is '{text}', which cannot be read") from error
     return fields

@@ -7,7 +7,9 @@ a search costs three calls: event, launch, event.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,29 @@ NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 REGISTERS, LOCAL_BYTES, STATIC_SHARED = 4, 3, 1
 COOPERATIVE, CLUSTER = 2, 4  # CUlaunchAttributeID
 KEPT_SHARED = 1 << 10  # bytes of shared memory that a block has besides its own
+
+_behind: ContextVar[Callable[[], None] | None] = ContextVar("behind", default=None)
+
+
+@contextmanager
+def behind(launch: Callable[[], None]) -> Iterator[None]:
+    """Launch more behind each timed launch of a block, before that is waited for.
+
+    launch: called then, for the legacy stream.  A search may be several timed launches;
+    what it finds is complete behind the last one.
+    """
+    token = _behind.set(launch)
+    try:
+        yield
+    finally:
+        _behind.reset(token)
+
+
+def launch_behind() -> None:
+    """Launch what is to come behind a timed launch, if anything."""
+    launch = _behind.get()
+    if launch is not None:
+        launch()
 
 
 class LaunchAttribute(ctypes.Structure):
@@ -185,10 +210,12 @@ class Launch:
         word: what the kernel looks at between levels, to end where its ``stop`` says so
 
         Events and kernels are one graph, so that no gap of the host lies between them.
+        What comes behind it (``behind``) is neither waited for nor timed.
         """
         graph = self.record(before, then, back)
         graph.set_arguments()
         graph.launch()
+        launch_behind()
         return graph.wait(word)
 
     def record(

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.search.vertices import VertexMap, array_module, device_of, row_slices
-from distbfs.types import Array, Ids, slice_bounds
+from distbfs.search.vertices import (
+    VertexMap,
+    array_module,
+    device_of,
+    row_slices,
+    values_of,
+)
+from distbfs.types import Array, Ids, Take, slice_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,9 +83,10 @@ class Result:
         engine: str = "",
         names: Names | None = None,
         valid: Callable[[], bool] = lambda: True,
+        take: Take = values_of,
     ) -> None:
         self._vertices, self._found, self._names = vertices, found, names
-        self._valid = valid
+        self._valid, self._take = valid, take
         self._kept: dict[str, Any] = {}
         self.root, self.source = root, root if source is None else source
         self.seconds, self.wall_seconds = seconds, wall_seconds
@@ -118,7 +125,7 @@ class Result:
         numbers = {k: v for k, v in self._kept.items() if isinstance(v, int)}
         kept._kept = numbers
         kept._found = self._found.copy_with(level, parent)
-        kept._valid = lambda: True
+        kept._valid, kept._take = lambda: True, values_of
         return kept
 
     @property
@@ -177,8 +184,10 @@ class Result:
 
     def at(self, vertices: Ids) -> tuple[Array, Ids | None]:
         """Return (level int32 [k], parent int64 [k] or None) of ids, int64 [k]."""
-        given = (*self._arrays(), vertices)
-        return self._vertices.values_at(*given, parents=self.has_parents)
+        level, parent = self._arrays()
+        return self._vertices.values_at(
+            level, parent, vertices, parents=self.has_parents, take=self._take
+        )
 
     @property
     @once

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import UsageError
 from distbfs.search.result import Names, Result
+from distbfs.search.vertices import values_of
 from distbfs.timing import Trace, kept
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from distbfs.partition.part import Part
     from distbfs.search.runners.base import Runner
     from distbfs.search.vertices import VertexMap
-    from distbfs.types import Array, Ids, Stop, World
+    from distbfs.types import Array, Ids, Stop, Take, World
 
 
 @dataclass
@@ -83,6 +86,7 @@ class Session:
         self._runner, self._describe, self._names = runner, describe, names
         self._notes = notes or {}
         self._trace: Trace | None = None
+        self._ahead: Ahead | None = None
         self.at_close: list[Callable[[], object]] = []
         self._searches = 0
 
@@ -136,6 +140,19 @@ class Session:
             return WHOLE
         return Until(depth_limit, ids if ids is not None and len(ids) else None)
 
+    def _taking(self, wanted: Ids | None) -> AbstractContextManager[Take]:
+        """Yield what takes the wanted levels of the search of a block.
+
+        With the search, where they lie on the one device that has them all.
+        """
+        vertices = self.vertices
+        few = wanted is not None and 0 < len(wanted) <= FEW
+        if wanted is None or not (few and vertices.on_devices and vertices.whole_here):
+            return nullcontext(values_of)
+        if self._ahead is None:
+            self._ahead = Ahead()
+        return self._ahead.of(wanted)
+
     def search(
         self,
         source: Any,
@@ -145,6 +162,7 @@ class Session:
         targets: Iterable[Any] | None = None,
         stop: Stop | None = None,
         records: bool = False,
+        wanted: Ids | None = None,
     ) -> Result:
         """Search breadth-first from a vertex.
 
@@ -156,6 +174,8 @@ class Session:
             before the first one and about each millisecond, and the search ends after
             the level that sees the answer; on all ranks or on none
         records: whether each level is counted and timed, which makes it slower
+        wanted: ids, int64 [k]; ``Result.at`` of the same ones needs no wait of its own
+            where one device has searched
 
         The result is valid until the next search.  Raises UsageError for what is no
         vertex, SearchStopped on all ranks where ``stop`` said so on one and there were
@@ -168,25 +188,27 @@ class Session:
         turn = self._searches
         self.world.barrier()
         began = time.perf_counter()
-        with kept(self._trace, "search", root=root):
-            found = self._runner.search(
+        with kept(self._trace, "search", root=root), self._taking(wanted) as take:
+            outcome = self._runner.search(
                 inside, parents=parents, until=until, stop=stop, records=records
             )
         self.world.barrier()
-        mine = np.array([time.perf_counter() - began])
-        wall = float(self.world.allreduce(mine, "max")[0])
-        on_device = found.seconds is not None
+        wall = time.perf_counter() - began
+        if self.world.size > 1:
+            wall = float(self.world.allreduce(np.array([wall]), "max")[0])
+        on_device = outcome.seconds is not None
         return Result(
             self.vertices,
-            found,
+            outcome,
             root,
             parents=parents and self.options.parents,
-            seconds=wall if found.seconds is None else found.seconds,
+            seconds=wall if outcome.seconds is None else outcome.seconds,
             wall_seconds=wall if on_device else None,
             source=source,
             engine=self.options.engine,
             names=self._names,
             valid=lambda: turn == self._searches,
+            take=take,
         )
 
     @property
@@ -208,6 +230,7 @@ class Session:
 
     def close(self) -> None:
         """Free what searches hold; the session is over."""
+        self._ahead = None
         self._runner.close()
         while self.at_close:
             self.at_close.pop()()

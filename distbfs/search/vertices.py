@@ -17,7 +17,7 @@ from distbfs.device import cuda
 from distbfs.device.take import take
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
-from distbfs.types import UNREACHED, Array, Ids, World, slice_bounds
+from distbfs.types import UNREACHED, Array, Ids, Take, World, slice_bounds
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.domain import ResidentPart
@@ -194,14 +194,21 @@ class VertexMap:
         return on_all
 
     def values_at(
-        self, level: Sequence[Any], parent: Sequence[Any], ids: Ids, *, parents: bool
+        self,
+        level: Sequence[Any],
+        parent: Sequence[Any],
+        ids: Ids,
+        *,
+        parents: bool,
+        take: Take = values_of,
     ) -> tuple[Array, Array | None]:
         """Return (level int32 [k], parent int64 [k] or None) of input ids (collective).
 
         level, parent: of the shards of this rank; equal on all ranks
+        take: returns levels at places of the one array that holds all, on the host
         """
         if self.whole_here:
-            levels = values_of(level[0], ids).astype(np.int32)
+            levels = take(level[0], ids).astype(np.int32)
             return levels, values_of(parent[0], ids).astype(
                 np.int64
             ) if parents else None

@@ -40,52 +40,72 @@ class Client(ABC):
 
     @abstractmethod
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
-        """Ask for an operation; returns the fields of the answer."""
+        """Ask for an operation; return the fields of its answer (JSON values).
+
+        fields: of the operation, and ``deadline``, seconds that the answer may take.
+        Raises ServiceError: ``busy``, ``deadline``, ``bad_request`` and the others of
+        ``ServiceError.CODES`` as the service says, ``broken`` where none answers.
+        """
 
     def close(self) -> None:  # noqa: B027
         """Leave the service; nothing is held open unless a subclass says so."""
 
     def bfs(self, source: Vertex, **fields: Any) -> dict[str, Any]:
-        """Search from a source; see ``result``, ``format``, ``name``, ``parents``."""
+        """Search from a source; return what was found (JSON values).
+
+        fields: ``result`` ("auto", "inline", "file", "summary"), ``format`` ("hdf5",
+        "npy") and ``name`` of a file, ``parents`` (bool).  Always there: ``reached``,
+        ``depth``, ``nedge``, ``seconds``, ``TEPS`` and ``levels``, the vertices of each
+        level; with them ``level`` and ``parent`` [n], -1 = unreached, or ``files``, the
+        paths where the service has written them.
+        """
         return self.call("bfs", source=source, **fields)
 
     def multi_bfs(self, sources: Vertices, **fields: Any) -> dict[str, Any]:
-        """Search from several sources."""
+        """Search from several sources, one after the other.
+
+        fields: as of ``bfs``.  Returns ``searches``, one answer as of ``bfs`` for each,
+        and ``files``, where all are.
+        """
         return self.call("multi_bfs", sources=list(sources), **fields)
 
     def distances(self, source: Vertex, targets: Vertices, **fields: Any) -> list[int]:
-        """Return the levels of targets, -1 for those that are not reached."""
-        found: list[int] = self.call(
+        """Return the levels of targets [k], in hops; -1 for those not reached."""
+        levels: list[int] = self.call(
             "distances", source=source, targets=list(targets), **fields
         )["distances"]
-        return found
+        return levels
 
     def reachable(self, source: Vertex, targets: Vertices, **fields: Any) -> list[bool]:
-        """Return whether the source reaches targets."""
-        found: list[bool] = self.call(
+        """Return whether the source reaches each target [k]."""
+        flags: list[bool] = self.call(
             "reachable", source=source, targets=list(targets), **fields
         )["reachable"]
-        return found
+        return flags
 
     def path(
         self, source: Vertex, target: Vertex, **fields: Any
     ) -> list[int | str] | None:
-        """Return the vertices of a shortest path, None where there is none."""
-        found: list[int | str] | None = self.call(
+        """Return the vertices of a shortest path, None where there is none.
+
+        From the source to the target, both with it; ServiceError ``too_large`` where
+        they are more than the service puts into an answer.
+        """
+        vertices: list[int | str] | None = self.call(
             "path", source=source, target=target, **fields
         )["path"]
-        return found
+        return vertices
 
     def stats(self) -> dict[str, Any]:
-        """Return counts, times and the graph."""
+        """Return counts, times in seconds, limits and the graph (JSON values)."""
         return self.call("stats")
 
     def health(self) -> dict[str, Any]:
-        """Return the state of the service."""
+        """Return ``state``: "ready", "draining", or "stuck" with ``why``."""
         return self.call("health")
 
     def shutdown(self) -> dict[str, Any]:
-        """Let the service answer what is queued, and end."""
+        """Let the service answer what is queued, and end; return its state."""
         return self.call("shutdown")
 
     def __enter__(self) -> Self:
@@ -100,22 +120,22 @@ class Client(ABC):
         self.close()
 
 
-def checked(answer: Any) -> dict[str, Any]:
+def checked(answer: object) -> dict[str, Any]:
     """Return the fields of a good answer; ServiceError for any other."""
     if not isinstance(answer, dict):
         raise ServiceError("broken", "the answer is no JSON object")
     if answer.get("ok") is True:
         return {k: v for k, v in answer.items() if k not in ("id", "ok")}
-    told = answer.get("error")
-    if not isinstance(told, dict):
+    error = answer.get("error")
+    if not isinstance(error, dict):
         raise ServiceError("broken", "the answer is neither good nor an error")
-    code, message = str(told.get("code", "broken")), str(told.get("message", ""))
+    code, message = str(error.get("code", "broken")), str(error.get("message", ""))
     raise ServiceError(code, message, answer.get("id"))
 
 
 def encoded(request: dict[str, Any]) -> bytes:
     """Return a request as JSON; ServiceError where a value is none."""
-    return json.dumps(request, default=_plain).encode()
+    return ENCODER.encode(request).encode()
 
 
 def _broken(address: object, error: object, seconds: float) -> ServiceError:
@@ -129,13 +149,16 @@ def _broken(address: object, error: object, seconds: float) -> ServiceError:
     return ServiceError("broken", f"{address}: {why}")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a number or array of NumPy as JSON has it."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     name = type(value).__name__
     text = f"{name} cannot be sent; allowed: numbers, texts, lists, arrays of NumPy"
     raise ServiceError("bad_request", text)
+
+
+ENCODER = json.JSONEncoder(default=_plain)
 
 
 class SocketClient(Client):
@@ -163,7 +186,7 @@ class SocketClient(Client):
                 del rest[: end + 1]
 
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
-        """Ask for an operation; returns the fields of the answer."""
+        """Ask for an operation; see ``Client.call``."""
         self._next += 1
         request = encoded({"id": self._next, "op": op, **fields})
         try:
@@ -217,7 +240,7 @@ class HttpClient(Client):
         self._opener = build_opener(ProxyHandler({}), NoRedirect)
 
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
-        """Ask for an operation; returns the fields of the answer."""
+        """Ask for an operation; see ``Client.call``."""
         request = Request(  # noqa: S310
             f"{self._url}/v1/{op}",
             data=encoded(fields),

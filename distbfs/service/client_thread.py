@@ -1,4 +1,7 @@
-"""The thread that talks to clients while the main thread searches."""
+"""The thread that lets clients in, and talks to them while the main thread searches.
+
+It speaks HTTP; lines of JSON it reads where the main thread cannot (``Arrivals``).
+"""
 
 from __future__ import annotations
 
@@ -73,6 +76,8 @@ class Front:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._note)
         self._closing = asyncio.Event()
+        arrivals = self._service.tickets.arrivals
+        self._loop.add_reader(arrivals, arrivals.read)
         for door in self._doors:
             await door.open()
         self._ready.set()

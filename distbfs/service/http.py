@@ -21,6 +21,7 @@ from distbfs.service.tokens import Guard
 if TYPE_CHECKING:
     from starlette.requests import Request as HttpRequest
     from starlette.responses import Response
+    from uvicorn import Server
 
     Endpoint = Callable[[HttpRequest], Awaitable[Response]]
 
@@ -80,7 +81,7 @@ class HttpDoor:
         self._service = service
         self._socket = listening
         self._app = Application(service, token)
-        self._server: Any = None
+        self._server: Server | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -165,9 +166,9 @@ class Application:
 
     def refuse(self, error: ServiceError) -> Response:
         """Return the answer to a client that is not let in."""
-        told = self._error(error)
-        told.headers["Connection"] = "close"
-        return told
+        response = self._error(error)
+        response.headers["Connection"] = "close"
+        return response
 
     def _json(
         self, value: Any, status: int = 200, headers: dict[str, str] | None = None
@@ -190,10 +191,11 @@ class Application:
     async def _no_route(self, request: HttpRequest, error: Exception) -> Response:
         status = getattr(error, "status_code", 404)
         code = "not_allowed" if status == 405 else "not_found"
-        told = self._error(ServiceError(code, f"{request.method} {request.url.path}"))
+        text = f"{request.method} {request.url.path}"
+        response = self._error(ServiceError(code, text))
         for name, value in (getattr(error, "headers", None) or {}).items():
-            told.headers[name] = value
-        return told
+            response.headers[name] = value
+        return response
 
     async def _refused(self, request: HttpRequest, error: Exception) -> Response:
         if not isinstance(error, ServiceError):
@@ -236,8 +238,8 @@ class Application:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise ServiceError("not_json", "the body is application/json")
-        given = self._service.checker.decode(await self._body(request))
-        checked = self._service.checker.request(given, op)
+        body = self._service.checker.decode(await self._body(request))
+        checked = self._service.checker.request(body, op)
         name = self._service.name()
         try:
             self._service.check_result(checked)

@@ -7,8 +7,9 @@ import contextlib
 import json
 import select
 import socket
-import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from threading import Lock
 
 from distbfs.errors import ServiceError
 from distbfs.service.operations import Request
@@ -16,6 +17,8 @@ from distbfs.service.service import Answer, Service
 
 CHUNK = 1 << 16
 WATCH = 0.1  # seconds until a client that left is noticed
+AGAIN = 1.0  # seconds until clients are let in again after an error
+ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class Splitter:
@@ -66,109 +69,97 @@ def hung_up(handle: int) -> bool:
     return bool(poll.poll(0))
 
 
-def own_end(writer: asyncio.StreamWriter) -> socket.socket | None:
-    """Return another handle of a connection, which stays its own when the loop closes.
-
-    None where there is no room for one.
-    """
-    try:
-        duplicate: socket.socket = writer.get_extra_info("socket").dup()
-    except OSError:
-        return None
-    duplicate.setblocking(False)
-    return duplicate
-
-
 def encoded(answer: Answer) -> bytes:
     """Return an answer as a line."""
-    return json.dumps(answer, separators=(",", ":")).encode() + b"\n"
+    return ENCODER.encode(answer).encode() + b"\n"
 
 
 class Connection:
     """One client: reads no more than it may have open, and is dropped if it hangs.
 
-    Answers leave by the thread of the searches as long as the client takes them at
-    once; what it does not take waits for the loop.
+    Requests are read by the thread that ``Arrivals`` has read, and answers leave by the
+    thread that has them, as long as the client takes them at once; what it does not
+    take waits for the loop.  Made, and closed, on the loop.
+
+    left: called on the loop when the client has gone
     """
 
     def __init__(
         self,
         service: Service,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
+        connected: socket.socket,
+        left: Callable[[Connection], object],
     ) -> None:
-        self._service = service
-        self._reader = reader
-        self._writer = writer
+        self._service, self._socket, self._left = service, connected, left
+        self._handle = connected.fileno()
+        self._arrivals = service.tickets.arrivals
         self._loop = asyncio.get_running_loop()
-        self._busy = asyncio.Event()
-        self._fewer = asyncio.Event()  # set when the loop waits for fewer open requests
         self._gone = False
-        self._drains: set[asyncio.Task[None]] = set()
-        self._sending = threading.Lock()  # guards what follows
-        self._out = own_end(writer)
-        self._unsent = bytearray()  # what the loop has still to write
-        self._free = True  # whether nothing waits in the loop's transport
+        self._quiet = 0.0  # seconds that the client has taken nothing
+        self._reading = Lock()  # guards what follows; taken before the other
+        self._splitter = Splitter(service.limits.line)
+        self._lines: deque[bytes | None] = deque()  # that were read and not taken yet
+        self._sending = Lock()  # guards what follows
+        self._unsent = bytearray()  # what the loop has still to send
+        self._owed = 0  # answers that end there
+        self._taking = False  # whether the client took some of it
         self._open = 0  # requests whose answers the client has not taken
-        self._waits = False  # whether the loop waits for fewer
+        self._full = False  # whether it waits for fewer
+        self._said_all = False
+        connected.setblocking(False)
+        self._arrivals.add(self._handle, self.read)
 
-    async def serve(self) -> None:
-        """Answer until the client has left or has said all and got all."""
-        watch = self._loop.create_task(self._watch())
-        splitter = Splitter(self._service.limits.line)
+    def read(self) -> None:
+        """Take what has arrived; on any thread."""
         try:
-            while data := await self._reader.read(CHUNK):
-                for line in splitter.feed(data):
-                    await self._take(line)
-            for line in splitter.end():
-                await self._take(line)
-            await self._have_fewer_than(1)
-            if self._drains:
-                await asyncio.wait(self._drains)
-        except (ConnectionError, TimeoutError):
-            pass
-        finally:
-            self._gone = True
-            watch.cancel()
-            with self._sending:
-                if self._out is not None:
-                    self._out.close()
-                self._out = None
-            self._writer.close()
-
-    async def _watch(self) -> None:
-        """Notice a client that closed its end while requests are open."""
-        sock = self._writer.get_extra_info("socket")
-        while True:
-            await self._busy.wait()
-            await asyncio.sleep(WATCH)
-            if self._writer.is_closing() or hung_up(sock.fileno()):
-                self._drop()
-                return
-            if not self._open:
-                self._busy.clear()
-
-    def _drop(self) -> None:
-        """Give a client up: what it asked for is not searched any more."""
-        self._gone = True
-        self._writer.transport.abort()
-        self._fewer.set()
-
-    async def _have_fewer_than(self, requests: int) -> None:
-        """Wait until fewer requests are open, or the client is given up."""
-        while True:
-            with self._sending:
-                self._waits = self._open >= requests and not self._gone
-                if not self._waits:
+            with self._reading:
+                if self._gone:
                     return
-                self._fewer.clear()
-            await self._fewer.wait()
+                data = self._socket.recv(CHUNK)
+                if data:
+                    self._lines.extend(self._splitter.feed(data))
+                else:
+                    self._arrivals.remove(self._handle)
+                    self._lines.extend(self._splitter.end())
+                    self._said_all = True
+                self._go_on()
+        except BlockingIOError:
+            pass  # the other thread has read it
+        except Exception as error:  # noqa: BLE001 - must not harm other clients
+            self._arrivals.remove(self._handle)
+            self._loop.call_soon_threadsafe(self._fail, error)
 
-    async def _take(self, line: bytes | None) -> None:
-        await self._have_fewer_than(self._service.limits.pipeline)
-        with self._sending:
-            self._open += 1
-        self._busy.set()
+    def _go_on(self) -> None:
+        """Take lines as long as requests may be open, with ``_reading`` held.
+
+        As many at once as may be open; for more, other clients come first.
+        """
+        most = self._service.limits.pipeline
+        for _ in range(min(len(self._lines), most)):
+            with self._sending:
+                self._full = self._open >= most
+                if self._full:
+                    self._arrivals.remove(self._handle)
+                    return
+                self._open += 1
+            self._take(self._lines.popleft())
+        if self._lines:
+            self._arrivals.remove(self._handle)
+            self._loop.call_soon_threadsafe(self._resume)
+        elif self._said_all:
+            with self._sending:
+                self._end_if_over()
+
+    def _resume(self) -> None:
+        """Go on, on the loop: fewer requests are open, or others had their turn."""
+        with self._reading:
+            if self._gone:
+                return
+            self._go_on()
+            if not self._lines and not self._said_all:
+                self._arrivals.add(self._handle, self.read)
+
+    def _take(self, line: bytes | None) -> None:
         service, name, request = self._service, self._service.name(), None
         try:
             if line is None:
@@ -178,13 +169,14 @@ class Connection:
             service.check_result(request)
             answer = service.now(request, name)
             if answer is None:
-                service.submit(request, name, self._done, lambda: self._gone)
+                service.submit(request, name, self._done, self._is_gone)
                 return
         except ServiceError as error:
             answer = self._refusal(error, request, name)
-        with self._sending:
-            self._unsent += encoded(answer)
-        self._flush()
+        self._done(answer)
+
+    def _is_gone(self) -> bool:
+        return self._gone
 
     def _refusal(
         self, error: ServiceError, request: Request | None, name: str
@@ -194,54 +186,134 @@ class Connection:
         return self._service.refused(error, request.op if request else "", name)
 
     def _done(self, answer: Answer) -> None:
-        """Send an answer, or what can be of it, from the thread of the searches."""
+        """Send an answer, or what can be of it, from the thread that has it."""
         line = encoded(answer)
         with self._sending:
-            if self._out is not None and self._free and not self._unsent:
-                with contextlib.suppress(OSError):  # full, or the loop will find out
-                    line = line[self._out.send(line) :]
-            if not line:
-                self._answered()
+            behind = bool(self._unsent)
+            sent = 0 if behind else self._send(line)
+            if sent == len(line):
+                self._answered(1)
                 return
-            self._unsent += line
-        self._loop.call_soon_threadsafe(self._flush)
+            self._unsent += line[sent:]
+            self._owed += 1
+        if not behind:
+            self._loop.call_soon_threadsafe(self._write_on)
+
+    def _send(self, data: bytes | bytearray) -> int:
+        """Return how many bytes the client takes at once; all where it has gone."""
+        if self._gone:
+            return len(data)
+        try:
+            return self._socket.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self._loop.call_soon_threadsafe(self.close)
+            return len(data)
+
+    def _write_on(self) -> None:
+        if not self._gone:
+            self._loop.add_writer(self._handle, self._flush)
 
     def _flush(self) -> None:
-        """Write what waits, and count one answer when the client has taken it."""
-        transport = self._writer.transport
+        """Send what waits, and count answers when the client has taken them (loop)."""
         with self._sending:
-            if self._unsent and not self._writer.is_closing():
-                self._writer.write(bytes(self._unsent))
-            self._unsent.clear()
-            self._free = not transport.get_write_buffer_size()
-            if self._free or self._writer.is_closing():
-                self._answered()
+            sent = self._send(self._unsent)
+            self._taking = self._taking or sent > 0
+            del self._unsent[:sent]
+            if not self._unsent:
+                self._loop.remove_writer(self._handle)
+                owed, self._owed = self._owed, 0
+                self._answered(owed)
+
+    def _answered(self, count: int) -> None:
+        """Count answers that the client has taken, with ``_sending`` held."""
+        self._open -= count
+        if self._full:
+            self._full = False
+            self._loop.call_soon_threadsafe(self._resume)
+        elif self._said_all:
+            self._end_if_over()
+
+    def _end_if_over(self) -> None:
+        """Let a client go that has said all and got all, with ``_sending`` held."""
+        if not self._open and not self._lines:
+            self._loop.call_soon_threadsafe(self.close)
+
+    def look(self) -> None:
+        """Drop a client that closed its end, or takes no answers; each WATCH seconds.
+
+        What it asked for is not searched any more.
+        """
+        if not self._open:
+            return
+        waits = bool(self._unsent) and not self._taking
+        self._quiet = self._quiet + WATCH if waits else 0.0
+        self._taking = False
+        if self._quiet > self._service.limits.patience:
+            self.close()
+        else:
+            self.drop_if_left()
+
+    def drop_if_left(self) -> None:
+        """Drop a client that closed its end."""
+        if hung_up(self._handle):
+            self.close()
+
+    def _fail(self, error: Exception) -> None:
+        """Give the client up, and tell of errors that are not its own."""
+        self.close()
+        if not isinstance(error, OSError):
+            context = {"message": "a client's connection", "exception": error}
+            self._loop.call_exception_handler(context)
+
+    def close(self) -> None:
+        """Let the client go (on the loop)."""
+        with self._reading, self._sending:
+            if self._gone:
                 return
-        task = self._loop.create_task(self._drained())
-        self._drains.add(task)
-        task.add_done_callback(self._drains.discard)
+            self._gone = True
+            self._arrivals.remove(self._handle)
+            self._loop.remove_writer(self._handle)
+            self._socket.close()
+        self._left(self)
 
-    async def _drained(self) -> None:
-        """Count an answer when the client has taken it; drop one that does not."""
-        patience = self._service.limits.patience
-        waited = 0.0
-        transport = self._writer.transport
-        left = transport.get_write_buffer_size()
-        while left and not self._writer.is_closing():
-            await asyncio.sleep(WATCH)
-            before, left = left, transport.get_write_buffer_size()
-            waited = 0.0 if left < before else waited + WATCH
-            if waited > patience:
-                self._drop()
-        with self._sending:
-            self._free = not transport.get_write_buffer_size()
-            self._answered()
 
-    def _answered(self) -> None:
-        """Count an answer that the client has taken, with ``_sending`` held."""
-        self._open -= 1
-        if self._waits:
-            self._loop.call_soon_threadsafe(self._fewer.set)
+class Clients:
+    """The clients of a door, looked at now and then."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._all: set[Connection] = set()
+
+    def room_for(self, most: int) -> bool:
+        """Return whether fewer than ``most`` are there, without those that left."""
+        if len(self._all) >= most:
+            for connection in list(self._all):
+                connection.drop_if_left()
+        return len(self._all) < most
+
+    def add(
+        self, connected: socket.socket, left: Callable[[], object] = lambda: None
+    ) -> None:
+        """Let a client in; ``left`` is called when it has gone."""
+
+        def gone(connection: Connection) -> None:
+            self._all.discard(connection)
+            left()
+
+        self._all.add(Connection(self._service, connected, gone))
+
+    async def watch(self) -> None:
+        """Look at all clients until cancelled; they are let go then."""
+        try:
+            while True:
+                await asyncio.sleep(WATCH)
+                for connection in list(self._all):
+                    connection.look()
+        finally:
+            for connection in list(self._all):
+                connection.close()
 
 
 class SocketDoor:
@@ -250,43 +322,46 @@ class SocketDoor:
     def __init__(self, service: Service, listening: socket.socket) -> None:
         self._service = service
         self._socket = listening
-        self._server: asyncio.AbstractServer | None = None
-        self._clients: set[asyncio.Task[None]] = set()
+        self._clients = Clients(service)
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
         """Begin to take clients."""
-        self._server = await asyncio.start_unix_server(self._meet, sock=self._socket)
+        self._socket.setblocking(False)
+        loop = asyncio.get_running_loop()
+        works = (self._meet(), self._clients.watch())
+        self._tasks = [loop.create_task(work) for work in works]
 
-    async def _meet(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        most = self._service.limits.clients
-        if len(self._clients) >= most:
-            error = ServiceError("busy", f"{most} clients are connected already")
-            name = self._service.name()
-            writer.write(encoded(self._service.refused(error, "", name)))
-            writer.close()
-            return
-        task = asyncio.current_task()
-        if task is None:
-            return
-        self._clients.add(task)
+    async def _meet(self) -> None:
+        while True:
+            await self._meet_next()
+
+    async def _meet_next(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
-            await Connection(self._service, reader, writer).serve()
-        except asyncio.CancelledError:
-            pass  # by ``close``; asyncio would print where the client was waited for
-        finally:
-            self._clients.discard(task)
+            connected, _ = await loop.sock_accept(self._socket)
+            self._let_in(connected)
+        except OSError as error:
+            context = {"message": "a client that wants in", "exception": error}
+            loop.call_exception_handler(context)
+            await asyncio.sleep(AGAIN)
+
+    def _let_in(self, connected: socket.socket) -> None:
+        most = self._service.limits.clients
+        if self._clients.room_for(most):
+            self._clients.add(connected)
+            return
+        with connected:
+            connected.setblocking(False)
+            error = ServiceError("busy", f"{most} clients are connected already")
+            answer = self._service.refused(error, "", self._service.name())
+            with contextlib.suppress(OSError):  # it has left already
+                connected.send(encoded(answer))
 
     async def close(self) -> None:
         """Take no more clients and let those go that are there."""
-        if self._server is not None:
-            self._server.close()
-        await asyncio.sleep(0)
-        for task in list(self._clients):
-            task.cancel()
-        if self._clients:
-            await asyncio.wait(list(self._clients), timeout=1)
+        await end(self._tasks)
+        self._socket.close()
 
 
 class StreamDoor:
@@ -295,17 +370,23 @@ class StreamDoor:
     def __init__(self, service: Service, connected: socket.socket) -> None:
         self._service = service
         self._socket = connected
-        self._task: asyncio.Task[None] | None = None
+        self._clients = Clients(service)
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
         """Begin to read."""
-        reader, writer = await asyncio.open_unix_connection(sock=self._socket)
-        connection = Connection(self._service, reader, writer)
-        self._task = asyncio.get_running_loop().create_task(connection.serve())
-        self._task.add_done_callback(lambda _: self._service.drain())
+        loop = asyncio.get_running_loop()
+        self._clients.add(self._socket, self._service.drain)
+        self._tasks = [loop.create_task(self._clients.watch())]
 
     async def close(self) -> None:
         """Let the client go."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task], timeout=1)
+        await end(self._tasks)
+
+
+async def end(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancel tasks and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)

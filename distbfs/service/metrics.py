@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from typing import Any
 
 from distbfs.errors import UsageError
@@ -62,7 +63,7 @@ class Metrics:
             ),
         }
 
-    def gauge(self, name: str, text: str, value: Any) -> None:
+    def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
         """Show the value of a function under a name."""
         if self._registry is not None:
             import prometheus_client as prometheus  # noqa: PLC0415

@@ -7,7 +7,6 @@ from typing import Any
 from distbfs import __version__
 from distbfs.service.limits import MAX_ID_TEXT, Limits
 from distbfs.service.operations import (
-    DEADLINE,
     NAME,
     OPERATIONS,
     SMALLEST_DEADLINE,
@@ -120,7 +119,7 @@ def request_schema(
     operation: Operation, names: Names, limits: Limits
 ) -> dict[str, Any]:
     """Return the JSON schema of the body of an operation."""
-    fields = {**operation.fields, "deadline": DEADLINE}
+    fields = operation.accepted
     return {
         "type": "object",
         "additionalProperties": False,

@@ -32,16 +32,27 @@ class Field:
     text: str
     required: bool = False
     choices: tuple[str, ...] = ()
-    default: Any = None
+    default: str | bool | None = None
+
+
+DEADLINE = Field("seconds", "that the answer may take")
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation; ``immediate`` ones are answered without the queue."""
+    """One operation; ``immediate`` ones are answered without the queue.
+
+    accepted: the fields of a request, those of all operations with them
+    """
 
     text: str
     fields: Mapping[str, Field] = field(default_factory=dict)
     immediate: bool = False
+    accepted: Mapping[str, Field] = field(init=False)
+
+    def __post_init__(self) -> None:
+        accepted = {**self.fields, "deadline": DEADLINE}
+        object.__setattr__(self, "accepted", accepted)
 
 
 SOURCE = Field("vertex", "where the search begins", required=True)
@@ -59,8 +70,6 @@ RESULTS = {
     "name": Field("name", "of a result file, without its ending"),
     "parents": Field("flag", "whether parents are wanted", default=True),
 }
-DEADLINE = Field("seconds", "that the answer may take")
-
 OPERATIONS: dict[str, Operation] = {
     "bfs": Operation("Search from one source.", {"source": SOURCE, **RESULTS}),
     "distances": Operation(
@@ -104,7 +113,10 @@ def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON")
 
 
-def _shown(value: Any) -> str:
+DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def _shown(value: object) -> str:
     try:
         text = json.dumps(value)
     except (TypeError, ValueError, RecursionError):
@@ -112,7 +124,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> object:
     """Return 3 for 3.0, which is an integer in JSON; all else as it is."""
     return int(value) if type(value) is float and value.is_integer() else value
 
@@ -131,7 +143,7 @@ class Checker:
     def decode(self, data: bytes) -> Any:
         """Return the value of JSON text; ServiceError where it is none."""
         try:
-            value = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+            value = DECODER.decode(data.decode("utf-8"))
             if b"\\u" in data:  # half of a character can be told to nobody
                 json.dumps(value, ensure_ascii=False).encode()
             return value
@@ -143,14 +155,14 @@ class Checker:
             why = "nested too deeply" if isinstance(error, RecursionError) else error
             raise ServiceError("bad_request", f"not JSON: {why}") from error
 
-    def request(self, given: Any, op: str | None = None) -> Request:
+    def request(self, value: object, op: str | None = None) -> Request:
         """Return a request made from a JSON value.
 
         op: the operation, where the request does not name it itself
         """
-        if not isinstance(given, dict):
+        if not isinstance(value, dict):
             raise ServiceError("bad_request", "a request is a JSON object")
-        values = dict(given)
+        values = dict(value)
         number = self._id(values.pop("id", None))
         try:
             name = values.pop("op", None) if op is None else op
@@ -159,7 +171,7 @@ class Checker:
             error.id = number
             raise
 
-    def _id(self, value: Any) -> int | str | None:
+    def _id(self, value: object) -> int | str | None:
         value = _whole(value)
         if value is None or (type(value) is int and -(1 << 63) <= value < 1 << 63):
             return value
@@ -171,13 +183,15 @@ class Checker:
             f"{MAX_ID_TEXT} characters",
         )
 
-    def _checked(self, number: Any, name: Any, values: dict[str, Any]) -> Request:
+    def _checked(
+        self, number: int | str | None, name: object, values: dict[str, Any]
+    ) -> Request:
         if not isinstance(name, str) or name not in OPERATIONS:
             allowed = ", ".join(OPERATIONS)
             raise ServiceError(
                 "unknown_op", f"op is {_shown(name)}; allowed: {allowed}"
             )
-        fields = {**OPERATIONS[name].fields, "deadline": DEADLINE}
+        fields = OPERATIONS[name].accepted
         for key in values:
             if key not in fields:
                 allowed = ", ".join(("id", "op", *fields))
@@ -219,18 +233,18 @@ class Checker:
             self._seconds(key, value)
         return value
 
-    def _wrong(self, key: str, value: Any, allowed: str) -> NoReturn:
+    def _wrong(self, key: str, value: object, allowed: str) -> NoReturn:
         raise ServiceError(
             "bad_request", f"{key} is {_shown(value)}; allowed: {allowed}"
         )
 
-    def _vertex(self, key: str, value: Any) -> int:
+    def _vertex(self, key: str, value: object) -> int:
         vertex = self.names.find(_whole(value))
         if vertex < 0:
             self._wrong(key, value, self.names.allowed)
         return vertex
 
-    def _vertices(self, key: str, value: Any) -> list[int]:
+    def _vertices(self, key: str, value: object) -> list[int]:
         if not isinstance(value, list) or not value:
             self._wrong(key, value, "a list of vertices, at least one")
         if len(value) > self.limits.ids:
@@ -238,11 +252,11 @@ class Checker:
                 "too_large",
                 f"{key} has {len(value)} vertices; allowed: 1 to {self.limits.ids}",
             )
-        found = [self.names.find(_whole(item)) for item in value]
-        for place, vertex in enumerate(found):
+        vertices = [self.names.find(_whole(item)) for item in value]
+        for place, vertex in enumerate(vertices):
             if vertex < 0:
                 self._vertex(f"{key}[{place}]", value[place])
-        return found
+        return vertices
 
     def _seconds(self, key: str, value: Any) -> None:
         most = self.limits.deadline
@@ -257,5 +271,5 @@ def good(number: int | str | None, values: dict[str, Any]) -> dict[str, Any]:
 
 def bad(error: ServiceError) -> dict[str, Any]:
     """Return the answer that tells of an error."""
-    told = {"code": error.code, "message": " ".join(str(error).split())}
-    return {"id": error.id, "ok": False, "error": told}
+    what = {"code": error.code, "message": " ".join(str(error).split())}
+    return {"id": error.id, "ok": False, "error": what}

@@ -21,7 +21,7 @@ from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
 from distbfs.service.shared_traversal import together
 from distbfs.timing import Trace, kept
-from distbfs.types import Array, Stop
+from distbfs.types import Array, Ids, Stop
 
 Step = Sequence[Any]
 
@@ -29,6 +29,14 @@ Step = Sequence[Any]
 def _never() -> bool:
     """Let rank 0 decide when a search is given up."""
     return False
+
+
+def first_wanted(steps: Sequence[Step]) -> Ids | None:
+    """Return the ids, int64 [k], whose levels are asked for first, None where none."""
+    for name, *arguments in steps:
+        if name == "at":
+            return np.array(arguments[0], dtype=np.int64)
+    return None
 
 
 class Ranks:
@@ -80,16 +88,22 @@ class Ranks:
         stop: asked between levels; SearchStopped where it said yes
         """
         call = {"do": "search", "source": source, "parents": parents, "steps": steps}
-        if self.session.world.size > 1:
-            call = self.session.world.patient_broadcast(call)
-        return self._run(call, stop)
+        return self._run(self._told_to_all(call), stop)
 
     def search_together(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
     ) -> tuple[float, list[list[int]]]:
         """Search from many sources at once on all ranks; see ``Together.levels``."""
         call = {"do": "together", "sources": sources, "asked": asked}
-        return self._at_once(self.session.world.patient_broadcast(call), stop)
+        return self._at_once(self._told_to_all(call), stop)
+
+    def _told_to_all(self, call: dict[str, Any]) -> dict[str, Any]:
+        """Return a call that all ranks have got; one that is alone asks nobody."""
+        world = self.session.world
+        if world.size == 1:
+            return call
+        everywhere: dict[str, Any] = world.patient_broadcast(call)
+        return everywhere
 
     def look(self) -> bool:
         """Return whether any rank was asked to stop (rank 0)."""
@@ -108,27 +122,33 @@ class Ranks:
         return self.together.levels(call["sources"], call["asked"], stop)
 
     def _run(self, call: dict[str, Any], stop: Stop) -> tuple[float, list[Any]]:
-        found = self.session.search(call["source"], parents=call["parents"], stop=stop)
-        results = []
-        for name, *arguments in call["steps"]:
+        steps = call["steps"]
+        result = self.session.search(
+            call["source"],
+            parents=call["parents"],
+            stop=stop,
+            wanted=first_wanted(steps),
+        )
+        values = []
+        for name, *arguments in steps:
             with kept(self._trace, name):
-                results.append(self._steps[name](found, *arguments))
-        return found.seconds, results
+                values.append(self._steps[name](result, *arguments))
+        return result.seconds, values
 
-    def _at(self, found: Result, ids: list[int]) -> list[int]:
+    def _at(self, result: Result, ids: list[int]) -> list[int]:
         """Return the levels of vertices."""
-        level, _ = found.at(np.array(ids, dtype=np.int64))
+        level, _ = result.at(np.array(ids, dtype=np.int64))
         return level.tolist()
 
     def _path(
-        self, found: Result, target: int, longest: int
+        self, result: Result, target: int, longest: int
     ) -> tuple[int, list[int] | None]:
         """Return (level of the target, the vertices from the source to it or None).
 
         None where it was not reached, or for a path of more than ``longest`` vertices.
         """
         path = [target]
-        level, parent = found.at(np.array(path))
+        level, parent = result.at(np.array(path))
         distance = int(level[0])
         if not 0 <= distance < longest:
             return distance, None
@@ -136,19 +156,19 @@ class Ranks:
             if parent is None:
                 raise ValueError("a path needs parents")
             path.append(int(parent[0]))
-            _, parent = found.at(np.array(path[-1:]))
+            _, parent = result.at(np.array(path[-1:]))
         return distance, path[::-1]
 
-    def _counts(self, found: Result) -> list[int]:
+    def _counts(self, result: Result) -> list[int]:
         """Return how many vertices each level has."""
-        return found.level_counts().tolist()
+        return result.level_counts().tolist()
 
-    def _traversed(self, found: Result) -> int:
+    def _traversed(self, result: Result) -> int:
         """Return the input tuples of the component."""
-        return found.nedge
+        return result.nedge
 
-    def _block(self, found: Result) -> tuple[Array | None, Array | None]:
+    def _block(self, result: Result) -> tuple[Array | None, Array | None]:
         """Return level and parent of all vertices, on rank 0."""
-        level, parent = found.to_numpy()
+        level, parent = result.to_numpy()
         world = self.session.world
         return gather_on_first(world, level), gather_on_first(world, parent)

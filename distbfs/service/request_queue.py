@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from distbfs.errors import ServiceError
+from distbfs.service.arrivals import Arrivals
 from distbfs.service.operations import Request
 
 ONE_SOURCE = ("bfs", "distances", "path", "reachable")
@@ -49,20 +50,22 @@ class Tickets:
 
     together: (fewest, most) sources that small requests are gathered from, None where
     they are not
+    arrivals: what the thread that takes reads where no ticket waits
     """
 
     def __init__(self, limit: int, together: tuple[int, int] | None = None) -> None:
         self._limit = limit
         self._together = together
         self._waiting: deque[Ticket] = deque()
-        self._changed = threading.Condition()
+        self._changing = Lock()
+        self.arrivals = Arrivals()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def put(self, ticket: Ticket) -> None:
         """Add a ticket; ServiceError ``busy`` where the queue is full."""
-        with self._changed:
+        with self._changing:
             if len(self._waiting) >= self._limit:
                 raise ServiceError(
                     "busy",
@@ -70,19 +73,21 @@ class Tickets:
                     ticket.request.id,
                 )
             self._waiting.append(ticket)
-            self._changed.notify()
+        self.arrivals.ring()
 
     def take(self, timeout: float) -> list[Ticket]:
         """Return the oldest ticket and all that one search answers with it.
 
         Those are the requests for the same source, or the small requests for any
-        where that is worth it.  Empty after ``timeout`` seconds.
+        where that is worth it.  Where none waits, what arrives is read meanwhile; may
+        be empty, and is after ``timeout`` seconds.
         """
-        with self._changed:
-            if not self._waiting and not self._changed.wait(timeout):
-                return []
+        if not self._waiting:
+            self.arrivals.wait(timeout, self._waiting)
+        with self._changing:
             if not self._waiting:
                 return []
+            self.arrivals.leave()
             first = self._waiting.popleft()
             if first.request.op not in ONE_SOURCE:
                 return [first]
@@ -121,11 +126,10 @@ class Tickets:
 
     def drop(self, ticket: Ticket) -> None:
         """Take a ticket out where it still waits."""
-        with self._changed:
+        with self._changing:
             if ticket in self._waiting:
                 self._waiting.remove(ticket)
 
     def wake(self) -> None:
         """Let ``take`` return early."""
-        with self._changed:
-            self._changed.notify()
+        self.arrivals.ring()

@@ -74,7 +74,7 @@ class ResultFolder:
         try:
             path.mkdir(mode=0o700, exist_ok=True)
             self.path = path.resolve(strict=True)
-            self._found = self.path.stat()
+            self._folder = self.path.stat()
             self._try_to_write()
         except OSError as error:
             reason = error.strerror or "it cannot be used"
@@ -105,7 +105,7 @@ class ResultFolder:
 
     def _check(self, names: Sequence[str]) -> None:
         now = self.path.lstat()
-        if (now.st_dev, now.st_ino) != (self._found.st_dev, self._found.st_ino):
+        if (now.st_dev, now.st_ino) != (self._folder.st_dev, self._folder.st_ino):
             raise ServiceError("no_room", "the folder of results was replaced")
         there = os.listdir(self.path)
         if len(there) + len(names) > self._limit:

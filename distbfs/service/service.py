@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,9 @@ TICK = 0.1  # seconds until a signal on rank 0 is seen
 LOOK = 0.5  # seconds until a signal on another rank is seen
 NO_FOLDER = "start the service with --results, or ask for the result 'summary'"
 
-Answer = dict[str, Any]
+Answer = dict[str, Any]  # JSON values
 Done = Callable[[Answer], None]
+Row = tuple[Array, Array | None]  # level int32 [n] and parent int64 [n] by id
 
 
 class Service:
@@ -70,7 +71,7 @@ class Service:
         self._parents = ranks.session.options.parents
         self._draining = threading.Event()
         self._failure: BaseException | None = None
-        self._numbers = itertools.count(1)
+        self._numbers = count(1)
         self._running = 0
         self._operations = {
             "bfs": self._bfs,
@@ -115,9 +116,11 @@ class Service:
     def submit(
         self, request: Request, name: str, done: Done, gone: Callable[[], bool]
     ) -> None:
-        """Put a request into the queue; ServiceError where it cannot be.
+        """Put a request into the queue.
 
-        done: takes the answer, once, on any thread; gone: see ``Ticket``
+        name: of the request, for the log; done: takes the answer, once, on any thread;
+        gone: see ``Ticket``.  Raises ServiceError: ``draining`` where the service ends,
+        ``busy`` where the queue is full, ``bad_request`` for a path without parents.
         """
         if self.draining:
             raise ServiceError("draining", "the service ends", request.id)
@@ -166,8 +169,15 @@ class Service:
     def run(self, flag: StopFlag) -> None:
         """Answer until the end is asked for by a request or a signal (rank 0).
 
-        An error of the searches is raised: it ends the service on all ranks.
+        Where nothing waits, this thread reads what clients send.  An error of the
+        searches is raised: it ends the service on all ranks.
         """
+        try:
+            self._run(flag)
+        finally:
+            self.tickets.arrivals.leave()
+
+    def _run(self, flag: StopFlag) -> None:
         looked = time.monotonic()
         while True:
             group = self.tickets.take(TICK)
@@ -179,6 +189,7 @@ class Service:
                 self.drain()
             elif time.monotonic() - looked > LOOK:
                 looked = time.monotonic()
+                self.tickets.arrivals.leave()  # another rank may be stuck
                 if self.ranks.look():
                     self.drain()
             if self._failure is not None:
@@ -201,24 +212,17 @@ class Service:
                 wanted.append(ticket)
         if not wanted:
             return
-        if wanted[0].request.op == "multi_bfs":
-            self._answer(wanted[0], self._multi_bfs)
-            return
-        with self._stopped(wanted):
-            if self._several(wanted):
+        try:
+            if wanted[0].request.op == "multi_bfs":
+                ticket = wanted[0]
+                self._answer(ticket, partial(self._multi_bfs, ticket))
+            elif self._several(wanted):
                 self._search_together(wanted)
             else:
                 self._one_search(wanted)
-
-    @contextmanager
-    def _stopped(self, group: list[Ticket]) -> Iterator[None]:
-        """Answer all of a group where its search was stopped."""
-        try:
-            yield
         except SearchStopped:
-            for ticket in group:
-                error = _gone(ticket) if ticket.gone() else _late(ticket)
-                self._finish(ticket, error)
+            for ticket in wanted:
+                self._finish(ticket, _gone(ticket) if ticket.gone() else _late(ticket))
 
     def _several(self, group: list[Ticket]) -> bool:
         """Return whether requests are for more than one source."""
@@ -235,56 +239,43 @@ class Service:
             asked,
             lambda: all(ticket.lost for ticket in group),
         )
-        self.metrics.searched(seconds)
-        for ticket, found in zip(group, levels, strict=True):
-            if ticket.late:
-                self._finish(ticket, _late(ticket))
-                continue
-            make = self._operations[ticket.request.op]
-            self._finish(ticket, make(ticket.request, seconds, [found]), seconds)
+        self._answer_all(group, [[each] for each in levels], seconds)
 
     def _one_search(self, group: list[Ticket]) -> None:
         """Search once and answer requests for the same source."""
-        steps: list[Step] = []
-        ends, parents = [], False
-        for ticket in group:
-            mine, with_parents = self._steps_of(ticket.request)
-            steps += mine
-            ends.append(len(steps))
-            parents = parents or with_parents
-        source = group[0].request.values["source"]
-        seconds, found = self.ranks.search(
-            source,
-            steps,
-            parents=parents and self._parents,
+        needs = [self._steps_of(ticket.request) for ticket in group]
+        seconds, values = self.ranks.search(
+            group[0].request.values["source"],
+            [step for steps, _ in needs for step in steps],
+            parents=self._parents and any(with_parents for _, with_parents in needs),
             stop=lambda: all(ticket.lost for ticket in group),
         )
+        left = iter(values)
+        own = [list(islice(left, len(steps))) for steps, _ in needs]
+        self._answer_all(group, own, seconds)
+
+    def _answer_all(
+        self, group: list[Ticket], values: list[list[Any]], seconds: float
+    ) -> None:
+        """Answer requests that one search served, each with what its steps gave."""
         self.metrics.searched(seconds)
-        begin = 0
-        for ticket, end in zip(group, ends, strict=True):
-            mine = found[begin:end]
-            begin = end
+        for ticket, own in zip(group, values, strict=True):
             if ticket.late:
                 self._finish(ticket, _late(ticket))
                 continue
-            answer = self._operations[ticket.request.op]
-            self._answer(
-                ticket,
-                lambda t, a=answer, m=mine: a(t.request, seconds, m),  # type: ignore[misc]
-                seconds,
-            )
+            request = ticket.request
+            make = partial(self._operations[request.op], request, seconds, own)
+            self._answer(ticket, make, seconds)
 
     def _answer(
-        self, ticket: Ticket, make: Callable[[Ticket], Answer], seconds: float = 0.0
+        self, ticket: Ticket, make: Callable[[], Answer], seconds: float = 0.0
     ) -> None:
         """Answer a ticket with what a function returns or refuses."""
         try:
-            self._finish(ticket, make(ticket), seconds)
+            self._finish(ticket, make(), seconds)
         except ServiceError as error:
             error.id = ticket.request.id
             self._finish(ticket, error)
-        except SearchStopped:
-            self._finish(ticket, _gone(ticket) if ticket.gone() else _late(ticket))
 
     def _finish(
         self, ticket: Ticket, result: Answer | ServiceError, seconds: float = 0.0
@@ -294,21 +285,23 @@ class Service:
             if ticket not in self._unanswered:
                 return
             self._unanswered.remove(ticket)
+            lone = not self._unanswered
         request = ticket.request
-        failed = isinstance(result, ServiceError)
-        code = result.code if isinstance(result, ServiceError) else "ok"
-        answer = (
-            bad(result)
-            if isinstance(result, ServiceError)
-            else good(request.id, result)
-        )
+        if isinstance(result, ServiceError):
+            code, answer = result.code, bad(result)
+            how = f"{code} ({result})"
+        else:
+            code, answer = "ok", good(request.id, result)
+            how = code
+            if lone:  # only the searching thread has results; it reads what comes next
+                self.tickets.arrivals.stay()
         self.metrics.answered(request.op, code)
         ticket.done(answer)
         LOG.info(
             "%s %s: %s, waited %.3f ms, searched %.3f ms",
             ticket.name,
             request.op,
-            f"{code} ({result})" if failed else code,
+            how,
             ticket.waited * 1e3,
             seconds * 1e3,
             extra={"request": ticket.name},
@@ -365,7 +358,7 @@ class Service:
         self, source: int, seconds: float, counts: list[int], nedge: int
     ) -> dict[str, Any]:
         self.metrics.traversed(nedge, seconds)
-        told = {
+        summary = {
             "source": self.names.of(source),
             "reached": sum(counts),
             "depth": len(counts) - 1,
@@ -374,17 +367,17 @@ class Service:
             "TEPS": nedge / seconds if seconds else 0.0,
             "levels": counts,
         }
-        self.metrics.last = told
-        return told
+        self.metrics.last = summary
+        return summary
 
-    def _distances(self, request: Request, seconds: float, found: list[Any]) -> Answer:  # noqa: ARG002
-        return {"distances": found[0]}
+    def _distances(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
+        return {"distances": values[0]}
 
-    def _reachable(self, request: Request, seconds: float, found: list[Any]) -> Answer:  # noqa: ARG002
-        return {"reachable": [level >= 0 for level in found[0]]}
+    def _reachable(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
+        return {"reachable": [level >= 0 for level in values[0]]}
 
-    def _path(self, request: Request, seconds: float, found: list[Any]) -> Answer:  # noqa: ARG002
-        [(distance, path)] = found
+    def _path(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
+        [(distance, path)] = values
         if path is None and distance >= 0:
             raise ServiceError(
                 "too_large",
@@ -394,26 +387,26 @@ class Service:
             path = self.names.each(np.array(path, dtype=np.int64))
         return {"distance": distance, "path": path}
 
-    def _bfs(self, request: Request, seconds: float, found: list[Any]) -> Answer:
-        values = request.values
-        counts, nedge, *blocks = found
-        told = self._summary(values["source"], seconds, counts, nedge)
+    def _bfs(self, request: Request, seconds: float, values: Sequence[Any]) -> Answer:
+        fields = request.values
+        counts, nedge, *blocks = values
+        summary = self._summary(fields["source"], seconds, counts, nedge)
         if not blocks:
-            return told
+            return summary
         level, parent = blocks[0]
-        if not values["parents"]:
+        if not fields["parents"]:
             parent = None
-        if self._where(values, 1) == "inline":
-            return {**told, **self._inline(level, parent), **self._all_ids()}
-        return {**told, **self._file(values, [values["source"]], [(level, parent)])}
+        if self._where(fields, 1) == "inline":
+            return {**summary, **self._inline(level, parent), **self._all_ids()}
+        return {**summary, **self._file(fields, [fields["source"]], [(level, parent)])}
 
     def _multi_bfs(self, ticket: Ticket) -> Answer:
         values = ticket.request.values
         sources = values["sources"]
         where = self._where(values, len(sources))
-        told: list[dict[str, Any]] = []
+        summaries: list[dict[str, Any]] = []
 
-        def searches() -> Iterator[tuple[Any, Any]]:
+        def searches() -> Iterator[Row]:
             steps: list[Step] = [["counts"], ["traversed"]]
             steps += [] if where == "summary" else [["block"]]
             parents = self._parents and values["parents"] and where != "summary"
@@ -422,33 +415,33 @@ class Service:
                     source, steps, parents=parents, stop=lambda: ticket.lost
                 )
                 self.metrics.searched(seconds)
-                told.append(self._summary(source, seconds, counts, nedge))
-                level, parent = blocks[0] if blocks else (None, None)
-                yield level, parent if parents else None
+                summaries.append(self._summary(source, seconds, counts, nedge))
+                for level, parent in blocks:
+                    yield level, parent if parents else None
 
         if where == "file":
             files = self._file(values, sources, searches())
-            return {"searches": told, **files}
+            return {"searches": summaries, **files}
         if where == "inline":
             rows = [self._inline(level, parent) for level, parent in searches()]
-            each = [{**a, **b} for a, b in zip(told, rows, strict=True)]
+            each = [{**a, **b} for a, b in zip(summaries, rows, strict=True)]
             return {"searches": each, **self._all_ids()}
         for _ in searches():
             pass
-        return {"searches": told}
+        return {"searches": summaries}
 
     def _inline(self, level: Array, parent: Array | None) -> dict[str, Any]:
-        found = {"level": level.tolist()}
+        levels = {"level": level.tolist()}
         if parent is None:
-            return found
-        return {**found, "parent": self.names.each(parent)}
+            return levels
+        return {**levels, "parent": self.names.each(parent)}
 
     def _all_ids(self) -> dict[str, Any]:
         """Return what the places of levels and parents are called."""
         return {} if self.names.ids is None else {"ids": self.names.all()}
 
     def _file(
-        self, values: dict[str, Any], sources: list[int], rows: Any
+        self, values: dict[str, Any], sources: list[int], rows: Iterable[Row]
     ) -> dict[str, Any]:
         """Write rows of (level, parent); returns the paths of the files."""
         if self._results is None:

@@ -27,22 +27,27 @@ class Together(ABC):
     def levels(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
     ) -> tuple[float, list[list[int]]]:
-        """Return (seconds, for each (source, targets) of ``asked`` the levels).
+        """Search from sources; return (seconds, the levels asked for).
 
-        sources: up to MOST, distinct.  SearchStopped where ``stop`` said so.
+        sources: up to MOST ids, distinct; asked: pairs (source, targets), whose levels
+        come as lists in this order, -1 = unreached.  Raises SearchStopped where
+        ``stop`` said so.
         """
         began = time.perf_counter()
         row = {source: k for k, source in enumerate(sources)}
         lengths = [len(targets) for _, targets in asked]
         rows = np.repeat([row[source] for source, _ in asked], lengths)
         flat = np.array([v for _, targets in asked for v in targets], dtype=np.int64)
-        found = self._found(np.array(sources, dtype=np.int64), rows, flat, stop)
-        parts = np.split(found, np.cumsum(lengths)[:-1])
+        levels = self._levels(np.array(sources, dtype=np.int64), rows, flat, stop)
+        parts = np.split(levels, np.cumsum(lengths)[:-1])
         return time.perf_counter() - began, [part.tolist() for part in parts]
 
     @abstractmethod
-    def _found(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        """Return the level of vertices[j] from sources[rows[j]], -1 = unreached."""
+    def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+        """Return the level of vertices[j] from sources[rows[j]], -1 = unreached.
+
+        rows, vertices: int64 [k]; returns integers [k] on the host
+        """
 
 
 class Searcher(Protocol):
@@ -61,7 +66,7 @@ class ByLevel(Together):
     def __init__(self, search: Searcher) -> None:
         self._search = search
 
-    def _found(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+    def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
         self._search.run(sources, stop=stop)
         return self._search.levels_at(rows, vertices)
 
@@ -72,10 +77,10 @@ class OnDevice(Together):
     def __init__(self, search: BitSearches) -> None:
         self._search = search
 
-    def _found(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+    def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
         batch = self._search.search(sources, stop=stop)
-        found: Array = batch.levels_at(rows, vertices).get()
-        return found
+        levels: Array = batch.levels_at(rows, vertices).get()
+        return levels
 
 
 def together(session: Session) -> Together | None:

@@ -58,8 +58,8 @@ class Guard:
 
     def allows(self, header: str | None) -> bool:
         """Return whether an Authorization header carries the token."""
-        scheme, _, given = (header or "").partition(" ")
-        digest = hashlib.sha256(given.strip().encode("utf-8", "replace")).digest()
+        scheme, _, token = (header or "").partition(" ")
+        digest = hashlib.sha256(token.strip().encode("utf-8", "replace")).digest()
         same = hmac.compare_digest(digest, self._digest)
         return same and scheme.lower() == "bearer"
 

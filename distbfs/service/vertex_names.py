@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Names:
         """What a message says of the names that there are."""
         return f"vertices 0 to {self.n - 1}" if self.ids is None else "ids of the graph"
 
-    def find(self, value: Any) -> int:
+    def find(self, value: object) -> int:
         """Return the vertex that a JSON value names, -1 where there is none.
 
         Of kept ids, a whole number and its digits name the same.
@@ -46,18 +46,18 @@ class Names:
             return vertex
         return self.ids.names(np.array([vertex], dtype=np.int64))[0]
 
-    def each(self, vertices: Array) -> list[Any]:
+    def each(self, vertices: Array) -> list[int | str | None]:
         """Return the names of vertices, integers [k]; of -1: -1, or None for ids."""
         if self.ids is None:
-            numbers: list[Any] = vertices.tolist()
+            numbers: list[int | str | None] = vertices.tolist()
             return numbers
-        found: list[Any] = [None] * len(vertices)
-        there: Ids = np.flatnonzero(vertices >= 0)
-        names = self.ids.names(vertices[there])
-        for place, name in zip(there.tolist(), names, strict=True):
-            found[place] = name
-        return found
+        names: list[int | str | None] = [None] * len(vertices)
+        named: Ids = np.flatnonzero(vertices >= 0)
+        each: Sequence[int | str] = self.ids.names(vertices[named])
+        for place, name in zip(named.tolist(), each, strict=True):
+            names[place] = name
+        return names
 
-    def all(self) -> list[Any]:
+    def all(self) -> list[int | str | None]:
         """Return the names of all vertices in order."""
         return self.each(np.arange(self.n, dtype=np.int64))

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.device.timed_graph import NOT_READY, NodeParameters, TimedGraph
 from distbfs.errors import ResourceError
 
@@ -123,3 +123,22 @@ def test_a_call_that_fails(driver):
     driver._cuGraphLaunch = lambda *_: 700
     with pytest.raises(ResourceError, match=r"launch of search: .*\(700\)"):
         graph.launch()
+
+
+def test_what_comes_behind_is_launched_before_the_wait(driver):
+    """Of each timed launch of the block, and of none after it."""
+    kernel = SimpleNamespace(function=SimpleNamespace(ptr=FUNCTION), name="search")
+    made = programs.Launch(kernel, ctypes.c_int(), 1, 32, 0, False, 0)
+    made.timed()
+    driver.names.clear()
+    with programs.behind(lambda: driver.names.append("more")):
+        made.timed()
+        made.timed()
+    begin = ["cuGraphExecKernelNodeSetParams_v2", "cuGraphLaunch"]
+    end = ["cuEventSynchronize", "cuEventElapsedTime"]
+    assert driver.names == [*begin, "more", *end] * 2
+    driver.names.clear()
+    with pytest.raises(KeyError), programs.behind(driver.names.clear):
+        raise KeyError(1)
+    made.timed()
+    assert driver.names == begin + end

@@ -305,3 +305,27 @@ def test_a_search_that_cannot_fit_is_refused_before(monkeypatch):
     for engine in SEARCHING:
         with pytest.raises(ResourceError, match=r"needs \d+ bytes .*; 1000 are free"):
             session_of(graph, options_of(engine))
+
+
+@pytest.mark.parametrize("engine", SEARCHING)
+@pytest.mark.parametrize("name", ["kronecker", "path"])
+def test_wanted_levels_come_with_the_search(engine, name):
+    """Also where the search before wrote elsewhere, and where a result was kept."""
+    source = kronecker(14) if name == "kronecker" else NAMED[name]
+    ids = np.array([0, source.n - 1, 1, 0])
+    with open_tuples(source, engine=engine) as session:
+        kept = []
+        for k, root in enumerate([*some_roots(source, 6), 0, 0, 1]):
+            wanted = None if k == 2 else ids
+            limit = 1 if k == 3 else None
+            result = session.search(
+                root, parents=k % 2 == 0, wanted=wanted, depth_limit=limit
+            )
+            levels = source.distances(root)
+            levels[levels > (limit or source.n)] = -1
+            for some in (ids, ids[:1], ids):
+                assert result.at(some)[0].tolist() == levels[some].tolist()
+            if k % 3 == 0:
+                kept.append((result.keep(), levels))
+        for result, levels in kept:
+            assert result.at(ids)[0].tolist() == levels[ids].tolist()

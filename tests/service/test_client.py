@@ -42,8 +42,10 @@ def test_numbers_of_numpy(tmp_path):
         assert client.distances(3, tuple(targets)) == wanted
         assert client.reachable(np.int64(3), targets) == [x >= 0 for x in wanted]
         assert client.path(np.int64(3), np.int32(3)) == [3]
-        told = client.bfs(np.int64(3), parents=np.bool_(False), deadline=np.float32(5))
-        assert told["level"] == WANTED.tolist()
+        answer = client.bfs(
+            np.int64(3), parents=np.bool_(False), deadline=np.float32(5)
+        )
+        assert answer["level"] == WANTED.tolist()
         several = client.multi_bfs(targets, result="summary")["searches"]
         assert [one["source"] for one in several] == targets.tolist()
         with pytest.raises(ServiceError, match="set cannot be sent; allowed") as caught:
@@ -141,5 +143,5 @@ def test_mypy_sees_connect(tmp_path):
         text=True,
     )
     wrong = [n for n, line in enumerate(PROGRAM.splitlines(), 1) if "# wrong" in line]
-    found = re.findall(r"program\.py:(\d+): error", done.stdout)
-    assert [int(number) for number in found] == wrong, done.stdout + done.stderr
+    lines = re.findall(r"program\.py:(\d+): error", done.stdout)
+    assert [int(number) for number in lines] == wrong, done.stdout + done.stderr

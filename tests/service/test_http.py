@@ -106,7 +106,7 @@ def test_statuses(http):
     answer = post("/v1/path", json={"source": 3, "target": 3, "id": "x"})
     assert answer.json() == {"id": "x", "ok": True, "distance": 0, "path": [3]}
     assert answer.headers["x-request-id"].startswith("r")
-    for wanted, code, found in [
+    for wanted, code, answer in [
         (400, "bad_request", post("/v1/bfs", json={})),
         (400, "bad_request", post("/v1/bfs", json={"op": "bfs", "source": 1})),
         (413, "too_large", post("/v1/bfs", json={"name": "x" * 3000})),
@@ -116,7 +116,7 @@ def test_statuses(http):
         (405, "not_allowed", http.get("/v1/bfs")),
         (405, "not_allowed", http.delete("/healthz")),
     ]:
-        assert (found.status_code, code_of(found)) == (wanted, code)
+        assert (answer.status_code, code_of(answer)) == (wanted, code)
         assert STATUS[code] == wanted
     assert http.get("/v1/bfs").headers["allow"] == "POST"
     form = {"content-type": "application/json"}
@@ -328,7 +328,7 @@ def test_the_description_fits_the_operations(shared):
         f"/v1/{op}" for op in OPERATIONS
     }
     error = api["components"]["schemas"]["Error"]["properties"]["error"]
-    told = set(error["properties"]["code"]["enum"])
-    assert told == set(STATUS)
-    assert set(ServiceError.CODES) - told == {"gone", "broken"}
+    codes = set(error["properties"]["code"]["enum"])
+    assert codes == set(STATUS)
+    assert set(ServiceError.CODES) - codes == {"gone", "broken"}
     json.dumps(api)

@@ -23,9 +23,9 @@ def shared(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def description(shared):
-    told = httpx.get(f"{shared[1]}/openapi.json", trust_env=False).json()
-    del told["paths"]["/v1/shutdown"]
-    schema = schemathesis.openapi.from_dict(told)
+    described = httpx.get(f"{shared[1]}/openapi.json", trust_env=False).json()
+    del described["paths"]["/v1/shutdown"]
+    schema = schemathesis.openapi.from_dict(described)
     schema.config.update(base_url=shared[1])
     # too many vertices are told by a status of their own
     refused = schema.config.checks.negative_data_rejection

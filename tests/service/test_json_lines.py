@@ -10,17 +10,16 @@ LIMIT = 8
 
 def cut(pieces, limit=LIMIT):
     splitter = Splitter(limit)
-    found = []
+    lines = []
     for piece in pieces:
-        found += splitter.feed(piece)
+        lines += splitter.feed(piece)
         assert len(splitter._rest) <= limit
-    return found + list(splitter.end())
+    return lines + list(splitter.end())
 
 
 def expected(data):
-    lines = data.split(b"\n")
-    found = [None if len(line) > LIMIT else line for line in lines]
-    return [line for line in found if line is None or line.strip()]
+    lines = [None if len(x) > LIMIT else x for x in data.split(b"\n")]
+    return [line for line in lines if line is None or line.strip()]
 
 
 @given(

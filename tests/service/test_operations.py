@@ -71,12 +71,12 @@ def test_any_bytes(data):
     try:
         request = CHECKER.line(data)
     except ServiceError as error:
-        told = bad(error)["error"]
-        told_well = told["code"] in ServiceError.CODES and json.dumps(told)
+        what = bad(error)["error"]
+        legible = what["code"] in ServiceError.CODES and json.dumps(what)
     else:
-        told_well = True
+        legible = True
         holds(request)
-    assert told_well
+    assert legible
 
 
 @given(LIKELY)

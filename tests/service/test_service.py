@@ -31,6 +31,7 @@ from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.service.client import connect
 from distbfs.service.client_thread import listen
 from distbfs.service.json_lines import SocketDoor
+from distbfs.service.operations import Checker
 
 N = SOURCE.n
 WANTED = SOURCE.distances(3)
@@ -59,23 +60,23 @@ def test_answers(tmp_path):
         assert (way[0], way[-1], len(way) - 1) == (3, NEAR, WANTED[NEAR])
         edges = set(map(tuple, SOURCE.edges.tolist()))
         assert all(pair in edges for pair in pairwise(way))
-        found = client.bfs(3)
-        level = np.array(found["level"], dtype=np.int32)
-        check_search(SOURCE, 3, level, np.array(found["parent"]))
-        assert found["levels"] == np.bincount(WANTED[WANTED >= 0]).tolist()
-        assert found["reached"] == (WANTED >= 0).sum()
-        assert found["depth"] == WANTED.max()
-        assert found["nedge"] == (WANTED[SOURCE.u] >= 0).sum()
+        answer = client.bfs(3)
+        level = np.array(answer["level"], dtype=np.int32)
+        check_search(SOURCE, 3, level, np.array(answer["parent"]))
+        assert answer["levels"] == np.bincount(WANTED[WANTED >= 0]).tolist()
+        assert answer["reached"] == (WANTED >= 0).sum()
+        assert answer["depth"] == WANTED.max()
+        assert answer["nedge"] == (WANTED[SOURCE.u] >= 0).sum()
         several = client.multi_bfs([3, FAR], parents=False)["searches"]
         assert [one["source"] for one in several] == [3, FAR]
         assert several[0]["level"] == WANTED.tolist()
         assert "parent" not in several[0]
         assert "level" not in client.multi_bfs([1], result="summary")["searches"][0]
-        told = client.stats()
-        assert told["graph"] == {"n": N}
-        assert told["answers"]["path"] == {"ok": 3}
-        assert told["searches"] == 9
-        assert told["search"]["p50"] > 0
+        stats = client.stats()
+        assert stats["graph"] == {"n": N}
+        assert stats["answers"]["path"] == {"ok": 3}
+        assert stats["searches"] == 9
+        assert stats["search"]["p50"] > 0
         assert service.metrics.last["source"] == 1
 
 
@@ -292,6 +293,119 @@ def test_an_answer_leaves_while_the_loop_is_held_up(tmp_path):
             assert talker.hear()["distances"] == [0]
         finally:
             held.set()
+
+
+def test_a_lone_request_wakes_no_other_thread(tmp_path, monkeypatch):
+    """The searching thread reads and answers it; the front reads while it searches."""
+    readers, line = [], Checker.line
+
+    def noted(checker, data):
+        readers.append(threading.current_thread().name)
+        return line(checker, data)
+
+    monkeypatch.setattr(Checker, "line", noted)
+    asked = {"op": "distances", "source": 3, "targets": [3]}
+    with serving(tmp_path) as (service, path), Talker(path) as talker:
+        answering = []
+        finish = service._finish
+
+        def finished(*arguments):
+            answering.append(threading.current_thread().name)
+            finish(*arguments)
+
+        monkeypatch.setattr(service, "_finish", finished)
+        for _ in range(20):
+            assert talker.ask(asked)["ok"]
+            assert talker.ask({"op": "health"})["ok"]
+        assert "front" not in {*readers, *answering}
+        readers.clear()
+        block(service)
+        talker.say(asked)
+        assert service.ranks.session.begun.acquire(timeout=SECONDS)
+        with Talker(path) as other:
+            assert other.ask({"op": "health"})["ok"]
+        assert readers[1:] == ["front"]
+        service.ranks.session.go.set()
+        assert talker.hear()["ok"]
+
+
+def test_what_waits_is_read_while_an_expired_search_goes_on(tmp_path):
+    """A deadline that passes in a stuck search answers it, and the front reads on."""
+    with serving(tmp_path) as (service, path), Talker(path) as talker:
+        session = service.ranks.session
+        session.slow = session.deaf = True
+        asked = {"op": "distances", "source": 3, "targets": [3], "deadline": 0.05}
+        assert code_of(talker.ask(asked)) == "deadline"
+        for _ in range(3):
+            assert talker.ask({"op": "health"})["ok"]
+        session.go.set()
+
+
+def test_clients_are_heard_while_ranks_are_waited_for(tmp_path, monkeypatch):
+    """The look for signals on other ranks, of which one may be stuck."""
+    with serving(tmp_path) as (service, path), Talker(path) as talker:
+        looks, go = threading.Semaphore(0), threading.Event()
+
+        def look():
+            looks.release()
+            go.wait(SECONDS)
+            return False
+
+        monkeypatch.setattr(service.ranks, "look", look)
+        assert looks.acquire(timeout=SECONDS)
+        talker.socket.settimeout(SECONDS / 2)
+        assert talker.ask({"op": "health"})["ok"]
+        go.set()
+        assert talker.ask({"op": "distances", "source": 3, "targets": [3]})["ok"]
+
+
+def test_a_client_may_say_more_than_may_be_open(tmp_path):
+    """What is beyond the pipeline is read later, also after the end was said."""
+    with serving(tmp_path, pipeline=2) as (service, path), Talker(path) as talker:
+        block(service)
+        asked = {"op": "distances", "source": 3, "targets": [3]}
+        talker.say(*({"id": k, **asked} for k in range(9)))
+        talker.socket.shutdown(socket.SHUT_WR)
+        assert service.ranks.session.begun.acquire(timeout=SECONDS)
+        assert len(service._unanswered) == 2
+        service.ranks.session.go.set()
+        assert [talker.hear()["id"] for _ in range(9)] == list(range(9))
+        assert talker.hear() is None
+
+
+def test_a_client_that_says_much_holds_up_no_search(tmp_path, monkeypatch):
+    """The searching thread takes a few of its lines; the rest is for the front."""
+    readers, line = [], Checker.line
+
+    def noted(checker, data):
+        readers.append(threading.current_thread().name)
+        return line(checker, data)
+
+    monkeypatch.setattr(Checker, "line", noted)
+    with serving(tmp_path) as (service, path), Talker(path) as talker:
+        talker.say(*[b"x"] * 200)
+        for _ in range(200):
+            assert code_of(talker.hear()) == "bad_request"
+        most = service.limits.pipeline
+        assert "front" not in readers[:most]
+        assert set(readers[most:]) == {"front"}
+        assert talker.ask({"op": "health"})["ok"]
+
+
+def test_a_fault_in_a_connection_harms_nobody_else(tmp_path, monkeypatch, capfd):
+    line = Checker.line
+
+    def broken(checker, data):
+        if b"break" in data:
+            raise ZeroDivisionError("a fault")
+        return line(checker, data)
+
+    monkeypatch.setattr(Checker, "line", broken)
+    with serving(tmp_path) as (_, path), Talker(path) as other:
+        with Talker(path) as talker:
+            talker.say(b"break")
+            assert talker.hear() is None
+        assert other.ask({"op": "health"})["ok"]
 
 
 def test_answers_stay_whole_however_late_a_client_reads(tmp_path):

@@ -38,9 +38,9 @@ def test_levels_of_many_sources(seed):
     rng = np.random.default_rng(1)
     sources = rng.permutation(SOURCE.n)[:64].tolist()
     asked = [(sources[k % 64], rng.integers(0, SOURCE.n, k % 5)) for k in range(90)]
-    seconds, found = at_once.levels(sources, asked, lambda: False)
+    seconds, answers = at_once.levels(sources, asked, lambda: False)
     assert seconds > 0
-    for (source, targets), levels in zip(asked, found, strict=True):
+    for (source, targets), levels in zip(asked, answers, strict=True):
         assert levels == SOURCE.distances(source)[targets].tolist()
     with pytest.raises(SearchStopped):
         at_once.levels(sources, asked, lambda: True)

@@ -180,6 +180,9 @@ class Stream:
         pass
 
 
+Stream.null = Stream()
+
+
 class Event:
     """Something that has happened."""
 
@@ -412,10 +415,13 @@ class Launch:
 
     def timed(self, before=(), then=None, back=None, word=None):
         if word is None or word.stop is None:
-            return self.spent(before, then, back)
-        ask_once(word)
-        self.record(before, then, back).launch()
-        return self.wait(word)
+            seconds = self.spent(before, then, back)
+        else:
+            ask_once(word)
+            self.record(before, then, back).launch()
+            seconds = self.wait(word)
+        programs.launch_behind()
+        return seconds
 
     def spent(self, before, then, back):
         begin = time.perf_counter()

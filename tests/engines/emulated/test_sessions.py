@@ -15,6 +15,7 @@ from worlds import on_ranks
 
 import distbfs
 from distbfs.device import cuda
+from distbfs.device.take import FEW
 from distbfs.engines.base import on_device
 from distbfs.engines.cuda.pan import search as part
 from distbfs.engines.cuda.pan.memory import part_bytes as pan_bytes
@@ -535,3 +536,77 @@ def test_results_that_are_not_kept_take_no_more_memory():
         assert len(places) == 1
         session.search(0).keep()
         assert tuple(addresses(session.search(0))) not in places
+
+
+@pytest.mark.parametrize("engine", DEVICES)
+@pytest.mark.parametrize("parents", [False, True])
+def test_wanted_levels(engine, parents):
+    """Those of this search, whatever the searches before it wrote and where."""
+    ids = np.array([0, 3, SOURCE.n - 1, 3])
+    with opened(engine=engine) as session:
+        kept = []
+        for k, root in enumerate([*some_roots(SOURCE, 4), 0, 0, 1]):
+            wanted = None if k == 2 else ids[: 1 + k % 4]
+            limit = 1 if k == 3 else None
+            result = session.search(
+                root, parents=parents, wanted=wanted, depth_limit=limit
+            )
+            levels = SOURCE.distances(root)
+            levels[levels > (limit or SOURCE.n)] = -1
+            for some in (ids[:1], ids[: 1 + k % 4], ids, np.array([root])):
+                level, parent = result.at(some)
+                assert level.dtype == np.int32
+                assert level.tolist() == levels[some].tolist()
+                assert (parent is None) != parents
+            if k % 2:
+                kept.append((result.keep(), levels))
+        for result, levels in kept:
+            assert result.at(ids)[0].tolist() == levels[ids].tolist()
+
+
+def test_wanted_levels_come_with_the_search(device):
+    """The next time: a search of as many launches more, and none for its levels."""
+    ids = np.array([3, 5])
+    with opened(engine="xbfs", parents=False) as session:
+        session.search(1, wanted=ids).at(ids)
+        before = device.launches
+        alone = session.search(2)
+        launches = device.launches - before
+        levels = session.search(2, wanted=ids)
+        assert device.launches - before == 2 * launches + 1
+        assert levels.at(ids)[0].tolist() == alone_levels(2, ids)
+        assert device.launches - before == 2 * launches + 1
+        levels.at(ids[:1])
+        assert device.launches - before == 2 * launches + 2
+        with pytest.raises(UsageError, match="searched again"):
+            alone.at(ids)
+        levels = session.search(2, wanted=np.arange(FEW + 1) % SOURCE.n)
+        assert device.launches - before == 3 * launches + 2, "too many to come along"
+        for outside in (-1, SOURCE.n):
+            session.search(2, wanted=np.array([1, outside]))
+        assert device.launches - before == 5 * launches + 2, "nor what is no vertex"
+        with pytest.raises(SearchStopped):
+            session.search(2, wanted=ids, stop=lambda: True)
+        assert session.search(4, wanted=ids).at(ids)[0].tolist() == alone_levels(4, ids)
+
+
+def alone_levels(root, ids):
+    return SOURCE.distances(root)[ids].tolist()
+
+
+def test_wanted_levels_beyond_a_byte():
+    """Where a deep search writes elsewhere than the one before."""
+    long = Tuples(400, range(399), range(1, 400))
+    deep = Tuples(
+        SOURCE.n + 400,
+        np.concatenate([SOURCE.u, SOURCE.n + long.u, [0]]),
+        np.concatenate([SOURCE.v, SOURCE.n + long.v, [SOURCE.n]]),
+    )
+    ids = np.array([1, 5, SOURCE.n + 390])
+    with opened(deep, engine="xbfs") as session:
+        for root in (1, deep.n - 1, 1, 2, deep.n - 1, deep.n - 2, 3):
+            limit = 9 if root < 9 else None
+            result = session.search(root, wanted=ids, depth_limit=limit)
+            levels = deep.distances(root)[ids]
+            levels[levels > (limit or deep.n)] = -1
+            assert result.at(ids)[0].tolist() == levels.tolist()

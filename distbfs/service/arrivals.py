@@ -1,0 +1,96 @@
+"""What clients send, read by the thread that searches as long as it has nothing to do.
+
+That thread waits for all sockets and for other threads at once, so that a lone request
+passes from the socket to the search without waking anybody.  While it searches, the
+thread of the event loop (the *front*) reads in its place: the loop watches one
+descriptor, which shows what has arrived at the sockets only then.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable, Sized
+from threading import Lock
+
+
+class Arrivals:
+    """The sockets of clients, in one ``epoll``, and a bell for the searching thread.
+
+    ``wait``, ``leave`` and ``stay`` are for the searching thread, ``read`` for the
+    front; all else is for any thread.
+    """
+
+    def __init__(self) -> None:
+        self._sockets, self._shown = select.epoll(), select.epoll()
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        # one ring is one event, which nobody has to take back
+        self._sockets.register(self._bell, select.EPOLLIN | select.EPOLLET)
+        self._shown.register(self._sockets, 0)
+        self._readers: dict[int, Callable[[], object]] = {}
+        self._adding = Lock()
+        self._asleep = self._away = False
+
+    def __del__(self) -> None:
+        os.close(self._bell)
+
+    def fileno(self) -> int:
+        """Return what the front watches: readable where ``read`` has to be called."""
+        return self._shown.fileno()
+
+    def add(self, handle: int, read: Callable[[], object]) -> None:
+        """Call a function, on either thread, whenever a descriptor can be read.
+
+        Again as long as it can be; at its end and at its errors as well.
+        """
+        with self._adding:
+            if handle not in self._readers:
+                self._sockets.register(handle, select.EPOLLIN)
+            self._readers[handle] = read
+
+    def remove(self, handle: int) -> None:
+        """Leave a descriptor alone, where it was added; before it is closed."""
+        with self._adding:
+            if self._readers.pop(handle, None) is not None:
+                self._sockets.unregister(handle)
+
+    def wait(self, timeout: float, ready: Sized) -> None:
+        """Read what arrives first, or return at a ring or after ``timeout`` seconds.
+
+        ready: what other threads fill before they ring; nothing is waited for where it
+            holds something
+        """
+        self.stay()
+        self._asleep = True
+        try:
+            events = self._sockets.poll(0 if ready else timeout)
+        finally:
+            self._asleep = False
+        self._dispatch(events)
+
+    def ring(self) -> None:
+        """End ``wait``, where the searching thread is in it."""
+        if self._asleep:
+            os.eventfd_write(self._bell, 1)
+
+    def leave(self) -> None:
+        """Let the front read from now on."""
+        if not self._away:
+            self._away = True
+            self._shown.modify(self._sockets, select.EPOLLIN)
+
+    def stay(self) -> None:
+        """Let the front read no more: the searching thread is about to ``wait``."""
+        if self._away:
+            self._away = False
+            self._shown.modify(self._sockets, 0)
+
+    def read(self) -> None:
+        """Read what has arrived (the front)."""
+        self._dispatch(self._sockets.poll(0))
+
+    def _dispatch(self, events: list[tuple[int, int]]) -> None:
+        for handle, _ in events:
+            read = self._readers.get(handle)
+            if read is not None:
+                read()
