@@ -48,6 +48,7 @@ namespace emulated {
 typedef unsigned long long Word;
 
 constexpr size_t STACK = (64 << 10) + 320; /* tops of stacks share no set of the cache */
+constexpr size_t STACK_GUARD = 64;
 constexpr size_t GUARD = 4096; /* bytes after dynamic shared memory */
 constexpr unsigned char GARBAGE = 0xA5;
 constexpr unsigned LANES = 32;
@@ -236,29 +237,42 @@ static void entry() {
     while (true) to_others();
 }
 
-/* Stacks are kept from launch to launch. */
-struct Stacks {
+/* Blocks are kept from launch to launch, with their stacks. */
+struct Blocks {
     std::mutex lock;
-    std::vector<char *> free;
-    char *take() {
+    std::vector<Block *> free;
+    std::vector<char *> stacks;
+    Block *take(unsigned threads) {
         std::lock_guard<std::mutex> hold(lock);
-        if (free.empty()) {
+        Block *one = free.empty() ? new Block : free.back();
+        if (!free.empty()) free.pop_back();
+        while (one->fibers.size() < threads) {
+            one->fibers.emplace_back();
+            one->fibers.back().stack = stack();
+        }
+        return one;
+    }
+    void give(Block *one) {
+        std::lock_guard<std::mutex> hold(lock);
+        free.push_back(one);
+    }
+
+private:
+    char *stack() {
+        if (stacks.empty()) {
             const size_t many = 256;
             char *all = (char *)mmap(nullptr, many * STACK, PROT_READ | PROT_WRITE,
                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
             if (all == MAP_FAILED) abort();
-            for (size_t k = 0; k < many; k++) free.push_back(all + k * STACK);
+            for (size_t k = 0; k < many; k++) stacks.push_back(all + k * STACK);
         }
-        char *one = free.back();
-        free.pop_back();
+        char *one = stacks.back();
+        stacks.pop_back();
+        memset(one, GARBAGE, STACK_GUARD);
         return one;
     }
-    void give(char *one) {
-        std::lock_guard<std::mutex> hold(lock);
-        free.push_back(one);
-    }
 };
-static Stacks stacks;
+static Blocks kept;
 
 /* The thread-local variables of this library, which are the shared ones. */
 static int find_statics(dl_phdr_info *info, size_t, void *data) {
@@ -336,23 +350,20 @@ static void meet_blocks(Launch &l, unsigned time) {
 }
 
 static void run_block(Launch &l, unsigned index) {
-    Block b;
+    Block &b = *kept.take(l.threads);
     b.launch = &l, b.block.x = index, b.size.x = l.threads, b.grid.x = l.grid;
-    b.room.resize(l.shared + 16 + GUARD, (char)GARBAGE);
+    b.room.assign(l.shared + 16 + GUARD, (char)GARBAGE);
     b.dynamic = (uint4 *)(((size_t)b.room.data() + 15) & ~(size_t)15);
     b.statics = nullptr;
     self = &b; /* makes the variables of this thread */
     dl_iterate_phdr(find_statics, &b);
     if (b.statics) memset(b.statics, GARBAGE, b.statics_size);
     self = &b;
-    b.fibers.resize(l.threads);
     b.warps.assign((l.threads + LANES - 1) / LANES, Warp());
     b.live = l.threads, b.at_block = b.at_cluster = b.cluster_round = b.vote = 0;
     for (unsigned t = 0; t < l.threads; t++) {
         Fiber &f = b.fibers[t];
         f.thread.x = t, f.group = 0, f.copies = 0, f.round = 0;
-        f.stack = stacks.take();
-        memset(f.stack, GARBAGE, 64);
         begin(f.context, f.stack, entry);
         Warp &w = b.warps[t / LANES];
         w.live |= 1u << t % LANES, w.ready |= 1u << t % LANES;
@@ -365,19 +376,16 @@ static void run_block(Launch &l, unsigned index) {
     }
     schedule(b);
     if (l.together) meet_blocks(l, 2); /* others may write here until all have ended */
-    for (size_t k = l.shared; k < l.shared + GUARD - 16; k++)
-        if (((unsigned char *)b.dynamic)[k] != GARBAGE) {
-            fail(l, "a write past the end of shared memory", index, 0);
-            break;
+    char garbage[GUARD];
+    memset(garbage, GARBAGE, GUARD);
+    if (memcmp((char *)b.dynamic + l.shared, garbage, GUARD - 16))
+        fail(l, "a write past the end of shared memory", index, 0);
+    for (unsigned t = 0; t < l.threads; t++)
+        if (memcmp(b.fibers[t].stack, garbage, STACK_GUARD)) {
+            fail(l, "a stack of the emulator is too small", index, t);
+            memcpy(b.fibers[t].stack, garbage, STACK_GUARD);
         }
-    for (Fiber &f : b.fibers) {
-        for (int k = 0; k < 64; k++)
-            if ((unsigned char)f.stack[k] != GARBAGE) {
-                fail(l, "a stack of the emulator is too small", index, f.thread.x);
-                break;
-            }
-        stacks.give(f.stack);
-    }
+    kept.give(&b);
 }
 
 /* together: all blocks at once; else one after the other.  Returns 0, or 1 with a

@@ -27,6 +27,7 @@ from distbfs.search import domain as resident_driver
 
 HERE = Path(__file__).parent
 GUARD, ALIGNED, GUARDED, GARBAGE = 4096, 512, 0xC5, 0xA5
+INTACT = bytes([GUARDED]) * (2 * GUARD + ALIGNED)
 SECONDS = 60  # that a launch may take
 FLAGS = (
     *("-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-pthread"),
@@ -252,8 +253,10 @@ class EmulatedDevice:
                 self.arrays.pop(key, None)
                 continue
             for where, at in (("before", raw[:start]), ("past", raw[start + size :])):
+                if at.tobytes() == INTACT[: len(at)]:
+                    continue
                 bad = np.flatnonzero(at != GUARDED)
-                assert not len(bad), (
+                raise AssertionError(
                     f"{when} wrote {where} an array of {size} bytes: {len(bad)} bytes, "
                     f"first {bad[0]}, of {len(at)}"
                 )
