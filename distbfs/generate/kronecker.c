@@ -9,7 +9,7 @@
 #include "hashing.h"
 
 #define TILE 256
-#define TILES 256 /* that a thread takes at once */
+#define TILES 32 /* that a thread takes at once */
 
 typedef struct {
     int64_t start, count;

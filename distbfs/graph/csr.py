@@ -79,6 +79,11 @@ class CSR:
         """Return the row lengths, int64 [rows]."""
         return np.diff(self.offsets.astype(np.int64))
 
+    def occupied(self) -> Array:
+        """Return the rows that have an edge, int64 ascending."""
+        ends = self.offsets if self.edges else self.offsets[:0]
+        return np.flatnonzero(np.diff(ends))
+
     def sources(self) -> Array:
         """Return the row of each edge, int64 [edges]."""
         return np.repeat(np.arange(self.rows, dtype=np.int64), self.degrees())

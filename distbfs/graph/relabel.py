@@ -8,29 +8,41 @@ the whole range would scatter results over the whole output; inside blocks of
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from dataclasses import dataclass
+
 import numpy as np
 
 from distbfs.graph.sorted_rows import inverse, stable_order, taken
 from distbfs.types import Array, Ids
 
 
-def degree_order(
-    degrees: Ids, last: Array, block: int, threads: int = 0
-) -> tuple[Array, Array, int]:
-    """Return numbers for local ids: active ones first, by block, then by degree.
+@dataclass(frozen=True)
+class Numbering:
+    """Numbers of the vertices of one part: active ones first, by block, by degree.
 
-    degrees: int64 [local]; last: bool [local], ids that are numbered after all active
-    ones (delegates, vertices without edges); block: ids per block.
-
-    Returns (vertices uint32 [local]: number -> local id, numbers uint32 [local]: local
-    id -> number, active: how many are not ``last``).
+    vertices: uint32 [local], number -> local id; numbers: uint32 [local], local id ->
+    number; active: how many there are; falling: uint32 [local], local ids by falling
+    degree alone
     """
-    count = len(degrees)
-    active = np.flatnonzero(~last)
-    falling = int(degrees.max(initial=0)) - degrees[active]
-    width = max(int(falling.max(initial=0)).bit_length(), 1)
-    key = active // block << width | falling
-    vertices = np.empty(count, dtype=np.uint32)
-    vertices[: len(active)] = taken(active, stable_order(key, threads), threads)
-    vertices[len(active) :] = np.flatnonzero(last)
-    return vertices, inverse(vertices, threads), len(active)
+
+    vertices: Array
+    numbers: Array
+    active: int
+    falling: Array
+
+
+def degree_order(degrees: Ids, block: int, threads: int = 0) -> Numbering:
+    """Return numbers of a part's vertices: by block, by falling degree, by id.
+
+    degrees: int64 [local], 0 for ids that are not active and come last (delegates,
+    vertices without edges); block: ids per block.
+    """
+    falling = stable_order(degrees, threads, falling=True)
+    active = bisect_left(falling, 1, key=lambda vertex: degrees[vertex] == 0)
+    vertices = falling
+    if block < len(degrees):
+        blocks = falling // np.uint32(block)
+        blocks[active:] = (len(degrees) - 1) // block  # the last one: after its own
+        vertices = taken(falling, stable_order(blocks, threads), threads)
+    return Numbering(vertices, inverse(vertices, threads), active, falling)

@@ -18,6 +18,9 @@
 #define CACHED 131072  /* keys that are sorted with as much room beside them */
 #define SHORT 24       /* keys that are sorted by insertion */
 #define GRAIN 16384    /* vertices that a thread takes at once */
+#define CLASSES 128    /* whose counts a thread adds up at once */
+#define PAGE 4096
+#define LARGE_PAGE (1 << 21)
 enum { BOTH, FORTH, BACK };
 
 /* Directed edges of tuples (u, v: [count]), or of keys row << 32 | column (v: NULL).
@@ -30,11 +33,46 @@ typedef struct {
     int64_t bits, shift;
 } items;
 
-/* counts: [pieces][classes] keys of each, then where the next one goes */
+/* counts: [pieces][classes] of a piece, 2^32 - 1 in all at most, then where the next one
+ * of the piece goes, from the first of its class on; starts: [classes + 1] of each class */
+typedef struct {
+    int64_t classes, pieces;
+    uint32_t *counts;
+    int64_t *starts;
+} table;
+
+static void add_pieces(void *argument, int64_t from, int64_t to) {
+    table *t = argument;
+    for (int64_t c = from; c < to; c++) t->starts[c + 1] = 0;
+    for (int64_t p = 0; p < t->pieces; p++)
+        for (int64_t c = from; c < to; c++) {
+            uint32_t *count = t->counts + p * t->classes + c, size = *count;
+            *count = (uint32_t)t->starts[c + 1];
+            t->starts[c + 1] += size;
+        }
+}
+
+/* Turn counts into places; returns how many there are in all. */
+static int64_t find_places(table *t, int threads) {
+    team_for(threads, t->classes, CLASSES, add_pieces, t);
+    t->starts[0] = 0;
+    for (int64_t c = 0; c < t->classes; c++) t->starts[c + 1] += t->starts[c];
+    return t->starts[t->classes];
+}
+
+/* The counts of a piece, set to 0, or where its next ones go. */
+static inline uint32_t *piece_counts(const table *t, int64_t piece, int place) {
+    uint32_t *at = t->counts + piece * t->classes;
+    if (!place) memset(at, 0, sizeof *at * (size_t)t->classes);
+    for (int64_t c = 0; place && c < t->classes; c++) at[c] += (uint32_t)t->starts[c];
+    return at;
+}
+
+/* piece: items of one; keys: NULL while they are counted */
 typedef struct {
     const items *from;
-    int64_t classes, piece;
-    uint32_t *counts;
+    table at;
+    int64_t piece;
     uint64_t *keys;
     int64_t outside;
 } grouping;
@@ -86,9 +124,8 @@ static void group_pieces(void *argument, int64_t from, int64_t to) {
     uint64_t keys[2 * TILE];
     uint32_t classes[2 * TILE];
     for (int64_t piece = from; piece < to; piece++) {
-        uint32_t *at = g->counts + piece * g->classes;
+        uint32_t *at = piece_counts(&g->at, piece, g->keys != NULL);
         int64_t last = (piece + 1) * g->piece;
-        if (!g->keys) memset(at, 0, sizeof *at * (size_t)g->classes);
         if (last > g->from->count) last = g->from->count;
         for (int64_t k = piece * g->piece; k < last; k += TILE) {
             int64_t end = k + TILE < last ? k + TILE : last;
@@ -105,34 +142,21 @@ static void group_pieces(void *argument, int64_t from, int64_t to) {
     }
 }
 
-/* Count the keys of items, 2^32 - 1 at most; returns -1 where an end is outside.
+/* Count the keys of items; returns how many, -1 where an end is outside.
  *
- * counts: [pieces][classes], for place_keys; starts: [classes + 1] where each class
- * begins; piece: items of one
+ * counts, starts: see table, for place_keys; piece: items of one
  */
 int64_t count_keys(const items *from, int64_t classes, int64_t piece, int64_t pieces,
                    uint32_t *counts, int64_t *starts, int threads) {
-    grouping g = {from, classes, piece, counts, NULL, 0};
+    grouping g = {from, {classes, pieces, counts, starts}, piece, NULL, 0};
     team_for(threads, pieces, 1, group_pieces, &g);
-    if (g.outside) return -1;
-    for (int64_t c = 0; c <= classes; c++) starts[c] = 0;
-    for (int64_t p = 0; p < pieces; p++)
-        for (int64_t c = 0; c < classes; c++) {
-            uint32_t size = counts[p * classes + c];
-            counts[p * classes + c] = (uint32_t)starts[c + 1];
-            starts[c + 1] += size;
-        }
-    for (int64_t c = 0; c < classes; c++) starts[c + 1] += starts[c];
-    for (int64_t p = 0; p < pieces; p++)
-        for (int64_t c = 0; c < classes; c++)
-            counts[p * classes + c] += (uint32_t)starts[c];
-    return starts[classes];
+    return g.outside ? -1 : find_places(&g.at, threads);
 }
 
 /* Write the keys that count_keys has counted; keys: [starts[classes]] by class. */
 void place_keys(const items *from, int64_t classes, int64_t piece, int64_t pieces,
-                uint32_t *counts, uint64_t *keys, int threads) {
-    grouping g = {from, classes, piece, counts, keys, 0};
+                uint32_t *counts, int64_t *starts, uint64_t *keys, int threads) {
+    grouping g = {from, {classes, pieces, counts, starts}, piece, keys, 0};
     team_for(threads, pieces, 1, group_pieces, &g);
 }
 
@@ -232,7 +256,7 @@ static void sort_keys(uint64_t *keys, uint64_t *beside, int64_t count) {
  * column, 4 or 8; distinct: drop loops and repeats; loop_ends: what a loop counts as
  * part_of: [slots]; ends, lengths: [rows], raised; loops: [slots], raised;
  * kept: [buckets] columns; places: [buckets] of the first of them; columns: [all kept]
- * ends, loops, part_of: for distinct keys alone; lengths: or NULL
+ * ends, loops, part_of: for distinct keys alone
  */
 typedef struct {
     uint64_t *keys;
@@ -279,7 +303,7 @@ static int64_t squeeze(const bucket_set *s, uint64_t *keys, int64_t count) {
             kept += (!s->distinct) | ((key != last) & (column != own));
             last = key;
         }
-        if (s->lengths) team_add(s->lengths + row, kept - before);
+        team_add(s->lengths + row, kept - before);
         if (!s->distinct) continue;
         team_add(s->ends + row, i - first + loops * (s->loop_ends - 1));
         team_add(s->loops + slot, loops);
@@ -351,15 +375,22 @@ void copy_buckets(bucket_set *s, int64_t from, int64_t to, int threads) {
  *
  * offsets: [rows + 1]; columns: [edges]; order: [rows] which row is k-th; rank, name:
  * [columns there are] of a column, and of a rank; blocks: [count + 1] rows where a block
- * begins; places: [rows + 1] where the k-th row begins; out: [edges]
+ * begins; places: [rows + 1] where the k-th row begins, of `width` bytes, 4 or 8; out:
+ * [edges]
  */
 typedef struct {
     const int64_t *offsets;
     const uint32_t *columns, *order, *rank, *name;
-    const int64_t *blocks, *places;
+    const int64_t *blocks;
+    const void *places;
     uint32_t *out;
-    int64_t bits, next, last, no_memory;
+    int64_t width, bits, next, last, no_memory;
 } row_set;
+
+static inline int64_t place_of(const row_set *s, int64_t row) {
+    return s->width == 4 ? (int64_t)((const uint32_t *)s->places)[row]
+                         : ((const int64_t *)s->places)[row];
+}
 
 static void rank_some(void *argument, int id) {
     row_set *s = argument;
@@ -369,15 +400,16 @@ static void rank_some(void *argument, int id) {
     (void)id;
     while (team_chunk(&s->next, s->last, 1, &block, &to)) {
         int64_t first = s->blocks[block], last = s->blocks[block + 1];
-        int64_t start = s->places[first], count = s->places[last] - start;
+        int64_t start = place_of(s, first), count = place_of(s, last) - start;
         if (!make_room(&room, count)) {
             __atomic_store_n(&s->no_memory, 1, __ATOMIC_RELAXED);
             break;
         }
         for (int64_t k = first; k < last; k++) {
-            uint64_t *keys = room.keys + s->places[k] - start, row = (uint64_t)(k - first);
+            int64_t at = place_of(s, k), length = place_of(s, k + 1) - at;
+            uint64_t *keys = room.keys + at - start, row = (uint64_t)(k - first);
             const uint32_t *columns = s->columns + s->offsets[s->order[k]];
-            for (int64_t j = 0; j < s->places[k + 1] - s->places[k]; j++)
+            for (int64_t j = 0; j < length; j++)
                 keys[j] = row << s->bits | s->rank[columns[j]];
         }
         sort_keys(room.keys, room.beside, count);
@@ -426,4 +458,156 @@ void take(const taking *t, int64_t count, int threads) {
 /* out[index[k]] = k */
 void invert(const taking *t, int64_t count, int threads) {
     team_for(threads, count, GRAIN, invert_range, (void *)t);
+}
+
+/* lengths: [count]; sums: [blocks] of GRAIN of them; out: [count + 1], of `width` bytes */
+typedef struct {
+    const int64_t *lengths;
+    int64_t count, width;
+    int64_t *sums;
+    void *out;
+} summing;
+
+static void sum_blocks(void *argument, int64_t from, int64_t to) {
+    const summing *s = argument;
+    for (int64_t block = from; block < to; block++) {
+        int64_t last = (block + 1) * GRAIN < s->count ? (block + 1) * GRAIN : s->count;
+        s->sums[block] = 0;
+        for (int64_t k = block * GRAIN; k < last; k++) s->sums[block] += s->lengths[k];
+    }
+}
+
+static void write_sums(void *argument, int64_t from, int64_t to) {
+    const summing *s = argument;
+    for (int64_t block = from; block < to; block++) {
+        int64_t last = (block + 1) * GRAIN < s->count ? (block + 1) * GRAIN : s->count;
+        int64_t sum = s->sums[block];
+        for (int64_t k = block * GRAIN; k < last; k++) {
+            sum += s->lengths[k];
+            if (s->width == 4)
+                ((uint32_t *)s->out)[k + 1] = (uint32_t)sum;
+            else
+                ((int64_t *)s->out)[k + 1] = sum;
+        }
+    }
+}
+
+/* out[0] = 0, out[k + 1] = out[k] + lengths[k]; returns 1 where memory does not last. */
+int add_up(summing *s, int threads) {
+    int64_t blocks = (s->count + GRAIN - 1) / GRAIN, sum = 0;
+    s->sums = malloc(sizeof(int64_t) * (size_t)(blocks + 1));
+    if (!s->sums) return 1;
+    memset(s->out, 0, (size_t)s->width);
+    team_for(threads, blocks, 1, sum_blocks, s);
+    for (int64_t block = 0; block < blocks; block++) {
+        int64_t size = s->sums[block];
+        s->sums[block] = sum;
+        sum += size;
+    }
+    team_for(threads, blocks, 1, write_sums, s);
+    free(s->sums);
+    return 0;
+}
+
+/* Values to be put in order, falling or rising, equal ones by their places: radix sort of
+ * value << bits | place, least digit first, each pass by all threads.
+ *
+ * values: [count], of `width` bytes, 4 or 8; piece: of them; order: [count]
+ * keys, beside: [count], of the passes before the last one, if there are 1 or 2 of them
+ * counts, starts: see table, of 2^digit classes; from, to, shift: of the pass
+ */
+typedef struct {
+    const void *values;
+    int64_t width, count, piece, bits, digit, falling;
+    uint64_t *keys, *beside;
+    uint32_t *order;
+    table at;
+    const uint64_t *from;
+    uint64_t *to;
+    int64_t shift, placing;
+} ordering;
+
+static inline uint64_t value_at(const ordering *o, int64_t k) {
+    return o->width == 4 ? ((const uint32_t *)o->values)[k]
+                         : ((const uint64_t *)o->values)[k];
+}
+
+static void order_pieces(void *argument, int64_t from, int64_t to) {
+    ordering *o = argument;
+    uint64_t mask = (UINT64_C(1) << o->digit) - 1, turned = o->falling ? mask : 0;
+    uint64_t places = (UINT64_C(1) << o->bits) - 1;
+    for (int64_t piece = from; piece < to; piece++) {
+        uint32_t *at = piece_counts(&o->at, piece, (int)o->placing);
+        int64_t last = (piece + 1) * o->piece;
+        if (last > o->count) last = o->count;
+        for (int64_t k = piece * o->piece; k < last; k++) {
+            uint64_t key =
+                o->from ? o->from[k] : value_at(o, k) << o->bits | (uint64_t)k;
+            uint32_t *next = at + ((key >> o->shift ^ turned) & mask);
+            if (o->placing && o->to)
+                o->to[*next] = key;
+            else if (o->placing)
+                o->order[*next] = (uint32_t)(key & places);
+            ++*next;
+        }
+    }
+}
+
+/* Write the order of values by their lowest `passes` digits, 1 at least. */
+void order_values(ordering *o, int64_t passes, int threads) {
+    o->from = NULL;
+    for (int64_t pass = 0; pass < passes; pass++) {
+        o->shift = o->bits + pass * o->digit;
+        o->to = pass == passes - 1 ? NULL : pass & 1 ? o->beside : o->keys;
+        for (o->placing = 0; o->placing < 2; o->placing++) {
+            team_for(threads, o->at.pieces, 1, order_pieces, o);
+            if (!o->placing) find_places(&o->at, threads);
+        }
+        o->from = o->to;
+    }
+}
+
+typedef struct {
+    const ordering *of;
+    uint64_t bits;
+} used;
+
+static void or_range(void *argument, int64_t from, int64_t to) {
+    used *u = argument;
+    uint64_t bits = 0;
+    for (int64_t k = from; k < to; k++) bits |= value_at(u->of, k);
+    __atomic_fetch_or(&u->bits, bits, __ATOMIC_RELAXED);
+}
+
+/* Return the bits that are set in any of the values. */
+uint64_t used_bits(const ordering *o, int threads) {
+    used u = {o, 0};
+    team_for(threads, o->count, GRAIN, or_range, &u);
+    return u.bits;
+}
+
+typedef struct {
+    char *memory;
+    int64_t bytes, zero;
+} pages;
+
+static void touch_range(void *argument, int64_t from, int64_t to) {
+    const pages *r = argument;
+    int64_t before = (int64_t)((uintptr_t)r->memory % LARGE_PAGE);
+    int64_t first = from * LARGE_PAGE - before, last = to * LARGE_PAGE - before;
+    if (first < 0) first = 0;
+    if (last > r->bytes) last = r->bytes;
+    if (r->zero)
+        memset(r->memory + first, 0, (size_t)(last - first));
+    else
+        for (int64_t k = first; k < last; k += PAGE) *(volatile char *)(r->memory + k) = 0;
+}
+
+/* Let all threads make the pages of new memory, each large page one of them: where several
+ * threads write to a page that is not there yet, each of them clears one.  zero: clear all
+ * of the memory, else one byte a page is written. */
+void touch(char *memory, int64_t bytes, int64_t zero, int threads) {
+    pages r = {memory, bytes, zero};
+    int64_t before = (int64_t)((uintptr_t)memory % LARGE_PAGE);
+    team_for(threads, (before + bytes + LARGE_PAGE - 1) / LARGE_PAGE, 1, touch_range, &r);
 }

@@ -1,5 +1,8 @@
 """Keys that become rows: grouped as they come, then sorted by all threads.
 
+The operations on whole arrays that construction needs beside it are here too: what one
+thread does alone between two kernels is what more threads cannot make faster.
+
 The kernels are in ``rows.c``; without a compiler NumPy gives the same results.
 """
 
@@ -14,15 +17,41 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.errors import InputError
-from distbfs.graph.keys import FORTH, HALF, OUTSIDE, Deal, Items, KeyFormat
+from distbfs.graph.keys import HALF, OUTSIDE, Deal, Items, KeyFormat
 from distbfs.types import Array, Ids
 
 SOURCE = Path(__file__).with_name("sorted_rows.c")
 BUCKET_KEYS = 1 << 10  # keys of a bucket where there are few in all
 BUCKET_BITS = 11  # of the number of buckets, at most
-PIECE = 1 << 14  # items that a thread groups at once
+PIECE = 1 << 13  # items that a thread groups at once
 CALL = 1 << 26  # keys of a call, so that none takes long
 BLOCK = 1 << 15  # edges that a thread ranks at once
+DIGIT = 11  # bits of a value that one pass puts in order, at most
+LARGE_PAGE = 1 << 21  # bytes
+AHEAD = 1 << 24  # keys of a growing array whose pages are made at once
+
+
+def make_pages(array: Array, threads: int, *, zero: bool = False) -> None:
+    """Let all threads make the pages of new memory, and clear it where asked.
+
+    Without ``zero`` the values are undefined afterwards.
+    """
+    native = cc.load_or_none(SOURCE)
+    if native is not None and (zero or array.nbytes >= LARGE_PAGE):
+        size = ctypes.c_int64(array.nbytes)
+        clear = ctypes.c_int64(zero)
+        native.touch(cc.pointer(array), size, clear, cc.thread_count(threads))
+    elif zero:
+        array[:] = 0
+
+
+def fresh(
+    count: int, dtype: type[np.generic], threads: int, *, zero: bool = False
+) -> Array:
+    """Return a new array whose pages all threads have made; see ``make_pages``."""
+    array = np.empty(count, dtype=dtype)
+    make_pages(array, threads, zero=zero)
+    return array
 
 
 class _Items(ctypes.Structure):
@@ -74,7 +103,7 @@ class Grouping:
         )
         pieces = -(-count // PIECE)
         self._counts = np.empty((pieces, classes), dtype=np.uint32)
-        self.starts = np.zeros(classes + 1, dtype=np.int64)
+        self.starts = np.empty(classes + 1, dtype=np.int64)
         self._shape = [ctypes.c_int64(x) for x in (classes, PIECE, pieces)]
         call = native.count_keys
         call.restype = ctypes.c_int64
@@ -94,6 +123,7 @@ class Grouping:
             ctypes.byref(self._items),
             *self._shape,
             cc.pointer(self._counts),
+            cc.pointer(self.starts),
             cc.pointer(keys),
             self._threads,
         )
@@ -112,11 +142,12 @@ def keys_by_rank(items: Items, ranks: int, threads: int) -> list[Array]:
 
 
 class KeyBuffer:
-    """A growing array of keys."""
+    """A growing array of keys, whose pages are made by all threads."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, threads: int = 0) -> None:
         self._data = np.empty(max(capacity, 1), dtype=np.uint64)
-        self.size = 0
+        self._threads = threads
+        self._made = self.size = 0
 
     def room(self, count: int) -> Array:
         """Return the place of ``count`` more keys at the end."""
@@ -124,7 +155,11 @@ class KeyBuffer:
         if need > len(self._data):
             grown = np.empty(max(need, len(self._data) * 5 // 4), dtype=np.uint64)
             grown[: self.size] = self._data[: self.size]
-            self._data = grown
+            self._data, self._made = grown, self.size
+        if need > self._made:
+            made = max(need, min(self._made + AHEAD, len(self._data)))
+            make_pages(self._data[self._made : made], self._threads)
+            self._made = made
         self.size = need
         return self._data[need - count : need]
 
@@ -190,7 +225,7 @@ class KeyRuns:
         most = (max(rows, 1) << bits) - 1
         self._shift = max(most.bit_length() - wanted, 0)
         self._buckets = (most >> self._shift) + 1
-        self._keys = KeyBuffer(expected)
+        self._keys = KeyBuffer(expected, threads)
         self._starts: list[Ids] = []
 
     def add(self, items: Items) -> None:
@@ -211,22 +246,18 @@ class KeyRuns:
         dtype: type[np.unsignedinteger],
         deal: Deal | None = None,
         loop_ends: int = 2,
-        *,
-        counted: bool = True,
     ) -> Cut:
         """Return the rows; the keys are gone afterwards.
 
         dtype: uint32 or uint64, of columns; deal: drop loops and repeats, count ends,
-        of which a loop has ``loop_ends``; counted: whether row lengths are wanted.
-        Raises MemoryError.
+        of which a loop has ``loop_ends``.  Raises MemoryError.
         """
-        rows, slots = (self._rows if counted else 0), len(deal.group) if deal else 0
-        lengths = np.zeros(rows, dtype=np.int64)
-        ends = np.zeros(rows if deal else 0, dtype=np.int64)
-        loops = np.zeros(slots, dtype=np.int64)
         keys = self._keys.take()
         if self._native is None:
-            return self._plain_cut(keys, dtype, deal, loop_ends, rows)
+            return self._plain_cut(keys, dtype, deal, loop_ends, self._rows)
+        lengths = fresh(self._rows, np.int64, self._threads, zero=True)
+        ends = fresh(self._rows if deal else 0, np.int64, self._threads, zero=True)
+        loops = np.zeros(len(deal.group) if deal else 0, dtype=np.int64)
         starts = np.array(self._starts, dtype=np.int64).reshape(-1, self._buckets + 1)
         kept = np.zeros(self._buckets, dtype=np.int64)
         part_of = deal.part_of if deal else None
@@ -243,7 +274,7 @@ class KeyRuns:
             local=deal.local if deal else 1,
             part_of=cc.pointer(part_of),
             ends=cc.pointer(ends),
-            lengths=cc.pointer(lengths if counted else None),
+            lengths=cc.pointer(lengths),
             loops=cc.pointer(loops),
             kept=cc.pointer(kept),
         )
@@ -257,7 +288,7 @@ class KeyRuns:
             ):
                 raise MemoryError("no memory to sort the edges of a graph")
         places = np.cumsum(kept) - kept
-        columns = np.empty(int(kept.sum()), dtype=dtype)
+        columns = fresh(int(kept.sum()), dtype, self._threads)
         buckets.places, buckets.columns = cc.pointer(places), cc.pointer(columns)
         for first, last in calls(places + kept):
             self._native.copy_buckets(
@@ -289,7 +320,7 @@ class KeyRuns:
             fresh = ~loop
             fresh[1:] &= keys[1:] != keys[:-1]
             row, column = row[fresh], column[fresh]
-        lengths = np.bincount(row, minlength=rows) if rows else ends
+        lengths = np.bincount(row, minlength=rows)
         return Cut(column.astype(dtype), lengths, ends, loops)
 
 
@@ -306,16 +337,56 @@ def calls(ends: Ids) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def stable_order(values: Ids, threads: int = 0) -> Array:
-    """Return the stable order of up to 2^32 int64 values of 0 or more, uint32."""
-    most, bits = int(values.max(initial=0)), max(len(values) - 1, 1).bit_length()
-    if most.bit_length() + bits > 64:
-        return np.argsort(values, kind="stable").astype(np.uint32)
-    keys = values.astype(np.uint64) << np.uint64(bits)
-    keys |= np.arange(len(values), dtype=np.uint64)
-    runs = KeyRuns(bits, most + 1, len(values), threads)
-    runs.add(Items(FORTH, keys))
-    return runs.cut(np.uint32, counted=False).columns
+class _Ordering(ctypes.Structure):
+    """``ordering`` of rows.c, as far as it is filled in here."""
+
+    _fields_ = (
+        ("values", ctypes.c_void_p),
+        ("width", ctypes.c_int64),
+        ("count", ctypes.c_int64),
+        ("piece", ctypes.c_int64),
+        ("bits", ctypes.c_int64),
+        ("digit", ctypes.c_int64),
+        ("falling", ctypes.c_int64),
+        ("keys", ctypes.c_void_p),
+        ("beside", ctypes.c_void_p),
+        ("order", ctypes.c_void_p),
+        ("classes", ctypes.c_int64),
+        ("pieces", ctypes.c_int64),
+        ("counts", ctypes.c_void_p),
+        ("starts", ctypes.c_void_p),
+        ("of_the_pass", ctypes.c_int64 * 4),
+    )
+
+
+def stable_order(values: Array, threads: int = 0, *, falling: bool = False) -> Array:
+    """Return the stable order of up to 2^32 values, uint32.
+
+    values: uint32, or int64 of 0 or more; falling: greatest first
+    """
+    native, threads = cc.load_or_none(SOURCE), cc.thread_count(threads)
+    count = len(values)
+    work = _Ordering(cc.pointer(values), values.itemsize, count, PIECE)
+    used = 64
+    if native is not None:
+        native.used_bits.restype = ctypes.c_uint64
+        used = int(native.used_bits(ctypes.byref(work), threads)).bit_length()
+    work.bits = max(count - 1, 1).bit_length()
+    if native is None or used + work.bits > 64:
+        rising = values.max(initial=0) - values if falling else values
+        return np.argsort(rising, kind="stable").astype(np.uint32)
+    passes = max(-(-used // DIGIT), 1)
+    work.digit, work.falling = -(-used // passes), falling
+    work.classes, work.pieces = 1 << work.digit, -(-count // PIECE)
+    counts = np.empty(work.pieces * work.classes, dtype=np.uint32)
+    starts = np.empty(work.classes + 1, dtype=np.int64)
+    keys = [fresh(count, np.uint64, threads) for _ in range(min(passes - 1, 2))]
+    order = fresh(count, np.uint32, threads)
+    work.counts, work.starts = cc.pointer(counts), cc.pointer(starts)
+    work.keys, work.beside = (cc.pointer(x) for x in (*keys, None, None)[:2])
+    work.order = cc.pointer(order)
+    native.order_values(ctypes.byref(work), ctypes.c_int64(passes), threads)
+    return order
 
 
 class _Taking(ctypes.Structure):
@@ -334,7 +405,7 @@ def taken(values: Array, index: Array, threads: int = 0) -> Array:
     native = cc.load_or_none(SOURCE)
     if native is None:
         return values[index]
-    out = np.empty(len(index), dtype=values.dtype)
+    out = fresh(len(index), values.dtype.type, threads)
     arrays = cc.pointer(index), cc.pointer(values), values.itemsize, cc.pointer(out)
     size = ctypes.c_int64(len(index))
     native.take(ctypes.byref(_Taking(*arrays)), size, cc.thread_count(threads))
@@ -343,7 +414,7 @@ def taken(values: Array, index: Array, threads: int = 0) -> Array:
 
 def inverse(order: Array, threads: int = 0) -> Array:
     """Return where each number stands in an order of all numbers; both uint32."""
-    out = np.empty(len(order), dtype=np.uint32)
+    out = fresh(len(order), np.uint32, threads)
     native = cc.load_or_none(SOURCE)
     if native is None:
         out[order] = np.arange(len(order), dtype=np.uint32)
@@ -351,6 +422,35 @@ def inverse(order: Array, threads: int = 0) -> Array:
     arrays = cc.pointer(order), None, 0, cc.pointer(out)
     size = ctypes.c_int64(len(order))
     native.invert(ctypes.byref(_Taking(*arrays)), size, cc.thread_count(threads))
+    return out
+
+
+class _Summing(ctypes.Structure):
+    """``summing`` of rows.c."""
+
+    _fields_ = (
+        ("lengths", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("width", ctypes.c_int64),
+        ("sums", ctypes.c_void_p),
+        ("out", ctypes.c_void_p),
+    )
+
+
+def summed(lengths: Ids, dtype: type[np.integer] = np.int64, threads: int = 0) -> Array:
+    """Return where rows begin and end; lengths: int64 [rows] -> [rows + 1].
+
+    dtype: uint32, int64 or uint64.  Raises MemoryError.
+    """
+    native, count = cc.load_or_none(SOURCE), len(lengths)
+    out = fresh(count + 1, dtype, threads)
+    if native is None:
+        out[0] = 0
+        np.cumsum(lengths, out=out[1:], dtype=dtype)
+        return out
+    work = _Summing(cc.pointer(lengths), count, out.itemsize, None, cc.pointer(out))
+    if native.add_up(ctypes.byref(work), cc.thread_count(threads)):
+        raise MemoryError("no memory to count the rows of a graph")
     return out
 
 
@@ -366,6 +466,7 @@ class _Rows(ctypes.Structure):
         ("blocks", ctypes.c_void_p),
         ("places", ctypes.c_void_p),
         ("out", ctypes.c_void_p),
+        ("width", ctypes.c_int64),
         ("bits", ctypes.c_int64),
         ("next", ctypes.c_int64),
         ("last", ctypes.c_int64),
@@ -380,36 +481,39 @@ def ranked_rows(
     order: Array,
     rank: Array,
     name: Array,
+    dtype: type[np.integer],
     threads: int = 0,
-) -> tuple[Ids, Array]:
-    """Return (offsets int64, columns uint32) of rows in another order, columns by rank.
+) -> tuple[Array, Array]:
+    """Return (offsets, columns uint32) of rows in another order, columns by rank.
 
     offsets: int64 [rows + 1], lengths: int64 [rows], columns: uint32 [edges]; order:
     uint32 [rows], row k is the present row ``order[k]``; rank: uint32, of each column;
-    name: uint32, what the column of each rank is called in the result.
-    Raises MemoryError.
+    name: uint32, what the column of each rank is called in the result; dtype: uint32
+    or uint64, of the offsets.  Raises MemoryError.
     """
     lengths = taken(lengths, order, threads)
-    places = np.empty(len(offsets), dtype=np.int64)
-    places[0] = 0
-    np.cumsum(lengths, out=places[1:])
-    out = np.empty(len(columns), dtype=np.uint32)
+    places = summed(lengths, dtype, threads)
+    out = fresh(len(columns), np.uint32, threads)
     native = cc.load_or_none(SOURCE)
     if native is None:
-        edge = np.repeat(offsets[order] - places[:-1], lengths) + np.arange(len(out))
+        edge = np.repeat(
+            offsets[order] - places[:-1].astype(np.int64), lengths
+        ) + np.arange(len(out))
         keys = np.repeat(np.arange(len(order), dtype=np.uint64), lengths)
         keys = keys << np.uint64(HALF) | rank[columns[edge]]
         keys.sort()
         out[:] = name[keys.astype(np.uint32)]
         return places, out
-    cuts = np.searchsorted(places, np.arange(BLOCK, int(places[-1]), BLOCK), "left")
+    wanted = np.arange(BLOCK, int(places[-1]), BLOCK, dtype=dtype)
+    cuts = np.searchsorted(places, wanted, "left")
     blocks = np.unique(np.append(cuts, [0, len(order)]))
     work = _Rows(
         *(cc.pointer(x) for x in (offsets, columns, order, rank, name)),
         *(cc.pointer(x) for x in (blocks, places, out)),
+        places.itemsize,
         max(len(rank) - 1, 1).bit_length(),
     )
-    for first, last in calls(places[blocks[1:]]):
+    for first, last in calls(places[blocks[1:]].astype(np.int64)):
         if native.rank_rows(
             ctypes.byref(work),
             ctypes.c_int64(first),

@@ -89,7 +89,7 @@ class DelegateIndex:
 
     def __init__(self, n: int, delegates: Ids) -> None:
         self._dense: Array | None = None
-        if n <= self.DENSE_LIMIT:
+        if n <= self.DENSE_LIMIT and len(delegates):
             self._dense = np.full(n, -1, dtype=np.int32 if n < 1 << 31 else np.int64)
             self._dense[delegates] = np.arange(len(delegates))
         else:

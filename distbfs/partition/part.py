@@ -90,11 +90,11 @@ class Part:
     dd_sources: Words = field(init=False)
 
     def __post_init__(self) -> None:
-        rising = np.flatnonzero(np.diff(self.nd.offsets))
+        rising = self.nd.occupied()
         object.__setattr__(self, "nd_sources", rising.astype(np.uint32))
         d = self.delegate_count
         for name in ("dn", "dd"):
-            rows = np.flatnonzero(np.diff(getattr(self, name).offsets))
+            rows = getattr(self, name).occupied()
             object.__setattr__(self, f"{name}_sources", mask_of(rows, d))
 
     @property

@@ -12,12 +12,16 @@ from distbfs.graph import sorted_rows as rows
 from distbfs.graph.csr import CSR
 from distbfs.graph.keys import BACK, BOTH, FORTH, Deal, Items, KeyFormat
 from distbfs.graph.sorted_rows import (
+    LARGE_PAGE,
     KeyBuffer,
     KeyRuns,
+    fresh,
     inverse,
     keys_by_rank,
+    make_pages,
     ranked_rows,
     stable_order,
+    summed,
     taken,
 )
 
@@ -70,22 +74,24 @@ def short_runs(monkeypatch):
 @pytest.mark.parametrize("name", SHAPES)
 def test_keys_are_sorted(name, threads):
     keys = SHAPES[name](np.random.default_rng(4))
-    runs = KeyRuns(32, 1 << 32, len(keys), threads)
+    runs = KeyRuns(52, 1 << 12, len(keys), threads)
     for piece in np.array_split(keys, 3):
         runs.add(Items(FORTH, piece))
-    low = np.sort(keys).astype(np.uint32)
-    same([runs.cut(np.uint32, counted=False).columns], [low])
+    cut, form = runs.cut(np.uint64), KeyFormat(52)
+    lengths = np.bincount(form.row(keys), minlength=1 << 12)
+    wanted = form.column(np.sort(keys)).astype(np.uint64)
+    same([cut.columns, cut.lengths], [wanted, lengths])
 
 
 @FAST
 @given(SEEDS, SIZES, st.integers(1, 64), THREADS)
 def test_any_bits_are_sorted(seed, size, bits, threads):
     keys = np.random.default_rng(seed).integers(0, 2**bits - 1, size, np.uint64, True)
-    half = bits // 2
-    runs = KeyRuns(half, 1 << bits - half, size // 3, threads)
+    low = max(bits // 2, bits - 12)
+    runs = KeyRuns(low, 1 << bits - low, size // 3, threads)
     runs.add(Items(FORTH, keys))
-    wanted = np.sort(keys) & np.uint64((1 << half) - 1)
-    same([runs.cut(np.uint64, counted=False).columns], [wanted])
+    wanted = np.sort(keys) & np.uint64((1 << low) - 1)
+    same([runs.cut(np.uint64).columns], [wanted])
 
 
 def tuples_of(seed, n, size):
@@ -151,8 +157,10 @@ def test_rows_of_keys(seed, size, rows_there, threads, way):
 
 @pytest.mark.usefixtures("short_runs")
 @FAST
-@given(SEEDS, SIZES, st.integers(1, 400), THREADS)
-def test_rows_by_rank(seed, size, count, threads):
+@given(
+    SEEDS, SIZES, st.integers(1, 400), st.sampled_from([np.uint32, np.uint64]), THREADS
+)
+def test_rows_by_rank(seed, size, count, dtype, threads):
     rng = np.random.default_rng(seed)
     lengths = np.bincount(rng.integers(0, count, size) // 3, minlength=count)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -160,7 +168,7 @@ def test_rows_by_rank(seed, size, count, threads):
     order, rank, name = (rng.permutation(count).astype(np.uint32) for _ in range(3))
 
     def work():
-        return ranked_rows(offsets, lengths, columns, order, rank, name, threads)
+        return ranked_rows(offsets, lengths, columns, order, rank, name, dtype, threads)
 
     compiled = work()
     same(compiled, without_compiler(work))
@@ -171,12 +179,41 @@ def test_rows_by_rank(seed, size, count, threads):
         )
 
 
+@pytest.mark.usefixtures("short_runs")
 @FAST
-@given(SEEDS, SIZES, st.sampled_from([1, 3, 1 << 20, 1 << 62]), THREADS)
-def test_order_is_stable(seed, size, most, threads):
+@given(
+    SEEDS, SIZES, st.sampled_from([1, 3, 1 << 20, 1 << 32, 1 << 45, 1 << 62]),
+    st.booleans(), THREADS,
+)  # fmt: skip
+def test_order_is_stable(seed, size, most, falling, threads):
     values = np.random.default_rng(seed).integers(0, most, size)
-    order = stable_order(values, threads)
-    np.testing.assert_array_equal(order, np.argsort(values, kind="stable"))
+    wanted = np.argsort(-values if falling else values, kind="stable")
+    for one in [values, values.astype(np.uint32)][: 1 + (most <= 1 << 32)]:
+        order = stable_order(one, threads, falling=falling)
+        same([order], [wanted.astype(np.uint32)])
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.int64, np.uint64])
+@pytest.mark.parametrize("count", [0, 1, 16384, 40_000])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_lengths_are_summed(dtype, count, threads):
+    lengths = np.random.default_rng(count).integers(0, 9, count)
+    offsets = summed(lengths, dtype, threads)
+    same([offsets], [np.cumsum([0, *lengths]).astype(dtype)])
+    same([offsets], [without_compiler(lambda: summed(lengths, dtype, threads))])
+
+
+@pytest.mark.parametrize("count", [0, 3, LARGE_PAGE // 4, 3 * LARGE_PAGE // 8 + 5])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_new_memory_is_cleared_where_asked(count, threads):
+    around = np.full(count + 2, 7, dtype=np.uint64)
+    make_pages(around[1:-1], threads, zero=True)
+    assert around[0] == around[-1] == 7
+    assert not around[1:-1].any()
+    around[:] = 7
+    make_pages(around[1:-1], threads)
+    assert around[0] == around[-1] == 7
+    assert not fresh(count, np.int64, threads, zero=True).any()
 
 
 @pytest.mark.parametrize("end", [5, -1, 2**40])
@@ -210,7 +247,7 @@ def test_keys_of_64_bits_and_not_more():
 
 @given(st.integers(0, 10), st.lists(st.integers(0, 30), max_size=12))
 def test_buffer_grows(capacity, lengths):
-    buffer, wanted = KeyBuffer(capacity), []
+    buffer, wanted = KeyBuffer(capacity, 2), []
     for k, length in enumerate(lengths):
         buffer.room(length)[:] = k
         wanted += [k] * length

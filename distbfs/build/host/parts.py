@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from distbfs.build.host.rows import Rows, collect
-from distbfs.build.host.separate import Distributor, Numbering, whole_rows
+from distbfs.build.host.separate import Distributor, whole_rows
 from distbfs.errors import ResourceError, UsageError
 from distbfs.generate.hashing import Permutation
 from distbfs.graph.csr import CSR
@@ -168,10 +168,9 @@ def _construct_directed(
             for way in (FORTH, BACK)
         )
         degrees = out.degrees + into.degrees
-        block = options.order_block
-        order = Numbering(*degree_order(degrees, degrees == 0, block, options.threads))
+        order = degree_order(degrees, options.order_block, options.threads)
         nn, incoming = (
-            whole_rows(rows, order, degrees, options.threads) for rows in (out, into)
+            whole_rows(rows, order, options.threads) for rows in (out, into)
         )
         none, no_ids = CSR.empty(0), np.zeros(0, dtype=np.int64)
         histogram = histogram_of(world, [degrees])

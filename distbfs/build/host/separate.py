@@ -11,15 +11,14 @@ numbers of remote normal vertices have to be asked for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from distbfs.build.host.rows import Rows
 from distbfs.graph.csr import CSR, add_counts, index_dtype, row_blocks, row_offsets
 from distbfs.graph.keys import BACK, BOTH, FORTH
-from distbfs.graph.relabel import degree_order
-from distbfs.graph.sorted_rows import inverse, ranked_rows, stable_order, taken
+from distbfs.graph.relabel import Numbering, degree_order
+from distbfs.graph.sorted_rows import inverse, ranked_rows, taken
 from distbfs.partition.degree import DelegateIndex, gather_delegates
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import PART_SHIFT, Part
@@ -28,28 +27,19 @@ from distbfs.types import Array, Ids, World
 SHIFT = np.uint64(PART_SHIFT)
 
 
-@dataclass(frozen=True)
-class Numbering:
-    """Numbers of the vertices of one part (see ``graph.relabel``)."""
-
-    vertices: Array
-    numbers: Array
-    active: int
-
-
-def whole_rows(rows: Rows, numbering: Numbering, degrees: Ids, threads: int = 0) -> CSR:
-    """Return rows by number, neighbours by descending degree; degrees: int64 [n]."""
-    by_degree = stable_order(degrees.max(initial=0) - degrees, threads)
+def whole_rows(rows: Rows, numbering: Numbering, threads: int = 0) -> CSR:
+    """Return rows by number, neighbours by descending degree."""
     offsets, columns = ranked_rows(
         rows.offsets,
         rows.degrees,
         rows.columns,
         numbering.vertices,
-        inverse(by_degree, threads),
-        taken(numbering.numbers, by_degree, threads),
+        inverse(numbering.falling, threads),
+        taken(numbering.numbers, numbering.falling, threads),
+        index_dtype(len(rows.columns)),
         threads,
     )
-    return CSR(offsets.astype(index_dtype(len(columns))), columns)
+    return CSR(offsets, columns)
 
 
 class Distributor:
@@ -82,12 +72,13 @@ class Distributor:
         self.index = DelegateIndex(layout.n, self.delegates)
         rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
         self.rising = inverse(rising, threads)
-        self.numbering = {
-            part: Numbering(
-                *degree_order(d, (d == 0) | (d > threshold), order_block, threads)
-            )
-            for part, d in degrees.items()
-        }
+        self.numbering: dict[int, Numbering] = {}
+        for part, all_degrees in degrees.items():
+            normal = all_degrees
+            if len(high[part]):
+                normal = all_degrees.copy()
+                normal[high[part]] = 0
+            self.numbering[part] = degree_order(normal, order_block, threads)
 
     def split(self, part: int, rows: Rows) -> Part:
         """Return one part of this rank (collective: every rank passes one)."""
@@ -111,7 +102,7 @@ class Distributor:
 
     def _whole(self, rows: Rows, numbering: Numbering) -> tuple[CSR, CSR, CSR, CSR]:
         """One part without delegates: nn alone."""
-        nn = whole_rows(rows, numbering, rows.degrees, self.threads)
+        nn = whole_rows(rows, numbering, self.threads)
         none = CSR.empty(0)
         return nn, CSR.empty(nn.rows), none, none
 

@@ -47,7 +47,8 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
 namespace emulated {
 typedef unsigned long long Word;
 
-constexpr size_t STACK = 64 << 10;
+constexpr size_t STACK = (64 << 10) + 320; /* tops of stacks share no set of the cache */
+constexpr size_t STACK_GUARD = 64;
 constexpr size_t GUARD = 4096; /* bytes after dynamic shared memory */
 constexpr unsigned char GARBAGE = 0xA5;
 constexpr unsigned LANES = 32;
@@ -132,6 +133,8 @@ struct Block {
     std::vector<Fiber> fibers;
     std::vector<Warp> warps;
     Fiber *now;
+    bool down;    /* lanes of a warp run last first */
+    unsigned ran; /* lanes, in the present turn of all warps */
     unsigned live, at_block, at_cluster, cluster_round, vote;
     std::vector<char> room;
     uint4 *dynamic;
@@ -147,17 +150,31 @@ static void fail(Launch &l, const char *what, unsigned block, unsigned thread) {
     l.failed.store(1);
 }
 
+/* Make the first lane of a warp that can run the present one; false: none can. */
+static inline bool next_lane(Block &b, unsigned warp) {
+    Warp &w = b.warps[warp];
+    if (!w.ready) return false;
+    const unsigned lane = b.down ? 31 - __builtin_clz(w.ready) : (unsigned)__builtin_ctz(w.ready);
+    w.ready &= ~(1u << lane);
+    b.now = &b.fibers[warp * LANES + lane];
+    b.ran++;
+    return true;
+}
+
 static Warp &own_warp() { return self->warps[self->now->thread.x / LANES]; }
 static unsigned own_bit() { return 1u << self->now->thread.x % LANES; }
 
-static __attribute__((noinline)) void to_scheduler() {
-    change(self->now->context, self->scheduler);
+/* Let the next lane of the warp run, else the scheduler. */
+static __attribute__((noinline)) void to_others() {
+    Block &b = *self;
+    Fiber &from = *b.now;
+    change(from.context, next_lane(b, from.thread.x / LANES) ? b.now->context : b.scheduler);
 }
 
 /* Stop for good: the launch has failed. */
 static void stop(const char *what) {
     fail(*self->launch, what, self->block.x, self->now->thread.x);
-    while (true) to_scheduler();
+    while (true) to_others();
 }
 
 static void complete(Warp &w) {
@@ -168,20 +185,22 @@ static void complete(Warp &w) {
 
 /* All live lanes give a word; the words of all are there until the next but one. */
 static const Word *meet(unsigned mask, int kind, Word value) {
-    Warp &w = own_warp();
+    Block &b = *self;
+    const unsigned thread = b.now->thread.x, bit = 1u << thread % LANES;
+    Warp &w = b.warps[thread / LANES];
     if (mask != ~0u) stop("a warp builtin whose mask is not all lanes");
     if (!w.arrived) w.kind = kind;
     if (w.kind != kind) stop("lanes of a warp meet at different builtins");
-    const unsigned bit = own_bit(), turn = w.turn & 1;
-    w.value[turn][self->now->thread.x % LANES] = value;
+    const unsigned turn = w.turn & 1;
+    w.value[turn][thread % LANES] = value;
     w.arrived |= bit;
     if (w.arrived == w.live) {
         complete(w);
         w.ready &= ~bit;
     } else {
-        to_scheduler();
+        to_others();
     }
-    return self->warps[self->now->thread.x / LANES].value[turn];
+    return w.value[turn];
 }
 
 static void release_block(Block &b) {
@@ -215,32 +234,45 @@ static void entry() {
     b.live--;
     if (w.arrived && w.arrived == w.live) complete(w);
     release_block(b);
-    while (true) to_scheduler();
+    while (true) to_others();
 }
 
-/* Stacks are kept from launch to launch. */
-struct Stacks {
+/* Blocks are kept from launch to launch, with their stacks. */
+struct Blocks {
     std::mutex lock;
-    std::vector<char *> free;
-    char *take() {
+    std::vector<Block *> free;
+    std::vector<char *> stacks;
+    Block *take(unsigned threads) {
         std::lock_guard<std::mutex> hold(lock);
-        if (free.empty()) {
+        Block *one = free.empty() ? new Block : free.back();
+        if (!free.empty()) free.pop_back();
+        while (one->fibers.size() < threads) {
+            one->fibers.emplace_back();
+            one->fibers.back().stack = stack();
+        }
+        return one;
+    }
+    void give(Block *one) {
+        std::lock_guard<std::mutex> hold(lock);
+        free.push_back(one);
+    }
+
+private:
+    char *stack() {
+        if (stacks.empty()) {
             const size_t many = 256;
             char *all = (char *)mmap(nullptr, many * STACK, PROT_READ | PROT_WRITE,
                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
             if (all == MAP_FAILED) abort();
-            for (size_t k = 0; k < many; k++) free.push_back(all + k * STACK);
+            for (size_t k = 0; k < many; k++) stacks.push_back(all + k * STACK);
         }
-        char *one = free.back();
-        free.pop_back();
+        char *one = stacks.back();
+        stacks.pop_back();
+        memset(one, GARBAGE, STACK_GUARD);
         return one;
     }
-    void give(char *one) {
-        std::lock_guard<std::mutex> hold(lock);
-        free.push_back(one);
-    }
 };
-static Stacks stacks;
+static Blocks kept;
 
 /* The thread-local variables of this library, which are the shared ones. */
 static int find_statics(dl_phdr_info *info, size_t, void *data) {
@@ -256,38 +288,40 @@ static int find_statics(dl_phdr_info *info, size_t, void *data) {
     return 0;
 }
 
+/* Let other blocks have the core; who has waited for long sleeps, since there may be
+ * fewer cores than blocks. */
+static void give_way(unsigned &turns) {
+    if (++turns < 64) sched_yield();
+    else usleep(20);
+}
+
 /* Run all fibers of a block to their ends; false where the launch has failed. */
 static bool schedule(Block &b) {
     Launch &l = *b.launch;
     unsigned random = l.seed * 2654435761u + b.block.x * 40503u + 12345u;
     const unsigned count = b.warps.size();
-    unsigned idle = 0;
+    unsigned idle = 0, turns = 0;
     while (b.live) {
         if (l.failed.load()) return false;
-        bool ran = false;
+        b.ran = 0;
         random = random * 1664525u + 1013904223u;
-        const unsigned from = l.seed ? (random >> 8) % count : 0, down = l.seed ? random >> 30 & 1 : 0;
-        for (unsigned k = 0; k < count; k++) {
-            Warp &w = b.warps[(from + (down ? count - k : k)) % count];
-            while (w.ready) {
-                ran = true;
-                const unsigned lane =
-                    down ? 31 - __builtin_clz(w.ready) : (unsigned)__builtin_ctz(w.ready);
-                w.ready &= ~(1u << lane);
-                b.now = &b.fibers[(&w - b.warps.data()) * LANES + lane];
+        const unsigned from = l.seed ? (random >> 8) % count : 0;
+        b.down = l.seed && random >> 30 & 1;
+        for (unsigned k = 0; k < count; k++)
+            while (next_lane(b, (from + (b.down ? count - k : k)) % count))
                 change(b.scheduler, b.now->context);
-            }
-        }
         bool looking = false;
         for (Warp &w : b.warps) {
             looking |= w.looking != 0;
+            b.ran -= __builtin_popcount(w.looking);
             w.ready |= w.looking, w.looking = 0;
         }
         if (b.at_cluster) {
             looking = true;
             if (l.rounds.load(std::memory_order_acquire) != b.cluster_round) release_cluster(b);
         }
-        if (!ran && !looking && b.live) {
+        if (b.ran) turns = 0; /* some lanes have done more than look */
+        if (!b.ran && !looking && b.live) {
             unsigned stuck = 0;
             for (unsigned k = 0; k < count; k++)
                 if (b.warps[k].arrived) stuck = k * LANES;
@@ -295,7 +329,7 @@ static bool schedule(Block &b) {
             return false;
         }
         if (looking) {
-            sched_yield();
+            give_way(turns);
             timespec time;
             if ((++idle & 255) == 0) {
                 clock_gettime(CLOCK_MONOTONIC, &time);
@@ -310,28 +344,26 @@ static bool schedule(Block &b) {
 }
 
 static void meet_blocks(Launch &l, unsigned time) {
+    unsigned turns = 0;
     l.finished++;
-    while (l.finished.load() < time * l.grid) sched_yield();
+    while (l.finished.load() < time * l.grid) give_way(turns);
 }
 
 static void run_block(Launch &l, unsigned index) {
-    Block b;
+    Block &b = *kept.take(l.threads);
     b.launch = &l, b.block.x = index, b.size.x = l.threads, b.grid.x = l.grid;
-    b.room.resize(l.shared + 16 + GUARD, (char)GARBAGE);
+    b.room.assign(l.shared + 16 + GUARD, (char)GARBAGE);
     b.dynamic = (uint4 *)(((size_t)b.room.data() + 15) & ~(size_t)15);
     b.statics = nullptr;
     self = &b; /* makes the variables of this thread */
     dl_iterate_phdr(find_statics, &b);
     if (b.statics) memset(b.statics, GARBAGE, b.statics_size);
     self = &b;
-    b.fibers.resize(l.threads);
     b.warps.assign((l.threads + LANES - 1) / LANES, Warp());
     b.live = l.threads, b.at_block = b.at_cluster = b.cluster_round = b.vote = 0;
     for (unsigned t = 0; t < l.threads; t++) {
         Fiber &f = b.fibers[t];
         f.thread.x = t, f.group = 0, f.copies = 0, f.round = 0;
-        f.stack = stacks.take();
-        memset(f.stack, GARBAGE, 64);
         begin(f.context, f.stack, entry);
         Warp &w = b.warps[t / LANES];
         w.live |= 1u << t % LANES, w.ready |= 1u << t % LANES;
@@ -344,19 +376,16 @@ static void run_block(Launch &l, unsigned index) {
     }
     schedule(b);
     if (l.together) meet_blocks(l, 2); /* others may write here until all have ended */
-    for (size_t k = l.shared; k < l.shared + GUARD - 16; k++)
-        if (((unsigned char *)b.dynamic)[k] != GARBAGE) {
-            fail(l, "a write past the end of shared memory", index, 0);
-            break;
+    char garbage[GUARD];
+    memset(garbage, GARBAGE, GUARD);
+    if (memcmp((char *)b.dynamic + l.shared, garbage, GUARD - 16))
+        fail(l, "a write past the end of shared memory", index, 0);
+    for (unsigned t = 0; t < l.threads; t++)
+        if (memcmp(b.fibers[t].stack, garbage, STACK_GUARD)) {
+            fail(l, "a stack of the emulator is too small", index, t);
+            memcpy(b.fibers[t].stack, garbage, STACK_GUARD);
         }
-    for (Fiber &f : b.fibers) {
-        for (int k = 0; k < 64; k++)
-            if ((unsigned char)f.stack[k] != GARBAGE) {
-                fail(l, "a stack of the emulator is too small", index, f.thread.x);
-                break;
-            }
-        stacks.give(f.stack);
-    }
+    kept.give(&b);
 }
 
 /* together: all blocks at once; else one after the other.  Returns 0, or 1 with a
@@ -478,7 +507,7 @@ static inline void __syncthreads() {
     self->at_block++;
     release_block(*self);
     if (w.ready & bit) w.ready &= ~bit;
-    else to_scheduler();
+    else to_others();
 }
 static inline int __syncthreads_or(int x) {
     emulated::Block &b = *emulated::self;
@@ -501,7 +530,7 @@ template <class T> T __ldcg(const T *p) { return *(const volatile T *)p; }
 static inline int __ldcg(const int *p) {
     const int x = *(const volatile int *)p;
     emulated::own_warp().looking |= emulated::own_bit();
-    emulated::to_scheduler();
+    emulated::to_others();
     return x;
 }
 static inline uint4 __ldcg(const uint4 *p) { return *p; }

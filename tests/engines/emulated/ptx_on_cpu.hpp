@@ -31,13 +31,13 @@ INLINE u64 add_acquire_release(u64 *p, u64 x) {
 INLINE u64 look(const u64 *p) {
     const u64 x = __atomic_load_n(p, __ATOMIC_ACQUIRE);
     emulated::own_warp().looking |= emulated::own_bit();
-    emulated::to_scheduler();
+    emulated::to_others();
     return x;
 }
 INLINE u32 look_acquire(const u32 *p) {
     const u32 x = __atomic_load_n(p, __ATOMIC_ACQUIRE);
     emulated::own_warp().looking |= emulated::own_bit();
-    emulated::to_scheduler();
+    emulated::to_others();
     return x;
 }
 INLINE int load_cached(const int *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
@@ -88,7 +88,7 @@ INLINE void wait() {
     self->cluster_round = round;
     self->at_cluster++;
     own_warp().at_cluster |= own_bit();
-    to_scheduler();
+    to_others();
 }
 /* Where block `to` of the cluster has what is at `local` here. */
 template <class T> T *there(T *local, u32 to) {

@@ -3,7 +3,8 @@
 With this folder first on PYTHONPATH, environment variables say what happens:
 
 - ``INJECT_LOG=NAME``: each search appends a line with the time to NAME.RANK
-- ``INJECT_SLEEP=SECONDS``: each search takes that much longer
+- ``INJECT_SLEEP=SECONDS``: each search takes that much longer, but not in a job that
+  Slurm has queued again
 - ``INJECT_FAULT=WHAT:RANK:LEVEL``: ``error``, ``exit-3``, ``exit-0``, ``stop`` (by
   SIGSTOP) or ``sleep-SECONDS`` on a rank when it is in the middle of its LEVEL-th
   level, counted over all searches
@@ -122,7 +123,8 @@ def stuck_in_c(name):
 
 
 if "INJECT_LOG" in os.environ:
-    slow_searches(float(os.environ.get("INJECT_SLEEP", "0")))
+    again = "SLURM_RESTART_COUNT" in os.environ
+    slow_searches(0.0 if again else float(os.environ.get("INJECT_SLEEP", "0")))
 if "INJECT_FAULT" in os.environ:
     name, place, count = os.environ["INJECT_FAULT"].split(":")
     failing_level(name, int(place), int(count))

@@ -1,0 +1,57 @@
+"""What the emulator says of kernels that are wrong."""
+
+import ctypes
+
+import emulated_device
+import numpy as np
+import pytest
+from emulated_device import Kernel
+
+WRONG = """
+__global__ void wrong(const int *word, unsigned *out, int what) {
+    const unsigned thread = threadIdx.x;
+    if (what == 0) out[thread] = __shfl_xor_sync(~0u, thread, 1);
+    if (what == 1 && thread == 3) while (true) emulated::to_others();
+    if (what == 1) __syncthreads();
+    if (what == 2 && thread == 5) __syncwarp();
+    if (what == 2 && thread != 5) __ballot_sync(~0u, true);
+    if (what == 3) while (__ldcg(word) == 0) {}
+    if (what == 4) ((char *)EMULATED_DYNAMIC)[64] = 1;
+    if (what == 5) __shfl_sync(1u, thread, 0);
+    if (what == 6) out[128] = 1;
+}
+"""
+SAID = [
+    "",
+    "threads wait for others that never come",
+    "lanes of a warp meet at different builtins",
+    "no end after the time allowed",
+    "a write past the end of shared memory",
+    "a warp builtin whose mask is not all lanes",
+    "wrong wrote past an array of 512 bytes: 4 bytes, first 0",
+]
+
+
+@pytest.mark.parametrize("together", [0, 1])
+@pytest.mark.parametrize("what", range(len(SAID)), ids=lambda k: SAID[k] or "nothing")
+def test_faults(device, tmp_path, monkeypatch, what, together):
+    monkeypatch.setattr(emulated_device, "SECONDS", 1)
+    (tmp_path / "wrong.cu").write_text(WRONG)
+    library = device.kernels.library(tmp_path / "wrong.cu", {})
+    kernel = Kernel(device, library, "wrong")
+    word = np.zeros(1, np.int32)
+    out = device.allocate(128, np.uint32)
+    held = [ctypes.c_void_p(x.ctypes.data) for x in (word, out)] + [ctypes.c_int(what)]
+    pointers = [ctypes.addressof(x) for x in held]
+    for _ in range(3):  # blocks are kept from launch to launch
+        if not SAID[what]:
+            kernel.run(pointers, 2, 128, 64, together, 0)
+            assert out.tolist() == [k ^ 1 for k in range(128)]
+            continue
+        with pytest.raises((RuntimeError, AssertionError), match=SAID[what]):
+            kernel.run(pointers, 2, 128, 64, together, 0)
+        held[-1].value = 0
+        if what < 6:
+            kernel.run(pointers, 2, 128, 64, together, 0)
+        held[-1].value = what
+    device.arrays.clear()
