@@ -10,9 +10,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from distbfs.errors import DeviceMissing, ResourceError
-from distbfs.types import Array
+from distbfs.types import Array, DeviceArray, Ids, Stream
 
 DRIVER = "libcuda.so.1"
 
@@ -128,7 +129,7 @@ def memory_of(what: str) -> Iterator[None]:
         ) from error
 
 
-def pinned_empty(count: int, dtype: Any) -> Any:
+def pinned_empty(count: int, dtype: npt.DTypeLike) -> Array:
     """Return a NumPy array [count] in pinned host memory, contents undefined."""
     size = count * np.dtype(dtype).itemsize
     memory = cupy().cuda.alloc_pinned_memory(max(size, 1))
@@ -142,23 +143,23 @@ class HostCopy:
         ``Launch.timed``
     """
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: DeviceArray) -> None:
         self.array = array
         self.pinned = pinned_empty(array.size, array.dtype)
         self._done = cupy().cuda.Event(disable_timing=True)
 
-    def begin(self, stream: Any) -> None:
+    def begin(self, stream: Stream) -> None:
         """Begin to copy, after what is on the stream."""
         self.array.get(stream=stream, out=self.pinned, blocking=False)
         self._done.record(stream)
 
-    def wait(self) -> Any:
+    def wait(self) -> Array:
         """Wait for the copy that has begun, and return it."""
         self._done.synchronize()
         return self.pinned
 
 
-def counts(values: Any, kinds: int) -> Array:
+def counts(values: DeviceArray, kinds: int) -> Ids:
     """Return how often 0 … kinds-1 are in a CuPy array, int64 [kinds] on the host."""
     if not values.size:
         return np.zeros(kinds, dtype=np.int64)
@@ -175,7 +176,7 @@ def ranges() -> tuple[Callable[[str], object], Callable[[], object]]:
     return nvtx.RangePush, nvtx.RangePop
 
 
-def clear(array: Any, stream: Any) -> None:
+def clear(array: DeviceArray, stream: Stream) -> None:
     """Set all bytes of an array to zero, after what is on the stream."""
     array.data.memset_async(0, array.nbytes, stream)
 

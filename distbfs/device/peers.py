@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from distbfs.types import DeviceArray
 
 LAZY_PEER_ACCESS = 1  # cudaIpcMemLazyEnablePeerAccess
 
@@ -27,7 +32,7 @@ class PeerBlock:
             self._pointer = int(cp.cuda.runtime.malloc(max(size, 1)))
         except cp.cuda.runtime.CUDARuntimeError as error:
             raise ResourceError(f"{what}: {error}") from error
-        self.array: Any = foreign_array(self._pointer, size, np.uint8)
+        self.array: DeviceArray = foreign_array(self._pointer, size, np.uint8)
         cuda.clear(self.array, cp.cuda.get_current_stream())
 
     def handle(self) -> bytes:
@@ -41,7 +46,7 @@ class PeerBlock:
             self._pointer = 0
 
 
-def foreign_array(address: int, count: int, dtype: Any) -> Any:
+def foreign_array(address: int, count: int, dtype: npt.DTypeLike) -> DeviceArray:
     """Return memory that the current device sees as a CuPy array [count]."""
     cp = cuda.cupy()
     size = max(count, 1) * np.dtype(dtype).itemsize

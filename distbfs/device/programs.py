@@ -17,6 +17,7 @@ from distbfs.device.timed_graph import TimedGraph
 
 if TYPE_CHECKING:
     from distbfs.device.stop_word import StopWord
+    from distbfs.types import DeviceArray
 
 PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -171,7 +172,7 @@ class Launch:
 
     def timed(
         self,
-        before: Sequence[tuple[Any, int]] = (),
+        before: Sequence[tuple[DeviceArray, int]] = (),
         then: Launch | None = None,
         back: cuda.HostCopy | None = None,
         word: StopWord | None = None,
@@ -193,7 +194,7 @@ class Launch:
 
     def record(
         self,
-        before: Sequence[tuple[Any, int]] = (),
+        before: Sequence[tuple[DeviceArray, int]] = (),
         then: Launch | None = None,
         back: cuda.HostCopy | None = None,
     ) -> TimedGraph:

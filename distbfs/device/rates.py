@@ -11,11 +11,14 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cc, cuda, programs
+
+if TYPE_CHECKING:
+    from distbfs.types import DeviceArray
 
 COPY_BYTES = 1 << 30  # read, and as many written; less where memory is short
 HOST_COPY_BYTES = 1 << 28
@@ -84,7 +87,7 @@ def copy_rate() -> float:
     return 2 * size / best(run)
 
 
-def random_rate(kernel: str, array: Any, size: int) -> float:
+def random_rate(kernel: str, array: DeviceArray, size: int) -> float:
     """Return the random accesses a second of a kernel of rates.cu.
 
     array: CuPy uint32; size: bits or elements of it that are drawn from

@@ -11,6 +11,7 @@ from distbfs.errors import ResourceError
 
 if TYPE_CHECKING:
     from distbfs.device.stop_word import StopWord
+    from distbfs.types import DeviceArray
 
 NOT_READY = 600  # CUDA_ERROR_NOT_READY
 RELAXED = 2  # CUstreamCaptureMode: a module may be unloaded meanwhile
@@ -54,7 +55,7 @@ class TimedGraph:
     def __init__(
         self,
         launches: Sequence[KernelLaunch],
-        before: Sequence[tuple[Any, int]],
+        before: Sequence[tuple[DeviceArray, int]],
         back: cuda.HostCopy | None = None,
     ) -> None:
         self._held = ([array for array, _ in before], back)

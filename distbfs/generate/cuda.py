@@ -21,7 +21,7 @@ from distbfs.generate.permuted import Permuted
 from distbfs.generate.rmat import RmatB, RmatER, RmatG
 from distbfs.generate.road import Road
 from distbfs.generate.uniform import Uniform
-from distbfs.types import Array, Ids, TupleSource
+from distbfs.types import Array, DeviceArray, Ids, TupleSource
 
 MAX_VERTICES = 1 << 31
 BLOCK = 256
@@ -46,14 +46,14 @@ class DeviceTuples(ABC):
         self.tuples = source.tuples
 
     @abstractmethod
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
         """Write the tuples start … stop-1 to the front of CuPy uint32 arrays."""
 
 
 class HostTuples(DeviceTuples):
     """Tuples that the host makes or holds; copied chunk by chunk."""
 
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
         """Copy the tuples start … stop-1."""
         at = 0
         for chunk in self.source.chunks(start, stop):
@@ -72,7 +72,7 @@ class HostTuples(DeviceTuples):
 class LentTuples(DeviceTuples):
     """Tuples that lie in device memory: ``source.pieces``, checked."""
 
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
         """Copy the tuples start … stop-1 on the device."""
         lent: Any = self.source
         at = 0
@@ -103,7 +103,7 @@ class FamilyTuples(DeviceTuples):
         ]
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
         """Launch the kernel for the tuples start … stop-1; does not wait."""
         count = stop - start
         if count <= 0:
@@ -125,7 +125,7 @@ class PermutedTuples(DeviceTuples):
         self._words = cuda.cupy().asarray(permutation_words(source.permutation))
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
         """Write the tuples start … stop-1; does not wait."""
         self._inner.fill(start, stop, u, v)
         count = stop - start

@@ -18,7 +18,7 @@ from distbfs.errors import InputError
 from distbfs.partition.part import PART_SHIFT, mask_words
 from distbfs.progress import Sum
 from distbfs.store import hdf5, schema
-from distbfs.types import SUBGRAPHS
+from distbfs.types import SUBGRAPHS, DeviceArray
 
 if TYPE_CHECKING:
     import h5py
@@ -66,7 +66,7 @@ class Ring:
 
         return give
 
-    def copy(self, values: Array, out: Any) -> None:
+    def copy(self, values: Array, out: DeviceArray) -> None:
         """Copy the values that were given first to the device; does not wait."""
         stream = cuda.cupy().cuda.get_current_stream()
         out.set(values, stream)
@@ -150,7 +150,11 @@ class PartFiles:
                 raise InputError(f"{name}: {text.format(below=below)}")
 
     def slices(
-        self, part: int, found: dict[str, h5py.Dataset], name: str, out: Any = None
+        self,
+        part: int,
+        found: dict[str, h5py.Dataset],
+        name: str,
+        out: DeviceArray | None = None,
     ) -> Iterator[tuple[int, Any]]:
         """Yield (start, values on the device) of a dataset.
 
@@ -187,8 +191,8 @@ class PartFiles:
         part: int,
         found: dict[str, h5py.Dataset],
         name: str,
-        names: Any = None,
-        degrees: Any = None,
+        names: DeviceArray | None = None,
+        degrees: DeviceArray | None = None,
     ) -> Any:
         """Return the row offsets of a subgraph.
 
@@ -221,7 +225,7 @@ class PartFiles:
         found: dict[str, h5py.Dataset],
         name: str,
         rows: int,
-        filled: Any,
+        filled: DeviceArray,
     ) -> None:
         """Raise InputError unless a list or mask of rows with edges fits offsets."""
         told = self.whole(part, found, name)

@@ -6,7 +6,7 @@ are read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from distbfs.device import cuda
 from distbfs.partition.device_part import COLUMN_PAD, DevicePart, DeviceRows
 from distbfs.store.cuda_files import PartFiles
 from distbfs.store.cuda_rows import NO_WORDS
-from distbfs.types import SUBGRAPHS
+from distbfs.types import SUBGRAPHS, DeviceArray
 
 if TYPE_CHECKING:
     import h5py
@@ -60,8 +60,8 @@ def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePa
 
 
 def _vertices(
-    files: PartFiles, index: int, found: dict[str, h5py.Dataset], rising: Any
-) -> tuple[Any, Any]:
+    files: PartFiles, index: int, found: dict[str, h5py.Dataset], rising: DeviceArray
+) -> tuple[DeviceArray, DeviceArray]:
     """Return (local ids, ends of input tuples) by number, uint32 [local] each.
 
     rising: uint32 [local], the numbers

@@ -17,14 +17,14 @@ from distbfs.generate.hashing import ROUNDS
 from distbfs.progress import Sum
 from distbfs.store.cuda_files import BY_NUMBER, INTO, PartFiles
 from distbfs.store.tuples import permutation_of
-from distbfs.types import SUBGRAPHS
+from distbfs.types import SUBGRAPHS, DeviceArray
 
 if TYPE_CHECKING:
     import h5py
 
     from distbfs.store.hdf5 import Store
 
-    Room = Callable[[int, int], tuple[Any, Any]]
+    Room = Callable[[int, int], tuple[DeviceArray, DeviceArray]]
 
 NAMED_BYTES = 12  # of what is read of a vertex of any part: its id, its ends of tuples
 NO_WORDS = np.zeros(3 + 2 * ROUNDS, dtype=np.uint64)  # of no permutation
@@ -38,7 +38,7 @@ class PartRows:
     """
 
     offsets: dict[str, Any]
-    delegates: Any
+    delegates: DeviceArray
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Ends:
 
     owners: int
     owner: int
-    array: Any
+    array: DeviceArray
 
 
 class StoreRows(PartFiles):
@@ -69,7 +69,7 @@ class StoreRows(PartFiles):
         store: Store,
         parts: Sequence[int],
         *,
-        degrees: Sequence[Any] = (),
+        degrees: Sequence[DeviceArray] = (),
         ends: Sequence[Ends] = (),
         done: Sum | None = None,
     ) -> None:
@@ -101,7 +101,7 @@ class StoreRows(PartFiles):
 
     def pairs(
         self, part: int, room: Room, names: Sequence[str] = SUBGRAPHS
-    ) -> Iterator[tuple[Any, Any]]:
+    ) -> Iterator[tuple[DeviceArray, DeviceArray]]:
         """Yield the edges of some subgraphs of a part as (u, v), slice by slice.
 
         room: returns CuPy uint32 arrays for the edges start … stop-1 of these subgraphs
@@ -118,7 +118,13 @@ class StoreRows(PartFiles):
                 before += self.count(part, [name])
 
     def _expand(
-        self, part: int, name: str, at: int, columns: Any, u: Any, v: Any
+        self,
+        part: int,
+        name: str,
+        at: int,
+        columns: DeviceArray,
+        u: DeviceArray,
+        v: DeviceArray,
     ) -> None:
         rows, own = self._rows[part], self._named(part)
         offsets = rows.offsets[name]
@@ -159,7 +165,7 @@ class StoreRows(PartFiles):
         self.check("tuple_degrees")
 
     def _measure(
-        self, part: int, found: dict[str, h5py.Dataset], degrees: Sequence[Any]
+        self, part: int, found: dict[str, h5py.Dataset], degrees: Sequence[DeviceArray]
     ) -> PartRows:
         """Return the offsets of a part; all in its file but the columns is read."""
         for name in ("degrees", "delegate_degrees"):

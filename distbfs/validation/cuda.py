@@ -16,7 +16,7 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.errors import UsageError
-from distbfs.types import Ids
+from distbfs.types import DeviceArray, Ids
 from distbfs.validation.faults import KINDS, Tally
 from distbfs.validation.host import BOTH, LEVELS, Validation
 
@@ -46,7 +46,12 @@ REACHED, NEDGE, DEPTH, REPORT_WORDS = range(2 * len(KINDS), 2 * len(KINDS) + 4)
 
 
 def validate_on_device(
-    tuples: DeviceTuples, root: int, level: Any, parent: Any, *, chunk: int = CHUNK
+    tuples: DeviceTuples,
+    root: int,
+    level: DeviceArray,
+    parent: DeviceArray,
+    *,
+    chunk: int = CHUNK,
 ) -> Validation:
     """Check the result of a search by its tuples.
 
@@ -76,7 +81,9 @@ def validate_on_device(
     )
 
 
-def _check_arguments(n: int, root: int, level: Any, parent: Any, chunk: int) -> None:
+def _check_arguments(
+    n: int, root: int, level: DeviceArray, parent: DeviceArray, chunk: int
+) -> None:
     """Raise UsageError for what the kernels cannot take."""
     if n > MAX_VERTICES:
         raise UsageError(
@@ -98,7 +105,7 @@ def _check_arguments(n: int, root: int, level: Any, parent: Any, chunk: int) -> 
         )
 
 
-def _fits(array: Any, n: int, types: tuple[str, ...]) -> bool:
+def _fits(array: DeviceArray, n: int, types: tuple[str, ...]) -> bool:
     """Return whether an array has the shape and a dtype that kernels take."""
     right = array.dtype.name in types and array.shape == (n,)
     return bool(right and array.flags.c_contiguous)
@@ -116,8 +123,8 @@ class _Check:
 
     tuples: DeviceTuples
     root: int
-    level: Any
-    parent: Any
+    level: DeviceArray
+    parent: DeviceArray
 
     def run(self, chunk: int) -> Ids:
         """Return the report of all passes, int64 [REPORT_WORDS].

@@ -28,7 +28,7 @@ from distbfs.graph.device_graph import (
 )
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
-from distbfs.types import Array, TupleSource
+from distbfs.types import Array, DeviceArray, TupleSource
 
 BLOCK = 256
 BLOCKS_PER_MULTIPROCESSOR = 16
@@ -51,14 +51,14 @@ WIDE = 1 << 32
 class Pairs(Protocol):
     """Pairs of ids that can be read any number of times."""
 
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
         """Write the pairs start … stop-1 to the front of CuPy uint32 arrays."""
 
 
 class Passes(Protocol):
     """Pairs of ids, any number of times, chunk by chunk in device memory."""
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+    def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
         """Yield (u, v) of a chunk, CuPy uint32."""
 
     def expect(self, passes: int) -> None:
@@ -84,7 +84,7 @@ class Chunks:
         size = count if hold else min(count, CHUNK)
         self._u, self._v = (cuda.cupy().empty(size, np.uint32) for _ in range(2))
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+    def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
         for start in range(0, self.count, CHUNK):
             stop = min(start + CHUNK, self.count)
             at = slice(start, stop) if self.hold else slice(0, stop - start)
@@ -115,7 +115,7 @@ class Side:
     def __init__(self, chunks: Chunks, *, turned: bool) -> None:
         self._chunks, self._turned = chunks, turned
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+    def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
         for u, v in self._chunks:
             yield (v, u) if self._turned else (u, v)
 
@@ -153,7 +153,7 @@ class Kernels:
             grid = min(-(-items // per_block), self._blocks)
             self._code.kernel(name)(grid, BLOCK, *arguments)
 
-    def scan(self, values: Any) -> Any:
+    def scan(self, values: DeviceArray) -> Any:
         """Return the sums before each value and of all, uint64 [values + 1]."""
         starts = cuda.cupy().empty(len(values) + 1, np.uint64)
         count = np.uint64(len(values))
@@ -161,7 +161,10 @@ class Kernels:
         return starts
 
     def each(
-        self, chunks: Passes, phase: str, work: Callable[[Any, Any], None]
+        self,
+        chunks: Passes,
+        phase: str,
+        work: Callable[[DeviceArray, DeviceArray], None],
     ) -> None:
         """Do ``work(u, v)`` for all chunks, timed apart from making them."""
         waiting = iter(chunks)
@@ -182,7 +185,7 @@ class Numbering:
     sorted: uint32 [active], degrees by number
     """
 
-    def __init__(self, kernels: Kernels, degrees: Any) -> None:
+    def __init__(self, kernels: Kernels, degrees: DeviceArray) -> None:
         cupy = cuda.cupy()
         n = len(degrees)
         tile = max(-(-n // CLASS_TILES) + 31 & ~31, BLOCK)
@@ -216,7 +219,7 @@ class Ranges:
     total: keys of all rows; longest: keys of the longest row
     """
 
-    def __init__(self, kernels: Kernels, degrees: Any) -> None:
+    def __init__(self, kernels: Kernels, degrees: DeviceArray) -> None:
         cupy = cuda.cupy()
         self._degrees = degrees
         tiles = -(-len(degrees) // ROWS_TILE)
@@ -265,7 +268,13 @@ class Rows:
     """
 
     def __init__(
-        self, kernels: Kernels, numbers: Any, active: int, total: int, *, wide: bool
+        self,
+        kernels: Kernels,
+        numbers: DeviceArray,
+        active: int,
+        total: int,
+        *,
+        wide: bool,
     ) -> None:
         cupy = cuda.cupy()
         self._kernels, self._numbers = kernels, numbers
@@ -276,14 +285,19 @@ class Rows:
         self.m = 0
 
     def add(
-        self, chunks: Passes, keys: Any, rows: tuple[int, int, int], *, both: bool
+        self,
+        chunks: Passes,
+        keys: DeviceArray,
+        rows: tuple[int, int, int],
+        *,
+        both: bool,
     ) -> Any:
         """Collect the keys of a range of rows in ``keys``; return those, unsorted."""
         low, high, expected = rows
         size = cuda.cupy().zeros(1, np.uint64)
         form = (np.uint32(low), np.uint32(high), np.uint32(both))
 
-        def append(u: Any, v: Any) -> None:
+        def append(u: DeviceArray, v: DeviceArray) -> None:
             count = np.uint64(len(u))
             room = np.uint64(len(keys))
             given = (count, u, v, self._numbers, *form, room, keys, size)
@@ -298,7 +312,7 @@ class Rows:
             )
         return keys[:found]
 
-    def write(self, keys: Any, low: int) -> None:
+    def write(self, keys: DeviceArray, low: int) -> None:
         """Append sorted keys of the rows from ``low`` on."""
         count = np.uint64(len(keys))
         tiles = cuda.cupy().empty(-(-len(keys) // KEYS_TILE), np.uint32)
@@ -311,7 +325,7 @@ class Rows:
         launch(name, len(keys), KEYS_TILE, count, keys, starts, base, *out)
         self.m += int(starts[-1:].get()[0])
 
-    def finish(self) -> tuple[Any, Any]:
+    def finish(self) -> tuple[DeviceArray, DeviceArray]:
         """Return (offsets, columns) of the rows that were written."""
         last = self._offsets.dtype.type(self.m)
         self._offsets[self._active :].set(np.array([last]))
@@ -352,12 +366,12 @@ def make_rows(
     kernels: Kernels,
     chunks: Passes,
     numbering: Numbering,
-    lengths: list[Any],
+    lengths: list[DeviceArray],
     budget: Budget,
     *,
     both: bool,
     wide: bool,
-) -> tuple[Any, Any, int]:
+) -> tuple[DeviceArray, DeviceArray, int]:
     """Return (offsets, columns, edges) of rows from pairs of ids.
 
     chunks: one pass over them is planned
@@ -397,7 +411,7 @@ def make_rows(
 def assemble(
     kernels: Kernels,
     chunks: Passes,
-    degrees: list[Any],
+    degrees: list[DeviceArray],
     budget: Budget,
     *,
     both: bool,
@@ -420,7 +434,7 @@ def assemble(
 def assemble_directed(
     kernels: Kernels,
     sides: Sequence[Callable[[], tuple[Passes, Budget]]],
-    degrees: list[Any],
+    degrees: list[DeviceArray],
     *,
     wide: bool,
 ) -> dict[str, Any]:
@@ -505,7 +519,7 @@ def build(
             ends = cupy.zeros(n, np.uint32)
             sums = cupy.zeros(2, np.uint64)  # loops, ends
 
-        def add(u: Any, v: Any) -> None:
+        def add(u: DeviceArray, v: DeviceArray) -> None:
             given = (np.uint64(len(u)), u, v, degrees[0], degrees[-1], ends, sums)
             kernels.launch("count_ends", len(u), BLOCK, *given)
 

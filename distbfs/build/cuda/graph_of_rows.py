@@ -21,7 +21,7 @@ from distbfs.errors import InputError
 from distbfs.graph.csr import CSR
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.timing import Stopwatch
-from distbfs.types import Array
+from distbfs.types import Array, DeviceArray
 
 
 class HostRows:
@@ -32,12 +32,12 @@ class HostRows:
     """
 
     def __init__(
-        self, kernels: Kernels, offsets: Array, columns: Array, vertices: Any
+        self, kernels: Kernels, offsets: Array, columns: Array, vertices: DeviceArray
     ) -> None:
         self._kernels, self._offsets = kernels, offsets
         self._columns, self._vertices = columns, vertices
 
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
         """Write the pairs of the entries start … stop-1."""
         cupy = cuda.cupy()
         bounds = np.array([start, stop - 1], dtype=self._offsets.dtype)
@@ -56,7 +56,7 @@ class HostRows:
         self._kernels.launch("expand_rows", stop - start, BLOCK, *given, u, v)
 
 
-def _by_id(kernels: Kernels, values: Array, ids: Any) -> Any:
+def _by_id(kernels: Kernels, values: Array, ids: DeviceArray) -> Any:
     """Return values by number as values by id, uint32 [n] in device memory."""
     cupy, n = cuda.cupy(), len(values)
     given = cupy.asarray(values.astype(np.uint32, copy=False))

@@ -23,7 +23,7 @@ from distbfs.graph.csr import index_dtype
 from distbfs.partition.device_part import COLUMN_PAD, DeviceRows
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
-from distbfs.types import Array, TupleSource
+from distbfs.types import Array, DeviceArray, TupleSource
 
 BLOCK = 256
 SCAN_BLOCK = 1024
@@ -58,7 +58,7 @@ class Kernels(device_build.Kernels):
     def __init__(self, clock: Stopwatch) -> None:
         super().__init__(clock, Code())
 
-    def scan(self, values: Any) -> Any:
+    def scan(self, values: DeviceArray) -> Any:
         """Return the sums before each value and of all, uint64 [values + 1].
 
         values: uint32 or uint64
@@ -68,7 +68,7 @@ class Kernels(device_build.Kernels):
         self._code.kernel(name)(1, SCAN_BLOCK, np.uint64(len(values)), values, starts)
         return starts
 
-    def below(self, keys: Any, values: list[int]) -> list[int]:
+    def below(self, keys: DeviceArray, values: list[int]) -> list[int]:
         """Return how many sorted keys are below each value."""
         cupy = cuda.cupy()
         wanted = cupy.asarray(np.array(values, dtype=np.uint64))
@@ -78,15 +78,15 @@ class Kernels(device_build.Kernels):
         self._code.kernel("keys_below")(1, 32, *given)
         return [int(x) for x in found.get()]
 
-    def largest(self, values: Any) -> int:
+    def largest(self, values: DeviceArray) -> int:
         """Return the largest of uint32 values, 0 where there are none."""
         return Ranges(self, values).longest
 
-    def sum(self, values: Any) -> int:
+    def sum(self, values: DeviceArray) -> int:
         """Return the sum of uint32 values."""
         return Ranges(self, values).total
 
-    def histogram(self, values: Any) -> tuple[Array, Array]:
+    def histogram(self, values: DeviceArray) -> tuple[Array, Array]:
         """Return the values that occur, rising, and how often; both int64."""
         counts = cuda.cupy().zeros(max(self.largest(values) + 1, 1024), np.uint32)
         self.launch(
@@ -96,7 +96,7 @@ class Kernels(device_build.Kernels):
         occur = np.flatnonzero(host)
         return occur, host[occur].astype(np.int64)
 
-    def fresh_before(self, keys: Any) -> tuple[Any, int]:
+    def fresh_before(self, keys: DeviceArray) -> tuple[DeviceArray, int]:
         """Return keys that are no repeats before each tile, and how many in all.
 
         keys: uint64, sorted.  The first is uint64 [tiles + 1].
@@ -107,7 +107,7 @@ class Kernels(device_build.Kernels):
         starts = self.scan(tiles)
         return starts, int(starts[-1:].get()[0])
 
-    def offsets(self, lengths: Any, rows: int, total: int) -> Any:
+    def offsets(self, lengths: DeviceArray, rows: int, total: int) -> Any:
         """Return offsets [rows + 1], uint32 where ``total`` fits; others are empty."""
         cupy = cuda.cupy()
         dtype = index_dtype(total)
@@ -134,8 +134,8 @@ class Rule:
     name: str
     rows: int
     arguments: tuple[Any, ...]
-    first: Callable[[Any, Any], None] | None = None
-    lengths: Any = None
+    first: Callable[[DeviceArray, DeviceArray], None] | None = None
+    lengths: DeviceArray | None = None
 
 
 class KeyPasses:
@@ -168,11 +168,13 @@ class KeyPasses:
         spare = max(cuda.free_bytes() - need - RESERVE, 0)
         return spare if self._wanted is None else min(self._wanted, spare)
 
-    def _each(self, rule: Rule, work: Callable[[Any, Any], None]) -> None:
+    def _each(
+        self, rule: Rule, work: Callable[[DeviceArray, DeviceArray], None]
+    ) -> None:
         """Make a pass; the first one of a rule also does what it has for that."""
         first, rule.first = rule.first, None
 
-        def both(u: Any, v: Any) -> None:
+        def both(u: DeviceArray, v: DeviceArray) -> None:
             if first is not None:
                 first(u, v)
             work(u, v)
@@ -180,12 +182,12 @@ class KeyPasses:
         self.kernels.each(self._chunks, "keys", both)
         self.passes += 1
 
-    def _append(self, rule: Rule, low: int, high: int, keys: Any) -> int:
+    def _append(self, rule: Rule, low: int, high: int, keys: DeviceArray) -> int:
         """Collect the keys of the rows low … high-1; return how many there are."""
         size = cuda.cupy().zeros(1, np.uint64)
         form = (np.uint32(low), np.uint32(high - low - 1), np.uint64(len(keys)))
 
-        def work(u: Any, v: Any) -> None:
+        def work(u: DeviceArray, v: DeviceArray) -> None:
             given = (np.uint64(len(u)), u, v, *rule.arguments, *form, keys, size)
             self.kernels.launch(f"append_{rule.name}", len(u), KEYS_TILE, *given)
 
@@ -196,14 +198,14 @@ class KeyPasses:
         """Return the keys of each row, uint32 [rows]."""
         lengths = cuda.cupy().zeros(rule.rows, np.uint32)
 
-        def work(u: Any, v: Any) -> None:
+        def work(u: DeviceArray, v: DeviceArray) -> None:
             given = (np.uint64(len(u)), u, v, *rule.arguments, lengths)
             self.kernels.launch(f"count_{rule.name}", len(u), BLOCK, *given)
 
         self._each(rule, work)
         return lengths
 
-    def _sort(self, keys: Any) -> Any:
+    def _sort(self, keys: DeviceArray) -> Any:
         with self.kernels.phase("sort"):
             keys.sort()
         with self.kernels.phase("memory"):
@@ -211,8 +213,8 @@ class KeyPasses:
         return keys
 
     def sorted_keys(
-        self, rule: Rule, kept: Callable[[Any], int]
-    ) -> Iterator[tuple[Any, int]]:
+        self, rule: Rule, kept: Callable[[DeviceArray], int]
+    ) -> Iterator[tuple[DeviceArray, int]]:
         """Yield (keys, first row) of ranges of rows; repeats are among the keys.
 
         kept: bytes that will be kept of all keys, from the keys of each row (uint32)
@@ -246,7 +248,7 @@ class KeyPasses:
             yield self._sort(keys[:found]), low
 
     def _ranges(
-        self, rule: Rule, kept: Callable[[Any], int]
+        self, rule: Rule, kept: Callable[[DeviceArray], int]
     ) -> tuple[list[tuple[int, int, int]], int]:
         """Return ranges (first row, last + 1, keys) and the most keys of one."""
         lengths = self.count(rule) if rule.lengths is None else rule.lengths
@@ -279,18 +281,18 @@ class RowWriter:
     def __init__(
         self,
         kernels: Kernels,
-        lengths: Any,
+        lengths: DeviceArray,
         kernel: str = "write_columns",
         arguments: tuple[Any, ...] = (),
         dtype: type[np.unsignedinteger] = np.uint32,
-        room: Any = None,
+        room: DeviceArray | None = None,
     ) -> None:
         self._kernels, self._lengths = kernels, lengths
         self._kernel, self._arguments, self._dtype = kernel, arguments, dtype
         self._pieces: list[Any] = []
         self._room, self._written = room, 0
 
-    def add(self, keys: Any, shift: int) -> None:
+    def add(self, keys: DeviceArray, shift: int) -> None:
         """Append the columns of keys, uint64; row of a key + shift is a row of these.
 
         No row of an earlier call has keys here.
@@ -333,7 +335,9 @@ class RowWriter:
         return DeviceRows(self._kernels.offsets(self._lengths, rows, total), columns)
 
 
-def segments(kernels: Kernels, keys: Any, low: int, bases: list[int]) -> list[Any]:
+def segments(
+    kernels: Kernels, keys: DeviceArray, low: int, bases: list[int]
+) -> list[Any]:
     """Cut sorted keys where their rows pass ``bases``; one more piece than bases.
 
     low: the row of keys whose high half is 0
