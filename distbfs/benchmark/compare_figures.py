@@ -64,8 +64,8 @@ def add_efficiency(engines: Sequence[dict[str, Any]]) -> None:
 
 def comparisons_of(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return what ``distbfs compare --json`` says of each graph."""
-    found: list[Mapping[str, Any]] = values.get("comparisons", [values])
-    return found
+    comparisons: list[Mapping[str, Any]] = values.get("comparisons", [values])
+    return comparisons
 
 
 def add_limits(

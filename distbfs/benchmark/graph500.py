@@ -83,10 +83,10 @@ def run_searches(
     done = done or Sum()
     validation = validation_of(session, source) if check else None
     if len(roots):
-        found = session.search(int(roots[0]))
+        result = session.search(int(roots[0]))
         most = MOST_BYTES if session.on_devices else RESULT_BYTES
         holders = max(len(set(session.held.devices)), 1)
-        size = max(found.result_bytes // holders, 1)
+        size = max(result.result_bytes // holders, 1)
         size = int(session.world.allreduce(np.array([size]), "max")[0])
         batch = max(1, min(session.room(most) // size, len(roots)))
     waiting = roots.tolist()
@@ -96,8 +96,8 @@ def run_searches(
         left = check - len(figures)
         most = max(min(batch, left), 1)
         while waiting and len(kept) < most and not stopped:
-            found = session.search(waiting.pop(0))
-            kept.append(found.keep() if most > 1 else found)
+            result = session.search(waiting.pop(0))
+            kept.append(result.keep() if most > 1 else result)
             done(1)
             stopped = stop()
         looked = validation if left > 0 else None

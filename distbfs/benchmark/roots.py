@@ -88,15 +88,15 @@ def connected_from_tuples(world: World, source: TupleSource) -> Connected:
     start, stop = slice_bounds(source.tuples, world.size, world.rank)
 
     def connected(ids: Ids) -> Array:
-        wanted, where = np.unique(ids, return_inverse=True)
-        found = np.zeros(len(wanted), dtype=np.uint8)
+        distinct, where = np.unique(ids, return_inverse=True)
+        seen_here = np.zeros(len(distinct), dtype=np.uint8)
         for u, v in source.chunks(start, stop):
             other = u != v
             for ends in (u[other], v[other]):
-                place = np.searchsorted(wanted, ends)
-                place[place == len(wanted)] = 0
-                found[place[wanted[place] == ends]] = 1
-        seen = world.allreduce(found, "max").astype(np.bool_)
+                place = np.searchsorted(distinct, ends)
+                place[place == len(distinct)] = 0
+                seen_here[place[distinct[place] == ends]] = 1
+        seen = world.allreduce(seen_here, "max").astype(np.bool_)
         result: Array = seen[where.reshape(-1)]
         return result
 

@@ -22,21 +22,21 @@ DRIVER = "libcuda.so.1"
 def cupy() -> Any:
     """Return CuPy; DeviceMissing where there is none or it sees no device."""
     try:
-        import cupy as found  # noqa: PLC0415
+        import cupy as library  # noqa: PLC0415
     except ImportError as error:
         raise DeviceMissing(
             "no CUDA: cupy is not installed; pip install 'distbfs[cuda13]' or "
             "'distbfs[cuda12]'"
         ) from error
     try:
-        count = found.cuda.runtime.getDeviceCount()
+        count = library.cuda.runtime.getDeviceCount()
     except Exception as error:
         why = " ".join(str(error).split())
         raise DeviceMissing(f"no CUDA device: {why}") from error
     if not count:
         raise DeviceMissing("no CUDA device: the driver shows none")
-    found.cuda.runtime.free(0)  # makes the context
-    return found
+    library.cuda.runtime.free(0)  # makes the context
+    return library
 
 
 @cache
@@ -78,11 +78,11 @@ def shared_limit() -> int:
 def describe() -> dict[str, Any]:
     """Return what reports say of the device (JSON values)."""
     runtime = cupy().cuda.runtime
-    told = runtime.getDeviceProperties(cupy().cuda.Device().id)
-    name = told["name"]
+    properties = runtime.getDeviceProperties(cupy().cuda.Device().id)
+    name = properties["name"]
     return {
         "device": name.decode() if isinstance(name, bytes) else str(name),
-        "memory_bytes": int(told["totalGlobalMem"]),
+        "memory_bytes": int(properties["totalGlobalMem"]),
         "multiprocessors": multiprocessors(),
         "driver": runtime.driverGetVersion(),
         "runtime": runtime.runtimeGetVersion(),
@@ -92,12 +92,12 @@ def describe() -> dict[str, Any]:
 
 def uuid() -> str:
     """Return what tells the current device from all others, as nvidia-smi shows it."""
-    found = (ctypes.c_ubyte * 16)()
+    octets = (ctypes.c_ubyte * 16)()
     device = ctypes.c_int()
     index = int(cupy().cuda.Device().id)
     check(driver().cuDeviceGet(ctypes.byref(device), index), "uuid")
-    check(driver().cuDeviceGetUuid_v2(ctypes.byref(found), device), "uuid")
-    digits = bytes(found).hex()
+    check(driver().cuDeviceGetUuid_v2(ctypes.byref(octets), device), "uuid")
+    digits = bytes(octets).hex()
     cuts = (0, 8, 12, 16, 20, 32)
     return "GPU-" + "-".join(digits[a:b] for a, b in pairwise(cuts))
 
@@ -164,8 +164,8 @@ def counts(values: DeviceArray, kinds: int) -> Ids:
     if not values.size:
         return np.zeros(kinds, dtype=np.int64)
     with values.device:
-        found: Array = cupy().bincount(values, minlength=kinds).get()
-    return found.astype(np.int64)
+        occurrences: Array = cupy().bincount(values, minlength=kinds).get()
+    return occurrences.astype(np.int64)
 
 
 def ranges() -> tuple[Callable[[str], object], Callable[[], object]]:

@@ -185,8 +185,8 @@ def _lists(
         at, first, counts = piece
         data = room[0][: int(counts.sum()) * stride]
         file.fill(data.data.cast("B"), at)
-        found = mirror.lists(first, counts, data, stride, nodes, way, room[1])
-        return data, found
+        lists = mirror.lists(first, counts, data, stride, nodes, way, room[1])
+        return data, lists
 
     most = min(CHUNK, entries)
 
@@ -194,14 +194,14 @@ def _lists(
         kept = 0 if way == BACK else most
         return np.empty(most * stride, "<i4"), np.empty((kept, 2), np.int64)
 
-    for data, found in in_order(work, pieces(), room):
-        if found.bad >= 0:
-            bad = data[found.bad * stride :][:1]
+    for data, lists in in_order(work, pieces(), room):
+        if lists.bad >= 0:
+            bad = data[lists.bad * stride :][:1]
             _, what = id_fault(bad, nodes - 1) or (0, "")
-            raise file.refuse(what, file.position + found.bad * width)
+            raise file.refuse(what, file.position + lists.bad * width)
         file.passed(data.data.cast("B"))
-        mirror.count(found)
-        yield found.pairs
+        mirror.count(lists)
+        yield lists.pairs
 
 
 def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Array]:

@@ -177,9 +177,9 @@ class Lists:
         lines = numbers.full & (numbers.first < n)
         lines &= (counts < 0) | (counts % step != 0)
         for bad in np.flatnonzero(lines)[:1].tolist():
-            found = int(numbers.counts[bad])
-            what = f"{found} numbers, where sizes and weights take {before}"
-            if found >= before:
+            count = int(numbers.counts[bad])
+            what = f"{count} numbers, where sizes and weights take {before}"
+            if count >= before:
                 what = "a neighbour without its weight"
             faults.append((bad, what))
         place = numbers.place - before
@@ -214,14 +214,14 @@ class MetisReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError for any departure from the format."""
         self.options.check_undirected(path, "a METIS graph")
-        found = 0
+        neighbours = 0
         mirror = Mirror(self.options.compiled)
         with PieceFile(path, PIECE_BYTES, progress=self.options.progress) as file:
             header = _header(file)
             lists = Lists(file, header)
             for piece in file.blocks():
                 u, v = lists.parse(piece)
-                found += len(u)
+                neighbours += len(u)
                 pairs = mirror.once(u, v)
                 if len(pairs):
                     take(pairs)
@@ -229,8 +229,8 @@ class MetisReader:
             if lists.vertex < header.n:
                 what = f"{header.n} vertices declared, {lists.vertex} found"
                 raise file.refuse(what, at)
-            if found != 2 * header.m:
-                what = f"{header.m} edges declared, {found} neighbours found"
+            if neighbours != 2 * header.m:
+                what = f"{header.m} edges declared, {neighbours} neighbours found"
                 raise file.refuse(f"{what}, where two an edge are expected", at)
             if not mirror.even():
                 raise InputError(f"{path}: an edge is not listed from both ends")

@@ -122,8 +122,8 @@ def checked(ids: Array, most: int, base: int, where: str, begin: int, row: int) 
     fault = id_fault(ids, most, base)
     if fault:
         raise InputError(f"{where}[{begin + fault[0] // row}]: {fault[1]}")
-    found: Ids = ids.astype(np.int64, copy=False)
-    return found - base if base else found
+    zero_based: Ids = ids.astype(np.int64, copy=False)
+    return zero_based - base if base else zero_based
 
 
 class Member:
@@ -225,9 +225,9 @@ class NumpyReader:
                 archive = zipfile.ZipFile(file.content)
             with archive:
                 pairs, sides = self._archive(archive, path)
-                found = self._hand_over(path, pairs, sides, take, file.digest)
+                edges = self._hand_over(path, pairs, sides, take, file.digest)
                 valued = sides is not None and "data.npy" in archive.namelist()
-                return replace(found, unread="values" if valued else "")
+                return replace(edges, unread="values" if valued else "")
 
     def _hand_over(
         self,

@@ -177,8 +177,8 @@ class PackedReader:
 
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError for what cannot be such edges."""
-        given, most = self.options.n, self.options.most
-        n = given or 0
+        stated, most = self.options.n, self.options.most
+        n = stated or 0
         with BinaryFile(path, progress=self.options.progress) as file:
             rest = file.size % self.width
             if rest:
@@ -195,7 +195,7 @@ class PackedReader:
                 if fault:
                     raise file.refuse(fault[1], begin + fault[0] // 2 * self.width)
                 take(pairs)
-                if given is None:
+                if stated is None:
                     n = max(n, int(pairs.max()) + 1)
             return EdgeFile(self.name, n, tuples, file.digest)
 

@@ -87,10 +87,10 @@ class Mirror:
         self._count += int(sums[1].astype(np.int64))
         return pairs[:kept_count]
 
-    def count(self, found: Lists) -> None:
+    def count(self, listed: Lists) -> None:
         """Count pairs that ``lists`` has found."""
-        self._sum += found.sum
-        self._count += found.count
+        self._sum += listed.sum
+        self._count += listed.count
 
     def lists(
         self,

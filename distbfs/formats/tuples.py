@@ -159,11 +159,11 @@ def open_tuples(
     an unknown format or options that it has no use for, ResourceError where the spool
     cannot be written.
     """
-    given = options or ReaderOptions()
+    asked = options or ReaderOptions()
     with ExitStack() as stack:
         told, ids, spool = None, None, None
         if world.rank == 0:
-            told, ids, spool = _spool(world, path, name, given, folder, stack)
+            told, ids, spool = _spool(world, path, name, asked, folder, stack)
         told = world.broadcast(told)
         if "fault" in told:
             raise FAULTS[told["fault"]](told["message"])
@@ -197,7 +197,7 @@ def _spool(
     """
     notes: list[str] = []
     try:
-        spool, found, ids = _parse_as_wanted(path, name, options, folder, notes)
+        spool, edges, ids = _parse_as_wanted(path, name, options, folder, notes)
         stack.callback(spool.close)
         place = str(spool.name()) if world.size > 1 else ""
     except tuple(FAULTS.values()) as error:
@@ -209,22 +209,22 @@ def _spool(
             f"{where}: cannot write the spool of {path}: {error.strerror or error}"
         )
         return {"fault": ResourceError.__name__, "message": message}, None, None
-    notes += [f"{path}: {note}" for note in found.notes]
-    if found.unread:
-        notes.append(f"{path}: {found.unread} are not looked at")
-    if found.directed and not options.directed:
+    notes += [f"{path}: {note}" for note in edges.notes]
+    if edges.unread:
+        notes.append(f"{path}: {edges.unread} are not looked at")
+    if edges.directed and not options.directed:
         notes.append(f"{path}: directed edges are taken both ways without --directed")
-    facts: dict[str, Any] = {"format": found.format, "xxh3_128": found.digest}
-    if options.one_based or found.one_based:
+    facts: dict[str, Any] = {"format": edges.format, "xxh3_128": edges.digest}
+    if options.one_based or edges.one_based:
         facts["one_based"] = True
-    told = {
+    summary = {
         "spool": place,
-        "n": found.n if ids is None else ids.count,
-        "tuples": found.tuples,
+        "n": edges.n if ids is None else ids.count,
+        "tuples": edges.tuples,
         "facts": facts,
         "notes": notes,
     }
-    return told, ids, spool
+    return summary, ids, spool
 
 
 def _parse_as_wanted(
@@ -263,28 +263,28 @@ def _parse(
 
     try:
         with spool.path.open("wb") as out:
-            found = reader.read(path, take)
+            edges = reader.read(path, take)
         if numbers:
-            return spool, found, relabel_numbers(spool.path, distinct.ids())
-        if found.words is not None:
-            return spool, found, relabel_words(spool.path, found.words)
-        _check_dense(path, found, options)
-        return spool, found, None
+            return spool, edges, relabel_numbers(spool.path, distinct.ids())
+        if edges.words is not None:
+            return spool, edges, relabel_words(spool.path, edges.words)
+        _check_dense(path, edges, options)
+        return spool, edges, None
     except BaseException:
         spool.close()
         raise
 
 
-def _check_dense(path: Path, found: EdgeFile, options: ReaderOptions) -> None:
+def _check_dense(path: Path, edges: EdgeFile, options: ReaderOptions) -> None:
     """Raise InputError where nearly all vertices would have no edges.
 
     Memory of a graph goes with its vertices; what is said of them in a small file must
     not take more than the file can be worth, unless their number was asked for.
     """
-    most = max(FEW_VERTICES, VERTICES_PER_TUPLE * found.tuples)
-    if options.n is None and found.n > most:
+    most = max(FEW_VERTICES, VERTICES_PER_TUPLE * edges.tuples)
+    if options.n is None and edges.n > most:
         raise InputError(
-            f"{path}: {found.n} vertices for {found.tuples} edges; allowed: {most}; "
+            f"{path}: {edges.n} vertices for {edges.tuples} edges; allowed: {most}; "
             "formats that do not state their size take --relabel or --vertices"
         )
 

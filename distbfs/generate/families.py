@@ -13,28 +13,30 @@ from distbfs.types import TupleSource
 
 
 def from_description(
-    told: Mapping[str, Any], threads: int = 0, tell: Tell = untold
+    description: Mapping[str, Any], threads: int = 0, tell: Tell = untold
 ) -> TupleSource | None:
     """Return the tuples that ``describe()`` of a family told of.
 
     tell: of a family that is counted or grows before its tuples are there.  None for
     what no family makes, as a file, or where the parameters are others.
     """
-    family = str(told.get("family"))
-    given = {name: value for name, value in told.items() if name != "family"}
+    family = str(description.get("family"))
+    parameters = {
+        name: value for name, value in description.items() if name != "family"
+    }
     if family not in FAMILIES:
         return None
     kind = lookup(FAMILIES, "family", family)
-    wanted = {
+    annotations = {
         name: one.annotation for name, one in inspect.signature(kind).parameters.items()
     }
-    told_as = {name: type(value).__name__ for name, value in given.items()}
+    types = {name: type(value).__name__ for name, value in parameters.items()}
     usual = {"threads": threads, "tell": tell}
-    given |= {name: usual[name] for name in usual if wanted.pop(name, None)}
-    if told_as != wanted:
+    parameters |= {name: usual[name] for name in usual if annotations.pop(name, None)}
+    if types != annotations:
         return None
     try:
-        source: TupleSource = kind(**given)
+        source: TupleSource = kind(**parameters)
     except UsageError:
         return None
     return source

@@ -70,8 +70,8 @@ def class_edges(scale: int, edge_factor: int) -> tuple[Array, Array]:
         ways = np.array([float(math.comb(scale - k, z)) for z in zeros.tolist()])
         for ones in range(k + 1):
             chance = d**ones * c ** (k - ones) * b**zeros * a ** (scale - k - zeros)
-            found = ways * math.comb(k, ones) * -np.expm1(-2 * tuples * chance)
-            edges[k, ones + zeros] += sizes[k] * found
+            neighbours = ways * math.comb(k, ones) * -np.expm1(-2 * tuples * chance)
+            edges[k, ones + zeros] += sizes[k] * neighbours
         loop = d**k * a ** (scale - k)  # counted above as a neighbour of itself
         edges[k, k] -= sizes[k] * -math.expm1(-2 * tuples * loop)
     return sizes, edges

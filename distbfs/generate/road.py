@@ -118,10 +118,10 @@ class Road(ByPosition):
                 )
         else:
             for low, high in told_slices(self._blocks, COUNTED, tell):
-                found, there = self._crossings(np.arange(low, high))
+                crossings, there = self._crossings(np.arange(low, high))
                 here = slice(low + 1, high + 1)
-                vertices[here] = (found.vertices * there).sum(axis=1)
-                tuples[here] = (found.right + found.below).sum(axis=1)
+                vertices[here] = (crossings.vertices * there).sum(axis=1)
+                tuples[here] = (crossings.right + crossings.below).sum(axis=1)
         return np.cumsum(vertices, out=vertices), np.cumsum(tuples, out=tuples)
 
     def _crossings(self, blocks: Ids) -> tuple[Crossings, Array]:
@@ -179,14 +179,14 @@ class Road(ByPosition):
     def _looked_up(self, positions: Ids) -> tuple[Ids, Ids]:
         block = np.searchsorted(self._tuples, positions, side="right") - 1
         blocks = np.unique(block)
-        found, _ = self._crossings(blocks)
-        links = (found.right + found.below).ravel()
+        crossings, _ = self._crossings(blocks)
+        links = (crossings.right + crossings.below).ravel()
         in_block = np.cumsum(links.reshape(-1, BLOCK), axis=1).ravel() - links
         before = np.repeat(self._tuples[blocks], BLOCK) + in_block
         place = np.searchsorted(before, positions, side="right") - 1
         link = positions - before[place]
         crossing = np.repeat(blocks, BLOCK)[place] * BLOCK + place % BLOCK
-        right, below = found.right.ravel()[place], found.below.ravel()[place]
+        right, below = crossings.right.ravel()[place], crossings.below.ravel()[place]
         near = self._ids(crossing)
         down = link >= right
         after = near + 1 + np.maximum(right - 1, 0)  # the first vertex of the way down

@@ -157,8 +157,8 @@ class Constants:
             least = 0.0 if name in OPTIONAL else math.ulp(0.0)
             if not least <= value < math.inf:
                 raise UsageError(f"{name} is {value}; allowed: numbers above 0")
-        told = dict(self.origin) | dict.fromkeys(some, origin)
-        return replace(self, **some, origin=told)
+        origins = dict(self.origin) | dict.fromkeys(some, origin)
+        return replace(self, **some, origin=origins)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the constants as JSON values."""
@@ -357,15 +357,15 @@ class Run:
         reduced = any(x.mask_bytes for x in self.records)
         volume = counts.normal_volume / counts.ranks  # of a rank
         sending = any(x.normal_bytes for x in self.records) and volume > 0
-        found = {(x.root, x.level) for x in self.records if x.delegates}
+        with_delegates = {(x.root, x.level) for x in self.records if x.delegates}
         rows = []
         for level in range(1, max(x.level for x in self.records) + 1):
-            here = [x for x in self.records if x.level == level]
+            records = [x for x in self.records if x.level == level]
             changed = sum(
-                x.mask_bytes > 0 if reduced else (x.root, level + 1) in found
-                for x in here
+                x.mask_bytes > 0 if reduced else (x.root, level + 1) in with_delegates
+                for x in records
             )
-            sent = sum(x.normal_bytes for x in here)
+            sent = sum(x.normal_bytes for x in records)
 
             def mean(total: float, of: float) -> float:
                 return total / searches / of if of else 0.0
@@ -373,13 +373,13 @@ class Run:
             rows.append(
                 Habit(
                     {
-                        k: mean(sum(x.checks[k] for x in here), counts.edges[k])
+                        k: mean(sum(x.checks[k] for x in records), counts.edges[k])
                         for k in SUBGRAPHS
                     },
-                    mean(sum(x.normals for x in here), counts.active),
-                    mean(sum(x.delegates for x in here), counts.delegates),
+                    mean(sum(x.normals for x in records), counts.active),
+                    mean(sum(x.delegates for x in records), counts.delegates),
                     changed / searches,
-                    len(here) / searches,
+                    len(records) / searches,
                     mean(sent, volume) if sending else None,
                 )
             )

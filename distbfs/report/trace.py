@@ -62,7 +62,7 @@ def gather_trace(
     spans = [json.loads(part.tobytes()) for part in arrived]
     first = min((span[1] for rank in spans for span in rank), default=0.0)
     events: list[dict[str, Any]] = []
-    for rank, found in enumerate(spans):
+    for rank, spans_of_rank in enumerate(spans):
         events.append(
             {
                 "name": "process_name",
@@ -81,7 +81,7 @@ def gather_trace(
                 "dur": (end - begin) * 1e6,
                 "args": values,
             }
-            for name, begin, end, values in found
+            for name, begin, end, values in spans_of_rank
         ]
     return {"traceEvents": events, "displayTimeUnit": "ms"}
 

@@ -57,14 +57,14 @@ def slices(
 
 def places_of(dataset: h5py.Dataset) -> dict[int, Any]:
     """Return what HDF5 says of each chunk, by its first element."""
-    found: dict[int, Any] = {}
+    infos: dict[int, Any] = {}
     if hasattr(dataset.id, "chunk_iter"):  # one look; by_coord looks at all before it
-        dataset.id.chunk_iter(lambda info: found.update({info.chunk_offset[0]: info}))
-        return found
+        dataset.id.chunk_iter(lambda info: infos.update({info.chunk_offset[0]: info}))
+        return infos
     [chunk] = dataset.chunks
     for start in range(0, dataset.size, chunk):
-        found[start] = dataset.id.get_chunk_info_by_coord((start,))
-    return found
+        infos[start] = dataset.id.get_chunk_info_by_coord((start,))
+    return infos
 
 
 def pieces(

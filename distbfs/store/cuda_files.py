@@ -136,23 +136,23 @@ class PartFiles:
         """Launch a kernel over so many items; faults are looked at by ``check``."""
         if count:
             grid = min(-(-count // BLOCK), self._blocks)
-            given = (np.uint64(count), *arguments, self.fault)
-            self._kernel(name)(grid, BLOCK, *given)
+            values = (np.uint64(count), *arguments, self.fault)
+            self._kernel(name)(grid, BLOCK, *values)
 
     def check(self, name: str, below: int = 0) -> None:
         """Raise InputError where a kernel has found a fault.
 
         below: what columns must be less than
         """
-        found = int(self.fault.get()[0])
+        faults = int(self.fault.get()[0])
         for bit, text in FAULTS.items():
-            if found & bit:
+            if faults & bit:
                 raise InputError(f"{name}: {text.format(below=below)}")
 
     def slices(
         self,
         part: int,
-        found: dict[str, h5py.Dataset],
+        datasets: dict[str, h5py.Dataset],
         name: str,
         out: DeviceArray | None = None,
     ) -> Iterator[tuple[int, Any]]:
@@ -160,27 +160,27 @@ class PartFiles:
 
         Values are views of ``out``, without it valid until the next.
         """
-        dataset = found[name]
+        dataset = datasets[name]
         digest, place = self.manifest.records[part].digests[name], self._ring.place
         for start, values in hdf5.slices(dataset, name, digest, place(dataset.dtype)):
             if out is None:
-                here = self._stage[: values.nbytes].view(values.dtype)
+                target = self._stage[: values.nbytes].view(values.dtype)
             else:
-                here = out[start : start + len(values)]
-            self._ring.copy(values, here)
+                target = out[start : start + len(values)]
+            self._ring.copy(values, target)
             self.done(values.nbytes)
-            yield start, here
+            yield start, target
 
-    def whole(self, part: int, found: dict[str, h5py.Dataset], name: str) -> Any:
+    def whole(self, part: int, datasets: dict[str, h5py.Dataset], name: str) -> Any:
         """Return a dataset in device memory."""
-        out = cuda.cupy().empty(found[name].size, found[name].dtype)
-        for _ in self.slices(part, found, name, out):
+        out = cuda.cupy().empty(datasets[name].size, datasets[name].dtype)
+        for _ in self.slices(part, datasets, name, out):
             pass
         return out
 
-    def skip(self, part: int, found: dict[str, h5py.Dataset], name: str) -> None:
+    def skip(self, part: int, datasets: dict[str, h5py.Dataset], name: str) -> None:
         """Read a dataset for its digest alone."""
-        dataset, digest = found[name], self.manifest.records[part].digests[name]
+        dataset, digest = datasets[name], self.manifest.records[part].digests[name]
         place = self._ring.place(dataset.dtype)
         for _, values in hdf5.slices(dataset, name, digest, place):
             self._ring.skip()
@@ -189,7 +189,7 @@ class PartFiles:
     def offsets(
         self,
         part: int,
-        found: dict[str, h5py.Dataset],
+        datasets: dict[str, h5py.Dataset],
         name: str,
         names: DeviceArray | None = None,
         degrees: DeviceArray | None = None,
@@ -198,7 +198,7 @@ class PartFiles:
 
         degrees: where it is given, row lengths are added to it by ``names`` of the rows
         """
-        held = self.whole(part, found, f"{name}/offsets")
+        held = self.whole(part, datasets, f"{name}/offsets")
         rows, active = len(held) - 1, self.manifest.records[part].active
         filled = cuda.cupy().zeros(2 * mask_words(max(rows, 1)), np.uint32)
         none = np.uint64(0)
@@ -216,26 +216,26 @@ class PartFiles:
         )
         self.check(name)
         if name not in ("nn", INTO):
-            self._check_sources(part, found, f"{name}_sources", rows, filled)
+            self._check_sources(part, datasets, f"{name}_sources", rows, filled)
         return held
 
     def _check_sources(
         self,
         part: int,
-        found: dict[str, h5py.Dataset],
+        datasets: dict[str, h5py.Dataset],
         name: str,
         rows: int,
         filled: DeviceArray,
     ) -> None:
         """Raise InputError unless a list or mask of rows with edges fits offsets."""
-        told = self.whole(part, found, name)
+        sources = self.whole(part, datasets, name)
         words = filled.get().view(np.uint64)
         if name != "nd_sources":
-            same = np.array_equal(told.get(), words[: len(told)])
+            same = np.array_equal(sources.get(), words[: len(sources)])
         else:
-            same = len(told) == int(np.unpackbits(words.view(np.uint8)).sum())
-            given = (np.uint64(rows), told, filled)
-            self.launch("check_sources", len(told), *given)
+            same = len(sources) == int(np.unpackbits(words.view(np.uint8)).sum())
+            rows_and_mask = (np.uint64(rows), sources, filled)
+            self.launch("check_sources", len(sources), *rows_and_mask)
             same = same and not int(self.fault.get()[0]) & SOURCES
         if not same:
             raise InputError(f"/{name} does not fit the row offsets")

@@ -81,10 +81,10 @@ class StoreRows(PartFiles):
         self.names = cupy.empty(self.manifest.n, np.uint32)
         self._rows: dict[int, PartRows] = {}
         for part in range(self.manifest.parts):
-            with store.part_file(part) as found:
-                self._name(part, found)
+            with store.part_file(part) as datasets:
+                self._name(part, datasets)
                 if part in parts:
-                    self._rows[part] = self._measure(part, found, degrees)
+                    self._rows[part] = self._measure(part, datasets, degrees)
 
     def _bytes(self, parts: Sequence[int]) -> int:
         """Return the bytes that are read besides the columns of parts."""
@@ -107,9 +107,9 @@ class StoreRows(PartFiles):
         room: returns CuPy uint32 arrays for the edges start … stop-1 of these subgraphs
         """
         before = 0
-        with self.store.part_file(part) as found:
+        with self.store.part_file(part) as datasets:
             for name in names:
-                for at, columns in self.slices(part, found, f"{name}/columns"):
+                for at, columns in self.slices(part, datasets, f"{name}/columns"):
                     first = before + at
                     u, v = room(first, first + len(columns))
                     self._expand(part, name, at, columns, u, v)
@@ -147,37 +147,40 @@ class StoreRows(PartFiles):
     def _named(self, part: int) -> Any:
         return self.names[int(self.starts[part]) : int(self.starts[part + 1])]
 
-    def _name(self, part: int, found: dict[str, h5py.Dataset]) -> None:
+    def _name(self, part: int, datasets: dict[str, h5py.Dataset]) -> None:
         """Name the numbers of a part, and keep ends of tuples."""
         own = self._named(part)
-        vertices = self.whole(part, found, "vertices")
+        vertices = self.whole(part, datasets, "vertices")
         seen = cuda.cupy().zeros(-(-len(own) // 32) + 1, np.uint32)
         parts = np.uint32(self.manifest.parts)
         form = (np.uint32(part), parts, vertices, self._words, seen, own)
         self.launch("name_vertices", len(own), *form)
         self.check("vertices")
-        for start, values in self.slices(part, found, "tuple_degrees"):
+        for start, values in self.slices(part, datasets, "tuple_degrees"):
             names = own[start : start + len(values)]
             for ends in self._ends:
                 owners = (np.uint32(ends.owners), np.uint32(ends.owner))
-                given = (values, names, *owners, ends.array)
-                self.launch("keep_ends", len(values), *given)
+                kept = (values, names, *owners, ends.array)
+                self.launch("keep_ends", len(values), *kept)
         self.check("tuple_degrees")
 
     def _measure(
-        self, part: int, found: dict[str, h5py.Dataset], degrees: Sequence[DeviceArray]
+        self,
+        part: int,
+        datasets: dict[str, h5py.Dataset],
+        degrees: Sequence[DeviceArray],
     ) -> PartRows:
         """Return the offsets of a part; all in its file but the columns is read."""
         for name in ("degrees", "delegate_degrees"):
-            self.skip(part, found, name)
-        delegates = self.whole(part, found, "delegates")
+            self.skip(part, datasets, name)
+        delegates = self.whole(part, datasets, "delegates")
         named = cuda.cupy().empty(len(delegates), np.uint32)
-        given = (np.uint64(self.manifest.n), delegates, self._words, named)
-        self.launch("name_delegates", len(delegates), *given)
+        naming = (np.uint64(self.manifest.n), delegates, self._words, named)
+        self.launch("name_delegates", len(delegates), *naming)
         self.check("delegates")
         offsets = {}
         for name in self.subgraphs(part):
             names = self._named(part) if name in BY_NUMBER else named
             lengths = degrees[name == INTO] if degrees else None
-            offsets[name] = self.offsets(part, found, name, names, lengths)
+            offsets[name] = self.offsets(part, datasets, name, names, lengths)
         return PartRows(offsets, named)

@@ -265,10 +265,10 @@ class Store:
             return None
         with safety.opened(self.folder / schema.IDS_NAME, record.file_bytes) as file:
             safety.check_attributes(file, schema.ids_attributes(record.count))
-            found = safety.check_objects(file, record.specs(), record.file_bytes)
+            datasets = safety.check_objects(file, record.specs(), record.file_bytes)
             arrays = {
                 name: read_array(item, name, record.digests[name])
-                for name, item in found.items()
+                for name, item in datasets.items()
             }
             if sum(array.nbytes for array in arrays.values()) != record.array_bytes:
                 raise StoreError(f"does not hold {record.array_bytes} bytes")
@@ -293,11 +293,11 @@ class Store:
                 record.edges,
                 directed=record.directed,
             )
-            found = safety.check_objects(file, specs, record.file_bytes)
-            total = sum(item.size * item.dtype.itemsize for item in found.values())
+            datasets = safety.check_objects(file, specs, record.file_bytes)
+            total = sum(item.size * item.dtype.itemsize for item in datasets.values())
             if total != record.array_bytes:
                 raise StoreError(f"holds {total} bytes, not {record.array_bytes}")
-            yield found
+            yield datasets
 
     def load_part(self, index: int, watch: Watch | None = None) -> Part:
         """Return a part, checked while it is read.
@@ -308,11 +308,11 @@ class Store:
         an unknown part.
         """
         manifest, directed = self.manifest, self.manifest.directed
-        with self.part_file(index) as found:
+        with self.part_file(index) as datasets:
             record = manifest.records[index]
 
             def read(name: str) -> Array:
-                return read_array(found[name], name, record.digests[name], watch)
+                return read_array(datasets[name], name, record.digests[name], watch)
 
             graphs = {
                 name: CSR(read(f"{name}/offsets"), read(f"{name}/columns"))
@@ -333,7 +333,7 @@ class Store:
             safety.check_part(part)
             for name in ("nd_sources", "dn_sources", "dd_sources"):
                 compare_array(
-                    found[name], name, record.digests[name], getattr(part, name)
+                    datasets[name], name, record.digests[name], getattr(part, name)
                 )
             return part
 

@@ -112,8 +112,8 @@ class PartRecord:
             for name in SUBGRAPHS
         }
         object.__setattr__(self, "edges", edges)
-        told = isinstance(self.digests, dict) and INCOMING[0] in self.digests
-        datasets = (*DATASETS, *INCOMING) if told else DATASETS
+        both_ways = isinstance(self.digests, dict) and INCOMING[0] in self.digests
+        datasets = (*DATASETS, *INCOMING) if both_ways else DATASETS
         check_digests(f"{where}: digests", self.digests, datasets)
 
     @property
@@ -340,9 +340,9 @@ class Manifest:
         if not isinstance(values["records"], list) or not values["records"]:
             raise StoreError("records is not a list of at least one part")
         records = tuple(PartRecord.from_dict(item) for item in values["records"])
-        given = {name: values[name] for name in own if name != "records"}
+        fields = {name: values[name] for name in own if name != "records"}
         ids = None if kept is None else IdsRecord.from_dict(kept)
-        manifest = cls(**given, records=records, ids=ids)
+        manifest = cls(**fields, records=records, ids=ids)
         for name in totals:
             check_count(name, values[name])
             if values[name] != getattr(manifest, name):
@@ -418,9 +418,9 @@ def part_edges(part: Part) -> dict[str, int]:
     return {name: getattr(part, name).edges for name in SUBGRAPHS}
 
 
-def wrong_version(found: object) -> str:
+def wrong_version(version: object) -> str:
     """Return the message about another format version."""
-    return f"format version is {found}; this distbfs reads version {FORMAT_VERSION}"
+    return f"format version is {version}; this distbfs reads version {FORMAT_VERSION}"
 
 
 def refuse_constant(name: str) -> None:

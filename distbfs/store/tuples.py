@@ -142,10 +142,10 @@ def tuple_degrees_for(
         index = first + world.rank
         ids = ends = np.zeros(0, dtype=np.int64)
         if index < manifest.parts:
-            with store.part_file(index) as found:
+            with store.part_file(index) as datasets:
                 digests = manifest.records[index].digests
                 vertices, ends = (
-                    read_array(found[name], name, digests[name])
+                    read_array(datasets[name], name, digests[name])
                     for name in ("vertices", "tuple_degrees")
                 )
             ids = manifest.layout.global_of(index, vertices)

@@ -153,13 +153,13 @@ def check_totals(result: Verification, store: Store) -> None:
             result.findings.append(f"all parts: {what}")
 
     for name in SUBGRAPHS:
-        found, said = result.edges[name], getattr(manifest, name)
-        expect(found == said, f"{found} edges in {name}, the manifest says {said}")
+        count, stated = result.edges[name], getattr(manifest, name)
+        expect(count == stated, f"{count} edges in {name}, the manifest says {stated}")
     total, ends = result.degree_sum, result.tuple_ends
-    wanted = manifest.m * (2 if manifest.directed else 1)
-    expect(total == wanted, f"degrees sum to {total} instead of {wanted}")
-    said = 2 * manifest.tuples
-    expect(ends == said, f"tuples have {ends} ends instead of {said}")
+    expected = manifest.m * (2 if manifest.directed else 1)
+    expect(total == expected, f"degrees sum to {total} instead of {expected}")
+    stated = 2 * manifest.tuples
+    expect(ends == stated, f"tuples have {ends} ends instead of {stated}")
     kept = manifest.tuples - manifest.loops - manifest.repeats
     each = 1 if manifest.directed else 2
     expect(each * kept == manifest.m, f"{kept} tuples were kept for {manifest.m} edges")

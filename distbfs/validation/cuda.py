@@ -153,8 +153,8 @@ class _Check:
             place = (np.uint64(start), np.uint64(stop - start))
             check(reading, BLOCK, *result, *place, u, v, thorough)
         module.kernel("check_marks")(grid, BLOCK, *result, np.uint32(self.root))
-        found: Ids = cp.asnumpy(report)
-        return found
+        totals: Ids = cp.asnumpy(report)
+        return totals
 
     def _chunks(self, chunk: int) -> Iterator[tuple[int, int, Any, Any]]:
         """Yield (start, stop, u, v); the next chunk is written while one is used.

@@ -52,12 +52,14 @@ class Tally:
             row[1:] = (position, *example)
         row[0] += count
 
-    def add_vertices(self, kind: str, wrong: Array, ids: Ids, *found: Array) -> None:
+    def add_vertices(
+        self, kind: str, wrong: Array, ids: Ids, *values_found: Array
+    ) -> None:
         """Add the vertices of ``ids`` that are wrong, with one or two values found."""
         where = np.flatnonzero(wrong)
         if len(where):
             at = where[0]
-            x, y = [*(int(values[at]) for values in found), 0][:2]
+            x, y = [*(int(values[at]) for values in values_found), 0][:2]
             self.add(kind, len(where), int(ids[at]), int(ids[at]), 0, x, y)
 
     def merge(self, world: World) -> Tally:

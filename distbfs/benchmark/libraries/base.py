@@ -77,7 +77,7 @@ class Peer(Protocol):
     def search(self, root: int) -> Any:
         """Search from a vertex; this call alone is timed, to its end."""
 
-    def levels(self, found: Any, root: int) -> Array:
+    def levels(self, answer: Any, root: int) -> Array:
         """Return the levels of what ``search`` gave, int32 [n], -1 = unreached."""
 
     def call(self) -> str:

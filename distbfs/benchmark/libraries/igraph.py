@@ -28,9 +28,9 @@ class IgraphPeer:
         """Return (order, where each layer begins in it, parents)."""
         return self._graph.bfs(root)
 
-    def levels(self, found: Any, root: int) -> Array:  # noqa: ARG002
+    def levels(self, answer: Any, root: int) -> Array:  # noqa: ARG002
         """Return levels from the layers."""
-        order, starts, _ = found
+        order, starts, _ = answer
         level = np.full(self._n, -1, np.int32)
         sizes = np.diff(starts)
         level[order[: int(sizes.sum())]] = np.repeat(np.arange(len(sizes)), sizes)

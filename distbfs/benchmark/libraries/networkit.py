@@ -31,9 +31,9 @@ class NetworkitPeer:
         search = self._nk.distance.BFS(self._graph, root, storePaths=False)
         return search.run()
 
-    def levels(self, found: Any, root: int) -> Array:  # noqa: ARG002
+    def levels(self, answer: Any, root: int) -> Array:  # noqa: ARG002
         """Return levels from the distances."""
-        far = np.asarray(found.getDistances())
+        far = np.asarray(answer.getDistances())
         return np.where(far > FARTHEST, -1, far).astype(np.int32)
 
     def call(self) -> str:

@@ -31,10 +31,10 @@ class NetworkxPeer:
         """Return levels by vertex."""
         return self._call(self._graph, root)
 
-    def levels(self, found: Any, root: int) -> Array:  # noqa: ARG002
+    def levels(self, answer: Any, root: int) -> Array:  # noqa: ARG002
         """Return levels as an array."""
         level = np.full(self._n, -1, np.int32)
-        level[list(found)] = list(found.values())
+        level[list(answer)] = list(answer.values())
         return level
 
     def call(self) -> str:

@@ -31,9 +31,9 @@ class ScipyPeer:
         """Return (order, predecessors)."""
         return self._call(self._matrix, root, directed=True)
 
-    def levels(self, found: Any, root: int) -> Array:
+    def levels(self, answer: Any, root: int) -> Array:
         """Return levels: parents come in the order of their children."""
-        order, predecessors = found
+        order, predecessors = answer
         level = np.full(len(predecessors), -1, np.int32)
         place = np.zeros(len(predecessors), np.int64)
         place[order] = np.arange(len(order))

@@ -300,17 +300,17 @@ class Rows:
         def append(u: DeviceArray, v: DeviceArray) -> None:
             count = np.uint64(len(u))
             room = np.uint64(len(keys))
-            given = (count, u, v, self._numbers, *form, room, keys, size)
-            self._kernels.launch("append_keys", len(u), KEYS_TILE, *given)
+            arguments = (count, u, v, self._numbers, *form, room, keys, size)
+            self._kernels.launch("append_keys", len(u), KEYS_TILE, *arguments)
 
         self._kernels.each(chunks, "keys", append)
-        found = int(size.get()[0])
-        if found != expected:
+        total = int(size.get()[0])
+        if total != expected:
             raise InputError(
                 "the edge tuples changed while the graph was built: "
-                f"{found} instead of {expected} keys"
+                f"{total} instead of {expected} keys"
             )
-        return keys[:found]
+        return keys[:total]
 
     def write(self, keys: DeviceArray, low: int) -> None:
         """Append sorted keys of the rows from ``low`` on."""
@@ -422,13 +422,13 @@ def assemble(
     degrees: one array in a list, which is emptied; both: a pair is two directed edges
     """
     with kernels.phase("numbering"):
-        found = Numbering(kernels, degrees.pop())
-        lengths = [found.sorted]
-        del found.sorted
+        numbering = Numbering(kernels, degrees.pop())
+        lengths = [numbering.sorted]
+        del numbering.sorted
     offsets, columns, m = make_rows(
-        kernels, chunks, found, lengths, budget, both=both, wide=wide
+        kernels, chunks, numbering, lengths, budget, both=both, wide=wide
     )
-    return {**found.arrays(), "m": m, "offsets": offsets, "columns": columns}
+    return {**numbering.arrays(), "m": m, "offsets": offsets, "columns": columns}
 
 
 def assemble_directed(
@@ -445,17 +445,17 @@ def assemble_directed(
     degrees: uint32 [n] of each side, by id, in a list that is emptied
     """
     with kernels.phase("numbering"):
-        found = Numbering(kernels, degrees[0] + degrees[1])
-        del found.sorted
-    made = found.arrays()
+        numbering = Numbering(kernels, degrees[0] + degrees[1])
+        del numbering.sorted
+    made = numbering.arrays()
     edges = []
     for side, name in zip(sides, ("", "in_"), strict=True):
         with kernels.phase("numbering"):
-            lengths = [degrees.pop(0)[found.vertices]]
+            lengths = [degrees.pop(0)[numbering.vertices]]
             empty = (lengths[0] == 0).get()
         chunks, budget = side()
         offsets, columns, m = make_rows(
-            kernels, chunks, found, lengths, budget, both=False, wide=wide
+            kernels, chunks, numbering, lengths, budget, both=False, wide=wide
         )
         with kernels.phase("rows"):
             offsets.set(_filled(offsets.get(), empty, m))
@@ -520,16 +520,22 @@ def build(
             sums = cupy.zeros(2, np.uint64)  # loops, ends
 
         def add(u: DeviceArray, v: DeviceArray) -> None:
-            given = (np.uint64(len(u)), u, v, degrees[0], degrees[-1], ends, sums)
-            kernels.launch("count_ends", len(u), BLOCK, *given)
+            arguments = (np.uint64(len(u)), u, v, degrees[0], degrees[-1], ends, sums)
+            kernels.launch("count_ends", len(u), BLOCK, *arguments)
 
         def side(*, turned: bool) -> tuple[Side, Budget]:
             return Side(chunks, turned=turned), budget
 
         kernels.each(chunks, "degrees", add)
         with kernels.phase("degrees"):
-            given = (np.uint64(n), np.uint32(len(degrees)), degrees[0], ends, sums[1:])
-            kernels.launch("add_degrees", n, BLOCK, *given)
+            counted = (
+                np.uint64(n),
+                np.uint32(len(degrees)),
+                degrees[0],
+                ends,
+                sums[1:],
+            )
+            kernels.launch("add_degrees", n, BLOCK, *counted)
             loops, total = (int(x) for x in sums.get())
         if total != 2 * count:
             raise InputError("a vertex has 2^32 ends of edge tuples or more")

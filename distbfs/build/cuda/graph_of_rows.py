@@ -44,7 +44,7 @@ class HostRows:
         first, last = np.searchsorted(self._offsets, bounds, side="right") - 1
         local = self._offsets[first : last + 2].astype(np.uint64)
         base = int(local[0])
-        given = (
+        arguments = (
             np.uint64(stop - start),
             np.uint64(last + 1 - first),
             np.uint64(start - base),
@@ -53,15 +53,15 @@ class HostRows:
             self._vertices[int(first) :],
             self._vertices,
         )
-        self._kernels.launch("expand_rows", stop - start, BLOCK, *given, u, v)
+        self._kernels.launch("expand_rows", stop - start, BLOCK, *arguments, u, v)
 
 
 def _by_id(kernels: Kernels, values: Array, ids: DeviceArray) -> Any:
     """Return values by number as values by id, uint32 [n] in device memory."""
     cupy, n = cuda.cupy(), len(values)
-    given = cupy.asarray(values.astype(np.uint32, copy=False))
+    by_number = cupy.asarray(values.astype(np.uint32, copy=False))
     out = cupy.zeros(n, np.uint32)
-    kernels.launch("scatter", n, BLOCK, np.uint64(n), given, ids, out)
+    kernels.launch("scatter", n, BLOCK, np.uint64(n), by_number, ids, out)
     return out
 
 

@@ -71,12 +71,12 @@ class Kernels(device_build.Kernels):
     def below(self, keys: DeviceArray, values: list[int]) -> list[int]:
         """Return how many sorted keys are below each value."""
         cupy = cuda.cupy()
-        wanted = cupy.asarray(np.array(values, dtype=np.uint64))
-        found = cupy.empty(len(values), np.uint64)
+        bounds = cupy.asarray(np.array(values, dtype=np.uint64))
+        counts = cupy.empty(len(values), np.uint64)
         sizes = np.uint64(len(keys)), np.uint64(len(values))
-        given = (sizes[0], keys, sizes[1], wanted, found)
-        self._code.kernel("keys_below")(1, 32, *given)
-        return [int(x) for x in found.get()]
+        arguments = (sizes[0], keys, sizes[1], bounds, counts)
+        self._code.kernel("keys_below")(1, 32, *arguments)
+        return [int(x) for x in counts.get()]
 
     def largest(self, values: DeviceArray) -> int:
         """Return the largest of uint32 values, 0 where there are none."""
@@ -117,8 +117,8 @@ class Kernels(device_build.Kernels):
         counted = np.uint64(len(lengths))
         self.launch("sum_rows", tiles, 1, counted, lengths, sums, longest)
         name = f"offsets_{8 * np.dtype(dtype).itemsize}"
-        given = (np.uint64(rows), counted, lengths, self.scan(sums), out)
-        self.launch(name, rows + 1, ROWS_TILE, *given)
+        arguments = (np.uint64(rows), counted, lengths, self.scan(sums), out)
+        self.launch(name, rows + 1, ROWS_TILE, *arguments)
         return out
 
 
@@ -188,8 +188,8 @@ class KeyPasses:
         form = (np.uint32(low), np.uint32(high - low - 1), np.uint64(len(keys)))
 
         def work(u: DeviceArray, v: DeviceArray) -> None:
-            given = (np.uint64(len(u)), u, v, *rule.arguments, *form, keys, size)
-            self.kernels.launch(f"append_{rule.name}", len(u), KEYS_TILE, *given)
+            arguments = (np.uint64(len(u)), u, v, *rule.arguments, *form, keys, size)
+            self.kernels.launch(f"append_{rule.name}", len(u), KEYS_TILE, *arguments)
 
         self._each(rule, work)
         return int(size.get()[0])
@@ -199,8 +199,8 @@ class KeyPasses:
         lengths = cuda.cupy().zeros(rule.rows, np.uint32)
 
         def work(u: DeviceArray, v: DeviceArray) -> None:
-            given = (np.uint64(len(u)), u, v, *rule.arguments, lengths)
-            self.kernels.launch(f"count_{rule.name}", len(u), BLOCK, *given)
+            arguments = (np.uint64(len(u)), u, v, *rule.arguments, lengths)
+            self.kernels.launch(f"count_{rule.name}", len(u), BLOCK, *arguments)
 
         self._each(rule, work)
         return lengths
@@ -227,9 +227,9 @@ class KeyPasses:
         likely = min(self._most // self._parts * 11 // 10 + SLACK, self._most)
         if KEY_BYTES * likely <= self._buffer():
             keys = cupy.empty(likely, np.uint64)
-            found = self._append(rule, 0, rule.rows, keys)
-            if found <= likely:
-                yield self._sort(keys[:found]), 0
+            count = self._append(rule, 0, rule.rows, keys)
+            if count <= likely:
+                yield self._sort(keys[:count]), 0
                 return
             del keys
             cuda.release()
@@ -239,13 +239,13 @@ class KeyPasses:
         self.expect(len(bounds) - 1)
         keys = cupy.empty(capacity, np.uint64)
         for low, high, expected in bounds:
-            found = self._append(rule, low, min(high, rule.rows), keys)
-            if found != expected:
+            count = self._append(rule, low, min(high, rule.rows), keys)
+            if count != expected:
                 raise InputError(
                     "the edge tuples changed while the graph was built: "
-                    f"{found} instead of {expected} keys"
+                    f"{count} instead of {expected} keys"
                 )
-            yield self._sort(keys[:found]), low
+            yield self._sort(keys[:count]), low
 
     def _ranges(
         self, rule: Rule, kept: Callable[[DeviceArray], int]
@@ -308,8 +308,8 @@ class RowWriter:
             self._written += fresh
         out[fresh:].set(np.zeros(COLUMN_PAD, self._dtype))
         form = (np.uint64(len(keys)), keys, starts, np.uint32(shift & 0xFFFFFFFF))
-        given = (*form, self._lengths, *self._arguments, out)
-        self._kernels.launch(self._kernel, len(keys), KEYS_TILE, *given)
+        arguments = (*form, self._lengths, *self._arguments, out)
+        self._kernels.launch(self._kernel, len(keys), KEYS_TILE, *arguments)
 
     def _columns(self) -> Any:
         if self._room is not None:
