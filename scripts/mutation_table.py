@@ -1391,8 +1391,8 @@ MUTATIONS = (
     Mutation(
         "device-validate-rule-2",
         "distbfs/validation/cuda.cu",
-        "level[of] != found - 1)",
-        "level[of] > found)",
+        "level[of] != depth - 1)",
+        "level[of] > depth)",
         "rule 2 on the device",
         (DEVICE_FAULTS,),
     ),

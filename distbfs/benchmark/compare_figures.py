@@ -101,13 +101,17 @@ def print_comparison(values: Mapping[str, Any]) -> None:
 
 def print_engines(engines: Sequence[Mapping[str, Any]]) -> None:
     """Print the table of one graph."""
-    there = {
+    shown_columns = {
         name: any(engine.get(name) is not None for engine in engines)
         for name in ("efficiency", "repeats", "joules")
     }
-    names = [*COLUMNS, *(["efficiency"] if there["efficiency"] else []), COUNTS[0]]
-    names += ["repeats"] if there["repeats"] else []
-    names += [COUNTS[1], *(["J a search"] if there["joules"] else [])]
+    names = [
+        *COLUMNS,
+        *(["efficiency"] if shown_columns["efficiency"] else []),
+        COUNTS[0],
+    ]
+    names += ["repeats"] if shown_columns["repeats"] else []
+    names += [COUNTS[1], *(["J a search"] if shown_columns["joules"] else [])]
     rows = []
     for engine in engines:
         low, high = (shown(x * 1e3) for x in engine["quartile_seconds"])

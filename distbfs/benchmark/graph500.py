@@ -126,20 +126,20 @@ def validation_on_devices(session: Session, source: TupleSource) -> Check:
 
     Each of these ranks has one of the results whole on its device.
     """
-    world, here = session.world, bool(session.held.devices)
-    tuples = device_tuples(source) if here else None
-    holders = [k for k, x in enumerate(world.allgather(np.array([here]))) if x[0]]
+    world, holds = session.world, bool(session.held.devices)
+    tuples = device_tuples(source) if holds else None
+    holders = [k for k, x in enumerate(world.allgather(np.array([holds]))) if x[0]]
 
     def check(outcomes: Sequence[Result]) -> Iterator[Validation]:
         for first in range(0, len(outcomes), len(holders)):
             group = outcomes[first : first + len(holders)]
-            mine, values = collect(session.vertices, group, holders), dict[str, Any]()
-            if mine is not None and tuples is not None:
+            result, values = collect(session.vertices, group, holders), dict[str, Any]()
+            if result is not None and tuples is not None:
                 root = group[holders.index(world.rank)].root
-                values = vars(validate_on_device(tuples, root, *mine))
-            del mine
-            every = [world.broadcast(values, rank) for rank in holders[: len(group)]]
-            yield from (Validation(**one) for one in every)
+                values = vars(validate_on_device(tuples, root, *result))
+            del result
+            checked = [world.broadcast(values, rank) for rank in holders[: len(group)]]
+            yield from (Validation(**fields) for fields in checked)
 
     return check
 

@@ -91,8 +91,8 @@ def connected_from_tuples(world: World, source: TupleSource) -> Connected:
         distinct, where = np.unique(ids, return_inverse=True)
         seen_here = np.zeros(len(distinct), dtype=np.uint8)
         for u, v in source.chunks(start, stop):
-            other = u != v
-            for ends in (u[other], v[other]):
+            proper = u != v
+            for ends in (u[proper], v[proper]):
                 place = np.searchsorted(distinct, ends)
                 place[place == len(distinct)] = 0
                 seen_here[place[distinct[place] == ends]] = 1

@@ -41,9 +41,9 @@ class Page:
         self.words: Array = np.frombuffer(self._memory, np.uint32)
         self._at = ctypes.c_void_p(self.words.ctypes.data)
         self._called("cuMemHostRegister_v2", self._at, PAGE, OF_ALL_DEVICES)
-        there = ctypes.c_uint64()
-        self._called("cuMemHostGetDevicePointer_v2", ctypes.byref(there), self._at, 0)
-        self.address = there.value
+        address = ctypes.c_uint64()
+        self._called("cuMemHostGetDevicePointer_v2", ctypes.byref(address), self._at, 0)
+        self.address = address.value
 
     def _called(self, name: str, *arguments: Any) -> None:
         code = getattr(cuda.driver(), name)(*arguments)

@@ -75,16 +75,16 @@ def access_problem(devices: list[int]) -> str:
     """Let devices of this process use each other's memory; return why not, "" if so."""
     cp = cuda.cupy()
     runtime = cp.cuda.runtime
-    for one in devices:
-        for other in devices:
-            if one == other:
+    for device in devices:
+        for peer in devices:
+            if device == peer:
                 continue
-            if not runtime.deviceCanAccessPeer(one, other):
-                return f"device {one} has no peer access to device {other}"
-            with cp.cuda.Device(one):
+            if not runtime.deviceCanAccessPeer(device, peer):
+                return f"device {device} has no peer access to device {peer}"
+            with cp.cuda.Device(device):
                 try:
-                    runtime.deviceEnablePeerAccess(other)
+                    runtime.deviceEnablePeerAccess(peer)
                 except runtime.CUDARuntimeError as error:
                     if "PeerAccessAlreadyEnabled" not in str(error):
-                        return f"device {one} to {other}: {error}"
+                        return f"device {device} to {peer}: {error}"
     return ""

@@ -207,8 +207,8 @@ def _lists(
 def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Array]:
     """Yield ``count`` offsets of eight bytes from a position on, in pieces."""
     for done in range(0, count, CHUNK):
-        some = min(CHUNK, count - done)
-        data = file.peek(some * OFFSET_BYTES, position + done * OFFSET_BYTES)
+        size = min(CHUNK, count - done)
+        data = file.peek(size * OFFSET_BYTES, position + done * OFFSET_BYTES)
         yield np.frombuffer(data, dtype="<i8")
 
 

@@ -128,17 +128,17 @@ class TextIds:
     def find(self, word: str) -> int:
         """Return the vertex of an id as it is written, -1 where there is none."""
         try:
-            wanted = word.encode()
+            sought = word.encode()
         except UnicodeEncodeError:  # lone surrogates, which stand in no id
             return -1
         low, high = 0, self.count
         while low < high:
             middle = (low + high) // 2
-            if self.word(middle) < wanted:
+            if self.word(middle) < sought:
                 low = middle + 1
             else:
                 high = middle
-        return low if low < self.count and self.word(low) == wanted else -1
+        return low if low < self.count and self.word(low) == sought else -1
 
     def fault(self) -> str:
         """Return which rule of the map is broken, "" if none is."""

@@ -319,9 +319,11 @@ def _columns(
 ) -> Iterator[Ids]:
     """Yield the pairs of two arrays of one length."""
     first, second = members
-    total, other = first.vector(), second.vector()
-    if total != other:
-        raise InputError(f"{second.where}: {other} values, where {total} are expected")
+    total, second_total = first.vector(), second.vector()
+    if total != second_total:
+        raise InputError(
+            f"{second.where}: {second_total} values, where {total} are expected"
+        )
     for begin in range(0, total, CHUNK):
         count = min(CHUNK, total - begin)
         u, v = (x.ids(count, y, base) for x, y in zip(members, most, strict=True))

@@ -161,24 +161,26 @@ def open_tuples(
     """
     asked = options or ReaderOptions()
     with ExitStack() as stack:
-        told, ids, spool = None, None, None
+        summary, ids, spool = None, None, None
         if world.rank == 0:
-            told, ids, spool = _spool(world, path, name, asked, folder, stack)
-        told = world.broadcast(told)
-        if "fault" in told:
-            raise FAULTS[told["fault"]](told["message"])
-        where = spool.path if spool is not None else Path(told["spool"])
+            summary, ids, spool = _spool(world, path, name, asked, folder, stack)
+        summary = world.broadcast(summary)
+        if "fault" in summary:
+            raise FAULTS[summary["fault"]](summary["message"])
+        where = spool.path if spool is not None else Path(summary["spool"])
         source: FileTuples | None = None
         message = ""
         try:
-            facts = told["facts"]
-            source = FileTuples(path, where, told["n"], told["tuples"], facts=facts)
-            source.ids, source.notes = ids, told["notes"]
+            facts = summary["facts"]
+            source = FileTuples(
+                path, where, summary["n"], summary["tuples"], facts=facts
+            )
+            source.ids, source.notes = ids, summary["notes"]
         except InputError as error:
             message = str(error)
         seen = world.allreduce(np.array([source is not None], dtype=np.int64), "min")
         if source is None or not seen[0]:
-            shared = f"{told['spool']}: a rank cannot see this spool"
+            shared = f"{summary['spool']}: a rank cannot see this spool"
             raise InputError(message or f"{shared}; choose a shared folder")
         return source
 

@@ -28,7 +28,8 @@ def from_description(
         return None
     kind = lookup(FAMILIES, "family", family)
     annotations = {
-        name: one.annotation for name, one in inspect.signature(kind).parameters.items()
+        name: parameter.annotation
+        for name, parameter in inspect.signature(kind).parameters.items()
     }
     types = {name: type(value).__name__ for name, value in parameters.items()}
     usual = {"threads": threads, "tell": tell}

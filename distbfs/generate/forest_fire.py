@@ -153,12 +153,12 @@ def burnt(n: int, key: int, limits: list[int], tell: Tell) -> tuple[Ids, Ids]:
         burning = [draws.below(vertex)]
         seen = {vertex, burning[0]}
         for at in burning:
-            wanted = [draws.run(limit) for limit in limits]
-            for count, near in zip(wanted, (to[at], by[at][::-1]), strict=True):
+            lengths = [draws.run(limit) for limit in limits]
+            for count, near in zip(lengths, (to[at], by[at][::-1]), strict=True):
                 open_ = [x for x in near if x not in seen]
                 for k in range(min(count, len(open_))):
-                    other = k + draws.below(len(open_) - k)
-                    open_[k], open_[other] = open_[other], open_[k]
+                    drawn = k + draws.below(len(open_) - k)
+                    open_[k], open_[drawn] = open_[drawn], open_[k]
                     burning.append(open_[k])
                     seen.add(open_[k])
         to[vertex] = burning
@@ -166,5 +166,5 @@ def burnt(n: int, key: int, limits: list[int], tell: Tell) -> tuple[Ids, Ids]:
             by[x].append(vertex)
     sizes = [len(x) for x in to]
     u = np.repeat(np.arange(n, dtype=np.int64), sizes)
-    v = [x for one in to for x in one]
+    v = [x for links in to for x in links]
     return u, np.array(v, dtype=np.int64)

@@ -166,12 +166,12 @@ class Geometric(ByPosition):
         x, y = self.points(cells, most)
         close = []
         for right, below in AROUND:
-            there = (column + right >= 0) & (column + right < self.side)
-            there &= row + below < self.side
-            other = np.where(there, cells + right + below * self.side, 0)
-            other_count = np.where(there, self.counts(other), 0)
+            in_grid = (column + right >= 0) & (column + right < self.side)
+            in_grid &= row + below < self.side
+            other_cells = np.where(in_grid, cells + right + below * self.side, 0)
+            other_count = np.where(in_grid, self.counts(other_cells), 0)
             width = int(other_count.max(initial=0))
-            xs, ys = self.points(other, width)
+            xs, ys = self.points(other_cells, width)
             dx = xs[:, None, :] + right * RADIUS - x[:, :, None]
             dy = ys[:, None, :] + below * RADIUS - y[:, :, None]
             inside = (np.abs(dx) < RADIUS) & (np.abs(dy) < RADIUS)
@@ -214,14 +214,14 @@ class Geometric(ByPosition):
         bounds = np.searchsorted(row[order], np.arange(len(blocks) + 1))
         step = PIECE // BLOCK
         for first in range(0, len(blocks), step):
-            some = blocks[first : first + step]
+            piece = blocks[first : first + step]
             asked = order[bounds[first] : bounds[min(first + step, len(blocks))]]
-            one, other = self._of_blocks(some)
-            sizes = self._tuples[some + 1] - self._tuples[some]
+            from_ids, to_ids = self._of_blocks(piece)
+            sizes = self._tuples[piece + 1] - self._tuples[piece]
             before = np.cumsum(sizes) - sizes
             at = positions[asked] - self._tuples[block[asked]]
             at += before[row[asked] - first]
-            u[asked], v[asked] = one[at], other[at]
+            u[asked], v[asked] = from_ids[at], to_ids[at]
         return u, v
 
     def _of_blocks(self, blocks: Ids) -> tuple[Ids, Ids]:
@@ -230,5 +230,5 @@ class Geometric(ByPosition):
         cells = cells[cells < self._cells]
         cell, point, around, other_point = self._near(cells)
         right, below = np.array(AROUND).T
-        other = cells[cell] + right[around] + below[around] * self.side
-        return self.starts(cells[cell]) + point, self.starts(other) + other_point
+        other_cells = cells[cell] + right[around] + below[around] * self.side
+        return self.starts(cells[cell]) + point, self.starts(other_cells) + other_point

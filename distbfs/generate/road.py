@@ -118,10 +118,10 @@ class Road(ByPosition):
                 )
         else:
             for low, high in told_slices(self._blocks, COUNTED, tell):
-                crossings, there = self._crossings(np.arange(low, high))
-                here = slice(low + 1, high + 1)
-                vertices[here] = (crossings.vertices * there).sum(axis=1)
-                tuples[here] = (crossings.right + crossings.below).sum(axis=1)
+                crossings, in_grid = self._crossings(np.arange(low, high))
+                piece = slice(low + 1, high + 1)
+                vertices[piece] = (crossings.vertices * in_grid).sum(axis=1)
+                tuples[piece] = (crossings.right + crossings.below).sum(axis=1)
         return np.cumsum(vertices, out=vertices), np.cumsum(tuples, out=tuples)
 
     def _crossings(self, blocks: Ids) -> tuple[Crossings, Array]:
@@ -135,10 +135,10 @@ class Road(ByPosition):
             (x >> np.uint64(k) & np.uint64(3)).astype(np.int64) + 1 for k in (0, 2)
         ]
         size = self.side * self.side
-        there = crossing < size
-        right = drawn[0] & there & (crossing % self.side + 1 < self.side)
+        in_grid = crossing < size
+        right = drawn[0] & in_grid & (crossing % self.side + 1 < self.side)
         below = drawn[1] & (crossing + self.side < size)
-        return Crossings(links[0] * right, links[1] * below), there
+        return Crossings(links[0] * right, links[1] * below), in_grid
 
     def _ids(self, crossings: Ids) -> Ids:
         """Return the vertex ids of crossings."""

@@ -71,9 +71,9 @@ class Triangulation(ByFormula):
         square = np.flatnonzero(positions >= below)
         row, column = np.divmod(positions[square] - below, self.side - 1)
         corner = row * self.side + column
-        other = self._other_diagonal(corner)
-        u[square] = corner + other
-        v[square] = corner + self.side + ~other
+        turned = self._other_diagonal(corner)
+        u[square] = corner + turned
+        v[square] = corner + self.side + ~turned
         return u, v
 
     def _other_diagonal(self, corner: Ids) -> Array:

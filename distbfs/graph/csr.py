@@ -34,8 +34,8 @@ def row_blocks(offsets: Array) -> Iterator[tuple[int, int]]:
     """
     rows, first = len(offsets) - 1, 0
     while first < rows:
-        wanted = int(offsets[first]) + SLICE
-        last = int(np.searchsorted(offsets, wanted, side="right")) - 1
+        end = int(offsets[first]) + SLICE
+        last = int(np.searchsorted(offsets, end, side="right")) - 1
         last = min(max(last, first + 1), rows)
         yield first, last
         first = last

@@ -70,8 +70,8 @@ def occurring(values: Ids) -> tuple[Ids, Ids]:
     if values.max(initial=0) > len(values):
         return np.unique(values, return_counts=True)
     counts = np.bincount(values)
-    there = np.flatnonzero(counts)
-    return there, counts[there]
+    occur = np.flatnonzero(counts)
+    return occur, counts[occur]
 
 
 def merge(pieces: list[tuple[Ids, Ids]]) -> tuple[Ids, Ids]:

@@ -120,13 +120,13 @@ class Items:
         if self.way == BACK:
             u, v = v, u
         elif self.way == BOTH:
-            other = u != v
-            u, v = np.concatenate([u, v[other]]), np.concatenate([v, u[other]])
+            proper = u != v
+            u, v = np.concatenate([u, v[proper]]), np.concatenate([v, u[proper]])
         part = u % deal.parts
         slot = deal.slots[part // deal.ranks]
         keys = deal.form.pack(slot * deal.local + u // deal.parts, v)
-        wanted = slot >= 0
-        return keys[wanted], (part % deal.ranks)[wanted]
+        served = slot >= 0
+        return keys[served], (part % deal.ranks)[served]
 
 
 def check_range(u: Ids, v: Ids, n: int) -> None:

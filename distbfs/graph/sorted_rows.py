@@ -186,9 +186,9 @@ class KeyRuns:
         self._native = cc.load_or_none(SOURCE)
         self._form, self._rows = KeyFormat(bits), rows
         self._threads = cc.thread_count(threads)
-        wanted = min(max(expected // BUCKET_KEYS, 1).bit_length(), BUCKET_BITS)
+        bits_of_bucket = min(max(expected // BUCKET_KEYS, 1).bit_length(), BUCKET_BITS)
         most = (max(rows, 1) << bits) - 1
-        self._shift = max(most.bit_length() - wanted, 0)
+        self._shift = max(most.bit_length() - bits_of_bucket, 0)
         self._buckets = (most >> self._shift) + 1
         self._keys = KeyBuffer(expected)
         self._starts: list[Ids] = []

@@ -144,8 +144,8 @@ class Part:
 
     def owned_delegates(self) -> tuple[Array, Array]:
         """Return (delegate numbers, local ids) of the delegates that this part owns."""
-        mine = np.flatnonzero(self.layout.part_of(self.delegates) == self.index)
-        return mine, self.layout.local_of(self.delegates[mine])
+        owned = np.flatnonzero(self.layout.part_of(self.delegates) == self.index)
+        return owned, self.layout.local_of(self.delegates[owned])
 
     def ids(self) -> Ids:
         """Return the global id of each vertex number, int64 [local count]."""

@@ -152,13 +152,13 @@ class Constants:
 
     def with_values(self, origin: str, **values: float | None) -> Constants:
         """Return these constants with others in place of some; None keeps one."""
-        some = {name: value for name, value in values.items() if value is not None}
-        for name, value in some.items():
+        replaced = {name: value for name, value in values.items() if value is not None}
+        for name, value in replaced.items():
             least = 0.0 if name in OPTIONAL else math.ulp(0.0)
             if not least <= value < math.inf:
                 raise UsageError(f"{name} is {value}; allowed: numbers above 0")
-        origins = dict(self.origin) | dict.fromkeys(some, origin)
-        return replace(self, **some, origin=origins)
+        origins = dict(self.origin) | dict.fromkeys(replaced, origin)
+        return replace(self, **replaced, origin=origins)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the constants as JSON values."""
@@ -396,9 +396,9 @@ def nonnegative(terms: Array, values: Array) -> Array:
     best, least = np.zeros(columns), float(values @ values)
     for size in range(1, columns + 1):
         for chosen in combinations(range(columns), size):
-            some = terms[:, chosen] / scale[list(chosen)]
-            x, *_ = np.linalg.lstsq(some, values, rcond=None)
-            rest = some @ x - values
+            columns_chosen = terms[:, chosen] / scale[list(chosen)]
+            x, *_ = np.linalg.lstsq(columns_chosen, values, rcond=None)
+            rest = columns_chosen @ x - values
             if (x >= 0).all() and float(rest @ rest) < least:
                 best, least = np.zeros(columns), float(rest @ rest)
                 best[list(chosen)] = x / scale[list(chosen)]
@@ -415,15 +415,16 @@ def fit(runs: Sequence[Run], start: Constants | None = None) -> Constants:
     tables = [run.table() for run in runs]
     terms = np.concatenate([np.zeros((0, 3)), *(table[0] for table in tables)])
     seconds = np.concatenate([np.zeros(0), *(table[1] for table in tables)])
-    some = seconds > 0
-    if some.sum() < ENOUGH:
+    timed = seconds > 0
+    if timed.sum() < ENOUGH:
         raise UsageError(
-            f"{some.sum()} level records cannot be fitted; at least {ENOUGH} are needed"
+            f"{timed.sum()} level records cannot be fitted; "
+            f"at least {ENOUGH} are needed"
         )
-    weight = 1 / np.sqrt(seconds[some])
+    weight = 1 / np.sqrt(seconds[timed])
     after = [x for x in (run.finish() for run in runs) if x is not None]
     visit, byte, level = nonnegative(
-        terms[some] * weight[:, None], seconds[some] * weight
+        terms[timed] * weight[:, None], seconds[timed] * weight
     ).tolist()
     return (start or Constants()).with_values(
         "fitted",

@@ -175,8 +175,8 @@ def expected_degrees(scale: int, edge_factor: int) -> DegreeHistogram:
     below = np.round(np.cumsum(vertices)).astype(np.int64)
     below[-1] = 1 << scale
     counts = np.diff(below, prepend=0)
-    some = counts > 0
-    return DegreeHistogram(degrees[some], counts[some])
+    occur = counts > 0
+    return DegreeHistogram(degrees[occur], counts[occur])
 
 
 def expected_shape(

@@ -50,11 +50,11 @@ def gather_trace(
     hosts: the host of each rank
     """
     offset = clock_offset(world, hosts)
-    mine = [
+    own_spans = [
         [span.name, span.begin - offset, span.end - offset, span.values]
         for span in trace.spans
     ]
-    data = np.frombuffer(json.dumps(mine).encode(), dtype=np.uint8)
+    data = np.frombuffer(json.dumps(own_spans).encode(), dtype=np.uint8)
     outgoing = [data] + [data[:0]] * (world.size - 1)
     arrived = world.alltoall(outgoing)
     if world.rank:

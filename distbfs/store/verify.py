@@ -196,12 +196,12 @@ def check_degrees(part: Part, expect: Callable[[bool | np.bool_, str], None]) ->
     rows = out + (part.pulled if part.directed else part.nd).degrees()
     active = part.active
     expect(np.all(rows[:active] > 0), "an active vertex has no edges")
-    mine, local = part.owned_delegates()
+    owned, local = part.owned_delegates()
     number_of = np.empty(part.local_count, dtype=np.int64)
     number_of[part.vertices] = np.arange(part.local_count)
     numbers = number_of[local]
     expect(np.all(numbers >= active), "a delegate is numbered as a normal vertex")
-    rows[numbers] = part.delegate_degrees[mine]
+    rows[numbers] = part.delegate_degrees[owned]
     wrong = np.count_nonzero(part.degrees != rows)
     expect(not wrong, f"{wrong} vertices have a degree that their rows do not")
     rows[numbers] = 0
@@ -220,9 +220,9 @@ def edge_sums(
     """
     graph: CSR = getattr(part, name)
     forward = reverse = loops = repeats = 0
-    here = part.index << PART_SHIFT if name == "nn" else 0
+    part_bits = part.index << PART_SHIFT if name == "nn" else 0
     for rows, columns in row_slices(graph):
-        sources = rows.astype(np.uint64) | np.uint64(here)
+        sources = rows.astype(np.uint64) | np.uint64(part_bits)
         targets = columns.astype(np.uint64)
         forward = (forward + hash_sum(sources, targets)) & WORD
         reverse = (reverse + hash_sum(targets, sources)) & WORD

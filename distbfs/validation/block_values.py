@@ -115,20 +115,22 @@ class Routed:
 
     def fetch(self, ids: Ids) -> tuple[Array, Ids]:
         """Return levels and parents; collective.  An id is asked for once."""
-        wanted, where = np.unique(ids, return_inverse=True)
+        distinct, where = np.unique(ids, return_inverse=True)
         where = where.reshape(-1)
-        asked = [here - self.low for here in self.world.alltoall(self._split(wanted))]
-        levels = self.world.alltoall([self.level[here] for here in asked])
+        asked = [
+            places - self.low for places in self.world.alltoall(self._split(distinct))
+        ]
+        levels = self.world.alltoall([self.level[places] for places in asked])
         level = np.concatenate(levels).astype(np.int64)[where]
         if self.parent is None:
             return level, np.full(len(ids), UNREACHED, dtype=np.int64)
-        parents = self.world.alltoall([self.parent[here] for here in asked])
+        parents = self.world.alltoall([self.parent[places] for places in asked])
         return level, np.concatenate(parents).astype(np.int64)[where]
 
     def mark(self, ids: Ids) -> None:
         """Mark vertices at their owners; collective."""
-        for here in self.world.alltoall(self._split(np.unique(ids))):
-            self.seen[here - self.low] = True
+        for places in self.world.alltoall(self._split(np.unique(ids))):
+            self.seen[places - self.low] = True
 
     def marked(self) -> Array:
         """Return the marks of this rank's block; local."""

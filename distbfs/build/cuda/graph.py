@@ -351,13 +351,13 @@ class Budget:
         self, n: int, keys: int, count: int, buffer_bytes: int | None, *, cheap: bool
     ) -> None:
         final = VERTEX_BYTES * n + 4 * keys
-        wanted = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
-        least = min(wanted, KEY_BYTES * keys // MOST_RANGES)
+        most = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
+        least = min(most, KEY_BYTES * keys // MOST_RANGES)
         need = final + PAIR_BYTES * min(count, CHUNK)
         what = f"building a graph of {n} vertices and {keys} directed edges"
         cuda.require(need + least + RESERVE // 4, what)
         spare = max(cuda.free_bytes() - need - RESERVE, least)
-        self.buffer = min(wanted, spare)
+        self.buffer = min(most, spare)
         single = KEY_BYTES * keys <= self.buffer
         self.hold = single or (not cheap and PAIR_BYTES * count <= spare - self.buffer)
 

@@ -162,16 +162,16 @@ class Distributor:
         columns = self._numbers_of(vertices).astype(np.uint64)
         rank = self.placement.rank_of(parts)
         remote = np.flatnonzero(rank != self.world.rank)
-        wanted = np.unique(vertices[remote])
-        owner = self.placement.rank_of(self.layout.part_of(wanted))
+        outside = np.unique(vertices[remote])
+        owner = self.placement.rank_of(self.layout.part_of(outside))
         asked = self.world.alltoall(
-            [wanted[owner == r] for r in range(self.world.size)]
+            [outside[owner == r] for r in range(self.world.size)]
         )
         answers = self.world.alltoall([self._numbers_of(ids) for ids in asked])
-        number = np.zeros(len(wanted), dtype=np.uint32)
+        number = np.zeros(len(outside), dtype=np.uint32)
         for r, answer in enumerate(answers):
             number[owner == r] = answer
-        columns[remote] = number[np.searchsorted(wanted, vertices[remote])]
+        columns[remote] = number[np.searchsorted(outside, vertices[remote])]
         if self.layout.parts == 1:
             return columns.astype(np.uint32)
         return columns | parts.astype(np.uint64) << SHIFT
@@ -181,6 +181,6 @@ class Distributor:
         parts, local = self.layout.part_of(ids), self.layout.local_of(ids)
         out = np.zeros(len(ids), dtype=np.uint32)
         for part, numbering in self.numbering.items():
-            here = parts == part
-            out[here] = numbering.numbers[local[here]]
+            in_part = parts == part
+            out[in_part] = numbering.numbers[local[in_part]]
         return out
