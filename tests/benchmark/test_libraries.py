@@ -31,9 +31,9 @@ def test_peers_find_the_levels(name):
             assert parent is None
             assert outcome.seconds > 0
             assert outcome.depth + 1 == wanted.max() + 1
-        told = session.describe()
-        assert told["engine"] == name
-        assert told["method"].split()[-1][0].isdigit(), "a version"
+        description = session.describe()
+        assert description["engine"] == name
+        assert description["method"].split()[-1][0].isdigit(), "a version"
 
 
 def test_rows_have_no_loops_and_repeats():

@@ -54,7 +54,7 @@ def test_described_and_made_again(name):
 
 
 @pytest.mark.parametrize(
-    "told",
+    "description",
     [
         {},
         {"family": "file", "path": "x"},
@@ -76,8 +76,8 @@ def test_described_and_made_again(name):
         },
     ],
 )
-def test_what_no_family_makes(told):
-    assert from_description(told) is None
+def test_what_no_family_makes(description):
+    assert from_description(description) is None
 
 
 @pytest.mark.parametrize("name", SOURCES)

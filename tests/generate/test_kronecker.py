@@ -29,8 +29,8 @@ def taken(source, start, stop):
     return tuple(np.concatenate([empty, *(c[end] for c in chunks)]) for end in (0, 1))
 
 
-def same(found, wanted):
-    for one, other in zip(found, wanted, strict=True):
+def same(actual, expected):
+    for one, other in zip(actual, expected, strict=True):
         assert one.dtype == np.int64
         np.testing.assert_array_equal(one, other)
 
@@ -42,9 +42,9 @@ def test_c_gives_what_numpy_gives(scale, edge_factor, seed):
     assert source.tuples == edge_factor << scale
     start = source.tuples // 3
     stop = min(source.tuples, start + 3000)
-    found = taken(source, start, stop)
-    same(found, source.tuples_at(np.arange(start, stop)))
-    for ids in found:
+    tuples = taken(source, start, stop)
+    same(tuples, source.tuples_at(np.arange(start, stop)))
+    for ids in tuples:
         assert ids.min() >= 0
         assert ids.max() < source.n
 
@@ -88,8 +88,8 @@ def test_without_a_compiler_numpy_serves(monkeypatch):
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads_change_nothing(threads):
     wanted = Kronecker(12, threads=1)
-    found = Kronecker(12, threads=threads)
-    same(taken(found, 0, found.tuples), taken(wanted, 0, wanted.tuples))
+    threaded = Kronecker(12, threads=threads)
+    same(taken(threaded, 0, threaded.tuples), taken(wanted, 0, wanted.tuples))
 
 
 def test_seeds_change_the_tuples():
@@ -161,9 +161,9 @@ def test_edge_factors_that_are_refused(edge_factor):
 
 def test_description_recreates_the_tuples():
     source = Kronecker(9, 5, seed=42)
-    told = source.describe()
-    assert told.pop("family") == "kronecker"
-    same(taken(Kronecker(**told), 0, 100), taken(source, 0, 100))
+    description = source.describe()
+    assert description.pop("family") == "kronecker"
+    same(taken(Kronecker(**description), 0, 100), taken(source, 0, 100))
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 4])
