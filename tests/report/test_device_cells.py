@@ -24,7 +24,7 @@ SHAPES = {
 def scripts(monkeypatch):
     """The two modules that start nothing."""
     monkeypatch.syspath_prepend(str(SCRIPTS))
-    names = ("device_cells", "device_told")
+    names = ("device_cells", "device_report")
     yield SimpleNamespace(**{name: importlib.import_module(name) for name in names})
     for name in names:
         del sys.modules[name]
@@ -201,7 +201,7 @@ def test_more_vertices_than_validation_takes(scripts):
 
 def row(cell, rate, **more):
     fields = {"state": "done", "GTEPS": rate, "validated": 4, "roots": 64}
-    return {**cell.told(), **fields, "mode": cell.method, "exchange": "nccl", **more}
+    return {**cell.as_dict(), **fields, "mode": cell.method, "exchange": "nccl", **more}
 
 
 def rows_of(scripts, grid, rate):
@@ -218,7 +218,7 @@ def test_ratios(scripts, devices):
         steps = cell.devices.bit_length() - 1
         return 100 * 1.8**steps / slow * (1.1 if cell.turn > 1 else 1) ** steps
 
-    summary = scripts.device_told.told_by(rows_of(scripts, grid, rate), grid)
+    summary = scripts.device_report.report_of(rows_of(scripts, grid, rate), grid)
     for use in ("weak", "strong"):
         line = summary[use]["resident"]
         assert [x["devices"] for x in line] == [2**k for k in range(len(line))]
@@ -235,22 +235,22 @@ def test_ratios(scripts, devices):
     assert summary["reached"] == {"doubling": True, "aim": False, "GTEPS": False}
     assert {x["over_one_rank"] for x in summary["shapes"]} == {1.0}
     assert summary["largest"]["scale"] == max(25 + devices.bit_length(), 28)
-    assert any("1.8, 1.98" in line for line in scripts.device_told.lines_of(summary))
+    assert any("1.8, 1.98" in line for line in scripts.device_report.lines_of(summary))
 
 
 def test_rows_that_are_missing(scripts):
     cells = scripts.device_cells
     grid = grid_of(cells, 8)
-    summary = scripts.device_told.told_by([], grid)
+    summary = scripts.device_report.report_of([], grid)
     assert summary["weak"] == summary["strong"] == summary["doubling"] == {}
     assert summary["largest"] is None
-    assert list(scripts.device_told.lines_of(summary)) == []
+    assert list(scripts.device_report.lines_of(summary)) == []
     every = rows_of(scripts, grid, lambda cell: 10.0 * cell.devices)
     for one in every:
         if one["devices"] == 8:
             one |= {"state": "no memory", "said": "part 0"}
             del one["GTEPS"]
-    summary = scripts.device_told.told_by(every, grid)
+    summary = scripts.device_report.report_of(every, grid)
     assert [x["devices"] for x in summary["weak"]["resident"]] == [1, 2, 4]
     assert summary["doubling"] == {}
     assert summary["shapes"] == []
@@ -264,5 +264,5 @@ def test_the_largest_scale_and_the_largest_that_was_validated(scripts):
         row(cells.Cell(8, 1, 31, "resident", ("largest",)), 99.0),
         row(cells.Cell(4, 1, 33, "resident", ("largest",)), 99.0),
     ]
-    largest = scripts.device_told.told_by(rows, grid)["largest"]
+    largest = scripts.device_report.report_of(rows, grid)["largest"]
     assert (largest["scale"], largest["largest_validated"]) == (32, 31)
