@@ -16,7 +16,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.hashing import Permutation
-from distbfs.generate.kronecker import LEVELS_PER_DRAW, SLOTS, THRESHOLD_BITS, Kronecker
+from distbfs.generate.kronecker import CUTOFF_BITS, LEVELS_PER_DRAW, SLOTS, Kronecker
 from distbfs.generate.permuted import Permuted
 from distbfs.generate.rmat import RmatB, RmatER, RmatG
 from distbfs.generate.road import Road
@@ -135,15 +135,15 @@ class PermutedTuples(DeviceTuples):
                 self._kernel(grid, BLOCK, np.uint64(count), self._words, ids)
 
 
-def packed_table(threshold: Array, alias: Array) -> Array:
-    """Return an alias table as threshold · 2^8 + alias, uint64 [256].
+def packed_table(cutoff: Array, alias: Array) -> Array:
+    """Return an alias table as cutoff · 2^8 + alias, uint64 [256].
 
-    A threshold of 2^56, which is always kept, becomes an alias to the slot itself.
+    A cutoff of 2^56, which is always kept, becomes an alias to the slot itself.
     """
-    always = threshold >= np.uint64(1 << THRESHOLD_BITS)
+    always = cutoff >= np.uint64(1 << CUTOFF_BITS)
     own = np.arange(SLOTS, dtype=np.uint64)
     other = np.where(always, own, alias.astype(np.uint64))
-    return np.where(always, np.uint64(0), threshold) << np.uint64(8) | other
+    return np.where(always, np.uint64(0), cutoff) << np.uint64(8) | other
 
 
 def permutation_words(permutation: Permutation) -> Array:
@@ -155,7 +155,7 @@ def kronecker_arguments(source: Kronecker) -> tuple[Any, ...]:
     """Return what ``kronecker_tuples`` takes between (start, count) and (u, v)."""
     tables = [
         packed_table(
-            source._threshold[d * SLOTS :][:SLOTS], source._alias[d * SLOTS :][:SLOTS]
+            source._cutoff[d * SLOTS :][:SLOTS], source._alias[d * SLOTS :][:SLOTS]
         )
         for d in (0, len(source._bits) - 1)
     ]

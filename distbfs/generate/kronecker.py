@@ -22,7 +22,7 @@ from distbfs.types import Array, Ids
 INITIATOR = (0.57, 0.19, 0.19, 0.05)
 LEVELS_PER_DRAW = 4
 SLOTS = 256
-THRESHOLD_BITS = 56
+CUTOFF_BITS = 56
 MAX_SCALE = 48
 
 
@@ -46,7 +46,7 @@ def outcome_weights(levels: int, initiator: Sequence[float] = INITIATOR) -> Arra
 
 
 def alias_table(weights: Array) -> tuple[Array, Array]:
-    """Return (threshold uint64 [256], alias uint32 [256]) of Walker's alias method."""
+    """Return (cutoff uint64 [256], alias uint32 [256]) of Walker's alias method."""
     scaled = np.zeros(SLOTS)
     scaled[: len(weights)] = weights * SLOTS
     alias = np.arange(SLOTS, dtype=np.uint32)
@@ -58,8 +58,8 @@ def alias_table(weights: Array) -> tuple[Array, Array]:
         share[low], alias[low] = scaled[low], high
         scaled[high] -= 1 - scaled[low]
         (small if scaled[high] < 1 else large).append(high)
-    threshold = np.minimum(share, 1) * 2.0**THRESHOLD_BITS
-    return threshold.astype(np.uint64), alias
+    cutoff = np.minimum(share, 1) * 2.0**CUTOFF_BITS
+    return cutoff.astype(np.uint64), alias
 
 
 class Kronecker(ByPosition):
@@ -94,7 +94,7 @@ class Kronecker(ByPosition):
             bits: alias_table(outcome_weights(bits, self.initiator))
             for bits in set(self._bits)
         }
-        self._threshold = np.concatenate([tables[bits][0] for bits in self._bits])
+        self._cutoff = np.concatenate([tables[bits][0] for bits in self._bits])
         self._alias = np.concatenate([tables[bits][1] for bits in self._bits])
 
     def describe(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class Kronecker(ByPosition):
             ctypes.c_uint64(self._key),
             ctypes.c_int(len(bits)),
             cc.pointer(bits),
-            cc.pointer(self._threshold),
+            cc.pointer(self._cutoff),
             cc.pointer(self._alias),
             ctypes.byref(self._edges.struct()),
             ctypes.byref(self._vertices.struct()),
@@ -133,11 +133,11 @@ class Kronecker(ByPosition):
             for draw, levels in enumerate(self._bits):
                 counter = (base + np.uint64(draw)) * np.uint64(GOLDEN)
                 x = mix64(np.uint64(self._key) + counter)
-                slot = (x >> np.uint64(THRESHOLD_BITS)).astype(np.int64)
+                slot = (x >> np.uint64(CUTOFF_BITS)).astype(np.int64)
                 slot_in_table = slot + draw * SLOTS
-                below = x & np.uint64((1 << THRESHOLD_BITS) - 1)
+                below = x & np.uint64((1 << CUTOFF_BITS) - 1)
                 outcome = np.where(
-                    below < self._threshold[slot_in_table],
+                    below < self._cutoff[slot_in_table],
                     slot,
                     self._alias[slot_in_table],
                 ).astype(np.uint64)

@@ -11,9 +11,9 @@ from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate import positions
 from distbfs.generate.kronecker import (
+    CUTOFF_BITS,
     INITIATOR,
     SLOTS,
-    THRESHOLD_BITS,
     Kronecker,
     alias_table,
     outcome_weights,
@@ -179,8 +179,8 @@ def test_weights_of_outcomes(levels):
 
 def table_chances(weights):
     """The probabilities that an alias table gives its outcomes."""
-    threshold, alias = alias_table(weights)
-    below = threshold.astype(np.float64) / 2.0**THRESHOLD_BITS
+    cutoff, alias = alias_table(weights)
+    below = cutoff.astype(np.float64) / 2.0**CUTOFF_BITS
     chance = below.copy()
     np.add.at(chance, alias, 1 - below)
     return chance / SLOTS

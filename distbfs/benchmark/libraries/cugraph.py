@@ -11,7 +11,7 @@ from distbfs.device import cuda
 from distbfs.types import Array
 
 
-class CugraphPeer:
+class CugraphLibrary:
     """Distances and predecessors by id; the call ends when the device has ended."""
 
     name: ClassVar[str] = "cugraph"

@@ -10,7 +10,7 @@ from distbfs.benchmark.libraries.base import Rows
 from distbfs.types import Array
 
 
-class IgraphPeer:
+class IgraphLibrary:
     """Order, layers and parents."""
 
     name: ClassVar[str] = "igraph"

@@ -12,7 +12,7 @@ from distbfs.types import Array
 FARTHEST = 1e300  # unreached vertices have the largest double
 
 
-class NetworkitPeer:
+class NetworkitLibrary:
     """Distances as doubles."""
 
     name: ClassVar[str] = "networkit"

@@ -10,7 +10,7 @@ from distbfs.benchmark.libraries.base import Rows
 from distbfs.types import Array
 
 
-class NetworkxPeer:
+class NetworkxLibrary:
     """Levels as a dictionary, without any backend."""
 
     name: ClassVar[str] = "networkx"

@@ -10,7 +10,7 @@ from distbfs.benchmark.libraries.base import Rows
 from distbfs.types import Array
 
 
-class ScipyPeer:
+class ScipyLibrary:
     """Order and predecessors by compiled code of one thread."""
 
     name: ClassVar[str] = "scipy"
