@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 Array: TypeAlias = npt.NDArray[Any]
 Ids: TypeAlias = npt.NDArray[np.int64]
 Words: TypeAlias = npt.NDArray[np.uint64]
+Numbers: TypeAlias = npt.NDArray[np.uint32]
+Levels: TypeAlias = npt.NDArray[np.int32]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Marks: TypeAlias = npt.NDArray[np.bool_]
+Floats: TypeAlias = npt.NDArray[np.float64]
 Reduction: TypeAlias = Literal["sum", "max", "min", "or"]
 DirectionName: TypeAlias = Literal["push", "pull"]
 Choice: TypeAlias = Mapping[str, DirectionName]  # of dd, dn and nd
@@ -159,6 +164,7 @@ class DeviceArray(Protocol):
 
 
 Operand: TypeAlias = DeviceArray | float | np.generic
+KernelArgument: TypeAlias = DeviceArray | np.generic
 AnyArray: TypeAlias = Array | DeviceArray  # of the host or of a device
 
 

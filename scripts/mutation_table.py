@@ -1391,8 +1391,8 @@ MUTATIONS = (
     Mutation(
         "device-validate-rule-2",
         "distbfs/validation/cuda.cu",
-        "level[of] != depth - 1)",
-        "level[of] > depth)",
+        "level[of] != found - 1)",
+        "level[of] > found)",
         "rule 2 on the device",
         (DEVICE_FAULTS,),
     ),

@@ -16,9 +16,9 @@ import numpy as np
 
 from distbfs.generate.hashing import GOLDEN, mix64
 from distbfs.options import check_range
-from distbfs.types import Array, Ids, TupleSource, World, slice_bounds
+from distbfs.types import Ids, Marks, TupleSource, World, slice_bounds
 
-Connected: TypeAlias = Callable[[Ids], Array]
+Connected: TypeAlias = Callable[[Ids], Marks]
 
 NROOTS = 64
 FIRST_BATCH = 256
@@ -87,7 +87,7 @@ def connected_from_tuples(world: World, source: TupleSource) -> Connected:
     """
     start, stop = slice_bounds(source.tuples, world.size, world.rank)
 
-    def connected(ids: Ids) -> Array:
+    def connected(ids: Ids) -> Marks:
         distinct, where = np.unique(ids, return_inverse=True)
         seen_here = np.zeros(len(distinct), dtype=np.uint8)
         for u, v in source.chunks(start, stop):
@@ -97,7 +97,7 @@ def connected_from_tuples(world: World, source: TupleSource) -> Connected:
                 place[place == len(distinct)] = 0
                 seen_here[place[distinct[place] == ends]] = 1
         seen = world.allreduce(seen_here, "max").astype(np.bool_)
-        result: Array = seen[where.reshape(-1)]
+        result: Marks = seen[where.reshape(-1)]
         return result
 
     return connected

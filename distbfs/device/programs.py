@@ -17,7 +17,7 @@ from distbfs.device.timed_graph import TimedGraph
 
 if TYPE_CHECKING:
     from distbfs.device.stop_word import StopWord
-    from distbfs.types import DeviceArray
+    from distbfs.types import DeviceArray, KernelArgument
 
 PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -100,7 +100,9 @@ class Kernel:
         percent = min(-(-100 * need // int(whole)), 100)
         self.set_attribute(PREFERRED_CARVEOUT, percent)
 
-    def __call__(self, grid: int, block: int, *arguments: Any, shared: int = 0) -> None:
+    def __call__(
+        self, grid: int, block: int, *arguments: KernelArgument, shared: int = 0
+    ) -> None:
         """Launch on the current stream; arguments are CuPy arrays or NumPy scalars."""
         if shared > 48 << 10:
             self.set_attribute(MAX_DYNAMIC_SHARED, shared)

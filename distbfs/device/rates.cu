@@ -22,7 +22,7 @@ __device__ __forceinline__ u32 first_state(u32 seed) {
  * sum: [1] */
 extern "C" __global__ void __launch_bounds__(1024)
     bit_tests(const u32 *__restrict__ words, u32 bits, u32 rounds, u32 seed, u64 *sum) {
-    u32 state = first_state(seed), set = 0;
+    u32 state = first_state(seed), found = 0;
     for (u32 round = 0; round < rounds; round++) {
         u32 at[UNROLL], word[UNROLL];
 #pragma unroll
@@ -30,21 +30,21 @@ extern "C" __global__ void __launch_bounds__(1024)
 #pragma unroll
         for (int k = 0; k < UNROLL; k++) word[k] = words[at[k] >> 5];
 #pragma unroll
-        for (int k = 0; k < UNROLL; k++) set += word[k] >> (at[k] & 31) & 1;
+        for (int k = 0; k < UNROLL; k++) found += word[k] >> (at[k] & 31) & 1;
     }
-    if (set == 0xffffffffu) atomicAdd(sum, 1ull);
+    if (found == 0xffffffffu) atomicAdd(sum, 1ull);
 }
 
 /* values: [count], nowhere written; the rest as above */
 extern "C" __global__ void __launch_bounds__(1024)
     reads(const u32 *__restrict__ values, u32 count, u32 rounds, u32 seed, u64 *sum) {
-    u32 state = first_state(seed), mixed = 0;
+    u32 state = first_state(seed), found = 0;
     for (u32 round = 0; round < rounds; round++) {
         u32 value[UNROLL];
 #pragma unroll
         for (int k = 0; k < UNROLL; k++) value[k] = values[__umulhi(draw(state), count)];
 #pragma unroll
-        for (int k = 0; k < UNROLL; k++) mixed ^= value[k];
+        for (int k = 0; k < UNROLL; k++) found ^= value[k];
     }
-    if (mixed == 0xffffffffu) atomicAdd(sum, 1ull);
+    if (found == 0xffffffffu) atomicAdd(sum, 1ull);
 }

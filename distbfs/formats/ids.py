@@ -15,7 +15,7 @@ from distbfs.formats.line_rules import LARGEST_ID
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from distbfs.types import Array, Ids
+    from distbfs.types import Array, Bytes, Ids
 
 
 class IdMap(Protocol):
@@ -93,7 +93,7 @@ class TextIds:
 
     kind = "text"
 
-    def __init__(self, offsets: Ids, text: Array) -> None:
+    def __init__(self, offsets: Ids, text: Bytes) -> None:
         """Raise InputError unless offsets rise from 0 to the end of the text."""
         self.offsets = offsets
         self.text = text

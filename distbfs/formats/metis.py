@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from distbfs.types import Array, Ids
+    from distbfs.types import Array, Ids, Marks
 
 PIECE_BYTES = 2 << 20
 NEWLINE, SPACE, TAB, RETURN, PERCENT = (ord(x) for x in "\n \t\r%")
@@ -64,7 +64,7 @@ class Header:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class ParsedNumbers:
     """The numbers of a piece, int64 [k] each, and what is known of its lines.
 
     value; line: of the piece, from 0; vertex: zero-based; place: in their line
@@ -77,7 +77,7 @@ class Numbers:
     vertex: Ids
     place: Ids
     counts: Ids
-    full: Array
+    full: Marks
     first: Ids
 
 
@@ -124,7 +124,7 @@ class Lists:
             value = np.fromstring(data.tobytes(), dtype=np.int64, sep=" ")
         full = ~comments
         full[-1] = False
-        numbers = Numbers(value, line, first[line], place, counts, full, first)
+        numbers = ParsedNumbers(value, line, first[line], place, counts, full, first)
         pairs = self._neighbours(numbers)
         self.vertex = int(first[-1])
         self.comment = bool(comments[-1])
@@ -167,7 +167,7 @@ class Lists:
             return str(fault)
         return f"a number of more than {SAFE_DIGITS} digits"
 
-    def _neighbours(self, numbers: Numbers) -> tuple[Ids, Ids]:
+    def _neighbours(self, numbers: ParsedNumbers) -> tuple[Ids, Ids]:
         """Return vertices and neighbours; InputError for the first line that is bad."""
         n, before, step = self.header.n, self.header.before, self.header.step
         faults: list[tuple[int, str]] = []

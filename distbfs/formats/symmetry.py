@@ -12,7 +12,7 @@ import numpy as np
 from distbfs.device import cc
 
 if TYPE_CHECKING:
-    from distbfs.types import Array, Ids, Words
+    from distbfs.types import Ids, Levels, Words
 
 SOURCE = Path(__file__).with_name("symmetry.c")
 ONCE, FORTH, BACK = 0, 1, 2
@@ -96,7 +96,7 @@ class Mirror:
         self,
         first: int,
         counts: Ids,
-        data: Array,
+        data: Levels,
         stride: int,
         nodes: int,
         way: int,
@@ -132,7 +132,7 @@ class Mirror:
         )
 
     def _plain_lists(
-        self, first: int, counts: Ids, near: Array, nodes: int, way: int
+        self, first: int, counts: Ids, near: Levels, nodes: int, way: int
     ) -> Lists:
         """As ``lists``, by whole arrays."""
         none = np.zeros((0, 2), dtype=np.int64)

@@ -14,12 +14,12 @@ import math
 import numpy as np
 
 from distbfs.generate.kronecker import INITIATOR
-from distbfs.types import Array
+from distbfs.types import Floats, Ids
 
 WIDE = 4096.0  # classes with a larger mean degree count as one degree
 
 
-def class_means(scale: int, edge_factor: int) -> tuple[Array, Array]:
+def class_means(scale: int, edge_factor: int) -> tuple[Floats, Floats]:
     """Return (vertices, expected distinct neighbours) of the classes k = 0 … scale."""
     a, b, c, d = INITIATOR
     tuples = float(edge_factor) * 2.0**scale
@@ -36,7 +36,7 @@ def class_means(scale: int, edge_factor: int) -> tuple[Array, Array]:
     return sizes, means
 
 
-def expected_histogram(scale: int, edge_factor: int = 16) -> tuple[Array, Array]:
+def expected_histogram(scale: int, edge_factor: int = 16) -> tuple[Ids, Floats]:
     """Return (degrees int64 ascending, expected vertices float64)."""
     sizes, means = class_means(scale, edge_factor)
     vertices: dict[int, float] = {}

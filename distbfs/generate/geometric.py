@@ -21,7 +21,7 @@ from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
 from distbfs.generate.positions import ByPosition
 from distbfs.progress import Tell, told_slices, untold
-from distbfs.types import Array, Ids, Words
+from distbfs.types import Ids, Words
 
 BLOCK, MOST = 64, 256  # cells; points of a cell; also in geometric.c
 RADIUS = 1 << 30
@@ -155,7 +155,7 @@ class Geometric(ByPosition):
         before = np.cumsum(count, axis=1) - count + self._vertices[blocks][:, None]
         return before[row.reshape(cells.shape), cells % BLOCK]
 
-    def _near(self, cells: Ids) -> tuple[Array, Array, Array, Array]:
+    def _near(self, cells: Ids) -> tuple[Ids, Ids, Ids, Ids]:
         """Return the tuples of cells in order: (cell, point, cell around, its point).
 
         Cells as places in ``cells`` and in AROUND, int64.

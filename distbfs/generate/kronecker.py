@@ -17,7 +17,7 @@ from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, Permutation, mix64, mix_seed
 from distbfs.generate.positions import ByPosition
-from distbfs.types import Array, Ids
+from distbfs.types import Floats, Ids, Numbers, Words
 
 INITIATOR = (0.57, 0.19, 0.19, 0.05)
 LEVELS_PER_DRAW = 4
@@ -26,7 +26,7 @@ CUTOFF_BITS = 56
 MAX_SCALE = 48
 
 
-def outcome_weights(levels: int, initiator: Sequence[float] = INITIATOR) -> Array:
+def outcome_weights(levels: int, initiator: Sequence[float] = INITIATOR) -> Floats:
     """Return the probability of each outcome of ``levels`` levels, float64 [4^levels].
 
     An outcome holds the bits of u above the bits of v.
@@ -45,7 +45,7 @@ def outcome_weights(levels: int, initiator: Sequence[float] = INITIATOR) -> Arra
     return ordered
 
 
-def alias_table(weights: Array) -> tuple[Array, Array]:
+def alias_table(weights: Floats) -> tuple[Words, Numbers]:
     """Return (cutoff uint64 [256], alias uint32 [256]) of Walker's alias method."""
     scaled = np.zeros(SLOTS)
     scaled[: len(weights)] = weights * SLOTS
@@ -62,6 +62,17 @@ def alias_table(weights: Array) -> tuple[Array, Array]:
     return cutoff.astype(np.uint64), alias
 
 
+def packed_table(cutoff: Words, alias: Numbers) -> Words:
+    """Return an alias table as cutoff · 2^8 + alias, uint64 [256].
+
+    A cutoff of 2^56, which is always kept, becomes an alias to the slot itself.
+    """
+    always = cutoff >= np.uint64(1 << CUTOFF_BITS)
+    own = np.arange(SLOTS, dtype=np.uint64)
+    other = np.where(always, own, alias.astype(np.uint64))
+    return np.where(always, np.uint64(0), cutoff) << np.uint64(8) | other
+
+
 class Kronecker(ByPosition):
     """Edge tuples of a Kronecker graph with 2^scale vertices (a TupleSource).
 
@@ -69,6 +80,7 @@ class Kronecker(ByPosition):
     """
 
     source = Path(__file__).with_name("kronecker.c")
+    kernel = source.with_suffix(".cu")
     family = "kronecker"
     initiator: tuple[float, ...] = INITIATOR
 
@@ -105,6 +117,20 @@ class Kronecker(ByPosition):
             "edge_factor": self.edge_factor,
             "seed": self.seed,
         }
+
+    def device_arguments(self) -> tuple[np.uint64, np.uint32, np.uint32, Words, Words]:
+        """Return (key, draws, last_bits, permutations, tables) of the kernel."""
+        tables = [
+            packed_table(self._cutoff[slots], self._alias[slots])
+            for slots in (slice(SLOTS), slice(-SLOTS, None))
+        ]
+        return (
+            np.uint64(self._key),
+            np.uint32(len(self._bits)),
+            np.uint32(self._bits[-1]),
+            np.stack([p.words() for p in (self._edges, self._vertices)]),
+            np.stack(tables),
+        )
 
     def _native(
         self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids

@@ -23,7 +23,7 @@ from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
 from distbfs.generate.positions import ByPosition
 from distbfs.progress import Tell, told_slices, untold
-from distbfs.types import Array, Ids, Words
+from distbfs.types import Ids, Marks, Words
 
 BLOCK = 128  # crossings; also in road.c and road.cu
 KEEP = 966367642  # 0.9 * 2^30; also there
@@ -65,6 +65,7 @@ class Road(ByPosition):
     """
 
     source = Path(__file__).with_name("road.c")
+    kernel = source.with_suffix(".cu")
 
     def __init__(
         self, vertices: int, seed: int = 1, threads: int = 0, tell: Tell = untold
@@ -124,7 +125,7 @@ class Road(ByPosition):
                 tuples[piece] = (crossings.right + crossings.below).sum(axis=1)
         return np.cumsum(vertices, out=vertices), np.cumsum(tuples, out=tuples)
 
-    def _crossings(self, blocks: Ids) -> tuple[Crossings, Array]:
+    def _crossings(self, blocks: Ids) -> tuple[Crossings, Marks]:
         """Return the crossings of blocks [k, BLOCK], and which of them there are."""
         crossing = blocks[:, None] * BLOCK + np.arange(BLOCK)
         with np.errstate(over="ignore"):

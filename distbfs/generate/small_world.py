@@ -15,7 +15,7 @@ from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
 from distbfs.generate.positions import ByFormula
 from distbfs.generate.uniform import scaled
-from distbfs.types import Array, Ids
+from distbfs.types import Ids, Words
 
 MAX_VERTICES = 1 << 48
 DRAW_BITS = 53  # of a draw that is compared with p
@@ -64,7 +64,7 @@ class SmallWorld(ByFormula):
         v[led] = anywhere.astype(np.int64)
         return u, v
 
-    def _draws(self, counters: Ids) -> Array:
+    def _draws(self, counters: Ids) -> Words:
         with np.errstate(over="ignore"):
             return mix64(
                 np.uint64(self._key) + counters.view(np.uint64) * np.uint64(GOLDEN)

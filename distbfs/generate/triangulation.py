@@ -16,7 +16,7 @@ import numpy as np
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
 from distbfs.generate.positions import ByFormula
-from distbfs.types import Array, Ids
+from distbfs.types import Ids, Marks
 
 MAX_VERTICES = 1 << 48
 MOVE_BITS = 10
@@ -76,7 +76,7 @@ class Triangulation(ByFormula):
         v[square] = corner + self.side + ~turned
         return u, v
 
-    def _other_diagonal(self, corner: Ids) -> Array:
+    def _other_diagonal(self, corner: Ids) -> Marks:
         """Return where the diagonal leaves from the right corner above, bool.
 
         There the left corner below is in the circle through the other three.

@@ -17,14 +17,14 @@ from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
 from distbfs.generate.positions import ByPosition
-from distbfs.types import Array, Ids
+from distbfs.types import Ids, Words
 
 MAX_VERTICES = 1 << 48
 MAX_TUPLES = 1 << 60
 LOW = (1 << 32) - 1
 
 
-def scaled(x: Array, n: int) -> Array:
+def scaled(x: Words, n: int) -> Words:
     """Return floor(x * n / 2^64) of uint64 values, for n below 2^63."""
     half, low = np.uint64(32), np.uint64(LOW)
     high_n, low_n = np.uint64(n >> 32), np.uint64(n & LOW)
@@ -41,6 +41,7 @@ class Uniform(ByPosition):
     """
 
     source = Path(__file__).with_name("uniform.c")
+    kernel = source.with_suffix(".cu")
 
     def __init__(self, n: int, tuples: int, seed: int = 1, threads: int = 0) -> None:
         if not 1 <= n <= MAX_VERTICES:

@@ -10,7 +10,7 @@ import numpy as np
 from distbfs.errors import InputError
 from distbfs.graph.keys import BOTH, FORTH, HALF, Items
 from distbfs.graph.sorted_rows import KeyRuns
-from distbfs.types import Array
+from distbfs.types import Array, Ids, Words
 
 SLICE = 1 << 21  # edges that are looked at in one piece
 
@@ -20,7 +20,7 @@ def index_dtype(largest: int) -> type[np.unsignedinteger]:
     return np.uint32 if largest < 1 << 32 else np.uint64
 
 
-def add_counts(counts: Array, rows: Array) -> None:
+def add_counts(counts: Ids, rows: Array) -> None:
     """Add to ``counts`` how often each row occurs; int64 ``rows`` that rise."""
     if len(rows):
         first, last = int(rows[0]), int(rows[-1])
@@ -96,7 +96,7 @@ class CSR:
 
     @classmethod
     def from_keys(
-        cls, rows: int, keys: Array, way: int = FORTH, threads: int = 0
+        cls, rows: int, keys: Words, way: int = FORTH, threads: int = 0
     ) -> CSR:
         """Build rows from keys ``row << 32 | column``, uint64.
 

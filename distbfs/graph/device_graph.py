@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.types import Array, DeviceArray
+from distbfs.types import Array, DeviceArray, Ids
 
 ISOLATED = (1 << 32) - 1  # in ``numbers``: no number
 MAX_VERTICES = 1 << 31
@@ -23,7 +23,7 @@ EXACT_DEGREES = 16  # each its own class; above, four classes an octave
 AT_LEAST = 18  # entries of ``at_least``
 
 
-def degree_class(degrees: Array) -> Array:
+def degree_class(degrees: Array) -> Ids:
     """Return the class of each degree, int64; it never falls with the degree.
 
     Degrees up to EXACT_DEGREES are their own class, 0 among them; each octave above has
@@ -63,7 +63,7 @@ class DeviceGraph:
     m: int
     tuples: int
     loops: int
-    at_least: Array
+    at_least: Ids
     offsets: DeviceArray
     columns: DeviceArray
     vertices: DeviceArray

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.types import SUBGRAPHS, Array
+from distbfs.types import SUBGRAPHS, Floats
 
 RATE = 5e10  # visits a second; searches level by level on one H200, scales 25 and 26
 BANDWIDTH = 25e9  # bytes a second between ranks: one 200 Gbit/s link a device
@@ -336,7 +336,7 @@ class Run:
         vertices = self.counts.n / self.counts.devices
         return max(self.seconds - levels, 0.0) / max(vertices, 1.0)
 
-    def table(self) -> tuple[Array, Array]:
+    def table(self) -> tuple[Floats, Floats]:
         """Return (terms float64 [levels, 3], seconds float64 [levels]).
 
         Terms: visits of a device, bytes that the exchange takes the time of, 1.
@@ -386,7 +386,7 @@ class Run:
         return tuple(rows)
 
 
-def nonnegative(terms: Array, values: Array) -> Array:
+def nonnegative(terms: Floats, values: Floats) -> Floats:
     """Return x >= 0 that makes |terms x - values| least; every subset is tried.
 
     terms: float64 [rows, columns], few columns; values: float64 [rows]

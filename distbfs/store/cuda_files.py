@@ -2,14 +2,14 @@
 
 Files pass through pinned memory in slices of 64 MiB, and no array of a part stands
 whole in host memory.  Digests are checked on the way; offsets, numbers and columns are
-checked by kernels (device_rows.cu).
+checked by kernels (cuda_rows.cu).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,21 +18,22 @@ from distbfs.errors import InputError
 from distbfs.partition.part import PART_SHIFT, mask_words
 from distbfs.progress import Sum
 from distbfs.store import hdf5, schema
-from distbfs.types import SUBGRAPHS, DeviceArray
+from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
     import h5py
+    import numpy.typing as npt
 
     from distbfs.store.hdf5 import Store
-    from distbfs.types import Array
+    from distbfs.types import Array, DeviceArray, Event, KernelArgument
 
 BLOCK = 256
 BLOCKS_PER_MULTIPROCESSOR = 16
 BUFFERS = 3  # one is read into, one is hashed, one is copied
 INTO = "incoming"  # the rows in of a directed store, beside nn, its rows out
 BY_NUMBER = ("nn", "nd", INTO)  # rows of these are vertices, of others delegates
-SOURCES = 256  # a bit of device_rows.cu, as those of FAULTS
-FAULTS = {  # bits of device_rows.cu
+SOURCES = 256  # a bit of cuda_rows.cu, as those of FAULTS
+FAULTS = {  # bits of cuda_rows.cu
     1: "row offsets do not start at 0",
     2: "row offsets do not rise",
     4: "the last row offset is not the number of columns",
@@ -50,16 +51,16 @@ class Ring:
 
     def __init__(self, size: int) -> None:
         self._bytes = [cuda.pinned_empty(size, np.uint8) for _ in range(BUFFERS)]
-        self._done: list[Any] = [None] * BUFFERS
+        self._copied: list[Event | None] = [None] * BUFFERS
         self._given = self._taken = 0
 
-    def place(self, dtype: Any) -> Callable[[int, int], Array]:
+    def place(self, dtype: npt.DTypeLike) -> Callable[[int, int], Array]:
         """Return what gives room for values start … stop-1 of a dtype."""
 
         def give(start: int, stop: int) -> Array:
             turn, self._given = self._given % BUFFERS, self._given + 1
-            if self._done[turn] is not None:
-                self._done[turn].synchronize()
+            if (copied := self._copied[turn]) is not None:
+                copied.synchronize()
             size = (stop - start) * np.dtype(dtype).itemsize
             room: Array = self._bytes[turn][:size].view(dtype)
             return room
@@ -70,7 +71,7 @@ class Ring:
         """Copy the values that were given first to the device; does not wait."""
         stream = cuda.cupy().cuda.get_current_stream()
         out.set(values, stream)
-        self._done[self._taken % BUFFERS] = stream.record()
+        self._copied[self._taken % BUFFERS] = stream.record()
         self._taken += 1
 
     def skip(self) -> None:
@@ -126,13 +127,13 @@ class PartFiles:
             return self.manifest.parts << PART_SHIFT
         return self.manifest.layout.local_count(part)
 
-    def bounds(self, part: int, name: str) -> tuple[Any, np.uint64]:
+    def bounds(self, part: int, name: str) -> tuple[DeviceArray | np.uint64, np.uint64]:
         """Return how kernels are told what columns of a subgraph may be."""
         if self.by_owner(name):
             return self._starts, np.uint64(self.manifest.parts)
         return np.uint64(0), np.uint64(self.below(part, name))
 
-    def launch(self, name: str, count: int, *arguments: Any) -> None:
+    def launch(self, name: str, count: int, *arguments: KernelArgument) -> None:
         """Launch a kernel over so many items; faults are looked at by ``check``."""
         if count:
             grid = min(-(-count // BLOCK), self._blocks)
@@ -155,7 +156,7 @@ class PartFiles:
         datasets: dict[str, h5py.Dataset],
         name: str,
         out: DeviceArray | None = None,
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, DeviceArray]]:
         """Yield (start, values on the device) of a dataset.
 
         Values are views of ``out``, without it valid until the next.
@@ -171,7 +172,9 @@ class PartFiles:
             self.done(values.nbytes)
             yield start, target
 
-    def whole(self, part: int, datasets: dict[str, h5py.Dataset], name: str) -> Any:
+    def whole(
+        self, part: int, datasets: dict[str, h5py.Dataset], name: str
+    ) -> DeviceArray:
         """Return a dataset in device memory."""
         out = cuda.cupy().empty(datasets[name].size, datasets[name].dtype)
         for _ in self.slices(part, datasets, name, out):
@@ -193,7 +196,7 @@ class PartFiles:
         name: str,
         names: DeviceArray | None = None,
         degrees: DeviceArray | None = None,
-    ) -> Any:
+    ) -> DeviceArray:
         """Return the row offsets of a subgraph.
 
         degrees: where it is given, row lengths are added to it by ``names`` of the rows

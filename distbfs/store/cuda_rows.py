@@ -1,18 +1,17 @@
 """The edges of a store on the current device, as pairs of input ids.
 
-The kernels that name rows and columns are those of device_rows.cu.
+The kernels that name rows and columns are those of cuda_rows.cu.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.generate.cuda import permutation_words
 from distbfs.generate.hashing import ROUNDS
 from distbfs.progress import Sum
 from distbfs.store.cuda_files import BY_NUMBER, INTO, PartFiles
@@ -37,7 +36,7 @@ class PartRows:
     offsets: by subgraph, uint32 or uint64 [rows + 1]; delegates: uint32 [d], input ids
     """
 
-    offsets: dict[str, Any]
+    offsets: dict[str, DeviceArray]
     delegates: DeviceArray
 
 
@@ -75,7 +74,7 @@ class StoreRows(PartFiles):
     ) -> None:
         super().__init__(store, done)
         cupy, back = cuda.cupy(), permutation_of(store)
-        words = NO_WORDS if back is None else permutation_words(back.turned)
+        words = NO_WORDS if back is None else back.turned.words()
         self._words, self._ends = cupy.asarray(words), ends
         self.done.more(self._bytes(parts))
         self.names = cupy.empty(self.manifest.n, np.uint32)
@@ -144,7 +143,7 @@ class StoreRows(PartFiles):
             v,
         )
 
-    def _named(self, part: int) -> Any:
+    def _named(self, part: int) -> DeviceArray:
         return self.names[int(self.starts[part]) : int(self.starts[part + 1])]
 
     def _name(self, part: int, datasets: dict[str, h5py.Dataset]) -> None:

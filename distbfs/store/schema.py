@@ -20,7 +20,7 @@ from distbfs import __version__
 from distbfs.errors import StoreError, UsageError
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import mask_words
-from distbfs.types import SUBGRAPHS
+from distbfs.types import SUBGRAPHS, Array, Bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -121,12 +121,12 @@ class PartRecord:
         """Whether the part has edges out and in."""
         return INCOMING[0] in self.digests
 
-    def encode(self) -> Array:
+    def encode(self) -> Bytes:
         """Return the record as uint8 [bytes], for ``World.allgather``."""
         return np.frombuffer(json.dumps(self.as_dict()).encode(), dtype=np.uint8)
 
     @classmethod
-    def decode(cls, values: Array) -> PartRecord:
+    def decode(cls, values: Bytes) -> PartRecord:
         """Return the record that :meth:`encode` wrote."""
         return cls.from_dict(json.loads(values.tobytes()))
 

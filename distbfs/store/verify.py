@@ -29,7 +29,7 @@ import numpy as np
 from distbfs.errors import StoreError
 from distbfs.generate.hashing import GOLDEN, mix64
 from distbfs.partition.part import PART_SHIFT
-from distbfs.types import SUBGRAPHS
+from distbfs.types import SUBGRAPHS, Array, Ids, Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ SLICE_EDGES = 1 << 21
 WORD = (1 << 64) - 1
 
 
-def nothing() -> Array:
+def nothing() -> Ids:
     """Return an empty int64 array."""
     return np.zeros(0, dtype=np.int64)
 
@@ -64,9 +64,9 @@ class Verification:
     tuple_ends: int = 0
     nn_forward: int = 0
     nn_reverse: int = 0
-    delegates: Array = field(default_factory=nothing)
-    delegate_degrees: Array = field(default_factory=nothing)
-    delegate_rows: Array = field(default_factory=nothing)
+    delegates: Ids = field(default_factory=nothing)
+    delegate_degrees: Ids = field(default_factory=nothing)
+    delegate_rows: Ids = field(default_factory=nothing)
 
     @property
     def ok(self) -> bool:
@@ -237,7 +237,7 @@ def edge_sums(
     return forward, reverse
 
 
-def count_repeats(rows: Array, columns: Array) -> int:
+def count_repeats(rows: Ids, columns: Array) -> int:
     """Return how many edges repeat another one; ``rows`` rises."""
     same_row = rows[1:] == rows[:-1]
     if np.all(columns[1:][same_row] > columns[:-1][same_row]):
@@ -248,7 +248,7 @@ def count_repeats(rows: Array, columns: Array) -> int:
     return int(np.count_nonzero(twice))
 
 
-def row_slices(graph: CSR) -> Iterator[tuple[Array, Array]]:
+def row_slices(graph: CSR) -> Iterator[tuple[Ids, Array]]:
     """Yield (row of each edge int64, columns) for slices of whole rows.
 
     A slice has at most SLICE_EDGES edges and rows, or is one longer row.

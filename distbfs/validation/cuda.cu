@@ -95,11 +95,11 @@ static __device__ void mark(uint32_t *states, uint32_t x)
 }
 
 static __device__ void check_vertex(Tally &tally, uint32_t x, uint32_t n, uint32_t root,
-                                    int depth, const LEVEL *level, const PARENT *parent)
+                                    int found, const LEVEL *level, const PARENT *parent)
 {
-    if (depth < -1 || depth >= (int64_t)n)
+    if (found < -1 || found >= (int64_t)n)
         fault(tally, LEVEL_RANGE, x);
-    if ((depth == 0) != (x == root))
+    if ((found == 0) != (x == root))
         fault(tally, ROOT_LEVEL, x);
     if (!parent)
         return;
@@ -109,10 +109,10 @@ static __device__ void check_vertex(Tally &tally, uint32_t x, uint32_t n, uint32
         fault(tally, PARENT_RANGE, x);
     if (own != (x == root))
         fault(tally, ROOT_PARENT, x);
-    if ((depth >= 0) != (of != -1))
+    if ((found >= 0) != (of != -1))
         fault(tally, SET, x);
-    if (depth >= 1 && allowed && !own && x != root &&
-        level[of] != depth - 1)
+    if (found >= 1 && allowed && !own && x != root &&
+        level[of] != found - 1)
         fault(tally, STEP, x);
 }
 
@@ -134,11 +134,11 @@ extern "C" __global__ void __launch_bounds__(256)
         for (uint32_t k = 0; k < PER_WORD; k++) {
             const uint32_t x = w * PER_WORD + k;
             if (x < n) {
-                const int depth = level[x];
-                packed |= state_of(depth) << (4 * k);
-                reached += depth >= 0;
-                deepest = max(deepest, depth);
-                check_vertex(tally, x, n, root, depth, level, parent);
+                const int found = level[x];
+                packed |= state_of(found) << (4 * k);
+                reached += found >= 0;
+                deepest = max(deepest, found);
+                check_vertex(tally, x, n, root, found, level, parent);
             }
         }
         states[w] = packed;

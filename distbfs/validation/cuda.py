@@ -1,7 +1,7 @@
 """Validation of a search on one CUDA device, from the edge tuples.
 
 The rules, the wording of the faults and the answer are those of ``validate``; the
-kernels are in device_validate.cu.
+kernels are in cuda.cu.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.errors import UsageError
-from distbfs.types import DeviceArray, Ids
+from distbfs.types import UNREACHED, DeviceArray, Ids
 from distbfs.validation.faults import KINDS, Tally
 from distbfs.validation.host import BOTH, LEVELS, Validation
 
@@ -49,7 +49,7 @@ def validate_on_device(
     tuples: DeviceTuples,
     root: int,
     level: DeviceArray,
-    parent: DeviceArray,
+    parent: DeviceArray | None,
     *,
     chunk: int = CHUNK,
 ) -> Validation:
@@ -82,7 +82,7 @@ def validate_on_device(
 
 
 def _check_arguments(
-    n: int, root: int, level: DeviceArray, parent: DeviceArray, chunk: int
+    n: int, root: int, level: DeviceArray, parent: DeviceArray | None, chunk: int
 ) -> None:
     """Raise UsageError for what the kernels cannot take."""
     if n > MAX_VERTICES:
@@ -124,12 +124,12 @@ class _Check:
     tuples: DeviceTuples
     root: int
     level: DeviceArray
-    parent: DeviceArray
+    parent: DeviceArray | None
 
     def run(self, chunk: int) -> Ids:
         """Return the report of all passes, int64 [REPORT_WORDS].
 
-        See device_validate.cu; -1 is the position of a kind that was not found.
+        See cuda.cu; -1 is the position of a kind that was not found.
         """
         cp = cuda.cupy()
         n = self.tuples.n
@@ -156,7 +156,9 @@ class _Check:
         totals: Ids = cp.asnumpy(report)
         return totals
 
-    def _chunks(self, chunk: int) -> Iterator[tuple[int, int, Any, Any]]:
+    def _chunks(
+        self, chunk: int
+    ) -> Iterator[tuple[int, int, DeviceArray, DeviceArray]]:
         """Yield (start, stop, u, v); the next chunk is written while one is used.
 
         What is launched on the current stream until the next chunk is asked for may
@@ -213,4 +215,4 @@ class _Check:
         return int(self.level[vertex])
 
     def _parent(self, vertex: int) -> int:
-        return int(self.parent[vertex])
+        return UNREACHED if self.parent is None else int(self.parent[vertex])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from distbfs.types import Array, Ids, World
+    from distbfs.types import Array, Ids, Marks, World
 
 # The kinds in the order in which they are told.  An example is kept as four numbers:
 # (a, b) the vertex, or the ends of the tuple, and (x, y) what was found there.
@@ -53,7 +53,7 @@ class Tally:
         row[0] += count
 
     def add_vertices(
-        self, kind: str, wrong: Array, ids: Ids, *values_found: Array
+        self, kind: str, wrong: Marks, ids: Ids, *values_found: Array
     ) -> None:
         """Add the vertices of ``ids`` that are wrong, with one or two values found."""
         where = np.flatnonzero(wrong)

@@ -25,7 +25,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.types import UNREACHED, Array, Ids, TupleSource, World, slice_bounds
+from distbfs.types import (
+    UNREACHED,
+    Array,
+    Ids,
+    Levels,
+    TupleSource,
+    World,
+    slice_bounds,
+)
 from distbfs.validation import tuple_checks as scan
 from distbfs.validation.block_values import REPLICATED_LIMIT, Lookup, make_lookup
 from distbfs.validation.faults import Tally
@@ -64,7 +72,7 @@ def validate(
     world: World,
     source: TupleSource,
     root: int,
-    level: Array,
+    level: Levels,
     parent: Array | None,
     *,
     limit: int = REPLICATED_LIMIT,
@@ -116,10 +124,10 @@ class Block:
     """Results of one rank: vertices low … low + len(level) - 1."""
 
     low: int
-    level: Array
+    level: Levels
     parent: Array | None
 
-    def pieces(self, size: int) -> Iterator[tuple[Ids, Array, Array]]:
+    def pieces(self, size: int) -> Iterator[tuple[Ids, Ids, Ids]]:
         """Yield (ids, levels, parents), int64; parents -1 for levels only."""
         for at in range(0, len(self.level), size):
             level = self.level[at : at + size].astype(np.int64)
@@ -131,7 +139,7 @@ class Block:
             yield ids, level, parent
 
 
-def _check_blocks(world: World, n: int, level: Array, parent: Array | None) -> None:
+def _check_blocks(world: World, n: int, level: Levels, parent: Array | None) -> None:
     """Raise UsageError on all ranks if a block has a wrong shape or dtype."""
     low, high = slice_bounds(n, world.size, world.rank)
     fits = level.dtype == np.int32 and level.shape == (high - low,)

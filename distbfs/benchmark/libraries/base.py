@@ -18,7 +18,7 @@ from distbfs.search.runners.whole import WholeRunner
 from distbfs.search.session import Held, Session
 from distbfs.search.vertices import Shard, VertexMap
 from distbfs.timing import Trace
-from distbfs.types import Array, Ids, TupleSource, World
+from distbfs.types import Ids, Levels, TupleSource, World
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Rows:
     """
 
     offsets: Ids
-    columns: Array
+    columns: Levels
 
     @property
     def n(self) -> int:
@@ -41,7 +41,7 @@ class Rows:
         """Stored directed edges."""
         return len(self.columns)
 
-    def pairs(self) -> tuple[Array, Array]:
+    def pairs(self) -> tuple[Levels, Levels]:
         """Return each undirected edge once, (u, v) int32 with u < v."""
         u = np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.offsets))
         once = u < self.columns
@@ -77,7 +77,7 @@ class Library(Protocol):
     def search(self, root: int) -> Any:
         """Search from a vertex; this call alone is timed, to its end."""
 
-    def levels(self, answer: Any, root: int) -> Array:
+    def levels(self, answer: Any, root: int) -> Levels:
         """Return the levels of what ``search`` gave, int32 [n], -1 = unreached."""
 
     def call(self) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from distbfs.benchmark.libraries.base import Rows
 from distbfs.device import cuda
-from distbfs.types import Array
+from distbfs.types import Levels
 
 
 class CugraphLibrary:
@@ -44,7 +44,7 @@ class CugraphLibrary:
         self._cp.cuda.Device().synchronize()
         return answer
 
-    def levels(self, answer: Any, root: int) -> Array:  # noqa: ARG002
+    def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
         """Return levels by id; unreached vertices have the largest integer."""
         far, vertices = answer[0].get(), answer[2].get()
         level = np.full(self._n, -1, np.int32)

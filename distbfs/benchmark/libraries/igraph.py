@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distbfs.benchmark.libraries.base import Rows
-from distbfs.types import Array
+from distbfs.types import Levels
 
 
 class IgraphLibrary:
@@ -28,7 +28,7 @@ class IgraphLibrary:
         """Return (order, where each layer begins in it, parents)."""
         return self._graph.bfs(root)
 
-    def levels(self, answer: Any, root: int) -> Array:  # noqa: ARG002
+    def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
         """Return levels from the layers."""
         order, starts, _ = answer
         level = np.full(self._n, -1, np.int32)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distbfs.benchmark.libraries.base import Rows
-from distbfs.types import Array
+from distbfs.types import Levels
 
 FARTHEST = 1e300  # unreached vertices have the largest double
 
@@ -31,7 +31,7 @@ class NetworkitLibrary:
         search = self._nk.distance.BFS(self._graph, root, storePaths=False)
         return search.run()
 
-    def levels(self, answer: Any, root: int) -> Array:  # noqa: ARG002
+    def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
         """Return levels from the distances."""
         far = np.asarray(answer.getDistances())
         return np.where(far > FARTHEST, -1, far).astype(np.int32)

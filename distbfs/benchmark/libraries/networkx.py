@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distbfs.benchmark.libraries.base import Rows
-from distbfs.types import Array
+from distbfs.types import Levels
 
 
 class NetworkxLibrary:
@@ -31,7 +31,7 @@ class NetworkxLibrary:
         """Return levels by vertex."""
         return self._call(self._graph, root)
 
-    def levels(self, answer: Any, root: int) -> Array:  # noqa: ARG002
+    def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
         """Return levels as an array."""
         level = np.full(self._n, -1, np.int32)
         level[list(answer)] = list(answer.values())

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distbfs.benchmark.libraries.base import Rows
-from distbfs.types import Array
+from distbfs.types import Levels
 
 
 class ScipyLibrary:
@@ -31,7 +31,7 @@ class ScipyLibrary:
         """Return (order, predecessors)."""
         return self._call(self._matrix, root, directed=True)
 
-    def levels(self, answer: Any, root: int) -> Array:
+    def levels(self, answer: Any, root: int) -> Levels:
         """Return levels: parents come in the order of their children."""
         order, predecessors = answer
         level = np.full(len(predecessors), -1, np.int32)

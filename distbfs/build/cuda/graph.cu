@@ -27,19 +27,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 count_ends(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 *out, u32 *in,
            u32 *ends, u64 *loops)
 {
-    u64 loops_seen = 0, stride = (u64)gridDim.x * BLOCK;
+    u64 found = 0, stride = (u64)gridDim.x * BLOCK;
     for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
         u32 a = u[k], b = v[k];
         if (a == b) {
             atomicAdd(ends + a, 2u);
-            loops_seen++;
+            found++;
         } else {
             atomicAdd(out + a, 1u);
             atomicAdd(in + b, 1u);
         }
     }
-    loops_seen = warp_sum(loops_seen);
-    if (threadIdx.x % 32 == 0 && loops_seen) atomicAdd(loops, loops_seen);
+    found = warp_sum(found);
+    if (threadIdx.x % 32 == 0 && found) atomicAdd(loops, found);
 }
 
 /* Makes ends complete: ends += each * degrees.
@@ -49,14 +49,14 @@ count_ends(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 add_degrees(u64 n, u32 each, const u32 *__restrict__ degrees, u32 *__restrict__ ends, u64 *sum)
 {
-    u64 total = 0, stride = (u64)gridDim.x * BLOCK;
+    u64 found = 0, stride = (u64)gridDim.x * BLOCK;
     for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < n; k += stride) {
         u32 value = ends[k] + each * degrees[k];
         ends[k] = value;
-        total += value;
+        found += value;
     }
-    total = warp_sum(total);
-    if (threadIdx.x % 32 == 0 && total) atomicAdd(sum, total);
+    found = warp_sum(found);
+    if (threadIdx.x % 32 == 0 && found) atomicAdd(sum, found);
 }
 
 static __device__ __forceinline__ u32 class_of(u32 degree)
@@ -169,7 +169,7 @@ append_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
     const u64 TILE = BLOCK * PER_THREAD;
     u64 stride = gridDim.x * TILE;
     for (u64 first = blockIdx.x * TILE; first < count; first += stride) {
-        u32 a[PER_THREAD], b[PER_THREAD], in_range = 0;
+        u32 a[PER_THREAD], b[PER_THREAD], found = 0;
 #pragma unroll
         for (int k = 0; k < PER_THREAD; k++) {
             u64 i = first + k * BLOCK + threadIdx.x;
@@ -179,10 +179,10 @@ append_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
         }
 #pragma unroll
         for (int k = 0; k < PER_THREAD; k++) {
-            in_range += __popc(__ballot_sync(ALL, a[k] - low < rows));
-            in_range += both ? __popc(__ballot_sync(ALL, b[k] - low < rows)) : 0;
+            found += __popc(__ballot_sync(ALL, a[k] - low < rows));
+            found += both ? __popc(__ballot_sync(ALL, b[k] - low < rows)) : 0;
         }
-        if (threadIdx.x % 32 == 0) counts[warp] = in_range;
+        if (threadIdx.x % 32 == 0) counts[warp] = found;
         __syncthreads();
         if (threadIdx.x == 0) {
             u32 sum = 0;
@@ -222,14 +222,14 @@ count_fresh(u64 count, const u64 *__restrict__ keys, u32 *__restrict__ tiles)
     for (u64 first = blockIdx.x * TILE; first < count; first += gridDim.x * TILE) {
         if (threadIdx.x == 0) sum = 0;
         __syncthreads();
-        u32 fresh_keys = 0;
+        u32 found = 0;
 #pragma unroll
         for (int k = 0; k < PER_THREAD; k++) {
             u64 i = first + k * BLOCK + threadIdx.x;
             bool fresh = i < count && is_fresh(keys, i, keys[i]);
-            fresh_keys += __popc(__ballot_sync(ALL, fresh));
+            found += __popc(__ballot_sync(ALL, fresh));
         }
-        if (threadIdx.x % 32 == 0) atomicAdd(&sum, fresh_keys);
+        if (threadIdx.x % 32 == 0) atomicAdd(&sum, found);
         __syncthreads();
         if (threadIdx.x == 0) tiles[first / TILE] = sum;
     }

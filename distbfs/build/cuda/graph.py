@@ -28,7 +28,7 @@ from distbfs.graph.device_graph import (
 )
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
-from distbfs.types import Array, DeviceArray, TupleSource
+from distbfs.types import Array, DeviceArray, Ids, KernelArgument, Marks, TupleSource
 
 BLOCK = 256
 BLOCKS_PER_MULTIPROCESSOR = 16
@@ -147,13 +147,15 @@ class Kernels:
             yield
             cuda.cupy().cuda.Device().synchronize()
 
-    def launch(self, name: str, items: int, per_block: int, *arguments: Any) -> None:
+    def launch(
+        self, name: str, items: int, per_block: int, *arguments: KernelArgument
+    ) -> None:
         """Launch a kernel; a block takes ``per_block`` of the ``items`` at a time."""
         if items:
             grid = min(-(-items // per_block), self._blocks)
             self._code.kernel(name)(grid, BLOCK, *arguments)
 
-    def scan(self, values: DeviceArray) -> Any:
+    def scan(self, values: Any) -> Any:
         """Return the sums before each value and of all, uint64 [values + 1]."""
         starts = cuda.cupy().empty(len(values) + 1, np.uint64)
         count = np.uint64(len(values))
@@ -256,7 +258,7 @@ class Ranges:
         tile, inside = divmod(row, ROWS_TILE)
         return int(self._before[tile] + self._tile(tile)[:inside].sum())
 
-    def _tile(self, tile: int) -> Array:
+    def _tile(self, tile: int) -> Ids:
         first = tile * ROWS_TILE
         return self._degrees[first : first + ROWS_TILE].get().astype(np.int64)
 
@@ -291,7 +293,7 @@ class Rows:
         rows: tuple[int, int, int],
         *,
         both: bool,
-    ) -> Any:
+    ) -> DeviceArray:
         """Collect the keys of a range of rows in ``keys``; return those, unsorted."""
         low, high, expected = rows
         size = cuda.cupy().zeros(1, np.uint64)
@@ -466,7 +468,7 @@ def assemble_directed(
     return made
 
 
-def _filled(offsets: Array, empty: Array, m: int) -> Array:
+def _filled(offsets: Array, empty: Marks, m: int) -> Array:
     """Return offsets, [rows + 1]; empty rows begin where the next one does.
 
     empty: bool [rows]

@@ -56,7 +56,7 @@ class HostRows:
         self._kernels.launch("expand_rows", stop - start, BLOCK, *arguments, u, v)
 
 
-def _by_id(kernels: Kernels, values: Array, ids: DeviceArray) -> Any:
+def _by_id(kernels: Kernels, values: Array, ids: DeviceArray) -> DeviceArray:
     """Return values by number as values by id, uint32 [n] in device memory."""
     cupy, n = cuda.cupy(), len(values)
     by_number = cupy.asarray(values.astype(np.uint32, copy=False))

@@ -101,20 +101,20 @@ extern "C" __global__ void __launch_bounds__(BLOCK) histogram(
 
 /* Where values could be put into sorted keys; a single block of 32 threads.
  *
- * keys: [count], sorted; values: [bounds]; below: [bounds], keys below each value
+ * keys: [count], sorted; values: [wanted]; found: [wanted], keys below each value
  */
 extern "C" __global__ void __launch_bounds__(32) keys_below(
-    u64 count, const u64 *__restrict__ keys, u64 bounds, const u64 *__restrict__ values,
-    u64 *__restrict__ below)
+    u64 count, const u64 *__restrict__ keys, u64 wanted, const u64 *__restrict__ values,
+    u64 *__restrict__ found)
 {
-    for (u64 k = threadIdx.x; k < bounds; k += 32) {
+    for (u64 k = threadIdx.x; k < wanted; k += 32) {
         u64 low = 0, high = count;
         while (low < high) {
             u64 middle = low + (high - low) / 2;
             if (keys[middle] < values[k]) low = middle + 1;
             else high = middle;
         }
-        below[k] = low;
+        found[k] = low;
     }
 }
 
@@ -127,14 +127,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK) count_fresh(
 {
     __shared__ u32 counts[WARPS];
     for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
-        u32 fresh = 0;
+        u32 found = 0;
 #pragma unroll
         for (int k = 0; k < PER_THREAD; k++) {
             u64 i = first + k * BLOCK + threadIdx.x;
-            fresh += i < count && is_fresh(keys, i, keys[i]);
+            found += i < count && is_fresh(keys, i, keys[i]);
         }
-        fresh = __reduce_add_sync(ALL, fresh);
-        if (threadIdx.x % 32 == 0) counts[threadIdx.x / 32] = fresh;
+        found = __reduce_add_sync(ALL, found);
+        if (threadIdx.x % 32 == 0) counts[threadIdx.x / 32] = found;
         __syncthreads();
         if (threadIdx.x == 0) {
             u32 sum = 0;

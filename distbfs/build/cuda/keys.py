@@ -2,7 +2,7 @@
 
 A pass makes all tuples again, chunk by chunk, and appends the keys of a range of rows
 to a buffer, which is then sorted.  Where all keys of a part are likely to fit, one pass
-is tried; else a pass counts the keys of each row first.  Keys: see device_construct.cu.
+is tried; else a pass counts the keys of each row first.  Keys: see parts.cu.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from distbfs.graph.csr import index_dtype
 from distbfs.partition.device_part import COLUMN_PAD, DeviceRows
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
-from distbfs.types import Array, DeviceArray, TupleSource
+from distbfs.types import DeviceArray, Ids, KernelArgument, TupleSource
 
 BLOCK = 256
 SCAN_BLOCK = 1024
@@ -58,7 +58,7 @@ class Kernels(device_build.Kernels):
     def __init__(self, clock: Stopwatch) -> None:
         super().__init__(clock, Code())
 
-    def scan(self, values: DeviceArray) -> Any:
+    def scan(self, values: Any) -> Any:
         """Return the sums before each value and of all, uint64 [values + 1].
 
         values: uint32 or uint64
@@ -68,15 +68,15 @@ class Kernels(device_build.Kernels):
         self._code.kernel(name)(1, SCAN_BLOCK, np.uint64(len(values)), values, starts)
         return starts
 
-    def below(self, keys: DeviceArray, values: list[int]) -> list[int]:
+    def below(self, keys: Any, values: list[int]) -> list[int]:
         """Return how many sorted keys are below each value."""
         cupy = cuda.cupy()
-        bounds = cupy.asarray(np.array(values, dtype=np.uint64))
-        counts = cupy.empty(len(values), np.uint64)
+        wanted = cupy.asarray(np.array(values, dtype=np.uint64))
+        found = cupy.empty(len(values), np.uint64)
         sizes = np.uint64(len(keys)), np.uint64(len(values))
-        arguments = (sizes[0], keys, sizes[1], bounds, counts)
-        self._code.kernel("keys_below")(1, 32, *arguments)
-        return [int(x) for x in counts.get()]
+        given = (sizes[0], keys, sizes[1], wanted, found)
+        self._code.kernel("keys_below")(1, 32, *given)
+        return [int(x) for x in found.get()]
 
     def largest(self, values: DeviceArray) -> int:
         """Return the largest of uint32 values, 0 where there are none."""
@@ -86,7 +86,7 @@ class Kernels(device_build.Kernels):
         """Return the sum of uint32 values."""
         return Ranges(self, values).total
 
-    def histogram(self, values: DeviceArray) -> tuple[Array, Array]:
+    def histogram(self, values: DeviceArray) -> tuple[Ids, Ids]:
         """Return the values that occur, rising, and how often; both int64."""
         counts = cuda.cupy().zeros(max(self.largest(values) + 1, 1024), np.uint32)
         self.launch(
@@ -96,7 +96,7 @@ class Kernels(device_build.Kernels):
         occur = np.flatnonzero(host)
         return occur, host[occur].astype(np.int64)
 
-    def fresh_before(self, keys: DeviceArray) -> tuple[DeviceArray, int]:
+    def fresh_before(self, keys: Any) -> tuple[Any, int]:
         """Return keys that are no repeats before each tile, and how many in all.
 
         keys: uint64, sorted.  The first is uint64 [tiles + 1].
@@ -107,7 +107,7 @@ class Kernels(device_build.Kernels):
         starts = self.scan(tiles)
         return starts, int(starts[-1:].get()[0])
 
-    def offsets(self, lengths: DeviceArray, rows: int, total: int) -> Any:
+    def offsets(self, lengths: Any, rows: int, total: int) -> Any:
         """Return offsets [rows + 1], uint32 where ``total`` fits; others are empty."""
         cupy = cuda.cupy()
         dtype = index_dtype(total)
@@ -133,7 +133,7 @@ class Rule:
 
     name: str
     rows: int
-    arguments: tuple[Any, ...]
+    arguments: tuple[KernelArgument, ...]
     first: Callable[[DeviceArray, DeviceArray], None] | None = None
     lengths: DeviceArray | None = None
 
@@ -194,7 +194,7 @@ class KeyPasses:
         self._each(rule, work)
         return int(size.get()[0])
 
-    def count(self, rule: Rule) -> Any:
+    def count(self, rule: Rule) -> DeviceArray:
         """Return the keys of each row, uint32 [rows]."""
         lengths = cuda.cupy().zeros(rule.rows, np.uint32)
 
@@ -205,7 +205,7 @@ class KeyPasses:
         self._each(rule, work)
         return lengths
 
-    def _sort(self, keys: DeviceArray) -> Any:
+    def _sort(self, keys: DeviceArray) -> DeviceArray:
         with self.kernels.phase("sort"):
             keys.sort()
         with self.kernels.phase("memory"):
@@ -283,13 +283,13 @@ class RowWriter:
         kernels: Kernels,
         lengths: DeviceArray,
         kernel: str = "write_columns",
-        arguments: tuple[Any, ...] = (),
+        arguments: tuple[KernelArgument, ...] = (),
         dtype: type[np.unsignedinteger] = np.uint32,
         room: DeviceArray | None = None,
     ) -> None:
         self._kernels, self._lengths = kernels, lengths
         self._kernel, self._arguments, self._dtype = kernel, arguments, dtype
-        self._pieces: list[Any] = []
+        self._pieces: list[DeviceArray] = []
         self._room, self._written = room, 0
 
     def add(self, keys: DeviceArray, shift: int) -> None:
@@ -311,7 +311,7 @@ class RowWriter:
         arguments = (*form, self._lengths, *self._arguments, out)
         self._kernels.launch(self._kernel, len(keys), KEYS_TILE, *arguments)
 
-    def _columns(self) -> Any:
+    def _columns(self) -> DeviceArray:
         if self._room is not None:
             return self._room[: self._written + COLUMN_PAD]
         if len(self._pieces) == 1:
@@ -337,7 +337,7 @@ class RowWriter:
 
 def segments(
     kernels: Kernels, keys: DeviceArray, low: int, bases: list[int]
-) -> list[Any]:
+) -> list[DeviceArray]:
     """Cut sorted keys where their rows pass ``bases``; one more piece than bases.
 
     low: the row of keys whose high half is 0

@@ -106,11 +106,11 @@ def rows_of(cut: Cut, deal: Deal, slot: int) -> Rows:
     """Return the rows of the part at a slot."""
     part = int(deal.part_of[slot])
     first = slot * deal.local
-    rows = slice(first, first + len(range(part, deal.n, deal.parts)))
-    offsets = np.empty(rows.stop - rows.start + 1, dtype=np.int64)
+    mine = slice(first, first + len(range(part, deal.n, deal.parts)))
+    offsets = np.empty(mine.stop - mine.start + 1, dtype=np.int64)
     offsets[0] = 0
-    np.cumsum(cut.lengths[rows], out=offsets[1:])
+    np.cumsum(cut.lengths[mine], out=offsets[1:])
     begin = int(cut.lengths[:first].sum())
     columns = cut.columns[begin : begin + int(offsets[-1])]
-    ends, loops = cut.ends[rows], int(cut.loops[slot])
-    return Rows(offsets, columns, cut.lengths[rows], ends, loops)
+    ends, loops = cut.ends[mine], int(cut.loops[slot])
+    return Rows(offsets, columns, cut.lengths[mine], ends, loops)

@@ -23,7 +23,7 @@ from distbfs.graph.sorted_rows import inverse, ranked_rows, stable_order, taken
 from distbfs.partition.degree import DelegateIndex, gather_delegates
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import PART_SHIFT, Part
-from distbfs.types import Array, Ids, World
+from distbfs.types import Array, Ids, Numbers, Words, World
 
 SHIFT = np.uint64(PART_SHIFT)
 
@@ -125,8 +125,8 @@ class Distributor:
         number = numbering.numbers.astype(np.uint64)
         nn_lengths = np.zeros(count, dtype=np.int64)
         nn_ids: list[Ids] = [np.zeros(0, dtype=np.int64)]
-        nd_keys: list[Array] = [np.zeros(0, dtype=np.uint64)]
-        dd_keys: list[Array] = [np.zeros(0, dtype=np.uint64)]
+        nd_keys: list[Words] = [np.zeros(0, dtype=np.uint64)]
+        dd_keys: list[Words] = [np.zeros(0, dtype=np.uint64)]
         for first, last in row_blocks(rows.offsets):
             column = rows.columns[rows.offsets[first] : rows.offsets[last]]
             row = np.repeat(np.arange(first, last), degrees[first:last])
@@ -151,7 +151,7 @@ class Distributor:
         dd = CSR.from_keys(d, keys, BOTH, self.threads)
         return nn, nd, dn, dd
 
-    def _dd_kept(self, u: Array, v: Array) -> Array:
+    def _dd_kept(self, u: Array, v: Array) -> Words:
         """Return keys of the dd edges whose source has the lower degree, or id."""
         kept = self.rising[u] < self.rising[v]
         return u[kept].astype(np.uint64) << SHIFT | v[kept].astype(np.uint64)
@@ -176,7 +176,7 @@ class Distributor:
             return columns.astype(np.uint32)
         return columns | parts.astype(np.uint64) << SHIFT
 
-    def _numbers_of(self, ids: Ids) -> Array:
+    def _numbers_of(self, ids: Ids) -> Numbers:
         """Return the uint32 numbers of vertices that this rank serves, 0 for others."""
         parts, local = self.layout.part_of(ids), self.layout.local_of(ids)
         out = np.zeros(len(ids), dtype=np.uint32)
