@@ -69,11 +69,11 @@ def run_searches(
 ) -> list[SearchFigures]:
     """Search from every root and validate the results (collective).
 
-    source: tuples to validate by; exact: they are the input's, so that nedge counted
-    from them must be that counted from degrees; check: how many searches to validate,
-    the first ones; stop: asked between searches, the same answer on every rank; report:
-    told each search; hurry: makes what every validation runs in; done: told 1 after
-    each search and after each validation.
+    roots: int64; source: tuples to validate by; exact: they are the input's, so that
+    nedge counted from them must be that counted from degrees; check: how many searches
+    to validate, the first ones; stop: asked between searches, the same answer on every
+    rank; report: takes each search; hurry: makes what every validation runs in; done:
+    takes 1 after each search and after each validation.
 
     Searches run in batches, and every result of a batch is validated before the next:
     as many as RESULT_BYTES of host memory hold, or what devices have free.  One search

@@ -165,7 +165,10 @@ def load_or_none(source: Path, **definitions: str | int) -> ctypes.CDLL | None:
 
 
 def pointer(array: Array | None) -> ctypes.c_void_p:
-    """Return the address of a contiguous array for a C call (None: a null pointer)."""
+    """Return the address of an array of any dtype and shape for a C call.
+
+    None becomes a null pointer.  Raises ValueError unless the array is contiguous.
+    """
     if array is None:
         return ctypes.c_void_p(None)
     if not array.flags.c_contiguous:
@@ -184,7 +187,7 @@ def thread_count(requested: int = 0) -> int:
 
 
 def aligned_empty(shape: int, dtype: type[np.generic]) -> Array:
-    """Return an uninitialised one-dimensional array on a cache-line boundary."""
+    """Return an uninitialised array [shape] of a dtype on a cache-line boundary."""
     size = shape * np.dtype(dtype).itemsize
     raw = np.empty(size + CACHE_LINE, dtype=np.uint8)
     start = -raw.ctypes.data % CACHE_LINE
@@ -192,14 +195,17 @@ def aligned_empty(shape: int, dtype: type[np.generic]) -> Array:
 
 
 def aligned_full(shape: int, value: int, dtype: type[np.generic]) -> Array:
-    """Return an array made by ``aligned_empty`` that holds one value everywhere."""
+    """Return ``aligned_empty(shape, dtype)``, filled with one value."""
     out = aligned_empty(shape, dtype)
     out[:] = value
     return out
 
 
 def aligned_copy(values: Array, size: int = 0, fill: int = 0) -> Array:
-    """Return a copy made by ``aligned_empty``, filled up to ``size`` with ``fill``."""
+    """Return a copy of an array [k] on a cache-line boundary, of the same dtype.
+
+    size: least length of the copy; elements from k on are ``fill``
+    """
     out = aligned_empty(max(size, len(values)), values.dtype.type)
     out[: len(values)] = values
     out[len(values) :] = fill

@@ -139,8 +139,8 @@ def pinned_empty(count: int, dtype: npt.DTypeLike) -> Array:
 class HostCopy:
     """A small array in device memory and what of it has come to the host.
 
-    pinned: the copy, a NumPy array that the next one overwrites; see ``begin`` and
-        ``Launch.timed``
+    array: of any dtype; pinned: the copy, a NumPy array of its size and dtype that the
+        next copy overwrites; see ``begin`` and ``Launch.timed``
     """
 
     def __init__(self, array: DeviceArray) -> None:
@@ -154,7 +154,7 @@ class HostCopy:
         self._done.record(stream)
 
     def wait(self) -> Array:
-        """Wait for the copy that has begun, and return it."""
+        """Wait for the copy that has begun; return ``pinned``."""
         self._done.synchronize()
         return self.pinned
 

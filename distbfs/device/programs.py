@@ -181,7 +181,7 @@ class Launch:
     ) -> float:
         """Launch, wait, and return the seconds between events around the kernel.
 
-        before: arrays of 4-byte items that are first filled with a value, in that time
+        before: arrays of 32-bit items that are first filled with a value, in that time
         then: a launch that follows, in that time
         back: what has come to the host at the end, after that time; all three the same
             at every call
@@ -211,5 +211,5 @@ class Launch:
 
     @property
     def parameters(self) -> ctypes.Array[ctypes.c_void_p]:
-        """The addresses of the arguments."""
+        """The addresses of the arguments, for a node of a graph."""
         return self._parameters

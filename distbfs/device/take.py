@@ -13,7 +13,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 
 if TYPE_CHECKING:
-    from distbfs.types import Array, DeviceArray, Ids
+    from distbfs.types import Array, Ids
 
 SOURCE = Path(__file__).with_name("take.cu")
 FEW, BLOCK = 4096, 256  # places of a launch; threads of a block
@@ -41,7 +41,7 @@ class Taker:
         self._launch = kernel.prepare(self._request, FEW // BLOCK, BLOCK)
         self._lock = Lock()
 
-    def take(self, values: DeviceArray, places: Ids) -> Array:
+    def take(self, values: Any, places: Ids) -> Array:
         """Return values[places] of a contiguous array."""
         stream, count = cuda.cupy().cuda.get_current_stream(), len(places)
         with self._lock:
@@ -60,7 +60,7 @@ def taker(cupy: Any, device: int) -> Taker:  # noqa: ARG001 - one for each
     return Taker()
 
 
-def take(values: DeviceArray, places: Ids) -> Array:
+def take(values: Any, places: Ids) -> Array:
     """Return the values at places, int64 [k] inside, of a contiguous CuPy array."""
     with values.device:
         cupy = cuda.cupy()

@@ -28,7 +28,7 @@ class IdMap(Protocol):
         """How many vertices there are."""
 
     def arrays(self) -> dict[str, Array]:
-        """Return what a store keeps, by name."""
+        """Return the arrays that a store keeps, by name; see the class."""
 
     def names(self, vertices: Ids) -> list[int] | list[str]:
         """Return the ids of vertices, int64 [k]."""
@@ -64,7 +64,7 @@ class IntegerIds:
         return len(self.ids)
 
     def arrays(self) -> dict[str, Array]:
-        """Return what a store keeps, by name."""
+        """Return the arrays that a store keeps, by name; see the class."""
         return {"ids": self.ids}
 
     def names(self, vertices: Ids) -> list[int]:
@@ -114,7 +114,7 @@ class TextIds:
         return len(self.offsets) - 1
 
     def arrays(self) -> dict[str, Array]:
-        """Return what a store keeps, by name."""
+        """Return the arrays that a store keeps, by name; see the class."""
         return {"offsets": self.offsets, "text": self.text}
 
     def word(self, vertex: int) -> bytes:
@@ -156,7 +156,10 @@ class TextIds:
 
 
 def id_map(kind: str, arrays: Mapping[str, Array]) -> IdMap:
-    """Return the map of a kind and its arrays; InputError where they do not fit."""
+    """Return the map of a kind from what its ``arrays`` gave.
+
+    Raises InputError where the arrays do not fit each other.
+    """
     if kind == IntegerIds.kind:
         return IntegerIds(arrays["ids"])
     return TextIds(arrays["offsets"], arrays["text"])

@@ -150,7 +150,10 @@ class Member:
         return self.layout.shape[0]
 
     def read(self, count: int) -> Array:
-        """Return the next values, their number given; InputError where it is cut."""
+        """Return the next ``count`` values, [count] of the array's dtype.
+
+        Raises InputError where the file is cut.
+        """
         size = count * self.layout.dtype.itemsize
         with sound(self.where):
             data = self.stream.read(size)
@@ -160,13 +163,13 @@ class Member:
         return np.frombuffer(data, dtype=self.layout.dtype)
 
     def pieces(self) -> Iterator[Array]:
-        """Yield the values in pieces of at most CHUNK."""
+        """Yield the values in pieces of at most CHUNK, of the array's dtype."""
         total = self.vector()
         while self.done < total:
             yield self.read(min(CHUNK, total - self.done))
 
     def ids(self, count: int, most: int, base: int = 0) -> Ids:
-        """Return the next ids, zero-based."""
+        """Return the next ids, zero-based, int64 [count]; InputError for a bad one."""
         begin = self.done
         return checked(self.read(count), most, base, self.where, begin, 1)
 

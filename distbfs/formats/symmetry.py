@@ -59,7 +59,7 @@ class Mirror:
         self._count += len(u)
 
     def back(self, u: Ids, v: Ids) -> None:
-        """Count pairs that are listed back, given the way they go forth."""
+        """Count pairs that are listed back, int64 [k], turned as they go forth."""
         self._sum -= self._hash_sum(u, v)
         self._count -= len(u)
 

@@ -50,7 +50,10 @@ class HostTuples(DeviceTuples):
     """Tuples that the host makes or holds; copied chunk by chunk."""
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
-        """Copy the tuples start … stop-1."""
+        """Copy the tuples start … stop-1 to the front of CuPy uint32 arrays.
+
+        Raises InputError for an end that is no vertex and for missing tuples.
+        """
         at = 0
         for chunk in self.source.chunks(start, stop):
             for ids, out in zip(chunk, (u, v), strict=True):
@@ -73,7 +76,7 @@ class LentSource(TupleSource, Protocol):
     def pieces(
         self, start: int, stop: int
     ) -> Iterator[tuple[DeviceArray, DeviceArray]]:
-        """Yield (u, v), integers, that cover the tuples start … stop-1 in order."""
+        """Yield (u, v), CuPy integers, of the tuples start … stop-1 in order."""
 
 
 class LentTuples(DeviceTuples):
@@ -84,7 +87,7 @@ class LentTuples(DeviceTuples):
         self._lent = source
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
-        """Copy the tuples start … stop-1 on the device."""
+        """Copy the tuples start … stop-1 to CuPy uint32 arrays, on the device."""
         at = 0
         for piece_u, piece_v in self._lent.pieces(start, stop):
             end = at + len(piece_u)
@@ -100,7 +103,7 @@ class KernelSource(TupleSource, Protocol):
     def device_arguments(self) -> Sequence[np.generic | Array]:
         """Return what the kernel takes between (start, count) and (u, v).
 
-        Arrays are copied to the device.
+        NumPy scalars of the kernel's types, and arrays, which are copied to the device.
         """
 
 
@@ -120,7 +123,7 @@ class FamilyTuples(DeviceTuples):
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
-        """Launch the kernel for the tuples start … stop-1; does not wait."""
+        """Write the tuples start … stop-1 to CuPy uint32 arrays; does not wait."""
         count = stop - start
         if count <= 0:
             return
@@ -142,7 +145,7 @@ class PermutedTuples(DeviceTuples):
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
-        """Write the tuples start … stop-1; does not wait."""
+        """Write the tuples start … stop-1 to CuPy uint32 arrays, permuted."""
         self._inner.fill(start, stop, u, v)
         count = stop - start
         if count > 0:

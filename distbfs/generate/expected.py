@@ -20,7 +20,10 @@ WIDE = 4096.0  # classes with a larger mean degree count as one degree
 
 
 def class_means(scale: int, edge_factor: int) -> tuple[Floats, Floats]:
-    """Return (vertices, expected distinct neighbours) of the classes k = 0 … scale."""
+    """Return (vertices, expected distinct neighbours), float64 [scale + 1] each.
+
+    The classes are k = 0 … scale.
+    """
     a, b, c, d = INITIATOR
     tuples = float(edge_factor) * 2.0**scale
     sizes = np.array([float(math.comb(scale, k)) for k in range(scale + 1)])

@@ -87,7 +87,7 @@ class ForestFire:
 def burnt_by_c(
     n: int, key: int, limits: list[int], tell: Tell
 ) -> tuple[Ids, Ids] | None:
-    """Return the tuples of all fires by the kernel, None without a compiler."""
+    """Return the tuples (u, v) of all fires, int64; None without a compiler."""
     native = cc.load_or_none(Path(__file__).with_name("forest_fire.c"))
     if native is None:
         return None
@@ -143,7 +143,7 @@ class Draws:
 
 
 def burnt(n: int, key: int, limits: list[int], tell: Tell) -> tuple[Ids, Ids]:
-    """Return the tuples of all fires; the twin of forest_fire.c."""
+    """Return the tuples (u, v) of all fires, int64; the twin of forest_fire.c."""
     to: list[list[int]] = [[] for _ in range(n)]  # what a vertex links to
     by: list[list[int]] = [[] for _ in range(n)]  # what links to it, latest last
     for vertex, _ in told_slices(n, 1, tell):

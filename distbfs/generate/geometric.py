@@ -149,7 +149,7 @@ class Geometric(ByPosition):
         return (x & mask).view(np.int64), (x >> np.uint64(30) & mask).view(np.int64)
 
     def starts(self, cells: Ids) -> Ids:
-        """Return the id of the first point of each cell."""
+        """Return the id of the first point of each cell, int64 of the same shape."""
         blocks, row = np.unique(cells // BLOCK, return_inverse=True)
         count = self.counts(blocks[:, None] * BLOCK + np.arange(BLOCK))
         before = np.cumsum(count, axis=1) - count + self._vertices[blocks][:, None]

@@ -119,7 +119,11 @@ class Kronecker(ByPosition):
         }
 
     def device_arguments(self) -> tuple[np.uint64, np.uint32, np.uint32, Words, Words]:
-        """Return (key, draws, last_bits, permutations, tables) of the kernel."""
+        """Return (key, draws, last_bits, permutations, tables) of the kernel.
+
+        permutations: uint64 [2, 11], of positions and of vertices; tables: uint64
+        [2, 256], packed, of all draws but the last and of the last
+        """
         tables = [
             packed_table(self._cutoff[slots], self._alias[slots])
             for slots in (slice(SLOTS), slice(-SLOTS, None))

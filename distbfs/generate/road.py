@@ -45,7 +45,7 @@ class Crossings(NamedTuple):
 
     @property
     def vertices(self) -> Ids:
-        """Return the crossing and the vertices on its edges."""
+        """Return the vertices of a crossing and its edges, int64 as ``right``."""
         return 1 + np.maximum(self.right - 1, 0) + np.maximum(self.below - 1, 0)
 
 

@@ -51,7 +51,7 @@ class Triangulation(ByFormula):
         }
 
     def points(self, vertices: Ids) -> tuple[Ids, Ids]:
-        """Return the coordinates (x, y) of vertices; a square has SIDE."""
+        """Return the coordinates (x, y) of vertices, int64; a square has SIDE."""
         with np.errstate(over="ignore"):
             counter = vertices.astype(np.uint64) * np.uint64(GOLDEN)
             x = mix64(np.uint64(self._key) + counter).view(np.int64)

@@ -35,7 +35,7 @@ def component_labels(n: int, edges: Callable[[], Iterable[tuple[Array, Array]]])
 
 
 def jump(label: Ids) -> None:
-    """Let every vertex point at the root of its tree, in place."""
+    """Let every vertex point at the root of its tree, in place; int64 [n]."""
     while True:
         further = label[label]
         if np.array_equal(further, label):

@@ -30,7 +30,7 @@ def add_counts(counts: Ids, rows: Array) -> None:
 def row_blocks(offsets: Array) -> Iterator[tuple[int, int]]:
     """Yield (first, last + 1) of runs of rows with about SLICE edges, one row at least.
 
-    Together they are all rows.
+    offsets: integers [rows + 1].  Together the runs are all rows.
     """
     rows, first = len(offsets) - 1, 0
     while first < rows:
@@ -108,7 +108,10 @@ class CSR:
         return cls(row_offsets(cut.lengths), cut.columns)
 
     def edges_of(self, rows: Array) -> tuple[Array, Array]:
-        """Return (index into ``rows``, column) of every edge of some rows, in order."""
+        """Return (index into ``rows`` int64, column) of every edge of rows, in order.
+
+        rows: integers [k]
+        """
         start = self.offsets[rows].astype(np.int64)
         length = self.offsets[rows + 1].astype(np.int64) - start
         index = np.repeat(np.arange(len(rows)), length)
@@ -121,5 +124,5 @@ class CSR:
 
     @classmethod
     def empty(cls, rows: int, dtype: type[np.unsignedinteger] = np.uint32) -> CSR:
-        """Return ``rows`` rows without edges."""
+        """Return rows without edges; columns are of the dtype."""
         return cls(np.zeros(rows + 1, dtype=np.uint32), np.zeros(0, dtype=dtype))

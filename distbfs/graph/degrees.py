@@ -57,7 +57,7 @@ class DegreeHistogram:
 def histogram_of(world: World, degrees: Iterable[Ids]) -> DegreeHistogram:
     """Return the histogram over the vertices of all ranks (collective).
 
-    ``degrees``: the degree arrays of this rank's parts.
+    degrees: int64 [local] of each of this rank's parts
     """
     values, counts = merge([occurring(d) for d in degrees])
     both = world.allgather(np.concatenate([values, counts]))

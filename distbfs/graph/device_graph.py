@@ -81,7 +81,7 @@ class DeviceGraph:
 
     @property
     def pulled(self) -> tuple[DeviceArray, DeviceArray]:
-        """Offsets and columns of the rows that pulls look at."""
+        """Offsets and columns of the rows that pulls look at, as those of the class."""
         if self.in_offsets is None or self.in_columns is None:
             return self.offsets, self.columns
         return self.in_offsets, self.in_columns

@@ -130,7 +130,7 @@ class Items:
 
 
 def check_range(u: Ids, v: Ids, n: int) -> None:
-    """Raise InputError unless all ids are vertices."""
+    """Raise InputError unless all ids, int64, are in 0 … n-1."""
     for ids in (u, v):
         if len(ids) and (ids.min() < 0 or ids.max() >= n):
             raise InputError(OUTSIDE.format(n - 1))

@@ -119,7 +119,7 @@ class KeyBuffer:
         self.size = 0
 
     def room(self, count: int) -> Array:
-        """Return the place of ``count`` more keys at the end."""
+        """Return the place of ``count`` more keys at the end, uint64 [count]."""
         need = self.size + count
         if need > len(self._data):
             grown = np.empty(max(need, len(self._data) * 5 // 4), dtype=np.uint64)
@@ -129,7 +129,7 @@ class KeyBuffer:
         return self._data[need - count : need]
 
     def take(self) -> Array:
-        """Return the keys and let go of them."""
+        """Return the keys, uint64, and let go of them."""
         keys, self._data = self._data[: self.size], np.empty(0, dtype=np.uint64)
         return keys
 

@@ -97,7 +97,7 @@ class DelegateIndex:
             self._sorted = delegates[self._order]
 
     def find(self, ids: Ids) -> Array:
-        """Return the delegate number of each id, -1 for a normal vertex."""
+        """Return the delegate number of each id, integers, -1 for a normal vertex."""
         if self._dense is not None:
             return self._dense[ids]
         if not len(self._sorted):

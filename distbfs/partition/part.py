@@ -143,7 +143,7 @@ class Part:
         return self.numbers[places].astype(np.int64)
 
     def owned_delegates(self) -> tuple[Ids, Ids]:
-        """Return (delegate numbers, local ids) of the delegates that this part owns."""
+        """Return (delegate numbers, local ids) of the delegates of this part, int64."""
         owned = np.flatnonzero(self.layout.part_of(self.delegates) == self.index)
         return owned, self.layout.local_of(self.delegates[owned])
 

@@ -97,7 +97,10 @@ def pieces(
 
 
 def fill(file: int, name: str, place: int, piece: Array) -> None:
-    """Read values from a place in a file."""
+    """Fill a contiguous array with the bytes from a place in an open file on.
+
+    Raises StoreError where the file ends before.
+    """
     left = memoryview(piece.view(np.uint8))  # type: ignore[arg-type]
     while left:
         count = os.preadv(file, [left], place)

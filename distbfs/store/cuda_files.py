@@ -68,14 +68,14 @@ class Ring:
         return give
 
     def copy(self, values: Array, out: DeviceArray) -> None:
-        """Copy the values that were given first to the device; does not wait."""
+        """Copy the oldest values to ``out``, of their size and dtype; does not wait."""
         stream = cuda.cupy().cuda.get_current_stream()
         out.set(values, stream)
         self._copied[self._taken % BUFFERS] = stream.record()
         self._taken += 1
 
     def skip(self) -> None:
-        """Leave the values that were given first."""
+        """Leave the oldest values."""
         self._taken += 1
 
 
@@ -128,7 +128,11 @@ class PartFiles:
         return self.manifest.layout.local_count(part)
 
     def bounds(self, part: int, name: str) -> tuple[DeviceArray | np.uint64, np.uint64]:
-        """Return how kernels are told what columns of a subgraph may be."""
+        """Return the two arguments that tell kernels what columns may be.
+
+        Where columns name parts: the first number of each part, device uint64
+        [parts + 1], and how many parts; else 0 and what columns are below.
+        """
         if self.by_owner(name):
             return self._starts, np.uint64(self.manifest.parts)
         return np.uint64(0), np.uint64(self.below(part, name))
@@ -157,9 +161,10 @@ class PartFiles:
         name: str,
         out: DeviceArray | None = None,
     ) -> Iterator[tuple[int, DeviceArray]]:
-        """Yield (start, values on the device) of a dataset.
+        """Yield (start, values on the device) of a dataset, of its dtype, in slices.
 
-        Values are views of ``out``, without it valid until the next.
+        Values are views of ``out``, without it valid until the next.  Raises StoreError
+        where the digest differs.
         """
         dataset = datasets[name]
         digest, place = self.manifest.records[part].digests[name], self._ring.place
@@ -175,7 +180,7 @@ class PartFiles:
     def whole(
         self, part: int, datasets: dict[str, h5py.Dataset], name: str
     ) -> DeviceArray:
-        """Return a dataset in device memory."""
+        """Return a dataset in device memory, of its dtype."""
         out = cuda.cupy().empty(datasets[name].size, datasets[name].dtype)
         for _ in self.slices(part, datasets, name, out):
             pass
@@ -197,9 +202,10 @@ class PartFiles:
         names: DeviceArray | None = None,
         degrees: DeviceArray | None = None,
     ) -> DeviceArray:
-        """Return the row offsets of a subgraph.
+        """Return the row offsets of a subgraph, uint32 or uint64 [rows + 1].
 
-        degrees: where it is given, row lengths are added to it by ``names`` of the rows
+        names: uint32 [rows]; degrees: uint32 [n], row lengths are added to it by the
+        names of the rows.  Raises InputError for offsets that do not fit.
         """
         held = self.whole(part, datasets, f"{name}/offsets")
         rows, active = len(held) - 1, self.manifest.records[part].active

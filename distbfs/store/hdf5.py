@@ -81,7 +81,7 @@ def close(file: h5py.File, sink: Sink) -> None:
 
 
 def write_array(file: h5py.File, name: str, array: Array, sink: Sink, done: Sum) -> str:
-    """Write a one-dimensional array as a dataset; return its digest."""
+    """Write an array, [k] of a dtype of the schema, as a dataset; return its digest."""
     dtype = array.dtype.newbyteorder("<")
     layout: dict[str, Any] = {}
     if len(array):
@@ -424,7 +424,10 @@ def slices(
 def read_array(
     dataset: h5py.Dataset, name: str, digest: str, watch: Watch | None = None
 ) -> Array:
-    """Return a dataset as an array; raise StoreError where its digest differs."""
+    """Return a dataset as an array, [size] of its dtype.
+
+    Raises StoreError where its digest differs.
+    """
     whole = np.empty(dataset.size, dataset.dtype)
     for start, values in slices(dataset, name, digest, lambda a, b: whole[a:b]):
         if watch is not None:

@@ -127,7 +127,7 @@ class PartRecord:
 
     @classmethod
     def decode(cls, values: Bytes) -> PartRecord:
-        """Return the record that :meth:`encode` wrote."""
+        """Return the record of the bytes of :meth:`encode`."""
         return cls.from_dict(json.loads(values.tobytes()))
 
     def as_dict(self) -> dict[str, Any]:
@@ -403,7 +403,10 @@ def ids_attributes(count: int) -> dict[str, int]:
 
 
 def part_arrays(part: Part) -> dict[str, Array]:
-    """Return the arrays of a part by dataset name, in the order of the file."""
+    """Return the arrays of a part by dataset name, in the order of the file.
+
+    Their dtypes and shapes are those of ``part_specs``.
+    """
     arrays = {}
     for name in (*DATASETS, *(INCOMING if part.directed else ())):
         value: Any = part

@@ -238,7 +238,7 @@ def edge_sums(
 
 
 def count_repeats(rows: Ids, columns: Array) -> int:
-    """Return how many edges repeat another one; ``rows`` rises."""
+    """Return how many edges repeat another one; rows: int64 [k], rising."""
     same_row = rows[1:] == rows[:-1]
     if np.all(columns[1:][same_row] > columns[:-1][same_row]):
         return 0
@@ -268,6 +268,9 @@ def row_slices(graph: CSR) -> Iterator[tuple[Ids, Array]]:
 
 
 def hash_sum(first: Words, second: Words) -> int:
-    """Return the sum modulo 2^64 of a hash of each pair; the order of a pair counts."""
+    """Return the sum modulo 2^64 of a hash of each pair of uint64 values.
+
+    The order of a pair counts.
+    """
     mixed = mix64(first * np.uint64(GOLDEN) + mix64(second))
     return int(mixed.sum(dtype=np.uint64))

@@ -45,7 +45,7 @@ class Lookup(Protocol):
         """
 
     def mark(self, ids: Ids) -> None:
-        """Mark vertices, on whatever rank they are."""
+        """Mark vertices, int64 in 0 … n-1, on whatever rank they are."""
 
     def marked(self) -> Marks:
         """Return which vertices of this rank's block any rank marked, bool."""
@@ -68,16 +68,16 @@ class Replicated:
         yield from chunks
 
     def fetch(self, ids: Ids) -> tuple[Ids, Ids]:
-        """Return levels and parents; local."""
+        """Return (levels, parents) of vertices, int64; local."""
         words = self.words[ids]
         return words >> 32, words.astype(np.int32).astype(np.int64)
 
     def mark(self, ids: Ids) -> None:
-        """Mark vertices; local until ``marked``."""
+        """Mark vertices, int64; local until ``marked``."""
         self.seen[ids] = 1
 
     def marked(self) -> Marks:
-        """Return the marks of this rank's block; collective."""
+        """Return the marks of this rank's block, bool; collective."""
         bits = np.zeros(-(-self.n // 64) * 8, dtype=np.uint8)
         packed = np.packbits(self.seen)
         bits[: len(packed)] = packed
@@ -114,7 +114,10 @@ class Routed:
             yield empty if chunk is None else chunk
 
     def fetch(self, ids: Ids) -> tuple[Ids, Ids]:
-        """Return levels and parents; collective.  An id is asked for once."""
+        """Return (levels, parents) of vertices, int64; collective.
+
+        An id is asked for once.
+        """
         distinct, where = np.unique(ids, return_inverse=True)
         where = where.reshape(-1)
         asked = [
@@ -128,12 +131,12 @@ class Routed:
         return level, np.concatenate(parents).astype(np.int64)[where]
 
     def mark(self, ids: Ids) -> None:
-        """Mark vertices at their owners; collective."""
+        """Mark vertices, int64, at their owners; collective."""
         for places in self.world.alltoall(self._split(np.unique(ids))):
             self.seen[places - self.low] = True
 
     def marked(self) -> Marks:
-        """Return the marks of this rank's block; local."""
+        """Return the marks of this rank's block, bool; local."""
         return self.seen
 
     def _split(self, ascending: Ids) -> list[Ids]:

@@ -185,7 +185,7 @@ class _Check:
             writer.synchronize()
 
     def tally(self, report: Ids) -> Tally:
-        """Return the faults of a report, each kind with its example."""
+        """Return the faults of a report, int64 [REPORT_WORDS], with their examples."""
         tally = Tally()
         for kind, row in KINDS.items():
             count, position = int(report[row]), int(report[FIRST + row])

@@ -55,7 +55,10 @@ class Tally:
     def add_vertices(
         self, kind: str, wrong: Marks, ids: Ids, *values_found: Array
     ) -> None:
-        """Add the vertices of ``ids`` that are wrong, with one or two values found."""
+        """Add the vertices that are wrong, bool [k], of ids, int64 [k].
+
+        values_found: one or two arrays [k] of what the vertices have
+        """
         where = np.flatnonzero(wrong)
         if len(where):
             at = where[0]

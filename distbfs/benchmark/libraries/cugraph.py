@@ -45,7 +45,7 @@ class CugraphLibrary:
         return answer
 
     def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
-        """Return levels by id; unreached vertices have the largest integer."""
+        """Return levels by id, int32 [n]; far away is the largest integer."""
         far, vertices = answer[0].get(), answer[2].get()
         level = np.full(self._n, -1, np.int32)
         level[vertices] = np.where(far == np.iinfo(far.dtype).max, -1, far)

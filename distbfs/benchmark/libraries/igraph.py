@@ -29,7 +29,7 @@ class IgraphLibrary:
         return self._graph.bfs(root)
 
     def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
-        """Return levels from the layers."""
+        """Return levels, int32 [n], from the layers."""
         order, starts, _ = answer
         level = np.full(self._n, -1, np.int32)
         sizes = np.diff(starts)

@@ -32,7 +32,7 @@ class NetworkitLibrary:
         return search.run()
 
     def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
-        """Return levels from the distances."""
+        """Return levels, int32 [n], from the distances."""
         far = np.asarray(answer.getDistances())
         return np.where(far > FARTHEST, -1, far).astype(np.int32)
 

@@ -32,7 +32,7 @@ class NetworkxLibrary:
         return self._call(self._graph, root)
 
     def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
-        """Return levels as an array."""
+        """Return levels as an array, int32 [n]."""
         level = np.full(self._n, -1, np.int32)
         level[list(answer)] = list(answer.values())
         return level

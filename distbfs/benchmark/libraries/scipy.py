@@ -32,7 +32,7 @@ class ScipyLibrary:
         return self._call(self._matrix, root, directed=True)
 
     def levels(self, answer: Any, root: int) -> Levels:
-        """Return levels: parents come in the order of their children."""
+        """Return levels, int32 [n]: parents come in the order of their children."""
         order, predecessors = answer
         level = np.full(len(predecessors), -1, np.int32)
         place = np.zeros(len(predecessors), np.int64)

@@ -168,7 +168,7 @@ class Kernels:
         phase: str,
         work: Callable[[DeviceArray, DeviceArray], None],
     ) -> None:
-        """Do ``work(u, v)`` for all chunks, timed apart from making them."""
+        """Do ``work(u, v)``, CuPy uint32, for all chunks, timed apart from them."""
         waiting = iter(chunks)
         while True:
             with self.phase("generation"):
@@ -294,7 +294,11 @@ class Rows:
         *,
         both: bool,
     ) -> DeviceArray:
-        """Collect the keys of a range of rows in ``keys``; return those, unsorted."""
+        """Collect the keys of a range of rows; return them, unsorted.
+
+        keys: uint64, room for those of any range; rows: (first, last + 1, keys)
+        Raises InputError where there are not as many keys.
+        """
         low, high, expected = rows
         size = cuda.cupy().zeros(1, np.uint64)
         form = (np.uint32(low), np.uint32(high), np.uint32(both))
@@ -314,7 +318,7 @@ class Rows:
             )
         return keys[:total]
 
-    def write(self, keys: DeviceArray, low: int) -> None:
+    def write(self, keys: Any, low: int) -> None:
         """Append sorted keys of the rows from ``low`` on."""
         count = np.uint64(len(keys))
         tiles = cuda.cupy().empty(-(-len(keys) // KEYS_TILE), np.uint32)
@@ -328,7 +332,7 @@ class Rows:
         self.m += int(starts[-1:].get()[0])
 
     def finish(self) -> tuple[DeviceArray, DeviceArray]:
-        """Return (offsets, columns) of the rows that were written."""
+        """Return (offsets, columns) of the rows, as in DeviceGraph."""
         last = self._offsets.dtype.type(self.m)
         self._offsets[self._active :].set(np.array([last]))
         if self._large and not self._wide and self.m < WIDE:

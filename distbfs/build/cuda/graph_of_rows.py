@@ -38,7 +38,7 @@ class HostRows:
         self._columns, self._vertices = columns, vertices
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
-        """Write the pairs of the entries start … stop-1."""
+        """Write the pairs of the entries start … stop-1 to CuPy uint32 arrays."""
         cupy = cuda.cupy()
         bounds = np.array([start, stop - 1], dtype=self._offsets.dtype)
         first, last = np.searchsorted(self._offsets, bounds, side="right") - 1

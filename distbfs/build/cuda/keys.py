@@ -340,7 +340,7 @@ def segments(
 ) -> list[DeviceArray]:
     """Cut sorted keys where their rows pass ``bases``; one more piece than bases.
 
-    low: the row of keys whose high half is 0
+    keys: uint64; low: the row of keys whose high half is 0
     """
     values = [min(max(base - low, 0) << 32, LARGEST_KEY) for base in bases]
     cuts = [*kernels.below(keys, values), len(keys)]

@@ -212,5 +212,8 @@ def _construct_directed(
 
 
 def permuted(n: int, seed: int | None) -> Callable[[Ids], Ids] | None:
-    """Return the map from input ids to the ids inside, None where they are the same."""
+    """Return the map from input ids to the ids inside, int64 [k] each.
+
+    None where they are the same.
+    """
     return None if seed is None or n <= 1 else Permutation(n, seed).forward

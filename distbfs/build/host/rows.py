@@ -40,7 +40,7 @@ class Rows:
 
 
 def rounds(source: TupleSource, world: World) -> Iterator[tuple[Ids, Ids]]:
-    """Yield chunks of this rank's slice, the same number of times on every rank."""
+    """Yield chunks (u, v), int64, of this rank's slice, as many on every rank."""
     start, stop = slice_bounds(source.tuples, world.size, world.rank)
     longest = -(-source.tuples // world.size)
     count = -(-longest // ROUND)
@@ -50,7 +50,10 @@ def rounds(source: TupleSource, world: World) -> Iterator[tuple[Ids, Ids]]:
 
 
 def joined(source: TupleSource, start: int, stop: int) -> tuple[Ids, Ids]:
-    """Return a slice of the tuples; a source may use a chunk's arrays again."""
+    """Return a slice of the tuples, (u, v) int64 [stop - start].
+
+    They are copied: a source may use a chunk's arrays again.
+    """
     size = stop - start
     u, v = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     at = 0
