@@ -111,11 +111,11 @@ class Bench:
             options = DeviceOptions(method, threshold, levels=True)
             some = self.sources[:: max(len(self.sources) // 256, 1)]
             problem = device_problem("paths")
-            levels = DeviceRunner().run(problem, self.graph, some, options)["level"]
+            found = DeviceRunner().run(problem, self.graph, some, options)["level"]
             same = self.levels[:: max(len(self.sources) // 256, 1)]
-            if bool((levels != same).any()):
+            if bool((found != same).any()):
                 raise ValidationError(f"method {method}: other levels")
-            del levels, same
+            del found, same
             cuda.release()
         return rows
 

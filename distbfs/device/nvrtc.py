@@ -63,10 +63,10 @@ def variants(source: Path) -> list[dict[str, str]]:
     them: a space separates macros, | variants.  Without one there is a single variant,
     without definitions.
     """
-    line = VARIANTS.search(source.read_text(encoding="utf-8"))
-    if line is None:
+    found = VARIANTS.search(source.read_text(encoding="utf-8"))
+    if found is None:
         return [{}]
-    return [variant_of(words, source.name) for words in line.group(1).split("|")]
+    return [variant_of(words, source.name) for words in found.group(1).split("|")]
 
 
 def variant_of(words: str, name: str) -> dict[str, str]:

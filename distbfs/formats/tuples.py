@@ -19,7 +19,6 @@ from distbfs.formats.relabel import Distinct, relabel_numbers, relabel_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -76,12 +75,7 @@ class FileTuples:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:

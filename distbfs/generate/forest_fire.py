@@ -21,7 +21,7 @@ from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, WORD, mix_seed
 from distbfs.generate.positions import CHUNK
-from distbfs.progress import Tell, told_slices, untold
+from distbfs.progress import Tell, progress_slices, untold
 from distbfs.types import Ids
 
 MAX_VERTICES = 1 << 28
@@ -96,7 +96,7 @@ def burnt_by_c(
     first = np.zeros(n + 1, dtype=np.int64)
     marks = [np.full(n, -1, dtype=np.int64) for _ in range(2)]
     stacks = [np.empty(n, dtype=np.int64) for _ in range(2)]
-    for low, high in told_slices(n, LIT, tell):
+    for low, high in progress_slices(n, LIT, tell):
         lit = max(low, 1)
         while lit < high:
             lit = native.forest_fire(
@@ -146,7 +146,7 @@ def burnt(n: int, key: int, limits: list[int], tell: Tell) -> tuple[Ids, Ids]:
     """Return the tuples (u, v) of all fires, int64; the twin of forest_fire.c."""
     to: list[list[int]] = [[] for _ in range(n)]  # what a vertex links to
     by: list[list[int]] = [[] for _ in range(n)]  # what links to it, latest last
-    for vertex, _ in told_slices(n, 1, tell):
+    for vertex, _ in progress_slices(n, 1, tell):
         if not vertex:
             continue
         draws = Draws(key, vertex)

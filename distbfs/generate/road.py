@@ -21,15 +21,13 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
-from distbfs.generate.positions import ByPosition
-from distbfs.progress import Tell, told_slices, untold
+from distbfs.generate.positions import ByBlocks
+from distbfs.progress import Tell, untold
 from distbfs.types import Ids, Marks, Words
 
 BLOCK = 128  # crossings; also in road.c and road.cu
 KEEP = 966367642  # 0.9 * 2^30; also there
 DRAW = (1 << 30) - 1
-COUNTED = 1 << 12  # blocks that NumPy counts at a time
-COUNTED_BY_C = 1 << 18
 LOOKED_UP = 1 << 13  # positions that NumPy looks up at a time
 MIN_VERTICES, MAX_VERTICES = 4, 1 << 36
 
@@ -57,7 +55,7 @@ def side_of(vertices: int) -> int:
     return max((2 * (27 + math.isqrt(729 + 1480 * vertices)) + 74) // 148, 2)
 
 
-class Road(ByPosition):
+class Road(ByBlocks):
     """Edge tuples of a road-like graph (a TupleSource).
 
     vertices: about how many there shall be, 4 … 2^36; n is how many there are
@@ -66,6 +64,7 @@ class Road(ByPosition):
 
     source = Path(__file__).with_name("road.c")
     kernel = source.with_suffix(".cu")
+    at_a_time = 1 << 18, 1 << 12
 
     def __init__(
         self, vertices: int, seed: int = 1, threads: int = 0, tell: Tell = untold
@@ -79,10 +78,7 @@ class Road(ByPosition):
         self.threads = cc.thread_count(threads)
         self.side = side_of(vertices)
         self._key = mix_seed(seed, 5)
-        self._blocks = -(-self.side * self.side // BLOCK)
-        self._vertices, self._tuples = self._count(tell)
-        self.n = int(self._vertices[-1])
-        self.tuples = int(self._tuples[-1])
+        self._count_all(-(-self.side * self.side // BLOCK), tell)
 
     def describe(self) -> dict[str, Any]:
         """Return what recreates the tuples."""
@@ -101,29 +97,13 @@ class Road(ByPosition):
             self._tuples.astype(np.uint64),
         )
 
-    def _count(self, tell: Tell) -> tuple[Ids, Ids]:
-        """Return vertices and tuples before each block, int64 [blocks + 1] each."""
-        vertices = np.zeros(self._blocks + 1, dtype=np.int64)
-        tuples = np.zeros(self._blocks + 1, dtype=np.int64)
-        native = cc.load_or_none(Path(__file__).with_name("road.c"))
-        if native is not None:
-            for low, high in told_slices(self._blocks, COUNTED_BY_C, tell):
-                native.road_count(
-                    ctypes.c_uint64(self._key),
-                    ctypes.c_int64(self.side),
-                    ctypes.c_int64(low),
-                    ctypes.c_int64(high),
-                    cc.pointer(vertices),
-                    cc.pointer(tuples),
-                    ctypes.c_int(self.threads),
-                )
-        else:
-            for low, high in told_slices(self._blocks, COUNTED, tell):
-                crossings, in_grid = self._crossings(np.arange(low, high))
-                piece = slice(low + 1, high + 1)
-                vertices[piece] = (crossings.vertices * in_grid).sum(axis=1)
-                tuples[piece] = (crossings.right + crossings.below).sum(axis=1)
-        return np.cumsum(vertices, out=vertices), np.cumsum(tuples, out=tuples)
+    def _plane(self) -> tuple[Any, ...]:
+        return ctypes.c_uint64(self._key), ctypes.c_int64(self.side)
+
+    def _count(self, low: int, high: int) -> tuple[Ids, Ids]:
+        crossings, in_grid = self._crossings(np.arange(low, high))
+        vertices = (crossings.vertices * in_grid).sum(axis=1)
+        return vertices, (crossings.right + crossings.below).sum(axis=1)
 
     def _crossings(self, blocks: Ids) -> tuple[Crossings, Marks]:
         """Return the crossings of blocks [k, BLOCK], and which of them there are."""
@@ -148,25 +128,6 @@ class Road(ByPosition):
         before = np.cumsum(count, axis=1) - count
         ids = self._vertices[blocks][:, None] + before
         return ids[row.reshape(crossings.shape), crossings % BLOCK]
-
-    def _native(
-        self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids
-    ) -> None:
-        ends = np.array([start, start + count - 1])
-        low, high = (np.searchsorted(self._tuples, ends, side="right") - 1).tolist()
-        native.road(
-            ctypes.c_int64(start),
-            ctypes.c_int64(count),
-            ctypes.c_uint64(self._key),
-            ctypes.c_int64(self.side),
-            ctypes.c_int64(low),
-            ctypes.c_int64(high + 1),
-            cc.pointer(self._vertices),
-            cc.pointer(self._tuples),
-            cc.pointer(u),
-            cc.pointer(v),
-            ctypes.c_int(self.threads),
-        )
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions, by NumPy; int64 arrays."""

@@ -10,7 +10,7 @@ from slices import same, taken
 
 from distbfs.device import cc
 from distbfs.errors import UsageError
-from distbfs.generate import forest_fire, geometric, road
+from distbfs.generate import forest_fire
 from distbfs.generate.forest_fire import ForestFire
 from distbfs.generate.formula import MAX_COMPLETE, BinaryTree, Complete, Path, Star
 from distbfs.generate.geometric import Geometric
@@ -193,9 +193,8 @@ def test_what_comes_before_the_tuples_is_told(monkeypatch, name, by_c):
     """In slices, which change nothing."""
     wanted = MADE_BEFORE[name](untold)
     monkeypatch.setattr(forest_fire, "LIT", 99)
-    monkeypatch.setattr(geometric, "COUNTED", 7)
-    for limit in ("COUNTED", "COUNTED_BY_C"):
-        monkeypatch.setattr(road, limit, 7)
+    for kind in (Geometric, Road):
+        monkeypatch.setattr(kind, "at_a_time", (7, 7))
     if not by_c:
         monkeypatch.setattr(cc, "load_or_none", lambda *_: None)
     reports = []

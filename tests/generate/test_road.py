@@ -88,7 +88,7 @@ def test_without_a_compiler_numpy_serves(monkeypatch):
     source = Road(30_000)
     with_compiler = taken(source, 0, source.tuples)
     monkeypatch.setattr(cc, "load_or_none", lambda *_: None)
-    monkeypatch.setattr(module, "COUNTED", 7)
+    monkeypatch.setattr(Road, "at_a_time", (7, 7))
     plain = Road(30_000)
     assert (plain.n, plain.tuples) == (source.n, source.tuples)
     same(taken(plain, 0, plain.tuples), with_compiler)
@@ -149,7 +149,7 @@ def test_shape_of_the_graph():
 def test_edges_are_kept_and_divided_as_told():
     """Nine of ten edges; 0 to 3 vertices equally often; within five deviations."""
     source = Road(200_000)
-    crossings, there = source._crossings(np.arange(source._blocks))
+    crossings, there = source._crossings(np.arange(len(source._tuples) - 1))
     inner = np.zeros(source.side**2, dtype=bool).reshape(source.side, source.side)
     inner[:-1, :-1] = True
     both = [links[there][inner.ravel()] for links in crossings]
