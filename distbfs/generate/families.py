@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from distbfs.errors import UsageError
+from distbfs.generate.parameters import Parameter
 from distbfs.progress import Tell, untold
 from distbfs.registry import FAMILIES, lookup
 from distbfs.types import TupleSource
+
+
+def maker(family: str) -> Callable[..., TupleSource]:
+    """Return what makes a family from its size: the class, or its ``of_size``.
+
+    Its arguments are ``vertices`` or else ``scale``, the names of the ``parameters``
+    that the class lists and, where it has them, seed, threads and tell.  Raises
+    UsageError for an unknown family.
+    """
+    kind = lookup(FAMILIES, "family", family)
+    make: Callable[..., TupleSource] = getattr(kind, "of_size", kind)
+    return make
+
+
+def parameters_of(family: str) -> tuple[Parameter, ...]:
+    """Return what a family takes besides its size and seed."""
+    listed: tuple[Parameter, ...] = getattr(
+        lookup(FAMILIES, "family", family), "parameters", ()
+    )
+    return listed
 
 
 def from_description(

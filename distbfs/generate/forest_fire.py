@@ -20,6 +20,7 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, WORD, mix_seed
+from distbfs.generate.parameters import Parameter
 from distbfs.generate.positions import CHUNK
 from distbfs.progress import Tell, progress_slices, untold
 from distbfs.types import Ids
@@ -28,14 +29,25 @@ MAX_VERTICES = 1 << 28
 DRAW_BITS = 53
 FIRST_ROOM = 16  # tuples a vertex
 LIT = 1 << 16  # fires between two looks at the clock
+# Gen-ForestFire of Busato and Bombieri 2015, Table 1: f = 0.35 and against links 0.32,
+# which is 0.914 of f
+PARAMETERS = (
+    Parameter(
+        *("forward", float, "Chance f to burn on along links", 0, 0.9), usual=0.35
+    ),
+    Parameter("backward", float, "Chance against links over f", 0, 1, usual=0.914),
+)
 
 
 class ForestFire:
     """Edge tuples of a forest-fire graph (a TupleSource); u is the later vertex.
 
     vertices: 1 … 2^28; forward: f, 0 … 0.9; backward: b, 0 … 1; seed: any integer
-    tell: told how many fires are lit, all of them when this is made
+    tell: takes how many fires are lit, all of them when this is made
     """
+
+    about = "grows vertex by vertex"
+    parameters = PARAMETERS
 
     def __init__(
         self,

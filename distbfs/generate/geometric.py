@@ -19,6 +19,7 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.generate.parameters import DEGREE
 from distbfs.generate.positions import ByBlocks
 from distbfs.progress import Tell, untold
 from distbfs.types import Ids, Words
@@ -59,6 +60,8 @@ class Geometric(ByBlocks):
     """
 
     source = Path(__file__).with_name("geometric.c")
+    about = "points in a square, edges where they are near"
+    parameters = (DEGREE,)
     at_a_time = 1 << 18, PIECE // BLOCK
 
     def __init__(

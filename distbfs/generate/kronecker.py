@@ -16,6 +16,7 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, Permutation, mix64, mix_seed
+from distbfs.generate.parameters import EDGE_FACTOR
 from distbfs.generate.positions import ByPosition
 from distbfs.types import Floats, Ids, Numbers, Words
 
@@ -82,6 +83,8 @@ class Kronecker(ByPosition):
     source = Path(__file__).with_name("kronecker.c")
     kernel = source.with_suffix(".cu")
     family = "kronecker"
+    about = "Graph500's graph"
+    parameters = (EDGE_FACTOR,)
     initiator: tuple[float, ...] = INITIATOR
 
     def __init__(

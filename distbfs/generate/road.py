@@ -64,6 +64,7 @@ class Road(ByBlocks):
 
     source = Path(__file__).with_name("road.c")
     kernel = source.with_suffix(".cu")
+    about = "a thinned grid whose edges are chains, of many levels"
     at_a_time = 1 << 18, 1 << 12
 
     def __init__(

@@ -30,6 +30,8 @@ class Triangulation(ByFormula):
     seed: any integer
     """
 
+    about = "moved grid points, six neighbours on average"
+
     def __init__(self, vertices: int, seed: int = 1) -> None:
         if not 4 <= vertices <= MAX_VERTICES:
             raise UsageError(f"vertices is {vertices}; allowed: 4 to {MAX_VERTICES}")

@@ -16,6 +16,7 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.generate.parameters import DEGREE, EDGE_FACTOR
 from distbfs.generate.positions import ByPosition
 from distbfs.types import Ids, Words
 
@@ -42,6 +43,8 @@ class Uniform(ByPosition):
 
     source = Path(__file__).with_name("uniform.c")
     kernel = source.with_suffix(".cu")
+    about = "tuples with independent uniform ends"
+    parameters = EDGE_FACTOR, DEGREE
 
     def __init__(self, n: int, tuples: int, seed: int = 1, threads: int = 0) -> None:
         if not 1 <= n <= MAX_VERTICES:
@@ -60,6 +63,18 @@ class Uniform(ByPosition):
     ) -> Uniform:
         """Return n * degree / 2 tuples: as many ends as n vertices of that degree."""
         return cls(n, max(round(n * degree / 2), 1), seed, threads)
+
+    @classmethod
+    def of_size(
+        cls,
+        vertices: int,
+        edge_factor: int = 16,
+        degree: float = 0.0,
+        seed: int = 1,
+        threads: int = 0,
+    ) -> Uniform:
+        """Return tuples of a mean degree, 0: as many a vertex as ``edge_factor``."""
+        return cls.of_degree(vertices, degree or 2 * edge_factor, seed, threads)
 
     def describe(self) -> dict[str, Any]:
         """Return what recreates the tuples."""
