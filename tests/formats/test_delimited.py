@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from distbfs.errors import InputError, UsageError
 from distbfs.formats import delimited, text
 from distbfs.formats.base import ReaderOptions
+from distbfs.formats.edge_list import EdgeListReader
 from distbfs.formats.tuples import open_tuples
-from formats.test_readers import EdgeListReader, read, refusal
+from formats.reading import read, refusal
 from formats.test_relabel import FUZZ, WORDS, Solo, named, opened
 
 SEPARATORS = {"comma": ",", "tab": "\t", "semicolon": ";"}

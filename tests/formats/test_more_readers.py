@@ -7,13 +7,11 @@ from itertools import chain
 import numpy as np
 import pytest
 import scipy.sparse
-import xxhash
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from distbfs.device import cc
 from distbfs.errors import InputError, UsageError
-from distbfs.formats import gap_sg, lines, metis, numpy_pairs, packed, text
+from distbfs.formats import gap_sg, metis, numpy_pairs, packed, text
 from distbfs.formats.base import ReaderOptions, make_reader, sniff
 from distbfs.formats.dimacs import DimacsReader
 from distbfs.formats.galois import GaloisReader
@@ -21,56 +19,13 @@ from distbfs.formats.gap_sg import GapReader
 from distbfs.formats.metis import MetisReader
 from distbfs.formats.numpy_pairs import NumpyReader
 from distbfs.formats.packed import Int64Reader, PackedReader
+from formats.reading import WAYS, read, refusal
 
-HAS_COMPILER = cc.load_or_none(lines.SOURCE) is not None
-WAYS = [True, False] if HAS_COMPILER else [False]
 FUZZ = settings(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 ID = st.integers(0, 40)
 PAIRS = st.lists(st.tuples(ID, ID), min_size=1, max_size=30)
-
-
-def read(kind, path, **options):
-    """Read with both parsers, which must agree; return (EdgeFile, pairs)."""
-    answers = []
-    for compiled in WAYS:
-        parts = []
-        reader = kind(ReaderOptions(compiled=compiled, **options))
-
-        def take(pairs, parts=parts):
-            assert pairs.dtype == np.int64
-            assert pairs.shape[1:] == (2,)
-            assert len(pairs)
-            parts.append(pairs.tolist())
-
-        edge_file = reader.read(path, take)
-        answers.append((edge_file, list(chain.from_iterable(parts))))
-    assert all(x == answers[0] for x in answers)
-    edge_file, edges = answers[0]
-    assert edge_file.tuples == len(edges)
-    assert edge_file.format == kind.name
-    digest = xxhash.xxh3_128(path.read_bytes()).hexdigest()
-    assert edge_file.digest == digest
-    return edge_file, edges
-
-
-def refusal(kind, path, **options):
-    """Return the one message that both parsers give."""
-    messages = []
-    for compiled in WAYS:
-        reader = kind(ReaderOptions(compiled=compiled, **options))
-        with pytest.raises(InputError) as error:
-            reader.read(path, lambda pairs: None)
-        messages.append(str(error.value))
-    assert len(set(messages)) == 1
-    assert "\n" not in messages[0]
-    return messages[0].removeprefix(str(path))
-
-
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory):
-    return tmp_path_factory.mktemp("formats") / "file"
 
 
 @pytest.fixture(params=[3, 1 << 18])

@@ -1,52 +1,17 @@
 from pathlib import Path
 
-import numpy as np
 import pytest
 import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distbfs.device import cc
 from distbfs.errors import InputError, UsageError
-from distbfs.formats import lines, text
+from distbfs.formats import text
 from distbfs.formats.base import ReaderOptions, sniff
 from distbfs.formats.edge_list import EdgeListReader
 from distbfs.formats.matrix_market import MatrixMarketReader
 from distbfs.registry import READERS, lookup
-
-HAS_COMPILER = cc.load_or_none(lines.SOURCE) is not None
-WAYS = [True, False] if HAS_COMPILER else [False]
-
-
-def read(kind, path, **options):
-    """Read with both parsers, which must agree; return (EdgeFile, pairs)."""
-    answers = []
-    for compiled in WAYS:
-        parts = [np.zeros((0, 2), np.int64)]
-        reader = kind(ReaderOptions(compiled=compiled, **options))
-        edge_file = reader.read(path, lambda x, parts=parts: parts.append(x.copy()))
-        answers.append((edge_file, np.concatenate(parts).tolist()))
-    assert all(x == answers[0] for x in answers)
-    return answers[0]
-
-
-def refusal(kind, path, **options):
-    """Return the one message that both parsers give."""
-    messages = []
-    for compiled in WAYS:
-        reader = kind(ReaderOptions(compiled=compiled, **options))
-        with pytest.raises(InputError) as error:
-            reader.read(path, lambda pairs: None)
-        messages.append(str(error.value))
-    assert len(set(messages)) == 1
-    assert "\n" not in messages[0]
-    return messages[0].removeprefix(str(path))
-
-
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory):
-    return tmp_path_factory.mktemp("formats") / "file"
-
+from formats.reading import read, refusal
 
 GAPS = [(" ", "\t", "  ", "\t "), (",", ", ", " ,\t"), (";", " ; "), ("\t", " \t")]
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slices import same, taken
 
 from distbfs.device import cc
 from distbfs.errors import UsageError
@@ -20,19 +21,6 @@ from distbfs.generate.kronecker import (
 )
 
 BEYOND = [33, 36, 40, 47, 48]
-
-
-def taken(source, start, stop):
-    """The tuples of a slice in arrays of their own."""
-    chunks = [(u.copy(), v.copy()) for u, v in source.chunks(start, stop)]
-    empty = np.zeros(0, dtype=np.int64)
-    return tuple(np.concatenate([empty, *(c[end] for c in chunks)]) for end in (0, 1))
-
-
-def same(actual, expected):
-    for one, other in zip(actual, expected, strict=True):
-        assert one.dtype == np.int64
-        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("scale", range(1, 21))
