@@ -5,7 +5,7 @@
  * last draw takes what is left of the levels.  An outcome holds the bits of u above
  * those of v.  Then both ends go through the vertex permutation.
  *
- * A slot of a table is one word: cutoff (56 bits) above the alias (8 bits).
+ * A slot of a table is one word: threshold (56 bits) above the alias (8 bits).
  */
 #include "hashing.cuh"
 

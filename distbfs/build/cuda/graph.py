@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from distbfs.build.cuda.chunks import Chunks, Passes, Side, longest
 from distbfs.device import cuda, programs
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import device_tuples
@@ -37,7 +38,6 @@ CLASSES = 128
 CLASS_TILES = 1 << 14  # tiles of ids in the counting sort, at most
 ROWS_TILE = 1024  # numbers whose degrees are summed together
 KEYS_TILE = 2048  # keys or tuples of a block at a time
-CHUNK = 1 << 25  # tuples at a time
 KEY_BYTES = 16  # a key and its place in the sort
 PAIR_BYTES = 8
 BUFFER_BYTES = 96 << 30  # for keys, at most, where nothing else is said
@@ -46,87 +46,6 @@ VERTEX_BYTES = 28  # of all arrays by vertex at once, at most
 MOST_RANGES = 64  # of rows, and so passes over the tuples, unless told otherwise
 WASTE = 10  # columns may take 1 / WASTE more than they need
 WIDE = 1 << 32
-
-
-class Pairs(Protocol):
-    """Pairs of ids that can be read any number of times."""
-
-    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
-        """Write the pairs start … stop-1 to the front of CuPy uint32 arrays."""
-
-
-class Passes(Protocol):
-    """Pairs of ids, any number of times, chunk by chunk in device memory."""
-
-    def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
-        """Yield (u, v) of a chunk, CuPy uint32."""
-
-    def expect(self, passes: int) -> None:
-        """Plan so many passes more."""
-
-    def drop(self) -> None:
-        """Let go of the memory; there is no pass after this."""
-
-
-class Chunks:
-    """All pairs, chunk by chunk in device memory.
-
-    count: pairs; hold: keep them after the first pass
-    done: told of pairs, each time that they are made; one pass is planned at first
-    """
-
-    def __init__(
-        self, pairs: Pairs, count: int, *, hold: bool, done: Sum | None = None
-    ) -> None:
-        self.pairs, self.count, self.hold = pairs, count, hold
-        self._complete, self._done = False, done or Sum()
-        self._done.more(count)
-        size = count if hold else min(count, CHUNK)
-        self._u, self._v = (cuda.cupy().empty(size, np.uint32) for _ in range(2))
-
-    def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
-        for start in range(0, self.count, CHUNK):
-            stop = min(start + CHUNK, self.count)
-            at = slice(start, stop) if self.hold else slice(0, stop - start)
-            u, v = self._u[at], self._v[at]
-            if not self._complete:
-                self.pairs.fill(start, stop, u, v)
-            yield u, v
-            if not self._complete:
-                self._done(stop - start)
-        self._complete = self.hold
-
-    def expect(self, passes: int) -> None:
-        """Plan so many passes more."""
-        if not self.hold:
-            self._done.more(passes * self.count)
-
-    def drop(self) -> None:
-        """Let go of the memory; there is no pass after this."""
-        self._u = self._v = None
-
-
-class Side:
-    """The pairs of chunks as one of the two sides of a directed graph takes them.
-
-    turned: of edges in, the last to take them
-    """
-
-    def __init__(self, chunks: Chunks, *, turned: bool) -> None:
-        self._chunks, self._turned = chunks, turned
-
-    def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
-        for u, v in self._chunks:
-            yield (v, u) if self._turned else (u, v)
-
-    def expect(self, passes: int) -> None:
-        """Plan so many passes more."""
-        self._chunks.expect(passes)
-
-    def drop(self) -> None:
-        """Let go of the memory; there is no pass after this."""
-        if self._turned:
-            self._chunks.drop()
 
 
 class Kernels:
@@ -359,7 +278,7 @@ class Budget:
         final = VERTEX_BYTES * n + 4 * keys
         most = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
         least = min(most, KEY_BYTES * keys // MOST_RANGES)
-        need = final + PAIR_BYTES * min(count, CHUNK)
+        need = final + PAIR_BYTES * longest(count)
         what = f"building a graph of {n} vertices and {keys} directed edges"
         cuda.require(need + least + RESERVE // 4, what)
         spare = max(cuda.free_bytes() - need - RESERVE, least)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.build.cuda.chunks import Chunks
 from distbfs.build.cuda.graph import (
     BLOCK,
     Budget,
-    Chunks,
     Kernels,
     assemble,
     assemble_directed,

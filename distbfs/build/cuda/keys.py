@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda import graph as device_build
-from distbfs.build.cuda.graph import KEY_BYTES, PAIR_BYTES, RESERVE, Chunks, Ranges
+from distbfs.build.cuda.chunks import Chunks, longest
+from distbfs.build.cuda.graph import KEY_BYTES, PAIR_BYTES, RESERVE, Ranges
 from distbfs.device import cuda, programs
 from distbfs.errors import InputError
 from distbfs.generate.cuda import device_tuples
@@ -154,7 +155,7 @@ class KeyPasses:
         self._most, self._parts, self._wanted = 2 * count, parts, buffer_bytes
         cuda.release()
         cuda.require(
-            PAIR_BYTES * min(count, device_build.CHUNK) + RESERVE // 4,
+            PAIR_BYTES * longest(count) + RESERVE // 4,
             "a chunk of edge tuples",
         )
         held = PAIR_BYTES * count
