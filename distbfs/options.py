@@ -134,10 +134,10 @@ class Knobs:
     @classmethod
     def parse(cls, text: str) -> Knobs:
         """Return the knobs of ``auto`` or ``k1=8,k4=2,ext=no``; others stay None."""
-        found = cls()
+        knobs = cls()
         for word in text.split(",") if text not in ("", "auto") else []:
-            found = found.with_text(*word.partition("=")[::2])
-        return found
+            knobs = knobs.with_text(*word.partition("=")[::2])
+        return knobs
 
     def with_text(self, name: str, value: str) -> Knobs:
         """Return the knobs with one set from its text."""

@@ -85,7 +85,7 @@ class Sum:
                 self._tell(self._done, self._total)
 
 
-def told_slices(total: int, size: int, tell: Tell) -> Iterator[tuple[int, int]]:
+def progress_slices(total: int, size: int, tell: Tell) -> Iterator[tuple[int, int]]:
     """Yield (start, stop) of slices of ``total``; tell how far they are."""
     for start in range(0, total, size):
         stop = min(start + size, total)

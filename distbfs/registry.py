@@ -27,12 +27,12 @@ RUNNERS = {  # of many searches
     "openmp": "distbfs.multisearch.openmp_runner:OpenMPRunner",
     "cuda": "distbfs.multisearch.cuda_runner:CudaRunner",
 }
-PEERS = {
-    "scipy": "distbfs.benchmark.libraries.scipy:ScipyPeer",
-    "networkx": "distbfs.benchmark.libraries.networkx:NetworkxPeer",
-    "igraph": "distbfs.benchmark.libraries.igraph:IgraphPeer",
-    "networkit": "distbfs.benchmark.libraries.networkit:NetworkitPeer",
-    "cugraph": "distbfs.benchmark.libraries.cugraph:CugraphPeer",
+LIBRARIES = {
+    "scipy": "distbfs.benchmark.libraries.scipy:ScipyLibrary",
+    "networkx": "distbfs.benchmark.libraries.networkx:NetworkxLibrary",
+    "igraph": "distbfs.benchmark.libraries.igraph:IgraphLibrary",
+    "networkit": "distbfs.benchmark.libraries.networkit:NetworkitLibrary",
+    "cugraph": "distbfs.benchmark.libraries.cugraph:CugraphLibrary",
 }
 EXCHANGES = {
     "solo": "distbfs.exchange.solo:SoloExchange",

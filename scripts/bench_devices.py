@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import device_cells as cells
-import device_told as telling
+import device_report as telling
 import figures
 
 from distbfs.device import cuda
@@ -91,16 +91,16 @@ def below(process: int) -> list[int]:
     parents: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            told = path.read_text(encoding="utf-8", errors="replace")
+            stat = path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
-        parents.setdefault(int(told.rpartition(")")[2].split()[1]), []).append(
+        parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(
             int(path.parent.name)
         )
-    found = list(parents.get(process, []))
-    for one in found:
-        found += parents.get(one, [])
-    return found
+    processes = list(parents.get(process, []))
+    for one in processes:
+        processes += parents.get(one, [])
+    return processes
 
 
 def kill(process: subprocess.Popen[str]) -> None:
@@ -148,17 +148,17 @@ def launcher(ranks: int, *, always: bool = False) -> list[str]:
     if ranks == 1 and not always:
         return []
     beside = Path(sys.executable).with_name("mpiexec")
-    found = str(beside) if beside.exists() else shutil.which("mpirun")
-    if not found:
+    command = str(beside) if beside.exists() else shutil.which("mpirun")
+    if not command:
         raise UsageError("several ranks need mpirun, which is not on the path")
-    return [found, "-n", str(ranks)]
+    return [command, "-n", str(ranks)]
 
 
 def describe_devices() -> dict[str, Any]:
     """Return number and kind of the devices."""
     count = int(cuda.cupy().cuda.runtime.getDeviceCount())
-    told = {"count": count, **cuda.describe(), "driver_version": driver_version()}
-    return {**told, "free_bytes": cuda.free_bytes()}
+    facts = {"count": count, **cuda.describe(), "driver_version": driver_version()}
+    return {**facts, "free_bytes": cuda.free_bytes()}
 
 
 def devices_here() -> dict[str, Any]:
@@ -226,18 +226,18 @@ class Bench:
             validate = budget.to_validate(cell, after, args.roots, args.validate)
         if not cells.can_validate(cell, cpu=self.grid.cpu):
             validate = 0
-        told = {"roots": args.roots, "validate": validate}
-        words = cells.words_of(cell, cpu=self.grid.cpu, **told)
-        limit = self.limit(budget.expected(cell, **told))
+        counts = {"roots": args.roots, "validate": validate}
+        words = cells.words_of(cell, cpu=self.grid.cpu, **counts)
+        limit = self.limit(budget.expected(cell, **counts))
         ended = execute([*launcher(cell.ranks), *DISTBFS, *words], limit)
-        row = {**cell.told(), **row_of(ended), "seconds": ended.seconds}
+        row = {**cell.as_dict(), **row_of(ended), "seconds": ended.seconds}
         if row["state"] == "done":
-            budget.learn(cell, **told, seconds=ended.seconds)
+            budget.learn(cell, **counts, seconds=ended.seconds)
             if row["validate_seconds"]:
                 budget.check = cell.tuples / row["validate_seconds"]
         self.rows.append(row)
-        found = f"{row['GTEPS']:.4g} GTEPS" if row["state"] == "done" else row["said"]
-        self.say(f"{cell.name}: {row['state']}, {found} ({ended.seconds:.0f} s)")
+        outcome = f"{row['GTEPS']:.4g} GTEPS" if row["state"] == "done" else row["said"]
+        self.say(f"{cell.name}: {row['state']}, {outcome} ({ended.seconds:.0f} s)")
         return row
 
     def climb(self, ladder: cells.Ladder, after: Sequence[cells.Job]) -> None:
@@ -319,7 +319,7 @@ class Bench:
             "grid": vars(self.grid),
             "budget": self.args.budget,
             "took": self.args.budget - self.budget.left(),
-            "told": telling.told_by(self.rows, self.grid),
+            "told": telling.report_of(self.rows, self.grid),
             "contracts": self.contracts,
             "skipped": self.skipped,
             "rows": self.rows,
@@ -331,7 +331,7 @@ class Bench:
 
     def wrong(self) -> list[str]:
         """Return what is not right; what does not fit into memory is."""
-        found = [
+        faults = [
             f"{x['name']}: {'; '.join(x['said'])}"
             for x in self.contracts
             if x["failed"] or x["stopped"]
@@ -339,8 +339,8 @@ class Bench:
         for row in self.rows:
             if row["state"] == "failed":
                 at = f"{row['shape']}, scale {row['scale']}, {row['method']}"
-                found.append(f"{at}: {row['said']}")
-        return found
+                faults.append(f"{at}: {row['said']}")
+        return faults
 
 
 def row_of(ended: Ended) -> cells.Row:
@@ -353,11 +353,11 @@ def row_of(ended: Ended) -> cells.Row:
     if ended.late and ended.code:
         said = f"still running after {ended.seconds:.0f} s"
     try:
-        found = telling.figures_of(json.loads(ended.out)) if ended.code == 0 else None
+        report = telling.figures_of(json.loads(ended.out)) if ended.code == 0 else None
     except (ValueError, KeyError, TypeError):
-        found, said = None, f"no report: {ended.said}"
-    if found is not None:
-        return {"state": "done", "said": said, **found}
+        report, said = None, f"no report: {ended.said}"
+    if report is not None:
+        return {"state": "done", "said": said, **report}
     states = {NO_MEMORY: "no memory", InputError.exit_code: "refused"}
     state = "stopped" if ended.late else states.get(ended.code, "failed")
     return {"state": state, "said": said or f"exit code {ended.code}"}
@@ -377,7 +377,7 @@ def shown(row: cells.Row) -> list[str]:
 
 def chosen(jobs: Sequence[cells.Job], uses: Sequence[str]) -> list[cells.Job]:
     """Return the jobs that serve one of some uses."""
-    found = []
+    picked = []
     for job in jobs:
         serves: tuple[str, ...] = ("contracts",)
         if isinstance(job, cells.Cell):
@@ -385,8 +385,8 @@ def chosen(jobs: Sequence[cells.Job], uses: Sequence[str]) -> list[cells.Job]:
         elif isinstance(job, cells.Ladder):
             serves = ("largest",)
         if set(serves) & set(uses):
-            found.append(job)
-    return found
+            picked.append(job)
+    return picked
 
 
 def parse(words: Sequence[str] | None) -> argparse.Namespace:
@@ -444,8 +444,8 @@ def grid_of(
 def draw_file(path: Path, out: Path) -> None:
     """Draw the figure of a result file."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        figures.drawn(out / path.stem, partial(telling.draw, told=told), (13, 4.5))
+        report = json.loads(path.read_text(encoding="utf-8"))
+        figures.drawn(out / path.stem, partial(telling.draw, report=report), (13, 4.5))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
@@ -469,7 +469,7 @@ def main(words: Sequence[str] | None = None) -> int:
     launcher(max([getattr(job, "ranks", 1) for job in jobs], default=1))
     bench.run(jobs)
     values = bench.values()
-    draw = partial(telling.draw, told=values)
+    draw = partial(telling.draw, report=values)
     figures.save(args.out, NAME, values, draw, device=False, size=(13, 4.5))
     print_table(HEAD, [shown(row) for row in bench.rows])
     for line in telling.lines_of(values["told"]):

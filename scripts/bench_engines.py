@@ -61,7 +61,7 @@ RATIO, NEAR, MISSED = 1.5, 1.05, 0.005
 
 def repeats(graph: DeviceGraph, numbers: list[int]) -> dict[str, Any]:
     """Count repeats over all roots, by both methods, and their shares."""
-    told = {}
+    counts = {}
     for name, claim in ((CLAIM, True), (HASH, False)):
         search = Bfs4kSearch(graph, claim=claim)
         sums = dict.fromkeys((*COUNTS, "frontier", "found"), 0)
@@ -73,13 +73,13 @@ def repeats(graph: DeviceGraph, numbers: list[int]) -> dict[str, Any]:
                     sums[count] += record.extra[count]
         roots = len(numbers)
         in_queue = sums["frontier"] - sums["found"] - roots
-        told[name] = {
+        counts[name] = {
             **sums,
             "in_frontier": in_queue,
             "in_frontier_share": in_queue / sums["frontier"],
             "missed_by_table_share": sums["repeats_missed"] / sums["frontier"],
         }
-    return told
+    return counts
 
 
 def measure(name: str, source: Any, args: Any) -> dict[str, Any]:
@@ -87,42 +87,42 @@ def measure(name: str, source: Any, args: Any) -> dict[str, Any]:
     graph = figures.built(source)
     roots, _ = figures.roots_of(graph, args.roots, args.seed)
     searches, missing = engine_runs.searches_of(graph, args.ways)
-    told = engine_runs.run(searches, roots, args.seconds, source)
+    figures_of = engine_runs.run(searches, roots, args.seconds, source)
     del searches
-    row = engine_runs.about(graph, name) | {"engines": told, "missing": missing}
+    row = engine_runs.about(graph, name) | {"engines": figures_of, "missing": missing}
     row["degrees"] = degrees_of(graph).as_dict()
     row["knobs"] = Bfs4kSearch(graph).knobs.as_dict()
-    if "auto" in told:
+    if "auto" in figures_of:
         options, why = engine_for(graph, SearchOptions(engine="xbfs"))
         row["auto"] = {"engine": options.engine, "why": why}
     numbers = figures.numbers_of(graph, roots)
     row["repeats"] = repeats(graph, numbers) if "kron20" in name else None
-    row["reach"] = reach(told, row["repeats"])
+    row["reach"] = reach(figures_of, row["repeats"])
     return row
 
 
-def reach(told: dict[str, Any], counted: dict[str, Any] | None) -> dict[str, Any]:
+def reach(figures_of: dict[str, Any], counted: dict[str, Any] | None) -> dict[str, Any]:
     """Return the ratios that are asked for, as far as their engines ran."""
 
     def seconds(name: str) -> float | None:
-        return told[name]["median_seconds"] if name in told else None
+        return figures_of[name]["median_seconds"] if name in figures_of else None
 
     mine, push, auto = seconds(BFS4K), seconds(PUSH), seconds("auto")
     pushed = seconds(PUSHED)
-    found: dict[str, Any] = {}
+    ratios: dict[str, Any] = {}
     if pushed and push:
-        found["bfs4k_over_push"] = pushed / push
+        ratios["bfs4k_over_push"] = pushed / push
     others = [x for x in map(seconds, OTHERS) if x]
     if mine and others:
-        found["best_other_over_bfs4k"] = min(others) / mine
+        ratios["best_other_over_bfs4k"] = min(others) / mine
     every = {name: seconds(name) for name in BEST if seconds(name)}
     if auto and every:
         best = min(every, key=lambda name: every[name] or 0.0)
-        found["best"] = best
-        found["auto_over_best"] = auto / (every[best] or 1.0)
+        ratios["best"] = best
+        ratios["auto_over_best"] = auto / (every[best] or 1.0)
     if counted:
-        found["repeats_in_frontier"] = counted[CLAIM]["in_frontier_share"]
-    return found
+        ratios["repeats_in_frontier"] = counted[CLAIM]["in_frontier_share"]
+    return ratios
 
 
 def verdict(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
@@ -146,10 +146,12 @@ def table(rows: list[dict[str, Any]], ways: list[str]) -> None:
     names = ("graph", "levels", *(f"{way} ms" for way in ways))
     lines = []
     for row in rows:
-        told = row["engines"]
-        depth = max(x["levels"] for x in told.values())
+        figures_of = row["engines"]
+        depth = max(x["levels"] for x in figures_of.values())
         times = [
-            told[way]["median_seconds"] * 1e3 if way in told else float("nan")
+            figures_of[way]["median_seconds"] * 1e3
+            if way in figures_of
+            else float("nan")
             for way in ways
         ]
         near = row["reach"]

@@ -131,13 +131,13 @@ class Row:
             kept = []
             for root in self.roots[first : first + batch]:
                 began = time.perf_counter()
-                found = variant.search.search(root)
+                answer = variant.search.search(root)
                 variant.wall.append(time.perf_counter() - began)
-                taken.append(found.seconds)
+                taken.append(answer.seconds)
                 if variant.result == NUMBERS:
-                    kept.append((root, *figures.by_id(self.graph, found)))
+                    kept.append((root, *figures.by_id(self.graph, answer)))
                 else:
-                    kept.append((root, found.level.copy(), found.parent.copy()))
+                    kept.append((root, answer.level.copy(), answer.parent.copy()))
             for result in kept:
                 self.check(variant, *result)
         variant.passes.append(taken)
@@ -165,8 +165,8 @@ class Row:
         graph = self.graph
         counted = list(zip(*(v.checks for v in self.variants), strict=True))
         by_id = variant.result == IDS
-        found = variant.search.search(self.roots[0])
-        width = found.level.dtype.itemsize + 4
+        result = variant.search.search(self.roots[0])
+        width = result.level.dtype.itemsize + 4
         needs = [
             need_of(
                 m=graph.m,
@@ -247,9 +247,11 @@ def searches_table(rows: list[dict[str, Any]]) -> None:
                 (FAST, ("median_us", "wall_median_us", "over_limit")),
                 (PAPER, ("median_us", "over_limit")),
             ):
-                told = by_kind.get((result, method))
+                figures_of = by_kind.get((result, method))
                 wanted = ("harmonic_mean_GTEPS", *keys)
-                cells += [told[key] if told else float("nan") for key in wanted]
+                cells += [
+                    figures_of[key] if figures_of else float("nan") for key in wanted
+                ]
             if any((result, method) in by_kind for method in (FAST, PAPER)):
                 these = [v for v in row["variants"] if v["result"] == result]
                 cells.append(these[0]["limit"]["seconds"] * 1e6)
@@ -287,7 +289,7 @@ def main() -> None:
         "--repeats", type=int, help="passes over all roots; else 2, 1 for kron28 and 29"
     )
     args = parser.parse_args()
-    told: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     failure: Exception | None = None
     for name in SMALL if args.small else args.rows:
         make, kinds = ROWS[name]
@@ -297,14 +299,14 @@ def main() -> None:
             failure = failure or error
             print(f"{name}: {error}", file=sys.stderr)
             continue
-        told.append(row.as_dict())
+        rows.append(row.as_dict())
         del row
         cuda.release()
-        print(f"{name}: {told[-1]['seconds']:.1f} s", flush=True)
-        figures.save(args.out, "bench_gpu", {"rows": told})
-    if told:
-        build_table(told)
-        searches_table(told)
+        print(f"{name}: {rows[-1]['seconds']:.1f} s", flush=True)
+        figures.save(args.out, "bench_gpu", {"rows": rows})
+    if rows:
+        build_table(rows)
+        searches_table(rows)
     if failure is not None:
         raise failure
 

@@ -39,8 +39,8 @@ THEIRS = 10  # sources of NetworkX
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     """Return (seconds, what the call returned)."""
     began = time.perf_counter()
-    found = call()
-    return time.perf_counter() - began, found
+    result = call()
+    return time.perf_counter() - began, result
 
 
 def measure_levels(scale: int, count: int, repeats: int) -> dict[str, Any]:
@@ -118,14 +118,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    found = {
+    tables = {
         "levels": measure_levels(args.scale, args.sources, args.repeats),
         "betweenness": measure_betweenness(args.edges),
     }
     if args.json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(tables, indent=1))
         return
-    for values in found.values():
+    for values in tables.values():
         print_fields(values)
 
 

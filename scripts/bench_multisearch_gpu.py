@@ -70,9 +70,11 @@ class Bench:
             run()
             if bool((out != self.levels).any()):
                 raise ValidationError(f"bit-parallel, width {width}: other levels")
-            found = multi.timed(run, len(self.sources), self.edges, self.args.seconds)
-            told = {"pulls": pulls, "pushes": pushes, "joules": found.joules}
-            rows.append({"width": width, **told, **found.as_dict()})
+            measured = multi.timed(
+                run, len(self.sources), self.edges, self.args.seconds
+            )
+            more = {"pulls": pulls, "pushes": pushes, "joules": measured.joules}
+            rows.append({"width": width, **more, **measured.as_dict()})
             del searches, out
             cuda.release()
         counts = BitSearches(self.graph, levels=False, counts=True)
@@ -82,8 +84,11 @@ class Bench:
             return sum(batch.seconds for _, _, batch in done)
 
         count()
-        found = multi.timed(count, len(self.sources), self.edges, self.args.seconds)
-        return {"levels": rows, "counts": {"joules": found.joules, **found.as_dict()}}
+        measured = multi.timed(count, len(self.sources), self.edges, self.args.seconds)
+        return {
+            "levels": rows,
+            "counts": {"joules": measured.joules, **measured.as_dict()},
+        }
 
     def methods(self) -> list[dict[str, Any]]:
         """Path lengths by each method, levels by block; and the levels themselves."""
@@ -129,9 +134,9 @@ class Bench:
             runner.run(problem, self.graph, self.sources, options)
             return runner.seconds
 
-        found = multi.timed(run, len(self.sources), self.edges, self.args.seconds)
-        told = {"difference": worst, "joules": found.joules, "blocks": runner.blocks}
-        return {**told, **found.as_dict()}
+        measured = multi.timed(run, len(self.sources), self.edges, self.args.seconds)
+        more = {"difference": worst, "joules": measured.joules, "blocks": runner.blocks}
+        return {**more, **measured.as_dict()}
 
     def dependencies(self, source: int, levels: Any) -> Any:
         """Return what Brandes adds from one source, by id, CuPy float64 [n]."""
@@ -169,13 +174,13 @@ def diameter(args: Any) -> dict[str, Any]:
     roots, _ = figures.roots_of(graph, 1, args.seed)
     search.search(roots[0])
     began = time.perf_counter()
-    found = device_extremes(search, roots[0])
+    extremes = device_extremes(search, roots[0])
     seconds = time.perf_counter() - began
-    ecc = int(search.search(found.ends[0]).levels) - 1
-    if ecc != found.diameter:
-        raise ValidationError(f"diameter {found.diameter}, but its end has {ecc}")
-    told = {"n": graph.n, "m": graph.m, "seconds": seconds}
-    return {**told, **vars(found)}
+    ecc = int(search.search(extremes.ends[0]).levels) - 1
+    if ecc != extremes.diameter:
+        raise ValidationError(f"diameter {extremes.diameter}, but its end has {ecc}")
+    row = {"n": graph.n, "m": graph.m, "seconds": seconds}
+    return {**row, **vars(extremes)}
 
 
 def main() -> None:
@@ -185,11 +190,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="a measurement")
     parser.add_argument("--checked", type=int, default=64, help="sources validated")
     args = parser.parse_args()
-    told: dict[str, Any] = {"must": MUST, "aim": AIM}
+    values: dict[str, Any] = {"must": MUST, "aim": AIM}
     lines: list[tuple[Any, ...]] = []
     if set(args.parts) - {"diameter"}:
         bench = Bench(args)
-        told["graph"] = {
+        values["graph"] = {
             "source": bench.graph.source,
             "n": bench.graph.n,
             "active": bench.graph.active,
@@ -202,20 +207,20 @@ def main() -> None:
         for part in PARTS[:3]:
             if part not in args.parts:
                 continue
-            told[part] = getattr(bench, part)()
-            lines += table_of(part, told[part])
-            figures.save(args.out, "bench_multisearch_gpu", told)
+            values[part] = getattr(bench, part)()
+            lines += table_of(part, values[part])
+            figures.save(args.out, "bench_multisearch_gpu", values)
         del bench
         cuda.release()
     if "diameter" in args.parts:
-        told["diameter"] = diameter(args)
-        name = f"diameter {told['diameter']['diameter']}"
-        lines.append((name, told["diameter"]["seconds"], "-", "-"))
-        figures.save(args.out, "bench_multisearch_gpu", told)
+        values["diameter"] = diameter(args)
+        name = f"diameter {values['diameter']['diameter']}"
+        lines.append((name, values["diameter"]["seconds"], "-", "-"))
+        figures.save(args.out, "bench_multisearch_gpu", values)
     print_table(("what", "wall s", "kernels s", "joules"), lines)
 
 
-def table_of(part: str, told: Any) -> list[tuple[Any, ...]]:
+def table_of(part: str, values: Any) -> list[tuple[Any, ...]]:
     """Return lines (what, wall seconds, seconds of kernels, joules)."""
 
     def line(name: str, row: dict[str, Any], wall: str, kernels: str) -> Any:
@@ -223,12 +228,12 @@ def table_of(part: str, told: Any) -> list[tuple[Any, ...]]:
         return name, row[wall], row[kernels], "-" if joules is None else joules
 
     if part == "bits":
-        rows = [(f"levels, {x['width']} a batch", x) for x in told["levels"]]
-        rows.append(("vertices by level", told["counts"]))
+        rows = [(f"levels, {x['width']} a batch", x) for x in values["levels"]]
+        rows.append(("vertices by level", values["counts"]))
     elif part == "methods":
-        return [line(x["name"], x, "wall_seconds", "seconds") for x in told]
+        return [line(x["name"], x, "wall_seconds", "seconds") for x in values]
     else:
-        rows = [("betweenness", told)]
+        rows = [("betweenness", values)]
     return [line(name, row, "seconds", "kernels") for name, row in rows]
 
 

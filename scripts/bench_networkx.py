@@ -66,14 +66,14 @@ def measure(edges: int, repeats: int) -> list[dict[str, Any]]:
             )
             times["cached"].append(timed(lambda f=ours, a=arguments: f(*a(cached))))
             times["converted"].append(timed(converted))
-        found = {k: statistics.median(v) for k, v in times.items()}
+        medians = {k: statistics.median(v) for k, v in times.items()}
         rows.append(
             {
                 "edges": edges,
                 "function": name,
-                **{f"{k}_seconds": v for k, v in found.items()},
-                "speedup_cached": found["networkx"] / found["cached"],
-                "speedup_converted": found["networkx"] / found["converted"],
+                **{f"{k}_seconds": v for k, v in medians.items()},
+                "speedup_cached": medians["networkx"] / medians["cached"],
+                "speedup_converted": medians["networkx"] / medians["converted"],
             }
         )
     return rows

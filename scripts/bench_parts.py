@@ -125,12 +125,12 @@ class Ledger:
             if begins:
                 self._new_row()
             self._parts.append(part or args[0])
-            found = method(*args, **more)
+            result = method(*args, **more)
             if self._device:
                 cuda.cupy().cuda.Device().synchronize()
             self._turn()
             self._parts.pop()
-            return found
+            return result
 
         setattr(owner, name, timed)
         self._watched.append((owner, name))
@@ -146,7 +146,7 @@ def looked_at(session: Session, roots: list[int]) -> list[dict[str, Any]]:
 
     One search before the first is not counted.
     """
-    found = []
+    searches = []
     ledger, world = Ledger(session), session.world
     for root in [*roots[:1], *roots]:
         ledger.begin()
@@ -154,7 +154,7 @@ def looked_at(session: Session, roots: list[int]) -> list[dict[str, Any]]:
         mine = np.array(ledger.seconds())
         mean = world.allreduce(mine) / world.size
         most = world.allreduce(mine.sum(axis=0), "max")
-        found.append(
+        searches.append(
             {
                 "root": root,
                 "records": result.records,
@@ -165,7 +165,7 @@ def looked_at(session: Session, roots: list[int]) -> list[dict[str, Any]]:
             }
         )
     ledger.close()
-    return found[1:]
+    return searches[1:]
 
 
 def breakdown_ms(searches: list[dict[str, Any]]) -> dict[str, float]:
@@ -256,7 +256,7 @@ class Variant:
             report=self._note,
         )
         self.validated = min(checked, len(self.searches))
-        self.told = session.describe()
+        self.description = session.describe()
         few = graph.roots[: args.records].tolist()
         self.looked = looked_at(session, few)
         session.close()
@@ -280,9 +280,9 @@ class Variant:
         names = dict.fromkeys(name for phases in self.phases for name in phases)
         return {
             "variant": self.name,
-            "engine": self.told["engine"],
-            "exchange": self.told["exchange"],
-            "where": self.told.get("device"),
+            "engine": self.description["engine"],
+            "exchange": self.description["exchange"],
+            "where": self.description.get("device"),
             "options": self.options.as_dict(),
             "searches": len(seconds),
             "validated": self.validated,
@@ -302,7 +302,7 @@ class Variant:
             "breakdown_ms": breakdown_ms(self.looked),
             "seconds": seconds,
             "levels": self.looked,
-            "mode": self.told["mode"],
+            "mode": self.description["mode"],
         }
 
 
@@ -468,10 +468,10 @@ def work() -> int:
             for name, chosen in wanted.items():
                 if late():
                     break
-                found = Variant(graph, name, chosen, args)
-                output.add({**about, **shape, **graph.facts, **found.row()})
-                errors += [f"{name}: {line}" for line in found.errors()]
-                del found
+                variant = Variant(graph, name, chosen, args)
+                output.add({**about, **shape, **graph.facts, **variant.row()})
+                errors += [f"{name}: {line}" for line in variant.errors()]
+                del variant
                 gc.collect()
             device = bool(graph.held[0].devices)
             del graph

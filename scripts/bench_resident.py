@@ -93,17 +93,17 @@ def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, 
         session.search(chosen[0])
     for k, root in enumerate(chosen):
         order = list(cell.sessions)
-        told = set()
+        answers = set()
         for mode in order if k % 2 == 0 else order[::-1]:
             session = cell.sessions[mode]
-            found = session.search(root)
-            told.add((found.reached, found.depth))
-            errors = list(next(check[mode]([found])).errors) if k < validate else []
-            row = {"seconds": found.seconds, "levels": found.depth + 1}
-            row |= {"edges": found.nedge, "validated": k < validate, "errors": errors}
+            result = session.search(root)
+            answers.add((result.reached, result.depth))
+            errors = list(next(check[mode]([result])).errors) if k < validate else []
+            row = {"seconds": result.seconds, "levels": result.depth + 1}
+            row |= {"edges": result.nedge, "validated": k < validate, "errors": errors}
             seen[mode].append(row)
-        if len(told) > 1:
-            raise DistbfsError(f"root {root}: modes disagree: {sorted(told)}")
+        if len(answers) > 1:
+            raise DistbfsError(f"root {root}: modes disagree: {sorted(answers)}")
     return [summary(cell, mode, rows) for mode, rows in seen.items()]
 
 
@@ -144,9 +144,9 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
 def write(out: Path | None, rows: list[dict[str, Any]], skipped: list[str]) -> None:
     """Write what was measured so far."""
     if out is not None:
-        found = provenance(sys.argv, device=True)
-        told = {"provenance": found, "rows": rows, "skipped": skipped}
-        out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        facts = provenance(sys.argv, device=True)
+        values = {"provenance": facts, "rows": rows, "skipped": skipped}
+        out.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -42,11 +42,13 @@ def run(*words: object) -> tuple[float, str]:
     return time.perf_counter() - began, done.stdout
 
 
-def serve(folder: Path, socket: Path, source: int, given: list[str]) -> dict[str, Any]:
+def serve(
+    folder: Path, socket: Path, source: int, options: list[str]
+) -> dict[str, Any]:
     """Return seconds to the first answer of a service, and of later ones."""
     began = time.perf_counter()
     with subprocess.Popen(
-        [*COMMAND, "serve", str(folder), "--socket", str(socket), *given],
+        [*COMMAND, "serve", str(folder), "--socket", str(socket), *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -76,21 +78,21 @@ def from_arrays(tuples: Kronecker, options: dict[str, Any]) -> dict[str, Any]:
     graph = distbfs.Graph.from_edges(u, v, n=tuples.n)
     made = time.perf_counter() - began
     engine = options.get("engine", "auto")
-    found = distbfs.bfs(graph, source, engine=engine)
+    result = distbfs.bfs(graph, source, engine=engine)
     first = time.perf_counter() - began
     wall, device = [], []
     for _ in range(20):
         start = time.perf_counter()
-        found = distbfs.bfs(graph, source, engine=engine)
+        result = distbfs.bfs(graph, source, engine=engine)
         wall.append(time.perf_counter() - start)
-        device.append(found.seconds)
+        device.append(result.seconds)
     return {
         "edges": tuples.tuples,
         "from_edges_seconds": made,
         "first_result_seconds": first,
         "second_wall_ms": 1e3 * statistics.median(wall),
         "second_device_ms": 1e3 * statistics.median(device),
-        "level_sum": int(np.asarray(found.to_numpy()[0], dtype=np.int64).sum()),
+        "level_sum": int(np.asarray(result.to_numpy()[0], dtype=np.int64).sum()),
     }
 
 
@@ -104,7 +106,7 @@ def measure(
         where = [] if on_host else ["--on-devices"]
         words = ("kronecker", "-s", scale, "--parts", parts, *where, "-o", store)
         run("generate", *words)
-    given = [word for k, v in options.items() for word in (f"--{k}", str(v))]
+    option_words = [word for k, v in options.items() for word in (f"--{k}", str(v))]
     row: dict[str, Any] = {"parts": parts}
     row["bytes"] = sum(x.stat().st_size for x in store.iterdir())
     with distbfs.open(Kronecker(scale), **options) as session:
@@ -112,10 +114,10 @@ def measure(
         source = int(ids[session.connected(ids)][0])
         wanted = session.search(source).level_counts().tolist()
     # the first warms files and kernels
-    words = ("bfs", store, "-s", source, "--json", *given)
+    words = ("bfs", store, "-s", source, "--json", *option_words)
     times = [run(*words)[0] for _ in range(repeat + 1)]
     row["bfs_seconds"] = min(times[1:])
-    answers = [serve(store, folder / "s", source, given) for _ in range(repeat)]
+    answers = [serve(store, folder / "s", source, option_words) for _ in range(repeat)]
     row |= min(answers, key=lambda x: float(x["serve_seconds"]))
     began = time.perf_counter()
     with distbfs.open(store, **options) as session:
@@ -125,10 +127,10 @@ def measure(
         targets, seconds, walls = np.array([source + 1]), [], []
         for _ in range(ASKED):
             start = time.perf_counter()
-            found = session.search(source, parents=False)
-            found.at(targets)
+            result = session.search(source, parents=False)
+            result.at(targets)
             walls.append(time.perf_counter() - start)
-            seconds.append(found.seconds)
+            seconds.append(result.seconds)
         row["search_us"] = 1e6 * statistics.median(seconds)
         row["wall_us"] = 1e6 * statistics.median(walls)
     return row
@@ -160,8 +162,8 @@ def main() -> int:
     print(arrays)
     if args.json:
         facts = provenance(sys.argv, device=args.devices != 0)
-        told = {"rows": rows, "arrays": arrays, **facts}
-        args.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        values = {"rows": rows, "arrays": arrays, **facts}
+        args.json.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
     return 0 if all(row["right"] for row in rows) else 1
 
 

@@ -57,11 +57,11 @@ def features(graph: DeviceGraph) -> dict[str, Bfs4kSearch]:
         "+ hash tables": ({}, True),
         "automatic knobs": (auto.as_dict(), True),
     }
-    found, given = {}, plain
+    searches, knobs = {}, plain
     for name, (more, table) in steps.items():
-        given = given | more
-        found[name] = made_search(graph, Knobs(**given), table=table)
-    return found
+        knobs = knobs | more
+        searches[name] = made_search(graph, Knobs(**knobs), table=table)
+    return searches
 
 
 def measure(name: str, source: Any, args: Any) -> dict[str, Any]:
@@ -92,10 +92,10 @@ def measure(name: str, source: Any, args: Any) -> dict[str, Any]:
         f"Figure 13, {way}": made_search(graph, Knobs(k1=4, k4=0, k5=0, k6=threads))
         for way, threads in FIG13.items()
     }
-    told = engine_runs.run(ways, numbers, args.seconds)
+    figures_of = engine_runs.run(ways, numbers, args.seconds)
     baselines, _ = engine_runs.searches_of(graph, ("harish", "edge-parallel"))
-    told |= engine_runs.run(baselines, roots, args.seconds / 4)
-    seconds = {way: one["median_seconds"] for way, one in told.items()}
+    figures_of |= engine_runs.run(baselines, roots, args.seconds / 4)
+    seconds = {way: one["median_seconds"] for way, one in figures_of.items()}
     return engine_runs.about(graph, name) | {
         "fig12": fig12,
         "fig13": fig13,

@@ -47,15 +47,15 @@ def measure(name: str, source: Any, args: Any) -> dict[str, Any]:
     graph = figures.built(source)
     roots, _ = figures.roots_of(graph, args.roots, args.seed)
     searches, missing = engine_runs.searches_of(graph, WAYS)
-    told = engine_runs.run(searches, roots, args.seconds, source)
-    seconds = {way: one["median_seconds"] for way, one in told.items()}
+    figures_of = engine_runs.run(searches, roots, args.seconds, source)
+    seconds = {way: one["median_seconds"] for way, one in figures_of.items()}
     warp = min((x for x in WARPS if x in seconds), key=lambda x: seconds[x], default="")
     if warp:
         seconds["virtual-warp"] = seconds[warp]
     mine = seconds["bfs4k"]
     return engine_runs.about(graph, name) | {
-        "levels": max(one["levels"] for one in told.values()),
-        "engines": told,
+        "levels": max(one["levels"] for one in figures_of.values()),
+        "engines": figures_of,
         "missing": missing,
         "best_warp": warp,
         "seconds": {x: seconds[x] for x in ENGINES if x in seconds},

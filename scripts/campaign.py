@@ -62,7 +62,7 @@ class Campaign:
         self.wrong: Counter[str] = Counter()
         self.seconds: Counter[str] = Counter()
         self.failures: list[dict[str, Any]] = []
-        self.began = self.told = time.monotonic()
+        self.began = self.last_report = time.monotonic()
 
     @property
     def over(self) -> bool:
@@ -111,9 +111,9 @@ class Campaign:
     def progress(self) -> None:
         """Print a line every half minute."""
         now = time.monotonic()
-        if self.world.rank or now - self.told < PROGRESS or self.args.quiet:
+        if self.world.rank or now - self.last_report < PROGRESS or self.args.quiet:
             return
-        self.told = now
+        self.last_report = now
         kinds = ", ".join(f"{kind} {count}" for kind, count in self.trials.items())
         print(
             f"{now - self.began:5.0f} s: {sum(self.trials.values())} trials, "
@@ -140,8 +140,12 @@ class Campaign:
             for kind, row in counts.items():
                 print(f"{kind:<12}" + "".join(f"{value:>9}" for value in row.values()))
         if self.args.json:
-            told = {"seed": self.args.seed, "kinds": counts, "failures": self.failures}
-            self.args.json.write_text(json.dumps(told, indent=1) + "\n")
+            summary = {
+                "seed": self.args.seed,
+                "kinds": counts,
+                "failures": self.failures,
+            }
+            self.args.json.write_text(json.dumps(summary, indent=1) + "\n")
 
 
 def arguments() -> argparse.Namespace:

@@ -86,9 +86,9 @@ def wrong(reference: Reference, op: str, client: Any, rng: np.random.Generator) 
         good = client.bfs(source, result="summary")["levels"] == counts
     elif op == "multi_bfs":
         more = rng.choice(reference.sources, 3).tolist()
-        found = client.multi_bfs(more, result="summary")["searches"]
+        searches = client.multi_bfs(more, result="summary")["searches"]
         wanted = [int((reference.levels[s] >= 0).sum()) for s in more]
-        good = [one["reached"] for one in found] == wanted
+        good = [one["reached"] for one in searches] == wanted
     elif op == "file":
         [path] = client.bfs(source, result="file")["files"]
         with h5py.File(path) as file:
@@ -163,11 +163,11 @@ def clients(args: argparse.Namespace, reference: Reference, folder: Path) -> Any
     for one in running:
         one.start()
     yield running
-    found = [results.get() for _ in running]
+    counts = [results.get() for _ in running]
     for one in running:
         one.join()
-    args.answered = sum(answered for answered, _ in found)
-    args.faults = [fault for _, faults in found for fault in faults]
+    args.answered = sum(answered for answered, _ in counts)
+    args.faults = [fault for _, faults in counts for fault in faults]
 
 
 def resident(processes: list[psutil.Process]) -> int:
@@ -194,8 +194,8 @@ def bare(args: argparse.Namespace, reference: Reference, folder: Path) -> float:
     command = [*ranks, *DISTBFS, "bfs", str(folder / "graph"), "--sources", str(file)]
     command += ["--no-parents", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)["searches"]
-    return statistics.median(one["seconds"] for one in found)
+    searches = json.loads(done.stdout)["searches"]
+    return statistics.median(one["seconds"] for one in searches)
 
 
 def first_answers(client: Any, processes: list[psutil.Process]) -> tuple[float, float]:
@@ -233,8 +233,8 @@ def main() -> None:
     print_table(("what", "measured", "limit", "good"), rows)
     if args.json:
         names = ("what", "measured", "limit", "good")
-        told = [dict(zip(names, row, strict=True)) for row in rows]
-        args.json.write_text(json.dumps({**vars(args), "json": None, "rows": told}))
+        records = [dict(zip(names, row, strict=True)) for row in rows]
+        args.json.write_text(json.dumps({**vars(args), "json": None, "rows": records}))
     sys.exit(0 if all(row[3] for row in rows) else 1)
 
 

@@ -70,10 +70,10 @@ def main() -> None:
         for method in METHODS:
             medians = {int(k): statistics.median(x) for k, x in times[method].items()}
             first = min(medians)
-            told = {}
+            by_count = {}
             for many, median in medians.items():
                 gain = medians[first] / median
-                told[str(many)] = {
+                by_count[str(many)] = {
                     "median_seconds": median,
                     "speedup": gain,
                     "efficiency": gain * first / many,
@@ -81,7 +81,7 @@ def main() -> None:
                 }
                 cells = (median * 1e3, gain, gain * first / many)
                 lines.append([name, method, many, *cells])
-            row[method] = told
+            row[method] = by_count
         rows.append(row)
         args.out.mkdir(parents=True, exist_ok=True)
         values = provenance(sys.argv, device=False) | {"rows": rows}

@@ -35,9 +35,9 @@ def measure(name: str, source: Any, args: Any) -> dict[str, Any]:
     graph = figures.built(source)
     roots, _ = figures.roots_of(graph, args.roots, args.seed)
     searches, missing = engine_runs.searches_of(graph, WAYS)
-    told = engine_runs.run(searches, roots, args.seconds, source)
-    row = engine_runs.about(graph, name) | {"engines": told, "missing": missing}
-    row["levels"] = max(one["levels"] for one in told.values())
+    figures_of = engine_runs.run(searches, roots, args.seconds, source)
+    row = engine_runs.about(graph, name) | {"engines": figures_of, "missing": missing}
+    row["levels"] = max(one["levels"] for one in figures_of.values())
     if args.cpu:
         serial = cs406_table1.measure(source, [1], roots, args.seconds)
         one_thread = {
@@ -46,7 +46,7 @@ def measure(name: str, source: Any, args: Any) -> dict[str, Any]:
         row["serial_seconds"] = one_thread
         row["speedup"] = {
             way: one_thread[way.partition("/")[2]] / one["median_seconds"]
-            for way, one in told.items()
+            for way, one in figures_of.items()
         }
     return row
 

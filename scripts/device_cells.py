@@ -56,7 +56,7 @@ class Cell:
         """How many edge tuples the graph has."""
         return EDGE_FACTOR << self.scale
 
-    def told(self) -> Row:
+    def as_dict(self) -> Row:
         """Return the cell as JSON values."""
         of = {"devices": self.devices, "ranks": self.ranks, "shape": self.shape}
         uses = list(self.uses)
@@ -219,43 +219,43 @@ def contracts(grid: Grid) -> list[Contract]:
     here = Contract(EXCHANGES, 1, ("solo-device", *everywhere))
     if grid.devices == 1:
         return [here, Contract(SEARCHES, 1, ("auto", "resident"))]
-    found = [Contract(EXCHANGES, ranks[-1], (*everywhere, "cuda_aware-device"))]
+    jobs = [Contract(EXCHANGES, ranks[-1], (*everywhere, "cuda_aware-device"))]
     for count in reversed(ranks):
         kinds = ("resident", "host") if count > 1 else ("resident", "auto")
         kinds += ("nccl",) * (count == grid.devices)  # one device a rank
-        found.append(Contract(SEARCHES, count, kinds))
-    return [*found, here]
+        jobs.append(Contract(SEARCHES, count, kinds))
+    return [*jobs, here]
 
 
 def merged(jobs: Iterable[Job]) -> list[Job]:
     """Return jobs without repeats; a cell has the uses of all that are the same."""
-    found: dict[Any, Job] = {}
+    jobs_by_key: dict[Any, Job] = {}
     for job in jobs:
         key: Any = job
         if isinstance(job, Cell):
             key = replace(job, uses=())
-            if isinstance(before := found.get(key), Cell):
+            if isinstance(before := jobs_by_key.get(key), Cell):
                 uses = tuple(dict.fromkeys((*before.uses, *job.uses)))
-                found[key] = replace(before, uses=uses)
+                jobs_by_key[key] = replace(before, uses=uses)
                 continue
-        found[key] = job
-    return list(found.values())
+        jobs_by_key[key] = job
+    return list(jobs_by_key.values())
 
 
 def words_of(cell: Cell, *, cpu: bool, roots: int, validate: int) -> list[str]:
     """Return the words of ``distbfs`` that run a cell; validate: 0 for none."""
-    found = ["graph500", "--json", "--scale", str(cell.scale), "--roots", str(roots)]
+    words = ["graph500", "--json", "--scale", str(cell.scale), "--roots", str(roots)]
     between = cell.method == STEPWISE
-    found += ["--engine", "openmp" if cpu else "pan" if between else "xbfs"]
+    words += ["--engine", "openmp" if cpu else "pan" if between else "xbfs"]
     if not cpu:
-        found += ["--devices", str(cell.devices // cell.ranks)]
+        words += ["--devices", str(cell.devices // cell.ranks)]
     if cell.devices > 1:
-        found += ["--parts" if between else "--domain", str(cell.devices)]
-    found += ["--stepwise"] * (cpu and between)
-    found += ["--internal-ids"] * (cell.method == INTERNAL)
+        words += ["--parts" if between else "--domain", str(cell.devices)]
+    words += ["--stepwise"] * (cpu and between)
+    words += ["--internal-ids"] * (cell.method == INTERNAL)
     if not validate:
-        return [*found, "--skip-validation"]
-    return found if validate >= roots else [*found, "--validate", str(validate)]
+        return [*words, "--skip-validation"]
+    return words if validate >= roots else [*words, "--validate", str(validate)]
 
 
 def can_validate(cell: Cell, *, cpu: bool) -> bool:

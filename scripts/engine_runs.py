@@ -113,8 +113,8 @@ def prepared(graph: DeviceGraph, options: SearchOptions) -> DeviceSearch:
     if options.engine == "auto":
         options, _ = engine_for(graph, SearchOptions(engine="xbfs"))
     kind = registry.lookup(registry.ENGINES, "engine", options.engine)
-    found: DeviceSearch = kind(options).on_graph(graph)
-    return found
+    search: DeviceSearch = kind(options).on_graph(graph)
+    return search
 
 
 def searches_of(
@@ -166,24 +166,24 @@ def run(
             turn = (k + rounds) % len(names)
             for name in [*names[turn:], *names[:turn]]:
                 began = time.perf_counter()
-                found = searches[name].search(root)
+                result = searches[name].search(root)
                 spent += time.perf_counter() - began
-                levels = max(levels, found.levels)
+                levels = max(levels, result.levels)
                 if root not in taken[name] and on_device is not None:
-                    parent = found.parent
-                    said = validate_on_device(on_device, root, found.level, parent)
+                    parent = result.parent
+                    said = validate_on_device(on_device, root, result.level, parent)
                     if not said.valid:
-                        told = "; ".join(said.errors)
-                        raise ValidationError(f"{name}, root {root}: {told}")
+                        errors = "; ".join(said.errors)
+                        raise ValidationError(f"{name}, root {root}: {errors}")
                     edges[root] = said.nedge
-                taken[name].setdefault(root, []).append(found.seconds)
+                taken[name].setdefault(root, []).append(result.seconds)
         rounds += 1
-    told = {}
+    errors = {}
     for name, by_root in taken.items():
         times = [x for one in by_root.values() for x in one]
         medians = [statistics.median(one) for one in by_root.values()]
         low, middle, high = np.quantile(times, [0.25, 0.5, 0.75]).tolist()
-        told[name] = {
+        errors[name] = {
             "median_seconds": statistics.median(medians),
             "quartile_seconds": [low, high],
             "all_median_seconds": middle,
@@ -192,8 +192,8 @@ def run(
         }
         if edges:
             rate = rate_statistics([edges[root] for root in by_root], medians)
-            told[name]["harmonic_mean_GTEPS"] = rate.harmonic_mean / 1e9
-    return told
+            errors[name]["harmonic_mean_GTEPS"] = rate.harmonic_mean / 1e9
+    return errors
 
 
 def about(graph: DeviceGraph, name: str) -> dict[str, Any]:

@@ -79,10 +79,10 @@ def write(
     device: whether a CUDA device was used, to be described too
     """
     folder.mkdir(parents=True, exist_ok=True)
-    told = provenance(sys.argv, device=device) | values
+    facts = provenance(sys.argv, device=device) | values
     path = folder / f"{name}.json"
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    partial.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     partial.replace(path)
     return path
 
@@ -186,7 +186,7 @@ def over_graphs(
     rows = []
     for name, graph in graphs(args):
         roots, _ = roots_of(graph, args.roots, args.seed)
-        told = {
+        row = {
             "graph": name,
             "source": graph.source,
             "n": graph.n,
@@ -194,7 +194,7 @@ def over_graphs(
             "m": graph.m,
             "roots": len(roots),
         }
-        rows.append(told | measure(graph, numbers_of(graph, roots)))
+        rows.append(row | measure(graph, numbers_of(graph, roots)))
         print(f"{name}: n {graph.n}, m {graph.m}", flush=True)
         del graph
     return rows
@@ -239,13 +239,13 @@ def legend_above(axes: Any, columns: int) -> None:
 
 def column(rows: Sequence[dict[str, Any]], *keys: str) -> list[Any]:
     """Return one value of each row, keys one inside the other."""
-    found = []
+    values = []
     for row in rows:
         value: Any = row
         for key in keys:
             value = value[key]
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def roots_of(graph: DeviceGraph, count: int, seed: int) -> tuple[list[int], int]:
@@ -292,14 +292,14 @@ def host_sessions(
     return sessions
 
 
-def by_id(graph: DeviceGraph, found: DeviceResult) -> tuple[Any, Any]:
+def by_id(graph: DeviceGraph, result: DeviceResult) -> tuple[Any, Any]:
     """Return (level, parent) by id, new CuPy arrays, from a result by number."""
     cp = cuda.cupy()
-    level = cp.full(graph.n, -1, found.level.dtype)
-    level[graph.vertices] = found.level
+    level = cp.full(graph.n, -1, result.level.dtype)
+    level[graph.vertices] = result.level
     parent = cp.full(graph.n, -1, np.int32)
-    ids = graph.vertices[cp.maximum(found.parent, 0)].astype(np.int32)
-    parent[graph.vertices] = cp.where(found.parent < 0, np.int32(-1), ids)
+    ids = graph.vertices[cp.maximum(result.parent, 0)].astype(np.int32)
+    parent[graph.vertices] = cp.where(result.parent < 0, np.int32(-1), ids)
     return level, parent
 
 

@@ -41,9 +41,9 @@ def main() -> None:
     rows = []
     for name, _, graph in multi.families(args):
         rows.append({"graph": name, "n": graph.n, "m": graph.m, **measure(graph, args)})
-        told = rows[-1]
-        ratio = told["chosen_seconds"] / told["best"]
-        print(f"{name}: T {told['chosen']} takes {ratio:.2f} of the best", flush=True)
+        last = rows[-1]
+        ratio = last["chosen_seconds"] / last["best"]
+        print(f"{name}: T {last['chosen']} takes {ratio:.2f} of the best", flush=True)
         figures.save(args.out, "multi_fig01", {"thresholds": THRESHOLDS, "rows": rows})
 
     def draw(figure: Any) -> None:

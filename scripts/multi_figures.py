@@ -199,8 +199,8 @@ class Timed:
         if self.energy.get("seconds", 0.0) < LEAST_SECONDS:
             return None
         gpu = self.energy.get("gpu", {})
-        found = gpu.get("counter_joules", gpu.get("sampled_joules"))
-        return None if found is None else found / self.runs
+        measured = gpu.get("counter_joules", gpu.get("sampled_joules"))
+        return None if measured is None else measured / self.runs
 
 
 def timed(
@@ -223,10 +223,12 @@ def timed(
             device.synchronize()
             times.append(time.perf_counter() - start)
     count = len(times)
-    told = energy_figures(
+    figures_of_energy = energy_figures(
         joined([energy_values(energy)]), count * searches, count * edges
     )
-    return Timed(float(np.median(times)), float(np.median(kernels)), count, told)
+    return Timed(
+        float(np.median(times)), float(np.median(kernels)), count, figures_of_energy
+    )
 
 
 def sources_of(graph: DeviceGraph, count: int, seed: int) -> Any:
@@ -308,20 +310,20 @@ def measure_method(
 
     compiles = DeviceOptions(method, threshold, most=0)
     runner.run(problem, graph, sources[:1], compiles)
-    found = timed(run, len(sources), edges, budget)
+    measured = timed(run, len(sources), edges, budget)
     stretched = 1.0 if most is None else (deepest + 1) / most
-    joules = found.joules
+    joules = measured.joules
     return {
         "method": method,
         "threshold": runner.threshold,
         "blocks": runner.blocks,
         "block": runner.block,
         "stretched": stretched,
-        "seconds": found.kernels * stretched,
-        "wall_seconds": found.seconds * stretched,
+        "seconds": measured.kernels * stretched,
+        "wall_seconds": measured.seconds * stretched,
         "joules": None if joules is None else joules * stretched,
-        "runs": found.runs,
-        "energy": found.energy,
+        "runs": measured.runs,
+        "energy": measured.energy,
     }
 
 

@@ -24,22 +24,22 @@ WAYS = (*((name, 16) for name in multi.METHODS), ("hybrid", None))
 def measure(graph: Any, args: Any) -> dict[str, Any]:
     sources = multi.sources_of(graph, args.roots, args.seed)
     edges, deepest = multi.traversed(graph, sources)
-    found: dict[str, Any] = {}
+    methods: dict[str, Any] = {}
     for method, threshold in WAYS:
         name = method if threshold else f"{method}, T auto"
-        found[name] = multi.measure_method(
+        methods[name] = multi.measure_method(
             graph, sources, method, args.seconds, deepest, edges, threshold
         )
-    told: dict[str, Any] = {"edges": edges, "deepest": deepest, "methods": found}
+    row: dict[str, Any] = {"edges": edges, "deepest": deepest, "methods": methods}
     for key in ("seconds", "joules"):
-        parts = [found[name][key] for name in multi.METHODS[:2]]
-        if any(part is None for part in parts) or found["hybrid"][key] is None:
+        parts = [methods[name][key] for name in multi.METHODS[:2]]
+        if any(part is None for part in parts) or methods["hybrid"][key] is None:
             continue
         oracle = min(parts)
-        told[f"oracle_{key}"] = oracle
-        told[f"saved_{key}"] = 1 - found["hybrid"][key] / oracle
-        told[f"saved_{key}_auto"] = 1 - found["hybrid, T auto"][key] / oracle
-    return told
+        row[f"oracle_{key}"] = oracle
+        row[f"saved_{key}"] = 1 - methods["hybrid"][key] / oracle
+        row[f"saved_{key}_auto"] = 1 - methods["hybrid, T auto"][key] / oracle
+    return row
 
 
 def show(rows: list[dict[str, Any]], key: str, published: dict[str, Any]) -> None:
@@ -59,7 +59,7 @@ def show(rows: list[dict[str, Any]], key: str, published: dict[str, Any]) -> Non
 def main() -> None:
     args = multi.family_arguments(__doc__, 1.0).parse_args()
     rows: list[dict[str, Any]] = []
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "published_seconds": multi.SECONDS_OF_PAPER,
         "published_joules": multi.JOULES_OF_PAPER,
         "rows": rows,
@@ -70,14 +70,14 @@ def main() -> None:
         for key in ("seconds", "joules"):
             saved = [r[f"saved_{key}"] for r in rows if f"saved_{key}" in r]
             if saved:
-                told[f"mean_saved_{key}"] = statistics.mean(saved)
+                values[f"mean_saved_{key}"] = statistics.mean(saved)
         print(f"{name}: n {graph.n}, m {graph.m}", flush=True)
-        figures.save(args.out, "multi_tables", told)
+        figures.save(args.out, "multi_tables", values)
     show(rows, "seconds", multi.SECONDS_OF_PAPER)
     show(rows, "joules", multi.JOULES_OF_PAPER)
     for key in ("seconds", "joules"):
-        if f"mean_saved_{key}" in told:
-            print(f"saved {key}, mean: {100 * told[f'mean_saved_{key}']:.0f} %")
+        if f"mean_saved_{key}" in values:
+            print(f"saved {key}, mean: {100 * values[f'mean_saved_{key}']:.0f} %")
 
 
 if __name__ == "__main__":

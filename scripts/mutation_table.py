@@ -874,7 +874,7 @@ MUTATIONS = (
     ),
     Mutation(
         "store-sides",
-        "distbfs/build/cuda/graph.py",
+        "distbfs/build/cuda/chunks.py",
         "yield (v, u) if self._turned else (u, v)",
         "yield (u, v)",
         "rows in of a directed graph are its rows out",

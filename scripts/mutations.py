@@ -59,9 +59,9 @@ def fits(mutation: Mutation, root: Path) -> str:
     path = root / mutation.file
     if not path.is_file():
         return f"{mutation.name}: no file {mutation.file}"
-    found = path.read_text(encoding="utf-8").count(mutation.before)
-    if found != 1:
-        return f"{mutation.name}: {mutation.file} has its text {found} times, not once"
+    times = path.read_text(encoding="utf-8").count(mutation.before)
+    if times != 1:
+        return f"{mutation.name}: {mutation.file} has its text {times} times, not once"
     if mutation.before == mutation.after:
         return f"{mutation.name}: it changes nothing"
     for test in mutation.tests:
@@ -169,12 +169,12 @@ def try_group(group: list[Mutation], trees: Trees) -> list[dict[str, object]]:
     """Run the tests that mutations share without any, then with each; print lines."""
     before = trees.run(group[0], FIRST, mutated=False)
     if before.code != 0 or not before.passed:
-        told = (
+        fault = (
             f"fail without a mutation: {before.test}" if before.code else "are skipped"
         )
         if before.code is None:
-            told = f"take more than {FIRST} s without a mutation"
-        raise CannotTryError(f"{' '.join(group[0].tests)}: {told}\n{before.text}")
+            fault = f"take more than {FIRST} s without a mutation"
+        raise CannotTryError(f"{' '.join(group[0].tests)}: {fault}\n{before.text}")
     limit, rows = PATIENCE + SLOWER * before.seconds, []
     for mutation in group:
         run = trees.run(mutation, limit, mutated=True)

@@ -20,13 +20,13 @@ COLOURS = {"dd": "tab:blue", "dn": "tab:green", "nd": "tab:red"}
 
 def lines_of(rows: list[runs.Row]) -> dict[str, dict[str, Any]]:
     """Return rates over each factor, the best one and the range near it."""
-    found: dict[str, dict[float, float]] = {}
+    rates_of: dict[str, dict[float, float]] = {}
     for row in rows:
         name, _, value = row["variant"].partition("=")
-        found.setdefault(name, {})[float(value)] = row["GTEPS"]
+        rates_of.setdefault(name, {})[float(value)] = row["GTEPS"]
     return {
         name: {**runs.near_best(rates), "rates": dict(sorted(rates.items()))}
-        for name, rates in found.items()
+        for name, rates in rates_of.items()
     }
 
 
@@ -62,27 +62,27 @@ def main() -> None:
 
     def draw(figure: Any) -> None:
         every = figure.subplots(1, len(graphs), squeeze=False)[0]
-        for axes, told in zip(every, graphs, strict=True):
-            for name, line in told["lines"].items():
+        for axes, panel in zip(every, graphs, strict=True):
+            for name, line in panel["lines"].items():
                 at, rates = list(line["rates"]), list(line["rates"].values())
                 axes.plot(at, rates, "-o", ms=3.5, color=COLOURS[name], label=name)
                 usual = getattr(SubgraphFactors(), name).to_pull
                 axes.axvline(usual, color=COLOURS[name], ls=":", lw=1)
-            if told["default"] is not None:
+            if panel["default"] is not None:
                 style = {"color": "black", "ls": "--", "lw": 1}
-                axes.axhline(told["default"], label="all by default", **style)
+                axes.axhline(panel["default"], label="all by default", **style)
             axes.set_xscale("log")
             runs.from_zero(axes)
             axes.set_xlabel("factor that turns to pull (dotted: default)")
             axes.set_ylabel("GTEPS")
-            axes.set_title(f"{told['graph']}, TH {told['threshold']}", fontsize=9)
+            axes.set_title(f"{panel['graph']}, TH {panel['threshold']}", fontsize=9)
             axes.grid(alpha=0.3)
             axes.legend(fontsize=8)
 
-    for told in graphs:
-        for name, line in told["lines"].items():
+    for panel in graphs:
+        for name, line in panel["lines"].items():
             print(
-                f"{told['graph']}, {name}: best {line['best']:g} with "
+                f"{panel['graph']}, {name}: best {line['best']:g} with "
                 f"{line['GTEPS']:.4g} GTEPS, within 5 % from {line['near'][0]:g} to "
                 f"{line['near'][1]:g}; the paper {PAPER[name]:g}"
             )

@@ -30,13 +30,13 @@ def expected(scale: int, device: int) -> dict[str, float]:
     parts = 1 << (scale - device)
     histogram = memory.expected_degrees(scale, 16)
     best = suggest_threshold(histogram, parts)
-    found = separate(scale, [best.threshold])[0]
+    shares = separate(scale, [best.threshold])[0]
     return {
         "scale": scale,
         "devices": parts,
         "threshold": best.threshold,
-        "delegates": found.delegates / found.n,
-        "nn": found.nn / found.m,
+        "delegates": shares.delegates / shares.n,
+        "nn": shares.nn / shares.m,
         "nn_by_random_ends": best.nn_edges / histogram.m,
         "limit": DELEGATES_PER_PART / parts,
     }
@@ -81,18 +81,18 @@ def main() -> None:
         "low": [expected(s, device) for s in range(device + 1, last + 1)],
     }
     dots = [counted(s, device) for s in range(device + 1, last + 1)]
-    told = {
+    labels = {
         "wide": f"scale {PAPER_DEVICE} a device",
         "low": f"scale {device} a device",
     }
 
     def draw(figure: Any) -> None:
         left, right = figure.subplots(1, 2)
-        for name, found in rows.items():
-            scales = [x["scale"] for x in found]
+        for name, points in rows.items():
+            scales = [x["scale"] for x in points]
             colour = COLOURS[name]
-            th = [x["threshold"] for x in found]
-            left.plot(scales, th, "-o", ms=3, color=colour, label=told[name])
+            th = [x["threshold"] for x in points]
+            left.plot(scales, th, "-o", ms=3, color=colour, label=labels[name])
             root = [th[0] * 2 ** ((s - scales[0]) / 2) for s in scales]
             label = "growth by √2 a scale" if name == "wide" else None
             left.plot(scales, root, ":", color="grey", label=label)
@@ -101,7 +101,7 @@ def main() -> None:
                 ("nn", "-", "nn edges, of m"),
                 ("limit", ":", "4n/p, of n"),
             ):
-                values = [100 * x[key] for x in found]
+                values = [100 * x[key] for x in points]
                 label = text if name == "wide" else None
                 right.plot(scales, values, style, color=colour, label=label)
         scales = [x["scale"] for x in dots]
@@ -133,7 +133,7 @@ def main() -> None:
     values = {
         "expected": rows,
         "counted": dots,
-        "growth_of_TH_a_scale": {name: growth(found) for name, found in rows.items()},
+        "growth_of_TH_a_scale": {name: growth(points) for name, points in rows.items()},
         "paper": PAPER,
     }
     pan.save(args.out, "pan_fig07", values, draw, (9, 4))

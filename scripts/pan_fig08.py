@@ -16,13 +16,13 @@ import pan_runs as runs
 MOST = 3  # diagrams
 
 
-def told(row: runs.Row) -> str:
+def label_of(row: runs.Row) -> str:
     """Return the options of a row as the paper writes them, and its exchange."""
-    found = row["options"]
-    words = [] if found["direction"] == "push" else ["DO"]
-    words += ["L"] * found["local_all2all"] + ["U"] * found["uniquify"]
-    words.append("IR" if found["mask_reduce"] == "nonblocking" else "BR")
-    words += ["levels"] * (not found["parents"])
+    options = row["options"]
+    words = [] if options["direction"] == "push" else ["DO"]
+    words += ["L"] * options["local_all2all"] + ["U"] * options["uniquify"]
+    words.append("IR" if options["mask_reduce"] == "nonblocking" else "BR")
+    words += ["levels"] * (not options["parents"])
     return "+".join(words) + "\n" + row["exchange"]
 
 
@@ -40,29 +40,31 @@ def main() -> None:
     most = {
         name: list(
             {
-                told(row): row
-                for row in found
-                if row["threshold"] == found[0]["threshold"]
+                label_of(row): row
+                for row in rows_of_graph
+                if row["threshold"] == rows_of_graph[0]["threshold"]
             }.values()
         )
-        for name, found in graphs.items()
+        for name, rows_of_graph in graphs.items()
     }
     shown = sorted(most, key=lambda name: -len(most[name]))[:MOST]
 
     def draw(figure: Any) -> None:
         every = figure.subplots(1, len(shown), squeeze=False)[0]
         for axes, name in zip(every, shown, strict=True):
-            found = most[name]
-            runs.stack(axes, found, [told(row) for row in found])
+            rows_of_graph = most[name]
+            runs.stack(axes, rows_of_graph, [label_of(row) for row in rows_of_graph])
             axes.tick_params(axis="x", labelrotation=90)
-            axes.set_title(f"{name}, TH {found[0]['threshold']}", fontsize=9)
+            axes.set_title(f"{name}, TH {rows_of_graph[0]['threshold']}", fontsize=9)
         pan.shared_legend(figure, every[0], 6)
 
     values = {
         "inputs": origins,
         "graphs": {
-            name: [{"options": told(row), **runs.slim(row)} for row in found]
-            for name, found in most.items()
+            name: [
+                {"options": label_of(row), **runs.slim(row)} for row in rows_of_graph
+            ]
+            for name, rows_of_graph in most.items()
         },
     }
     pan.save(args.out, "pan_fig08", values, draw, (max(4 + 3 * len(shown), 10), 5))

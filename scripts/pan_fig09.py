@@ -16,8 +16,8 @@ PAPER = {"devices": 124, "scale": 33, "GTEPS": 259.8, "device": "Tesla P100"}
 
 def line_of(rows: list[runs.Row]) -> list[dict[str, Any]]:
     """Return rates and efficiency over devices."""
-    found = runs.best(rows, "devices")
-    first = next(iter(found.values()))
+    best_rows = runs.best(rows, "devices")
+    first = next(iter(best_rows.values()))
     share = first["GTEPS"] / first["devices"]
     return [
         {
@@ -28,7 +28,7 @@ def line_of(rows: list[runs.Row]) -> list[dict[str, Any]]:
             "GTEPS": row["GTEPS"],
             "efficiency": row["GTEPS"] / row["devices"] / share,
         }
-        for row in found.values()
+        for row in best_rows.values()
     ]
 
 
@@ -45,9 +45,9 @@ def main() -> None:
         usual, f"of scale {scale} a device", lambda row: runs.device_scale(row) == scale
     )
     lines = {
-        name: line_of(found)
+        name: line_of(rows_of_variant)
         for name in runs.LABELS
-        if (found := [row for row in usual if row["variant"] == name])
+        if (rows_of_variant := [row for row in usual if row["variant"] == name])
     }
     most = max(map(len, lines.values()))
     lines = {name: x for name, x in lines.items() if len(x) > 1 or most == 1}

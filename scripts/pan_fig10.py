@@ -29,23 +29,26 @@ def main() -> None:
         lambda row: runs.device_scale(row) == scale,
     )
     lines = {
-        name: list(runs.best(found, "devices").values())
+        name: list(runs.best(rows_of_variant, "devices").values())
         for name in runs.LABELS
-        if (found := [row for row in usual if row["variant"] == name])
+        if (rows_of_variant := [row for row in usual if row["variant"] == name])
     }
 
     def draw(figure: Any) -> None:
         every = figure.subplots(1, len(lines), squeeze=False)[0]
-        for axes, (name, found) in zip(every, lines.items(), strict=True):
-            labels = [f"scale {x['scale']}\non {x['devices']}" for x in found]
-            runs.stack(axes, found, labels)
+        for axes, (name, rows_of_variant) in zip(every, lines.items(), strict=True):
+            labels = [f"scale {x['scale']}\non {x['devices']}" for x in rows_of_variant]
+            runs.stack(axes, rows_of_variant, labels)
             axes.set_title(runs.LABELS[name], fontsize=9)
             axes.set_xlabel("graph, devices")
         pan.shared_legend(figure, every[0], 6)
 
     values = {
         "device_scale": scale,
-        "lines": {k: [runs.slim(row) for row in found] for k, found in lines.items()},
+        "lines": {
+            k: [runs.slim(row) for row in rows_of_variant]
+            for k, rows_of_variant in lines.items()
+        },
         "inputs": origins,
     }
     pan.save(args.out, "pan_fig10", values, draw, (9, 4.5))

@@ -14,12 +14,12 @@ import pan_runs as runs
 
 def line_of(rows: list[runs.Row]) -> list[dict[str, Any]]:
     """Return rates and how much faster each number of devices is than the least."""
-    found = list(runs.best(rows, "devices").values())
+    best_rows = list(runs.best(rows, "devices").values())
     names = ("devices", "threshold", "exchange", "GTEPS", "median_ms")
     return [
         {name: row[name] for name in names}
-        | {"faster": row["GTEPS"] / found[0]["GTEPS"]}
-        for row in found
+        | {"faster": row["GTEPS"] / best_rows[0]["GTEPS"]}
+        for row in best_rows
     ]
 
 
@@ -34,9 +34,9 @@ def main() -> None:
         scale = runs.most_points(usual, lambda row: row["scale"])
     usual = runs.chosen(usual, f"of scale {scale}", lambda row: row["scale"] == scale)
     lines = {
-        name: line_of(found)
+        name: line_of(rows_of_variant)
         for name in runs.LABELS
-        if (found := [row for row in usual if row["variant"] == name])
+        if (rows_of_variant := [row for row in usual if row["variant"] == name])
     }
 
     def draw(figure: Any) -> None:

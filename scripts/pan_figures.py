@@ -141,8 +141,8 @@ def built(scale: int, parts: int, threshold: int | None) -> tuple[list[Part], An
 
 def thresholds(largest: int, steps: int = 2) -> list[int]:
     """Return rising thresholds from 1 on, some for each power of two."""
-    found = {round(2 ** (k / steps)) for k in range(steps * largest.bit_length() + 1)}
-    return sorted(x for x in found if x <= largest)
+    rounded = {round(2 ** (k / steps)) for k in range(steps * largest.bit_length() + 1)}
+    return sorted(x for x in rounded if x <= largest)
 
 
 def expected_shares(scale: int, at: Sequence[int]) -> dict[str, list[float]]:
@@ -167,8 +167,8 @@ def draw_shares(
             axes.plot(lines[0], values, style, color=colour, label=label)
         if dots is not None:
             values = [100 * x for x in dots[1][name]]
-            told = None if lines is not None else label
-            marks = {"marker": "o", "ms": 3.5, "color": colour, "label": told}
+            shown_label = None if lines is not None else label
+            marks = {"marker": "o", "ms": 3.5, "color": colour, "label": shown_label}
             axes.plot(dots[0], values, linestyle="none" if lines else style, **marks)
     axes.set_xscale("log", base=2)
     axes.set_ylim(-2, 102)

@@ -49,8 +49,12 @@ def measured(path: Path) -> list[dict[str, float]]:
         raise InputError(f"{path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: no rows with devices, scale and GTEPS") from error
-    told = read_report(path)
-    point = {"devices": told["parts"], "scale": told["SCALE"], "GTEPS": told["GTEPS"]}
+    report = read_report(path)
+    point = {
+        "devices": report["parts"],
+        "scale": report["SCALE"],
+        "GTEPS": report["GTEPS"],
+    }
     return [point]
 
 
@@ -85,12 +89,12 @@ def line_of(
 ) -> dict[str, Any]:
     """Return a line of predictions along weak scaling."""
     rows: list[dict[str, Any]] = []
-    given = {"bandwidth": bandwidth, "latency": args.latency, "rate": args.rate}
+    constants = {"bandwidth": bandwidth, "latency": args.latency, "rate": args.rate}
     for k in range(args.last + 1):
         graph = of_kronecker(args.device_scale + k, 16, 1 << k, None)
-        model = model_of(graph, min(args.per_rank, 1 << k), runs, **given).as_dict()
+        model = model_of(graph, min(args.per_rank, 1 << k), runs, **constants).as_dict()
         names = ("GTEPS", "seconds", "seconds_by_part", "mask_bytes", "normal_bytes")
-        told = {
+        point = {
             "devices": 1 << k,
             "scale": args.device_scale + k,
             "threshold": graph.threshold,
@@ -98,7 +102,7 @@ def line_of(
             "nn": graph.nn,
             "device_bytes": part_bytes(graph.shapes[0])["total"],
         }
-        rows.append(told | {name: model[name] for name in names})
+        rows.append(point | {name: model[name] for name in names})
     return {"constants": model["constants"], "rows": rows}
 
 

@@ -58,22 +58,22 @@ def changes_of(name: str) -> dict[str, Any]:
     name: names of OPTIONS and direction factors as ``dd=0.5``, joined by "+".  A factor
     is the one that turns to pull; the other is 1e-7, or the same where that is less.
     """
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for word in name.split("+"):
         subgraph, equals, value = word.partition("=")
         if word in OPTIONS:
-            found |= OPTIONS[word]
+            changes |= OPTIONS[word]
         elif equals and subgraph in SWITCHING:
             try:
                 factor = float(value)
             except ValueError as error:
                 raise UsageError(f"variant '{name}': {value} is no number") from error
             back = getattr(SubgraphFactors(), subgraph).to_push
-            found[subgraph] = Factors(factor, min(factor, back))
+            changes[subgraph] = Factors(factor, min(factor, back))
         else:
             allowed = ", ".join((*OPTIONS, "dd=X", "dn=X", "nd=X"))
             raise UsageError(f"variant '{name}' has '{word}'; allowed: {allowed}")
-    return found
+    return changes
 
 
 def sweep(values: Iterable[float]) -> list[str]:
@@ -89,8 +89,8 @@ def read(paths: Sequence[Path]) -> tuple[list[Row], dict[str, Any]]:
     for path in paths:
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
-            found = values.pop("rows")
-            if any(name not in row for row in found for name in NEEDED):
+            rows_of_file = values.pop("rows")
+            if any(name not in row for row in rows_of_file for name in NEEDED):
                 raise KeyError
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
@@ -98,7 +98,7 @@ def read(paths: Sequence[Path]) -> tuple[list[Row], dict[str, Any]]:
             raise InputError(f"{path}: no results of bench_parts.py") from error
         rows += [
             {**row, "file": path.name}
-            for row in found
+            for row in rows_of_file
             if row["valid"] == row["validated"]
         ]
         origins[path.name] = values
@@ -118,20 +118,20 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
 
 def chosen(rows: Iterable[Row], what: str, test: Callable[[Row], bool]) -> list[Row]:
     """Return the rows that pass a test; InputError where there are none."""
-    found = [row for row in rows if test(row)]
-    if not found:
+    kept = [row for row in rows if test(row)]
+    if not kept:
         raise InputError(f"the files have no valid rows {what}")
-    return found
+    return kept
 
 
 def best(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], Row]:
     """Return the fastest row for each combination of values, in their order."""
-    found: dict[tuple[Any, ...], Row] = {}
+    best_rows: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         key = tuple(row[name] for name in names)
-        if key not in found or row["GTEPS"] > found[key]["GTEPS"]:
-            found[key] = row
-    return dict(sorted(found.items()))
+        if key not in best_rows or row["GTEPS"] > best_rows[key]["GTEPS"]:
+            best_rows[key] = row
+    return dict(sorted(best_rows.items()))
 
 
 def device_scale(row: Row) -> int | None:
@@ -177,18 +177,18 @@ def over_thresholds(
     lines: dict[tuple[str, str], list[Row]] = {}
     for row in sorted(rows, key=lambda row: row["threshold"]):
         lines.setdefault((name_of(row), row["variant"]), []).append(row)
-    told = []
+    graphs = []
     for (graph, variant), points in lines.items():
         rates = {row["threshold"]: row["GTEPS"] for row in points}
         usual = [row["threshold"] for row in points if row["suggested"]]
-        told.append(
+        graphs.append(
             {"graph": graph, "variant": variant, **near_best(rates)}
             | {"rates": rates, "suggested": usual[0] if usual else None}
         )
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
-        for line in told:
+        for line in graphs:
             style = "-o" if line["variant"] == PLAIN else "--s"
             kind = LABELS.get(line["variant"], line["variant"])
             at = list(line["rates"])
@@ -206,14 +206,14 @@ def over_thresholds(
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
 
-    for line in told:
+    for line in graphs:
         print(
             f"{line['graph']}, {line['variant']}: best TH {line['best']} with "
             f"{line['GTEPS']:.4g} GTEPS; within 5 % from {line['near'][0]} to "
             f"{line['near'][1]}; suggested {line['suggested']}"
         )
     values = {
-        "lines": told,
+        "lines": graphs,
         "rows": [slim(row) for row in rows],
         "inputs": origins,
     }

@@ -32,12 +32,12 @@ def ours(rows: list[runs.Row], scale: int, devices: int) -> runs.Row:
     """Return the row that stands beside a published one."""
     same = [row for row in rows if row["scale"] == scale]
     largest = max(row["scale"] for row in rows)
-    found = (
+    candidates = (
         [row for row in same if row["devices"] == devices]
         or same
         or [row for row in rows if row["scale"] == largest]
     )
-    return max(found, key=lambda row: row["GTEPS"])
+    return max(candidates, key=lambda row: row["GTEPS"])
 
 
 def main() -> None:
@@ -48,10 +48,10 @@ def main() -> None:
         "of Kronecker graphs with parents",
         lambda row: row["scale"] is not None and row["options"]["parents"],
     )
-    told: list[dict[str, Any]] = []
+    rows_of_table: list[dict[str, Any]] = []
     for scale, devices, name, hardware, rate, theirs, paper in PUBLISHED:
         row = ours(rows, scale, devices)
-        told.append(
+        rows_of_table.append(
             {
                 "scale": scale,
                 "reference": name,
@@ -76,15 +76,17 @@ def main() -> None:
             "geometric_mean_GTEPS": "ours",
         }
         for k, (name, label) in enumerate(bars.items()):
-            at = [place + 0.27 * (k - 1) for place in range(len(told))]
-            found = axes.bar(at, [row[name] for row in told], 0.27, label=label)
-            axes.bar_label(found, fmt="%.4g", fontsize=6)
+            at = [place + 0.27 * (k - 1) for place in range(len(rows_of_table))]
+            drawn = axes.bar(
+                at, [row[name] for row in rows_of_table], 0.27, label=label
+            )
+            axes.bar_label(drawn, fmt="%.4g", fontsize=6)
         names = [
             f"scale {row['scale']}\n{row['reference']}\nours: scale {row['our_scale']}"
             f"\non {row['our_devices']} device{'s' * (row['our_devices'] > 1)}"
-            for row in told
+            for row in rows_of_table
         ]
-        axes.set_xticks(range(len(told)), names, fontsize=7)
+        axes.set_xticks(range(len(rows_of_table)), names, fontsize=7)
         axes.set_yscale("log")
         axes.margins(y=0.1)
         axes.set_ylabel("GTEPS, geometric mean")
@@ -93,14 +95,16 @@ def main() -> None:
     names = ("scale", "reference", "on", "GTEPS", "paper on", "GTEPS", "our scale")
     more = ("on", "geometric mean GTEPS", "harmonic mean", "same size")
     lines = []
-    for row in told:
+    for row in rows_of_table:
         cells, where = (
             list(row.values()),
             f"{row['our_devices']} x {row['our_hardware']}",
         )
         lines.append([*cells[:7], where, *cells[9:]])
     print_table((*names, *more), lines)
-    pan.save(args.out, "pan_table2", {"rows": told, "inputs": origins}, draw, (9, 4))
+    pan.save(
+        args.out, "pan_table2", {"rows": rows_of_table, "inputs": origins}, draw, (9, 4)
+    )
 
 
 if __name__ == "__main__":

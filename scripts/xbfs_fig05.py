@@ -87,7 +87,7 @@ def measure(millions: int, share: float) -> dict[str, Any]:
     status = (draws < share).astype(np.int32)
     expected = cp.flatnonzero(status).astype(np.uint32)
     del draws
-    told: dict[str, Any] = {"millions": millions, "share": share}
+    row: dict[str, Any] = {"millions": millions, "share": share}
     by_block: dict[str, dict[int, float]] = {way: {} for way in WAYS}
     for block in BLOCKS:
         ways = Ways(block, status, len(expected))
@@ -96,7 +96,7 @@ def measure(millions: int, share: float) -> dict[str, Any]:
             by_block[way][block] = ways.seconds(way)
             ways.check(way, expected)
     best = {way: min(times.values()) for way, times in by_block.items()}
-    return told | {
+    return row | {
         "seconds": best,
         "by_block": by_block,
         "speedup": {way: best["scan"] / best[way] for way in WAYS[:2]},
@@ -111,8 +111,8 @@ def main() -> None:
         for k in range(top + 1):
             rows.append(measure(1 << k, share))
             cuda.release()
-            told = rows[-1]["speedup"]
-            words = ", ".join(f"{way} {value:.2f}" for way, value in told.items())
+            speedup = rows[-1]["speedup"]
+            words = ", ".join(f"{way} {value:.2f}" for way, value in speedup.items())
             print(f"{1 << k} M, share {share}: {words}", flush=True)
 
     def draw(figure: Any) -> None:

@@ -23,12 +23,12 @@ def measure(graph: DeviceGraph, numbers: list[int]) -> dict[str, Any]:
     searches = {
         name: PaperSearch(graph, parents=False, **STEPS[name]) for name in SHOWN
     }
-    told: dict[str, Any] = {"seconds": figures.paper_seconds(searches, numbers)}
-    told["pull_share"] = {
+    row: dict[str, Any] = {"seconds": figures.paper_seconds(searches, numbers)}
+    row["pull_share"] = {
         name: figures.shares(search, numbers).get("pull", 0.0)
         for name, search in searches.items()
     }
-    return told
+    return row
 
 
 def main() -> None:

@@ -18,8 +18,8 @@ TITLES = ("scan-free", "single-scan", "no-queue", "double-scan")
 
 def measure(graph: DeviceGraph, numbers: list[int]) -> dict[str, Any]:
     search = PaperSearch(graph, parents=False)
-    found = figures.shares(search, numbers)
-    return {"share": {mode: found.get(mode, 0.0) for mode in MODES}}
+    shares = figures.shares(search, numbers)
+    return {"share": {mode: shares.get(mode, 0.0) for mode in MODES}}
 
 
 def main() -> None:

@@ -52,9 +52,9 @@ def measure(graph: DeviceGraph, numbers: list[int]) -> dict[str, Any]:
         for _ in range(ROUNDS):
             taken[LEVELS].append(levels.search(number).seconds)
             for name, search in searches.items():
-                found = search.search(root)
-                taken[name].append(found.seconds)
-                depth = max(depth, found.levels)
+                result = search.search(root)
+                taken[name].append(result.seconds)
+                depth = max(depth, result.levels)
         for name, seconds in taken.items():
             times[name].append(min(seconds))
     median = {name: statistics.median(x[1:]) for name, x in times.items()}

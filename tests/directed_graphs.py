@@ -51,8 +51,8 @@ def matrix_of(n, u, v):
 
 
 def distances(matrix, root):
-    found = shortest_path(matrix, unweighted=True, indices=root)
-    return np.where(np.isinf(found), -1, found).astype(np.int32)
+    hops = shortest_path(matrix, unweighted=True, indices=root)
+    return np.where(np.isinf(hops), -1, hops).astype(np.int32)
 
 
 def check(matrix, root, result, until=WHOLE):

@@ -64,8 +64,8 @@ class Tuples:
 
     def distances(self, root):
         """Levels by scipy, -1 where the root does not reach."""
-        found = shortest_path(self.matrix, unweighted=True, indices=root)
-        return np.where(np.isinf(found), -1, found).astype(np.int32)
+        hops = shortest_path(self.matrix, unweighted=True, indices=root)
+        return np.where(np.isinf(hops), -1, hops).astype(np.int32)
 
 
 def kronecker(scale, edge_factor=16, seed=1):
@@ -155,8 +155,8 @@ def check_search(source, root, level, parent):
     assert level.dtype == np.int32
     np.testing.assert_array_equal(level, wanted)
     own = None if parent is None else parent.copy()
-    found = validate(SoloWorld(), source, root, level.copy(), own, threads=1)
-    assert found.valid, found.errors
+    verdict = validate(SoloWorld(), source, root, level.copy(), own, threads=1)
+    assert verdict.valid, verdict.errors
     return wanted
 
 

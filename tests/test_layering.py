@@ -106,8 +106,8 @@ def test_a_room_imports_only_what_stands_above(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_hardware_libraries_wait_for_a_call(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = [name for node in runs_on_import(tree) for name in imports_of(node, "")]
-    assert not HARDWARE & {name.partition(".")[0] for name in found}
+    imports = [name for node in runs_on_import(tree) for name in imports_of(node, "")]
+    assert not HARDWARE & {name.partition(".")[0] for name in imports}
 
 
 def test_the_walk_sees_what_it_should():
@@ -117,8 +117,10 @@ def test_the_walk_sees_what_it_should():
         "class X:\n    import d\n    def f(self):\n        import e\n"
         "try:\n    import f\nexcept ImportError:\n    from . import g\n"
     )
-    found = [name for node in runs_on_import(tree) for name in imports_of(node, "p.q")]
-    assert sorted(found) == ["a", "c", "d", "f", "p.q"]
+    imports = [
+        name for node in runs_on_import(tree) for name in imports_of(node, "p.q")
+    ]
+    assert sorted(imports) == ["a", "c", "d", "f", "p.q"]
     relative = ast.parse("from ..graph import csr").body[0]
     assert imports_of(relative, "distbfs.engines") == ["distbfs.graph.csr"]
 

@@ -132,7 +132,11 @@ class ThreadExchange:
                 for parts in self._ranks
             ]
             received = enumerate(self._world.alltoall(sent))
-            arrived.extend((rank, found) for rank, found in received if len(found))
+            arrived.extend(
+                (rank, normals_of_rank)
+                for rank, normals_of_rank in received
+                if len(normals_of_rank)
+            )
 
     def finish_normals(self):
         return self._arrived

@@ -64,8 +64,8 @@ def add_efficiency(engines: Sequence[dict[str, Any]]) -> None:
 
 def comparisons_of(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return what ``distbfs compare --json`` says of each graph."""
-    found: list[Mapping[str, Any]] = values.get("comparisons", [values])
-    return found
+    comparisons: list[Mapping[str, Any]] = values.get("comparisons", [values])
+    return comparisons
 
 
 def add_limits(
@@ -101,13 +101,17 @@ def print_comparison(values: Mapping[str, Any]) -> None:
 
 def print_engines(engines: Sequence[Mapping[str, Any]]) -> None:
     """Print the table of one graph."""
-    there = {
+    shown_columns = {
         name: any(engine.get(name) is not None for engine in engines)
         for name in ("efficiency", "repeats", "joules")
     }
-    names = [*COLUMNS, *(["efficiency"] if there["efficiency"] else []), COUNTS[0]]
-    names += ["repeats"] if there["repeats"] else []
-    names += [COUNTS[1], *(["J a search"] if there["joules"] else [])]
+    names = [
+        *COLUMNS,
+        *(["efficiency"] if shown_columns["efficiency"] else []),
+        COUNTS[0],
+    ]
+    names += ["repeats"] if shown_columns["repeats"] else []
+    names += [COUNTS[1], *(["J a search"] if shown_columns["joules"] else [])]
     rows = []
     for engine in engines:
         low, high = (shown(x * 1e3) for x in engine["quartile_seconds"])

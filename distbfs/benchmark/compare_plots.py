@@ -24,13 +24,13 @@ USUAL = ("time", "speedup", "efficiency")
 
 def series_of(comparison: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     """Return the engines that ran with several numbers of threads, by their name."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    by_series: dict[str, list[Mapping[str, Any]]] = {}
     for engine in comparison["engines"]:
         if engine.get("threads"):
-            found.setdefault(engine["series"], []).append(engine)
+            by_series.setdefault(engine["series"], []).append(engine)
     return {
         name: sorted(engines, key=lambda x: int(x["threads"]))
-        for name, engines in found.items()
+        for name, engines in by_series.items()
         if len(engines) > 1
     }
 

@@ -69,11 +69,11 @@ def run_searches(
 ) -> list[SearchFigures]:
     """Search from every root and validate the results (collective).
 
-    source: tuples to validate by; exact: they are the input's, so that nedge counted
-    from them must be that counted from degrees; check: how many searches to validate,
-    the first ones; stop: asked between searches, the same answer on every rank; report:
-    told each search; hurry: makes what every validation runs in; done: told 1 after
-    each search and after each validation.
+    roots: int64; source: tuples to validate by; exact: they are the input's, so that
+    nedge counted from them must be that counted from degrees; check: how many searches
+    to validate, the first ones; stop: asked between searches, the same answer on every
+    rank; report: takes each search; hurry: makes what every validation runs in; done:
+    takes 1 after each search and after each validation.
 
     Searches run in batches, and every result of a batch is validated before the next:
     as many as RESULT_BYTES of host memory hold, or what devices have free.  One search
@@ -83,10 +83,10 @@ def run_searches(
     done = done or Sum()
     validation = validation_of(session, source) if check else None
     if len(roots):
-        found = session.search(int(roots[0]))
+        result = session.search(int(roots[0]))
         most = MOST_BYTES if session.on_devices else RESULT_BYTES
         holders = max(len(set(session.held.devices)), 1)
-        size = max(found.result_bytes // holders, 1)
+        size = max(result.result_bytes // holders, 1)
         size = int(session.world.allreduce(np.array([size]), "max")[0])
         batch = max(1, min(session.room(most) // size, len(roots)))
     waiting = roots.tolist()
@@ -96,8 +96,8 @@ def run_searches(
         left = check - len(figures)
         most = max(min(batch, left), 1)
         while waiting and len(kept) < most and not stopped:
-            found = session.search(waiting.pop(0))
-            kept.append(found.keep() if most > 1 else found)
+            result = session.search(waiting.pop(0))
+            kept.append(result.keep() if most > 1 else result)
             done(1)
             stopped = stop()
         looked = validation if left > 0 else None
@@ -126,20 +126,20 @@ def validation_on_devices(session: Session, source: TupleSource) -> Check:
 
     Each of these ranks has one of the results whole on its device.
     """
-    world, here = session.world, bool(session.held.devices)
-    tuples = device_tuples(source) if here else None
-    holders = [k for k, x in enumerate(world.allgather(np.array([here]))) if x[0]]
+    world, holds = session.world, bool(session.held.devices)
+    tuples = device_tuples(source) if holds else None
+    holders = [k for k, x in enumerate(world.allgather(np.array([holds]))) if x[0]]
 
     def check(outcomes: Sequence[Result]) -> Iterator[Validation]:
         for first in range(0, len(outcomes), len(holders)):
             group = outcomes[first : first + len(holders)]
-            mine, values = collect(session.vertices, group, holders), dict[str, Any]()
-            if mine is not None and tuples is not None:
+            result, values = collect(session.vertices, group, holders), dict[str, Any]()
+            if result is not None and tuples is not None:
                 root = group[holders.index(world.rank)].root
-                values = vars(validate_on_device(tuples, root, *mine))
-            del mine
-            every = [world.broadcast(values, rank) for rank in holders[: len(group)]]
-            yield from (Validation(**one) for one in every)
+                values = vars(validate_on_device(tuples, root, *result))
+            del result
+            checked = [world.broadcast(values, rank) for rank in holders[: len(group)]]
+            yield from (Validation(**fields) for fields in checked)
 
     return check
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from distbfs.generate.hashing import GOLDEN, mix64
 from distbfs.options import check_range
-from distbfs.types import Array, Ids, TupleSource, World, slice_bounds
+from distbfs.types import Ids, Marks, TupleSource, World, slice_bounds
 
-Connected: TypeAlias = Callable[[Ids], Array]
+Connected: TypeAlias = Callable[[Ids], Marks]
 
 NROOTS = 64
 FIRST_BATCH = 256
@@ -87,17 +87,17 @@ def connected_from_tuples(world: World, source: TupleSource) -> Connected:
     """
     start, stop = slice_bounds(source.tuples, world.size, world.rank)
 
-    def connected(ids: Ids) -> Array:
-        wanted, where = np.unique(ids, return_inverse=True)
-        found = np.zeros(len(wanted), dtype=np.uint8)
+    def connected(ids: Ids) -> Marks:
+        distinct, where = np.unique(ids, return_inverse=True)
+        seen_here = np.zeros(len(distinct), dtype=np.uint8)
         for u, v in source.chunks(start, stop):
-            other = u != v
-            for ends in (u[other], v[other]):
-                place = np.searchsorted(wanted, ends)
-                place[place == len(wanted)] = 0
-                found[place[wanted[place] == ends]] = 1
-        seen = world.allreduce(found, "max").astype(np.bool_)
-        result: Array = seen[where.reshape(-1)]
+            proper = u != v
+            for ends in (u[proper], v[proper]):
+                place = np.searchsorted(distinct, ends)
+                place[place == len(distinct)] = 0
+                seen_here[place[distinct[place] == ends]] = 1
+        seen = world.allreduce(seen_here, "max").astype(np.bool_)
+        result: Marks = seen[where.reshape(-1)]
         return result
 
     return connected

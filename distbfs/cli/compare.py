@@ -145,7 +145,7 @@ def parse_peers(text: str | None) -> list[str]:
         return []
     names = installed() if text == "all" else text.split(",")
     for name in names:
-        registry.lookup(registry.PEERS, "peer", name)
+        registry.lookup(registry.LIBRARIES, "peer", name)
     return list(dict.fromkeys(names))
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
 from distbfs import registry
 from distbfs.errors import UsageError
+from distbfs.generate.families import maker, parameters_of
+from distbfs.generate.parameters import Parameter
 from distbfs.generate.uniform import MAX_VERTICES
 from distbfs.progress import Progress, no_progress
 from distbfs.terminal.shared import (
@@ -29,28 +31,8 @@ from distbfs.terminal.store_writing import (
 )
 from distbfs.types import TupleSource
 
-EDGE_FACTOR = 16
 SIZES = ("scale", "vertices")
-ANY_SIZE = ("scale", "vertices")
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "kronecker": ("scale", "edge_factor"),
-    "uniform": ("scale", "vertices", "edge_factor", "degree"),
-    "road": ANY_SIZE,
-    "geometric": (*ANY_SIZE, "degree"),
-    "triangulation": ANY_SIZE,
-    "small-world": (*ANY_SIZE, "neighbours", "rewired"),
-    "forest-fire": (*ANY_SIZE, "forward", "backward"),
-    "rmat-er": ("scale", "edge_factor"),
-    "rmat-g": ("scale", "edge_factor"),
-    "rmat-b": ("scale", "edge_factor"),
-    "complete": ANY_SIZE,
-    "star": ANY_SIZE,
-    "path": ANY_SIZE,
-    "binary-tree": ANY_SIZE,
-}
-# Gen-SmallWorld (k: 10 on each side, p: 0.3) and Gen-ForestFire (f: 0.35 and against
-# links 0.32, which is 0.914 of f) of Busato and Bombieri 2015, Table 1
-USUAL = {"neighbours": 20, "rewired": 0.3, "forward": 0.35, "backward": 0.914}
+Command: TypeAlias = Callable[..., None]
 
 
 def spelt(names: Iterable[str], between: str = ", ") -> str:
@@ -58,50 +40,76 @@ def spelt(names: Iterable[str], between: str = ", ") -> str:
     return between.join(f"'--{name.replace('_', '-')}'" for name in names)
 
 
-def check_options(family: str, given: Mapping[str, float]) -> None:
+def check_options(family: str, options: Mapping[str, float]) -> None:
     """Raise UsageError for options that a family does not have, or those it lacks."""
-    kind = registry.lookup(registry.FAMILIES, "family", family)
-    seeded = "seed" in inspect.signature(kind).parameters
-    allowed = (*OPTIONS[family], *(["seed"] if seeded else []))
-    strange = [name for name in given if name not in allowed]
+    arguments = inspect.signature(maker(family)).parameters
+    allowed = [
+        *(SIZES if "vertices" in arguments else ("scale",)),
+        *(parameter.name for parameter in parameters_of(family)),
+        *(["seed"] if "seed" in arguments else []),
+    ]
+    strange = [name for name in options if name not in allowed]
     if strange:
         raise UsageError(f"{family} has no {spelt(strange)}; allowed: {spelt(allowed)}")
     for names in (SIZES, ("edge_factor", "degree")):
-        if all(name in given for name in names):
+        if all(name in options for name in names):
             raise UsageError(f"give either {spelt(names, ' or ')}")
-    if not any(name in given for name in SIZES):
+    if not any(name in options for name in SIZES):
         lacking = [name for name in SIZES if name in allowed]
         raise UsageError(f"{family} needs {spelt(lacking, ' or ')}")
 
 
 def make_source(
-    family: str, threads: int, given: Mapping[str, float], progress: Progress
+    family: str, threads: int, options: Mapping[str, float], progress: Progress
 ) -> TupleSource:
     """Return the tuples of a family from the options that were given.
 
     progress: of families that are counted or grow before their tuples are there
     """
-    check_options(family, given)
-    kind = registry.lookup(registry.FAMILIES, "family", family)
-    factor, seed = given.get("edge_factor", EDGE_FACTOR), int(given.get("seed", 1))
-    n = 1 << int(given["scale"]) if "scale" in given else int(given["vertices"])
-    source: TupleSource
-    if "vertices" not in OPTIONS[family]:
-        source = kind(int(given["scale"]), int(factor), seed, threads)
-    elif family == "uniform":
-        source = kind.of_degree(n, given.get("degree", 2 * factor), seed, threads)
-    else:
-        usual = {k: v for k, v in USUAL.items() if k in OPTIONS[family]}
-        every: dict[str, Any] = {**usual, **given, "vertices": n, "seed": seed}
-        every["threads"] = threads
-        wanted = inspect.signature(kind).parameters
-        told = "tell" in wanted
-        with progress("generating", 0) if told else no_progress() as every["tell"]:
-            source = kind(**{k: v for k, v in every.items() if k in wanted})
-    return source
+    check_options(family, options)
+    make = maker(family)
+    wanted = inspect.signature(make).parameters
+    every: dict[str, Any] = {
+        x.name: x.usual for x in parameters_of(family) if x.usual is not None
+    }
+    every |= {"seed": 1, "threads": threads, **options}
+    if "scale" in options:
+        every.setdefault("vertices", 1 << int(options["scale"]))
+    tells = "tell" in wanted
+    with progress("generating", 0) if tells else no_progress() as every["tell"]:
+        return make(**{k: v for k, v in every.items() if k in wanted})
 
 
-@click.command("generate")
+def family_options(function: Command) -> Command:
+    """Add an option for each parameter that a family has."""
+    holders: dict[Parameter, list[str]] = {}
+    for family in registry.FAMILIES:
+        for parameter in parameters_of(family):
+            holders.setdefault(parameter, []).append(family)
+    for parameter, families in reversed(holders.items()):
+        number: Callable[..., Any] = (
+            click.IntRange if parameter.kind is int else click.FloatRange
+        )
+        function = click.option(
+            f"--{parameter.name.replace('_', '-')}",
+            type=number(parameter.low, parameter.high, parameter.above),
+            help=f"{parameter.help}; {', '.join(families)}.  "
+            f"[{parameter.shown or parameter.usual}]",
+        )(function)
+    return function
+
+
+def help_text() -> str:
+    """Return what help says of the command and of each family."""
+    lines = ["Generate a graph of a FAMILY, separate it by degree and store it.\n\n"]
+    for family in registry.FAMILIES:
+        kind = registry.lookup(registry.FAMILIES, "family", family)
+        about = getattr(kind, "about", "")
+        lines.append(f"{family}: {about}." if about else f"{family}.")
+    return "  ".join(lines)
+
+
+@click.command("generate", help=help_text())
 @click.argument("family", type=click.Choice(list(registry.FAMILIES)))
 @click.option("--scale", "-s", type=click.IntRange(1, 48), help="2^scale vertices.")
 @click.option(
@@ -110,36 +118,7 @@ def make_source(
     type=click.IntRange(1, MAX_VERTICES),
     help="Vertices instead; for road, geometric and triangulation about as many.",
 )
-@click.option(
-    "--edge-factor",
-    type=click.IntRange(1, 4096),
-    help=f"Tuples per vertex; kronecker, rmat, uniform.  [{EDGE_FACTOR}]",
-)
-@click.option(
-    "--degree",
-    type=click.FloatRange(0, 8192, min_open=True),
-    help="Mean degree; uniform, geometric.  [geometric: radius .55 (ln n / n)^.5]",
-)
-@click.option(
-    "--neighbours",
-    type=click.IntRange(2),
-    help=f"Nearest on the ring, both sides; small-world.  [{USUAL['neighbours']}]",
-)
-@click.option(
-    "--rewired",
-    type=click.FloatRange(0, 1),
-    help=f"Chance that an edge leads elsewhere; small-world.  [{USUAL['rewired']}]",
-)
-@click.option(
-    "--forward",
-    type=click.FloatRange(0, 0.9),
-    help=f"Chance f to burn on along links; forest-fire.  [{USUAL['forward']}]",
-)
-@click.option(
-    "--backward",
-    type=click.FloatRange(0, 1),
-    help=f"Chance against links over f; forest-fire.  [{USUAL['backward']}]",
-)
+@family_options
 @click.option("--seed", type=int, help="Seed of the tuples.  [1]")
 @click.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
 @click.option("--force", is_flag=True, help="Replace a store that is there.")
@@ -160,19 +139,11 @@ def command(
     log_format: str,
     **choices: float | None,
 ) -> None:
-    """Generate a graph of a FAMILY, separate it by degree and store it.
-
-    kronecker: Graph500's graph; rmat-er, rmat-g, rmat-b: with other initiators.
-    uniform: tuples with independent uniform ends.  road: a thinned grid whose edges are
-    chains, of many levels.  geometric: points in a square, edges where they are near.
-    triangulation: moved grid points, six neighbours on average.  small-world: a ring
-    whose edges partly lead elsewhere.  forest-fire: grows vertex by vertex.  complete,
-    star, path, binary-tree.
-    """
+    """Generate a graph of a FAMILY, separate it by degree and store it."""
     terminal = open_terminal(json_output=json_output, log_format=log_format)
-    given = {name: value for name, value in choices.items() if value is not None}
+    chosen = {name: value for name, value in choices.items() if value is not None}
     threads = share_of_cores(terminal.world)
-    source = make_source(family, threads, given, terminal.progress)
+    source = make_source(family, threads, chosen, terminal.progress)
     options = make_build_options(
         threshold=threshold,
         pass_gib=pass_gib,

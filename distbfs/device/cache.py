@@ -34,32 +34,32 @@ def cache_folder() -> Path:
     which goes when this process ends.  What others could change is passed by, with a
     line in the log.
     """
-    given = os.environ.get("DISTBFS_CACHE")
+    named = os.environ.get("DISTBFS_CACHE")
     base = os.environ.get("XDG_CACHE_HOME")
     home = Path(base) if base else Path.home() / ".cache"
     temporary = Path(tempfile.gettempdir()) / f"distbfs-{os.getuid()}"
-    weak = None
-    for folder in (Path(given) if given else home / "distbfs", temporary):
+    first_exposed = None
+    for folder in (Path(named) if named else home / "distbfs", temporary):
         with contextlib.suppress(OSError):
             path = folder.absolute()
-            found = weak_point(path)
-            if found is None:
+            exposed = weak_point(path)
+            if exposed is None:
                 for step in (*reversed(path.parents), path):
                     if not step.is_dir():
                         step.mkdir(mode=0o700, exist_ok=True)
-                found = weak_point(path)
-            if found is None and os.access(path, os.W_OK | os.X_OK):
-                _note(weak, path)
+                exposed = weak_point(path)
+            if exposed is None and os.access(path, os.W_OK | os.X_OK):
+                _note(first_exposed, path)
                 return path.resolve()
-            weak = weak or found
+            first_exposed = first_exposed or exposed
     try:
-        made = Path(_folder_of_process().name)
+        private = Path(_folder_of_process().name)
     except OSError as error:
         raise CompilerMissing(
             f"no folder for compiled kernels: {error}; set DISTBFS_CACHE"
         ) from error
-    _note(weak, made)
-    return made
+    _note(first_exposed, private)
+    return private
 
 
 @cache
@@ -93,17 +93,17 @@ def weak_point(folder: Path) -> Path | None:
     real = folder.resolve()
     for path in (real, *real.parents):
         try:
-            found = path.stat()
+            status = path.stat()
         except FileNotFoundError:
             continue
-        held = path != real and found.st_mode & stat.S_ISVTX
-        if found.st_uid not in owners or (_others_write(found) and not held):
+        held = path != real and status.st_mode & stat.S_ISVTX
+        if status.st_uid not in owners or (_others_write(status) and not held):
             return path
     return None
 
 
-def _others_write(found: os.stat_result) -> bool:
-    return bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+def _others_write(status: os.stat_result) -> bool:
+    return bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 def is_sound(path: Path) -> bool:
@@ -112,11 +112,11 @@ def is_sound(path: Path) -> bool:
     Anything else of that name is removed.
     """
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return False
-    own = found.st_uid in (0, os.getuid()) and not _others_write(found)
-    if own and stat.S_ISREG(found.st_mode):
+    own = status.st_uid in (0, os.getuid()) and not _others_write(status)
+    if own and stat.S_ISREG(status.st_mode):
         return True
     try:
         path.unlink(missing_ok=True)
@@ -127,17 +127,17 @@ def is_sound(path: Path) -> bool:
 
 def source_closure(source: Path) -> list[Path]:
     """Return a source and the headers that it includes by ``"name"``, in order."""
-    found: list[Path] = []
+    closure: list[Path] = []
     waiting = [source]
     while waiting:
         path = waiting.pop()
-        if path in found:
+        if path in closure:
             continue
-        found.append(path)
+        closure.append(path)
         names = INCLUDE.findall(path.read_text(encoding="utf-8"))
         headers = [(path.parent / name).resolve() for name in names]
         waiting += [header for header in headers if header.is_file()]
-    return found
+    return closure
 
 
 @contextlib.contextmanager

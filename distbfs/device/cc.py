@@ -50,14 +50,14 @@ def compiler_command() -> tuple[str, ...]:
 
     DISTBFS_CC and CC may hold arguments, as in ``ccache gcc``.
     """
-    wanted = os.environ.get("DISTBFS_CC") or os.environ.get("CC")
-    if wanted == "none":
+    named = os.environ.get("DISTBFS_CC") or os.environ.get("CC")
+    if named == "none":
         raise CompilerMissing("no C compiler: DISTBFS_CC is 'none'")
-    for words in [shlex.split(wanted)] if wanted else [["cc"], ["gcc"], ["clang"]]:
+    for words in [shlex.split(named)] if named else [["cc"], ["gcc"], ["clang"]]:
         path = shutil.which(words[0]) if words else None
         if path:
             return path, *words[1:]
-    raise CompilerMissing(f"no C compiler: {wanted or 'cc, gcc, clang'} not found")
+    raise CompilerMissing(f"no C compiler: {named or 'cc, gcc, clang'} not found")
 
 
 def find_compiler() -> str:
@@ -79,8 +79,8 @@ def processor() -> str:
     """Return a text that changes with what ``-march=native`` would mean."""
     with contextlib.suppress(OSError):
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-        found = re.findall(r"^(?:model name|flags|Features)\s*:.*$", text, re.MULTILINE)
-        return "\n".join(sorted(set(found)))
+        lines = re.findall(r"^(?:model name|flags|Features)\s*:.*$", text, re.MULTILINE)
+        return "\n".join(sorted(set(lines)))
     return platform.processor() or platform.machine()
 
 
@@ -130,9 +130,9 @@ def compile_to(
 
 @cache
 def _load(source: Path, definitions: tuple[tuple[str, str | int], ...]) -> ctypes.CDLL:
-    given = dict(definitions)
+    macros = dict(definitions)
     folder = cache_folder()
-    key = content_key(source, given)
+    key = content_key(source, macros)
     target = folder / f"{source.stem}-{key}.so"
     if is_sound(target):
         with contextlib.suppress(OSError):  # damaged: compile it again
@@ -141,7 +141,7 @@ def _load(source: Path, definitions: tuple[tuple[str, str | int], ...]) -> ctype
     with exclusive(folder / f"{key}.lock"):
         if not is_sound(target):
             with COMPILING():
-                compile_to(source, target, given)
+                compile_to(source, target, macros)
     try:
         return ctypes.CDLL(str(target))
     except OSError as error:
@@ -165,7 +165,10 @@ def load_or_none(source: Path, **definitions: str | int) -> ctypes.CDLL | None:
 
 
 def pointer(array: Array | None) -> ctypes.c_void_p:
-    """Return the address of a contiguous array for a C call (None: a null pointer)."""
+    """Return the address of an array of any dtype and shape for a C call.
+
+    None becomes a null pointer.  Raises ValueError unless the array is contiguous.
+    """
     if array is None:
         return ctypes.c_void_p(None)
     if not array.flags.c_contiguous:
@@ -177,14 +180,14 @@ def thread_count(requested: int = 0) -> int:
     """Return the OpenMP threads to use: as requested, else what the process may use."""
     if requested:
         return requested
-    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    if given.isdigit() and int(given) > 0:
-        return int(given)
+    limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if limit.isdigit() and int(limit) > 0:
+        return int(limit)
     return len(os.sched_getaffinity(0))
 
 
 def aligned_empty(shape: int, dtype: type[np.generic]) -> Array:
-    """Return an uninitialised one-dimensional array on a cache-line boundary."""
+    """Return an uninitialised array [shape] of a dtype on a cache-line boundary."""
     size = shape * np.dtype(dtype).itemsize
     raw = np.empty(size + CACHE_LINE, dtype=np.uint8)
     start = -raw.ctypes.data % CACHE_LINE
@@ -192,14 +195,17 @@ def aligned_empty(shape: int, dtype: type[np.generic]) -> Array:
 
 
 def aligned_full(shape: int, value: int, dtype: type[np.generic]) -> Array:
-    """Return an array made by ``aligned_empty`` that holds one value everywhere."""
+    """Return ``aligned_empty(shape, dtype)``, filled with one value."""
     out = aligned_empty(shape, dtype)
     out[:] = value
     return out
 
 
 def aligned_copy(values: Array, size: int = 0, fill: int = 0) -> Array:
-    """Return a copy made by ``aligned_empty``, filled up to ``size`` with ``fill``."""
+    """Return a copy of an array [k] on a cache-line boundary, of the same dtype.
+
+    size: least length of the copy; elements from k on are ``fill``
+    """
     out = aligned_empty(max(size, len(values)), values.dtype.type)
     out[: len(values)] = values
     out[len(values) :] = fill

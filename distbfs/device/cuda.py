@@ -10,9 +10,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from distbfs.errors import DeviceMissing, ResourceError
-from distbfs.types import Array
+from distbfs.types import Array, DeviceArray, Ids, Stream
 
 DRIVER = "libcuda.so.1"
 
@@ -21,21 +22,21 @@ DRIVER = "libcuda.so.1"
 def cupy() -> Any:
     """Return CuPy; DeviceMissing where there is none or it sees no device."""
     try:
-        import cupy as found  # noqa: PLC0415
+        import cupy as library  # noqa: PLC0415
     except ImportError as error:
         raise DeviceMissing(
             "no CUDA: cupy is not installed; pip install 'distbfs[cuda13]' or "
             "'distbfs[cuda12]'"
         ) from error
     try:
-        count = found.cuda.runtime.getDeviceCount()
+        count = library.cuda.runtime.getDeviceCount()
     except Exception as error:
         why = " ".join(str(error).split())
         raise DeviceMissing(f"no CUDA device: {why}") from error
     if not count:
         raise DeviceMissing("no CUDA device: the driver shows none")
-    found.cuda.runtime.free(0)  # makes the context
-    return found
+    library.cuda.runtime.free(0)  # makes the context
+    return library
 
 
 @cache
@@ -77,11 +78,11 @@ def shared_limit() -> int:
 def describe() -> dict[str, Any]:
     """Return what reports say of the device (JSON values)."""
     runtime = cupy().cuda.runtime
-    told = runtime.getDeviceProperties(cupy().cuda.Device().id)
-    name = told["name"]
+    properties = runtime.getDeviceProperties(cupy().cuda.Device().id)
+    name = properties["name"]
     return {
         "device": name.decode() if isinstance(name, bytes) else str(name),
-        "memory_bytes": int(told["totalGlobalMem"]),
+        "memory_bytes": int(properties["totalGlobalMem"]),
         "multiprocessors": multiprocessors(),
         "driver": runtime.driverGetVersion(),
         "runtime": runtime.runtimeGetVersion(),
@@ -91,12 +92,12 @@ def describe() -> dict[str, Any]:
 
 def uuid() -> str:
     """Return what tells the current device from all others, as nvidia-smi shows it."""
-    found = (ctypes.c_ubyte * 16)()
+    octets = (ctypes.c_ubyte * 16)()
     device = ctypes.c_int()
     index = int(cupy().cuda.Device().id)
     check(driver().cuDeviceGet(ctypes.byref(device), index), "uuid")
-    check(driver().cuDeviceGetUuid_v2(ctypes.byref(found), device), "uuid")
-    digits = bytes(found).hex()
+    check(driver().cuDeviceGetUuid_v2(ctypes.byref(octets), device), "uuid")
+    digits = bytes(octets).hex()
     cuts = (0, 8, 12, 16, 20, 32)
     return "GPU-" + "-".join(digits[a:b] for a, b in pairwise(cuts))
 
@@ -128,7 +129,7 @@ def memory_of(what: str) -> Iterator[None]:
         ) from error
 
 
-def pinned_empty(count: int, dtype: Any) -> Any:
+def pinned_empty(count: int, dtype: npt.DTypeLike) -> Array:
     """Return a NumPy array [count] in pinned host memory, contents undefined."""
     size = count * np.dtype(dtype).itemsize
     memory = cupy().cuda.alloc_pinned_memory(max(size, 1))
@@ -138,33 +139,33 @@ def pinned_empty(count: int, dtype: Any) -> Any:
 class HostCopy:
     """A small array in device memory and what of it has come to the host.
 
-    pinned: the copy, a NumPy array that the next one overwrites; see ``begin`` and
-        ``Launch.timed``
+    array: of any dtype; pinned: the copy, a NumPy array of its size and dtype that the
+        next copy overwrites; see ``begin`` and ``Launch.timed``
     """
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: DeviceArray) -> None:
         self.array = array
         self.pinned = pinned_empty(array.size, array.dtype)
         self._done = cupy().cuda.Event(disable_timing=True)
 
-    def begin(self, stream: Any) -> None:
+    def begin(self, stream: Stream) -> None:
         """Begin to copy, after what is on the stream."""
         self.array.get(stream=stream, out=self.pinned, blocking=False)
         self._done.record(stream)
 
-    def wait(self) -> Any:
-        """Wait for the copy that has begun, and return it."""
+    def wait(self) -> Array:
+        """Wait for the copy that has begun; return ``pinned``."""
         self._done.synchronize()
         return self.pinned
 
 
-def counts(values: Any, kinds: int) -> Array:
+def counts(values: DeviceArray, kinds: int) -> Ids:
     """Return how often 0 … kinds-1 are in a CuPy array, int64 [kinds] on the host."""
     if not values.size:
         return np.zeros(kinds, dtype=np.int64)
     with values.device:
-        found: Array = cupy().bincount(values, minlength=kinds).get()
-    return found.astype(np.int64)
+        occurrences: Array = cupy().bincount(values, minlength=kinds).get()
+    return occurrences.astype(np.int64)
 
 
 def ranges() -> tuple[Callable[[str], object], Callable[[], object]]:
@@ -175,7 +176,7 @@ def ranges() -> tuple[Callable[[str], object], Callable[[], object]]:
     return nvtx.RangePush, nvtx.RangePop
 
 
-def clear(array: Any, stream: Any) -> None:
+def clear(array: DeviceArray, stream: Stream) -> None:
     """Set all bytes of an array to zero, after what is on the stream."""
     array.data.memset_async(0, array.nbytes, stream)
 

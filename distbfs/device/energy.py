@@ -40,24 +40,24 @@ def measured(
 
     Where NVML or RAPL is missing, ``missing`` says so and there is no figure.
     """
-    found = Energy()
+    energy = Energy()
     meters: list[tuple[Any, list[Any]]] = []
     if uuids:
         try:
-            meters.append((NvmlMeter(uuids), found.gpus))
+            meters.append((NvmlMeter(uuids), energy.gpus))
         except DeviceMissing as error:
-            found.missing.append(str(error))
+            energy.missing.append(str(error))
     if cpus:
         try:
-            meters.append((RaplMeter(powercap), found.cpus))
+            meters.append((RaplMeter(powercap), energy.cpus))
         except DeviceMissing as error:
-            found.missing.append(str(error))
+            energy.missing.append(str(error))
     for meter, _ in meters:
         meter.start()
     began = time.perf_counter()
     try:
-        yield found
+        yield energy
     finally:
-        found.seconds = time.perf_counter() - began
+        energy.seconds = time.perf_counter() - began
         for meter, into in meters:
             into.extend(meter.stop())

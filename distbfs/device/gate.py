@@ -14,7 +14,7 @@ from distbfs.device import cuda
 from distbfs.errors import ResourceError
 
 if TYPE_CHECKING:
-    from distbfs.types import Array, World
+    from distbfs.types import Numbers, World
 
 AT_LEAST = 0  # CU_STREAM_WAIT_VALUE_GEQ
 NOT_SUPPORTED = 801
@@ -38,12 +38,12 @@ class Page:
             os.ftruncate(file, PAGE)
         self._memory = mmap.mmap(file, PAGE)
         os.close(file)
-        self.words: Array = np.frombuffer(self._memory, np.uint32)
+        self.words: Numbers = np.frombuffer(self._memory, np.uint32)
         self._at = ctypes.c_void_p(self.words.ctypes.data)
         self._called("cuMemHostRegister_v2", self._at, PAGE, OF_ALL_DEVICES)
-        there = ctypes.c_uint64()
-        self._called("cuMemHostGetDevicePointer_v2", ctypes.byref(there), self._at, 0)
-        self.address = there.value
+        address = ctypes.c_uint64()
+        self._called("cuMemHostGetDevicePointer_v2", ctypes.byref(address), self._at, 0)
+        self.address = address.value
 
     def _called(self, name: str, *arguments: Any) -> None:
         code = getattr(cuda.driver(), name)(*arguments)

@@ -95,8 +95,8 @@ def content_key(
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     for name, text in sorted(texts.items()):
         digest.update(name.encode() + b"\0" + text.encode() + b"\0")
-    told = (options_for(arch, definitions), bindings().getVersion())
-    digest.update(repr(told).encode())
+    compilation = (options_for(arch, definitions), bindings().getVersion())
+    digest.update(repr(compilation).encode())
     return digest.hexdigest()
 
 
@@ -105,13 +105,13 @@ def headers_of(source: Path) -> dict[str, Path]:
 
     NVRTC knows headers by these names alone, so that a name stands for one file.
     """
-    found: dict[str, Path] = {}
+    headers: dict[str, Path] = {}
     for path in source_closure(source.resolve()):
         for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
             header = (path.parent / name).resolve()
-            if header.is_file() and found.setdefault(name, header) != header:
+            if header.is_file() and headers.setdefault(name, header) != header:
                 raise DeviceMissing(f"{source.name} includes two files named '{name}'")
-    return found
+    return headers
 
 
 def compile_source(
@@ -126,8 +126,8 @@ def compile_source(
     files of these names.  Raises KernelRefused with NVRTC's first error.
     """
     nvrtc = bindings()
-    found = {name: path.read_bytes() for name, path in headers_of(source).items()}
-    headers = found | {name: text.encode() for name, text in texts.items()}
+    files = {name: path.read_bytes() for name, path in headers_of(source).items()}
+    headers = files | {name: text.encode() for name, text in texts.items()}
     program = nvrtc.createProgram(
         source.read_text(encoding="utf-8"),
         source.name,
@@ -156,9 +156,9 @@ def cubin(
     texts: Mapping[str, str] = NO_TEXTS,
 ) -> bytes:
     """Return the machine code of a kernel file, from the cache where it is there."""
-    given = definitions or {}
+    macros = definitions or {}
     folder = cache_folder()
-    key = content_key(source, arch, given, texts)
+    key = content_key(source, arch, macros, texts)
     target = folder / f"{source.stem}-{arch}-{key}.cubin"
     if is_sound(target):
         return target.read_bytes()
@@ -166,7 +166,7 @@ def cubin(
         if is_sound(target):
             return target.read_bytes()
         with COMPILING():
-            code = compile_source(source, arch, given, texts)
+            code = compile_source(source, arch, macros, texts)
         handle, name = tempfile.mkstemp(suffix=".cubin", dir=folder)
         with os.fdopen(handle, "wb") as file:
             file.write(code)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from distbfs.types import DeviceArray
 
 LAZY_PEER_ACCESS = 1  # cudaIpcMemLazyEnablePeerAccess
 
@@ -27,7 +32,7 @@ class PeerBlock:
             self._pointer = int(cp.cuda.runtime.malloc(max(size, 1)))
         except cp.cuda.runtime.CUDARuntimeError as error:
             raise ResourceError(f"{what}: {error}") from error
-        self.array: Any = foreign_array(self._pointer, size, np.uint8)
+        self.array: DeviceArray = foreign_array(self._pointer, size, np.uint8)
         cuda.clear(self.array, cp.cuda.get_current_stream())
 
     def handle(self) -> bytes:
@@ -41,7 +46,7 @@ class PeerBlock:
             self._pointer = 0
 
 
-def foreign_array(address: int, count: int, dtype: Any) -> Any:
+def foreign_array(address: int, count: int, dtype: npt.DTypeLike) -> DeviceArray:
     """Return memory that the current device sees as a CuPy array [count]."""
     cp = cuda.cupy()
     size = max(count, 1) * np.dtype(dtype).itemsize
@@ -70,16 +75,16 @@ def access_problem(devices: list[int]) -> str:
     """Let devices of this process use each other's memory; return why not, "" if so."""
     cp = cuda.cupy()
     runtime = cp.cuda.runtime
-    for one in devices:
-        for other in devices:
-            if one == other:
+    for device in devices:
+        for peer in devices:
+            if device == peer:
                 continue
-            if not runtime.deviceCanAccessPeer(one, other):
-                return f"device {one} has no peer access to device {other}"
-            with cp.cuda.Device(one):
+            if not runtime.deviceCanAccessPeer(device, peer):
+                return f"device {device} has no peer access to device {peer}"
+            with cp.cuda.Device(device):
                 try:
-                    runtime.deviceEnablePeerAccess(other)
+                    runtime.deviceEnablePeerAccess(peer)
                 except runtime.CUDARuntimeError as error:
                     if "PeerAccessAlreadyEnabled" not in str(error):
-                        return f"device {one} to {other}: {error}"
+                        return f"device {device} to {peer}: {error}"
     return ""

@@ -19,6 +19,7 @@ from distbfs.device.timed_graph import TimedGraph
 
 if TYPE_CHECKING:
     from distbfs.device.stop_word import StopWord
+    from distbfs.types import DeviceArray, KernelArgument
 
 PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -124,7 +125,9 @@ class Kernel:
         percent = min(-(-100 * need // int(whole)), 100)
         self.set_attribute(PREFERRED_CARVEOUT, percent)
 
-    def __call__(self, grid: int, block: int, *arguments: Any, shared: int = 0) -> None:
+    def __call__(
+        self, grid: int, block: int, *arguments: KernelArgument, shared: int = 0
+    ) -> None:
         """Launch on the current stream; arguments are CuPy arrays or NumPy scalars."""
         if shared > 48 << 10:
             self.set_attribute(MAX_DYNAMIC_SHARED, shared)
@@ -196,14 +199,14 @@ class Launch:
 
     def timed(
         self,
-        before: Sequence[tuple[Any, int]] = (),
+        before: Sequence[tuple[DeviceArray, int]] = (),
         then: Launch | None = None,
         back: cuda.HostCopy | None = None,
         word: StopWord | None = None,
     ) -> float:
         """Launch, wait, and return the seconds between events around the kernel.
 
-        before: arrays of 4-byte items that are first filled with a value, in that time
+        before: arrays of 32-bit items that are first filled with a value, in that time
         then: a launch that follows, in that time
         back: what has come to the host at the end, after that time; all three the same
             at every call
@@ -220,7 +223,7 @@ class Launch:
 
     def record(
         self,
-        before: Sequence[tuple[Any, int]] = (),
+        before: Sequence[tuple[DeviceArray, int]] = (),
         then: Launch | None = None,
         back: cuda.HostCopy | None = None,
     ) -> TimedGraph:
@@ -235,5 +238,5 @@ class Launch:
 
     @property
     def parameters(self) -> ctypes.Array[ctypes.c_void_p]:
-        """The addresses of the arguments."""
+        """The addresses of the arguments, for a node of a graph."""
         return self._parameters

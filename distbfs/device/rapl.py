@@ -47,7 +47,7 @@ class CpuEnergy:
 
 def zones(folder: Path) -> list[Zone]:
     """Return packages and memory; DeviceMissing where none can be read."""
-    found: list[Zone] = []
+    readable: list[Zone] = []
     try:
         paths = sorted(p for p in folder.iterdir() if ZONE.fullmatch(p.name))
     except OSError as error:
@@ -66,10 +66,10 @@ def zones(folder: Path) -> list[Zone]:
             ) from error
         except (OSError, ValueError):
             continue
-        found.append(zone)
-    if not found:
+        readable.append(zone)
+    if not readable:
         raise DeviceMissing(f"no RAPL: {folder} has no zone that can be read")
-    return found
+    return readable
 
 
 class RaplMeter:

@@ -26,26 +26,26 @@ void rates_copy(void *to, const void *from, int64_t bytes, int threads) {
 typedef struct {
     const uint32_t *words;
     uint32_t bits;
-    int64_t each, found;
+    int64_t each, set;
 } bit_tests;
 
 static void test_bits(void *argument, int64_t from, int64_t to) {
     bit_tests *t = argument;
-    int64_t found = 0;
+    int64_t set = 0;
     for (int64_t share = from; share < to; share++) {
         uint32_t state = (uint32_t)(share + 1) * 2654435761u;
         for (int64_t k = 0; k < t->each; k++) {
             state = state * 1664525u + 1013904223u;
             const uint32_t at = (uint32_t)((uint64_t)state * t->bits >> 32);
-            found += t->words[at >> 5] >> (at & 31) & 1;
+            set += t->words[at >> 5] >> (at & 31) & 1;
         }
     }
-    team_add(&t->found, found);
+    team_add(&t->set, set);
 }
 
 /* words: [ceil(bits / 32)]; tests: of each thread; returns how many bits were set */
 int64_t rates_bit_tests(const uint32_t *words, uint32_t bits, int64_t tests, int threads) {
     bit_tests t = {words, bits, tests / SHARES, 0};
     team_for(threads, (int64_t)threads * SHARES, 1, test_bits, &t);
-    return t.found;
+    return t.set;
 }

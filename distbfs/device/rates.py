@@ -11,11 +11,14 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cc, cuda, programs
+
+if TYPE_CHECKING:
+    from distbfs.types import DeviceArray
 
 COPY_BYTES = 1 << 30  # read, and as many written; less where memory is short
 HOST_COPY_BYTES = 1 << 28
@@ -61,11 +64,11 @@ def device_rates(bits: int, *, reads: bool = False) -> Rates:
     words = cuda.cupy().zeros((bits + 31) // 32, np.uint32)
     tests = random_rate("bit_tests", words, bits)
     del words
-    found = None
+    read_rate = None
     if reads:
         values = cuda.cupy().zeros(bits, np.uint32)
-        found = random_rate("reads", values, bits)
-    return Rates("cuda", copy_rate(), bits, tests, found)
+        read_rate = random_rate("reads", values, bits)
+    return Rates("cuda", copy_rate(), bits, tests, read_rate)
 
 
 def copy_rate() -> float:
@@ -84,7 +87,7 @@ def copy_rate() -> float:
     return 2 * size / best(run)
 
 
-def random_rate(kernel: str, array: Any, size: int) -> float:
+def random_rate(kernel: str, array: DeviceArray, size: int) -> float:
     """Return the random accesses a second of a kernel of rates.cu.
 
     array: CuPy uint32; size: bits or elements of it that are drawn from
@@ -98,8 +101,8 @@ def random_rate(kernel: str, array: Any, size: int) -> float:
     def run() -> float:
         nonlocal seed
         seed += 1
-        given = (np.uint32(size), np.uint32(ROUNDS), np.uint32(seed))
-        return timed(lambda: launch(grid, BLOCK, array, *given, total))
+        sizes = (np.uint32(size), np.uint32(ROUNDS), np.uint32(seed))
+        return timed(lambda: launch(grid, BLOCK, array, *sizes, total))
 
     return grid * BLOCK * ROUNDS * UNROLL / best(run)
 
@@ -134,9 +137,9 @@ def host_rates(bits: int, threads: int = 0) -> Rates:
     code.rates_bit_tests.restype = ctypes.c_int64
     size, count = ctypes.c_int64(source.nbytes), ctypes.c_int(threads)
     ends = (cc.pointer(target), cc.pointer(source))
-    given = (cc.pointer(words), ctypes.c_uint32(bits), ctypes.c_int64(HOST_TESTS))
+    bitmap = (cc.pointer(words), ctypes.c_uint32(bits), ctypes.c_int64(HOST_TESTS))
     copying = best(lambda: clock(lambda: code.rates_copy(*ends, size, count)))
-    testing = best(lambda: clock(lambda: code.rates_bit_tests(*given, count)))
+    testing = best(lambda: clock(lambda: code.rates_bit_tests(*bitmap, count)))
     tests = threads * HOST_TESTS / testing
     return Rates("cpu", 2 * source.nbytes / copying, bits, tests)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distbfs.device import cuda
 
 if TYPE_CHECKING:
-    from distbfs.types import Stop
+    from distbfs.types import DeviceArray, Stop, Stream
 
 ALONE = 1e-3  # seconds that a launch is waited for before anybody is asked
 PAUSE = 1e-3  # seconds between two questions, at most
@@ -29,21 +30,22 @@ class StopWord:
     stop: Stop | None = None
 
     def __init__(self) -> None:
-        self._word: Any = None
         self._set = False
+
+    @cached_property
+    def _word(self) -> DeviceArray:
+        """The word, made, and cleared, where it is first needed."""
+        cp = cuda.cupy()
+        self._one = cuda.pinned_empty(1, np.uint64)
+        self._one[0] = 1
+        self._stream: Stream = cp.cuda.Stream(non_blocking=True)
+        word: DeviceArray = cp.zeros(1, dtype=np.uint64)
+        return word
 
     @property
     def address(self) -> int:
-        """What a kernel is given: where the word is, 0 where nobody is asked."""
-        if self.stop is None:
-            return 0
-        if self._word is None:
-            cp = cuda.cupy()
-            self._word = cp.zeros(1, dtype=np.uint64)
-            self._one = cuda.pinned_empty(1, np.uint64)
-            self._one[0] = 1
-            self._stream = cp.cuda.Stream(non_blocking=True)
-        return int(self._word.data.ptr)
+        """Where the word is, for a kernel; 0 where nobody is asked."""
+        return 0 if self.stop is None else int(self._word.data.ptr)
 
     def watch(self, ended: Callable[[], bool]) -> None:
         """Ask ``stop`` until a launch has ended, or until it says yes: set the word.

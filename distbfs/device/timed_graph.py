@@ -11,6 +11,7 @@ from distbfs.errors import ResourceError
 
 if TYPE_CHECKING:
     from distbfs.device.stop_word import StopWord
+    from distbfs.types import DeviceArray
 
 NOT_READY = 600  # CUDA_ERROR_NOT_READY
 RELAXED = 2  # CUstreamCaptureMode: a module may be unloaded meanwhile
@@ -54,7 +55,7 @@ class TimedGraph:
     def __init__(
         self,
         launches: Sequence[KernelLaunch],
-        before: Sequence[tuple[Any, int]],
+        before: Sequence[tuple[DeviceArray, int]],
         back: cuda.HostCopy | None = None,
     ) -> None:
         self._held = ([array for array, _ in before], back)
@@ -112,27 +113,27 @@ class TimedGraph:
         self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
         nodes = (ctypes.c_void_p * count.value)()
         self._call("cuGraphGetNodes", graph, nodes, ctypes.byref(count))
-        found: dict[int, tuple[ctypes.c_void_p, NodeParameters]] = {}
+        nodes_of: dict[int, tuple[ctypes.c_void_p, NodeParameters]] = {}
         for node in nodes:
             kind, handle = ctypes.c_int(), ctypes.c_void_p(node)
             self._call("cuGraphNodeGetType", handle, ctypes.byref(kind))
             if kind.value == KERNEL_NODE:
-                told = NodeParameters()
+                parameters = NodeParameters()
                 read = "cuGraphKernelNodeGetParams_v2"
-                self._call(read, handle, ctypes.byref(told))
-                found[int(told.function or 0)] = handle, told
-        wanted = [int(launch.kernel.function.ptr) for launch in self._launches]
-        if any(function not in found for function in wanted):
+                self._call(read, handle, ctypes.byref(parameters))
+                nodes_of[int(parameters.function or 0)] = handle, parameters
+        functions = [int(launch.kernel.function.ptr) for launch in self._launches]
+        if any(function not in nodes_of for function in functions):
             raise ResourceError(f"CUDA: the graph of {self._name} lacks a kernel")
-        return [found[function] for function in wanted]
+        return [nodes_of[function] for function in functions]
 
     def set_arguments(self) -> None:
         """Take the arguments as they are now."""
         library = cuda.driver()
-        for launch, (node, told) in zip(self._launches, self._nodes, strict=True):
-            told.parameters = ctypes.addressof(launch.parameters)
+        for launch, (node, parameters) in zip(self._launches, self._nodes, strict=True):
+            parameters.parameters = ctypes.addressof(launch.parameters)
             code = library.cuGraphExecKernelNodeSetParams_v2(
-                self._exec, node, ctypes.byref(told)
+                self._exec, node, ctypes.byref(parameters)
             )
             cuda.check(code, f"arguments of {launch.kernel.name}")
 

@@ -46,8 +46,8 @@ class ArrowReader:
                 raise file.refuse("the file is empty")
             head = file.peek(min(file.size, len(FILE_MAGIC)), 0)
             with hashed_aside(file):
-                found = self._read(file, head == FILE_MAGIC, take)
-            return replace(found, digest=file.digest)
+                edges = self._read(file, head == FILE_MAGIC, take)
+            return replace(edges, digest=file.digest)
 
     def _read(self, file: BinaryFile, whole: bool, take: Take) -> EdgeFile:
         where = str(file.path)

@@ -216,7 +216,10 @@ class EdgeListWriter:
 
 
 def lines_of_ids(pairs: Ids, ids: IdMap) -> bytes:
-    """Return the lines of pairs by id; InputError for one that cannot stand there."""
+    """Return the lines of pairs, int64 [k, 2], by id.
+
+    Raises InputError for an id that cannot stand in a line.
+    """
     if isinstance(ids, IntegerIds):
         return lines_of(ids.ids[pairs])
     names = ids.names(pairs.ravel())

@@ -24,9 +24,9 @@ from distbfs.formats.writing import Edges
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from distbfs.types import Array, Ids
+    from distbfs.types import Ids, Levels
 
-Piece: TypeAlias = "tuple[Array, Lists]"  # neighbours, and what was found
+Piece: TypeAlias = "tuple[Levels, Lists]"  # neighbours, and what was found
 
 HEADER_BYTES = 17
 MOST_NODES = 1 << 31
@@ -34,7 +34,7 @@ NODE_BYTES, WEIGHTED_BYTES, OFFSET_BYTES = 4, 8, 8
 
 
 def csr_counts(
-    blocks: Iterable[Array],
+    blocks: Iterable[Ids],
     entries: int,
     refuse: Callable[[int, str], InputError],
 ) -> Iterator[tuple[int, Ids]]:
@@ -77,7 +77,7 @@ def _counts_between(offsets: Ids, begin: int) -> Iterator[tuple[int, Ids]]:
 
 
 def csr_rows(
-    blocks: Iterable[Array],
+    blocks: Iterable[Ids],
     entries: int,
     refuse: Callable[[int, str], InputError],
 ) -> Iterator[Ids]:
@@ -181,34 +181,34 @@ def _lists(
             yield at, first, counts
             at += int(counts.sum()) * width
 
-    def work(piece: tuple[int, int, Ids], room: tuple[Array, Ids]) -> Piece:
+    def work(piece: tuple[int, int, Ids], room: tuple[Levels, Ids]) -> Piece:
         at, first, counts = piece
         data = room[0][: int(counts.sum()) * stride]
         file.fill(data.data.cast("B"), at)
-        found = mirror.lists(first, counts, data, stride, nodes, way, room[1])
-        return data, found
+        lists = mirror.lists(first, counts, data, stride, nodes, way, room[1])
+        return data, lists
 
     most = min(CHUNK, entries)
 
-    def room() -> tuple[Array, Ids]:
+    def room() -> tuple[Levels, Ids]:
         kept = 0 if way == BACK else most
         return np.empty(most * stride, "<i4"), np.empty((kept, 2), np.int64)
 
-    for data, found in in_order(work, pieces(), room):
-        if found.bad >= 0:
-            bad = data[found.bad * stride :][:1]
+    for data, lists in in_order(work, pieces(), room):
+        if lists.bad >= 0:
+            bad = data[lists.bad * stride :][:1]
             _, what = id_fault(bad, nodes - 1) or (0, "")
-            raise file.refuse(what, file.position + found.bad * width)
+            raise file.refuse(what, file.position + lists.bad * width)
         file.passed(data.data.cast("B"))
-        mirror.count(found)
-        yield found.pairs
+        mirror.count(lists)
+        yield lists.pairs
 
 
-def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Array]:
+def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Ids]:
     """Yield ``count`` offsets of eight bytes from a position on, in pieces."""
     for done in range(0, count, CHUNK):
-        some = min(CHUNK, count - done)
-        data = file.peek(some * OFFSET_BYTES, position + done * OFFSET_BYTES)
+        size = min(CHUNK, count - done)
+        data = file.peek(size * OFFSET_BYTES, position + done * OFFSET_BYTES)
         yield np.frombuffer(data, dtype="<i8")
 
 
@@ -264,7 +264,7 @@ def _append_lists(path: Path, graph: Edges, way: Callable[[Ids], Ids]) -> None:
         start = out.tell()
         out.truncate(start + NODE_BYTES * entries)
     if entries:
-        near: Array = np.memmap(path, "<i4", "r+", start, (entries,))
+        near: Levels = np.memmap(path, "<i4", "r+", start, (entries,))
         free = offsets[:-1].copy()
         for pairs in graph.chunks():
             _put_neighbours(near, free, way(pairs))
@@ -272,7 +272,7 @@ def _append_lists(path: Path, graph: Edges, way: Callable[[Ids], Ids]) -> None:
         near.flush()  # type: ignore[attr-defined]
 
 
-def _put_neighbours(near: Array, free: Ids, pairs: Ids) -> None:
+def _put_neighbours(near: Levels, free: Ids, pairs: Ids) -> None:
     """Put the second of every pair into the list of the first.
 
     near: int32 [entries]; free: where the list of each vertex goes on, raised here
@@ -283,7 +283,7 @@ def _put_neighbours(near: Array, free: Ids, pairs: Ids) -> None:
     free[rows] += counts
 
 
-def _sort_rows(near: Array, offsets: Ids) -> None:
+def _sort_rows(near: Levels, offsets: Ids) -> None:
     """Sort every list, about CHUNK entries at a time."""
     row = 0
     while row < len(offsets) - 1:

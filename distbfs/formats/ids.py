@@ -15,7 +15,7 @@ from distbfs.formats.line_rules import LARGEST_ID
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from distbfs.types import Array, Ids
+    from distbfs.types import Array, Bytes, Ids
 
 
 class IdMap(Protocol):
@@ -28,7 +28,7 @@ class IdMap(Protocol):
         """How many vertices there are."""
 
     def arrays(self) -> dict[str, Array]:
-        """Return what a store keeps, by name."""
+        """Return the arrays that a store keeps, by name; see the class."""
 
     def names(self, vertices: Ids) -> list[int] | list[str]:
         """Return the ids of vertices, int64 [k]."""
@@ -64,7 +64,7 @@ class IntegerIds:
         return len(self.ids)
 
     def arrays(self) -> dict[str, Array]:
-        """Return what a store keeps, by name."""
+        """Return the arrays that a store keeps, by name; see the class."""
         return {"ids": self.ids}
 
     def names(self, vertices: Ids) -> list[int]:
@@ -93,7 +93,7 @@ class TextIds:
 
     kind = "text"
 
-    def __init__(self, offsets: Ids, text: Array) -> None:
+    def __init__(self, offsets: Ids, text: Bytes) -> None:
         """Raise InputError unless offsets rise from 0 to the end of the text."""
         self.offsets = offsets
         self.text = text
@@ -114,7 +114,7 @@ class TextIds:
         return len(self.offsets) - 1
 
     def arrays(self) -> dict[str, Array]:
-        """Return what a store keeps, by name."""
+        """Return the arrays that a store keeps, by name; see the class."""
         return {"offsets": self.offsets, "text": self.text}
 
     def word(self, vertex: int) -> bytes:
@@ -128,17 +128,17 @@ class TextIds:
     def find(self, word: str) -> int:
         """Return the vertex of an id as it is written, -1 where there is none."""
         try:
-            wanted = word.encode()
+            sought = word.encode()
         except UnicodeEncodeError:  # lone surrogates, which stand in no id
             return -1
         low, high = 0, self.count
         while low < high:
             middle = (low + high) // 2
-            if self.word(middle) < wanted:
+            if self.word(middle) < sought:
                 low = middle + 1
             else:
                 high = middle
-        return low if low < self.count and self.word(low) == wanted else -1
+        return low if low < self.count and self.word(low) == sought else -1
 
     def fault(self) -> str:
         """Return which rule of the map is broken, "" if none is."""
@@ -156,7 +156,10 @@ class TextIds:
 
 
 def id_map(kind: str, arrays: Mapping[str, Array]) -> IdMap:
-    """Return the map of a kind and its arrays; InputError where they do not fit."""
+    """Return the map of a kind from what its ``arrays`` gave.
+
+    Raises InputError where the arrays do not fit each other.
+    """
     if kind == IntegerIds.kind:
         return IntegerIds(arrays["ids"])
     return TextIds(arrays["offsets"], arrays["text"])

@@ -106,14 +106,14 @@ def parse_compiled(
 ) -> Parsed:
     r"""Parse a block that ends with ``\n`` into at most ``capacity`` pairs."""
     pairs = np.empty((capacity, 2), dtype=np.int64)
-    given = rules.packed()
+    packed = rules.packed()
     where = np.zeros(3, dtype=np.int64)
     parse = library.parse_pairs
     parse.restype = ctypes.c_int64
     count = parse(
         ctypes.c_int64(len(text)),
         ctypes.c_char_p(text),
-        cc.pointer(given),
+        cc.pointer(packed),
         ctypes.c_int64(capacity),
         cc.pointer(pairs),
         cc.pointer(where),
@@ -128,17 +128,17 @@ def parse_numpy(text: bytes, rules: LineRules, capacity: int) -> Parsed:
     while start < len(text):
         stop = text.find(b"\n", min(start + PIECE_BYTES, len(text)) - 1) + 1
         piece = text[start:stop]
-        found = parse_regular(piece, rules)
-        if found is None or len(found[0]) > capacity:
+        regular = parse_regular(piece, rules)
+        if regular is None or len(regular[0]) > capacity:
             parsed = _parse_lines(piece, rules, capacity)
             if parsed.bad >= 0:
                 every = np.concatenate([*pairs, parsed.pairs])
                 bad, extra = start + parsed.bad, extra + parsed.extra
                 return Parsed(every, lines + parsed.lines, bad, extra)
-            found = parsed.pairs, parsed.extra
-        pairs.append(found[0])
-        extra += found[1]
-        capacity -= len(found[0])
+            regular = parsed.pairs, parsed.extra
+        pairs.append(regular[0])
+        extra += regular[1]
+        capacity -= len(regular[0])
         lines += piece.count(b"\n")
         start = stop
     return Parsed(np.concatenate(pairs), lines, -1, extra)
@@ -163,8 +163,8 @@ def _parse_lines(text: bytes, rules: LineRules, capacity: int) -> Parsed:
             extra += sum(map(bool, columns)) > 2
         number += 1
         start += len(line) + 1
-    found = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return Parsed(found, number, bad, extra)
+    array = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return Parsed(array, number, bad, extra)
 
 
 def read_pairs(
@@ -182,36 +182,36 @@ def read_pairs(
     entry beyond the declared ones, and at the end where there were fewer.
     """
     library = cc.load_or_none(SOURCE) if compiled else None
-    found = 0
+    entries = 0
     blocks = file.blocks()
     for text in blocks:
         capacity = len(text) // SHORTEST_LINE + 1
         if declared is not None:
-            capacity = min(capacity, declared - found)
+            capacity = min(capacity, declared - entries)
         if library is None:
             parsed = parse_numpy(text, rules, capacity)
         else:
             parsed = parse_compiled(library, text, rules, capacity)
         file.line += parsed.lines
         file.extra += parsed.extra
-        found += len(parsed.pairs)
+        entries += len(parsed.pairs)
         line = b""
         if parsed.bad >= 0:
             line = text[parsed.bad : text.index(b"\n", parsed.bad)]
             if quoted is None or b'"' not in line:
-                raise file.refuse(_fault(line, rules, declared, found))
+                raise file.refuse(_fault(line, rules, declared, entries))
         if len(parsed.pairs):
             yield parsed.pairs
         if line and quoted is not None:
             yield from quoted(chain([text[parsed.bad :]], blocks))
-    if declared is not None and found < declared:
-        what = f"{declared} entries declared, {found} found"
+    if declared is not None and entries < declared:
+        what = f"{declared} entries declared, {entries} found"
         raise file.refuse(what, max(file.line - 1, 1))
 
 
-def _fault(line: bytes, rules: LineRules, declared: int | None, found: int) -> str:
+def _fault(line: bytes, rules: LineRules, declared: int | None, entries: int) -> str:
     """Return what is wrong with a line at which a parser stopped."""
-    if found == declared:
+    if entries == declared:
         return f"more entries than the {declared} declared"
     try:
         read_line(line, rules)

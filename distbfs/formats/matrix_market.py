@@ -92,12 +92,12 @@ class MatrixMarketReader:
                 f"{', '.join(ALLOWED)} are expected",
                 1,
             )
-        given = [word.decode("ascii", "backslashreplace") for word in words[1:]]
-        for word, (what, allowed) in zip(given, ALLOWED.items(), strict=True):
+        kinds = [word.decode("ascii", "backslashreplace") for word in words[1:]]
+        for word, (what, allowed) in zip(kinds, ALLOWED.items(), strict=True):
             if word not in allowed:
                 names = ", ".join(allowed)
                 raise file.refuse(f"{what} {word!a}; allowed: {names}", 1)
-        return given[2], given[3]
+        return kinds[2], kinds[3]
 
     @staticmethod
     def _sizes(file: TextFile, symmetry: str) -> tuple[int, int, int]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from distbfs.types import Array, Ids
+    from distbfs.types import Array, Ids, Marks
 
 PIECE_BYTES = 2 << 20
 NEWLINE, SPACE, TAB, RETURN, PERCENT = (ord(x) for x in "\n \t\r%")
@@ -64,7 +64,7 @@ class Header:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class ParsedNumbers:
     """The numbers of a piece, int64 [k] each, and what is known of its lines.
 
     value; line: of the piece, from 0; vertex: zero-based; place: in their line
@@ -77,7 +77,7 @@ class Numbers:
     vertex: Ids
     place: Ids
     counts: Ids
-    full: Array
+    full: Marks
     first: Ids
 
 
@@ -124,7 +124,7 @@ class Lists:
             value = np.fromstring(data.tobytes(), dtype=np.int64, sep=" ")
         full = ~comments
         full[-1] = False
-        numbers = Numbers(value, line, first[line], place, counts, full, first)
+        numbers = ParsedNumbers(value, line, first[line], place, counts, full, first)
         pairs = self._neighbours(numbers)
         self.vertex = int(first[-1])
         self.comment = bool(comments[-1])
@@ -167,7 +167,7 @@ class Lists:
             return str(fault)
         return f"a number of more than {SAFE_DIGITS} digits"
 
-    def _neighbours(self, numbers: Numbers) -> tuple[Ids, Ids]:
+    def _neighbours(self, numbers: ParsedNumbers) -> tuple[Ids, Ids]:
         """Return vertices and neighbours; InputError for the first line that is bad."""
         n, before, step = self.header.n, self.header.before, self.header.step
         faults: list[tuple[int, str]] = []
@@ -177,9 +177,9 @@ class Lists:
         lines = numbers.full & (numbers.first < n)
         lines &= (counts < 0) | (counts % step != 0)
         for bad in np.flatnonzero(lines)[:1].tolist():
-            found = int(numbers.counts[bad])
-            what = f"{found} numbers, where sizes and weights take {before}"
-            if found >= before:
+            count = int(numbers.counts[bad])
+            what = f"{count} numbers, where sizes and weights take {before}"
+            if count >= before:
                 what = "a neighbour without its weight"
             faults.append((bad, what))
         place = numbers.place - before
@@ -214,14 +214,14 @@ class MetisReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError for any departure from the format."""
         self.options.check_undirected(path, "a METIS graph")
-        found = 0
+        neighbours = 0
         mirror = Mirror(self.options.compiled)
         with PieceFile(path, PIECE_BYTES, progress=self.options.progress) as file:
             header = _header(file)
             lists = Lists(file, header)
             for piece in file.blocks():
                 u, v = lists.parse(piece)
-                found += len(u)
+                neighbours += len(u)
                 pairs = mirror.once(u, v)
                 if len(pairs):
                     take(pairs)
@@ -229,8 +229,8 @@ class MetisReader:
             if lists.vertex < header.n:
                 what = f"{header.n} vertices declared, {lists.vertex} found"
                 raise file.refuse(what, at)
-            if found != 2 * header.m:
-                what = f"{header.m} edges declared, {found} neighbours found"
+            if neighbours != 2 * header.m:
+                what = f"{header.m} edges declared, {neighbours} neighbours found"
                 raise file.refuse(f"{what}, where two an edge are expected", at)
             if not mirror.even():
                 raise InputError(f"{path}: an edge is not listed from both ends")

@@ -122,8 +122,8 @@ def checked(ids: Array, most: int, base: int, where: str, begin: int, row: int) 
     fault = id_fault(ids, most, base)
     if fault:
         raise InputError(f"{where}[{begin + fault[0] // row}]: {fault[1]}")
-    found: Ids = ids.astype(np.int64, copy=False)
-    return found - base if base else found
+    zero_based: Ids = ids.astype(np.int64, copy=False)
+    return zero_based - base if base else zero_based
 
 
 class Member:
@@ -150,7 +150,10 @@ class Member:
         return self.layout.shape[0]
 
     def read(self, count: int) -> Array:
-        """Return the next values, their number given; InputError where it is cut."""
+        """Return the next ``count`` values, [count] of the array's dtype.
+
+        Raises InputError where the file is cut.
+        """
         size = count * self.layout.dtype.itemsize
         with sound(self.where):
             data = self.stream.read(size)
@@ -160,13 +163,13 @@ class Member:
         return np.frombuffer(data, dtype=self.layout.dtype)
 
     def pieces(self) -> Iterator[Array]:
-        """Yield the values in pieces of at most CHUNK."""
+        """Yield the values in pieces of at most CHUNK, of the array's dtype."""
         total = self.vector()
         while self.done < total:
             yield self.read(min(CHUNK, total - self.done))
 
     def ids(self, count: int, most: int, base: int = 0) -> Ids:
-        """Return the next ids, zero-based."""
+        """Return the next ids, zero-based, int64 [count]; InputError for a bad one."""
         begin = self.done
         return checked(self.read(count), most, base, self.where, begin, 1)
 
@@ -225,9 +228,9 @@ class NumpyReader:
                 archive = zipfile.ZipFile(file.content)
             with archive:
                 pairs, sides = self._archive(archive, path)
-                found = self._hand_over(path, pairs, sides, take, file.digest)
+                edges = self._hand_over(path, pairs, sides, take, file.digest)
                 valued = sides is not None and "data.npy" in archive.namelist()
-                return replace(found, unread="values" if valued else "")
+                return replace(edges, unread="values" if valued else "")
 
     def _hand_over(
         self,
@@ -319,9 +322,11 @@ def _columns(
 ) -> Iterator[Ids]:
     """Yield the pairs of two arrays of one length."""
     first, second = members
-    total, other = first.vector(), second.vector()
-    if total != other:
-        raise InputError(f"{second.where}: {other} values, where {total} are expected")
+    total, second_total = first.vector(), second.vector()
+    if total != second_total:
+        raise InputError(
+            f"{second.where}: {second_total} values, where {total} are expected"
+        )
     for begin in range(0, total, CHUNK):
         count = min(CHUNK, total - begin)
         u, v = (x.ids(count, y, base) for x, y in zip(members, most, strict=True))

@@ -102,12 +102,12 @@ class BinaryFile(HashedFile):
         done = 0
         while done < len(room):
             try:
-                some = os.preadv(self.content.fileno(), [room[done:]], position + done)
+                read = os.preadv(self.content.fileno(), [room[done:]], position + done)
             except OSError as error:
                 raise system_error(error, self.path) from error
-            if not some:
+            if not read:
                 raise self.refuse("the file is truncated", position + done)
-            done += some
+            done += read
 
     def passed(self, data: memoryview) -> None:
         """Hash the next bytes of the file, which were read elsewhere."""
@@ -119,9 +119,9 @@ class BinaryFile(HashedFile):
         """Read and hash ``count`` bytes that are looked at elsewhere."""
         room = memoryview(bytearray(min(PASS_BYTES, count)))
         for done in range(0, count, PASS_BYTES):
-            some = room[: min(PASS_BYTES, count - done)]
-            self.fill(some, self.position)
-            self.passed(some)
+            piece = room[: min(PASS_BYTES, count - done)]
+            self.fill(piece, self.position)
+            self.passed(piece)
 
 
 def id_fault(ids: Array, most: int, base: int = 0) -> tuple[int, str] | None:
@@ -177,8 +177,8 @@ class PackedReader:
 
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError for what cannot be such edges."""
-        given, most = self.options.n, self.options.most
-        n = given or 0
+        stated, most = self.options.n, self.options.most
+        n = stated or 0
         with BinaryFile(path, progress=self.options.progress) as file:
             rest = file.size % self.width
             if rest:
@@ -195,7 +195,7 @@ class PackedReader:
                 if fault:
                     raise file.refuse(fault[1], begin + fault[0] // 2 * self.width)
                 take(pairs)
-                if given is None:
+                if stated is None:
                     n = max(n, int(pairs.max()) + 1)
             return EdgeFile(self.name, n, tuples, file.digest)
 

@@ -56,8 +56,8 @@ class ParquetReader:
             if not file.size:
                 raise file.refuse("the file is empty")
             with hashed_aside(file):
-                found = self._read(file, take)
-            return replace(found, digest=file.digest)
+                edges = self._read(file, take)
+            return replace(edges, digest=file.digest)
 
     def _read(self, file: BinaryFile, take: Take) -> EdgeFile:
         where, parquet = str(file.path), load("pyarrow.parquet")
@@ -68,15 +68,17 @@ class ParquetReader:
         with sound(where):
             types = load("pyarrow.types")
             text = [x for x in table.names if types.is_string(schema.field(x).type)]
-            told = plain.metadata
-            sizes = [told.row_group(k).num_rows for k in range(told.num_row_groups)]
-            form = {"read_dictionary": text, "metadata": told, **BUFFERED}
+            metadata = plain.metadata
+            sizes = [
+                metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)
+            ]
+            form = {"read_dictionary": text, "metadata": metadata, **BUFFERED}
 
             def batches(groups: list[int], threads: bool) -> Iterator[tuple[Any, Any]]:
                 made = parquet.ParquetFile(opened(file), **form)
                 chosen = {"columns": table.names, "row_groups": groups}
-                found = made.iter_batches(ROWS, use_threads=threads, **chosen)
-                return map(table.ordered, found)
+                row_batches = made.iter_batches(ROWS, use_threads=threads, **chosen)
+                return map(table.ordered, row_batches)
 
         if table.words is not None or not 0 <= max(sizes, default=0) <= MOST_ROWS:
             with sound(where):

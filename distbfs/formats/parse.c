@@ -117,15 +117,15 @@ static const uint8_t *pair(const uint8_t *p, const uint8_t *stop, const rules *r
 /* Return how many pairs a block of text holds before its first bad line.
  *
  * text: [length] bytes, the last one \n
- * given: base, most_u, most_v, fields, separator, the two bytes of comments, loops
+ * packed: base, most_u, most_v, fields, separator, the two bytes of comments, loops
  * pairs: [capacity][2] zero-based ids; a pair beyond the capacity is a bad line
  * where: [3] the offset of the bad line (-1: none), lines before it, those of them with
  *        more than two columns
  */
-int64_t parse_pairs(int64_t length, const uint8_t *text, const rules *given,
+int64_t parse_pairs(int64_t length, const uint8_t *text, const rules *packed,
                     int64_t capacity, int64_t *pairs, int64_t *where)
 {
-    const rules r = *given;
+    const rules r = *packed;
     const uint8_t *p = text, *stop = text + length;
     int64_t count = 0, lines = 0, extra = 0;
     where[0] = -1;

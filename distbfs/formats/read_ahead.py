@@ -40,11 +40,11 @@ def in_order(
         try:
             for job in jobs:
                 if not free:
-                    held, first = under_way.popleft()
+                    used_room, first = under_way.popleft()
                     yield first.result()
-                    free.append(held)
-                mine = free.pop()
-                under_way.append((mine, pool.submit(work, job, mine)))
+                    free.append(used_room)
+                own_room = free.pop()
+                under_way.append((own_room, pool.submit(work, job, own_room)))
             while under_way:
                 yield under_way.popleft()[1].result()
         finally:

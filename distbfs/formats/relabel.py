@@ -49,7 +49,7 @@ class Distinct:
 
 
 def relabel_numbers(spool: Path, ids: Ids) -> IdMap:
-    """Put the place of each id among all, which rise, into the spool."""
+    """Replace each id in the spool by its place in ``ids``, int64 and ascending."""
     _rewrite(spool, lambda pairs: np.searchsorted(ids, pairs))
     return IntegerIds(ids)
 

@@ -12,7 +12,7 @@ import numpy as np
 from distbfs.device import cc
 
 if TYPE_CHECKING:
-    from distbfs.types import Array, Ids, Words
+    from distbfs.types import Ids, Levels, Words
 
 SOURCE = Path(__file__).with_name("symmetry.c")
 ONCE, FORTH, BACK = 0, 1, 2
@@ -59,7 +59,7 @@ class Mirror:
         self._count += len(u)
 
     def back(self, u: Ids, v: Ids) -> None:
-        """Count pairs that are listed back, given the way they go forth."""
+        """Count pairs that are listed back, int64 [k], turned as they go forth."""
         self._sum -= self._hash_sum(u, v)
         self._count -= len(u)
 
@@ -87,16 +87,16 @@ class Mirror:
         self._count += int(sums[1].astype(np.int64))
         return pairs[:kept_count]
 
-    def count(self, found: Lists) -> None:
+    def count(self, listed: Lists) -> None:
         """Count pairs that ``lists`` has found."""
-        self._sum += found.sum
-        self._count += found.count
+        self._sum += listed.sum
+        self._count += listed.count
 
     def lists(
         self,
         first: int,
         counts: Ids,
-        data: Array,
+        data: Levels,
         stride: int,
         nodes: int,
         way: int,
@@ -132,7 +132,7 @@ class Mirror:
         )
 
     def _plain_lists(
-        self, first: int, counts: Ids, near: Array, nodes: int, way: int
+        self, first: int, counts: Ids, near: Levels, nodes: int, way: int
     ) -> Lists:
         """As ``lists``, by whole arrays."""
         none = np.zeros((0, 2), dtype=np.int64)

@@ -18,13 +18,13 @@ class Words:
 
     def number(self, word: bytes) -> int:
         """Return the number of a word; LineFault says why it can be no id."""
-        found = self.index.get(word)
-        if found is None:
+        known = self.index.get(word)
+        if known is None:
             fault = word_fault(word)
             if fault:
                 raise LineFault(fault)
-            found = self.index[word] = len(self.index)
-        return found
+            known = self.index[word] = len(self.index)
+        return known
 
 
 def word_fault(word: bytes) -> str:

@@ -19,7 +19,6 @@ from distbfs.formats.relabel import Distinct, relabel_numbers, relabel_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -76,12 +75,7 @@ class FileTuples:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
@@ -159,26 +153,28 @@ def open_tuples(
     an unknown format or options that it has no use for, ResourceError where the spool
     cannot be written.
     """
-    given = options or ReaderOptions()
+    asked = options or ReaderOptions()
     with ExitStack() as stack:
-        told, ids, spool = None, None, None
+        summary, ids, spool = None, None, None
         if world.rank == 0:
-            told, ids, spool = _spool(world, path, name, given, folder, stack)
-        told = world.broadcast(told)
-        if "fault" in told:
-            raise FAULTS[told["fault"]](told["message"])
-        where = spool.path if spool is not None else Path(told["spool"])
+            summary, ids, spool = _spool(world, path, name, asked, folder, stack)
+        summary = world.broadcast(summary)
+        if "fault" in summary:
+            raise FAULTS[summary["fault"]](summary["message"])
+        where = spool.path if spool is not None else Path(summary["spool"])
         source: FileTuples | None = None
         message = ""
         try:
-            facts = told["facts"]
-            source = FileTuples(path, where, told["n"], told["tuples"], facts=facts)
-            source.ids, source.notes = ids, told["notes"]
+            facts = summary["facts"]
+            source = FileTuples(
+                path, where, summary["n"], summary["tuples"], facts=facts
+            )
+            source.ids, source.notes = ids, summary["notes"]
         except InputError as error:
             message = str(error)
         seen = world.allreduce(np.array([source is not None], dtype=np.int64), "min")
         if source is None or not seen[0]:
-            shared = f"{told['spool']}: a rank cannot see this spool"
+            shared = f"{summary['spool']}: a rank cannot see this spool"
             raise InputError(message or f"{shared}; choose a shared folder")
         return source
 
@@ -197,7 +193,7 @@ def _spool(
     """
     notes: list[str] = []
     try:
-        spool, found, ids = _parse_as_wanted(path, name, options, folder, notes)
+        spool, edges, ids = _parse_as_wanted(path, name, options, folder, notes)
         stack.callback(spool.close)
         place = str(spool.name()) if world.size > 1 else ""
     except tuple(FAULTS.values()) as error:
@@ -209,22 +205,22 @@ def _spool(
             f"{where}: cannot write the spool of {path}: {error.strerror or error}"
         )
         return {"fault": ResourceError.__name__, "message": message}, None, None
-    notes += [f"{path}: {note}" for note in found.notes]
-    if found.unread:
-        notes.append(f"{path}: {found.unread} are not looked at")
-    if found.directed and not options.directed:
+    notes += [f"{path}: {note}" for note in edges.notes]
+    if edges.unread:
+        notes.append(f"{path}: {edges.unread} are not looked at")
+    if edges.directed and not options.directed:
         notes.append(f"{path}: directed edges are taken both ways without --directed")
-    facts: dict[str, Any] = {"format": found.format, "xxh3_128": found.digest}
-    if options.one_based or found.one_based:
+    facts: dict[str, Any] = {"format": edges.format, "xxh3_128": edges.digest}
+    if options.one_based or edges.one_based:
         facts["one_based"] = True
-    told = {
+    summary = {
         "spool": place,
-        "n": found.n if ids is None else ids.count,
-        "tuples": found.tuples,
+        "n": edges.n if ids is None else ids.count,
+        "tuples": edges.tuples,
         "facts": facts,
         "notes": notes,
     }
-    return told, ids, spool
+    return summary, ids, spool
 
 
 def _parse_as_wanted(
@@ -263,28 +259,28 @@ def _parse(
 
     try:
         with spool.path.open("wb") as out:
-            found = reader.read(path, take)
+            edges = reader.read(path, take)
         if numbers:
-            return spool, found, relabel_numbers(spool.path, distinct.ids())
-        if found.words is not None:
-            return spool, found, relabel_words(spool.path, found.words)
-        _check_dense(path, found, options)
-        return spool, found, None
+            return spool, edges, relabel_numbers(spool.path, distinct.ids())
+        if edges.words is not None:
+            return spool, edges, relabel_words(spool.path, edges.words)
+        _check_dense(path, edges, options)
+        return spool, edges, None
     except BaseException:
         spool.close()
         raise
 
 
-def _check_dense(path: Path, found: EdgeFile, options: ReaderOptions) -> None:
+def _check_dense(path: Path, edges: EdgeFile, options: ReaderOptions) -> None:
     """Raise InputError where nearly all vertices would have no edges.
 
     Memory of a graph goes with its vertices; what is said of them in a small file must
     not take more than the file can be worth, unless their number was asked for.
     """
-    most = max(FEW_VERTICES, VERTICES_PER_TUPLE * found.tuples)
-    if options.n is None and found.n > most:
+    most = max(FEW_VERTICES, VERTICES_PER_TUPLE * edges.tuples)
+    if options.n is None and edges.n > most:
         raise InputError(
-            f"{path}: {found.n} vertices for {found.tuples} edges; allowed: {most}; "
+            f"{path}: {edges.n} vertices for {edges.tuples} edges; allowed: {most}; "
             "formats that do not state their size take --relabel or --vertices"
         )
 

@@ -43,7 +43,7 @@ class Edges:
     directed: bool = False
 
     def with_lone(self) -> Iterator[Ids]:
-        """Yield the edges, then a loop at each vertex that has none."""
+        """Yield the edges, int64 [k, 2], then a loop at each vertex that has none."""
         lone = np.ones(self.n, dtype=np.bool_)
         for pairs in self.chunks():
             lone[pairs.ravel()] = False

@@ -1,27 +1,23 @@
 """Edge tuples in the memory of a CUDA device.
 
-A family with a kernel ``FAMILY_tuples(start, count, …, u, v)`` in ``FAMILY.cu`` is
-written where it is wanted; the tuples of any other source are copied from the host.
+A family whose class names a ``kernel``, ``FAMILY_tuples(start, count, …, u, v)`` in
+``FAMILY.cu``, is written on the device; the tuples of any other source are copied from
+the host.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Protocol, cast
 
 import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.errors import InputError, UsageError
-from distbfs.generate.hashing import Permutation
-from distbfs.generate.kronecker import LEVELS_PER_DRAW, SLOTS, THRESHOLD_BITS, Kronecker
 from distbfs.generate.permuted import Permuted
-from distbfs.generate.rmat import RmatB, RmatER, RmatG
-from distbfs.generate.road import Road
-from distbfs.generate.uniform import Uniform
-from distbfs.types import Array, Ids, TupleSource
+from distbfs.types import Array, DeviceArray, Ids, TupleSource
 
 MAX_VERTICES = 1 << 31
 BLOCK = 256
@@ -46,15 +42,18 @@ class DeviceTuples(ABC):
         self.tuples = source.tuples
 
     @abstractmethod
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
         """Write the tuples start … stop-1 to the front of CuPy uint32 arrays."""
 
 
 class HostTuples(DeviceTuples):
     """Tuples that the host makes or holds; copied chunk by chunk."""
 
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
-        """Copy the tuples start … stop-1."""
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
+        """Copy the tuples start … stop-1 to the front of CuPy uint32 arrays.
+
+        Raises InputError for an end that is no vertex and for missing tuples.
+        """
         at = 0
         for chunk in self.source.chunks(start, stop):
             for ids, out in zip(chunk, (u, v), strict=True):
@@ -69,42 +68,62 @@ class HostTuples(DeviceTuples):
             raise InputError(f"an edge tuple has an end outside 0 … {self.n - 1}")
 
 
-class LentTuples(DeviceTuples):
-    """Tuples that lie in device memory: ``source.pieces``, checked."""
+class LentSource(TupleSource, Protocol):
+    """A source whose tuples lie in device memory, checked."""
 
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
-        """Copy the tuples start … stop-1 on the device."""
-        lent: Any = self.source
+    lent: bool
+
+    def pieces(
+        self, start: int, stop: int
+    ) -> Iterator[tuple[DeviceArray, DeviceArray]]:
+        """Yield (u, v), CuPy integers, of the tuples start … stop-1 in order."""
+
+
+class LentTuples(DeviceTuples):
+    """Tuples of a ``LentSource``."""
+
+    def __init__(self, source: LentSource) -> None:
+        super().__init__(source)
+        self._lent = source
+
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
+        """Copy the tuples start … stop-1 to CuPy uint32 arrays, on the device."""
         at = 0
-        for some_u, some_v in lent.pieces(start, stop):
-            end = at + len(some_u)
-            u[at:end], v[at:end] = some_u, some_v
+        for piece_u, piece_v in self._lent.pieces(start, stop):
+            end = at + len(piece_u)
+            u[at:end], v[at:end] = piece_u, piece_v
             at = end
 
 
-class FamilyTuples(DeviceTuples):
-    """Tuples that a kernel of their family writes.
+class KernelSource(TupleSource, Protocol):
+    """A source whose tuples a kernel writes: ``FAMILY_tuples`` of ``FAMILY.cu``."""
 
-    arguments: what the kernel takes between (start, count) and (u, v); arrays are
-    copied to the device
-    """
+    kernel: Path
+
+    def device_arguments(self) -> Sequence[np.generic | Array]:
+        """Return what the kernel takes between (start, count) and (u, v).
+
+        NumPy scalars of the kernel's types, and arrays, which are copied to the device.
+        """
+
+
+class FamilyTuples(DeviceTuples):
+    """Tuples that a kernel of their family writes."""
 
     generated = True
 
-    def __init__(
-        self, source: TupleSource, kernel: str, arguments: tuple[Any, ...]
-    ) -> None:
+    def __init__(self, source: KernelSource) -> None:
         super().__init__(source)
-        code = programs.Module(Path(__file__).with_name(f"{kernel}.cu"))
-        self._kernel = code.kernel(f"{kernel}_tuples")
+        path = source.kernel
+        self._kernel = programs.Module(path).kernel(f"{path.stem}_tuples")
         self._arguments = [
             cuda.cupy().asarray(value) if isinstance(value, np.ndarray) else value
-            for value in arguments
+            for value in source.device_arguments()
         ]
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
-        """Launch the kernel for the tuples start … stop-1; does not wait."""
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
+        """Write the tuples start … stop-1 to CuPy uint32 arrays; does not wait."""
         count = stop - start
         if count <= 0:
             return
@@ -122,11 +141,11 @@ class PermutedTuples(DeviceTuples):
         self.generated = self._inner.generated
         code = programs.Module(Path(__file__).with_name("permuted.cu"))
         self._kernel = code.kernel("permute_ids")
-        self._words = cuda.cupy().asarray(permutation_words(source.permutation))
+        self._words = cuda.cupy().asarray(source.permutation.words())
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
-        """Write the tuples start … stop-1; does not wait."""
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
+        """Write the tuples start … stop-1 to CuPy uint32 arrays, permuted."""
         self._inner.fill(start, stop, u, v)
         count = stop - start
         if count > 0:
@@ -135,59 +154,16 @@ class PermutedTuples(DeviceTuples):
                 self._kernel(grid, BLOCK, np.uint64(count), self._words, ids)
 
 
-def packed_table(threshold: Array, alias: Array) -> Array:
-    """Return an alias table as threshold · 2^8 + alias, uint64 [256].
-
-    A threshold of 2^56, which is always kept, becomes an alias to the slot itself.
-    """
-    always = threshold >= np.uint64(1 << THRESHOLD_BITS)
-    own = np.arange(SLOTS, dtype=np.uint64)
-    other = np.where(always, own, alias.astype(np.uint64))
-    return np.where(always, np.uint64(0), threshold) << np.uint64(8) | other
-
-
-def permutation_words(permutation: Permutation) -> Array:
-    """Return PermutationStruct as words, uint64 [11]."""
-    return np.frombuffer(bytes(permutation.struct()), dtype=np.uint64)
-
-
-def kronecker_arguments(source: Kronecker) -> tuple[Any, ...]:
-    """Return what ``kronecker_tuples`` takes between (start, count) and (u, v)."""
-    tables = [
-        packed_table(
-            source._threshold[d * SLOTS :][:SLOTS], source._alias[d * SLOTS :][:SLOTS]
-        )
-        for d in (0, len(source._bits) - 1)
-    ]
-    if any(bits != LEVELS_PER_DRAW for bits in source._bits[:-1]):
-        raise UsageError("only the last draw of a Kronecker graph may be shorter")
-    return (
-        np.uint64(source._key),
-        np.uint32(len(source._bits)),
-        np.uint32(source._bits[-1]),
-        np.stack([permutation_words(p) for p in (source._edges, source._vertices)]),
-        np.stack(tables),
-    )
-
-
-# Families that have a kernel: its name, and what makes its arguments.
-KERNELS: dict[type, tuple[str, Callable[[Any], tuple[Any, ...]]]] = {
-    Kronecker: ("kronecker", kronecker_arguments),
-    RmatB: ("kronecker", kronecker_arguments),
-    RmatER: ("kronecker", kronecker_arguments),
-    RmatG: ("kronecker", kronecker_arguments),
-    Uniform: ("uniform", Uniform.device_arguments),
-    Road: ("road", Road.device_arguments),
-}
-
-
 def device_tuples(source: TupleSource) -> DeviceTuples:
-    """Return a source's tuples for the current device."""
+    """Return a source's tuples for the current device.
+
+    A source that has a kernel is a ``KernelSource``, one that says ``lent`` a
+    ``LentSource``; the tuples of all others are copied from the host.
+    """
     if isinstance(source, Permuted):
         return PermutedTuples(source)
-    if type(source) in KERNELS and source.n <= MAX_VERTICES:
-        kernel, arguments = KERNELS[type(source)]
-        return FamilyTuples(source, kernel, arguments(source))
+    if getattr(source, "kernel", None) and source.n <= MAX_VERTICES:
+        return FamilyTuples(cast("KernelSource", source))
     if getattr(source, "lent", False):
-        return LentTuples(source)
+        return LentTuples(cast("LentSource", source))
     return HostTuples(source)

@@ -14,13 +14,16 @@ import math
 import numpy as np
 
 from distbfs.generate.kronecker import INITIATOR
-from distbfs.types import Array
+from distbfs.types import Floats, Ids
 
 WIDE = 4096.0  # classes with a larger mean degree count as one degree
 
 
-def class_means(scale: int, edge_factor: int) -> tuple[Array, Array]:
-    """Return (vertices, expected distinct neighbours) of the classes k = 0 … scale."""
+def class_means(scale: int, edge_factor: int) -> tuple[Floats, Floats]:
+    """Return (vertices, expected distinct neighbours), float64 [scale + 1] each.
+
+    The classes are k = 0 … scale.
+    """
     a, b, c, d = INITIATOR
     tuples = float(edge_factor) * 2.0**scale
     sizes = np.array([float(math.comb(scale, k)) for k in range(scale + 1)])
@@ -36,19 +39,19 @@ def class_means(scale: int, edge_factor: int) -> tuple[Array, Array]:
     return sizes, means
 
 
-def expected_histogram(scale: int, edge_factor: int = 16) -> tuple[Array, Array]:
+def expected_histogram(scale: int, edge_factor: int = 16) -> tuple[Ids, Floats]:
     """Return (degrees int64 ascending, expected vertices float64)."""
     sizes, means = class_means(scale, edge_factor)
-    found: dict[int, float] = {}
+    vertices: dict[int, float] = {}
     for size, mean in zip(sizes.tolist(), means.tolist(), strict=True):
         if mean > WIDE:
-            found[round(mean)] = found.get(round(mean), 0.0) + size
+            vertices[round(mean)] = vertices.get(round(mean), 0.0) + size
             continue
         reach = round(mean + 8 * math.sqrt(mean) + 20)
         k = np.arange(reach + 1)
         logs = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(k[1:], 1)))])
         share = np.exp(k * math.log(max(mean, 1e-300)) - mean - logs)
         for degree, part in zip(k.tolist(), share.tolist(), strict=True):
-            found[degree] = found.get(degree, 0.0) + size * part
-    degrees = np.array(sorted(found), dtype=np.int64)
-    return degrees, np.array([found[k] for k in degrees.tolist()])
+            vertices[degree] = vertices.get(degree, 0.0) + size * part
+    degrees = np.array(sorted(vertices), dtype=np.int64)
+    return degrees, np.array([vertices[k] for k in degrees.tolist()])

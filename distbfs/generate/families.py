@@ -3,38 +3,62 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from distbfs.errors import UsageError
+from distbfs.generate.parameters import Parameter
 from distbfs.progress import Tell, untold
 from distbfs.registry import FAMILIES, lookup
 from distbfs.types import TupleSource
 
 
+def maker(family: str) -> Callable[..., TupleSource]:
+    """Return what makes a family from its size: the class, or its ``of_size``.
+
+    Its arguments are ``vertices`` or else ``scale``, the names of the ``parameters``
+    that the class lists and, where it has them, seed, threads and tell.  Raises
+    UsageError for an unknown family.
+    """
+    kind = lookup(FAMILIES, "family", family)
+    make: Callable[..., TupleSource] = getattr(kind, "of_size", kind)
+    return make
+
+
+def parameters_of(family: str) -> tuple[Parameter, ...]:
+    """Return what a family takes besides its size and seed."""
+    listed: tuple[Parameter, ...] = getattr(
+        lookup(FAMILIES, "family", family), "parameters", ()
+    )
+    return listed
+
+
 def from_description(
-    told: Mapping[str, Any], threads: int = 0, tell: Tell = untold
+    description: Mapping[str, Any], threads: int = 0, tell: Tell = untold
 ) -> TupleSource | None:
     """Return the tuples that ``describe()`` of a family told of.
 
     tell: of a family that is counted or grows before its tuples are there.  None for
     what no family makes, as a file, or where the parameters are others.
     """
-    family = str(told.get("family"))
-    given = {name: value for name, value in told.items() if name != "family"}
+    family = str(description.get("family"))
+    parameters = {
+        name: value for name, value in description.items() if name != "family"
+    }
     if family not in FAMILIES:
         return None
     kind = lookup(FAMILIES, "family", family)
-    wanted = {
-        name: one.annotation for name, one in inspect.signature(kind).parameters.items()
+    annotations = {
+        name: parameter.annotation
+        for name, parameter in inspect.signature(kind).parameters.items()
     }
-    told_as = {name: type(value).__name__ for name, value in given.items()}
+    types = {name: type(value).__name__ for name, value in parameters.items()}
     usual = {"threads": threads, "tell": tell}
-    given |= {name: usual[name] for name in usual if wanted.pop(name, None)}
-    if told_as != wanted:
+    parameters |= {name: usual[name] for name in usual if annotations.pop(name, None)}
+    if types != annotations:
         return None
     try:
-        source: TupleSource = kind(**given)
+        source: TupleSource = kind(**parameters)
     except UsageError:
         return None
     return source

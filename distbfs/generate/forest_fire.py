@@ -20,22 +20,34 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, WORD, mix_seed
+from distbfs.generate.parameters import Parameter
 from distbfs.generate.positions import CHUNK
-from distbfs.progress import Tell, told_slices, untold
+from distbfs.progress import Tell, progress_slices, untold
 from distbfs.types import Ids
 
 MAX_VERTICES = 1 << 28
 DRAW_BITS = 53
 FIRST_ROOM = 16  # tuples a vertex
 LIT = 1 << 16  # fires between two looks at the clock
+# Gen-ForestFire of Busato and Bombieri 2015, Table 1: f = 0.35 and against links 0.32,
+# which is 0.914 of f
+PARAMETERS = (
+    Parameter(
+        *("forward", float, "Chance f to burn on along links", 0, 0.9), usual=0.35
+    ),
+    Parameter("backward", float, "Chance against links over f", 0, 1, usual=0.914),
+)
 
 
 class ForestFire:
     """Edge tuples of a forest-fire graph (a TupleSource); u is the later vertex.
 
     vertices: 1 … 2^28; forward: f, 0 … 0.9; backward: b, 0 … 1; seed: any integer
-    tell: told how many fires are lit, all of them when this is made
+    tell: takes how many fires are lit, all of them when this is made
     """
+
+    about = "grows vertex by vertex"
+    parameters = PARAMETERS
 
     def __init__(
         self,
@@ -87,7 +99,7 @@ class ForestFire:
 def burnt_by_c(
     n: int, key: int, limits: list[int], tell: Tell
 ) -> tuple[Ids, Ids] | None:
-    """Return the tuples of all fires by the kernel, None without a compiler."""
+    """Return the tuples (u, v) of all fires, int64; None without a compiler."""
     native = cc.load_or_none(Path(__file__).with_name("forest_fire.c"))
     if native is None:
         return None
@@ -96,7 +108,7 @@ def burnt_by_c(
     first = np.zeros(n + 1, dtype=np.int64)
     marks = [np.full(n, -1, dtype=np.int64) for _ in range(2)]
     stacks = [np.empty(n, dtype=np.int64) for _ in range(2)]
-    for low, high in told_slices(n, LIT, tell):
+    for low, high in progress_slices(n, LIT, tell):
         lit = max(low, 1)
         while lit < high:
             lit = native.forest_fire(
@@ -143,22 +155,22 @@ class Draws:
 
 
 def burnt(n: int, key: int, limits: list[int], tell: Tell) -> tuple[Ids, Ids]:
-    """Return the tuples of all fires; the twin of forest_fire.c."""
+    """Return the tuples (u, v) of all fires, int64; the twin of forest_fire.c."""
     to: list[list[int]] = [[] for _ in range(n)]  # what a vertex links to
     by: list[list[int]] = [[] for _ in range(n)]  # what links to it, latest last
-    for vertex, _ in told_slices(n, 1, tell):
+    for vertex, _ in progress_slices(n, 1, tell):
         if not vertex:
             continue
         draws = Draws(key, vertex)
         burning = [draws.below(vertex)]
         seen = {vertex, burning[0]}
         for at in burning:
-            wanted = [draws.run(limit) for limit in limits]
-            for count, near in zip(wanted, (to[at], by[at][::-1]), strict=True):
+            lengths = [draws.run(limit) for limit in limits]
+            for count, near in zip(lengths, (to[at], by[at][::-1]), strict=True):
                 open_ = [x for x in near if x not in seen]
                 for k in range(min(count, len(open_))):
-                    other = k + draws.below(len(open_) - k)
-                    open_[k], open_[other] = open_[other], open_[k]
+                    drawn = k + draws.below(len(open_) - k)
+                    open_[k], open_[drawn] = open_[drawn], open_[k]
                     burning.append(open_[k])
                     seen.add(open_[k])
         to[vertex] = burning
@@ -166,5 +178,5 @@ def burnt(n: int, key: int, limits: list[int], tell: Tell) -> tuple[Ids, Ids]:
             by[x].append(vertex)
     sizes = [len(x) for x in to]
     u = np.repeat(np.arange(n, dtype=np.int64), sizes)
-    v = [x for one in to for x in one]
+    v = [x for links in to for x in links]
     return u, np.array(v, dtype=np.int64)

@@ -50,7 +50,7 @@ static inline void read_cell(const plane *p, cell *out, int64_t c, int right, in
 static int64_t tuples_of(const plane *p, int64_t c, int64_t id, int64_t under, int64_t at,
                          int64_t count, int64_t *u, int64_t *v) {
     cell around[AROUND];
-    int64_t column = c % p->side, found = 0;
+    int64_t column = c % p->side, pairs = 0;
     int more = column + 1 < p->side, down = c / p->side + 1 < p->side;
     int there[AROUND] = {1, more, down && column > 0, down, down && more};
     int64_t cells[AROUND] = {c, c + 1, c + p->side - 1, c + p->side, c + p->side + 1};
@@ -71,12 +71,12 @@ static int64_t tuples_of(const plane *p, int64_t c, int64_t id, int64_t under, i
                 int64_t y = around[r].y[j] - around[0].y[i];
                 if (x >= RADIUS || x <= -RADIUS || y >= RADIUS || y <= -RADIUS) continue;
                 if (x * x + y * y >= RADIUS * RADIUS) continue;
-                int64_t place = at + found++;
+                int64_t place = at + pairs++;
                 if (!u || place < 0 || place >= count) continue;
                 u[place] = id + i;
                 v[place] = around[r].id + j;
             }
-    return found;
+    return pairs;
 }
 
 typedef struct {

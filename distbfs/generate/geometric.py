@@ -19,15 +19,15 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
-from distbfs.generate.positions import ByPosition
-from distbfs.progress import Tell, told_slices, untold
-from distbfs.types import Array, Ids, Words
+from distbfs.generate.parameters import DEGREE
+from distbfs.generate.positions import ByBlocks
+from distbfs.progress import Tell, untold
+from distbfs.types import Ids, Words
 
 BLOCK, MOST = 64, 256  # cells; points of a cell; also in geometric.c
 RADIUS = 1 << 30
 MIN_VERTICES, MAX_VERTICES = 4, 1 << 40
 MAX_DEGREE = 256
-COUNTED = 1 << 18  # blocks that C counts at a time
 PIECE = 512  # cells that NumPy looks at together
 AROUND = ((0, 0), (1, 0), (-1, 1), (0, 1), (1, 1))  # cells right, below
 
@@ -51,7 +51,7 @@ def poisson_limits(mean: float) -> Words:
     return np.array(limits, dtype=np.uint64)
 
 
-class Geometric(ByPosition):
+class Geometric(ByBlocks):
     """Edge tuples of a random geometric graph (a TupleSource).
 
     vertices: about how many there shall be, 4 … 2^40; n is how many there are
@@ -60,6 +60,9 @@ class Geometric(ByPosition):
     """
 
     source = Path(__file__).with_name("geometric.c")
+    about = "points in a square, edges where they are near"
+    parameters = (DEGREE,)
+    at_a_time = 1 << 18, PIECE // BLOCK
 
     def __init__(
         self,
@@ -82,12 +85,7 @@ class Geometric(ByPosition):
         self.limits = poisson_limits(vertices / self.side**2)
         self._keys = mix_seed(seed, 9), mix_seed(seed, 10)
         self._cells = self.side * self.side
-        self._blocks = -(-self._cells // BLOCK)
-        self._vertices = np.zeros(self._blocks + 1, dtype=np.int64)
-        self._tuples = np.zeros(self._blocks + 1, dtype=np.int64)
-        self._count(tell)
-        self.n = int(self._vertices[-1])
-        self.tuples = int(self._tuples[-1])
+        self._count_all(-(-self._cells // BLOCK), tell)
 
     def describe(self) -> dict[str, Any]:
         """Return what recreates the tuples."""
@@ -107,27 +105,12 @@ class Geometric(ByPosition):
             ctypes.c_int64(len(self.limits)),
         )
 
-    def _count(self, tell: Tell) -> None:
-        """Count vertices and tuples before each block."""
-        native = cc.load_or_none(self.source)
-        if native is not None:
-            for low, high in told_slices(self._blocks, COUNTED, tell):
-                native.geometric_count(
-                    *self._plane(),
-                    ctypes.c_int64(low),
-                    ctypes.c_int64(high),
-                    cc.pointer(self._vertices),
-                    cc.pointer(self._tuples),
-                    ctypes.c_int(self.threads),
-                )
-        else:
-            for low, high in told_slices(self._cells, PIECE, tell):
-                cells = np.arange(low, high)
-                block = cells // BLOCK + 1
-                np.add.at(self._vertices, block, self.counts(cells))
-                np.add.at(self._tuples, block[self._near(cells)[0]], 1)
-        np.cumsum(self._vertices, out=self._vertices)
-        np.cumsum(self._tuples, out=self._tuples)
+    def _count(self, low: int, high: int) -> tuple[Ids, Ids]:
+        cells = np.arange(low * BLOCK, min(high * BLOCK, self._cells))
+        block, near = cells // BLOCK - low, self._near(cells)[0]
+        vertices = np.bincount(block, self.counts(cells), high - low)
+        tuples = np.bincount(block[near], minlength=high - low)
+        return vertices.astype(np.int64), tuples
 
     def counts(self, cells: Ids) -> Ids:
         """Return the points of cells, int64 of the same shape."""
@@ -149,13 +132,13 @@ class Geometric(ByPosition):
         return (x & mask).view(np.int64), (x >> np.uint64(30) & mask).view(np.int64)
 
     def starts(self, cells: Ids) -> Ids:
-        """Return the id of the first point of each cell."""
+        """Return the id of the first point of each cell, int64 of the same shape."""
         blocks, row = np.unique(cells // BLOCK, return_inverse=True)
         count = self.counts(blocks[:, None] * BLOCK + np.arange(BLOCK))
         before = np.cumsum(count, axis=1) - count + self._vertices[blocks][:, None]
         return before[row.reshape(cells.shape), cells % BLOCK]
 
-    def _near(self, cells: Ids) -> tuple[Array, Array, Array, Array]:
+    def _near(self, cells: Ids) -> tuple[Ids, Ids, Ids, Ids]:
         """Return the tuples of cells in order: (cell, point, cell around, its point).
 
         Cells as places in ``cells`` and in AROUND, int64.
@@ -166,12 +149,12 @@ class Geometric(ByPosition):
         x, y = self.points(cells, most)
         close = []
         for right, below in AROUND:
-            there = (column + right >= 0) & (column + right < self.side)
-            there &= row + below < self.side
-            other = np.where(there, cells + right + below * self.side, 0)
-            other_count = np.where(there, self.counts(other), 0)
+            in_grid = (column + right >= 0) & (column + right < self.side)
+            in_grid &= row + below < self.side
+            other_cells = np.where(in_grid, cells + right + below * self.side, 0)
+            other_count = np.where(in_grid, self.counts(other_cells), 0)
             width = int(other_count.max(initial=0))
-            xs, ys = self.points(other, width)
+            xs, ys = self.points(other_cells, width)
             dx = xs[:, None, :] + right * RADIUS - x[:, :, None]
             dy = ys[:, None, :] + below * RADIUS - y[:, :, None]
             inside = (np.abs(dx) < RADIUS) & (np.abs(dy) < RADIUS)
@@ -187,24 +170,6 @@ class Geometric(ByPosition):
         cell, point, around, other_point = np.nonzero(np.stack(padded, axis=2))
         return cell, point, around, other_point
 
-    def _native(
-        self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids
-    ) -> None:
-        ends = np.array([start, start + count - 1])
-        low, high = (np.searchsorted(self._tuples, ends, side="right") - 1).tolist()
-        native.geometric(
-            ctypes.c_int64(start),
-            ctypes.c_int64(count),
-            *self._plane(),
-            ctypes.c_int64(low),
-            ctypes.c_int64(high + 1),
-            cc.pointer(self._vertices),
-            cc.pointer(self._tuples),
-            cc.pointer(u),
-            cc.pointer(v),
-            ctypes.c_int(self.threads),
-        )
-
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions, by NumPy; int64 arrays."""
         u, v = np.empty_like(positions), np.empty_like(positions)
@@ -214,14 +179,14 @@ class Geometric(ByPosition):
         bounds = np.searchsorted(row[order], np.arange(len(blocks) + 1))
         step = PIECE // BLOCK
         for first in range(0, len(blocks), step):
-            some = blocks[first : first + step]
+            piece = blocks[first : first + step]
             asked = order[bounds[first] : bounds[min(first + step, len(blocks))]]
-            one, other = self._of_blocks(some)
-            sizes = self._tuples[some + 1] - self._tuples[some]
+            from_ids, to_ids = self._of_blocks(piece)
+            sizes = self._tuples[piece + 1] - self._tuples[piece]
             before = np.cumsum(sizes) - sizes
             at = positions[asked] - self._tuples[block[asked]]
             at += before[row[asked] - first]
-            u[asked], v[asked] = one[at], other[at]
+            u[asked], v[asked] = from_ids[at], to_ids[at]
         return u, v
 
     def _of_blocks(self, blocks: Ids) -> tuple[Ids, Ids]:
@@ -230,5 +195,5 @@ class Geometric(ByPosition):
         cells = cells[cells < self._cells]
         cell, point, around, other_point = self._near(cells)
         right, below = np.array(AROUND).T
-        other = cells[cell] + right[around] + below[around] * self.side
-        return self.starts(cells[cell]) + point, self.starts(other) + other_point
+        other_cells = cells[cell] + right[around] + below[around] * self.side
+        return self.starts(cells[cell]) + point, self.starts(other_cells) + other_point

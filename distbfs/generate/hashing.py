@@ -11,14 +11,14 @@ from functools import cached_property
 
 import numpy as np
 
-from distbfs.types import Array, Ids
+from distbfs.types import Ids, Words
 
 GOLDEN = 0x9E3779B97F4A7C15
 ROUNDS = 4
 WORD = (1 << 64) - 1
 
 
-def mix64(x: Array) -> Array:
+def mix64(x: Words) -> Words:
     """Return the splitmix64 finaliser of uint64 values (Steele, Lea, Flood 2014)."""
     with np.errstate(over="ignore"):
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -71,14 +71,18 @@ class Permutation:
             array(*self.addends),
         )
 
-    def _once(self, x: Array) -> Array:
+    def words(self) -> Words:
+        """Return the permutation for a CUDA kernel, uint64 [11]."""
+        return np.frombuffer(bytes(self.struct()), dtype=np.uint64)
+
+    def _once(self, x: Words) -> Words:
         shift, mask = np.uint64(self.shift), np.uint64(self.mask)
         for factor, addend in zip(self.factors, self.addends, strict=True):
             x = x ^ (x >> shift)
             x = (x * np.uint64(factor) + np.uint64(addend)) & mask
         return x ^ (x >> shift)
 
-    def forward(self, ids: Array) -> Ids:
+    def forward(self, ids: Ids) -> Ids:
         """Return where each id goes, int64 of the same length."""
         x = self._once(ids.astype(np.uint64))
         outside = np.flatnonzero(x >= np.uint64(self.n))
@@ -98,6 +102,6 @@ class Permutation:
         ]
         return back
 
-    def inverse(self, ids: Array) -> Ids:
+    def inverse(self, ids: Ids) -> Ids:
         """Return where each id came from, int64 of the same length."""
         return self.turned.forward(ids)

@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from distbfs.generate.kronecker import INITIATOR
-from distbfs.types import Array
+from distbfs.types import Floats, Ids
 
 BROAD = 1024.0  # classes with a larger mean are taken as normal, not as Poisson
 
@@ -55,7 +55,7 @@ class Separated:
 
 
 @lru_cache(maxsize=64)
-def class_edges(scale: int, edge_factor: int) -> tuple[Array, Array]:
+def class_edges(scale: int, edge_factor: int) -> tuple[Floats, Floats]:
     """Return (vertices float64 [scale+1], edges float64 [scale+1, scale+1]).
 
     Class k holds the vertices with k one-bits.  edges[k, j]: expected distinct directed
@@ -70,14 +70,14 @@ def class_edges(scale: int, edge_factor: int) -> tuple[Array, Array]:
         ways = np.array([float(math.comb(scale - k, z)) for z in zeros.tolist()])
         for ones in range(k + 1):
             chance = d**ones * c ** (k - ones) * b**zeros * a ** (scale - k - zeros)
-            found = ways * math.comb(k, ones) * -np.expm1(-2 * tuples * chance)
-            edges[k, ones + zeros] += sizes[k] * found
+            neighbours = ways * math.comb(k, ones) * -np.expm1(-2 * tuples * chance)
+            edges[k, ones + zeros] += sizes[k] * neighbours
         loop = d**k * a ** (scale - k)  # counted above as a neighbour of itself
         edges[k, k] -= sizes[k] * -math.expm1(-2 * tuples * loop)
     return sizes, edges
 
 
-def poisson_below(mean: float, thresholds: Array) -> Array:
+def poisson_below(mean: float, thresholds: Ids) -> Floats:
     """Return the chance that a Poisson number is at most each threshold, float64.
 
     thresholds: int64, ascending; -1 and less give 0

@@ -16,7 +16,7 @@ typedef struct {
     uint64_t key;
     int draws;
     const int32_t *bits;
-    const uint64_t *threshold;
+    const uint64_t *cutoff;
     const uint32_t *alias;
     const permutation *edges, *vertices;
     int64_t *u, *v;
@@ -31,7 +31,7 @@ static void draw_tile(const slice *s, int64_t first) {
     }
     permute_all(s->edges, base, size);
     for (int d = 0; d < s->draws; d++) {
-        const uint64_t *limit = s->threshold + d * 256;
+        const uint64_t *limit = s->cutoff + d * 256;
         const uint32_t *other = s->alias + d * 256;
         const uint64_t key = s->key;
         int b = s->bits[d];
@@ -55,11 +55,11 @@ static void draw_tiles(void *argument, int64_t from, int64_t to) {
     for (int64_t tile = from; tile < to; tile++) draw_tile(argument, tile * TILE);
 }
 
-/* threshold, alias: [draws][256]; bits: [draws] levels per draw; u, v: [count] */
+/* cutoff, alias: [draws][256]; bits: [draws] levels per draw; u, v: [count] */
 void kronecker(int64_t start, int64_t count, uint64_t key, int draws, const int32_t *bits,
-               const uint64_t *threshold, const uint32_t *alias,
+               const uint64_t *cutoff, const uint32_t *alias,
                const permutation *edges, const permutation *vertices, int64_t *u,
                int64_t *v, int threads) {
-    slice s = {start, count, key, draws, bits, threshold, alias, edges, vertices, u, v};
+    slice s = {start, count, key, draws, bits, cutoff, alias, edges, vertices, u, v};
     team_for(threads, (count + TILE - 1) / TILE, TILES, draw_tiles, &s);
 }

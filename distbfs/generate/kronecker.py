@@ -16,17 +16,18 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, Permutation, mix64, mix_seed
+from distbfs.generate.parameters import EDGE_FACTOR
 from distbfs.generate.positions import ByPosition
-from distbfs.types import Array, Ids
+from distbfs.types import Floats, Ids, Numbers, Words
 
 INITIATOR = (0.57, 0.19, 0.19, 0.05)
 LEVELS_PER_DRAW = 4
 SLOTS = 256
-THRESHOLD_BITS = 56
+CUTOFF_BITS = 56
 MAX_SCALE = 48
 
 
-def outcome_weights(levels: int, initiator: Sequence[float] = INITIATOR) -> Array:
+def outcome_weights(levels: int, initiator: Sequence[float] = INITIATOR) -> Floats:
     """Return the probability of each outcome of ``levels`` levels, float64 [4^levels].
 
     An outcome holds the bits of u above the bits of v.
@@ -45,8 +46,8 @@ def outcome_weights(levels: int, initiator: Sequence[float] = INITIATOR) -> Arra
     return ordered
 
 
-def alias_table(weights: Array) -> tuple[Array, Array]:
-    """Return (threshold uint64 [256], alias uint32 [256]) of Walker's alias method."""
+def alias_table(weights: Floats) -> tuple[Words, Numbers]:
+    """Return (cutoff uint64 [256], alias uint32 [256]) of Walker's alias method."""
     scaled = np.zeros(SLOTS)
     scaled[: len(weights)] = weights * SLOTS
     alias = np.arange(SLOTS, dtype=np.uint32)
@@ -58,8 +59,19 @@ def alias_table(weights: Array) -> tuple[Array, Array]:
         share[low], alias[low] = scaled[low], high
         scaled[high] -= 1 - scaled[low]
         (small if scaled[high] < 1 else large).append(high)
-    threshold = np.minimum(share, 1) * 2.0**THRESHOLD_BITS
-    return threshold.astype(np.uint64), alias
+    cutoff = np.minimum(share, 1) * 2.0**CUTOFF_BITS
+    return cutoff.astype(np.uint64), alias
+
+
+def packed_table(cutoff: Words, alias: Numbers) -> Words:
+    """Return an alias table as cutoff · 2^8 + alias, uint64 [256].
+
+    A cutoff of 2^56, which is always kept, becomes an alias to the slot itself.
+    """
+    always = cutoff >= np.uint64(1 << CUTOFF_BITS)
+    own = np.arange(SLOTS, dtype=np.uint64)
+    other = np.where(always, own, alias.astype(np.uint64))
+    return np.where(always, np.uint64(0), cutoff) << np.uint64(8) | other
 
 
 class Kronecker(ByPosition):
@@ -69,7 +81,10 @@ class Kronecker(ByPosition):
     """
 
     source = Path(__file__).with_name("kronecker.c")
+    kernel = source.with_suffix(".cu")
     family = "kronecker"
+    about = "Graph500's graph"
+    parameters = (EDGE_FACTOR,)
     initiator: tuple[float, ...] = INITIATOR
 
     def __init__(
@@ -94,7 +109,7 @@ class Kronecker(ByPosition):
             bits: alias_table(outcome_weights(bits, self.initiator))
             for bits in set(self._bits)
         }
-        self._threshold = np.concatenate([tables[bits][0] for bits in self._bits])
+        self._cutoff = np.concatenate([tables[bits][0] for bits in self._bits])
         self._alias = np.concatenate([tables[bits][1] for bits in self._bits])
 
     def describe(self) -> dict[str, Any]:
@@ -106,6 +121,24 @@ class Kronecker(ByPosition):
             "seed": self.seed,
         }
 
+    def device_arguments(self) -> tuple[np.uint64, np.uint32, np.uint32, Words, Words]:
+        """Return (key, draws, last_bits, permutations, tables) of the kernel.
+
+        permutations: uint64 [2, 11], of positions and of vertices; tables: uint64
+        [2, 256], packed, of all draws but the last and of the last
+        """
+        tables = [
+            packed_table(self._cutoff[slots], self._alias[slots])
+            for slots in (slice(SLOTS), slice(-SLOTS, None))
+        ]
+        return (
+            np.uint64(self._key),
+            np.uint32(len(self._bits)),
+            np.uint32(self._bits[-1]),
+            np.stack([p.words() for p in (self._edges, self._vertices)]),
+            np.stack(tables),
+        )
+
     def _native(
         self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids
     ) -> None:
@@ -116,7 +149,7 @@ class Kronecker(ByPosition):
             ctypes.c_uint64(self._key),
             ctypes.c_int(len(bits)),
             cc.pointer(bits),
-            cc.pointer(self._threshold),
+            cc.pointer(self._cutoff),
             cc.pointer(self._alias),
             ctypes.byref(self._edges.struct()),
             ctypes.byref(self._vertices.struct()),
@@ -133,11 +166,11 @@ class Kronecker(ByPosition):
             for draw, levels in enumerate(self._bits):
                 counter = (base + np.uint64(draw)) * np.uint64(GOLDEN)
                 x = mix64(np.uint64(self._key) + counter)
-                slot = (x >> np.uint64(THRESHOLD_BITS)).astype(np.int64)
+                slot = (x >> np.uint64(CUTOFF_BITS)).astype(np.int64)
                 slot_in_table = slot + draw * SLOTS
-                below = x & np.uint64((1 << THRESHOLD_BITS) - 1)
+                below = x & np.uint64((1 << CUTOFF_BITS) - 1)
                 outcome = np.where(
-                    below < self._threshold[slot_in_table],
+                    below < self._cutoff[slot_in_table],
                     slot,
                     self._alias[slot_in_table],
                 ).astype(np.uint64)

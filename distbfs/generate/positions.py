@@ -6,10 +6,12 @@ import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.progress import Tell, progress_slices
 from distbfs.types import Ids
 
 CHUNK = 1 << 20
@@ -55,3 +57,61 @@ class ByPosition(ByFormula):
             count = min(CHUNK, stop - first)
             self._native(native, first, count, u, v)
             yield u[:count], v[:count]
+
+
+class ByBlocks(ByPosition):
+    """Tuples of a plane that is counted before any is written, block by block.
+
+    The kernels are NAME_count and NAME of the file NAME.c.
+
+    at_a_time: blocks that C and NumPy count before they tell how far they are
+    """
+
+    threads: int
+    at_a_time: ClassVar[tuple[int, int]]
+
+    @abstractmethod
+    def _plane(self) -> tuple[Any, ...]:
+        """Return what tells the kernels of the plane."""
+
+    @abstractmethod
+    def _count(self, low: int, high: int) -> tuple[Ids, Ids]:
+        """Return the vertices and the tuples of the blocks low … high-1, by NumPy."""
+
+    def _count_all(self, blocks: int, tell: Tell) -> None:
+        """Count; set ``n``, ``tuples`` and what is before each block.
+
+        _vertices, _tuples: int64 [blocks + 1]
+        """
+        vertices, tuples = (np.zeros(blocks + 1, dtype=np.int64) for _ in range(2))
+        native = cc.load_or_none(self.source)
+        by_c, by_numpy = self.at_a_time
+        if native is None:
+            for low, high in progress_slices(blocks, by_numpy, tell):
+                piece = slice(low + 1, high + 1)
+                vertices[piece], tuples[piece] = self._count(low, high)
+        else:
+            count = native[f"{self.source.stem}_count"]
+            arrays = cc.pointer(vertices), cc.pointer(tuples)
+            for low, high in progress_slices(blocks, by_c, tell):
+                bounds = ctypes.c_int64(low), ctypes.c_int64(high)
+                count(*self._plane(), *bounds, *arrays, ctypes.c_int(self.threads))
+        self._vertices = np.cumsum(vertices, out=vertices)
+        self._tuples = np.cumsum(tuples, out=tuples)
+        self.n, self.tuples = int(vertices[-1]), int(tuples[-1])
+
+    def _native(
+        self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids
+    ) -> None:
+        ends = np.array([start, start + count - 1])
+        low, high = (np.searchsorted(self._tuples, ends, side="right") - 1).tolist()
+        arrays = (self._vertices, self._tuples, u, v)
+        native[self.source.stem](
+            ctypes.c_int64(start),
+            ctypes.c_int64(count),
+            *self._plane(),
+            ctypes.c_int64(low),
+            ctypes.c_int64(high + 1),
+            *(cc.pointer(array) for array in arrays),
+            ctypes.c_int(self.threads),
+        )

@@ -14,6 +14,7 @@ class RmatER(Kronecker):
     """Initiator .25, .25, .25, .25: ends are uniform."""
 
     family = "rmat-er"
+    about = "R-MAT, uniform"
     initiator = (0.25, 0.25, 0.25, 0.25)
 
 
@@ -21,6 +22,7 @@ class RmatG(Kronecker):
     """Initiator .45, .15, .15, .25."""
 
     family = "rmat-g"
+    about = "R-MAT, heavy tails"
     initiator = (0.45, 0.15, 0.15, 0.25)
 
 
@@ -28,4 +30,5 @@ class RmatB(Kronecker):
     """Initiator .55, .15, .15, .15."""
 
     family = "rmat-b"
+    about = "R-MAT, heavier tails"
     initiator = (0.55, 0.15, 0.15, 0.15)

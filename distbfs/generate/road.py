@@ -21,15 +21,13 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
-from distbfs.generate.positions import ByPosition
-from distbfs.progress import Tell, told_slices, untold
-from distbfs.types import Array, Ids, Words
+from distbfs.generate.positions import ByBlocks
+from distbfs.progress import Tell, untold
+from distbfs.types import Ids, Marks, Words
 
 BLOCK = 128  # crossings; also in road.c and road.cu
 KEEP = 966367642  # 0.9 * 2^30; also there
 DRAW = (1 << 30) - 1
-COUNTED = 1 << 12  # blocks that NumPy counts at a time
-COUNTED_BY_C = 1 << 18
 LOOKED_UP = 1 << 13  # positions that NumPy looks up at a time
 MIN_VERTICES, MAX_VERTICES = 4, 1 << 36
 
@@ -45,7 +43,7 @@ class Crossings(NamedTuple):
 
     @property
     def vertices(self) -> Ids:
-        """Return the crossing and the vertices on its edges."""
+        """Return the vertices of a crossing and its edges, int64 as ``right``."""
         return 1 + np.maximum(self.right - 1, 0) + np.maximum(self.below - 1, 0)
 
 
@@ -57,7 +55,7 @@ def side_of(vertices: int) -> int:
     return max((2 * (27 + math.isqrt(729 + 1480 * vertices)) + 74) // 148, 2)
 
 
-class Road(ByPosition):
+class Road(ByBlocks):
     """Edge tuples of a road-like graph (a TupleSource).
 
     vertices: about how many there shall be, 4 … 2^36; n is how many there are
@@ -65,6 +63,9 @@ class Road(ByPosition):
     """
 
     source = Path(__file__).with_name("road.c")
+    kernel = source.with_suffix(".cu")
+    about = "a thinned grid whose edges are chains, of many levels"
+    at_a_time = 1 << 18, 1 << 12
 
     def __init__(
         self, vertices: int, seed: int = 1, threads: int = 0, tell: Tell = untold
@@ -78,10 +79,7 @@ class Road(ByPosition):
         self.threads = cc.thread_count(threads)
         self.side = side_of(vertices)
         self._key = mix_seed(seed, 5)
-        self._blocks = -(-self.side * self.side // BLOCK)
-        self._vertices, self._tuples = self._count(tell)
-        self.n = int(self._vertices[-1])
-        self.tuples = int(self._tuples[-1])
+        self._count_all(-(-self.side * self.side // BLOCK), tell)
 
     def describe(self) -> dict[str, Any]:
         """Return what recreates the tuples."""
@@ -100,31 +98,15 @@ class Road(ByPosition):
             self._tuples.astype(np.uint64),
         )
 
-    def _count(self, tell: Tell) -> tuple[Ids, Ids]:
-        """Return vertices and tuples before each block, int64 [blocks + 1] each."""
-        vertices = np.zeros(self._blocks + 1, dtype=np.int64)
-        tuples = np.zeros(self._blocks + 1, dtype=np.int64)
-        native = cc.load_or_none(Path(__file__).with_name("road.c"))
-        if native is not None:
-            for low, high in told_slices(self._blocks, COUNTED_BY_C, tell):
-                native.road_count(
-                    ctypes.c_uint64(self._key),
-                    ctypes.c_int64(self.side),
-                    ctypes.c_int64(low),
-                    ctypes.c_int64(high),
-                    cc.pointer(vertices),
-                    cc.pointer(tuples),
-                    ctypes.c_int(self.threads),
-                )
-        else:
-            for low, high in told_slices(self._blocks, COUNTED, tell):
-                found, there = self._crossings(np.arange(low, high))
-                here = slice(low + 1, high + 1)
-                vertices[here] = (found.vertices * there).sum(axis=1)
-                tuples[here] = (found.right + found.below).sum(axis=1)
-        return np.cumsum(vertices, out=vertices), np.cumsum(tuples, out=tuples)
+    def _plane(self) -> tuple[Any, ...]:
+        return ctypes.c_uint64(self._key), ctypes.c_int64(self.side)
 
-    def _crossings(self, blocks: Ids) -> tuple[Crossings, Array]:
+    def _count(self, low: int, high: int) -> tuple[Ids, Ids]:
+        crossings, in_grid = self._crossings(np.arange(low, high))
+        vertices = (crossings.vertices * in_grid).sum(axis=1)
+        return vertices, (crossings.right + crossings.below).sum(axis=1)
+
+    def _crossings(self, blocks: Ids) -> tuple[Crossings, Marks]:
         """Return the crossings of blocks [k, BLOCK], and which of them there are."""
         crossing = blocks[:, None] * BLOCK + np.arange(BLOCK)
         with np.errstate(over="ignore"):
@@ -135,10 +117,10 @@ class Road(ByPosition):
             (x >> np.uint64(k) & np.uint64(3)).astype(np.int64) + 1 for k in (0, 2)
         ]
         size = self.side * self.side
-        there = crossing < size
-        right = drawn[0] & there & (crossing % self.side + 1 < self.side)
+        in_grid = crossing < size
+        right = drawn[0] & in_grid & (crossing % self.side + 1 < self.side)
         below = drawn[1] & (crossing + self.side < size)
-        return Crossings(links[0] * right, links[1] * below), there
+        return Crossings(links[0] * right, links[1] * below), in_grid
 
     def _ids(self, crossings: Ids) -> Ids:
         """Return the vertex ids of crossings."""
@@ -147,25 +129,6 @@ class Road(ByPosition):
         before = np.cumsum(count, axis=1) - count
         ids = self._vertices[blocks][:, None] + before
         return ids[row.reshape(crossings.shape), crossings % BLOCK]
-
-    def _native(
-        self, native: ctypes.CDLL, start: int, count: int, u: Ids, v: Ids
-    ) -> None:
-        ends = np.array([start, start + count - 1])
-        low, high = (np.searchsorted(self._tuples, ends, side="right") - 1).tolist()
-        native.road(
-            ctypes.c_int64(start),
-            ctypes.c_int64(count),
-            ctypes.c_uint64(self._key),
-            ctypes.c_int64(self.side),
-            ctypes.c_int64(low),
-            ctypes.c_int64(high + 1),
-            cc.pointer(self._vertices),
-            cc.pointer(self._tuples),
-            cc.pointer(u),
-            cc.pointer(v),
-            ctypes.c_int(self.threads),
-        )
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
         """Return the tuples at any positions, by NumPy; int64 arrays."""
@@ -179,14 +142,14 @@ class Road(ByPosition):
     def _looked_up(self, positions: Ids) -> tuple[Ids, Ids]:
         block = np.searchsorted(self._tuples, positions, side="right") - 1
         blocks = np.unique(block)
-        found, _ = self._crossings(blocks)
-        links = (found.right + found.below).ravel()
+        crossings, _ = self._crossings(blocks)
+        links = (crossings.right + crossings.below).ravel()
         in_block = np.cumsum(links.reshape(-1, BLOCK), axis=1).ravel() - links
         before = np.repeat(self._tuples[blocks], BLOCK) + in_block
         place = np.searchsorted(before, positions, side="right") - 1
         link = positions - before[place]
         crossing = np.repeat(blocks, BLOCK)[place] * BLOCK + place % BLOCK
-        right, below = found.right.ravel()[place], found.below.ravel()[place]
+        right, below = crossings.right.ravel()[place], crossings.below.ravel()[place]
         near = self._ids(crossing)
         down = link >= right
         after = near + 1 + np.maximum(right - 1, 0)  # the first vertex of the way down

@@ -13,12 +13,18 @@ import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.generate.parameters import Parameter
 from distbfs.generate.positions import ByFormula
 from distbfs.generate.uniform import scaled
-from distbfs.types import Array, Ids
+from distbfs.types import Ids, Words
 
 MAX_VERTICES = 1 << 48
 DRAW_BITS = 53  # of a draw that is compared with p
+# Gen-SmallWorld of Busato and Bombieri 2015, Table 1: k = 10 on each side, p = 0.3
+PARAMETERS = (
+    Parameter("neighbours", int, "Nearest on the ring, both sides", 2, usual=20),
+    Parameter("rewired", float, "Chance that an edge leads elsewhere", 0, 1, usual=0.3),
+)
 
 
 class SmallWorld(ByFormula):
@@ -27,6 +33,9 @@ class SmallWorld(ByFormula):
     vertices: 3 … 2^48; neighbours: k, even, 2 … vertices - 1; rewired: p, 0 … 1
     seed: any integer
     """
+
+    about = "a ring whose edges partly lead elsewhere"
+    parameters = PARAMETERS
 
     def __init__(
         self, vertices: int, neighbours: int, rewired: float, seed: int = 1
@@ -64,7 +73,7 @@ class SmallWorld(ByFormula):
         v[led] = anywhere.astype(np.int64)
         return u, v
 
-    def _draws(self, counters: Ids) -> Array:
+    def _draws(self, counters: Ids) -> Words:
         with np.errstate(over="ignore"):
             return mix64(
                 np.uint64(self._key) + counters.view(np.uint64) * np.uint64(GOLDEN)

@@ -16,7 +16,7 @@ import numpy as np
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
 from distbfs.generate.positions import ByFormula
-from distbfs.types import Array, Ids
+from distbfs.types import Ids, Marks
 
 MAX_VERTICES = 1 << 48
 MOVE_BITS = 10
@@ -29,6 +29,8 @@ class Triangulation(ByFormula):
     vertices: about how many there shall be, 4 … 2^48; n is the nearest square
     seed: any integer
     """
+
+    about = "moved grid points, six neighbours on average"
 
     def __init__(self, vertices: int, seed: int = 1) -> None:
         if not 4 <= vertices <= MAX_VERTICES:
@@ -51,7 +53,7 @@ class Triangulation(ByFormula):
         }
 
     def points(self, vertices: Ids) -> tuple[Ids, Ids]:
-        """Return the coordinates (x, y) of vertices; a square has SIDE."""
+        """Return the coordinates (x, y) of vertices, int64; a square has SIDE."""
         with np.errstate(over="ignore"):
             counter = vertices.astype(np.uint64) * np.uint64(GOLDEN)
             x = mix64(np.uint64(self._key) + counter).view(np.int64)
@@ -71,12 +73,12 @@ class Triangulation(ByFormula):
         square = np.flatnonzero(positions >= below)
         row, column = np.divmod(positions[square] - below, self.side - 1)
         corner = row * self.side + column
-        other = self._other_diagonal(corner)
-        u[square] = corner + other
-        v[square] = corner + self.side + ~other
+        turned = self._other_diagonal(corner)
+        u[square] = corner + turned
+        v[square] = corner + self.side + ~turned
         return u, v
 
-    def _other_diagonal(self, corner: Ids) -> Array:
+    def _other_diagonal(self, corner: Ids) -> Marks:
         """Return where the diagonal leaves from the right corner above, bool.
 
         There the left corner below is in the circle through the other three.

@@ -16,15 +16,16 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
+from distbfs.generate.parameters import DEGREE, EDGE_FACTOR
 from distbfs.generate.positions import ByPosition
-from distbfs.types import Array, Ids
+from distbfs.types import Ids, Words
 
 MAX_VERTICES = 1 << 48
 MAX_TUPLES = 1 << 60
 LOW = (1 << 32) - 1
 
 
-def scaled(x: Array, n: int) -> Array:
+def scaled(x: Words, n: int) -> Words:
     """Return floor(x * n / 2^64) of uint64 values, for n below 2^63."""
     half, low = np.uint64(32), np.uint64(LOW)
     high_n, low_n = np.uint64(n >> 32), np.uint64(n & LOW)
@@ -41,6 +42,9 @@ class Uniform(ByPosition):
     """
 
     source = Path(__file__).with_name("uniform.c")
+    kernel = source.with_suffix(".cu")
+    about = "tuples with independent uniform ends"
+    parameters = EDGE_FACTOR, DEGREE
 
     def __init__(self, n: int, tuples: int, seed: int = 1, threads: int = 0) -> None:
         if not 1 <= n <= MAX_VERTICES:
@@ -59,6 +63,18 @@ class Uniform(ByPosition):
     ) -> Uniform:
         """Return n * degree / 2 tuples: as many ends as n vertices of that degree."""
         return cls(n, max(round(n * degree / 2), 1), seed, threads)
+
+    @classmethod
+    def of_size(
+        cls,
+        vertices: int,
+        edge_factor: int = 16,
+        degree: float = 0.0,
+        seed: int = 1,
+        threads: int = 0,
+    ) -> Uniform:
+        """Return tuples of a mean degree, 0: as many a vertex as ``edge_factor``."""
+        return cls.of_degree(vertices, degree or 2 * edge_factor, seed, threads)
 
     def describe(self) -> dict[str, Any]:
         """Return what recreates the tuples."""

@@ -24,18 +24,18 @@ def component_labels(n: int, edges: Callable[[], Iterable[tuple[Array, Array]]])
     while joined:
         joined = False
         for u, v in edges():
-            one, other = label[u], label[v]
-            apart = np.flatnonzero(one != other)
+            label_u, label_v = label[u], label[v]
+            apart = np.flatnonzero(label_u != label_v)
             if len(apart):
                 joined = True
-                low = np.minimum(one[apart], other[apart])
-                np.minimum.at(label, np.maximum(one[apart], other[apart]), low)
+                low = np.minimum(label_u[apart], label_v[apart])
+                np.minimum.at(label, np.maximum(label_u[apart], label_v[apart]), low)
         jump(label)
     return label
 
 
 def jump(label: Ids) -> None:
-    """Let every vertex point at the root of its tree, in place."""
+    """Let every vertex point at the root of its tree, in place; int64 [n]."""
     while True:
         further = label[label]
         if np.array_equal(further, label):

@@ -10,7 +10,7 @@ import numpy as np
 from distbfs.errors import InputError
 from distbfs.graph.keys import BOTH, FORTH, HALF, Items
 from distbfs.graph.sorted_rows import KeyRuns
-from distbfs.types import Array
+from distbfs.types import Array, Ids, Words
 
 SLICE = 1 << 21  # edges that are looked at in one piece
 
@@ -20,7 +20,7 @@ def index_dtype(largest: int) -> type[np.unsignedinteger]:
     return np.uint32 if largest < 1 << 32 else np.uint64
 
 
-def add_counts(counts: Array, rows: Array) -> None:
+def add_counts(counts: Ids, rows: Array) -> None:
     """Add to ``counts`` how often each row occurs; int64 ``rows`` that rise."""
     if len(rows):
         first, last = int(rows[0]), int(rows[-1])
@@ -30,12 +30,12 @@ def add_counts(counts: Array, rows: Array) -> None:
 def row_blocks(offsets: Array) -> Iterator[tuple[int, int]]:
     """Yield (first, last + 1) of runs of rows with about SLICE edges, one row at least.
 
-    Together they are all rows.
+    offsets: integers [rows + 1].  Together the runs are all rows.
     """
     rows, first = len(offsets) - 1, 0
     while first < rows:
-        wanted = int(offsets[first]) + SLICE
-        last = int(np.searchsorted(offsets, wanted, side="right")) - 1
+        end = int(offsets[first]) + SLICE
+        last = int(np.searchsorted(offsets, end, side="right")) - 1
         last = min(max(last, first + 1), rows)
         yield first, last
         first = last
@@ -101,7 +101,7 @@ class CSR:
 
     @classmethod
     def from_keys(
-        cls, rows: int, keys: Array, way: int = FORTH, threads: int = 0
+        cls, rows: int, keys: Words, way: int = FORTH, threads: int = 0
     ) -> CSR:
         """Build rows from keys ``row << 32 | column``, uint64.
 
@@ -113,7 +113,10 @@ class CSR:
         return cls(row_offsets(cut.lengths), cut.columns)
 
     def edges_of(self, rows: Array) -> tuple[Array, Array]:
-        """Return (index into ``rows``, column) of every edge of some rows, in order."""
+        """Return (index into ``rows`` int64, column) of every edge of rows, in order.
+
+        rows: integers [k]
+        """
         start = self.offsets[rows].astype(np.int64)
         length = self.offsets[rows + 1].astype(np.int64) - start
         index = np.repeat(np.arange(len(rows)), length)
@@ -126,5 +129,5 @@ class CSR:
 
     @classmethod
     def empty(cls, rows: int, dtype: type[np.unsignedinteger] = np.uint32) -> CSR:
-        """Return ``rows`` rows without edges."""
+        """Return rows without edges; columns are of the dtype."""
         return cls(np.zeros(rows + 1, dtype=np.uint32), np.zeros(0, dtype=dtype))

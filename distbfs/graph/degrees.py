@@ -57,7 +57,7 @@ class DegreeHistogram:
 def histogram_of(world: World, degrees: Iterable[Ids]) -> DegreeHistogram:
     """Return the histogram over the vertices of all ranks (collective).
 
-    ``degrees``: the degree arrays of this rank's parts.
+    degrees: int64 [local] of each of this rank's parts
     """
     values, counts = merge([occurring(d) for d in degrees])
     both = world.allgather(np.concatenate([values, counts]))
@@ -70,8 +70,8 @@ def occurring(values: Ids) -> tuple[Ids, Ids]:
     if values.max(initial=0) > len(values):
         return np.unique(values, return_counts=True)
     counts = np.bincount(values)
-    there = np.flatnonzero(counts)
-    return there, counts[there]
+    occur = np.flatnonzero(counts)
+    return occur, counts[occur]
 
 
 def merge(pieces: list[tuple[Ids, Ids]]) -> tuple[Ids, Ids]:

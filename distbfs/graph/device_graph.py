@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.types import Array
+from distbfs.types import Array, DeviceArray, Ids
 
 ISOLATED = (1 << 32) - 1  # in ``numbers``: no number
 MAX_VERTICES = 1 << 31
@@ -23,7 +23,7 @@ EXACT_DEGREES = 16  # each its own class; above, four classes an octave
 AT_LEAST = 18  # entries of ``at_least``
 
 
-def degree_class(degrees: Array) -> Array:
+def degree_class(degrees: Array) -> Ids:
     """Return the class of each degree, int64; it never falls with the degree.
 
     Degrees up to EXACT_DEGREES are their own class, 0 among them; each octave above has
@@ -63,16 +63,16 @@ class DeviceGraph:
     m: int
     tuples: int
     loops: int
-    at_least: Array
-    offsets: Any
-    columns: Any
-    vertices: Any
-    numbers: Any
-    tuple_degrees: Any
+    at_least: Ids
+    offsets: DeviceArray
+    columns: DeviceArray
+    vertices: DeviceArray
+    numbers: DeviceArray
+    tuple_degrees: DeviceArray
     source: dict[str, Any]
     seconds: dict[str, float]
-    in_offsets: Any = None
-    in_columns: Any = None
+    in_offsets: DeviceArray | None = None
+    in_columns: DeviceArray | None = None
 
     @property
     def directed(self) -> bool:
@@ -80,15 +80,15 @@ class DeviceGraph:
         return self.in_offsets is not None
 
     @property
-    def pulled(self) -> tuple[Any, Any]:
-        """Offsets and columns of the rows that pulls look at."""
-        if self.directed:
-            return self.in_offsets, self.in_columns
-        return self.offsets, self.columns
+    def pulled(self) -> tuple[DeviceArray, DeviceArray]:
+        """Offsets and columns of the rows that pulls look at, as those of the class."""
+        if self.in_offsets is None or self.in_columns is None:
+            return self.offsets, self.columns
+        return self.in_offsets, self.in_columns
 
     @property
     def nbytes(self) -> int:
         """Bytes of device memory that the arrays take."""
         arrays = [self.offsets, self.columns, self.vertices, self.numbers]
-        arrays += [self.in_offsets, self.in_columns] * self.directed
+        arrays += self.pulled if self.directed else ()
         return sum(int(a.nbytes) for a in (*arrays, self.tuple_degrees))

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from distbfs.errors import InputError, UsageError
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Ids, Words
 
 BOTH, FORTH, BACK = range(3)  # which directions of a tuple are edges
 HALF = 32  # bits of the row and of the column of keys that are given
@@ -34,15 +34,15 @@ class KeyFormat:
             )
         return cls(bits)
 
-    def pack(self, row: Array, column: Array) -> Array:
+    def pack(self, row: Array, column: Array) -> Words:
         """Return uint64 keys."""
         return row.astype(np.uint64) << np.uint64(self.bits) | column.astype(np.uint64)
 
-    def row(self, key: Array) -> Ids:
+    def row(self, key: Words) -> Ids:
         """Return the row of each key, int64."""
         return (key >> np.uint64(self.bits)).view(np.int64)
 
-    def column(self, key: Array) -> Ids:
+    def column(self, key: Words) -> Ids:
         """Return the column of each key, int64."""
         return (key & np.uint64((1 << self.bits) - 1)).view(np.int64)
 
@@ -107,7 +107,7 @@ class Items:
             v = None if self.v is None else self.v[k : k + RUN // 2]
             yield Items(self.way, self.u[k : k + RUN // 2], v, self.deal)
 
-    def keys(self) -> tuple[Array, Array]:
+    def keys(self) -> tuple[Words, Ids]:
         """Return (keys uint64, the rank that each belongs to), by NumPy."""
         if self.deal is None or self.v is None:
             keys, half = self.u, np.uint64(HALF)
@@ -120,17 +120,17 @@ class Items:
         if self.way == BACK:
             u, v = v, u
         elif self.way == BOTH:
-            other = u != v
-            u, v = np.concatenate([u, v[other]]), np.concatenate([v, u[other]])
+            proper = u != v
+            u, v = np.concatenate([u, v[proper]]), np.concatenate([v, u[proper]])
         part = u % deal.parts
         slot = deal.slots[part // deal.ranks]
         keys = deal.form.pack(slot * deal.local + u // deal.parts, v)
-        wanted = slot >= 0
-        return keys[wanted], (part % deal.ranks)[wanted]
+        served = slot >= 0
+        return keys[served], (part % deal.ranks)[served]
 
 
 def check_range(u: Ids, v: Ids, n: int) -> None:
-    """Raise InputError unless all ids are vertices."""
+    """Raise InputError unless all ids, int64, are in 0 … n-1."""
     for ids in (u, v):
         if len(ids) and (ids.min() < 0 or ids.max() >= n):
             raise InputError(OUTSIDE.format(n - 1))

@@ -150,7 +150,7 @@ class KeyBuffer:
         self._made = self.size = 0
 
     def room(self, count: int) -> Array:
-        """Return the place of ``count`` more keys at the end."""
+        """Return the place of ``count`` more keys at the end, uint64 [count]."""
         need = self.size + count
         if need > len(self._data):
             grown = np.empty(max(need, len(self._data) * 5 // 4), dtype=np.uint64)
@@ -164,7 +164,7 @@ class KeyBuffer:
         return self._data[need - count : need]
 
     def take(self) -> Array:
-        """Return the keys and let go of them."""
+        """Return the keys, uint64, and let go of them."""
         keys, self._data = self._data[: self.size], np.empty(0, dtype=np.uint64)
         return keys
 
@@ -221,9 +221,9 @@ class KeyRuns:
         self._native = cc.load_or_none(SOURCE)
         self._form, self._rows = KeyFormat(bits), rows
         self._threads = cc.thread_count(threads)
-        wanted = min(max(expected // BUCKET_KEYS, 1).bit_length(), BUCKET_BITS)
+        bits_of_bucket = min(max(expected // BUCKET_KEYS, 1).bit_length(), BUCKET_BITS)
         most = (max(rows, 1) << bits) - 1
-        self._shift = max(most.bit_length() - wanted, 0)
+        self._shift = max(most.bit_length() - bits_of_bucket, 0)
         self._buckets = (most >> self._shift) + 1
         self._keys = KeyBuffer(expected, threads)
         self._starts: list[Ids] = []

@@ -73,13 +73,13 @@ def gather_delegates(
     ids, degrees: int64, those of this rank's parts.  Delegates are ordered by
     descending degree, then by id.
     """
-    mine = np.zeros((2, 0), dtype=np.int64)
+    own = np.zeros((2, 0), dtype=np.int64)
     for i, d in zip(ids, degrees, strict=True):
-        mine = np.concatenate([mine, np.stack([i, d])], axis=1)
-    gathered = world.allgather(mine.ravel())
-    every = np.concatenate([g.reshape(2, -1) for g in gathered], axis=1)
-    order = np.lexsort((every[0], -every[1]))
-    return every[0][order], every[1][order]
+        own = np.concatenate([own, np.stack([i, d])], axis=1)
+    gathered = world.allgather(own.ravel())
+    merged = np.concatenate([g.reshape(2, -1) for g in gathered], axis=1)
+    order = np.lexsort((merged[0], -merged[1]))
+    return merged[0][order], merged[1][order]
 
 
 class DelegateIndex:
@@ -97,7 +97,7 @@ class DelegateIndex:
             self._sorted = delegates[self._order]
 
     def find(self, ids: Ids) -> Array:
-        """Return the delegate number of each id, -1 for a normal vertex."""
+        """Return the delegate number of each id, integers, -1 for a normal vertex."""
         if self._dense is not None:
             return self._dense[ids]
         if not len(self._sorted):

@@ -27,7 +27,7 @@ import numpy as np
 from distbfs.errors import InputError
 from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Layout
-from distbfs.types import Array, Ids, Words
+from distbfs.types import Array, Ids, Numbers, Words
 
 PART_SHIFT = 32
 NUMBER_MASK = (1 << PART_SHIFT) - 1
@@ -45,7 +45,7 @@ def mask_of(members: Array, bits: int) -> Words:
     return np.packbits(flags, bitorder="little").view(np.uint64)
 
 
-def bits_of(mask: Words, bits: int) -> Array:
+def bits_of(mask: Words, bits: int) -> Ids:
     """Return the positions of the set bits below ``bits``, int64 ascending."""
     flags = np.unpackbits(mask.view(np.uint8), bitorder="little")[:bits]
     return np.flatnonzero(flags)
@@ -80,12 +80,12 @@ class Part:
     nd: CSR
     dn: CSR
     dd: CSR
-    vertices: Array
+    vertices: Numbers
     degrees: Ids
     tuple_degrees: Ids
     active: int
     incoming: CSR | None = None
-    nd_sources: Array = field(init=False)
+    nd_sources: Numbers = field(init=False)
     dn_sources: Words = field(init=False)
     dd_sources: Words = field(init=False)
 
@@ -128,7 +128,7 @@ class Part:
         return sum(s.nbytes for s in (self.nn, self.nd, self.dn, self.dd))
 
     @cached_property
-    def numbers(self) -> Array:
+    def numbers(self) -> Numbers:
         """Local id -> number, uint32 [local count]: the inverse of ``vertices``."""
         numbers = np.empty_like(self.vertices)
         numbers[self.vertices] = np.arange(len(self.vertices), dtype=np.uint32)
@@ -142,10 +142,10 @@ class Part:
         """Return the numbers of local ids, int64 [k]."""
         return self.numbers[places].astype(np.int64)
 
-    def owned_delegates(self) -> tuple[Array, Array]:
-        """Return (delegate numbers, local ids) of the delegates that this part owns."""
-        mine = np.flatnonzero(self.layout.part_of(self.delegates) == self.index)
-        return mine, self.layout.local_of(self.delegates[mine])
+    def owned_delegates(self) -> tuple[Ids, Ids]:
+        """Return (delegate numbers, local ids) of the delegates of this part, int64."""
+        owned = np.flatnonzero(self.layout.part_of(self.delegates) == self.index)
+        return owned, self.layout.local_of(self.delegates[owned])
 
     def ids(self) -> Ids:
         """Return the global id of each vertex number, int64 [local count]."""

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.types import SUBGRAPHS, Array
+from distbfs.types import SUBGRAPHS, Floats
 
 RATE = 5e10  # visits a second; searches level by level on one H200, scales 25 and 26
 BANDWIDTH = 25e9  # bytes a second between ranks: one 200 Gbit/s link a device
@@ -152,13 +152,13 @@ class Constants:
 
     def with_values(self, origin: str, **values: float | None) -> Constants:
         """Return these constants with others in place of some; None keeps one."""
-        some = {name: value for name, value in values.items() if value is not None}
-        for name, value in some.items():
+        replaced = {name: value for name, value in values.items() if value is not None}
+        for name, value in replaced.items():
             least = 0.0 if name in OPTIONAL else math.ulp(0.0)
             if not least <= value < math.inf:
                 raise UsageError(f"{name} is {value}; allowed: numbers above 0")
-        told = dict(self.origin) | dict.fromkeys(some, origin)
-        return replace(self, **some, origin=told)
+        origins = dict(self.origin) | dict.fromkeys(replaced, origin)
+        return replace(self, **replaced, origin=origins)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the constants as JSON values."""
@@ -336,7 +336,7 @@ class Run:
         vertices = self.counts.n / self.counts.devices
         return max(self.seconds - levels, 0.0) / max(vertices, 1.0)
 
-    def table(self) -> tuple[Array, Array]:
+    def table(self) -> tuple[Floats, Floats]:
         """Return (terms float64 [levels, 3], seconds float64 [levels]).
 
         Terms: visits of a device, bytes that the exchange takes the time of, 1.
@@ -357,15 +357,15 @@ class Run:
         reduced = any(x.mask_bytes for x in self.records)
         volume = counts.normal_volume / counts.ranks  # of a rank
         sending = any(x.normal_bytes for x in self.records) and volume > 0
-        found = {(x.root, x.level) for x in self.records if x.delegates}
+        with_delegates = {(x.root, x.level) for x in self.records if x.delegates}
         rows = []
         for level in range(1, max(x.level for x in self.records) + 1):
-            here = [x for x in self.records if x.level == level]
+            records = [x for x in self.records if x.level == level]
             changed = sum(
-                x.mask_bytes > 0 if reduced else (x.root, level + 1) in found
-                for x in here
+                x.mask_bytes > 0 if reduced else (x.root, level + 1) in with_delegates
+                for x in records
             )
-            sent = sum(x.normal_bytes for x in here)
+            sent = sum(x.normal_bytes for x in records)
 
             def mean(total: float, of: float) -> float:
                 return total / searches / of if of else 0.0
@@ -373,20 +373,20 @@ class Run:
             rows.append(
                 Habit(
                     {
-                        k: mean(sum(x.checks[k] for x in here), counts.edges[k])
+                        k: mean(sum(x.checks[k] for x in records), counts.edges[k])
                         for k in SUBGRAPHS
                     },
-                    mean(sum(x.normals for x in here), counts.active),
-                    mean(sum(x.delegates for x in here), counts.delegates),
+                    mean(sum(x.normals for x in records), counts.active),
+                    mean(sum(x.delegates for x in records), counts.delegates),
                     changed / searches,
-                    len(here) / searches,
+                    len(records) / searches,
                     mean(sent, volume) if sending else None,
                 )
             )
         return tuple(rows)
 
 
-def nonnegative(terms: Array, values: Array) -> Array:
+def nonnegative(terms: Floats, values: Floats) -> Floats:
     """Return x >= 0 that makes |terms x - values| least; every subset is tried.
 
     terms: float64 [rows, columns], few columns; values: float64 [rows]
@@ -396,9 +396,9 @@ def nonnegative(terms: Array, values: Array) -> Array:
     best, least = np.zeros(columns), float(values @ values)
     for size in range(1, columns + 1):
         for chosen in combinations(range(columns), size):
-            some = terms[:, chosen] / scale[list(chosen)]
-            x, *_ = np.linalg.lstsq(some, values, rcond=None)
-            rest = some @ x - values
+            columns_chosen = terms[:, chosen] / scale[list(chosen)]
+            x, *_ = np.linalg.lstsq(columns_chosen, values, rcond=None)
+            rest = columns_chosen @ x - values
             if (x >= 0).all() and float(rest @ rest) < least:
                 best, least = np.zeros(columns), float(rest @ rest)
                 best[list(chosen)] = x / scale[list(chosen)]
@@ -415,15 +415,16 @@ def fit(runs: Sequence[Run], start: Constants | None = None) -> Constants:
     tables = [run.table() for run in runs]
     terms = np.concatenate([np.zeros((0, 3)), *(table[0] for table in tables)])
     seconds = np.concatenate([np.zeros(0), *(table[1] for table in tables)])
-    some = seconds > 0
-    if some.sum() < ENOUGH:
+    timed = seconds > 0
+    if timed.sum() < ENOUGH:
         raise UsageError(
-            f"{some.sum()} level records cannot be fitted; at least {ENOUGH} are needed"
+            f"{timed.sum()} level records cannot be fitted; "
+            f"at least {ENOUGH} are needed"
         )
-    weight = 1 / np.sqrt(seconds[some])
+    weight = 1 / np.sqrt(seconds[timed])
     after = [x for x in (run.finish() for run in runs) if x is not None]
     visit, byte, level = nonnegative(
-        terms[some] * weight[:, None], seconds[some] * weight
+        terms[timed] * weight[:, None], seconds[timed] * weight
     ).tolist()
     return (start or Constants()).with_values(
         "fitted",

@@ -175,8 +175,8 @@ def expected_degrees(scale: int, edge_factor: int) -> DegreeHistogram:
     below = np.round(np.cumsum(vertices)).astype(np.int64)
     below[-1] = 1 << scale
     counts = np.diff(below, prepend=0)
-    some = counts > 0
-    return DegreeHistogram(degrees[some], counts[some])
+    occur = counts > 0
+    return DegreeHistogram(degrees[occur], counts[occur])
 
 
 def expected_shape(
@@ -220,7 +220,7 @@ def _cgroup_limits() -> list[int]:
         lines = MEMBERSHIP.read_text(encoding="utf-8").splitlines()
     except OSError:
         return []
-    found = []
+    limits = []
     for line in lines:
         _, controllers, place = line.split(":", 2)
         if controllers not in ("", "memory"):
@@ -228,15 +228,15 @@ def _cgroup_limits() -> list[int]:
         base = CGROUP / controllers
         name = "memory.limit_in_bytes" if controllers else "memory.max"
         folder = base / place.strip("/")
-        for one in (folder, *folder.parents):
-            if not one.is_relative_to(base):
+        for group in (folder, *folder.parents):
+            if not group.is_relative_to(base):
                 break
             try:
-                text = (one / name).read_text(encoding="utf-8").strip()
+                text = (group / name).read_text(encoding="utf-8").strip()
             except OSError:
                 continue
-            found += [int(text)] if text.isdigit() else []
-    return found
+            limits += [int(text)] if text.isdigit() else []
+    return limits
 
 
 def readable(count: float) -> str:

@@ -50,16 +50,16 @@ def energy_figures(
         each = values[f"{kind}s"]
         if not each:
             continue
-        told: dict[str, Any] = {"note": note}
+        totals: dict[str, Any] = {"note": note}
         for way in ways:
-            parts = [one[way] for one in each]
+            parts = [meter[way] for meter in each]
             if any(part is None for part in parts):
                 continue
             total = sum(parts)
-            told[way] = total
-            told[f"{way}_per_search"] = total / searches if searches else None
-            told[f"{way}_per_edge"] = total / edges if edges else None
-        figures[kind] = told
+            totals[way] = total
+            totals[f"{way}_per_search"] = total / searches if searches else None
+            totals[f"{way}_per_edge"] = total / edges if edges else None
+        figures[kind] = totals
     return figures
 
 
@@ -68,22 +68,22 @@ def energy_lines(figures: Mapping[str, Any]) -> list[str]:
     lines = []
     count, seconds = figures["searches"], figures["seconds"]
     for kind in ("gpu", "cpu"):
-        told = figures.get(kind)
-        if told is None:
+        totals = figures.get(kind)
+        if totals is None:
             continue
         words = {"counter_joules": "counter", "sampled_joules": "power, sampled"}
         for way in ("counter_joules", "sampled_joules", "joules"):
-            if way not in told:
+            if way not in totals:
                 continue
             by = f" by {words[way]}" if way in words else ""
-            per_edge = told[f"{way}_per_edge"]
+            per_edge = totals[f"{way}_per_edge"]
             edge = "" if per_edge is None else f", {shown(per_edge * 1e9)} nJ/edge"
             lines.append(
-                f"{kind.upper()} energy{by}: {shown(told[way])} J in "
+                f"{kind.upper()} energy{by}: {shown(totals[way])} J in "
                 f"{shown(seconds)} s, {count} searches: "
-                f"{shown(told[f'{way}_per_search'])} J/search{edge}"
+                f"{shown(totals[f'{way}_per_search'])} J/search{edge}"
             )
-        lines.append(f"this is {told['note']}")
+        lines.append(f"this is {totals['note']}")
     for gpu in figures["gpus"] if len(figures["gpus"]) > 1 else []:
         parts = (("counter", "counter_joules"), ("power", "sampled_joules"))
         words_of = [f"{w} {shown(gpu[k])} J" for w, k in parts if gpu[k] is not None]

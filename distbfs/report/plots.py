@@ -128,11 +128,11 @@ def draw_trace(
     figure = new_figure(10, 1.5 + 0.7 * len(ranks))
     axes = figure.subplots()
     for row, rank in enumerate(ranks):
-        mine = [event for event in shown if event["pid"] == rank]
+        events_of_rank = [event for event in shown if event["pid"] == rank]
         for name in names:
             spans = [
                 (event["ts"] / 1e3, event["dur"] / 1e3)
-                for event in mine
+                for event in events_of_rank
                 if event["name"] == name
             ]
             # the longer a kind takes in all, the more others it may hold

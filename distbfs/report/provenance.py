@@ -26,9 +26,9 @@ def commit() -> str | None:
 
     DISTBFS_COMMIT goes first, for copies without their history.
     """
-    given = os.environ.get("DISTBFS_COMMIT")
-    if given:
-        return given
+    named = os.environ.get("DISTBFS_COMMIT")
+    if named:
+        return named
     root = Path(distbfs.__file__).resolve().parents[1]
 
     def git(*words: str) -> str:
@@ -44,8 +44,8 @@ def commit() -> str | None:
     try:
         if Path(git("rev-parse", "--show-toplevel")).resolve() != root:
             return None
-        found = git("rev-parse", "--short=12", "HEAD")
-        return found + ("-changed" if git("status", "--porcelain") else "")
+        head = git("rev-parse", "--short=12", "HEAD")
+        return head + ("-changed" if git("status", "--porcelain") else "")
     except (OSError, subprocess.SubprocessError):
         return None
 
@@ -56,8 +56,8 @@ def driver_version() -> str | None:
         text = DRIVER.read_text(encoding="utf-8")
     except OSError:
         return None
-    found = re.search(r"\b\d+\.\d+(?:\.\d+)?\b", text)
-    return found.group() if found else None
+    version = re.search(r"\b\d+\.\d+(?:\.\d+)?\b", text)
+    return version.group() if version else None
 
 
 def provenance(command: Sequence[str], *, device: bool) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def provenance(command: Sequence[str], *, device: bool) -> dict[str, Any]:
 
     device: whether a CUDA device was used, to be described too
     """
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "command": shlex.join(command),
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "commit": commit(),
@@ -73,8 +73,8 @@ def provenance(command: Sequence[str], *, device: bool) -> dict[str, Any]:
         "machine": machine(),
     }
     if device:
-        told["device"] = cuda.describe() | {"driver_version": driver_version()}
-    return told
+        facts["device"] = cuda.describe() | {"driver_version": driver_version()}
+    return facts
 
 
 def versions() -> dict[str, str]:

@@ -50,11 +50,11 @@ def gather_trace(
     hosts: the host of each rank
     """
     offset = clock_offset(world, hosts)
-    mine = [
+    own_spans = [
         [span.name, span.begin - offset, span.end - offset, span.values]
         for span in trace.spans
     ]
-    data = np.frombuffer(json.dumps(mine).encode(), dtype=np.uint8)
+    data = np.frombuffer(json.dumps(own_spans).encode(), dtype=np.uint8)
     outgoing = [data] + [data[:0]] * (world.size - 1)
     arrived = world.alltoall(outgoing)
     if world.rank:
@@ -62,7 +62,7 @@ def gather_trace(
     spans = [json.loads(part.tobytes()) for part in arrived]
     first = min((span[1] for rank in spans for span in rank), default=0.0)
     events: list[dict[str, Any]] = []
-    for rank, found in enumerate(spans):
+    for rank, spans_of_rank in enumerate(spans):
         events.append(
             {
                 "name": "process_name",
@@ -81,7 +81,7 @@ def gather_trace(
                 "dur": (end - begin) * 1e6,
                 "args": values,
             }
-            for name, begin, end, values in found
+            for name, begin, end, values in spans_of_rank
         ]
     return {"traceEvents": events, "displayTimeUnit": "ms"}
 

@@ -95,13 +95,13 @@ def remove(folder: Path) -> None:
 
 def remains(target: Path) -> dict[str, dict[str, Path]]:
     """Return what unfinished writes of a target left: token -> kind -> path."""
-    found: dict[str, dict[str, Path]] = {}
+    paths: dict[str, dict[str, Path]] = {}
     for entry in os.listdir(target.parent):
         match = REMAINS.fullmatch(entry)
         if match and match["name"] == target.name:
-            kinds = found.setdefault(match["token"], {})
+            kinds = paths.setdefault(match["token"], {})
             kinds[match["kind"]] = target.parent / entry
-    return found
+    return paths
 
 
 def sweep(target: Path, own: str) -> None:

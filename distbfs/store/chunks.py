@@ -57,14 +57,14 @@ def slices(
 
 def places_of(dataset: h5py.Dataset) -> dict[int, Any]:
     """Return what HDF5 says of each chunk, by its first element."""
-    found: dict[int, Any] = {}
+    infos: dict[int, Any] = {}
     if hasattr(dataset.id, "chunk_iter"):  # one look; by_coord looks at all before it
-        dataset.id.chunk_iter(lambda info: found.update({info.chunk_offset[0]: info}))
-        return found
+        dataset.id.chunk_iter(lambda info: infos.update({info.chunk_offset[0]: info}))
+        return infos
     [chunk] = dataset.chunks
     for start in range(0, dataset.size, chunk):
-        found[start] = dataset.id.get_chunk_info_by_coord((start,))
-    return found
+        infos[start] = dataset.id.get_chunk_info_by_coord((start,))
+    return infos
 
 
 def pieces(
@@ -97,7 +97,10 @@ def pieces(
 
 
 def fill(file: int, name: str, place: int, piece: Array) -> None:
-    """Read values from a place in a file."""
+    """Fill a contiguous array with the bytes from a place in an open file on.
+
+    Raises StoreError where the file ends before.
+    """
     left = memoryview(piece.view(np.uint8))  # type: ignore[arg-type]
     while left:
         count = os.preadv(file, [left], place)

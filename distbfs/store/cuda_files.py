@@ -2,14 +2,14 @@
 
 Files pass through pinned memory in slices of 64 MiB, and no array of a part stands
 whole in host memory.  Digests are checked on the way; offsets, numbers and columns are
-checked by kernels (device_rows.cu).
+checked by kernels (cuda_rows.cu).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,17 +22,18 @@ from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
     import h5py
+    import numpy.typing as npt
 
     from distbfs.store.hdf5 import Store
-    from distbfs.types import Array
+    from distbfs.types import Array, DeviceArray, Event, KernelArgument
 
 BLOCK = 256
 BLOCKS_PER_MULTIPROCESSOR = 16
 BUFFERS = 3  # one is read into, one is hashed, one is copied
 INTO = "incoming"  # the rows in of a directed store, beside nn, its rows out
 BY_NUMBER = ("nn", "nd", INTO)  # rows of these are vertices, of others delegates
-SOURCES = 256  # a bit of device_rows.cu, as those of FAULTS
-FAULTS = {  # bits of device_rows.cu
+SOURCES = 256  # a bit of cuda_rows.cu, as those of FAULTS
+FAULTS = {  # bits of cuda_rows.cu
     1: "row offsets do not start at 0",
     2: "row offsets do not rise",
     4: "the last row offset is not the number of columns",
@@ -50,31 +51,31 @@ class Ring:
 
     def __init__(self, size: int) -> None:
         self._bytes = [cuda.pinned_empty(size, np.uint8) for _ in range(BUFFERS)]
-        self._done: list[Any] = [None] * BUFFERS
+        self._copied: list[Event | None] = [None] * BUFFERS
         self._given = self._taken = 0
 
-    def place(self, dtype: Any) -> Callable[[int, int], Array]:
+    def place(self, dtype: npt.DTypeLike) -> Callable[[int, int], Array]:
         """Return what gives room for values start … stop-1 of a dtype."""
 
         def give(start: int, stop: int) -> Array:
             turn, self._given = self._given % BUFFERS, self._given + 1
-            if self._done[turn] is not None:
-                self._done[turn].synchronize()
+            if (copied := self._copied[turn]) is not None:
+                copied.synchronize()
             size = (stop - start) * np.dtype(dtype).itemsize
             room: Array = self._bytes[turn][:size].view(dtype)
             return room
 
         return give
 
-    def copy(self, values: Array, out: Any) -> None:
-        """Copy the values that were given first to the device; does not wait."""
+    def copy(self, values: Array, out: DeviceArray) -> None:
+        """Copy the oldest values to ``out``, of their size and dtype; does not wait."""
         stream = cuda.cupy().cuda.get_current_stream()
         out.set(values, stream)
-        self._done[self._taken % BUFFERS] = stream.record()
+        self._copied[self._taken % BUFFERS] = stream.record()
         self._taken += 1
 
     def skip(self) -> None:
-        """Leave the values that were given first."""
+        """Leave the oldest values."""
         self._taken += 1
 
 
@@ -126,57 +127,68 @@ class PartFiles:
             return self.manifest.parts << PART_SHIFT
         return self.manifest.layout.local_count(part)
 
-    def bounds(self, part: int, name: str) -> tuple[Any, np.uint64]:
-        """Return how kernels are told what columns of a subgraph may be."""
+    def bounds(self, part: int, name: str) -> tuple[DeviceArray | np.uint64, np.uint64]:
+        """Return the two arguments that tell kernels what columns may be.
+
+        Where columns name parts: the first number of each part, device uint64
+        [parts + 1], and how many parts; else 0 and what columns are below.
+        """
         if self.by_owner(name):
             return self._starts, np.uint64(self.manifest.parts)
         return np.uint64(0), np.uint64(self.below(part, name))
 
-    def launch(self, name: str, count: int, *arguments: Any) -> None:
+    def launch(self, name: str, count: int, *arguments: KernelArgument) -> None:
         """Launch a kernel over so many items; faults are looked at by ``check``."""
         if count:
             grid = min(-(-count // BLOCK), self._blocks)
-            given = (np.uint64(count), *arguments, self.fault)
-            self._kernel(name)(grid, BLOCK, *given)
+            values = (np.uint64(count), *arguments, self.fault)
+            self._kernel(name)(grid, BLOCK, *values)
 
     def check(self, name: str, below: int = 0) -> None:
         """Raise InputError where a kernel has found a fault.
 
         below: what columns must be less than
         """
-        found = int(self.fault.get()[0])
+        faults = int(self.fault.get()[0])
         for bit, text in FAULTS.items():
-            if found & bit:
+            if faults & bit:
                 raise InputError(f"{name}: {text.format(below=below)}")
 
     def slices(
-        self, part: int, found: dict[str, h5py.Dataset], name: str, out: Any = None
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield (start, values on the device) of a dataset.
+        self,
+        part: int,
+        datasets: dict[str, h5py.Dataset],
+        name: str,
+        out: DeviceArray | None = None,
+    ) -> Iterator[tuple[int, DeviceArray]]:
+        """Yield (start, values on the device) of a dataset, of its dtype, in slices.
 
-        Values are views of ``out``, without it valid until the next.
+        Values are views of ``out``, without it valid until the next.  Raises StoreError
+        where the digest differs.
         """
-        dataset = found[name]
+        dataset = datasets[name]
         digest, place = self.manifest.records[part].digests[name], self._ring.place
         for start, values in hdf5.slices(dataset, name, digest, place(dataset.dtype)):
             if out is None:
-                here = self._stage[: values.nbytes].view(values.dtype)
+                target = self._stage[: values.nbytes].view(values.dtype)
             else:
-                here = out[start : start + len(values)]
-            self._ring.copy(values, here)
+                target = out[start : start + len(values)]
+            self._ring.copy(values, target)
             self.done(values.nbytes)
-            yield start, here
+            yield start, target
 
-    def whole(self, part: int, found: dict[str, h5py.Dataset], name: str) -> Any:
-        """Return a dataset in device memory."""
-        out = cuda.cupy().empty(found[name].size, found[name].dtype)
-        for _ in self.slices(part, found, name, out):
+    def whole(
+        self, part: int, datasets: dict[str, h5py.Dataset], name: str
+    ) -> DeviceArray:
+        """Return a dataset in device memory, of its dtype."""
+        out = cuda.cupy().empty(datasets[name].size, datasets[name].dtype)
+        for _ in self.slices(part, datasets, name, out):
             pass
         return out
 
-    def skip(self, part: int, found: dict[str, h5py.Dataset], name: str) -> None:
+    def skip(self, part: int, datasets: dict[str, h5py.Dataset], name: str) -> None:
         """Read a dataset for its digest alone."""
-        dataset, digest = found[name], self.manifest.records[part].digests[name]
+        dataset, digest = datasets[name], self.manifest.records[part].digests[name]
         place = self._ring.place(dataset.dtype)
         for _, values in hdf5.slices(dataset, name, digest, place):
             self._ring.skip()
@@ -185,16 +197,17 @@ class PartFiles:
     def offsets(
         self,
         part: int,
-        found: dict[str, h5py.Dataset],
+        datasets: dict[str, h5py.Dataset],
         name: str,
-        names: Any = None,
-        degrees: Any = None,
-    ) -> Any:
-        """Return the row offsets of a subgraph.
+        names: DeviceArray | None = None,
+        degrees: DeviceArray | None = None,
+    ) -> DeviceArray:
+        """Return the row offsets of a subgraph, uint32 or uint64 [rows + 1].
 
-        degrees: where it is given, row lengths are added to it by ``names`` of the rows
+        names: uint32 [rows]; degrees: uint32 [n], row lengths are added to it by the
+        names of the rows.  Raises InputError for offsets that do not fit.
         """
-        held = self.whole(part, found, f"{name}/offsets")
+        held = self.whole(part, datasets, f"{name}/offsets")
         rows, active = len(held) - 1, self.manifest.records[part].active
         filled = cuda.cupy().zeros(2 * mask_words(max(rows, 1)), np.uint32)
         none = np.uint64(0)
@@ -212,26 +225,26 @@ class PartFiles:
         )
         self.check(name)
         if name not in ("nn", INTO):
-            self._check_sources(part, found, f"{name}_sources", rows, filled)
+            self._check_sources(part, datasets, f"{name}_sources", rows, filled)
         return held
 
     def _check_sources(
         self,
         part: int,
-        found: dict[str, h5py.Dataset],
+        datasets: dict[str, h5py.Dataset],
         name: str,
         rows: int,
-        filled: Any,
+        filled: DeviceArray,
     ) -> None:
         """Raise InputError unless a list or mask of rows with edges fits offsets."""
-        told = self.whole(part, found, name)
+        sources = self.whole(part, datasets, name)
         words = filled.get().view(np.uint64)
         if name != "nd_sources":
-            same = np.array_equal(told.get(), words[: len(told)])
+            same = np.array_equal(sources.get(), words[: len(sources)])
         else:
-            same = len(told) == int(np.unpackbits(words.view(np.uint8)).sum())
-            given = (np.uint64(rows), told, filled)
-            self.launch("check_sources", len(told), *given)
+            same = len(sources) == int(np.unpackbits(words.view(np.uint8)).sum())
+            rows_and_mask = (np.uint64(rows), sources, filled)
+            self.launch("check_sources", len(sources), *rows_and_mask)
             same = same and not int(self.fault.get()[0]) & SOURCES
         if not same:
             raise InputError(f"/{name} does not fit the row offsets")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from distbfs.store.cuda_files import INTO
 from distbfs.store.cuda_rows import Ends, StoreRows
 from distbfs.store.schema import SLICE_BYTES
 from distbfs.timing import Stopwatch
-from distbfs.types import SUBGRAPHS
+from distbfs.types import SUBGRAPHS, DeviceArray
 
 if TYPE_CHECKING:
     from distbfs.store.hdf5 import Store
@@ -47,11 +47,11 @@ class EachEdge:
         self._room = tuple(cupy.empty(size, np.uint32) for _ in range(2))
         self.expect(1)
 
-    def _give(self, start: int, stop: int) -> tuple[Any, Any]:
+    def _give(self, start: int, stop: int) -> tuple[DeviceArray, DeviceArray]:
         u, v = self._room
         return u[: stop - start], v[: stop - start]
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+    def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
         for part in range(self._parts):
             if self._rows is not None:
                 yield from self._rows.pairs(part, self._give, self._names)

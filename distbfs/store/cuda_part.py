@@ -6,7 +6,7 @@ are read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from distbfs.device import cuda
 from distbfs.partition.device_part import COLUMN_PAD, DevicePart, DeviceRows
 from distbfs.store.cuda_files import PartFiles
 from distbfs.store.cuda_rows import NO_WORDS
-from distbfs.types import SUBGRAPHS
+from distbfs.types import SUBGRAPHS, DeviceArray
 
 if TYPE_CHECKING:
     import h5py
@@ -33,19 +33,19 @@ def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePa
     files = PartFiles(store, done)
     local = manifest.layout.local_count(index)
     files.done.more(manifest.records[index].array_bytes)
-    with store.part_file(index) as found:
+    with store.part_file(index) as datasets:
         for name in ("degrees", "delegate_degrees"):
-            files.skip(index, found, name)
+            files.skip(index, datasets, name)
         numbers = cupy.empty(local, np.uint32)
         rising = cupy.arange(local, dtype=np.uint32)
-        vertices, ends = _vertices(files, index, found, rising)
+        vertices, ends = _vertices(files, index, datasets, rising)
         numbers[vertices] = rising
-        delegates = files.whole(index, found, "delegates")
-        given = (np.uint64(manifest.n), delegates, cupy.asarray(NO_WORDS))
+        delegates = files.whole(index, datasets, "delegates")
+        naming = (np.uint64(manifest.n), delegates, cupy.asarray(NO_WORDS))
         named = cupy.empty(len(delegates), np.uint32)
-        files.launch("name_delegates", len(delegates), *given, named)
+        files.launch("name_delegates", len(delegates), *naming, named)
         files.check("delegates")
-        graphs = {name: _rows(files, index, found, name) for name in SUBGRAPHS}
+        graphs = {name: _rows(files, index, datasets, name) for name in SUBGRAPHS}
     return DevicePart(
         manifest.layout,
         index,
@@ -60,20 +60,20 @@ def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePa
 
 
 def _vertices(
-    files: PartFiles, index: int, found: dict[str, h5py.Dataset], rising: Any
-) -> tuple[Any, Any]:
+    files: PartFiles, index: int, datasets: dict[str, h5py.Dataset], rising: DeviceArray
+) -> tuple[DeviceArray, DeviceArray]:
     """Return (local ids, ends of input tuples) by number, uint32 [local] each.
 
     rising: uint32 [local], the numbers
     """
     cupy, local = cuda.cupy(), len(rising)
-    vertices = files.whole(index, found, "vertices")
+    vertices = files.whole(index, datasets, "vertices")
     seen = cupy.zeros(-(-local // 32) + 1, np.uint32)
     form = (np.uint32(0), np.uint32(1), vertices, cupy.asarray(NO_WORDS), seen)
     files.launch("name_vertices", local, *form, cupy.empty(local, np.uint32))
     files.check("vertices")
     ends = cupy.empty(local, np.uint32)
-    for start, values in files.slices(index, found, "tuple_degrees"):
+    for start, values in files.slices(index, datasets, "tuple_degrees"):
         names = rising[start : start + len(values)]
         all_here = (np.uint32(1), np.uint32(0))
         files.launch("keep_ends", len(values), values, names, *all_here, ends)
@@ -82,12 +82,12 @@ def _vertices(
 
 
 def _rows(
-    files: PartFiles, index: int, found: dict[str, h5py.Dataset], name: str
+    files: PartFiles, index: int, datasets: dict[str, h5py.Dataset], name: str
 ) -> DeviceRows:
     """Return a subgraph."""
-    offsets, dataset = files.offsets(index, found, name), found[f"{name}/columns"]
+    offsets, dataset = files.offsets(index, datasets, name), datasets[f"{name}/columns"]
     columns = cuda.cupy().zeros(dataset.size + COLUMN_PAD, dataset.dtype)
-    for _, values in files.slices(index, found, f"{name}/columns", columns):
+    for _, values in files.slices(index, datasets, f"{name}/columns", columns):
         bounds = files.bounds(index, name)
         files.launch("check_columns", len(values), values, *bounds)
     files.check(name, files.below(index, name))

@@ -1,30 +1,29 @@
 """The edges of a store on the current device, as pairs of input ids.
 
-The kernels that name rows and columns are those of device_rows.cu.
+The kernels that name rows and columns are those of cuda_rows.cu.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.generate.cuda import permutation_words
 from distbfs.generate.hashing import ROUNDS
 from distbfs.progress import Sum
 from distbfs.store.cuda_files import BY_NUMBER, INTO, PartFiles
 from distbfs.store.tuples import permutation_of
-from distbfs.types import SUBGRAPHS
+from distbfs.types import SUBGRAPHS, DeviceArray
 
 if TYPE_CHECKING:
     import h5py
 
     from distbfs.store.hdf5 import Store
 
-    Room = Callable[[int, int], tuple[Any, Any]]
+    Room = Callable[[int, int], tuple[DeviceArray, DeviceArray]]
 
 NAMED_BYTES = 12  # of what is read of a vertex of any part: its id, its ends of tuples
 NO_WORDS = np.zeros(3 + 2 * ROUNDS, dtype=np.uint64)  # of no permutation
@@ -37,8 +36,8 @@ class PartRows:
     offsets: by subgraph, uint32 or uint64 [rows + 1]; delegates: uint32 [d], input ids
     """
 
-    offsets: dict[str, Any]
-    delegates: Any
+    offsets: dict[str, DeviceArray]
+    delegates: DeviceArray
 
 
 @dataclass
@@ -47,7 +46,7 @@ class Ends:
 
     owners: int
     owner: int
-    array: Any
+    array: DeviceArray
 
 
 class StoreRows(PartFiles):
@@ -69,22 +68,22 @@ class StoreRows(PartFiles):
         store: Store,
         parts: Sequence[int],
         *,
-        degrees: Sequence[Any] = (),
+        degrees: Sequence[DeviceArray] = (),
         ends: Sequence[Ends] = (),
         done: Sum | None = None,
     ) -> None:
         super().__init__(store, done)
         cupy, back = cuda.cupy(), permutation_of(store)
-        words = NO_WORDS if back is None else permutation_words(back.turned)
+        words = NO_WORDS if back is None else back.turned.words()
         self._words, self._ends = cupy.asarray(words), ends
         self.done.more(self._bytes(parts))
         self.names = cupy.empty(self.manifest.n, np.uint32)
         self._rows: dict[int, PartRows] = {}
         for part in range(self.manifest.parts):
-            with store.part_file(part) as found:
-                self._name(part, found)
+            with store.part_file(part) as datasets:
+                self._name(part, datasets)
                 if part in parts:
-                    self._rows[part] = self._measure(part, found, degrees)
+                    self._rows[part] = self._measure(part, datasets, degrees)
 
     def _bytes(self, parts: Sequence[int]) -> int:
         """Return the bytes that are read besides the columns of parts."""
@@ -101,15 +100,15 @@ class StoreRows(PartFiles):
 
     def pairs(
         self, part: int, room: Room, names: Sequence[str] = SUBGRAPHS
-    ) -> Iterator[tuple[Any, Any]]:
+    ) -> Iterator[tuple[DeviceArray, DeviceArray]]:
         """Yield the edges of some subgraphs of a part as (u, v), slice by slice.
 
         room: returns CuPy uint32 arrays for the edges start … stop-1 of these subgraphs
         """
         before = 0
-        with self.store.part_file(part) as found:
+        with self.store.part_file(part) as datasets:
             for name in names:
-                for at, columns in self.slices(part, found, f"{name}/columns"):
+                for at, columns in self.slices(part, datasets, f"{name}/columns"):
                     first = before + at
                     u, v = room(first, first + len(columns))
                     self._expand(part, name, at, columns, u, v)
@@ -118,7 +117,13 @@ class StoreRows(PartFiles):
                 before += self.count(part, [name])
 
     def _expand(
-        self, part: int, name: str, at: int, columns: Any, u: Any, v: Any
+        self,
+        part: int,
+        name: str,
+        at: int,
+        columns: DeviceArray,
+        u: DeviceArray,
+        v: DeviceArray,
     ) -> None:
         rows, own = self._rows[part], self._named(part)
         offsets = rows.offsets[name]
@@ -138,40 +143,43 @@ class StoreRows(PartFiles):
             v,
         )
 
-    def _named(self, part: int) -> Any:
+    def _named(self, part: int) -> DeviceArray:
         return self.names[int(self.starts[part]) : int(self.starts[part + 1])]
 
-    def _name(self, part: int, found: dict[str, h5py.Dataset]) -> None:
+    def _name(self, part: int, datasets: dict[str, h5py.Dataset]) -> None:
         """Name the numbers of a part, and keep ends of tuples."""
         own = self._named(part)
-        vertices = self.whole(part, found, "vertices")
+        vertices = self.whole(part, datasets, "vertices")
         seen = cuda.cupy().zeros(-(-len(own) // 32) + 1, np.uint32)
         parts = np.uint32(self.manifest.parts)
         form = (np.uint32(part), parts, vertices, self._words, seen, own)
         self.launch("name_vertices", len(own), *form)
         self.check("vertices")
-        for start, values in self.slices(part, found, "tuple_degrees"):
+        for start, values in self.slices(part, datasets, "tuple_degrees"):
             names = own[start : start + len(values)]
             for ends in self._ends:
                 owners = (np.uint32(ends.owners), np.uint32(ends.owner))
-                given = (values, names, *owners, ends.array)
-                self.launch("keep_ends", len(values), *given)
+                kept = (values, names, *owners, ends.array)
+                self.launch("keep_ends", len(values), *kept)
         self.check("tuple_degrees")
 
     def _measure(
-        self, part: int, found: dict[str, h5py.Dataset], degrees: Sequence[Any]
+        self,
+        part: int,
+        datasets: dict[str, h5py.Dataset],
+        degrees: Sequence[DeviceArray],
     ) -> PartRows:
         """Return the offsets of a part; all in its file but the columns is read."""
         for name in ("degrees", "delegate_degrees"):
-            self.skip(part, found, name)
-        delegates = self.whole(part, found, "delegates")
+            self.skip(part, datasets, name)
+        delegates = self.whole(part, datasets, "delegates")
         named = cuda.cupy().empty(len(delegates), np.uint32)
-        given = (np.uint64(self.manifest.n), delegates, self._words, named)
-        self.launch("name_delegates", len(delegates), *given)
+        naming = (np.uint64(self.manifest.n), delegates, self._words, named)
+        self.launch("name_delegates", len(delegates), *naming)
         self.check("delegates")
         offsets = {}
         for name in self.subgraphs(part):
             names = self._named(part) if name in BY_NUMBER else named
             lengths = degrees[name == INTO] if degrees else None
-            offsets[name] = self.offsets(part, found, name, names, lengths)
+            offsets[name] = self.offsets(part, datasets, name, names, lengths)
         return PartRows(offsets, named)

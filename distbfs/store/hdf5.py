@@ -31,7 +31,6 @@ from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -81,7 +80,7 @@ def close(file: h5py.File, sink: Sink) -> None:
 
 
 def write_array(file: h5py.File, name: str, array: Array, sink: Sink, done: Sum) -> str:
-    """Write a one-dimensional array as a dataset; return its digest."""
+    """Write an array, [k] of a dtype of the schema, as a dataset; return its digest."""
     dtype = array.dtype.newbyteorder("<")
     layout: dict[str, Any] = {}
     if len(array):
@@ -136,12 +135,7 @@ class StoreWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self._partial.release()
         else:
@@ -265,10 +259,10 @@ class Store:
             return None
         with safety.opened(self.folder / schema.IDS_NAME, record.file_bytes) as file:
             safety.check_attributes(file, schema.ids_attributes(record.count))
-            found = safety.check_objects(file, record.specs(), record.file_bytes)
+            datasets = safety.check_objects(file, record.specs(), record.file_bytes)
             arrays = {
                 name: read_array(item, name, record.digests[name])
-                for name, item in found.items()
+                for name, item in datasets.items()
             }
             if sum(array.nbytes for array in arrays.values()) != record.array_bytes:
                 raise StoreError(f"does not hold {record.array_bytes} bytes")
@@ -293,11 +287,11 @@ class Store:
                 record.edges,
                 directed=record.directed,
             )
-            found = safety.check_objects(file, specs, record.file_bytes)
-            total = sum(item.size * item.dtype.itemsize for item in found.values())
+            datasets = safety.check_objects(file, specs, record.file_bytes)
+            total = sum(item.size * item.dtype.itemsize for item in datasets.values())
             if total != record.array_bytes:
                 raise StoreError(f"holds {total} bytes, not {record.array_bytes}")
-            yield found
+            yield datasets
 
     def load_part(self, index: int, watch: Watch | None = None) -> Part:
         """Return a part, checked while it is read.
@@ -308,11 +302,11 @@ class Store:
         an unknown part.
         """
         manifest, directed = self.manifest, self.manifest.directed
-        with self.part_file(index) as found:
+        with self.part_file(index) as datasets:
             record = manifest.records[index]
 
             def read(name: str) -> Array:
-                return read_array(found[name], name, record.digests[name], watch)
+                return read_array(datasets[name], name, record.digests[name], watch)
 
             graphs = {
                 name: CSR(read(f"{name}/offsets"), read(f"{name}/columns"))
@@ -333,7 +327,7 @@ class Store:
             safety.check_part(part)
             for name in ("nd_sources", "dn_sources", "dd_sources"):
                 compare_array(
-                    found[name], name, record.digests[name], getattr(part, name)
+                    datasets[name], name, record.digests[name], getattr(part, name)
                 )
             return part
 
@@ -424,7 +418,10 @@ def slices(
 def read_array(
     dataset: h5py.Dataset, name: str, digest: str, watch: Watch | None = None
 ) -> Array:
-    """Return a dataset as an array; raise StoreError where its digest differs."""
+    """Return a dataset as an array, [size] of its dtype.
+
+    Raises StoreError where its digest differs.
+    """
     whole = np.empty(dataset.size, dataset.dtype)
     for start, values in slices(dataset, name, digest, lambda a, b: whole[a:b]):
         if watch is not None:

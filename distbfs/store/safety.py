@@ -88,13 +88,13 @@ def regular_file(path: Path) -> int:
     A symbolic link is refused and not followed.
     """
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError as error:
         raise system_error(error, path, StoreError) from error
-    if not stat.S_ISREG(found.st_mode):
-        kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no regular file"
         raise StoreError(f"{path}: is {kind}; allowed: a regular file")
-    return found.st_size
+    return status.st_size
 
 
 def check_folder(folder: Path, manifest: Manifest) -> None:
@@ -155,9 +155,9 @@ def check_version(file: h5py.File) -> None:
     """Raise StoreError unless the file is of this format version."""
     if not h5a.exists(file.id, schema.VERSION_ATTRIBUTE.encode()):
         raise StoreError("has no format version; it is no file of a graph store")
-    found = read_attribute(file, schema.VERSION_ATTRIBUTE)
-    if found != schema.FORMAT_VERSION:
-        raise StoreError(schema.wrong_version(found))
+    version = read_attribute(file, schema.VERSION_ATTRIBUTE)
+    if version != schema.FORMAT_VERSION:
+        raise StoreError(schema.wrong_version(version))
 
 
 def read_attribute(file: h5py.File, name: str) -> int:
@@ -177,10 +177,10 @@ def check_attributes(file: h5py.File, expected: Mapping[str, int]) -> None:
     for name, value in expected.items():
         if not h5a.exists(file.id, name.encode()):
             raise StoreError(f"lacks the attribute {name}")
-        found = read_attribute(file, name)
-        if found != value:
+        stored = read_attribute(file, name)
+        if stored != value:
             raise StoreError(
-                f"attribute {name} is {found}, but the manifest says {value}"
+                f"attribute {name} is {stored}, but the manifest says {value}"
             )
     if count != len(expected):
         raise StoreError(f"has {count} attributes instead of {len(expected)}")
@@ -207,17 +207,17 @@ def check_objects(
             if group:
                 nodes[group] = hard_object(file.id, group, h5o.TYPE_GROUP)
             check_names(nodes[group], names)
-    found, stored, places = {}, 0, set()
+    datasets, stored, places = {}, 0, set()
     for name, spec in specs.items():
         group, _, leaf = name.rpartition("/")
         with naming(f"/{name}"):
-            item = dataset(nodes[group], leaf, spec, file_bytes)
-        stored += item.get_storage_size()
-        places.add(h5o.get_info(item).addr)
-        found[name] = h5py.Dataset(item)
+            array = dataset(nodes[group], leaf, spec, file_bytes)
+        stored += array.get_storage_size()
+        places.add(h5o.get_info(array).addr)
+        datasets[name] = h5py.Dataset(array)
     if len(places) != len(specs) or stored > file_bytes:
         raise StoreError(f"datasets overlap: {stored} bytes in a file of {file_bytes}")
-    return found
+    return datasets
 
 
 def check_names(node: Any, expected: set[str]) -> None:
@@ -244,12 +244,12 @@ def hard_object(node: Any, name: str, kind: int) -> Any:
         raise StoreError(f"is {what}; allowed: plain datasets and groups")
     info = h5o.get_info(node, name.encode())
     if info.type != kind or info.rc != 1:
-        wanted = "group" if kind == h5o.TYPE_GROUP else "dataset"
-        raise StoreError(f"is not a {wanted} with one name")
-    found = h5o.open(node, name.encode())
-    if h5a.get_num_attrs(found):
+        expected = "group" if kind == h5o.TYPE_GROUP else "dataset"
+        raise StoreError(f"is not a {expected} with one name")
+    opened_object = h5o.open(node, name.encode())
+    if h5a.get_num_attrs(opened_object):
         raise StoreError("has attributes; allowed: none")
-    return found
+    return opened_object
 
 
 def dataset(node: Any, leaf: str, spec: DatasetSpec, file_bytes: int) -> Any:
@@ -259,15 +259,15 @@ def dataset(node: Any, leaf: str, spec: DatasetSpec, file_bytes: int) -> Any:
     without filters when empty, else in chunks of the schema with fletcher32 alone, as
     many stored bytes as the shape needs.
     """
-    found = hard_object(node, leaf, h5o.TYPE_DATASET)
-    created = found.get_create_plist()
+    item = hard_object(node, leaf, h5o.TYPE_DATASET)
+    created = item.get_create_plist()
     layout, filters = created.get_layout(), created.get_nfilters()
     if layout == h5d.VIRTUAL or created.get_external_count():
         raise StoreError("is virtual or stored in other files; allowed: this file")
-    kinds = [name for name in spec.dtypes if found.get_type().equal(FILE_TYPES[name])]
+    kinds = [name for name in spec.dtypes if item.get_type().equal(FILE_TYPES[name])]
     if not kinds:
         raise StoreError(f"has a wrong dtype; allowed: {', '.join(spec.dtypes)}")
-    space = found.get_space()
+    space = item.get_space()
     if space.get_simple_extent_type() != h5s.SIMPLE:
         raise StoreError("is not an array; allowed: one dimension")
     shape = space.get_simple_extent_dims()
@@ -284,19 +284,19 @@ def dataset(node: Any, leaf: str, spec: DatasetSpec, file_bytes: int) -> Any:
     if items == 0:
         if layout != h5d.CONTIGUOUS or filters:
             raise StoreError("is empty and has chunks or filters; allowed: none")
-        return found
+        return item
     chunk = schema.chunk_elements(items, itemsize)
     if layout != h5d.CHUNKED or created.get_chunk() != (chunk,):
         raise StoreError(f"has another storage layout; allowed: chunks of {chunk}")
     if filters != 1 or created.get_filter(0)[0] != h5z.FILTER_FLETCHER32:
         raise StoreError("has other filters; allowed: fletcher32 alone")
     needed = -(-items // chunk) * (chunk * itemsize + 4)
-    if found.get_storage_size() != needed:
+    if item.get_storage_size() != needed:
         raise StoreError(
-            f"stores {found.get_storage_size()} bytes instead of {needed}; "
+            f"stores {item.get_storage_size()} bytes instead of {needed}; "
             "chunks are missing or altered"
         )
-    return found
+    return item
 
 
 def check_part(part: Part) -> None:

@@ -20,7 +20,7 @@ from distbfs import __version__
 from distbfs.errors import StoreError, UsageError
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import mask_words
-from distbfs.types import SUBGRAPHS
+from distbfs.types import SUBGRAPHS, Array, Bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,8 +112,8 @@ class PartRecord:
             for name in SUBGRAPHS
         }
         object.__setattr__(self, "edges", edges)
-        told = isinstance(self.digests, dict) and INCOMING[0] in self.digests
-        datasets = (*DATASETS, *INCOMING) if told else DATASETS
+        both_ways = isinstance(self.digests, dict) and INCOMING[0] in self.digests
+        datasets = (*DATASETS, *INCOMING) if both_ways else DATASETS
         check_digests(f"{where}: digests", self.digests, datasets)
 
     @property
@@ -121,13 +121,13 @@ class PartRecord:
         """Whether the part has edges out and in."""
         return INCOMING[0] in self.digests
 
-    def encode(self) -> Array:
+    def encode(self) -> Bytes:
         """Return the record as uint8 [bytes], for ``World.allgather``."""
         return np.frombuffer(json.dumps(self.as_dict()).encode(), dtype=np.uint8)
 
     @classmethod
-    def decode(cls, values: Array) -> PartRecord:
-        """Return the record that :meth:`encode` wrote."""
+    def decode(cls, values: Bytes) -> PartRecord:
+        """Return the record of the bytes of :meth:`encode`."""
         return cls.from_dict(json.loads(values.tobytes()))
 
     def as_dict(self) -> dict[str, Any]:
@@ -340,9 +340,9 @@ class Manifest:
         if not isinstance(values["records"], list) or not values["records"]:
             raise StoreError("records is not a list of at least one part")
         records = tuple(PartRecord.from_dict(item) for item in values["records"])
-        given = {name: values[name] for name in own if name != "records"}
+        fields = {name: values[name] for name in own if name != "records"}
         ids = None if kept is None else IdsRecord.from_dict(kept)
-        manifest = cls(**given, records=records, ids=ids)
+        manifest = cls(**fields, records=records, ids=ids)
         for name in totals:
             check_count(name, values[name])
             if values[name] != getattr(manifest, name):
@@ -403,7 +403,10 @@ def ids_attributes(count: int) -> dict[str, int]:
 
 
 def part_arrays(part: Part) -> dict[str, Array]:
-    """Return the arrays of a part by dataset name, in the order of the file."""
+    """Return the arrays of a part by dataset name, in the order of the file.
+
+    Their dtypes and shapes are those of ``part_specs``.
+    """
     arrays = {}
     for name in (*DATASETS, *(INCOMING if part.directed else ())):
         value: Any = part
@@ -418,9 +421,9 @@ def part_edges(part: Part) -> dict[str, int]:
     return {name: getattr(part, name).edges for name in SUBGRAPHS}
 
 
-def wrong_version(found: object) -> str:
+def wrong_version(version: object) -> str:
     """Return the message about another format version."""
-    return f"format version is {found}; this distbfs reads version {FORMAT_VERSION}"
+    return f"format version is {version}; this distbfs reads version {FORMAT_VERSION}"
 
 
 def refuse_constant(name: str) -> None:

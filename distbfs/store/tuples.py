@@ -114,8 +114,8 @@ class StoreTuples:
         owner = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
         number = (column & np.uint64(NUMBER_MASK)).astype(np.int64)
         for part in np.unique(owner).tolist():
-            here = owner == part
-            out[here] = self._ids_of(part)[number[here]]
+            of_part = owner == part
+            out[of_part] = self._ids_of(part)[number[of_part]]
         return out
 
     def _outside(self, ids: Ids) -> Ids:
@@ -142,10 +142,10 @@ def tuple_degrees_for(
         index = first + world.rank
         ids = ends = np.zeros(0, dtype=np.int64)
         if index < manifest.parts:
-            with store.part_file(index) as found:
+            with store.part_file(index) as datasets:
                 digests = manifest.records[index].digests
                 vertices, ends = (
-                    read_array(found[name], name, digests[name])
+                    read_array(datasets[name], name, digests[name])
                     for name in ("vertices", "tuple_degrees")
                 )
             ids = manifest.layout.global_of(index, vertices)
@@ -159,6 +159,6 @@ def tuple_degrees_for(
         for message in world.alltoall(outgoing):
             vertex, count = message.reshape(-1, 2).T
             for part_index, array in out.items():
-                here = vertex % parts == part_index
-                array[vertex[here] // parts] = count[here]
+                in_part = vertex % parts == part_index
+                array[vertex[in_part] // parts] = count[in_part]
     return out

@@ -29,7 +29,7 @@ import numpy as np
 from distbfs.errors import StoreError
 from distbfs.generate.hashing import GOLDEN, mix64
 from distbfs.partition.part import PART_SHIFT
-from distbfs.types import SUBGRAPHS
+from distbfs.types import SUBGRAPHS, Array, Ids, Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ SLICE_EDGES = 1 << 21
 WORD = (1 << 64) - 1
 
 
-def nothing() -> Array:
+def nothing() -> Ids:
     """Return an empty int64 array."""
     return np.zeros(0, dtype=np.int64)
 
@@ -64,9 +64,9 @@ class Verification:
     tuple_ends: int = 0
     nn_forward: int = 0
     nn_reverse: int = 0
-    delegates: Array = field(default_factory=nothing)
-    delegate_degrees: Array = field(default_factory=nothing)
-    delegate_rows: Array = field(default_factory=nothing)
+    delegates: Ids = field(default_factory=nothing)
+    delegate_degrees: Ids = field(default_factory=nothing)
+    delegate_rows: Ids = field(default_factory=nothing)
 
     @property
     def ok(self) -> bool:
@@ -153,13 +153,13 @@ def check_totals(result: Verification, store: Store) -> None:
             result.findings.append(f"all parts: {what}")
 
     for name in SUBGRAPHS:
-        found, said = result.edges[name], getattr(manifest, name)
-        expect(found == said, f"{found} edges in {name}, the manifest says {said}")
+        count, stated = result.edges[name], getattr(manifest, name)
+        expect(count == stated, f"{count} edges in {name}, the manifest says {stated}")
     total, ends = result.degree_sum, result.tuple_ends
-    wanted = manifest.m * (2 if manifest.directed else 1)
-    expect(total == wanted, f"degrees sum to {total} instead of {wanted}")
-    said = 2 * manifest.tuples
-    expect(ends == said, f"tuples have {ends} ends instead of {said}")
+    expected = manifest.m * (2 if manifest.directed else 1)
+    expect(total == expected, f"degrees sum to {total} instead of {expected}")
+    stated = 2 * manifest.tuples
+    expect(ends == stated, f"tuples have {ends} ends instead of {stated}")
     kept = manifest.tuples - manifest.loops - manifest.repeats
     each = 1 if manifest.directed else 2
     expect(each * kept == manifest.m, f"{kept} tuples were kept for {manifest.m} edges")
@@ -196,12 +196,12 @@ def check_degrees(part: Part, expect: Callable[[bool | np.bool_, str], None]) ->
     rows = out + (part.pulled if part.directed else part.nd).degrees()
     active = part.active
     expect(np.all(rows[:active] > 0), "an active vertex has no edges")
-    mine, local = part.owned_delegates()
+    owned, local = part.owned_delegates()
     number_of = np.empty(part.local_count, dtype=np.int64)
     number_of[part.vertices] = np.arange(part.local_count)
     numbers = number_of[local]
     expect(np.all(numbers >= active), "a delegate is numbered as a normal vertex")
-    rows[numbers] = part.delegate_degrees[mine]
+    rows[numbers] = part.delegate_degrees[owned]
     wrong = np.count_nonzero(part.degrees != rows)
     expect(not wrong, f"{wrong} vertices have a degree that their rows do not")
     rows[numbers] = 0
@@ -220,9 +220,9 @@ def edge_sums(
     """
     graph: CSR = getattr(part, name)
     forward = reverse = loops = repeats = 0
-    here = part.index << PART_SHIFT if name == "nn" else 0
+    part_bits = part.index << PART_SHIFT if name == "nn" else 0
     for rows, columns in row_slices(graph):
-        sources = rows.astype(np.uint64) | np.uint64(here)
+        sources = rows.astype(np.uint64) | np.uint64(part_bits)
         targets = columns.astype(np.uint64)
         forward = (forward + hash_sum(sources, targets)) & WORD
         reverse = (reverse + hash_sum(targets, sources)) & WORD
@@ -237,8 +237,8 @@ def edge_sums(
     return forward, reverse
 
 
-def count_repeats(rows: Array, columns: Array) -> int:
-    """Return how many edges repeat another one; ``rows`` rises."""
+def count_repeats(rows: Ids, columns: Array) -> int:
+    """Return how many edges repeat another one; rows: int64 [k], rising."""
     same_row = rows[1:] == rows[:-1]
     if np.all(columns[1:][same_row] > columns[:-1][same_row]):
         return 0
@@ -248,7 +248,7 @@ def count_repeats(rows: Array, columns: Array) -> int:
     return int(np.count_nonzero(twice))
 
 
-def row_slices(graph: CSR) -> Iterator[tuple[Array, Array]]:
+def row_slices(graph: CSR) -> Iterator[tuple[Ids, Array]]:
     """Yield (row of each edge int64, columns) for slices of whole rows.
 
     A slice has at most SLICE_EDGES edges and rows, or is one longer row.
@@ -268,6 +268,9 @@ def row_slices(graph: CSR) -> Iterator[tuple[Array, Array]]:
 
 
 def hash_sum(first: Words, second: Words) -> int:
-    """Return the sum modulo 2^64 of a hash of each pair; the order of a pair counts."""
+    """Return the sum modulo 2^64 of a hash of each pair of uint64 values.
+
+    The order of a pair counts.
+    """
     mixed = mix64(first * np.uint64(GOLDEN) + mix64(second))
     return int(mixed.sum(dtype=np.uint64))

@@ -112,4 +112,8 @@ def write_graph(
 def gather_records(world: World, records: list[PartRecord]) -> list[PartRecord]:
     """Return the records of all ranks (collective)."""
     rounds = [world.allgather(record.encode()) for record in records]
-    return [PartRecord.decode(values) for one in rounds for values in one]
+    return [
+        PartRecord.decode(values)
+        for round_of_ranks in rounds
+        for values in round_of_ranks
+    ]

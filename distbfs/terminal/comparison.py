@@ -16,7 +16,7 @@ from distbfs.benchmark.compare_figures import (
     add_speedups,
     engine_figures,
 )
-from distbfs.benchmark.libraries.base import Rows, peer_session, rows_of
+from distbfs.benchmark.libraries.base import Rows, library_session, rows_of
 from distbfs.benchmark.limit import need_of
 from distbfs.benchmark.roots import choose_roots
 from distbfs.device.rates import Rates, device_rates, host_rates
@@ -123,7 +123,7 @@ class Sessions:
         """Return a session of another library, in one process."""
         if self._rows is None:
             self._rows = rows_of(self._source.any_tuples())
-        return peer_session(self._terminal.world, name, self._rows)
+        return library_session(self._terminal.world, name, self._rows)
 
     def open(self, options: SearchOptions) -> Session:
         """Return a session that is ready to search (collective)."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from distbfs.types import UNREACHED, Array, Ids, World, slice_bounds
+from distbfs.types import UNREACHED, Array, Ids, Levels, Marks, World, slice_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,7 +37,7 @@ class Lookup(Protocol):
     def rounds(self, chunks: Iterable[Chunk], empty: Chunk) -> Iterator[Chunk]:
         """Yield chunks, and empty ones until every rank has come to its end."""
 
-    def fetch(self, ids: Ids) -> tuple[Array, Ids]:
+    def fetch(self, ids: Ids) -> tuple[Ids, Ids]:
         """Return levels, int64, and parents, int64, of the vertices of ``ids``.
 
         Parents are -1 where the search gave levels only, and below that where they
@@ -45,9 +45,9 @@ class Lookup(Protocol):
         """
 
     def mark(self, ids: Ids) -> None:
-        """Mark vertices, on whatever rank they are."""
+        """Mark vertices, int64 in 0 … n-1, on whatever rank they are."""
 
-    def marked(self) -> Array:
+    def marked(self) -> Marks:
         """Return which vertices of this rank's block any rank marked, bool."""
 
 
@@ -55,7 +55,7 @@ class Replicated:
     """All results on every rank: one 64-bit word per vertex, level above parent."""
 
     def __init__(
-        self, world: World, n: int, level: Array, parent: Array | None
+        self, world: World, n: int, level: Levels, parent: Array | None
     ) -> None:
         """Gather the blocks; collective.  n must fit 31 bits."""
         self.world = world
@@ -67,17 +67,17 @@ class Replicated:
         """Yield the chunks; no other rank is asked anything meanwhile."""
         yield from chunks
 
-    def fetch(self, ids: Ids) -> tuple[Array, Ids]:
-        """Return levels and parents; local."""
+    def fetch(self, ids: Ids) -> tuple[Ids, Ids]:
+        """Return (levels, parents) of vertices, int64; local."""
         words = self.words[ids]
         return words >> 32, words.astype(np.int32).astype(np.int64)
 
     def mark(self, ids: Ids) -> None:
-        """Mark vertices; local until ``marked``."""
+        """Mark vertices, int64; local until ``marked``."""
         self.seen[ids] = 1
 
-    def marked(self) -> Array:
-        """Return the marks of this rank's block; collective."""
+    def marked(self) -> Marks:
+        """Return the marks of this rank's block, bool; collective."""
         bits = np.zeros(-(-self.n // 64) * 8, dtype=np.uint8)
         packed = np.packbits(self.seen)
         bits[: len(packed)] = packed
@@ -92,7 +92,7 @@ class Routed:
     """Results stay with their owners; every question is two messages per rank."""
 
     def __init__(
-        self, world: World, n: int, level: Array, parent: Array | None
+        self, world: World, n: int, level: Levels, parent: Array | None
     ) -> None:
         self.world = world
         self.n = n
@@ -113,25 +113,30 @@ class Routed:
                 return
             yield empty if chunk is None else chunk
 
-    def fetch(self, ids: Ids) -> tuple[Array, Ids]:
-        """Return levels and parents; collective.  An id is asked for once."""
-        wanted, where = np.unique(ids, return_inverse=True)
+    def fetch(self, ids: Ids) -> tuple[Ids, Ids]:
+        """Return (levels, parents) of vertices, int64; collective.
+
+        An id is asked for once.
+        """
+        distinct, where = np.unique(ids, return_inverse=True)
         where = where.reshape(-1)
-        asked = [here - self.low for here in self.world.alltoall(self._split(wanted))]
-        levels = self.world.alltoall([self.level[here] for here in asked])
+        asked = [
+            places - self.low for places in self.world.alltoall(self._split(distinct))
+        ]
+        levels = self.world.alltoall([self.level[places] for places in asked])
         level = np.concatenate(levels).astype(np.int64)[where]
         if self.parent is None:
             return level, np.full(len(ids), UNREACHED, dtype=np.int64)
-        parents = self.world.alltoall([self.parent[here] for here in asked])
+        parents = self.world.alltoall([self.parent[places] for places in asked])
         return level, np.concatenate(parents).astype(np.int64)[where]
 
     def mark(self, ids: Ids) -> None:
-        """Mark vertices at their owners; collective."""
-        for here in self.world.alltoall(self._split(np.unique(ids))):
-            self.seen[here - self.low] = True
+        """Mark vertices, int64, at their owners; collective."""
+        for places in self.world.alltoall(self._split(np.unique(ids))):
+            self.seen[places - self.low] = True
 
-    def marked(self) -> Array:
-        """Return the marks of this rank's block; local."""
+    def marked(self) -> Marks:
+        """Return the marks of this rank's block, bool; local."""
         return self.seen
 
     def _split(self, ascending: Ids) -> list[Ids]:
@@ -141,7 +146,7 @@ class Routed:
 
 
 def make_lookup(
-    world: World, n: int, level: Array, parent: Array | None, limit: int
+    world: World, n: int, level: Levels, parent: Array | None, limit: int
 ) -> Replicated | Routed:
     """Return the lookup for n vertices; collective.
 
@@ -152,7 +157,7 @@ def make_lookup(
     return Routed(world, n, level, parent)
 
 
-def _pack(level: Array, parent: Array | None, n: int) -> Ids:
+def _pack(level: Levels, parent: Array | None, n: int) -> Ids:
     """Return level · 2^32 + parent as words; a parent that is no id becomes -2."""
     words: Ids = level.astype(np.int64) << 32
     if parent is None:

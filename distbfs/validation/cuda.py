@@ -1,7 +1,7 @@
 """Validation of a search on one CUDA device, from the edge tuples.
 
 The rules, the wording of the faults and the answer are those of ``validate``; the
-kernels are in device_validate.cu.
+kernels are in cuda.cu.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.errors import UsageError
-from distbfs.types import Ids
+from distbfs.types import UNREACHED, DeviceArray, Ids
 from distbfs.validation.faults import KINDS, Tally
 from distbfs.validation.host import BOTH, LEVELS, Validation
 
@@ -46,7 +46,12 @@ REACHED, NEDGE, DEPTH, REPORT_WORDS = range(2 * len(KINDS), 2 * len(KINDS) + 4)
 
 
 def validate_on_device(
-    tuples: DeviceTuples, root: int, level: Any, parent: Any, *, chunk: int = CHUNK
+    tuples: DeviceTuples,
+    root: int,
+    level: DeviceArray,
+    parent: DeviceArray | None,
+    *,
+    chunk: int = CHUNK,
 ) -> Validation:
     """Check the result of a search by its tuples.
 
@@ -76,7 +81,9 @@ def validate_on_device(
     )
 
 
-def _check_arguments(n: int, root: int, level: Any, parent: Any, chunk: int) -> None:
+def _check_arguments(
+    n: int, root: int, level: DeviceArray, parent: DeviceArray | None, chunk: int
+) -> None:
     """Raise UsageError for what the kernels cannot take."""
     if n > MAX_VERTICES:
         raise UsageError(
@@ -98,7 +105,7 @@ def _check_arguments(n: int, root: int, level: Any, parent: Any, chunk: int) -> 
         )
 
 
-def _fits(array: Any, n: int, types: tuple[str, ...]) -> bool:
+def _fits(array: DeviceArray, n: int, types: tuple[str, ...]) -> bool:
     """Return whether an array has the shape and a dtype that kernels take."""
     right = array.dtype.name in types and array.shape == (n,)
     return bool(right and array.flags.c_contiguous)
@@ -116,13 +123,13 @@ class _Check:
 
     tuples: DeviceTuples
     root: int
-    level: Any
-    parent: Any
+    level: DeviceArray
+    parent: DeviceArray | None
 
     def run(self, chunk: int) -> Ids:
         """Return the report of all passes, int64 [REPORT_WORDS].
 
-        See device_validate.cu; -1 is the position of a kind that was not found.
+        See cuda.cu; -1 is the position of a kind that was not found.
         """
         cp = cuda.cupy()
         n = self.tuples.n
@@ -146,10 +153,12 @@ class _Check:
             place = (np.uint64(start), np.uint64(stop - start))
             check(reading, BLOCK, *result, *place, u, v, thorough)
         module.kernel("check_marks")(grid, BLOCK, *result, np.uint32(self.root))
-        found: Ids = cp.asnumpy(report)
-        return found
+        totals: Ids = cp.asnumpy(report)
+        return totals
 
-    def _chunks(self, chunk: int) -> Iterator[tuple[int, int, Any, Any]]:
+    def _chunks(
+        self, chunk: int
+    ) -> Iterator[tuple[int, int, DeviceArray, DeviceArray]]:
         """Yield (start, stop, u, v); the next chunk is written while one is used.
 
         What is launched on the current stream until the next chunk is asked for may
@@ -176,7 +185,7 @@ class _Check:
             writer.synchronize()
 
     def tally(self, report: Ids) -> Tally:
-        """Return the faults of a report, each kind with its example."""
+        """Return the faults of a report, int64 [REPORT_WORDS], with their examples."""
         tally = Tally()
         for kind, row in KINDS.items():
             count, position = int(report[row]), int(report[FIRST + row])
@@ -206,4 +215,4 @@ class _Check:
         return int(self.level[vertex])
 
     def _parent(self, vertex: int) -> int:
-        return int(self.parent[vertex])
+        return UNREACHED if self.parent is None else int(self.parent[vertex])

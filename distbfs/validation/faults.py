@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from distbfs.types import Array, Ids, World
+    from distbfs.types import Array, Ids, Marks, World
 
 # The kinds in the order in which they are told.  An example is kept as four numbers:
 # (a, b) the vertex, or the ends of the tuple, and (x, y) what was found there.
@@ -52,12 +52,17 @@ class Tally:
             row[1:] = (position, *example)
         row[0] += count
 
-    def add_vertices(self, kind: str, wrong: Array, ids: Ids, *found: Array) -> None:
-        """Add the vertices of ``ids`` that are wrong, with one or two values found."""
+    def add_vertices(
+        self, kind: str, wrong: Marks, ids: Ids, *values_found: Array
+    ) -> None:
+        """Add the vertices that are wrong, bool [k], of ids, int64 [k].
+
+        values_found: one or two arrays [k] of what the vertices have
+        """
         where = np.flatnonzero(wrong)
         if len(where):
             at = where[0]
-            x, y = [*(int(values[at]) for values in found), 0][:2]
+            x, y = [*(int(values[at]) for values in values_found), 0][:2]
             self.add(kind, len(where), int(ids[at]), int(ids[at]), 0, x, y)
 
     def merge(self, world: World) -> Tally:

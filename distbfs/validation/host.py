@@ -25,7 +25,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.types import UNREACHED, Array, Ids, TupleSource, World, slice_bounds
+from distbfs.types import (
+    UNREACHED,
+    Array,
+    Ids,
+    Levels,
+    TupleSource,
+    World,
+    slice_bounds,
+)
 from distbfs.validation import tuple_checks as scan
 from distbfs.validation.block_values import REPLICATED_LIMIT, Lookup, make_lookup
 from distbfs.validation.faults import Tally
@@ -64,7 +72,7 @@ def validate(
     world: World,
     source: TupleSource,
     root: int,
-    level: Array,
+    level: Levels,
     parent: Array | None,
     *,
     limit: int = REPLICATED_LIMIT,
@@ -116,10 +124,10 @@ class Block:
     """Results of one rank: vertices low … low + len(level) - 1."""
 
     low: int
-    level: Array
+    level: Levels
     parent: Array | None
 
-    def pieces(self, size: int) -> Iterator[tuple[Ids, Array, Array]]:
+    def pieces(self, size: int) -> Iterator[tuple[Ids, Ids, Ids]]:
         """Yield (ids, levels, parents), int64; parents -1 for levels only."""
         for at in range(0, len(self.level), size):
             level = self.level[at : at + size].astype(np.int64)
@@ -131,15 +139,15 @@ class Block:
             yield ids, level, parent
 
 
-def _check_blocks(world: World, n: int, level: Array, parent: Array | None) -> None:
+def _check_blocks(world: World, n: int, level: Levels, parent: Array | None) -> None:
     """Raise UsageError on all ranks if a block has a wrong shape or dtype."""
     low, high = slice_bounds(n, world.size, world.rank)
     fits = level.dtype == np.int32 and level.shape == (high - low,)
     if parent is not None:
         fits &= parent.dtype in (np.int32, np.int64) and parent.shape == level.shape
-    given = np.zeros((2, world.size), dtype=np.int64)
-    given[:, world.rank] = (not fits, parent is not None)
-    wrong, parents = world.allreduce(given.reshape(-1), "sum").reshape(2, -1)
+    flags = np.zeros((2, world.size), dtype=np.int64)
+    flags[:, world.rank] = (not fits, parent is not None)
+    wrong, parents = world.allreduce(flags.reshape(-1), "sum").reshape(2, -1)
     if wrong.any():
         raise UsageError(
             f"the result on rank {wrong.argmax()} is not one int32 level and one int32 "
@@ -178,8 +186,8 @@ def _check_vertices(
         if len(wrong):
             at = tree[wrong[0]]
             vertex, of = int(ids[at]), int(parent[at])
-            found = int(level[at]), int(above[wrong[0]])
-            tally.add("step", len(wrong), vertex, vertex, of, *found)
+            levels = int(level[at]), int(above[wrong[0]])
+            tally.add("step", len(wrong), vertex, vertex, of, *levels)
 
 
 def _check_tuples(
@@ -196,15 +204,15 @@ def _check_tuples(
     check = scan.make_scan(lookup, threads)
     nedge, position = 0, start
     for u, v in lookup.rounds(_cut(source, start, stop, chunk), (EMPTY, EMPTY)):
-        found = check(u, v, parents)
-        nedge += found.reached
-        ends = np.array([[u[i], v[i]] if i < len(u) else [0, 0] for i in found.first])
+        scanned = check(u, v, parents)
+        nedge += scanned.reached
+        ends = np.array([[u[i], v[i]] if i < len(u) else [0, 0] for i in scanned.first])
         inside = np.where((ends >= 0) & (ends < lookup.n), ends, 0)
         level = lookup.fetch(inside.reshape(-1))[0].reshape(-1, 2)
         for kind, fault in SCAN_FAULTS.items():
-            at = position + int(found.first[kind])
+            at = position + int(scanned.first[kind])
             example = (*ends[kind].tolist(), *level[kind].tolist())
-            tally.add(fault, int(found.counts[kind]), at, *example)
+            tally.add(fault, int(scanned.counts[kind]), at, *example)
         position += len(u)
     return nedge
 

@@ -51,10 +51,11 @@ def make_scan(lookup: Lookup, threads: int = 0) -> Scan:
 
 
 def scan_numpy(lookup: Lookup, u: Ids, v: Ids, parents: bool) -> Faults:
-    """Check tuples and mark vertices whose tree edge is met; collective if routed.
+    """Check tuples, int64 (u, v); mark vertices whose tree edge is met.
 
-    With ``parents`` a vertex is marked by a tuple that joins it to its parent, else by
-    one that joins it to a vertex one level nearer to the root.
+    Collective where the lookup is routed.  With ``parents`` a vertex is marked by a
+    tuple that joins it to its parent, else by one that joins it to a vertex one level
+    nearer to the root.
     """
     inside = (u >= 0) & (u < lookup.n) & (v >= 0) & (v < lookup.n)
     position = np.flatnonzero(inside)
@@ -89,7 +90,7 @@ def scan_compiled(
     v: Ids,
     parents: bool,
 ) -> Faults:
-    """Check tuples and mark vertices as ``scan_numpy`` does; local."""
+    """Check tuples (u, v), int64 [k], and mark vertices as ``scan_numpy``; local."""
     u, v = np.ascontiguousarray(u), np.ascontiguousarray(v)
     counts = np.zeros(KINDS, dtype=np.int64)
     first = np.zeros(KINDS, dtype=np.int64)

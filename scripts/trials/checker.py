@@ -180,9 +180,10 @@ def first_wrong(rule: str, bad: np.ndarray, source: int, **arrays: Any) -> None:
     """Raise Wrong with the first vertex that is marked."""
     if bad.any():
         at = int(np.argmax(bad))
-        told = ", ".join(f"{name} {array[at]}" for name, array in arrays.items())
+        values = ", ".join(f"{name} {array[at]}" for name, array in arrays.items())
         raise Wrong(
-            rule, f"vertex {at}: {told}, from {source} ({int(bad.sum())} such vertices)"
+            rule,
+            f"vertex {at}: {values}, from {source} ({int(bad.sum())} such vertices)",
         )
 
 
@@ -199,18 +200,18 @@ def check_path(truth: Truth, path: Any, source: int, target: int) -> None:
         raise Wrong("path", f"{path} from {source} to {target}, distance {level}")
 
 
-def equal(rule: str, found: Any, wanted: Any, where: str = "") -> None:
+def equal(rule: str, actual: Any, expected: Any, where: str = "") -> None:
     """Raise Wrong unless two values are the same."""
-    if found != wanted:
-        raise Wrong(rule, f"{where}: {found!r:.300}, not {wanted!r:.300}")
+    if actual != expected:
+        raise Wrong(rule, f"{where}: {actual!r:.300}, not {expected!r:.300}")
 
 
-def close(rule: str, found: Any, wanted: Any, where: str = "") -> None:
+def close(rule: str, actual: Any, expected: Any, where: str = "") -> None:
     """Raise Wrong unless two arrays of numbers agree, NaN with NaN."""
-    found, wanted = np.asarray(found), np.asarray(wanted)
-    if found.shape != wanted.shape:
-        raise Wrong(rule, f"{where}: shape {found.shape}, not {wanted.shape}")
-    bad = ~np.isclose(found, wanted, rtol=1e-9, atol=1e-12, equal_nan=True)
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    if actual.shape != expected.shape:
+        raise Wrong(rule, f"{where}: shape {actual.shape}, not {expected.shape}")
+    bad = ~np.isclose(actual, expected, rtol=1e-9, atol=1e-12, equal_nan=True)
     if bad.any():
         at = tuple(int(x[0]) for x in np.nonzero(bad))
-        raise Wrong(rule, f"{where} at {at}: {found[at]}, not {wanted[at]}")
+        raise Wrong(rule, f"{where} at {at}: {actual[at]}, not {expected[at]}")

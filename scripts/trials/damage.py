@@ -44,16 +44,18 @@ def run(trial: Trial) -> None:
         how = trial.choose(*DAMAGES)
         trial.note(f"{path.name}: {how.__name__} after {trial.searches} looks")
         how(trial, path)
-        found = {name: outcome(way, folder) for name, way in ways.items()}
+        outcomes = {name: outcome(way, folder) for name, way in ways.items()}
         path.unlink(missing_ok=True)
         path.write_bytes(intact)
 
-        def look(found: dict[str, Any] = found) -> None:
-            for name, arrays in found.items():
+        def look(outcomes: dict[str, Any] = outcomes) -> None:
+            for name, arrays in outcomes.items():
                 if arrays != REFUSED:
                     compare(arrays, whole[name], name)
-            refused = [name for name, arrays in found.items() if arrays == REFUSED]
-            equal("refusal", len(refused) in (0, len(found)), True, f"{refused} alone")
+            refused = [name for name, arrays in outcomes.items() if arrays == REFUSED]
+            equal(
+                "refusal", len(refused) in (0, len(outcomes)), True, f"{refused} alone"
+            )
 
         trial.check(look)
     if emulated is not None:
@@ -120,11 +122,11 @@ def parts_on_device(folder: Path) -> dict[str, Any]:
     return arrays
 
 
-def compare(found: dict[str, Any], wanted: dict[str, Any], where: str) -> None:
+def compare(actual: dict[str, Any], expected: dict[str, Any], where: str) -> None:
     """Raise Wrong unless all values are the same."""
-    equal("damage", sorted(found), sorted(wanted), f"names, by the {where}")
-    for name, value in wanted.items():
-        same = np.array_equal(found[name], value)
+    equal("damage", sorted(actual), sorted(expected), f"names, by the {where}")
+    for name, value in expected.items():
+        same = np.array_equal(actual[name], value)
         equal("damage", same, True, f"{name} is as in the intact store, by the {where}")
 
 

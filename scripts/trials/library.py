@@ -72,38 +72,40 @@ def search(
 
     called = None if targets is None else [name_of(v) for v in targets]
     trial.note(f"from {source} ({name_of(source)!r}), {options}, {limit}, {targets}")
-    found = distbfs.bfs(
+    result = distbfs.bfs(
         graph, name_of(source), depth_limit=limit, targets=called, **options
     )
     vertex = np.empty(truth.n, dtype=np.int64)
     vertex[place] = np.arange(truth.n)
-    level, parent = found.to_numpy()
-    equal("form", str(found.level.dtype) in LEVELS, True, f"{found.level.dtype} levels")
-    equal("form", level.tolist(), found.level.tolist(), "levels")
+    level, parent = result.to_numpy()
+    equal(
+        "form", str(result.level.dtype) in LEVELS, True, f"{result.level.dtype} levels"
+    )
+    equal("form", level.tolist(), result.level.tolist(), "levels")
     if parent is not None:
         if not ((parent >= -1) & (parent < truth.n)).all():
             raise Wrong("reached", f"parents outside of -1 to {truth.n - 1}")
-        equal("form", parent.tolist(), found.parent.tolist(), "parents")
+        equal("form", parent.tolist(), result.parent.tolist(), "parents")
         parent = np.append(vertex, -1)[parent][place]
     level = level[place]
     check_search(
         truth, source, level, parent, parents=parents, limit=limit, targets=targets
     )
     wanted = ended(truth.levels(source), limit, targets)
-    equal("count", found.reached, int((wanted >= 0).sum()), "reached")
-    equal("count", found.depth, int(wanted.max()), "depth")
-    depth = trial.below(found.depth + 2)
+    equal("count", result.reached, int((wanted >= 0).sum()), "reached")
+    equal("count", result.depth, int(wanted.max()), "depth")
+    depth = trial.below(result.depth + 2)
     at = {name_of(v) for v in np.flatnonzero(wanted == depth).tolist()}
-    equal("frontier", set(found.frontier(depth).tolist()), at, f"level {depth}")
-    if found.order is not None:
-        order = vertex[found.order]
+    equal("frontier", set(result.frontier(depth).tolist()), at, f"level {depth}")
+    if result.order is not None:
+        order = vertex[result.order]
         equal("order", sorted(order), np.flatnonzero(wanted >= 0).tolist(), "vertices")
         equal("order", bool((np.diff(wanted[order]) >= 0).all()), True, "levels rise")
     if parents:
-        equal("count", len(found.tree()), found.reached - 1, "edges of the tree")
+        equal("count", len(result.tree()), result.reached - 1, "edges of the tree")
         end = trial.choose(*np.flatnonzero(wanted >= 0).tolist())
         back = {name: k for k, name in enumerate(names)}
-        way = [int(vertex[back[x]]) for x in found.path_to(name_of(end))]
+        way = [int(vertex[back[x]]) for x in result.path_to(name_of(end))]
         check_path(truth, way, source, end)
     trial.searches += 1
 

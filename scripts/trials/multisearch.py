@@ -119,7 +119,7 @@ def within(truth: Truth, sources: list[int], hops: int | None) -> np.ndarray:
     return np.stack(counts, axis=1)
 
 
-def check_extremes(truth: Truth, found: dict[str, Any]) -> None:
+def check_extremes(truth: Truth, extremes: dict[str, Any]) -> None:
     """Raise Wrong unless radius and diameter are those of a largest component."""
     levels = table(truth, list(range(truth.n)))
     sizes = (levels >= 0).sum(axis=1)
@@ -128,11 +128,13 @@ def check_extremes(truth: Truth, found: dict[str, Any]) -> None:
     for vertex in np.flatnonzero(sizes == most).tolist():
         far = levels[levels[vertex] >= 0].max(axis=1)
         ends.add((int(far.min()), int(far.max())))
-    told = found["radius"], found["diameter"]
-    if told not in (ends or {(None, None)}):
-        raise Wrong("extremes", f"radius and diameter {told}, not {sorted(ends)}")
-    equal("extremes", found["vertices"], most, "vertices of the component")
-    equal("extremes", found["connected"], most == truth.n, "connected")
+    radius_and_diameter = extremes["radius"], extremes["diameter"]
+    if radius_and_diameter not in (ends or {(None, None)}):
+        raise Wrong(
+            "extremes", f"radius and diameter {radius_and_diameter}, not {sorted(ends)}"
+        )
+    equal("extremes", extremes["vertices"], most, "vertices of the component")
+    equal("extremes", extremes["connected"], most == truth.n, "connected")
 
 
 def call_lengths(trial: Trial, truth: Truth, graph: Any, engine: str) -> None:
@@ -142,15 +144,15 @@ def call_lengths(trial: Trial, truth: Truth, graph: Any, engine: str) -> None:
     wanted = table(truth, list(range(truth.n)) if sources is None else sources)
     if dtype == "int8" and wanted.max(initial=0) > 126:
         return
-    found = distbfs.path_lengths(graph, sources, dtype, engine=engine)
-    check_lengths(found, wanted, dtype)
+    lengths = distbfs.path_lengths(graph, sources, dtype, engine=engine)
+    check_lengths(lengths, wanted, dtype)
 
 
-def check_lengths(found: np.ndarray, wanted: np.ndarray, dtype: str) -> None:
+def check_lengths(lengths: np.ndarray, wanted: np.ndarray, dtype: str) -> None:
     """Raise Wrong unless lengths of a dtype are right."""
     if dtype != "auto":
-        equal("form", found.dtype, np.dtype(dtype), "lengths")
-    close("level", found.astype(np.int64), wanted, "lengths")
+        equal("form", lengths.dtype, np.dtype(dtype), "lengths")
+    close("level", lengths.astype(np.int64), wanted, "lengths")
 
 
 def call_reachable(trial: Trial, truth: Truth, graph: Any, engine: str) -> None:
@@ -158,30 +160,35 @@ def call_reachable(trial: Trial, truth: Truth, graph: Any, engine: str) -> None:
     count = trial.below(8) if truth.n else 0
     pairs = trial.rng.integers(0, max(truth.n, 1), (count, 2)).tolist()
     wanted = [bool(truth.levels(u)[v] >= 0) for u, v in pairs]
-    found = distbfs.reachable(graph, pairs, engine=engine)
-    equal("level", found.tolist(), wanted, f"reachable {pairs}")
+    reached = distbfs.reachable(graph, pairs, engine=engine)
+    equal("level", reached.tolist(), wanted, f"reachable {pairs}")
 
 
 def call_betweenness(trial: Trial, truth: Truth, graph: Any, engine: str) -> None:
     """Look at betweenness from all sources."""
     normalized = trial.chance(0.5)
-    found = distbfs.betweenness(graph, normalized=normalized, engine=engine)
-    close("betweenness", found, betweenness(truth, normalized), engine)
+    scores = distbfs.betweenness(graph, normalized=normalized, engine=engine)
+    close("betweenness", scores, betweenness(truth, normalized), engine)
 
 
 def call_closeness(trial: Trial, truth: Truth, graph: Any, engine: str) -> None:
     """Look at closeness."""
     sources, normalized = chosen(trial, truth.n), trial.chance(0.5)
     wanted = closeness(truth, every(truth, sources), normalized)
-    found = distbfs.closeness(graph, sources, normalized=normalized, engine=engine)
-    close("closeness", found, wanted, engine)
+    scores = distbfs.closeness(graph, sources, normalized=normalized, engine=engine)
+    close("closeness", scores, wanted, engine)
 
 
 def call_eccentricity(trial: Trial, truth: Truth, graph: Any, engine: str) -> None:
     """Look at eccentricities."""
     sources = chosen(trial, truth.n)
-    found = distbfs.eccentricity(graph, sources, engine=engine)
-    close("eccentricity", found, eccentricity(truth, every(truth, sources)), engine)
+    eccentricities = distbfs.eccentricity(graph, sources, engine=engine)
+    close(
+        "eccentricity",
+        eccentricities,
+        eccentricity(truth, every(truth, sources)),
+        engine,
+    )
 
 
 def call_diameter(_: Trial, truth: Truth, graph: Any, engine: str) -> None:
@@ -194,9 +201,9 @@ def call_within(trial: Trial, truth: Truth, graph: Any, engine: str) -> None:
     """Look at how many vertices are within hops."""
     sources = chosen(trial, truth.n)
     hops = trial.choose(None, None, 0, 1, 2, 7)
-    found = distbfs.within_hops(graph, sources, hops, engine=engine)
+    counts = distbfs.within_hops(graph, sources, hops, engine=engine)
     if truth.n:
-        close("khop", found, within(truth, every(truth, sources), hops), engine)
+        close("khop", counts, within(truth, every(truth, sources), hops), engine)
 
 
 CALLS: tuple[Callable[..., None], ...] = (

@@ -152,19 +152,19 @@ def outcome(call: Callable[[], Any]) -> Any:
     return result
 
 
-def compare(name: str, found: Any, wanted: Any) -> None:
+def compare(name: str, actual: Any, expected: Any) -> None:
     """Raise Wrong unless results are the same, in order, of Python's types."""
-    if found != wanted:
-        raise Wrong("value", f"{name}: {found!r:.300}, not {wanted!r:.300}")
-    if isinstance(wanted, dict):
+    if actual != expected:
+        raise Wrong("value", f"{name}: {actual!r:.300}, not {expected!r:.300}")
+    if isinstance(expected, dict):
         if name in NEAREST:  # nodes of one level in any order
-            same = list(found.values()) == list(wanted.values())
+            same = list(actual.values()) == list(expected.values())
         else:
-            same = list(found) == list(wanted)
+            same = list(actual) == list(expected)
         if not same:
-            raise Wrong("order", f"{name}: {found!r:.300}, not {wanted!r:.300}")
-    if any(isinstance(value, np.generic) for value in leaves(found)):
-        raise Wrong("form", f"{name}: NumPy's numbers in {found!r:.300}")
+            raise Wrong("order", f"{name}: {actual!r:.300}, not {expected!r:.300}")
+    if any(isinstance(value, np.generic) for value in leaves(actual)):
+        raise Wrong("form", f"{name}: NumPy's numbers in {actual!r:.300}")
 
 
 def leaves(value: Any) -> Iterator[Any]:

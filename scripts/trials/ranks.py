@@ -22,12 +22,12 @@ LAUNCHERS = ("PMI", "OMPI_", "MPI_LOCAL", "HYD", "SLURM_", "PALS_", "FLUX_")
 def run(trial: Trial) -> None:
     """Launch a campaign on ranks; its first failure is this trial's."""
     ranks = trial.choose(1, 2, 2, 4, 4)
-    told, current = trial.folder / "told.json", trial.folder / "current.json"
+    report, current = trial.folder / "report.json", trial.folder / "current.json"
     out = trial.folder / "out"
     words = [sys.executable, ROOT / "scripts" / "campaign.py", "--quiet"]
     words += ["--only", trial.choose("stores", "sessions", "multisearch")]
     words += ["--seed", trial.seed % (1 << 32), "--trials", TRIALS]
-    words += ["--json", told, "--current", current, "--out", out]
+    words += ["--json", report, "--current", current, "--out", out]
     command = [mpiexec(), "-n", str(ranks), *map(str, words)]
     trial.note(" ".join(command))
     kept = {k: v for k, v in environment().items() if not k.startswith(LAUNCHERS)}
@@ -44,13 +44,13 @@ def run(trial: Trial) -> None:
     except subprocess.TimeoutExpired:
         os.killpg(started.pid, signal.SIGKILL)
         text = f"no end in {SECONDS} s\n{started.communicate()[0]}"
-    if started.returncode not in (0, 1) or not told.exists():
+    if started.returncode not in (0, 1) or not report.exists():
         if current.exists():
             kind, seed = current.read_text().split()
             script = "python scripts/campaign.py"
             trial.repeat = f"mpiexec -n {ranks} {script} --only {kind} --trial {seed}"
         raise Wrong("ranks", f"{ranks} ranks ended with {last_line(text)}\n{text}")
-    result = json.loads(told.read_text())
+    result = json.loads(report.read_text())
     trial.searches += sum(kind["checked"] for kind in result["kinds"].values())
     for failure in result["failures"]:
         trial.repeat = failure["command"]

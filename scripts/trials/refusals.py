@@ -41,10 +41,10 @@ def refuses(trial: Trial, call: Callable[[], Any], where: str) -> None:
     trial.note(where)
     trial.searches += 1
     try:
-        found = call()
+        answer = call()
     except DistbfsError:
         return
-    raise Wrong("refusal", f"{where}: gave {found!r:.200}")
+    raise Wrong("refusal", f"{where}: gave {answer!r:.200}")
 
 
 def run_command(trial: Trial, *words: Any) -> Done:
@@ -231,8 +231,8 @@ def extreme_limits(trial: Trial) -> None:
     trial.note(f"limit {limit} from {source}")
     engine = trial.choose("auto", "openmp", "reference")
     try:
-        found = distbfs.bfs(graph, source, engine, depth_limit=limit)
-        check_search(truth, source, *found.to_numpy(), limit=limit)
+        result = distbfs.bfs(graph, source, engine, depth_limit=limit)
+        check_search(truth, source, *result.to_numpy(), limit=limit)
         trial.searches += 1
     except DistbfsError:
         if limit < 1 << 63:

@@ -61,10 +61,10 @@ def over_stdin(
         check=False,
     )
     equal("exit", done.returncode, 0, done.stderr[-300:])
-    told = [json.loads(line) for line in done.stdout.splitlines()[1:]]
-    equal("answers", len(told), len(lines) + 1, "answers")
-    answers = {answer.get("id"): answer for answer in told}
-    if any(answer["ok"] for answer in told if answer.get("id") is None):
+    printed = [json.loads(line) for line in done.stdout.splitlines()[1:]]
+    equal("answers", len(printed), len(lines) + 1, "answers")
+    answers = {answer.get("id"): answer for answer in printed}
+    if any(answer["ok"] for answer in printed if answer.get("id") is None):
         raise Wrong("answers", "a line that is no request was answered well")
     for one in asked:
         look(trial, made, one, answers[one["id"]])

@@ -88,18 +88,18 @@ def look_at(trial: Trial, truth: Truth, place: np.ndarray, session: Session) -> 
         limit = trial.choose(None, None, 0, 1, 2, 5, FAR)
         targets = trial.vertices(truth.n, 4) if trial.chance(0.5) else None
         trial.note(f"from {source}, parents {parents}, {limit}, {targets}")
-        found = session.search(
+        result = session.search(
             int(place[source]),
             parents=parents,
             depth_limit=limit,
             targets=None if targets is None else place[targets].tolist(),
         )
         asked = (source, limit, targets, parents)
-        look(trial, truth, place, found, *asked)
-        counts(trial, truth, place, found, *asked[:3])
+        look(trial, truth, place, result, *asked)
+        counts(trial, truth, place, result, *asked[:3])
         if last is not None:
             look(trial, truth, place, *last)
-        last = (found.keep(), *asked)
+        last = (result.keep(), *asked)
     session.close()
 
 
@@ -107,14 +107,14 @@ def look(
     trial: Trial,
     truth: Truth,
     place: np.ndarray,
-    found: Result,
+    result: Result,
     source: int,
     limit: int | None,
     targets: list[int] | None,
     parents: bool,
 ) -> None:
     """Raise Wrong unless levels and parents are those of a search (collective)."""
-    level, parent = (gather_on_first(trial.world, x) for x in found.to_numpy())
+    level, parent = (gather_on_first(trial.world, x) for x in result.to_numpy())
 
     def check() -> None:
         vertex = np.full(truth.n + 1, -1)
@@ -130,7 +130,7 @@ def counts(
     trial: Trial,
     truth: Truth,
     place: np.ndarray,
-    found: Result,
+    result: Result,
     source: int,
     limit: int | None,
     targets: list[int] | None,
@@ -138,15 +138,15 @@ def counts(
     """Raise Wrong unless all that a result counts is right (collective)."""
     wanted = ended(truth.levels(source), limit, targets)
     some = np.array(trial.vertices(truth.n, MOST))
-    told = found.reached, found.depth, found.nedge, found.level_counts().tolist()
-    level, _ = found.at(place[some])
+    counted = result.reached, result.depth, result.nedge, result.level_counts().tolist()
+    level, _ = result.at(place[some])
 
     def check() -> None:
         held = wanted[wanted >= 0]
-        equal("count", told[0], len(held), "reached")
-        equal("count", told[1], int(held.max()), "depth")
-        equal("count", told[2], truth.nedge_of(wanted), "nedge")
-        equal("count", told[3], np.bincount(held).tolist(), "level_counts")
+        equal("count", counted[0], len(held), "reached")
+        equal("count", counted[1], int(held.max()), "depth")
+        equal("count", counted[2], truth.nedge_of(wanted), "nedge")
+        equal("count", counted[3], np.bincount(held).tolist(), "level_counts")
         first_wrong("level", level != wanted[some], source, found=level)
 
     trial.check(check)

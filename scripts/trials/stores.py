@@ -201,11 +201,11 @@ def export(trial: Trial, made: Written, store: Path) -> None:
             equal("export", len(pairs), len(edges), f"edges in {path.name}")
             return
         names = {str(name): k for k, name in enumerate(kept or range(truth.n))}
-        found = [(names[str(u)], names[str(v)]) for u, v in pairs]
-        found = [(u, v) for u, v in found if u != v]
+        exported = [(names[str(u)], names[str(v)]) for u, v in pairs]
+        exported = [(u, v) for u, v in exported if u != v]
         if not truth.directed:
-            found = [(min(pair), max(pair)) for pair in found]
-        equal("export", sorted(found), sorted(edges), f"edges in {path.name}")
+            exported = [(min(pair), max(pair)) for pair in exported]
+        equal("export", sorted(exported), sorted(edges), f"edges in {path.name}")
 
     trial.check(check)
     if made.names is None and not truth.directed and trial.chance(0.4):

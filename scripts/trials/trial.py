@@ -104,15 +104,15 @@ class Trial:
 
     def check(self, look: Callable[[], None]) -> None:
         """Let rank 0 look at an answer; Wrong on all ranks."""
-        told = None
+        fault = None
         if self.world.rank == 0:
             try:
                 look()
             except Wrong as wrong:
-                told = [wrong.rule, str(wrong).partition(": ")[2]]
-        told = self.world.broadcast(told)
-        if told is not None:
-            raise Wrong(*told)
+                fault = [wrong.rule, str(wrong).partition(": ")[2]]
+        fault = self.world.broadcast(fault)
+        if fault is not None:
+            raise Wrong(*fault)
         self.searches += 1
 
     def run(self, *words: Any) -> Done:
@@ -133,8 +133,8 @@ class Trial:
         """Run a command that must succeed."""
         done = self.run(*words)
         if done.code != 0:
-            told = (done.err.splitlines() or [""])[-1]
-            raise Wrong("exit", f"{words[0]} ended with {done.code}: {told}")
+            last_line = (done.err.splitlines() or [""])[-1]
+            raise Wrong("exit", f"{words[0]} ended with {done.code}: {last_line}")
         return done
 
     def apart(self, *words: Any, **options: Any) -> Done:

@@ -23,12 +23,12 @@ def two_engines():
 
 
 def test_a_source_counts_by_its_median():
-    told = engine_figures([[4.0, 5.0, 9.0], [2.0, 1.0, 2.0]], [10, 4])
-    assert told["harmonic_mean_GTEPS"] == pytest.approx(2e-9)
-    assert told["median_seconds"] == 3
-    assert told["quartile_seconds"] == [2, 4.75]
-    assert (told["min_seconds"], told["max_seconds"]) == (1, 9)
-    assert told["seconds"] == [[4, 5, 9], [2, 1, 2]]
+    figures = engine_figures([[4.0, 5.0, 9.0], [2.0, 1.0, 2.0]], [10, 4])
+    assert figures["harmonic_mean_GTEPS"] == pytest.approx(2e-9)
+    assert figures["median_seconds"] == 3
+    assert figures["quartile_seconds"] == [2, 4.75]
+    assert (figures["min_seconds"], figures["max_seconds"]) == (1, 9)
+    assert figures["seconds"] == [[4, 5, 9], [2, 1, 2]]
 
 
 def test_no_edges_give_no_rate():

@@ -141,8 +141,8 @@ def test_wall_time_beside_that_of_a_device():
     lines = as_text(figures).splitlines()
     assert lines[:33] == GOLDEN.splitlines()[:33]
     rate = 3 * 16384 / sum(walls)
-    told = f"# harmonic_mean_TEPS by wall:   {rate:g}, by the host's clock"
-    assert told in lines
+    line_of_wall = f"# harmonic_mean_TEPS by wall:   {rate:g}, by the host's clock"
+    assert line_of_wall in lines
     [ids] = [line for line in lines if line.startswith("# ids: ")]
     assert ids[32:] == "results in internal ids, not those of the input"
     values = as_json(figures)

@@ -22,26 +22,26 @@ def measure_of(best):
 
 def test_every_knob_is_found():
     wanted = Knobs(32, 0.15, 64, 2, 4, 128, 0, False)
-    found, trials = sweep_knobs(START, list(VALUES), measure_of(wanted))
-    assert found == wanted
+    best, trials = sweep_knobs(START, list(VALUES), measure_of(wanted))
+    assert best == wanted
     assert len(trials) == sum(len(values) - 1 for values in VALUES.values())
     assert {trial.knob for trial in trials} == set(VALUES)
 
 
 def test_others_stay_as_they_are():
     wanted = Knobs(32, 0.15, 64, 2, 4, 128, 0, False)
-    found, trials = sweep_knobs(START, ["k4"], measure_of(wanted))
-    assert found == replace(START, k4=2)
+    best, trials = sweep_knobs(START, ["k4"], measure_of(wanted))
+    assert best == replace(START, k4=2)
     assert [trial.value for trial in trials] == [0, 2, 4]
 
 
 def test_it_ends_when_the_time_is_over():
     left = iter([True, True, False])
-    found, trials = sweep_knobs(
+    best, trials = sweep_knobs(
         START, list(VALUES), measure_of(START), lambda: next(left, False)
     )
     assert len(trials) == 2
-    assert found == START
+    assert best == START
 
 
 def test_names():

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 from graphs import NAMED, some_roots
 
-from distbfs.benchmark.libraries.base import installed, peer_session, rows_of
+from distbfs.benchmark.libraries.base import installed, library_session, rows_of
 from distbfs.errors import DeviceMissing, UsageError
 from distbfs.exchange.world import SoloWorld
-from distbfs.registry import PEERS, lookup
+from distbfs.registry import LIBRARIES, lookup
 
 
-@pytest.mark.parametrize("name", PEERS)
+@pytest.mark.parametrize("name", LIBRARIES)
 def test_peers_find_the_levels(name):
-    if find_spec(lookup(PEERS, "peer", name).module) is None:
+    if find_spec(lookup(LIBRARIES, "peer", name).module) is None:
         pytest.skip(f"{name} is not installed")
     for graph in ("kronecker", "star", "path", "two-components"):
         source = NAMED[graph]
         try:
-            session = peer_session(SoloWorld(), name, rows_of(source))
+            session = library_session(SoloWorld(), name, rows_of(source))
         except DeviceMissing as error:
             pytest.skip(str(error))
         for root in some_roots(source, 4):
@@ -31,9 +31,9 @@ def test_peers_find_the_levels(name):
             assert parent is None
             assert outcome.seconds > 0
             assert outcome.depth + 1 == wanted.max() + 1
-        told = session.describe()
-        assert told["engine"] == name
-        assert told["method"].split()[-1][0].isdigit(), "a version"
+        description = session.describe()
+        assert description["engine"] == name
+        assert description["method"].split()[-1][0].isdigit(), "a version"
 
 
 def test_rows_have_no_loops_and_repeats():
@@ -49,6 +49,6 @@ def test_a_peer_that_is_not_there(monkeypatch):
     monkeypatch.setattr("distbfs.benchmark.libraries.base.find_spec", lambda _: None)
     assert installed() == []
     with pytest.raises(UsageError, match=r"peer igraph needs igraph, .*: none"):
-        peer_session(SoloWorld(), "igraph", rows_of(NAMED["star"]))
+        library_session(SoloWorld(), "igraph", rows_of(NAMED["star"]))
     with pytest.raises(UsageError, match="unknown peer 'x'; allowed: cugraph"):
-        peer_session(SoloWorld(), "x", rows_of(NAMED["star"]))
+        library_session(SoloWorld(), "x", rows_of(NAMED["star"]))

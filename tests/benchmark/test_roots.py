@@ -55,12 +55,12 @@ def test_roots_are_unique_connected_and_the_same_for_all_ranks(graph, count, see
     def work(world):
         return choose_roots(n, count, seed, connected_from_tuples(world, source))
 
-    found = [x.tolist() for size in (1, 3) for x in on_ranks(size, work)]
-    assert all(x == found[0] for x in found)
-    assert len(found[0]) == len(set(found[0])) == min(count, len(ends))
-    assert set(found[0]) <= ends
+    chosen = [x.tolist() for size in (1, 3) for x in on_ranks(size, work)]
+    assert all(x == chosen[0] for x in chosen)
+    assert len(chosen[0]) == len(set(chosen[0])) == min(count, len(ends))
+    assert set(chosen[0]) <= ends
     degrees = np.isin(np.arange(n), list(ends))
-    assert choose_roots(n, count, seed, lambda ids: degrees[ids]).tolist() == found[0]
+    assert choose_roots(n, count, seed, lambda ids: degrees[ids]).tolist() == chosen[0]
 
 
 def test_mostly_isolated_graph_is_searched_exhaustively(monkeypatch):
@@ -68,8 +68,8 @@ def test_mostly_isolated_graph_is_searched_exhaustively(monkeypatch):
     monkeypatch.setattr(roots, "LARGEST_BATCH", 4096)
     n = 100_000
     wanted = np.array([17, 70_000, 99_999])
-    found = choose_roots(n, 64, 3, lambda ids: np.isin(ids, wanted))
-    assert sorted(found.tolist()) == wanted.tolist()
+    chosen = choose_roots(n, 64, 3, lambda ids: np.isin(ids, wanted))
+    assert sorted(chosen.tolist()) == wanted.tolist()
 
 
 def test_prefix_of_roots_does_not_depend_on_their_number():

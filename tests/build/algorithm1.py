@@ -139,21 +139,21 @@ def check_shape(part):
 
 def arrays_of(part):
     """Everything that a part holds, by name."""
-    found = {}
+    arrays = {}
     for item in fields(part):
         value = getattr(part, item.name)
         if isinstance(value, CSR):
-            found[f"{item.name}.offsets"] = value.offsets
-            found[f"{item.name}.columns"] = value.columns
+            arrays[f"{item.name}.offsets"] = value.offsets
+            arrays[f"{item.name}.columns"] = value.columns
         else:
-            found[item.name] = np.asarray(value) if item.name != "layout" else value
-    return found
+            arrays[item.name] = np.asarray(value) if item.name != "layout" else value
+    return arrays
 
 
-def assert_same_parts(found, wanted):
+def assert_same_parts(actual, expected):
     """Assert that parts are the same byte for byte."""
-    assert len(found) == len(wanted)
-    for one, other in zip(found, wanted, strict=True):
+    assert len(actual) == len(expected)
+    for one, other in zip(actual, expected, strict=True):
         mine, theirs = arrays_of(one), arrays_of(other)
         assert mine.pop("layout") == theirs.pop("layout")
         for name, array in mine.items():

@@ -231,7 +231,7 @@ def test_directed_graphs_keep_edges_out_and_in(source, seed):
     ids = part.ids()
     if seed is not None and n > 1:
         ids = Permutation(n, seed).inverse(ids)
-    found = {
+    edges = {
         (int(ids[r]), int(ids[c]))
         for r, c in zip(part.nn.sources(), part.nn.columns, strict=True)
     }
@@ -239,7 +239,7 @@ def test_directed_graphs_keep_edges_out_and_in(source, seed):
         (int(ids[c]), int(ids[r]))
         for r, c in zip(part.incoming.sources(), part.incoming.columns, strict=True)
     }
-    assert found == back == set(map(tuple, np.transpose(wanted.nonzero()).tolist()))
+    assert edges == back == set(map(tuple, np.transpose(wanted.nonzero()).tolist()))
     assert part.nn.edges == summary.m == wanted.nnz == summary.edges["nn"]
     assert summary.loops == (~other).sum()
     assert summary.repeats == source.tuples - summary.loops - summary.m

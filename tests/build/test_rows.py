@@ -23,9 +23,9 @@ def rows_on_ranks(source, ranks, parts, width, translate=None):
         rows, devices = {}, range(parts // ranks)
         for k in range(0, len(devices), width):
             group = devices[k : k + width]
-            found = collect(source, world, parts, group, translate, Stopwatch())
-            assert set(found) == {d * ranks + world.rank for d in group}
-            rows.update(found)
+            collected = collect(source, world, parts, group, translate, Stopwatch())
+            assert set(collected) == {d * ranks + world.rank for d in group}
+            rows.update(collected)
         return rows
 
     return {k: v for rows in on_ranks(ranks, work) for k, v in rows.items()}
@@ -33,18 +33,18 @@ def rows_on_ranks(source, ranks, parts, width, translate=None):
 
 def check(source, parts, rows):
     assert set(rows) == set(range(parts))
-    for part, found in rows.items():
+    for part, part_rows in rows.items():
         mine = range(part, source.n, parts)
         wanted = [source.matrix[v].indices for v in mine]
         lengths = [len(row) for row in wanted]
-        np.testing.assert_array_equal(found.degrees, lengths)
-        np.testing.assert_array_equal(found.offsets, np.cumsum([0, *lengths]))
-        np.testing.assert_array_equal(found.columns, np.concatenate([[], *wanted]))
-        np.testing.assert_array_equal(found.tuple_degrees, source.ends[part::parts])
+        np.testing.assert_array_equal(part_rows.degrees, lengths)
+        np.testing.assert_array_equal(part_rows.offsets, np.cumsum([0, *lengths]))
+        np.testing.assert_array_equal(part_rows.columns, np.concatenate([[], *wanted]))
+        np.testing.assert_array_equal(part_rows.tuple_degrees, source.ends[part::parts])
         loops = (source.u == source.v) & (source.u % parts == part)
-        assert found.loops == loops.sum()
-        assert found.columns.dtype == np.uint32
-        for array in (found.offsets, found.tuple_degrees):
+        assert part_rows.loops == loops.sum()
+        assert part_rows.columns.dtype == np.uint32
+        for array in (part_rows.offsets, part_rows.tuple_degrees):
             assert array.dtype == np.int64
 
 

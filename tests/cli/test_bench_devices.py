@@ -12,7 +12,7 @@ from commands import environment
 from launching import needs_mpi, run
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "bench_devices.py"
-MODULES = ("bench_devices", "device_cells", "device_told", "figures")
+MODULES = ("bench_devices", "device_cells", "device_report", "figures")
 H200 = {"count": 8, "memory_bytes": 150_109_880_320, "device": "NVIDIA H200"}
 # A benchmark whose rate doubles with the devices, and what goes wrong with it.
 FAKE = """

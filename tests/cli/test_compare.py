@@ -279,7 +279,7 @@ def test_several_graphs_threads_and_peers(store, tmp_path):
 
 def test_peers_that_disagree(monkeypatch):
     monkeypatch.setattr(
-        "distbfs.benchmark.libraries.scipy.ScipyPeer.levels",
+        "distbfs.benchmark.libraries.scipy.ScipyLibrary.levels",
         lambda self, found, root: np.zeros(256, np.int32),
     )
     done = here("compare", *KRONECKER, "--peers", "scipy", "--engines", "reference")

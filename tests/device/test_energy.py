@@ -53,9 +53,9 @@ class FakeNvml(ModuleType):
 
 @pytest.fixture
 def fake(monkeypatch):
-    found = FakeNvml()
-    monkeypatch.setitem(sys.modules, "pynvml", found)
-    return found
+    nvml = FakeNvml()
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    return nvml
 
 
 @pytest.fixture
@@ -139,8 +139,8 @@ def test_rapl(powercap):
         (powercap / "intel-rapl:0" / "energy_uj").write_text("950000")
         (powercap / "intel-rapl:0:1" / "energy_uj").write_text("1010")
         (powercap / "intel-rapl:0:0" / "energy_uj").write_text("9000")
-    told = {cpu.zone: cpu.joules for cpu in energy.cpus}
-    assert told == pytest.approx({"package-0": 0.05, "dram": 0.001})
+    joules = {cpu.zone: cpu.joules for cpu in energy.cpus}
+    assert joules == pytest.approx({"package-0": 0.05, "dram": 0.001})
 
 
 def test_a_counter_that_goes_round(powercap):
@@ -198,12 +198,12 @@ def test_figures_of_ranks():
     assert figures["seconds"] == 2.0
     assert figures["missing"] == ["a"]
     assert [one["uuid"] for one in figures["gpus"]] == [MINE, OTHER]
-    told = figures["gpu"]
-    assert "counter_joules" not in told, "one GPU has no counter"
-    assert told["sampled_joules"] == 400
-    assert told["sampled_joules_per_search"] == 4
-    assert told["sampled_joules_per_edge"] == pytest.approx(0.1)
-    assert "not a Green Graph500 figure" in told["note"]
+    of_gpus = figures["gpu"]
+    assert "counter_joules" not in of_gpus, "one GPU has no counter"
+    assert of_gpus["sampled_joules"] == 400
+    assert of_gpus["sampled_joules_per_search"] == 4
+    assert of_gpus["sampled_joules_per_edge"] == pytest.approx(0.1)
+    assert "not a Green Graph500 figure" in of_gpus["note"]
     assert figures["cpu"]["joules_per_search"] == 0.5
     lines = energy_lines(figures)
     assert lines[0] == (
@@ -217,6 +217,6 @@ def test_figures_of_ranks():
 
 def test_no_edges():
     values = {"seconds": 1.0, "gpus": [gpu(MINE, 3.0, None)], "cpus": [], "missing": []}
-    told = energy_figures(values, 2, 0)["gpu"]
-    assert told["counter_joules_per_edge"] is None
-    assert told["counter_joules_per_search"] == 1.5
+    of_gpus = energy_figures(values, 2, 0)["gpu"]
+    assert of_gpus["counter_joules_per_edge"] is None
+    assert of_gpus["counter_joules_per_search"] == 1.5

@@ -58,11 +58,11 @@ class Memory(np.ndarray):
 
 @pytest.fixture
 def driver(monkeypatch):
-    found = Driver()
-    monkeypatch.setattr(cuda, "driver", lambda: found)
+    stand_in = Driver()
+    monkeypatch.setattr(cuda, "driver", lambda: stand_in)
     module = SimpleNamespace(cuda=SimpleNamespace(alloc_pinned_memory=Pinned))
     monkeypatch.setattr(cuda, "cupy", lambda: module)
-    return found
+    return stand_in
 
 
 def pages():
@@ -75,19 +75,19 @@ def seen(one):
 
 def rounds(world):
     """What a rank sees of the word before and after each opening."""
-    one, told = Gate(world), []
+    gate, turns = Gate(world), []
     for _ in range(3):
-        one.hold()
+        gate.hold()
         world.barrier()
-        told.append(seen(one))
+        turns.append(seen(gate))
         world.barrier()
-        one.open()
+        gate.open()
         world.barrier()
-        told.append(seen(one))
+        turns.append(seen(gate))
     world.barrier()
-    shared = one._page is not None
-    one.close()
-    return told, shared
+    shared = gate._page is not None
+    gate.close()
+    return turns, shared
 
 
 def test_one_rank(driver):
@@ -97,8 +97,8 @@ def test_one_rank(driver):
 
 def test_all_ranks_wait_for_one_word(driver):
     before = pages()
-    found = on_ranks(3, rounds)
-    assert found == [([0, 1, 1, 2, 2, 3], True)] * 3
+    turns = on_ranks(3, rounds)
+    assert turns == [([0, 1, 1, 2, 2, 3], True)] * 3
     assert sorted(value for _, value in driver.waits) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
     assert pages() == before
     assert driver.registered == 0

@@ -17,12 +17,12 @@ def short(monkeypatch):
 def test_rates_of_a_cpu(bits, compiler, monkeypatch):
     if not compiler:
         monkeypatch.setattr(cc, "load_or_none", lambda _: None)
-    found = rates.host_rates(bits, 1)
-    assert found.where == "cpu"
-    assert found.bits == max(bits, 32)
-    assert 1e6 < found.copy < 1e14
-    assert 1e5 < found.tests < 1e12
-    assert found.as_dict()["reads"] is None
+    measured = rates.host_rates(bits, 1)
+    assert measured.where == "cpu"
+    assert measured.bits == max(bits, 32)
+    assert 1e6 < measured.copy < 1e14
+    assert 1e5 < measured.tests < 1e12
+    assert measured.as_dict()["reads"] is None
 
 
 def test_the_best_of_the_repeats_after_one():

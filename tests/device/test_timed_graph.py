@@ -34,18 +34,18 @@ class Driver:
             nodes[0] = NODE
         return 0
 
-    def _cuGraphKernelNodeGetParams_v2(self, node, told):
+    def _cuGraphKernelNodeGetParams_v2(self, node, address):
         assert node.value == NODE
-        found = ctypes.cast(told, ctypes.POINTER(NodeParameters))[0]
-        found.function = FUNCTION
+        parameters = ctypes.cast(address, ctypes.POINTER(NodeParameters))[0]
+        parameters.function = FUNCTION
         return 0
 
 
 @pytest.fixture
 def driver(monkeypatch):
-    found = Driver()
-    monkeypatch.setattr(cuda, "driver", lambda: found)
-    return found
+    stand_in = Driver()
+    monkeypatch.setattr(cuda, "driver", lambda: stand_in)
+    return stand_in
 
 
 def launch(function=FUNCTION):

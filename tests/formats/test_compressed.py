@@ -179,8 +179,8 @@ def files(folder):
 def edges_of(path, name=""):
     edges = []
     reader = make_reader(path, name, ReaderOptions())
-    found = reader.read(path, lambda pairs: edges.extend(pairs.tolist()))
-    return found, edges
+    edge_file = reader.read(path, lambda pairs: edges.extend(pairs.tolist()))
+    return edge_file, edges
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -190,11 +190,11 @@ def test_every_reader_reads_what_is_packed(tmp_path, ending):
         inside.write_bytes(PACK[ending](path.read_bytes()))
         assert sniff(inside) == name
         plain, edges = edges_of(path)
-        found, same = edges_of(inside)
+        edge_file, same = edges_of(inside)
         assert same == edges
-        assert (found.n, found.tuples) == (plain.n, plain.tuples)
+        assert (edge_file.n, edge_file.tuples) == (plain.n, plain.tuples)
         digest = xxhash.xxh3_128(inside.read_bytes()).hexdigest()
-        assert found.digest == digest
+        assert edge_file.digest == digest
         inside.write_bytes(inside.read_bytes()[:-3])
         with pytest.raises(InputError, match="byte"):
             edges_of(inside)

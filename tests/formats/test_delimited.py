@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from distbfs.errors import InputError, UsageError
 from distbfs.formats import delimited, text
 from distbfs.formats.base import ReaderOptions
+from distbfs.formats.edge_list import EdgeListReader
 from distbfs.formats.tuples import open_tuples
-from formats.test_readers import EdgeListReader, read, refusal
+from formats.reading import read, refusal
 from formats.test_relabel import FUZZ, WORDS, Solo, named, opened
 
 SEPARATORS = {"comma": ",", "tab": "\t", "semicolon": ";"}
@@ -85,9 +86,9 @@ def test_integers_with_quotes_beside_them(scratch, rows, kind, quoting, block, o
     path.write_bytes(body.encode())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text.TextFile.__init__, "__defaults__", (block,))
-        found, edges = read(EdgeListReader, path, one_based=one)
+        edge_file, edges = read(EdgeListReader, path, one_based=one)
     assert edges == [[0, 0], *([u - one, v - one] for u, v, _ in rows)]
-    assert found.unread == "columns after the second"
+    assert edge_file.unread == "columns after the second"
 
 
 @pytest.mark.parametrize("quoted", [False, True])
@@ -97,10 +98,10 @@ def test_columns_are_chosen_by_name(tmp_path, kind, quoted):
     rows = [("id", "to", "a b", "from"), (7, 1, 2, 3), ("x y", 4, 5, 6)]
     quoting = csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
     path.write_text(written(rows, SEPARATORS[kind], quoting, "\n"))
-    found, edges = read(EdgeListReader, path)
+    edge_file, edges = read(EdgeListReader, path)
     assert edges == [[3, 1], [6, 4]]
-    assert found.notes == ("line 1 names the columns; ids are in 'from' and 'to'",)
-    assert found.unread == "columns beside the two ids"
+    assert edge_file.notes == ("line 1 names the columns; ids are in 'from' and 'to'",)
+    assert edge_file.unread == "columns beside the two ids"
     columns = ("a b", "to")
     assert read(EdgeListReader, path, columns=columns)[1] == [[2, 1], [5, 4]]
     assert read(EdgeListReader, path, columns=columns, n=6)[0].n == 6
@@ -148,8 +149,8 @@ TEXTS = [
 def test_texts(tmp_path, body, edges, note):
     path = tmp_path / "a.edgelist"
     path.write_text(body)
-    found, notes = edges_of(path)
-    assert found == edges
+    named, notes = edges_of(path)
+    assert named == edges
     assert [x for x in notes if "names the columns" in x] == [note] * bool(note)
 
 
@@ -160,8 +161,8 @@ def test_texts(tmp_path, body, edges, note):
 def test_what_separates_names_is_said(tmp_path, gap, kind):
     path = tmp_path / "a.edgelist"
     path.write_text(f"Alice{gap}Bob\n")
-    found, notes = edges_of(path)
-    assert found == [("Alice", "Bob")]
+    named, notes = edges_of(path)
+    assert named == [("Alice", "Bob")]
     assert notes[-1] == f"{kind} separate the columns"
 
 
@@ -182,9 +183,9 @@ NUMBERS = [
 def test_numbers(tmp_path, body, edges, note):
     path = tmp_path / "a.edgelist"
     path.write_text(body)
-    found, pairs = read(EdgeListReader, path)
+    edge_file, pairs = read(EdgeListReader, path)
     assert pairs == edges
-    assert list(found.notes) == [note] * bool(note)
+    assert list(edge_file.notes) == [note] * bool(note)
 
 
 def test_bytes_that_are_not_utf8(tmp_path):
@@ -223,10 +224,10 @@ def test_long_files_are_handed_over_in_pieces(tmp_path, monkeypatch):
     path.write_text("".join(f"v {k},v {k + 1}\n" for k in range(95)))
     sizes = []
     reader = EdgeListReader(ReaderOptions(relabel="text"))
-    found = reader.read(path, lambda pairs: sizes.append(len(pairs)))
+    edge_file = reader.read(path, lambda pairs: sizes.append(len(pairs)))
     assert sizes == [10] * 9 + [5]
-    assert found.tuples == 95
-    assert len(found.words) == 96
+    assert edge_file.tuples == 95
+    assert len(edge_file.words) == 96
 
 
 # KONECT
@@ -267,10 +268,10 @@ def test_bipartite_konect_files(tmp_path, sizes):
         "--bipartite reads it"
     )
     assert refusal(EdgeListReader, path) == message
-    found, edges = read(EdgeListReader, path, bipartite=True)
+    edge_file, edges = read(EdgeListReader, path, bipartite=True)
     assert edges == [[0, 3], [1, 6], [0, 2]]
-    assert (found.n, found.one_based) == (7, True)
-    assert found.notes == (
+    assert (edge_file.n, edge_file.one_based) == (7, True)
+    assert edge_file.notes == (
         "a KONECT file, whose ids begin at 1",
         "2 rows are vertices from 0 on, 5 columns from 2 on",
     )

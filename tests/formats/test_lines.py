@@ -106,8 +106,8 @@ def test_all_ways_agree(text, rules, capacity):
 def test_usual_text_is_parsed_by_whole_arrays(pairs):
     text = "# c\n" + "".join(f"{a},{b}\r\n" for a, b in pairs)
     rules = LineRules(separator=b",")
-    found, extra = tokens.parse_regular(text.encode(), rules)
-    assert [tuple(x) for x in found.tolist()] == pairs
+    ids, extra = tokens.parse_regular(text.encode(), rules)
+    assert [tuple(x) for x in ids.tolist()] == pairs
     assert extra == 0
 
 

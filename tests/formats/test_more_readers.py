@@ -7,13 +7,11 @@ from itertools import chain
 import numpy as np
 import pytest
 import scipy.sparse
-import xxhash
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from distbfs.device import cc
 from distbfs.errors import InputError, UsageError
-from distbfs.formats import gap_sg, lines, metis, numpy_pairs, packed, text
+from distbfs.formats import gap_sg, metis, numpy_pairs, packed, text
 from distbfs.formats.base import ReaderOptions, make_reader, sniff
 from distbfs.formats.dimacs import DimacsReader
 from distbfs.formats.galois import GaloisReader
@@ -21,56 +19,13 @@ from distbfs.formats.gap_sg import GapReader
 from distbfs.formats.metis import MetisReader
 from distbfs.formats.numpy_pairs import NumpyReader
 from distbfs.formats.packed import Int64Reader, PackedReader
+from formats.reading import WAYS, read, refusal
 
-HAS_COMPILER = cc.load_or_none(lines.SOURCE) is not None
-WAYS = [True, False] if HAS_COMPILER else [False]
 FUZZ = settings(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 ID = st.integers(0, 40)
 PAIRS = st.lists(st.tuples(ID, ID), min_size=1, max_size=30)
-
-
-def read(kind, path, **options):
-    """Read with both parsers, which must agree; return (EdgeFile, pairs)."""
-    answers = []
-    for compiled in WAYS:
-        parts = []
-        reader = kind(ReaderOptions(compiled=compiled, **options))
-
-        def take(pairs, parts=parts):
-            assert pairs.dtype == np.int64
-            assert pairs.shape[1:] == (2,)
-            assert len(pairs)
-            parts.append(pairs.tolist())
-
-        found = reader.read(path, take)
-        answers.append((found, list(chain.from_iterable(parts))))
-    assert all(x == answers[0] for x in answers)
-    found, edges = answers[0]
-    assert found.tuples == len(edges)
-    assert found.format == kind.name
-    digest = xxhash.xxh3_128(path.read_bytes()).hexdigest()
-    assert found.digest == digest
-    return found, edges
-
-
-def refusal(kind, path, **options):
-    """Return the one message that both parsers give."""
-    messages = []
-    for compiled in WAYS:
-        reader = kind(ReaderOptions(compiled=compiled, **options))
-        with pytest.raises(InputError) as error:
-            reader.read(path, lambda pairs: None)
-        messages.append(str(error.value))
-    assert len(set(messages)) == 1
-    assert "\n" not in messages[0]
-    return messages[0].removeprefix(str(path))
-
-
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory):
-    return tmp_path_factory.mktemp("formats") / "file"
 
 
 @pytest.fixture(params=[3, 1 << 18])
@@ -113,9 +68,9 @@ def test_graph500_round_trip(scratch, kind, encode, width, data, size):
     scratch.write_bytes(encode(pairs))
     with pytest.MonkeyPatch.context() as patch:
         small_chunks(patch, size)
-        found, edges = read(kind, scratch)
+        edge_file, edges = read(kind, scratch)
     assert edges == [list(x) for x in pairs]
-    assert found.n == max(max(x) for x in pairs) + 1
+    assert edge_file.n == max(max(x) for x in pairs) + 1
 
 
 @pytest.mark.parametrize(("kind", "encode", "width"), GRAPH500)
@@ -175,18 +130,18 @@ def test_gap_round_trip(scratch, pairs, directed, weighted, size):
     scratch.write_bytes(sg_bytes(pairs, n, directed, weighted))
     with pytest.MonkeyPatch.context() as patch:
         small_chunks(patch, size)
-        found, edges = read(GapReader, scratch)
+        edge_file, edges = read(GapReader, scratch)
     want = pairs if directed else [(min(x), max(x)) for x in pairs]
     assert sorted(edges) == sorted(list(x) for x in want)
-    assert found.n == n
+    assert edge_file.n == n
 
 
 def test_gap_without_edges(tmp_path, chunk):
     path = tmp_path / "a.sg"
     for directed in (True, False):
         path.write_bytes(sg_bytes([], 9, directed, weighted=False))
-        found, edges = read(GapReader, path)
-        assert (found.n, edges) == (9, [])
+        edge_file, edges = read(GapReader, path)
+        assert (edge_file.n, edges) == (9, [])
 
 
 TRIANGLE = sg_bytes([(0, 1), (1, 2), (0, 2)], 3, directed=False, weighted=False)
@@ -276,10 +231,10 @@ def test_galois_round_trip(scratch, pairs, version, data, padded, size):
     scratch.write_bytes(galois_bytes(pairs, n, version, data, padded))
     with pytest.MonkeyPatch.context() as patch:
         small_chunks(patch, size)
-        found, edges = read(GaloisReader, scratch)
+        edge_file, edges = read(GaloisReader, scratch)
     assert sorted(edges) == sorted(list(x) for x in pairs)
-    assert found.n == n
-    assert found.unread == ("data of edges" if data else "")
+    assert edge_file.n == n
+    assert edge_file.unread == ("data of edges" if data else "")
 
 
 GALOIS = galois_bytes([(0, 1), (1, 2), (2, 0)], 3)
@@ -346,9 +301,9 @@ def test_dimacs_round_trip(scratch, pairs, end, gap, block, noise, whole):
     scratch.write_bytes((body if whole else body.rstrip()).encode())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text.TextFile.__init__, "__defaults__", (block,))
-        found, edges = read(DimacsReader, scratch)
+        edge_file, edges = read(DimacsReader, scratch)
     assert edges == [list(x) for x in pairs]
-    assert found.n == 41
+    assert edge_file.n == 41
 
 
 SP = "c x\np sp 3 2\n"
@@ -428,9 +383,9 @@ def test_metis_round_trip(scratch, pairs, fmt, ncon, noise, end, gap, piece):
     scratch.write_bytes(body.encode())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(metis, "PIECE_BYTES", piece)
-        found, edges = read(MetisReader, scratch)
+        edge_file, edges = read(MetisReader, scratch)
     assert sorted(edges) == sorted([min(x), max(x)] for x in pairs)
-    assert found.n == 41
+    assert edge_file.n == 41
 
 
 def test_metis_manual_example(tmp_path):
@@ -439,8 +394,8 @@ def test_metis_manual_example(tmp_path):
     want = [(1, 2), (1, 3), (1, 5), (2, 3), (2, 4), (3, 4), (3, 5), (4, 6), (4, 7)]
     want = sorted([u - 1, v - 1] for u, v in [*want, (5, 6), (6, 7)])
     path.write_text("7 11\n5 3 2\n1 3 4\n5 4 2 1\n2 3 6 7\n1 3 6\n5 4 7\n6 4\n")
-    found, edges = read(MetisReader, path)
-    assert (found.n, sorted(edges)) == (7, want)
+    edge_file, edges = read(MetisReader, path)
+    assert (edge_file.n, sorted(edges)) == (7, want)
     path.write_text(
         "7 11 011\n4 5 1 3 2 2 1\n2 1 1 3 2 4 1\n5 5 3 4 2 2 2 1 2\n"
         "3 2 1 3 2 6 2 7 5\n1 1 1 3 3 6 2\n6 5 2 4 2 7 6\n2 6 6 4 5"
@@ -533,9 +488,9 @@ def test_npy_round_trip(scratch, pairs, dtype, turned, fortran, one_based, size)
         np.save(out, order(array))
     with pytest.MonkeyPatch.context() as patch:
         small_chunks(patch, size)
-        found, edges = read(NumpyReader, scratch, one_based=one_based)
+        edge_file, edges = read(NumpyReader, scratch, one_based=one_based)
     assert edges == [list(x) for x in pairs]
-    assert found.n == np.max(pairs) + 1
+    assert edge_file.n == np.max(pairs) + 1
 
 
 @FUZZ
@@ -547,9 +502,9 @@ def test_npz_columns_round_trip(scratch, pairs, first, second, compressed, size)
         save(out, dst=np.array(dst, second), src=np.array(src, first))
     with pytest.MonkeyPatch.context() as patch:
         small_chunks(patch, size)
-        found, edges = read(NumpyReader, scratch, n=50)
+        edge_file, edges = read(NumpyReader, scratch, n=50)
     assert edges == [list(x) for x in pairs]
-    assert found.n == 50
+    assert edge_file.n == 50
 
 
 @FUZZ
@@ -570,12 +525,12 @@ def test_scipy_round_trip(scratch, pairs, kind, array, compressed, size):
             scipy.sparse.save_npz(out, matrix, compressed=compressed)
         with pytest.MonkeyPatch.context() as patch:
             small_chunks(patch, size)
-            found, edges = read(NumpyReader, scratch, bipartite=bipartite)
+            edge_file, edges = read(NumpyReader, scratch, bipartite=bipartite)
         shift = rows if bipartite else 0
         assert sorted(edges) == sorted([u, v + shift] for u, v in pairs)
-        assert found.n == 60 + shift
+        assert edge_file.n == 60 + shift
     notes = ("41 rows are vertices from 0 on, 60 columns from 41 on",)
-    assert found.notes == notes
+    assert edge_file.notes == notes
     assert refusal(NumpyReader, scratch) == (
         ": a matrix of 41 rows and 60 columns; --bipartite reads them as two sets of "
         "vertices"
@@ -603,14 +558,14 @@ def npz_bytes(**arrays):
 
 
 def csr_bytes(**changes):
-    given = {
+    members = {
         "indptr": [0, 1, 2],
         "indices": [1, 0],
         "data": [1, 1],
         "shape": [2, 2],
         "format": b"csr",
     }
-    return npz_bytes(**{k: v for k, v in (given | changes).items() if v is not None})
+    return npz_bytes(**{k: v for k, v in (members | changes).items() if v is not None})
 
 
 def zip_bytes(method=zipfile.ZIP_STORED, **members):
@@ -838,14 +793,14 @@ def test_whatever_a_file_holds_it_is_read_or_refused(scratch, kind, data, size):
             edges = []
             reader = kind(ReaderOptions(compiled=compiled))
             try:
-                found = reader.read(
+                edge_file = reader.read(
                     scratch, lambda x, out=edges: out.extend(x.tolist())
                 )
             except InputError as error:
                 answers.append(str(error))
                 continue
-            assert found.tuples == len(edges)
-            assert all(0 <= x < found.n for pair in edges for x in pair)
+            assert edge_file.tuples == len(edges)
+            assert all(0 <= x < edge_file.n for pair in edges for x in pair)
             answers.append(edges)
     assert all(x == answers[0] for x in answers)
     if isinstance(answers[0], str):

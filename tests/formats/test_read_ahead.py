@@ -32,8 +32,8 @@ def test_results_come_in_order(workers):
         return rooms[-1]
 
     # what is yielded is looked at before the next is asked for
-    found = [result[0] for result in in_order(work, range(40), room)]
-    assert found == list(range(40))
+    results = [result[0] for result in in_order(work, range(40), room)]
+    assert results == list(range(40))
     assert len(rooms) == workers + 1
 
 
@@ -47,10 +47,10 @@ def test_an_error_comes_in_its_place(workers):
             raise ValueError("seven")
         return job
 
-    found = []
+    results = []
     with pytest.raises(ValueError, match="seven"):
-        found.extend(in_order(work, range(90), list))
-    assert found == list(range(7))
+        results.extend(in_order(work, range(90), list))
+    assert results == list(range(7))
 
 
 def test_who_stops_early_waits_for_no_more(workers):
@@ -71,7 +71,7 @@ def test_a_graph_in_many_pieces(workers, compiled, monkeypatch, tmp_path):
     writer_for(path).write(path, Edges(90, len(pairs), lambda: iter([pairs])))
     monkeypatch.setattr(gap_sg, "CHUNK", 17)
     reader = make_reader(path, "", ReaderOptions(compiled=compiled))
-    found = []
-    told = reader.read(path, lambda some: found.extend(some.tolist()))
-    assert found == pairs.tolist()
-    assert told.tuples == len(pairs)
+    edges = []
+    edge_file = reader.read(path, lambda some: edges.extend(some.tolist()))
+    assert edges == pairs.tolist()
+    assert edge_file.tuples == len(pairs)

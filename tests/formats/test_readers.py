@@ -1,52 +1,17 @@
 from pathlib import Path
 
-import numpy as np
 import pytest
 import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distbfs.device import cc
 from distbfs.errors import InputError, UsageError
-from distbfs.formats import lines, text
+from distbfs.formats import text
 from distbfs.formats.base import ReaderOptions, sniff
 from distbfs.formats.edge_list import EdgeListReader
 from distbfs.formats.matrix_market import MatrixMarketReader
 from distbfs.registry import READERS, lookup
-
-HAS_COMPILER = cc.load_or_none(lines.SOURCE) is not None
-WAYS = [True, False] if HAS_COMPILER else [False]
-
-
-def read(kind, path, **options):
-    """Read with both parsers, which must agree; return (EdgeFile, pairs)."""
-    answers = []
-    for compiled in WAYS:
-        parts = [np.zeros((0, 2), np.int64)]
-        reader = kind(ReaderOptions(compiled=compiled, **options))
-        found = reader.read(path, lambda x, parts=parts: parts.append(x.copy()))
-        answers.append((found, np.concatenate(parts).tolist()))
-    assert all(x == answers[0] for x in answers)
-    return answers[0]
-
-
-def refusal(kind, path, **options):
-    """Return the one message that both parsers give."""
-    messages = []
-    for compiled in WAYS:
-        reader = kind(ReaderOptions(compiled=compiled, **options))
-        with pytest.raises(InputError) as error:
-            reader.read(path, lambda pairs: None)
-        messages.append(str(error.value))
-    assert len(set(messages)) == 1
-    assert "\n" not in messages[0]
-    return messages[0].removeprefix(str(path))
-
-
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory):
-    return tmp_path_factory.mktemp("formats") / "file"
-
+from formats.reading import read, refusal
 
 GAPS = [(" ", "\t", "  ", "\t "), (",", ", ", " ,\t"), (";", " ; "), ("\t", " \t")]
 
@@ -91,13 +56,13 @@ def test_edge_list_round_trip(scratch, case, one_based, block):
     write(scratch, pairs, case, shift=int(one_based))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text.TextFile.__init__, "__defaults__", (block,))
-        found, edges = read(EdgeListReader, scratch, one_based=one_based)
+        edge_file, edges = read(EdgeListReader, scratch, one_based=one_based)
     assert edges == [list(x) for x in pairs]
-    assert found.n == max(max(x) for x in pairs) + 1
-    assert found.tuples == len(pairs)
-    assert found.format == "edge-list"
+    assert edge_file.n == max(max(x) for x in pairs) + 1
+    assert edge_file.tuples == len(pairs)
+    assert edge_file.format == "edge-list"
     digest = xxhash.xxh3_128(scratch.read_bytes()).hexdigest()
-    assert found.digest == digest
+    assert edge_file.digest == digest
 
 
 @settings(max_examples=150, deadline=None)
@@ -127,11 +92,15 @@ def test_matrix_market_round_trip(scratch, case, field, symmetry, block):
     write(scratch, pairs, (pairs, rows, whole), head, shift=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text.TextFile.__init__, "__defaults__", (block,))
-        found, edges = read(MatrixMarketReader, scratch)
+        edge_file, edges = read(MatrixMarketReader, scratch)
     assert edges == [list(x) for x in pairs]
-    assert (found.n, found.tuples, found.format) == (n, len(pairs), "matrix-market")
+    assert (edge_file.n, edge_file.tuples, edge_file.format) == (
+        n,
+        len(pairs),
+        "matrix-market",
+    )
     digest = xxhash.xxh3_128(scratch.read_bytes()).hexdigest()
-    assert found.digest == digest
+    assert edge_file.digest == digest
 
 
 def test_rectangular_matrix_and_matrix_without_entries(tmp_path):
@@ -142,20 +111,20 @@ def test_rectangular_matrix_and_matrix_without_entries(tmp_path):
         ":2: a matrix of 3 rows and 9 columns; --bipartite reads them as two sets of "
         "vertices"
     )
-    found, edges = read(MatrixMarketReader, path, bipartite=True)
-    assert (found.n, edges) == (12, [[2, 11], [0, 3]])
-    assert found.notes == ("3 rows are vertices from 0 on, 9 columns from 3 on",)
+    edge_file, edges = read(MatrixMarketReader, path, bipartite=True)
+    assert (edge_file.n, edges) == (12, [[2, 11], [0, 3]])
+    assert edge_file.notes == ("3 rows are vertices from 0 on, 9 columns from 3 on",)
     path.write_text(head + "3 3 1\n3 3\n")
-    found, edges = read(MatrixMarketReader, path, bipartite=True)
-    assert (found.n, edges) == (6, [[2, 5]])
+    edge_file, edges = read(MatrixMarketReader, path, bipartite=True)
+    assert (edge_file.n, edges) == (6, [[2, 5]])
     path.write_text(head.replace("general", "symmetric") + "3 3 1\n3 2\n")
     with pytest.raises(UsageError, match="name one set of vertices"):
         read(MatrixMarketReader, path, bipartite=True)
     path.write_text(head + f"{2**62} {2**62} 0\n")
     assert "too many" in refusal(MatrixMarketReader, path, bipartite=True)
     path.write_text(head + "4 4 0\n")
-    found, edges = read(MatrixMarketReader, path)
-    assert (found.n, found.tuples, edges) == (4, 0, [])
+    edge_file, edges = read(MatrixMarketReader, path)
+    assert (edge_file.n, edge_file.tuples, edges) == (4, 0, [])
 
 
 def test_number_of_vertices_can_be_given(tmp_path):

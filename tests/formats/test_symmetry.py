@@ -27,10 +27,10 @@ def test_an_edge_that_is_listed_from_both_ends_is_kept_once(pairs, cut, strided)
         u, v = columns(both)
         if not strided:
             u, v = u.copy(), v.copy()
-        found = [*one.once(u[:cut], v[:cut]).tolist()]
-        found += one.once(u[cut:], v[cut:]).tolist()
+        edges_once = [*one.once(u[:cut], v[:cut]).tolist()]
+        edges_once += one.once(u[cut:], v[cut:]).tolist()
         assert one.even()
-        kept.append(found)
+        kept.append(edges_once)
         half = Mirror(compiled)
         half.forth(*columns(pairs))
         half.back(*columns(pairs[::-1]))
@@ -67,13 +67,13 @@ def test_lists_are_counted_alike(rows, first, stride, way):
     for compiled in WAYS:
         one = Mirror(compiled)
         out = np.empty((len(near), 2), dtype=np.int64)
-        found = one.lists(first, counts, data, stride, 9, way, out)
-        one.count(found)
-        if found.bad >= 0:
-            answers.append(found.bad)
+        lists = one.lists(first, counts, data, stride, 9, way, out)
+        one.count(lists)
+        if lists.bad >= 0:
+            answers.append(lists.bad)
         else:
             sums = one._sum & mirror.MASK, one._count
-            answers.append((found.pairs.tolist(), sums))
+            answers.append((lists.pairs.tolist(), sums))
     assert all(x == answers[0] for x in answers)
     outside = [k for k, v in enumerate(near.tolist()) if not 0 <= v < 9]
     if outside:

@@ -67,10 +67,10 @@ def read(path, **options):
         assert pairs.dtype == np.int64
         edges.extend(pairs.tolist())
 
-    found = reader.read(path, take)
-    assert found.tuples == len(edges)
-    assert found.digest == xxhash.xxh3_128(path.read_bytes()).hexdigest()
-    return found, edges
+    edge_file = reader.read(path, take)
+    assert edge_file.tuples == len(edges)
+    assert edge_file.digest == xxhash.xxh3_128(path.read_bytes()).hexdigest()
+    return edge_file, edges
 
 
 @pytest.mark.parametrize("kind", sorted(WRITERS))
@@ -99,10 +99,10 @@ def test_integer_columns(scratch, kind, pairs, first, second, one_based, rows, b
         for module in list(sys.modules.values()):
             if getattr(module, "ROWS", None) == columns.ROWS:
                 patch.setattr(module, "ROWS", batch)
-        found, edges = read(path, one_based=one_based)
+        edge_file, edges = read(path, one_based=one_based)
     assert edges == [list(x) for x in pairs]
-    assert found.n == max(map(max, pairs)) + 1
-    assert found.unread == "columns beside the two ids"
+    assert edge_file.n == max(map(max, pairs)) + 1
+    assert edge_file.unread == "columns beside the two ids"
 
 
 @pytest.mark.parametrize("kind", sorted(WRITERS))
@@ -157,9 +157,9 @@ def test_row_groups(tmp_path, monkeypatch, kind, compiled, most):
 
     write()
     for base in (False, True):
-        found, edges = read(path, one_based=base, compiled=compiled)
+        edge_file, edges = read(path, one_based=base, compiled=compiled)
         assert edges == (pairs - base).tolist()
-        assert found.n == pairs.max() + 1 - base
+        assert edge_file.n == pairs.max() + 1 - base
     pairs[2345, 1] = 0
     write()
     fault = r"dst\[2345\]: id 0 is out of range; allowed: 1"
@@ -177,9 +177,9 @@ def put(tmp_path, table, name="a.parquet"):
 def test_which_columns(tmp_path):
     for names in (("src", "dst"), ("from", "to"), ("u", "v"), ("a", "b")):
         path = put(tmp_path, pa.table([[1, 2], [3, 4]], names))
-        found, edges = read(path)
+        edge_file, edges = read(path)
         assert edges == [[1, 3], [2, 4]]
-        assert found.unread == ""
+        assert edge_file.unread == ""
     table = pa.table([[1], [2], [3], [0]], ["src", "dst", "x", "y"])
     for name in ("a.parquet", "a.feather"):
         path = put(tmp_path, table, name)
@@ -293,13 +293,13 @@ def test_whatever_a_table_holds_it_is_read_or_refused(scratch, name, relabel, da
     edges = []
     reader = make_reader(path, name, ReaderOptions(relabel=relabel))
     try:
-        found = reader.read(path, lambda pairs: edges.extend(pairs.tolist()))
+        edge_file = reader.read(path, lambda pairs: edges.extend(pairs.tolist()))
     except InputError as error:
         message = str(error)
     else:
         message = f"{path}:"
-        assert found.tuples == len(edges)
-        assert all(0 <= x < found.n for pair in edges for x in pair)
+        assert edge_file.tuples == len(edges)
+        assert all(0 <= x < edge_file.n for pair in edges for x in pair)
     assert message.startswith(f"{path}:")
     assert "\n" not in message
 

@@ -28,12 +28,12 @@ class Second(Solo):
 
     rank, size = 1, 2
 
-    def __init__(self, told):
-        self.told = told
+    def __init__(self, message):
+        self.message = message
 
     def broadcast(self, value, root=0):
         assert value is None
-        return self.told
+        return self.message
 
 
 @pytest.fixture
@@ -99,12 +99,12 @@ def test_other_ranks_map_the_spool_while_it_has_a_name(edges, spools):
         size = 2
 
         def broadcast(self, value, root=0):
-            self.told = super().broadcast(value, root)
-            return self.told
+            self.message = super().broadcast(value, root)
+            return self.message
 
         def allreduce(self, values, op="sum"):
             assert len(list(spools.iterdir())) == 1
-            others.append(open_tuples(Second(self.told), path))
+            others.append(open_tuples(Second(self.message), path))
             return super().allreduce(values, op)
 
     world = First()
@@ -115,7 +115,7 @@ def test_other_ranks_map_the_spool_while_it_has_a_name(edges, spools):
     first.close()
     assert np.array_equal(collect(others[0], 0, 2500), pairs)
     with pytest.raises(InputError, match="cannot be seen here"):
-        open_tuples(Second(world.told), path)
+        open_tuples(Second(world.message), path)
 
 
 def test_file_systems_without_nameless_files(edges, spools, monkeypatch):

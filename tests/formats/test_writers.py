@@ -39,8 +39,8 @@ def graphs(draw):
     """Return n and edges, each once with u < v, in any order."""
     n = draw(st.integers(1, 60))
     vertex = st.integers(0, n - 1)
-    found = draw(st.sets(st.tuples(vertex, vertex).filter(lambda x: x[0] < x[1])))
-    return n, draw(st.permutations(sorted(found)))
+    edges = draw(st.sets(st.tuples(vertex, vertex).filter(lambda x: x[0] < x[1])))
+    return n, draw(st.permutations(sorted(edges)))
 
 
 def made(n, pairs, ids=None, step=7):
@@ -100,9 +100,9 @@ def test_ids_go_out_and_come_back(scratch, name, graph, data):
     for ids in (IntegerIds(np.array(numbers)), text):
         path = scratch / f"named{KINDS[name].suffixes[0]}"
         write(made(n, pairs, ids), path)
-        found, edges, names, _ = back(path, relabel="numbers")
+        edge_file, edges, names, _ = back(path, relabel="numbers")
         every = np.arange(n)
-        assert found == n
+        assert edge_file == n
         assert names.kind == ids.kind
         assert names.names(every) == ids.names(every)
         assert [x for x in edges if x[0] < x[1]] == sorted(pairs)

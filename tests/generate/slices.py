@@ -10,7 +10,7 @@ def taken(source, start, stop):
     return tuple(np.concatenate([empty, *(c[end] for c in chunks)]) for end in (0, 1))
 
 
-def same(found, wanted):
-    for one, other in zip(found, wanted, strict=True):
+def same(actual, expected):
+    for one, other in zip(actual, expected, strict=True):
         assert one.dtype == np.int64
         np.testing.assert_array_equal(one, other)

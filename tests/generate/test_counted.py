@@ -10,14 +10,14 @@ from distbfs.options import BuildOptions
 
 
 def test_each_pass_is_told():
-    source, told = Uniform(5000, 40_000), []
-    counted = Counted(source, told.append)
+    source, reports = Uniform(5000, 40_000), []
+    counted = Counted(source, reports.append)
     made = []
     few = BuildOptions(pass_bytes=1 << 20)  # one part a pass
     summary = construct(counted, SoloWorld(), 2, few, made.append)
     assert summary.passes == 4
-    assert max(told) == source.tuples
-    assert told.count(source.tuples) == summary.passes
+    assert max(reports) == source.tuples
+    assert reports.count(source.tuples) == summary.passes
     assert counted.describe() == source.describe()
 
 

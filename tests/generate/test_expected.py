@@ -12,20 +12,22 @@ from distbfs.generate.expected import class_means, expected_histogram
 )
 def test_histogram_fits_a_graph(scale, edge_factor, seed):
     degrees = kronecker(scale, edge_factor, seed).degrees
-    found, vertices = expected_histogram(scale, edge_factor)
+    expected, vertices = expected_histogram(scale, edge_factor)
     assert vertices.sum() == pytest.approx(1 << scale, rel=1e-9)
-    assert float(found @ vertices) == pytest.approx(degrees.sum(), rel=0.02)
-    assert vertices[found == 0].sum() == pytest.approx((degrees == 0).sum(), rel=0.03)
+    assert float(expected @ vertices) == pytest.approx(degrees.sum(), rel=0.02)
+    assert vertices[expected == 0].sum() == pytest.approx(
+        (degrees == 0).sum(), rel=0.03
+    )
     for threshold in (1, 2, 4, 8, 16, 32, 64, 128):
         wanted = int((degrees > threshold).sum())
         tolerance = max(0.03 * wanted, 5 * np.sqrt(wanted))
-        assert abs(vertices[found > threshold].sum() - wanted) < tolerance, threshold
+        assert abs(vertices[expected > threshold].sum() - wanted) < tolerance, threshold
 
 
 def test_histogram_is_sorted_without_repeats():
-    found, vertices = expected_histogram(20)
-    assert found.dtype == np.int64
-    assert (np.diff(found) > 0).all()
+    degrees, vertices = expected_histogram(20)
+    assert degrees.dtype == np.int64
+    assert (np.diff(degrees) > 0).all()
     assert (vertices >= 0).all()
 
 

@@ -1,6 +1,7 @@
 """Families by name: tuples again from what describe() told, slice by slice."""
 
 import json
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -9,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slices import same, taken
 
+from distbfs.cli.generate import make_source
 from distbfs.generate.families import from_description
 from distbfs.generate.forest_fire import ForestFire
-from distbfs.generate.formula import BinaryTree, Complete, Path, Star
+from distbfs.generate.formula import Complete
 from distbfs.generate.geometric import Geometric
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.rmat import RmatB, RmatER, RmatG
@@ -19,9 +21,10 @@ from distbfs.generate.road import Road
 from distbfs.generate.small_world import SmallWorld
 from distbfs.generate.triangulation import Triangulation
 from distbfs.generate.uniform import Uniform
+from distbfs.progress import no_progress
 from distbfs.registry import FAMILIES
 
-SOURCES = {
+EXAMPLES = {
     "kronecker": Kronecker(6, 4, seed=3),
     "uniform": Uniform(70, 300, seed=4),
     "road": Road(300, seed=5),
@@ -33,14 +36,11 @@ SOURCES = {
     "rmat-g": RmatG(6, 4, seed=3),
     "rmat-b": RmatB(6, 4, seed=3),
     "complete": Complete(20),
-    "star": Star(30),
-    "path": Path(30),
-    "binary-tree": BinaryTree(30),
 }
-
-
-def test_every_family_is_here():
-    assert set(SOURCES) == set(FAMILIES)
+SOURCES = {
+    name: EXAMPLES.get(name) or make_source(name, 1, {"scale": 5}, no_progress)
+    for name in FAMILIES
+}
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -54,7 +54,7 @@ def test_described_and_made_again(name):
 
 
 @pytest.mark.parametrize(
-    "told",
+    "description",
     [
         {},
         {"family": "file", "path": "x"},
@@ -76,8 +76,8 @@ def test_described_and_made_again(name):
         },
     ],
 )
-def test_what_no_family_makes(told):
-    assert from_description(told) is None
+def test_what_no_family_makes(description):
+    assert from_description(description) is None
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -109,3 +109,25 @@ def test_seeds_change_the_tuples(name):
         for s in (source, other)
     ]
     assert pairs[0] != pairs[1]
+
+
+KERNELS = [name for name in SOURCES if hasattr(SOURCES[name], "kernel")]
+
+
+def test_families_with_kernels():
+    assert {"kronecker", "uniform", "road", "rmat-b"} <= set(KERNELS)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_takes_what_its_family_gives(name):
+    """Between (start, count) and (u, v)."""
+    path = SOURCES[name].kernel
+    text = path.read_text(encoding="utf-8")
+    parameters = re.search(rf"\b{path.stem}_tuples\((.*?)\)", text, re.DOTALL)[1]
+    words = [parameter.split()[0] for parameter in parameters.split(",")]
+    kinds = [re.sub("const|[*]", "", word) for word in words[2:-2]]
+    arguments = SOURCES[name].device_arguments()
+    assert len(arguments) == len(kinds)
+    for value, kind in zip(arguments, kinds, strict=True):
+        if not isinstance(value, np.ndarray):
+            assert kind == f"u{8 * value.itemsize}"

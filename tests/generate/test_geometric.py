@@ -35,9 +35,9 @@ def test_tuples_are_all_near_pairs(vertices, degree, seed):
     points = places(source)
     assert source.n == len(points)
     wanted = cKDTree(points).query_pairs(1.0)
-    found = taken(source, 0, source.tuples)
-    same(found, source.tuples_at(np.arange(source.tuples)))
-    pairs = [tuple(sorted(p)) for p in np.transpose(found).tolist()]
+    tuples = taken(source, 0, source.tuples)
+    same(tuples, source.tuples_at(np.arange(source.tuples)))
+    pairs = [tuple(sorted(p)) for p in np.transpose(tuples).tolist()]
     assert len(set(pairs)) == len(pairs)
     assert set(pairs) == wanted
 

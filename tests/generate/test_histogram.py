@@ -20,9 +20,9 @@ def counted(scale, edge_factor, seed):
     return degrees, degrees[edges[:, 0]], degrees[edges[:, 1]]
 
 
-def close(found, wanted, every):
+def close(expected, counted, every):
     """Within 3 %, or 1.5 % of all; thresholds amid a class are the worst."""
-    return abs(found - wanted) < max(0.03 * wanted, 0.015 * every)
+    return abs(expected - counted) < max(0.03 * counted, 0.015 * every)
 
 
 @pytest.mark.parametrize(
@@ -31,37 +31,37 @@ def close(found, wanted, every):
 )
 def test_subgraphs_are_those_of_a_graph(scale, edge_factor, seed):
     degrees, u, v = counted(scale, edge_factor, seed)
-    for found in separate(scale, THRESHOLDS, edge_factor):
-        high_u, high_v = u > found.threshold, v > found.threshold
-        assert found.n == 1 << scale
-        assert found.m == pytest.approx(len(u), rel=0.01)
-        assert close(found.delegates, (degrees > found.threshold).sum(), found.n)
-        assert close(found.nn, (~high_u & ~high_v).sum(), len(u)), found
-        assert close(found.nd, (~high_u & high_v).sum(), len(u)), found
-        assert close(found.dn, (high_u & ~high_v).sum(), len(u)), found
-        assert close(found.dd, (high_u & high_v).sum(), len(u)), found
+    for shares in separate(scale, THRESHOLDS, edge_factor):
+        high_u, high_v = u > shares.threshold, v > shares.threshold
+        assert shares.n == 1 << scale
+        assert shares.m == pytest.approx(len(u), rel=0.01)
+        assert close(shares.delegates, (degrees > shares.threshold).sum(), shares.n)
+        assert close(shares.nn, (~high_u & ~high_v).sum(), len(u)), shares
+        assert close(shares.nd, (~high_u & high_v).sum(), len(u)), shares
+        assert close(shares.dn, (high_u & ~high_v).sum(), len(u)), shares
+        assert close(shares.dd, (high_u & high_v).sum(), len(u)), shares
 
 
 def test_nn_is_much_closer_than_random_ends():
     """Random ends are 20 to 40 % too high where thresholds are usual."""
     _, u, v = counted(16, 16, 1)
     m = len(u)
-    for found in separate(16, [16, 32, 64]):
-        wanted = ((u <= found.threshold) & (v <= found.threshold)).sum()
-        random_ends = (u <= found.threshold).sum() ** 2 / m
-        assert abs(found.nn / wanted - 1) < 0.02
+    for shares in separate(16, [16, 32, 64]):
+        wanted = ((u <= shares.threshold) & (v <= shares.threshold)).sum()
+        random_ends = (u <= shares.threshold).sum() ** 2 / m
+        assert abs(shares.nn / wanted - 1) < 0.02
         assert random_ends / wanted > 1.2
 
 
 @pytest.mark.parametrize("scale", [1, 2, 12, 30, 42, 48])
 def test_every_edge_is_in_one_subgraph(scale):
     every = separate(scale, [0, 3, 1000, 1 << 62])
-    for found in every:
-        assert min(found.nn, found.nd, found.dn, found.dd) > -1e-9 * found.m
-        assert found.nd == found.dn
-        shares = found.shares()
+    for edges in every:
+        assert min(edges.nn, edges.nd, edges.dn, edges.dd) > -1e-9 * edges.m
+        assert edges.nd == edges.dn
+        shares = edges.shares()
         assert shares["nn"] + shares["nd_dn"] + shares["dd"] == pytest.approx(1)
-        assert found.m == pytest.approx(every[0].m)
+        assert edges.m == pytest.approx(every[0].m)
     assert (every[0].nn, every[0].dn) == pytest.approx((0, 0), abs=1e-6)
     assert every[-1].delegates == pytest.approx(0, abs=1e-3)
     assert every[-1].nn == pytest.approx(every[-1].m)
@@ -89,9 +89,9 @@ def test_figure_5_of_the_paper():
 @pytest.mark.parametrize("mean", [0.0, 0.3, 5.0, 300.0, 1023.0, 1025.0, 1e6])
 def test_poisson(mean):
     at = np.array([-5, -1, 0, 3, 300, 1000, 1100, 1_000_000, 1 << 60])
-    found = poisson_below(mean, at)
+    below = poisson_below(mean, at)
     drawn = np.random.default_rng(1).poisson(mean, 40_000)
-    assert found[:2].tolist() == pytest.approx([0, 0])
-    assert found[-1] == pytest.approx(1)
+    assert below[:2].tolist() == pytest.approx([0, 0])
+    assert below[-1] == pytest.approx(1)
     wanted = [(drawn <= x).mean() for x in at.tolist()]
-    assert found.tolist() == pytest.approx(wanted, abs=0.015)
+    assert below.tolist() == pytest.approx(wanted, abs=0.015)

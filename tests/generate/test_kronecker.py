@@ -6,33 +6,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slices import same, taken
 
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate import positions
 from distbfs.generate.kronecker import (
+    CUTOFF_BITS,
     INITIATOR,
     SLOTS,
-    THRESHOLD_BITS,
     Kronecker,
     alias_table,
     outcome_weights,
 )
 
 BEYOND = [33, 36, 40, 47, 48]
-
-
-def taken(source, start, stop):
-    """The tuples of a slice in arrays of their own."""
-    chunks = [(u.copy(), v.copy()) for u, v in source.chunks(start, stop)]
-    empty = np.zeros(0, dtype=np.int64)
-    return tuple(np.concatenate([empty, *(c[end] for c in chunks)]) for end in (0, 1))
-
-
-def same(found, wanted):
-    for one, other in zip(found, wanted, strict=True):
-        assert one.dtype == np.int64
-        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("scale", range(1, 21))
@@ -42,9 +30,9 @@ def test_c_gives_what_numpy_gives(scale, edge_factor, seed):
     assert source.tuples == edge_factor << scale
     start = source.tuples // 3
     stop = min(source.tuples, start + 3000)
-    found = taken(source, start, stop)
-    same(found, source.tuples_at(np.arange(start, stop)))
-    for ids in found:
+    tuples = taken(source, start, stop)
+    same(tuples, source.tuples_at(np.arange(start, stop)))
+    for ids in tuples:
         assert ids.min() >= 0
         assert ids.max() < source.n
 
@@ -88,8 +76,8 @@ def test_without_a_compiler_numpy_serves(monkeypatch):
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads_change_nothing(threads):
     wanted = Kronecker(12, threads=1)
-    found = Kronecker(12, threads=threads)
-    same(taken(found, 0, found.tuples), taken(wanted, 0, wanted.tuples))
+    threaded = Kronecker(12, threads=threads)
+    same(taken(threaded, 0, threaded.tuples), taken(wanted, 0, wanted.tuples))
 
 
 def test_seeds_change_the_tuples():
@@ -161,9 +149,9 @@ def test_edge_factors_that_are_refused(edge_factor):
 
 def test_description_recreates_the_tuples():
     source = Kronecker(9, 5, seed=42)
-    told = source.describe()
-    assert told.pop("family") == "kronecker"
-    same(taken(Kronecker(**told), 0, 100), taken(source, 0, 100))
+    description = source.describe()
+    assert description.pop("family") == "kronecker"
+    same(taken(Kronecker(**description), 0, 100), taken(source, 0, 100))
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 4])
@@ -179,8 +167,8 @@ def test_weights_of_outcomes(levels):
 
 def table_chances(weights):
     """The probabilities that an alias table gives its outcomes."""
-    threshold, alias = alias_table(weights)
-    below = threshold.astype(np.float64) / 2.0**THRESHOLD_BITS
+    cutoff, alias = alias_table(weights)
+    below = cutoff.astype(np.float64) / 2.0**CUTOFF_BITS
     chance = below.copy()
     np.add.at(chance, alias, 1 - below)
     return chance / SLOTS

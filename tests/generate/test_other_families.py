@@ -10,7 +10,7 @@ from slices import same, taken
 
 from distbfs.device import cc
 from distbfs.errors import UsageError
-from distbfs.generate import forest_fire, geometric, road
+from distbfs.generate import forest_fire
 from distbfs.generate.forest_fire import ForestFire
 from distbfs.generate.formula import MAX_COMPLETE, BinaryTree, Complete, Path, Star
 from distbfs.generate.geometric import Geometric
@@ -24,8 +24,8 @@ from distbfs.progress import untold
 
 def edges(source):
     """The tuples as sorted pairs, and that none comes twice or is a loop."""
-    found = np.sort(np.transpose(taken(source, 0, source.tuples)), axis=1)
-    pairs = {tuple(pair) for pair in found.tolist()}
+    ends = np.sort(np.transpose(taken(source, 0, source.tuples)), axis=1)
+    pairs = {tuple(pair) for pair in ends.tolist()}
     assert len(pairs) == source.tuples
     assert all(a < b for a, b in pairs)
     return pairs
@@ -76,8 +76,8 @@ def test_shapes_that_are_refused(kind):
 @pytest.mark.parametrize(("n", "k"), [(3, 2), (10, 4), (11, 10), (60, 6)])
 def test_without_rewiring_it_is_a_ring(n, k):
     made = nx.watts_strogatz_graph(n, k, 0)
-    found = np.sort(np.transpose(taken(SmallWorld(n, k, 0.0), 0, n * k // 2)), axis=1)
-    assert {tuple(x) for x in found.tolist()} == wanted(made)
+    ends = np.sort(np.transpose(taken(SmallWorld(n, k, 0.0), 0, n * k // 2)), axis=1)
+    assert {tuple(x) for x in ends.tolist()} == wanted(made)
 
 
 def test_as_many_edges_are_rewired_as_were_asked_for():
@@ -193,14 +193,13 @@ def test_what_comes_before_the_tuples_is_told(monkeypatch, name, by_c):
     """In slices, which change nothing."""
     wanted = MADE_BEFORE[name](untold)
     monkeypatch.setattr(forest_fire, "LIT", 99)
-    monkeypatch.setattr(geometric, "COUNTED", 7)
-    for limit in ("COUNTED", "COUNTED_BY_C"):
-        monkeypatch.setattr(road, limit, 7)
+    for kind in (Geometric, Road):
+        monkeypatch.setattr(kind, "at_a_time", (7, 7))
     if not by_c:
         monkeypatch.setattr(cc, "load_or_none", lambda *_: None)
-    told = []
-    source = MADE_BEFORE[name](lambda *x: told.append(x))
-    done, totals = zip(*told, strict=True)
+    reports = []
+    source = MADE_BEFORE[name](lambda *x: reports.append(x))
+    done, totals = zip(*reports, strict=True)
     assert len(done) > 5
     assert list(done) == sorted(done)
     assert set(totals) == {done[-1]}
@@ -242,8 +241,8 @@ def test_initiators(kind):
     u, v = (source._vertices.inverse(x) for x in taken(source, 0, source.tuples))
     for bit in (0, 5, 11):
         quarter = (u >> bit & 1) << 1 | v >> bit & 1
-        found = np.bincount(quarter, minlength=4) / source.tuples
-        assert np.abs(found - kind.initiator).max() < 5 / np.sqrt(source.tuples)
+        shares = np.bincount(quarter, minlength=4) / source.tuples
+        assert np.abs(shares - kind.initiator).max() < 5 / np.sqrt(source.tuples)
     assert source.describe()["family"] == kind.family
     assert Kronecker(12).describe()["family"] == "kronecker"
     same(taken(source, 9, 99), source.tuples_at(np.arange(9, 99)))

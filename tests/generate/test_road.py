@@ -57,8 +57,8 @@ def test_all_agree_with_a_plain_loop(vertices, seed):
 def test_c_gives_what_numpy_gives(vertices):
     source = Road(vertices, threads=2)
     for start in (0, source.tuples // 3, source.tuples - 5000):
-        found = taken(source, start, start + 5000)
-        same(found, source.tuples_at(np.arange(start, start + 5000)))
+        tuples = taken(source, start, start + 5000)
+        same(tuples, source.tuples_at(np.arange(start, start + 5000)))
     mixed = np.random.default_rng(3).integers(0, source.tuples, 30_000)
     u, v = taken(source, 0, source.tuples)
     same(source.tuples_at(mixed), (u[mixed], v[mixed]))
@@ -88,7 +88,7 @@ def test_without_a_compiler_numpy_serves(monkeypatch):
     source = Road(30_000)
     with_compiler = taken(source, 0, source.tuples)
     monkeypatch.setattr(cc, "load_or_none", lambda *_: None)
-    monkeypatch.setattr(module, "COUNTED", 7)
+    monkeypatch.setattr(Road, "at_a_time", (7, 7))
     plain = Road(30_000)
     assert (plain.n, plain.tuples) == (source.n, source.tuples)
     same(taken(plain, 0, plain.tuples), with_compiler)
@@ -96,8 +96,8 @@ def test_without_a_compiler_numpy_serves(monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_threads_change_nothing(threads):
-    wanted, found = Road(9000, threads=1), Road(9000, threads=threads)
-    same(taken(found, 0, found.tuples), taken(wanted, 0, wanted.tuples))
+    single, threaded = Road(9000, threads=1), Road(9000, threads=threads)
+    same(taken(threaded, 0, threaded.tuples), taken(single, 0, single.tuples))
 
 
 def test_seeds_change_the_tuples():
@@ -149,10 +149,10 @@ def test_shape_of_the_graph():
 def test_edges_are_kept_and_divided_as_told():
     """Nine of ten edges; 0 to 3 vertices equally often; within five deviations."""
     source = Road(200_000)
-    found, there = source._crossings(np.arange(source._blocks))
+    crossings, there = source._crossings(np.arange(len(source._tuples) - 1))
     inner = np.zeros(source.side**2, dtype=bool).reshape(source.side, source.side)
     inner[:-1, :-1] = True
-    both = [links[there][inner.ravel()] for links in found]
+    both = [links[there][inner.ravel()] for links in crossings]
     for links in both:
         share = np.bincount(links, minlength=5) / len(links)
         chance = np.array([0.1, *[0.225] * 4])
@@ -177,9 +177,9 @@ def test_refused(vertices):
 
 def test_description_recreates_the_tuples():
     source = Road(999, seed=42)
-    told = source.describe()
-    assert told.pop("family") == "road"
-    again = Road(**told)
+    description = source.describe()
+    assert description.pop("family") == "road"
+    again = Road(**description)
     assert (again.n, again.tuples) == (source.n, source.tuples)
     same(taken(again, 0, again.tuples), taken(source, 0, source.tuples))
 
@@ -198,5 +198,5 @@ def test_device_arguments_are_what_the_kernel_needs():
 def test_the_twins_have_the_same_constants(name):
     text = (FOLDER / name).read_text()
     for word, value in (("BLOCK", BLOCK), ("KEEP", KEEP)):
-        [found] = re.findall(rf"\b{word}\b (?:= |UINT64_C\()?(\d+)", text)
-        assert int(found) == value
+        [digits] = re.findall(rf"\b{word}\b (?:= |UINT64_C\()?(\d+)", text)
+        assert int(digits) == value

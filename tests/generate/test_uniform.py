@@ -22,9 +22,9 @@ SIZES = [1, 2, 3, 1000, 1 << 20, (1 << 31) + 7, 1 << 32, (1 << 40) - 3, 1 << 48]
 def test_c_gives_what_numpy_gives(n, seed):
     source = Uniform(n, (1 << 40) + 77, seed, threads=2)
     for start in (0, 12_345, 1 << 33, source.tuples - 700):
-        found = taken(source, start, start + 700)
-        same(found, source.tuples_at(np.arange(start, start + 700)))
-        for ids in found:
+        tuples = taken(source, start, start + 700)
+        same(tuples, source.tuples_at(np.arange(start, start + 700)))
+        for ids in tuples:
             assert ids.min() >= 0
             assert ids.max() < n
             assert ids.max() >= 0.9 * (n - 1)
@@ -63,8 +63,11 @@ def test_without_a_compiler_numpy_serves(monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_threads_change_nothing(threads):
-    wanted, found = Uniform(777, 4000, threads=1), Uniform(777, 4000, threads=threads)
-    same(taken(found, 0, 4000), taken(wanted, 0, 4000))
+    single, threaded = (
+        Uniform(777, 4000, threads=1),
+        Uniform(777, 4000, threads=threads),
+    )
+    same(taken(threaded, 0, 4000), taken(single, 0, 4000))
 
 
 def test_seeds_change_the_tuples():
@@ -109,9 +112,9 @@ def test_refused(words, text):
 
 def test_description_recreates_the_tuples():
     source = Uniform(999, 5000, seed=42)
-    told = source.describe()
-    assert told.pop("family") == "uniform"
-    same(taken(Uniform(**told), 0, 100), taken(source, 0, 100))
+    description = source.describe()
+    assert description.pop("family") == "uniform"
+    same(taken(Uniform(**description), 0, 100), taken(source, 0, 100))
 
 
 def test_device_arguments_are_what_the_kernel_needs():
@@ -124,5 +127,5 @@ def test_device_arguments_are_what_the_kernel_needs():
             int(mix64(np.array([(int(key) + c * golden) % 2**64], dtype=np.uint64))[0])
             for c in (2 * position, 2 * position + 1)
         ]
-        found = source.tuples_at(np.array([position]))
-        assert [e * 12_345 >> 64 for e in ends] == [int(x[0]) for x in found]
+        ids = source.tuples_at(np.array([position]))
+        assert [e * 12_345 >> 64 for e in ends] == [int(x[0]) for x in ids]

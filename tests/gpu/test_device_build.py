@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from test_device_tuples import Tuples
 
+from distbfs.build.cuda import chunks
 from distbfs.build.cuda import graph as device_build
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.graph_of_rows import from_rows
@@ -134,7 +135,7 @@ def test_offsets_are_narrow_where_repeats_made_them_wide(monkeypatch):
 
 @pytest.mark.parametrize("buffer_bytes", [None, 0])
 def test_several_chunks(monkeypatch, buffer_bytes):
-    monkeypatch.setattr(device_build, "CHUNK", 1000)
+    monkeypatch.setattr(chunks, "CHUNK", 1000)
     source = Kronecker(10, 13)
     check(build(source, buffer_bytes=buffer_bytes), expected_of(source))
 
@@ -173,7 +174,7 @@ def simple(source):
 
 
 def test_rows_give_the_graph_of_their_tuples(monkeypatch):
-    monkeypatch.setattr(device_build, "CHUNK", 777)
+    monkeypatch.setattr(chunks, "CHUNK", 777)
     source = simple(GRAPHS["kronecker-13"])
     check(from_rows(**rows_of(source), buffer_bytes=1 << 18), expected(source))
 
@@ -193,7 +194,7 @@ class Changing(Tuples):
 
 
 def test_tuples_that_change(monkeypatch):
-    class Forgetful(device_build.Chunks):
+    class Forgetful(chunks.Chunks):
         def __init__(self, pairs, count, **options):
             super().__init__(pairs, count, **{**options, "hold": False})
 

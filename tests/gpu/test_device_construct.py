@@ -8,7 +8,7 @@ from constructed_parts import LARGE, THRESHOLDS, check, check_construct, on_devi
 from graphs import NAMED, NO_VERTEX, kronecker, random_tuples, uniform
 from worlds import on_ranks
 
-from distbfs.build.cuda import graph as device_build
+from distbfs.build.cuda import chunks
 from distbfs.build.cuda import keys as device_keys
 from distbfs.device import cuda
 from distbfs.errors import ResourceError
@@ -52,7 +52,7 @@ def test_no_vertices():
 @pytest.mark.parametrize("name", ["hub", "kronecker-12"])
 def test_ranges(monkeypatch, name, parts, buffer_bytes):
     monkeypatch.setattr(device_keys, "SLACK", 100)
-    monkeypatch.setattr(device_build, "CHUNK", 12_345)
+    monkeypatch.setattr(chunks, "CHUNK", 12_345)
     for threshold in (12, None, LARGE):
         check_construct(GRAPHS[name], parts, threshold, buffer_bytes=buffer_bytes)
 

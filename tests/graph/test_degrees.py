@@ -18,14 +18,14 @@ def test_histogram_over_ranks(ranks):
         mine = [np.array(d, dtype=np.int64) for d in ranks[world.rank]]
         return histogram_of(world, mine)
 
-    found = on_ranks(len(ranks), work)
+    histograms = on_ranks(len(ranks), work)
     every = np.array([d for rank in ranks for part in rank for d in part], np.int64)
     values, counts = np.unique(every, return_counts=True)
-    for histogram in found:
+    for histogram in histograms:
         np.testing.assert_array_equal(histogram.degrees, values)
         np.testing.assert_array_equal(histogram.counts, counts)
         assert histogram.degrees.dtype == histogram.counts.dtype == np.int64
-    histogram = found[0]
+    histogram = histograms[0]
     assert histogram.n == len(every)
     assert histogram.m == every.sum()
     assert histogram.largest == every.max(initial=0)

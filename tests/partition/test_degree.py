@@ -33,22 +33,22 @@ def expected(scale):
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=80), st.integers(2, 64))
 def test_constraints_hold_where_they_can(degrees, parts):
-    found = histogram(degrees)
-    best = suggest_threshold(found, parts)
-    every = [expect(found, parts, t) for t in range(found.largest + 1)]
-    few = [x for x in every if x.delegates <= 4 * found.n / parts]
-    both = [x for x in few if x.nn_edges <= 0.1 * found.m]
-    assert best.delegates <= 4 * found.n / parts
+    counts = histogram(degrees)
+    best = suggest_threshold(counts, parts)
+    every = [expect(counts, parts, t) for t in range(counts.largest + 1)]
+    few = [x for x in every if x.delegates <= 4 * counts.n / parts]
+    both = [x for x in few if x.nn_edges <= 0.1 * counts.m]
+    assert best.delegates <= 4 * counts.n / parts
     if both:
-        assert best.nn_edges <= 0.1 * found.m
+        assert best.nn_edges <= 0.1 * counts.m
         assert best.stored_bytes == min(x.stored_bytes for x in both)
     else:
         assert best.nn_edges == min(x.nn_edges for x in few)
 
 
 def test_what_is_expected_of_a_threshold():
-    found = histogram([0, 0, 1, 1, 2, 2, 5, 5])
-    one = expect(found, 4, 2)
+    counts = histogram([0, 0, 1, 1, 2, 2, 5, 5])
+    one = expect(counts, 4, 2)
     assert one.delegates == 2
     assert one.nn_edges == pytest.approx(6 * 6 / 16)
     assert one.stored_bytes == pytest.approx(8 * 8 + 8 * 2 * 4 + 4 * 16 + 4 * 36 / 16)
@@ -75,7 +75,7 @@ def test_built_graphs_keep_the_constraints(scale, parts):
 @pytest.mark.parametrize("first", [1, 2, 4])
 def test_weak_scaling_follows_the_paper(first):
     """Section VI-B, Fig. 7: TH grows by about the square root of 2 per scale."""
-    found = []
+    thresholds = []
     for step, scale in enumerate(range(26, 34)):
         parts = first << step
         degrees = expected(scale)
@@ -84,9 +84,9 @@ def test_weak_scaling_follows_the_paper(first):
             continue
         assert best.delegates <= 4 * degrees.n / parts
         assert best.nn_edges <= 0.1 * degrees.m
-        found.append(best.threshold)
-    assert found == sorted(found)
-    growth = (found[-1] / found[0]) ** (1 / (len(found) - 1))
+        thresholds.append(best.threshold)
+    assert thresholds == sorted(thresholds)
+    growth = (thresholds[-1] / thresholds[0]) ** (1 / (len(thresholds) - 1))
     assert 1.2 < growth < 1.8
 
 
@@ -113,10 +113,10 @@ def test_delegates_are_the_same_on_all_ranks(degrees, ranks, threshold):
 
     high = [v for v in range(len(degrees)) if degrees[v] > threshold]
     high.sort(key=lambda v: (-degrees[v], v))
-    for ids, found in on_ranks(ranks, work):
-        assert ids.dtype == found.dtype == np.int64
+    for ids, degrees_there in on_ranks(ranks, work):
+        assert ids.dtype == degrees_there.dtype == np.int64
         assert ids.tolist() == high
-        assert found.tolist() == degrees[high].tolist()
+        assert degrees_there.tolist() == degrees[high].tolist()
 
 
 @pytest.mark.parametrize("limit", [0, 1 << 30])

@@ -26,7 +26,7 @@ EDGES = {"nn": 4e6, "nd": 1e7, "dn": 1e7, "dd": 4e7}
 
 
 def counts_of(devices=16, ranks=16, **others):
-    told = {
+    fields = {
         "n": 1 << 24,
         "tuples": 16 << 24,
         "active": 8e6,
@@ -35,28 +35,30 @@ def counts_of(devices=16, ranks=16, **others):
         "devices": devices,
         "ranks": ranks,
     }
-    return Counts(**(told | others))
+    return Counts(**(fields | others))
 
 
 def test_terms_are_those_of_section_v():
     counts, constants = counts_of(), Constants(1e9, 1e10, 1e-5, 1e-12)
-    found = predict(counts, constants)
+    prediction = predict(counts, constants)
     g, d = 1 / 1e10, counts.delegates
     needed = sum(habit.masks for habit in SEPARATED)
     assert needed == len(SEPARATED) / 2  # S' is about half of S
-    assert found.levels[0].mask_bytes == 2 * d * 16 / 8
-    assert found.total("masks") == pytest.approx(d * math.log2(16) / 4 * g * needed)
-    assert found.total("normal_bytes") == pytest.approx(4 * EDGES["nn"] * 15 / 16)
-    assert found.total("normals") == pytest.approx(
+    assert prediction.levels[0].mask_bytes == 2 * d * 16 / 8
+    assert prediction.total("masks") == pytest.approx(
+        d * math.log2(16) / 4 * g * needed
+    )
+    assert prediction.total("normal_bytes") == pytest.approx(4 * EDGES["nn"] * 15 / 16)
+    assert prediction.total("normals") == pytest.approx(
         4 * EDGES["nn"] / 16 * g, rel=1 / 15 + 1e-9
     )
-    assert found.total("latency") == pytest.approx(1e-5 * len(SEPARATED))
-    assert found.finish == pytest.approx(1e-12 * counts.n / 16)
-    assert found.total("work") == pytest.approx(found.total("visits") / 1e9)
-    parts = [found.total(x) for x in ("work", "masks", "normals", "latency")]
-    assert found.seconds == pytest.approx(sum(parts) + found.finish)
-    assert found.teps == pytest.approx(counts.tuples / found.seconds)
-    visits = 16 * found.total("visits")
+    assert prediction.total("latency") == pytest.approx(1e-5 * len(SEPARATED))
+    assert prediction.finish == pytest.approx(1e-12 * counts.n / 16)
+    assert prediction.total("work") == pytest.approx(prediction.total("visits") / 1e9)
+    parts = [prediction.total(x) for x in ("work", "masks", "normals", "latency")]
+    assert prediction.seconds == pytest.approx(sum(parts) + prediction.finish)
+    assert prediction.teps == pytest.approx(counts.tuples / prediction.seconds)
+    visits = 16 * prediction.total("visits")
     # every nn edge, every vertex, every delegate on each device, and some of the rest
     least = 0.99 * (EDGES["nn"] + counts.active + 16 * d)
     assert least < visits < least + 0.5 * sum(EDGES.values())
@@ -64,10 +66,10 @@ def test_terms_are_those_of_section_v():
 
 def test_one_device_sends_nothing():
     for delegates, habits in ((0, WHOLE), (1000, SEPARATED)):
-        found = predict(counts_of(1, 1, delegates=delegates), Constants())
-        assert found.total("masks") == found.total("normals") == 0
-        assert found.total("mask_bytes") == found.total("normal_bytes") == 0
-        assert len(found.levels) == len(habits)
+        prediction = predict(counts_of(1, 1, delegates=delegates), Constants())
+        assert prediction.total("masks") == prediction.total("normals") == 0
+        assert prediction.total("mask_bytes") == prediction.total("normal_bytes") == 0
+        assert len(prediction.levels) == len(habits)
 
 
 def test_devices_of_a_rank_reduce_together():
@@ -79,11 +81,11 @@ def test_devices_of_a_rank_reduce_together():
 
 
 def test_json_values_add_up():
-    found = predict(counts_of(), Constants()).as_dict()
-    assert found["seconds"] == pytest.approx(sum(found["seconds_by_part"].values()))
-    assert found["constants"]["rate"] == {"value": 5e10, "origin": "assumed"}
-    assert len(found["levels"]) == len(SEPARATED)
-    assert found["GTEPS"] == pytest.approx((16 << 24) / found["seconds"] / 1e9)
+    values = predict(counts_of(), Constants()).as_dict()
+    assert values["seconds"] == pytest.approx(sum(values["seconds_by_part"].values()))
+    assert values["constants"]["rate"] == {"value": 5e10, "origin": "assumed"}
+    assert len(values["levels"]) == len(SEPARATED)
+    assert values["GTEPS"] == pytest.approx((16 << 24) / values["seconds"] / 1e9)
 
 
 def records_of(counts, constants, roots=6, noise=0.0, seed=1):
@@ -123,12 +125,12 @@ def test_constants_are_found_again(noise, close):
         Run(counts, records_of(counts, true, noise=noise))
         for counts in (counts_of(4, 4), counts_of(16, 16))
     ]
-    found = fit(runs)
+    fitted = fit(runs)
     for name in ("rate", "bandwidth", "latency"):
-        assert getattr(found, name) == pytest.approx(getattr(true, name), rel=close)
-        assert found.origin[name] == "fitted"
-    assert found.origin["finish"] == "assumed"
-    model = predict(counts_of(), found, runs[1].habits())
+        assert getattr(fitted, name) == pytest.approx(getattr(true, name), rel=close)
+        assert fitted.origin[name] == "fitted"
+    assert fitted.origin["finish"] == "assumed"
+    model = predict(counts_of(), fitted, runs[1].habits())
     levels = sum(x.seconds for x in runs[1].records) / runs[1].searches
     assert model.seconds - model.finish == pytest.approx(levels, rel=0.1)
 
@@ -137,9 +139,9 @@ def test_time_after_the_levels_is_fitted_to_the_whole_search():
     counts = counts_of()
     records = records_of(counts, Constants())
     levels = sum(x.seconds for x in records) / 6
-    found = fit([Run(counts, records, levels + 1e-3)])
-    assert found.finish * counts.n / counts.devices == pytest.approx(1e-3)
-    assert found.origin["finish"] == "fitted"
+    fitted = fit([Run(counts, records, levels + 1e-3)])
+    assert fitted.finish * counts.n / counts.devices == pytest.approx(1e-3)
+    assert fitted.origin["finish"] == "fitted"
     assert fit([Run(counts, records, levels / 2)]).finish == 0
 
 
@@ -149,9 +151,11 @@ def test_what_records_do_not_tell_stays_as_it_was():
         Record(x.root, x.level, x.checks, x.normals, x.delegates, 0, 0, x.seconds)
         for x in records_of(counts, Constants())
     ]
-    found = fit([Run(counts, records)], Constants().with_values("given", bandwidth=3.0))
-    assert (found.bandwidth, found.origin["bandwidth"]) == (3.0, "given")
-    assert found.origin["rate"] == "fitted"
+    fitted = fit(
+        [Run(counts, records)], Constants().with_values("given", bandwidth=3.0)
+    )
+    assert (fitted.bandwidth, fitted.origin["bandwidth"]) == (3.0, "given")
+    assert fitted.origin["rate"] == "fitted"
     with pytest.raises(UsageError, match="2 level records cannot be fitted"):
         fit([Run(counts, records[:2])])
 
@@ -183,8 +187,8 @@ def test_bytes_that_were_sent_go_before_those_of_the_paper():
     ]
     one, two = Run(counts, [Record.parse(x) for x in rows]).habits()
     assert (one.masks, two.masks) == (1, 0)
-    found = predict(counts, Constants(), [one, two])
-    sent = [level.normal_bytes for level in found.levels]
+    prediction = predict(counts, Constants(), [one, two])
+    sent = [level.normal_bytes for level in prediction.levels]
     assert sent == pytest.approx([100 * 16, 300 * 16])
 
 
@@ -200,8 +204,8 @@ GOOD = {
 
 def test_seconds_of_a_record():
     assert Record.parse(GOOD).seconds == pytest.approx(3e-3)
-    told = GOOD | {"seconds": GOOD["seconds"] | {"total": 2.5e-3}}
-    assert Record.parse(told).seconds == 2.5e-3
+    record = GOOD | {"seconds": GOOD["seconds"] | {"total": 2.5e-3}}
+    assert Record.parse(record).seconds == 2.5e-3
     assert Record.parse(GOOD | {"seconds": 4}).seconds == 4
 
 

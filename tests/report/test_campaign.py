@@ -69,12 +69,12 @@ def campaign(*words, fault=""):
 )
 def test_a_minute_of_it(kind, seed, trials, tmp_path):
     words = ["--only", kind, "--seed", seed, "--trials", trials]
-    words += ["--out", tmp_path / "out", "--json", tmp_path / "told"]
+    words += ["--out", tmp_path / "out", "--json", tmp_path / "report"]
     done = campaign("scripts/campaign.py", *map(str, words))
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    told = json.loads((tmp_path / "told").read_text())
-    counts = told["kinds"][kind]
-    assert (counts["trials"], counts["wrong"], told["failures"]) == (trials, 0, [])
+    report = json.loads((tmp_path / "report").read_text())
+    counts = report["kinds"][kind]
+    assert (counts["trials"], counts["wrong"], report["failures"]) == (trials, 0, [])
     assert counts["checked"] > trials
     assert not (tmp_path / "out").exists()
 
@@ -106,13 +106,13 @@ def test_a_minute_of_it(kind, seed, trials, tmp_path):
 )
 def test_a_fault_is_found_and_repeated(fault, kind, rule, tmp_path):
     """And what repeats it ends well where the fault is not."""
-    words = ["--only", kind, "--out", tmp_path / "out", "--json", tmp_path / "told"]
+    words = ["--only", kind, "--out", tmp_path / "out", "--json", tmp_path / "report"]
     words += ["--stop", "--longest", "200" if fault != "time" else "20"]
     words += ["--trial", SEEDS.get(fault, "1000009")] if kind in SEEDED else []
     words += ["--trials", "60"]
     done = campaign("scripts/campaign.py", *map(str, words), fault=fault)
     assert done.returncode == 1, done.stdout + done.stderr
-    [failure] = json.loads((tmp_path / "told").read_text())["failures"]
+    [failure] = json.loads((tmp_path / "report").read_text())["failures"]
     assert failure["rule"] == rule
     assert f"repeat: {failure['command']}" in done.stdout
     kept = tmp_path / "out" / f"{kind}-{failure['seed']}"

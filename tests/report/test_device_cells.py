@@ -24,7 +24,7 @@ SHAPES = {
 def scripts(monkeypatch):
     """The two modules that start nothing."""
     monkeypatch.syspath_prepend(str(SCRIPTS))
-    names = ("device_cells", "device_told")
+    names = ("device_cells", "device_report")
     yield SimpleNamespace(**{name: importlib.import_module(name) for name in names})
     for name in names:
         del sys.modules[name]
@@ -40,14 +40,14 @@ def cells_in(scripts, jobs):
 
 
 @pytest.mark.parametrize("devices", [1, 2, 4, 8])
-def test_all_that_the_issue_asks_for_is_planned(scripts, devices):
+def test_all_shapes_scales_and_modes_are_planned(scripts, devices):
     cells = scripts.device_cells
     grid = grid_of(cells, devices)
     jobs = cells.plan(grid)
     assert len(set(jobs)) == len(jobs)
-    found = cells_in(scripts, jobs)
-    keys = {(x.devices, x.ranks, x.scale, x.method, x.turn) for x in found}
-    assert len(keys) == len(found), "no cell runs twice"
+    planned = cells_in(scripts, jobs)
+    keys = {(x.devices, x.ranks, x.scale, x.method, x.turn) for x in planned}
+    assert len(keys) == len(planned), "no cell runs twice"
     counts = [x for x in (1, 2, 4, 8) if x <= devices]
     for method in ("resident", "stepwise"):
         for k, count in enumerate(counts):
@@ -56,12 +56,12 @@ def test_all_that_the_issue_asks_for_is_planned(scripts, devices):
             assert (count, 1, 28, at, 1) in keys
     for method in ("resident", "stepwise"):
         at = "fast" if devices == 1 else method
-        shapes = {x.shape for x in found if "shapes" in x.uses and x.method == at}
+        shapes = {x.shape for x in planned if "shapes" in x.uses and x.method == at}
         assert shapes == SHAPES[devices]
     [ladder] = [x for x in jobs if isinstance(x, cells.Ladder)]
     assert ladder.scales[0] == TOPS[devices]
     assert ladder.scales[-1] == max(26 + len(counts) - 1, 28) + 1
-    assert all(x.devices % x.ranks == 0 for x in found)
+    assert all(x.devices % x.ranks == 0 for x in planned)
 
 
 def test_what_matters_most_comes_first(scripts):
@@ -94,14 +94,14 @@ def test_contract_tests_are_there(scripts):
 def test_what_memory_cannot_hold_is_left_out(scripts):
     cells = scripts.device_cells
     small = cells.Grid(4, 20, 28, 28, 4, memory=16 << 30)
-    found = cells_in(scripts, cells.plan(small))
-    assert {x.devices for x in found if "strong" in x.uses} == {4}
+    kept = cells_in(scripts, cells.plan(small))
+    assert {x.devices for x in kept if "strong" in x.uses} == {4}
 
 
 def test_the_grid_on_cpus(scripts):
     cells = scripts.device_cells
-    found = cells.plan(cells.Grid(8, 9, 10, 14, 4, cpu=True))
-    some = cells_in(scripts, found)
+    jobs = cells.plan(cells.Grid(8, 9, 10, 14, 4, cpu=True))
+    some = cells_in(scripts, jobs)
     assert {x.method for x in some} == {"stepwise"}
     assert {x.turn for x in some} == {1}
     weak = {x.shape: x.scale for x in some if "weak" in x.uses}
@@ -112,9 +112,9 @@ def test_the_grid_on_cpus(scripts):
 
 @pytest.mark.parametrize("more", [{"devices": 3}, {"ranks": 0}])
 def test_grids_that_are_refused(scripts, more):
-    told = {"devices": 2, "weak": 9, "strong": 9, "top": 9, "ranks": 1}
+    fields = {"devices": 2, "weak": 9, "strong": 9, "top": 9, "ranks": 1}
     with pytest.raises(UsageError, match=r"devices is '3'|ranks is 0"):
-        scripts.device_cells.Grid(**{**told, **more})
+        scripts.device_cells.Grid(**{**fields, **more})
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,10 @@ def test_words_of_the_command(scripts, devices, method, words):
     cell = cells.Cell(devices, 1, 20, method, ("weak",))
     start = "graph500 --json --scale 20 --roots 64"
     for count, end in ((64, ""), (4, " --validate 4"), (0, " --skip-validation")):
-        found = cells.words_of(cell, cpu=False, roots=64, validate=count)
-        assert " ".join(found) == f"{start} {words}{end}"
-    found = cells.words_of(cell, cpu=True, roots=9, validate=9)
-    assert "openmp" in found
+        command = cells.words_of(cell, cpu=False, roots=64, validate=count)
+        assert " ".join(command) == f"{start} {words}{end}"
+    command = cells.words_of(cell, cpu=True, roots=9, validate=9)
+    assert "openmp" in command
 
 
 # time
@@ -190,9 +190,9 @@ def test_more_roots_are_validated_where_there_is_time(scripts):
 def test_more_vertices_than_validation_takes(scripts):
     cells = scripts.device_cells
     top = cells.MAX_VERTICES.bit_length() - 1
-    for scale, cpu, found in ((top, False, True), (top + 1, False, False)):
+    for scale, cpu, fits in ((top, False, True), (top + 1, False, False)):
         cell = cells.Cell(8, 1, scale, "stepwise", ())
-        assert cells.can_validate(cell, cpu=cpu) is found
+        assert cells.can_validate(cell, cpu=cpu) is fits
         assert cells.can_validate(cell, cpu=True)
 
 
@@ -200,13 +200,13 @@ def test_more_vertices_than_validation_takes(scripts):
 
 
 def row(cell, rate, **more):
-    told = {"state": "done", "GTEPS": rate, "validated": 4, "roots": 64}
-    return {**cell.told(), **told, "mode": cell.method, "exchange": "nccl", **more}
+    fields = {"state": "done", "GTEPS": rate, "validated": 4, "roots": 64}
+    return {**cell.as_dict(), **fields, "mode": cell.method, "exchange": "nccl", **more}
 
 
 def rows_of(scripts, grid, rate):
-    found = cells_in(scripts, scripts.device_cells.plan(grid))
-    return [row(cell, rate(cell)) for cell in found]
+    cells = cells_in(scripts, scripts.device_cells.plan(grid))
+    return [row(cell, rate(cell)) for cell in cells]
 
 
 @pytest.mark.parametrize("devices", [2, 4, 8])
@@ -218,51 +218,51 @@ def test_ratios(scripts, devices):
         steps = cell.devices.bit_length() - 1
         return 100 * 1.8**steps / slow * (1.1 if cell.turn > 1 else 1) ** steps
 
-    told = scripts.device_told.told_by(rows_of(scripts, grid, rate), grid)
+    summary = scripts.device_report.report_of(rows_of(scripts, grid, rate), grid)
     for use in ("weak", "strong"):
-        line = told[use]["resident"]
+        line = summary[use]["resident"]
         assert [x["devices"] for x in line] == [2**k for k in range(len(line))]
         assert [x["faster"] for x in line] == pytest.approx(
             [1.8**k for k in range(len(line))]
         )
         assert line[1]["efficiency"] == pytest.approx(0.9)
-        assert told[use]["stepwise"][-1]["faster"] == pytest.approx(
+        assert summary[use]["stepwise"][-1]["faster"] == pytest.approx(
             1.8 ** (len(line) - 1) / 2
         )
-    pair = told["doubling"]["resident"]
+    pair = summary["doubling"]["resident"]
     assert pair["ratios"] == pytest.approx([1.8, 1.98])
     assert pair["validated"] == 4
-    assert told["reached"] == {"doubling": True, "aim": False, "GTEPS": False}
-    assert {x["over_one_rank"] for x in told["shapes"]} == {1.0}
-    assert told["largest"]["scale"] == max(25 + devices.bit_length(), 28)
-    assert any("1.8, 1.98" in line for line in scripts.device_told.lines_of(told))
+    assert summary["reached"] == {"doubling": True, "aim": False, "GTEPS": False}
+    assert {x["over_one_rank"] for x in summary["shapes"]} == {1.0}
+    assert summary["largest"]["scale"] == max(25 + devices.bit_length(), 28)
+    assert any("1.8, 1.98" in line for line in scripts.device_report.lines_of(summary))
 
 
 def test_rows_that_are_missing(scripts):
     cells = scripts.device_cells
     grid = grid_of(cells, 8)
-    told = scripts.device_told.told_by([], grid)
-    assert told["weak"] == told["strong"] == told["doubling"] == {}
-    assert told["largest"] is None
-    assert list(scripts.device_told.lines_of(told)) == []
+    summary = scripts.device_report.report_of([], grid)
+    assert summary["weak"] == summary["strong"] == summary["doubling"] == {}
+    assert summary["largest"] is None
+    assert list(scripts.device_report.lines_of(summary)) == []
     every = rows_of(scripts, grid, lambda cell: 10.0 * cell.devices)
     for one in every:
         if one["devices"] == 8:
             one |= {"state": "no memory", "said": "part 0"}
             del one["GTEPS"]
-    told = scripts.device_told.told_by(every, grid)
-    assert [x["devices"] for x in told["weak"]["resident"]] == [1, 2, 4]
-    assert told["doubling"] == {}
-    assert told["shapes"] == []
+    summary = scripts.device_report.report_of(every, grid)
+    assert [x["devices"] for x in summary["weak"]["resident"]] == [1, 2, 4]
+    assert summary["doubling"] == {}
+    assert summary["shapes"] == []
 
 
 def test_the_largest_scale_and_the_largest_that_was_validated(scripts):
     cells = scripts.device_cells
     grid = grid_of(cells, 8)
-    found = [
+    rows = [
         row(cells.Cell(8, 1, 32, "stepwise", ("largest",)), 9.0, validated=0),
         row(cells.Cell(8, 1, 31, "resident", ("largest",)), 99.0),
         row(cells.Cell(4, 1, 33, "resident", ("largest",)), 99.0),
     ]
-    told = scripts.device_told.told_by(found, grid)["largest"]
-    assert (told["scale"], told["largest_validated"]) == (32, 31)
+    largest = scripts.device_report.report_of(rows, grid)["largest"]
+    assert (largest["scale"], largest["largest_validated"]) == (32, 31)

@@ -18,17 +18,17 @@ def script(monkeypatch):
 
 
 def test_every_mutation_can_be_made_and_names_its_tests(script):
-    told = [why for x in script.MUTATIONS if (why := script.fits(x, ROOT))]
-    assert told == []
+    faults = [why for x in script.MUTATIONS if (why := script.fits(x, ROOT))]
+    assert faults == []
     names = [mutation.name for mutation in script.MUTATIONS]
     assert len(names) == len(set(names)) >= 45
 
 
 def test_a_mutation_that_does_not_fit_is_named(script, tmp_path):
     def why(**changed):
-        given = {"name": "x", "file": "a.py", "before": "one", "after": "two"}
-        given |= {"breaks": "it", "tests": ("t.py::test_it",), **changed}
-        return script.fits(script.Mutation(**given), tmp_path)
+        fields = {"name": "x", "file": "a.py", "before": "one", "after": "two"}
+        fields |= {"breaks": "it", "tests": ("t.py::test_it",), **changed}
+        return script.fits(script.Mutation(**fields), tmp_path)
 
     assert why() == "x: no file a.py"
     (tmp_path / "a.py").write_text("one one three\n")
@@ -80,9 +80,9 @@ def test_one_that_lives_ends_with_1_and_broken_tests_with_2(
     table = [mutation("killed", "return 1"), mutation("lives", "return 2")]
     table.append(mutation("wrong", "return 2", "test_wrong"))
     monkeypatch.setattr(script, "MUTATIONS", table)
-    told = tmp_path / "told.json"
-    assert script.main(["killed", "--json", str(told)]) == 0
-    assert "t.py::test_one" in told.read_text()
+    report = tmp_path / "report.json"
+    assert script.main(["killed", "--json", str(report)]) == 0
+    assert "t.py::test_one" in report.read_text()
     assert script.main(["killed", "lives", "--jobs", "2"]) == 1
     assert "lives   lives" in capsys.readouterr().out
     assert script.main(["wrong"]) == 2

@@ -13,10 +13,10 @@ def no_commit_given(monkeypatch):
 
 
 def test_what_is_told():
-    told = provenance.provenance(["distbfs", "compare", "my graph"], device=False)
-    assert told["command"] == "distbfs compare 'my graph'"
-    assert set(told) == {"command", "date", "commit", "versions", "machine"}
-    assert json.loads(json.dumps(told)) == told
+    facts = provenance.provenance(["distbfs", "compare", "my graph"], device=False)
+    assert facts["command"] == "distbfs compare 'my graph'"
+    assert set(facts) == {"command", "date", "commit", "versions", "machine"}
+    assert json.loads(json.dumps(facts)) == facts
 
 
 def test_a_commit_that_is_given(monkeypatch):

@@ -168,8 +168,8 @@ def test_multisearch_benchmark_counts_what_it_says():
         timeout=120,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    found = json.loads(done.stdout)
-    levels, between = found["levels"], found["betweenness"]
+    report = json.loads(done.stdout)
+    levels, between = report["levels"], report["betweenness"]
     ratio = levels["single_seconds"] / levels["bits_int8_seconds"]
     assert levels["speedup_int8"] == pytest.approx(ratio)
     ratio = between["networkx_seconds_of_all"] / between["seconds"]

@@ -35,8 +35,8 @@ def test_ranks_of_one_host_share_their_clock():
     whole, other = gathered(["a", "a"], spans_of)
     assert other is None
     events = [event for event in whole["traceEvents"] if event["ph"] == "X"]
-    found = [(e["pid"], e["name"], e["ts"], e["dur"]) for e in events]
-    assert found == [
+    spans = [(e["pid"], e["name"], e["ts"], e["dur"]) for e in events]
+    assert spans == [
         (0, "search", 0.0, 2e6),
         (0, "counts", 1e6, 5e5),
         (1, "search", 1e6, 1e6),
@@ -70,8 +70,8 @@ def test_the_clock_of_another_host_is_set(monkeypatch):
             return self.world.allgather(values + 40.0 * self.rank)
 
     monkeypatch.setattr(traces, "time", Clock(0))
-    found = on_ranks(2, lambda world: clock_offset(Ahead(world), ["a", "b"]))
-    assert found == [0.0, 40.0]
+    offsets = on_ranks(2, lambda world: clock_offset(Ahead(world), ["a", "b"]))
+    assert offsets == [0.0, 40.0]
     assert on_ranks(2, lambda world: clock_offset(Ahead(world), ["a", "a"])) == [0, 0]
 
 

@@ -75,10 +75,10 @@ def make_parts(n, p, threshold, tuples):
     parts = []
     for k in range(p):
         graphs = {}
-        for name, found in pairs[k].items():
+        for name, pairs_of_name in pairs[k].items():
             rows = len(delegates) if name[0] == "d" else len(owned[k])
             wide = name == "nn" and p > 1
-            graphs[name] = rows_of(rows, sorted(found), "u8" if wide else "u4")
+            graphs[name] = rows_of(rows, sorted(pairs_of_name), "u8" if wide else "u4")
         parts.append(
             Part(
                 layout=Layout(n, p),
@@ -154,16 +154,16 @@ def reconcile(store, change, indexes=(1,)):
     Size, digests, edge counts and totals follow the files, as a forger would do it;
     what is refused after that is refused by the checks themselves.
     """
-    found = {}
+    by_index = {}
     for index in indexes:
         path = store.folder / schema.part_name(index)
         with h5py.File(path, "r+", libver=("v110", "v110")) as file:
             change(file)
         with h5py.File(path, "r") as file:
-            found[index] = {"file_bytes": path.stat().st_size, **record_of(file)}
+            by_index[index] = {"file_bytes": path.stat().st_size, **record_of(file)}
 
     def follow(values):
-        for index, record in found.items():
+        for index, record in by_index.items():
             values["records"][index]["digests"].update(record.pop("digests"))
             values["records"][index]["edges"].update(record.pop("edges"))
             values["records"][index].update(record)

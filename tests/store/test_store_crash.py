@@ -119,21 +119,21 @@ def every_kill(parent):
 def every_kill_of_a_replacement(parent):
     """Kill a replacing write at every event (runs in a process of its own)."""
     old, new = graphs()
-    folder, at, found = parent / "graph", 1, {"old": 0, "new": 0, "between": 0}
+    folder, at, outcomes = parent / "graph", 1, {"old": 0, "new": 0, "between": 0}
     write_store(folder, old[1], old[0])
     while killed_at(at, folder, new, overwrite=True):
         at += 1
         try:
             if holds_either(folder, old[1], new[1]):
-                found["new"] += 1
+                outcomes["new"] += 1
                 shutil.rmtree(folder)  # by hand: what it replaced does not come back
                 write_store(folder, old[1], old[0])
             else:
-                found["old"] += 1
+                outcomes["old"] += 1
         except StoreError:
             with pytest.raises(StoreError, match="interrupted replacement left the"):
                 open_store(folder)
-            found["between"] += 1
+            outcomes["between"] += 1
             with pytest.raises(StoreError, match="exists; give --force"):
                 StoreWriter(folder)  # the next write puts the old store back first
             assert holds(folder, old[1])
@@ -142,9 +142,9 @@ def every_kill_of_a_replacement(parent):
         assert holds(folder, old[1])
         assert nothing_else(parent)
     assert holds(folder, new[1])
-    assert found["old"] > 30
-    assert found["new"] > 3
-    assert found["between"] == 1
+    assert outcomes["old"] > 30
+    assert outcomes["new"] > 3
+    assert outcomes["between"] == 1
 
 
 def full_disk(parent):
@@ -218,7 +218,7 @@ def test_full_disk(tmp_path, pages):
 def test_error_at_every_event(tmp_path):
     """ENOSPC and EIO in turn; what is there afterwards is whole, old or new."""
     new, old = graphs()
-    folder, at, found = tmp_path / "graph", 1, set()
+    folder, at, errors = tmp_path / "graph", 1, set()
     write_store(folder, old[1], old[0])
     number = None
 
@@ -233,14 +233,14 @@ def test_error_at_every_event(tmp_path):
             with interrupter:
                 write_store(folder, new[1], new[0], overwrite=True)
         except (StoreError, ResourceError) as error:
-            found.add((number, error.exit_code, str(folder) in str(error)))
+            errors.add((number, error.exit_code, str(folder) in str(error)))
         at += 1
         replaced = holds_either(folder, old[1], new[1])
         assert not [entry for entry in tmp_path.iterdir() if "partial" in entry.name]
         if replaced:
             write_store(folder, old[1], old[0], overwrite=True)
     assert at > 60
-    assert found == {(errno.ENOSPC, 3, True), (errno.EIO, 2, True)}
+    assert errors == {(errno.ENOSPC, 3, True), (errno.EIO, 2, True)}
     write_store(folder, old[1], old[0], overwrite=True)
     assert nothing_else(tmp_path)
 

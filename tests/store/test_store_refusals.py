@@ -177,9 +177,9 @@ def test_flipped_bytes(store, name):
         flipped[place] ^= 1 << int(rng.integers(8))
         path.write_bytes(flipped)
         try:
-            found = open_store(store.folder)
-            assert found.manifest == store.manifest
-            assert same_part(found.load_part(0), good)
+            reopened = open_store(store.folder)
+            assert reopened.manifest == store.manifest
+            assert same_part(reopened.load_part(0), good)
         except StoreError:
             refusals += 1
     assert refusals > 50

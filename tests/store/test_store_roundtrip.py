@@ -41,8 +41,8 @@ def test_roundtrip(tmp_path, tuples, p, threshold):
     assert len(manifest.digests) == p
     arrays = schema.part_arrays(parts[0]).values()
     assert store.part_bytes(0) == sum(array.nbytes for array in arrays)
-    found = verify_store(store)
-    assert found.ok, found.findings
+    verification = verify_store(store)
+    assert verification.ok, verification.findings
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -59,8 +59,8 @@ def test_roundtrip_of_any_graph(tmp_path_factory, n, count, p, threshold, seed):
     folder = tmp_path_factory.mktemp("any") / "graph"
     store = open_store(write_store(folder, parts, tuples))
     assert all(same_part(store.load_part(k), parts[k]) for k in range(p))
-    found = verify_store(store)
-    assert found.ok, found.findings
+    verification = verify_store(store)
+    assert verification.ok, verification.findings
 
 
 def test_slices_and_chunks_that_do_not_divide(tmp_path, monkeypatch, tuples):

@@ -21,10 +21,10 @@ from distbfs.store.write import write_graph
 
 def findings(folder, parts, tuples, changes=()):
     store = open_store(write_store(folder, parts, tuples, changes=changes))
-    found = verify.verify_store(store)
-    assert found.ok == (not found.findings)
-    assert found.as_dict()["findings"] == found.findings
-    return found.findings
+    verification = verify.verify_store(store)
+    assert verification.ok == (not verification.findings)
+    assert verification.as_dict()["findings"] == verification.findings
+    return verification.findings
 
 
 def pairs_of(graph):
@@ -54,12 +54,14 @@ def parts(tuples):
 
 def test_nothing_found_and_progress(tmp_path, parts, tuples):
     store, calls = open_store(write_store(tmp_path / "graph", parts, tuples)), []
-    found = verify.verify_store(store, lambda *done: calls.append(done))
-    assert found.ok
+    verification = verify.verify_store(store, lambda *done: calls.append(done))
+    assert verification.ok
     assert calls == [(1, 2), (2, 2)]
-    assert found.edges == {name: getattr(store.manifest, name) for name in found.edges}
-    assert found.degree_sum == store.manifest.m
-    assert found.tuple_ends == 2 * len(tuples[0])
+    assert verification.edges == {
+        name: getattr(store.manifest, name) for name in verification.edges
+    }
+    assert verification.degree_sum == store.manifest.m
+    assert verification.tuple_ends == 2 * len(tuples[0])
 
 
 def redirect(pairs):
@@ -86,9 +88,9 @@ def test_redirected_edge(tmp_path, parts, tuples, name, message):
 def test_dd_not_symmetric(tmp_path, parts, tuples):
     home = next(k for k, part in enumerate(parts) if part.dd.edges)
     parts[home] = changed(parts[home], "dd", lambda pairs: pairs.pop())
-    found = findings(tmp_path / "graph", parts, tuples)
-    assert f"part {home}: dd is not symmetric" in found
-    assert any("delegates have a degree" in line for line in found)
+    lines = findings(tmp_path / "graph", parts, tuples)
+    assert f"part {home}: dd is not symmetric" in lines
+    assert any("delegates have a degree" in line for line in lines)
 
 
 def test_edge_moved_to_another_part(tmp_path, parts, tuples):
@@ -97,16 +99,16 @@ def test_edge_moved_to_another_part(tmp_path, parts, tuples):
     edge = pairs_of(parts[home].dd)[-1]
     parts[home] = changed(parts[home], "dd", lambda pairs: pairs.remove(edge))
     parts[1 - home] = changed(parts[1 - home], "dd", lambda pairs: pairs.append(edge))
-    found = findings(tmp_path / "graph", parts, tuples)
-    assert found == ["part 0: dd is not symmetric", "part 1: dd is not symmetric"]
+    lines = findings(tmp_path / "graph", parts, tuples)
+    assert lines == ["part 0: dd is not symmetric", "part 1: dd is not symmetric"]
 
 
 def test_nn_edge_one_way_between_parts(tmp_path, parts, tuples):
     crossing = next(pair for pair in pairs_of(parts[0].nn) if pair[1] >> 32 == 1)
     parts[0] = changed(parts[0], "nn", lambda pairs: pairs.remove(crossing))
-    found = findings(tmp_path / "graph", parts, tuples)
-    assert "all parts: nn is not symmetric" in found
-    assert "part 0: 1 vertices have a degree that their rows do not" in found
+    lines = findings(tmp_path / "graph", parts, tuples)
+    assert "all parts: nn is not symmetric" in lines
+    assert "part 0: 1 vertices have a degree that their rows do not" in lines
 
 
 def test_loops_and_repeats(tmp_path, parts, tuples):
@@ -121,8 +123,8 @@ def test_loops_and_repeats(tmp_path, parts, tuples):
     assert "part 0: nn has 1 loops" in findings(tmp_path / "a", looped, tuples)
     for name in ("nn", "nd", "dn"):
         twice = [changed(parts[0], name, repeat), parts[1]]
-        found = findings(tmp_path / name, twice, tuples)
-        assert f"part 0: {name} has 1 repeated edges" in found
+        lines = findings(tmp_path / name, twice, tuples)
+        assert f"part 0: {name} has 1 repeated edges" in lines
 
 
 def test_rows_in_any_order_are_no_repeats(tmp_path, parts, tuples):
@@ -145,8 +147,8 @@ def test_rows_in_any_order_are_no_repeats(tmp_path, parts, tuples):
 )
 def test_degrees(tmp_path, parts, tuples, name, place, value, message):
     parts[0] = replaced(parts[0], name, place, value)
-    found = findings(tmp_path / "graph", parts, tuples)
-    assert any(line.startswith(message) for line in found)
+    lines = findings(tmp_path / "graph", parts, tuples)
+    assert any(line.startswith(message) for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -162,23 +164,23 @@ def test_degrees(tmp_path, parts, tuples, name, place, value, message):
 def test_delegates(tmp_path, parts, tuples, name, place, value, message):
     for index in (0, 1):
         parts[index] = replaced(parts[index], name, place, value)
-    found = findings(tmp_path / "graph", parts, tuples)
-    assert any(message in line for line in found), found
+    lines = findings(tmp_path / "graph", parts, tuples)
+    assert any(message in line for line in lines), lines
 
 
 @pytest.mark.parametrize("name", ["loops", "repeats"])
 def test_counts_of_tuples(tmp_path, parts, tuples, name):
-    found = findings(tmp_path / "graph", parts, tuples, {name: 17})
-    assert len(found) == 1
-    assert found[0].startswith("all parts: ")
-    assert "tuples were kept for" in found[0]
+    lines = findings(tmp_path / "graph", parts, tuples, {name: 17})
+    assert len(lines) == 1
+    assert lines[0].startswith("all parts: ")
+    assert "tuples were kept for" in lines[0]
 
 
 def test_normal_vertex_above_the_threshold(tmp_path, tuples):
     parts = make_parts(90, 2, 12, tuples)
     lower = [dataclasses.replace(part, threshold=4) for part in parts]
-    found = findings(tmp_path / "graph", lower, tuples)
-    assert found == [
+    lines = findings(tmp_path / "graph", lower, tuples)
+    assert lines == [
         "part 0: a normal vertex has a degree above TH",
         "part 1: a normal vertex has a degree above TH",
     ]
@@ -188,18 +190,18 @@ def test_active_vertices(tmp_path, parts, tuples):
     isolated = int(np.count_nonzero(parts[0].degrees == 0)) + parts[0].delegate_count
     assert isolated
     parts[0] = dataclasses.replace(parts[0], active=parts[0].local_count)
-    found = findings(tmp_path / "graph", parts, tuples)
-    assert "part 0: an active vertex has no edges" in found
+    lines = findings(tmp_path / "graph", parts, tuples)
+    assert "part 0: an active vertex has no edges" in lines
 
 
 def test_damaged_part_is_a_finding(tmp_path, parts, tuples):
     store = open_store(write_store(tmp_path / "graph", parts, tuples))
     path = store.folder / schema.part_name(1)
     os.truncate(path, path.stat().st_size // 2)
-    found = verify.verify_store(store)
-    assert not found.ok
-    assert len(found.findings) == 1
-    assert "it is truncated or altered" in found.findings[0]
+    verification = verify.verify_store(store)
+    assert not verification.ok
+    assert len(verification.findings) == 1
+    assert "it is truncated or altered" in verification.findings[0]
 
 
 @pytest.mark.parametrize("step", [1, 2, 7, 1000])
@@ -260,8 +262,8 @@ def test_a_directed_store_is_verified(tmp_path):
     assert verify.verify_store(store).ok
     manifest = store.manifest
     other = dataclasses.replace(manifest, loops=0, repeats=0)
-    found = verify.verify_store(dataclasses.replace(store, manifest=other)).findings
-    assert found == ["all parts: 6 tuples were kept for 5 edges"]
+    lines = verify.verify_store(dataclasses.replace(store, manifest=other)).findings
+    assert lines == ["all parts: 6 tuples were kept for 5 edges"]
     [record] = manifest.records
     with pytest.raises(StoreError, match="a directed graph is one part without dele"):
         dataclasses.replace(manifest, delegates=1)

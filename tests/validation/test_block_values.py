@@ -21,9 +21,9 @@ def test_lookups_agree(n, size, data):
         for kind in (Replicated, Routed):
             table = kind(world, n, level[low:high], parent[low:high])
             mine = ids[world.rank :: world.size]
-            found = table.fetch(mine)
-            assert np.array_equal(found[0], level[mine])
-            assert np.array_equal(found[1], parent[mine])
+            fetched = table.fetch(mine)
+            assert np.array_equal(fetched[0], level[mine])
+            assert np.array_equal(fetched[1], parent[mine])
             table.mark(mine)
             out.append(table.marked())
         assert np.array_equal(out[0], out[1])

@@ -67,7 +67,7 @@ class HostModule:
 
     def kernel(self, name):
         def launch(grid, block, *arguments):
-            given = [
+            converted = [
                 ctypes.c_void_p(x.ctypes.data)
                 if isinstance(x, np.ndarray)
                 else np.ctypeslib.as_ctypes_type(x.dtype)(x)
@@ -75,7 +75,7 @@ class HostModule:
             ]
             for at in range(grid):
                 self.library.set_block(at, grid)
-                self.library[name](*given)
+                self.library[name](*converted)
 
         launch.set_attribute = MagicMock()
         return launch
@@ -104,7 +104,7 @@ def host_device(tmp_path_factory):
         multiprocessors=lambda: 1,
     )
     kernels = SimpleNamespace(
-        Module=lambda source, **given: HostModule(folder, compiler, source, **given),
+        Module=lambda source, **macros: HostModule(folder, compiler, source, **macros),
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "cuda", stand_in)
@@ -137,12 +137,12 @@ def holds(values, dtype):
 def compare(xp, source, root, level, parent, types=TYPES, **options):
     """Compare with the host for each pair of dtypes that can hold the result."""
     level = np.asarray(level, dtype=np.int32)
-    wanted = validate(SoloWorld(), source, root, level, parent, threads=1)
+    expected = validate(SoloWorld(), source, root, level, parent, threads=1)
     tuples = ArrayTuples(source, xp)
     for level_type, parent_type in types:
         if not (holds(level, level_type) and holds(parent, parent_type)):
             continue
-        found = validate_on_device(
+        verdict = validate_on_device(
             tuples,
             root,
             xp.asarray(level.astype(level_type)),
@@ -150,9 +150,13 @@ def compare(xp, source, root, level, parent, types=TYPES, **options):
             **options,
         )
         for name in ("errors", "valid", "nedge", "reached", "depth", "checked"):
-            assert getattr(found, name) == getattr(wanted, name), (name, found, wanted)
-        assert found.seconds > 0
-    return wanted
+            assert getattr(verdict, name) == getattr(expected, name), (
+                name,
+                verdict,
+                expected,
+            )
+        assert verdict.seconds > 0
+    return expected
 
 
 def planted(source, root, level, parent, seed):

@@ -108,13 +108,13 @@ def test_accepts_a_search(graph, with_parents):
     n, u, v, root = graph
     level, parent = search(n, u, v, root)
     source = Tuples(n, u, v)
-    found = answers(source, root, level, parent if with_parents else None)
-    assert found.valid
-    assert found.errors == []
-    assert found.nedge == count_edges(u, v, level)
-    assert found.reached == np.count_nonzero(level >= 0)
-    assert found.depth == level.max()
-    assert found.seconds > 0
+    verdict = answers(source, root, level, parent if with_parents else None)
+    assert verdict.valid
+    assert verdict.errors == []
+    assert verdict.nedge == count_edges(u, v, level)
+    assert verdict.reached == np.count_nonzero(level >= 0)
+    assert verdict.depth == level.max()
+    assert verdict.seconds > 0
 
 
 @st.composite
@@ -148,10 +148,10 @@ def test_rejects_exactly_what_is_no_search(case):
     n, u, v, root, level, parent, with_parents = case
     if not with_parents:
         parent = None
-    found = answers(Tuples(n, u, v), root, level, parent)
+    verdict = answers(Tuples(n, u, v), root, level, parent)
     right = is_search(n, u, v, root, level, parent)
-    assert found.valid == right
-    assert bool(found.errors) != right
+    assert verdict.valid == right
+    assert bool(verdict.errors) != right
 
 
 def test_every_single_fault_is_found():
@@ -222,21 +222,21 @@ FAULTS = [
 def test_messages_name_rule_count_and_example(what, vertex, value, message):
     level, parent = PATH_LEVEL.copy(), PATH_PARENT.copy()
     (level if what == "level" else parent)[vertex] = value
-    found = answers(PATH, 0, level, parent)
-    assert " ".join(message.split()) in found.errors
+    verdict = answers(PATH, 0, level, parent)
+    assert " ".join(message.split()) in verdict.errors
 
 
 def test_levels_only_says_so_and_finds_a_level_without_support():
     level = PATH_LEVEL.copy()
     level[4:] = (2, 3)
-    found = answers(PATH, 0, level, None)
-    assert found.errors == [
+    verdict = answers(PATH, 0, level, None)
+    assert verdict.errors == [
         (
             "rule 2: 1 vertices have no neighbour one level nearer to the root, e.g. "
             "vertex 4 at level 2"
         )
     ]
-    assert found.checked.startswith("levels only")
+    assert verdict.checked.startswith("levels only")
     assert answers(PATH, 0, PATH_LEVEL, PATH_PARENT).checked.endswith("rules 1 to 5")
 
 
@@ -245,9 +245,9 @@ def test_a_tuple_that_spans_two_levels_is_found():
     source = Tuples(3, [0, 1, 0], [1, 2, 2])
     level, parent = np.array([0, 1, 2], np.int32), np.array([0, 0, 1])
     for parents in (parent, None):
-        found = answers(source, 0, level, parents)
-        assert len(found.errors) == 1
-        assert "rule 3" in found.errors[0]
+        verdict = answers(source, 0, level, parents)
+        assert len(verdict.errors) == 1
+        assert "rule 3" in verdict.errors[0]
 
 
 def test_cycle_apart_from_the_root_is_found():
@@ -255,16 +255,16 @@ def test_cycle_apart_from_the_root_is_found():
     source = Tuples(5, [0, 2, 3, 4], [1, 3, 4, 2])
     level = np.array([0, 1, 1, 2, 2], np.int32)
     parent = np.array([0, 0, 3, 2, 2])
-    found = answers(source, 0, level, parent)
-    assert not found.valid
-    assert found.errors[0].startswith("rule 2: 1 tree edges")
+    verdict = answers(source, 0, level, parent)
+    assert not verdict.valid
+    assert verdict.errors[0].startswith("rule 2: 1 tree edges")
 
 
 def test_tuples_outside_the_graph_are_told():
     source = Tuples(3, [0, 1, -1, 7], [1, 2, 0, 0])
     level, parent = search(3, [0, 1], [1, 2], 0)
-    found = answers(source, 0, level, parent)
-    assert found.errors == [
+    verdict = answers(source, 0, level, parent)
+    assert verdict.errors == [
         "input: 2 tuples have an end outside the graph, e.g. (-1, 0)"
     ]
 

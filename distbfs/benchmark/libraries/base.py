@@ -1,4 +1,4 @@
-"""What a peer is given and gives, and how a comparison searches with it."""
+"""Libraries to compare with: what one takes and gives, and how it searches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from distbfs.search.runners.whole import WholeRunner
 from distbfs.search.session import Held, Session
 from distbfs.search.vertices import Shard, VertexMap
 from distbfs.timing import Trace
-from distbfs.types import Array, Ids, TupleSource, World
+from distbfs.types import Ids, Levels, TupleSource, World
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Rows:
     """
 
     offsets: Ids
-    columns: Array
+    columns: Levels
 
     @property
     def n(self) -> int:
@@ -41,7 +41,7 @@ class Rows:
         """Stored directed edges."""
         return len(self.columns)
 
-    def pairs(self) -> tuple[Array, Array]:
+    def pairs(self) -> tuple[Levels, Levels]:
         """Return each undirected edge once, (u, v) int32 with u < v."""
         u = np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.offsets))
         once = u < self.columns
@@ -63,7 +63,7 @@ def rows_of(source: TupleSource) -> Rows:
     return Rows(offsets, (all_keys % max(n, 1)).astype(np.int32))
 
 
-class Peer(Protocol):
+class Library(Protocol):
     """A library with its own best call.
 
     module: what is imported; ``__init__`` takes Rows and is not timed
@@ -77,7 +77,7 @@ class Peer(Protocol):
     def search(self, root: int) -> Any:
         """Search from a vertex; this call alone is timed, to its end."""
 
-    def levels(self, found: Any, root: int) -> Array:
+    def levels(self, answer: Any, root: int) -> Levels:
         """Return the levels of what ``search`` gave, int32 [n], -1 = unreached."""
 
     def call(self) -> str:
@@ -85,49 +85,49 @@ class Peer(Protocol):
 
 
 def installed() -> list[str]:
-    """Return the names of the peers whose libraries are there."""
+    """Return the names of the libraries that can be imported."""
     names = []
-    for name in registry.PEERS:
-        kind: Any = registry.lookup(registry.PEERS, "peer", name)
+    for name in registry.LIBRARIES:
+        kind: Any = registry.lookup(registry.LIBRARIES, "peer", name)
         if find_spec(kind.module) is not None:
             names.append(name)
     return names
 
 
-class PeerSearch:
-    """A peer as a ``DomainSearch``; seconds are those of its call."""
+class LibrarySearch:
+    """A library as a ``DomainSearch``; seconds are those of its call."""
 
     collective = False
     trace: Trace | None = None
 
-    def __init__(self, peer: Peer) -> None:
-        self._peer = peer
+    def __init__(self, library: Library) -> None:
+        self._library = library
 
     def search(self, root: int, **options: Any) -> Found:  # noqa: ARG002
         """Search from an id to the end; levels alone."""
         began = time.perf_counter()
-        answer = self._peer.search(root)
+        answer = self._library.search(root)
         seconds = time.perf_counter() - began
-        level = self._peer.levels(answer, root)
+        level = self._library.levels(answer, root)
         return Found([level], [None], int(level.max()) + 1, seconds)
 
     def close(self) -> None:
         """Do nothing: the library frees its own."""
 
 
-def peer_session(world: World, name: str, rows: Rows) -> Session:
-    """Return a session that searches with a peer; UsageError where it is not there."""
-    kind: Any = registry.lookup(registry.PEERS, "peer", name)
+def library_session(world: World, name: str, rows: Rows) -> Session:
+    """Return a session that searches with a library; UsageError where there is none."""
+    kind: Any = registry.lookup(registry.LIBRARIES, "peer", name)
     if find_spec(kind.module) is None:
         raise UsageError(
             f"peer {name} needs {kind.module}, which is not installed; there are: "
             f"{', '.join(installed()) or 'none'}"
         )
-    peer: Peer = kind(rows)
+    library: Library = kind(rows)
     degrees = np.diff(rows.offsets)
     shard = Shard(0, degrees, None, lambda ids: degrees[ids] > 0)
     held = Held(VertexMap(world, Layout(rows.n, 1), [shard]), edges=rows.m)
-    about = {"engine": name, "method": peer.call(), "peer": True}
-    runner = WholeRunner(world, PeerSearch(peer))
+    about = {"engine": name, "method": library.call(), "peer": True}
+    runner = WholeRunner(world, LibrarySearch(library))
     options = SearchOptions(engine=name, parents=False)
     return Session(world, held, runner, options, describe=lambda: about)

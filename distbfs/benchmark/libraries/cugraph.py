@@ -8,10 +8,10 @@ import numpy as np
 
 from distbfs.benchmark.libraries.base import Rows
 from distbfs.device import cuda
-from distbfs.types import Array
+from distbfs.types import Levels
 
 
-class CugraphPeer:
+class CugraphLibrary:
     """Distances and predecessors by id; the call ends when the device has ended."""
 
     name: ClassVar[str] = "cugraph"
@@ -40,13 +40,13 @@ class CugraphPeer:
     def search(self, root: int) -> Any:
         """Return (distances, predecessors, vertices) on the device."""
         source = self._cp.asarray([root], dtype=self._cp.int32)
-        found = self._lib.bfs(self._handle, self._graph, source, True, -1, True, False)
+        answer = self._lib.bfs(self._handle, self._graph, source, True, -1, True, False)
         self._cp.cuda.Device().synchronize()
-        return found
+        return answer
 
-    def levels(self, found: Any, root: int) -> Array:  # noqa: ARG002
-        """Return levels by id; unreached vertices have the largest integer."""
-        far, vertices = found[0].get(), found[2].get()
+    def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
+        """Return levels by id, int32 [n]; far away is the largest integer."""
+        far, vertices = answer[0].get(), answer[2].get()
         level = np.full(self._n, -1, np.int32)
         level[vertices] = np.where(far == np.iinfo(far.dtype).max, -1, far)
         return level

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distbfs.benchmark.libraries.base import Rows
-from distbfs.types import Array
+from distbfs.types import Levels
 
 
-class IgraphPeer:
+class IgraphLibrary:
     """Order, layers and parents."""
 
     name: ClassVar[str] = "igraph"
@@ -28,9 +28,9 @@ class IgraphPeer:
         """Return (order, where each layer begins in it, parents)."""
         return self._graph.bfs(root)
 
-    def levels(self, found: Any, root: int) -> Array:  # noqa: ARG002
-        """Return levels from the layers."""
-        order, starts, _ = found
+    def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
+        """Return levels, int32 [n], from the layers."""
+        order, starts, _ = answer
         level = np.full(self._n, -1, np.int32)
         sizes = np.diff(starts)
         level[order[: int(sizes.sum())]] = np.repeat(np.arange(len(sizes)), sizes)

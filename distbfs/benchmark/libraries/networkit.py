@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distbfs.benchmark.libraries.base import Rows
-from distbfs.types import Array
+from distbfs.types import Levels
 
 FARTHEST = 1e300  # unreached vertices have the largest double
 
 
-class NetworkitPeer:
+class NetworkitLibrary:
     """Distances as doubles."""
 
     name: ClassVar[str] = "networkit"
@@ -31,9 +31,9 @@ class NetworkitPeer:
         search = self._nk.distance.BFS(self._graph, root, storePaths=False)
         return search.run()
 
-    def levels(self, found: Any, root: int) -> Array:  # noqa: ARG002
-        """Return levels from the distances."""
-        far = np.asarray(found.getDistances())
+    def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
+        """Return levels, int32 [n], from the distances."""
+        far = np.asarray(answer.getDistances())
         return np.where(far > FARTHEST, -1, far).astype(np.int32)
 
     def call(self) -> str:

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distbfs.benchmark.libraries.base import Rows
-from distbfs.types import Array
+from distbfs.types import Levels
 
 
-class NetworkxPeer:
+class NetworkxLibrary:
     """Levels as a dictionary, without any backend."""
 
     name: ClassVar[str] = "networkx"
@@ -31,10 +31,10 @@ class NetworkxPeer:
         """Return levels by vertex."""
         return self._call(self._graph, root)
 
-    def levels(self, found: Any, root: int) -> Array:  # noqa: ARG002
-        """Return levels as an array."""
+    def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
+        """Return levels as an array, int32 [n]."""
         level = np.full(self._n, -1, np.int32)
-        level[list(found)] = list(found.values())
+        level[list(answer)] = list(answer.values())
         return level
 
     def call(self) -> str:

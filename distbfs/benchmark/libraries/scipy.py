@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distbfs.benchmark.libraries.base import Rows
-from distbfs.types import Array
+from distbfs.types import Levels
 
 
-class ScipyPeer:
+class ScipyLibrary:
     """Order and predecessors by compiled code of one thread."""
 
     name: ClassVar[str] = "scipy"
@@ -31,9 +31,9 @@ class ScipyPeer:
         """Return (order, predecessors)."""
         return self._call(self._matrix, root, directed=True)
 
-    def levels(self, found: Any, root: int) -> Array:
-        """Return levels: parents come in the order of their children."""
-        order, predecessors = found
+    def levels(self, answer: Any, root: int) -> Levels:
+        """Return levels, int32 [n]: parents come in the order of their children."""
+        order, predecessors = answer
         level = np.full(len(predecessors), -1, np.int32)
         place = np.zeros(len(predecessors), np.int64)
         place[order] = np.arange(len(order))

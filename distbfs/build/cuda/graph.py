@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from distbfs.build.cuda.chunks import Chunks, Passes, Side, longest
 from distbfs.device import cuda, programs
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import device_tuples
@@ -28,7 +29,7 @@ from distbfs.graph.device_graph import (
 )
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
-from distbfs.types import Array, TupleSource
+from distbfs.types import Array, DeviceArray, Ids, KernelArgument, Marks, TupleSource
 
 BLOCK = 256
 BLOCKS_PER_MULTIPROCESSOR = 16
@@ -37,7 +38,6 @@ CLASSES = 128
 CLASS_TILES = 1 << 14  # tiles of ids in the counting sort, at most
 ROWS_TILE = 1024  # numbers whose degrees are summed together
 KEYS_TILE = 2048  # keys or tuples of a block at a time
-CHUNK = 1 << 25  # tuples at a time
 KEY_BYTES = 16  # a key and its place in the sort
 PAIR_BYTES = 8
 BUFFER_BYTES = 96 << 30  # for keys, at most, where nothing else is said
@@ -46,87 +46,6 @@ VERTEX_BYTES = 28  # of all arrays by vertex at once, at most
 MOST_RANGES = 64  # of rows, and so passes over the tuples, unless told otherwise
 WASTE = 10  # columns may take 1 / WASTE more than they need
 WIDE = 1 << 32
-
-
-class Pairs(Protocol):
-    """Pairs of ids that can be read any number of times."""
-
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
-        """Write the pairs start … stop-1 to the front of CuPy uint32 arrays."""
-
-
-class Passes(Protocol):
-    """Pairs of ids, any number of times, chunk by chunk in device memory."""
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        """Yield (u, v) of a chunk, CuPy uint32."""
-
-    def expect(self, passes: int) -> None:
-        """Plan so many passes more."""
-
-    def drop(self) -> None:
-        """Let go of the memory; there is no pass after this."""
-
-
-class Chunks:
-    """All pairs, chunk by chunk in device memory.
-
-    count: pairs; hold: keep them after the first pass
-    done: told of pairs, each time that they are made; one pass is planned at first
-    """
-
-    def __init__(
-        self, pairs: Pairs, count: int, *, hold: bool, done: Sum | None = None
-    ) -> None:
-        self.pairs, self.count, self.hold = pairs, count, hold
-        self._complete, self._done = False, done or Sum()
-        self._done.more(count)
-        size = count if hold else min(count, CHUNK)
-        self._u, self._v = (cuda.cupy().empty(size, np.uint32) for _ in range(2))
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        for start in range(0, self.count, CHUNK):
-            stop = min(start + CHUNK, self.count)
-            at = slice(start, stop) if self.hold else slice(0, stop - start)
-            u, v = self._u[at], self._v[at]
-            if not self._complete:
-                self.pairs.fill(start, stop, u, v)
-            yield u, v
-            if not self._complete:
-                self._done(stop - start)
-        self._complete = self.hold
-
-    def expect(self, passes: int) -> None:
-        """Plan so many passes more."""
-        if not self.hold:
-            self._done.more(passes * self.count)
-
-    def drop(self) -> None:
-        """Let go of the memory; there is no pass after this."""
-        self._u = self._v = None
-
-
-class Side:
-    """The pairs of chunks as one of the two sides of a directed graph takes them.
-
-    turned: of edges in, the last to take them
-    """
-
-    def __init__(self, chunks: Chunks, *, turned: bool) -> None:
-        self._chunks, self._turned = chunks, turned
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        for u, v in self._chunks:
-            yield (v, u) if self._turned else (u, v)
-
-    def expect(self, passes: int) -> None:
-        """Plan so many passes more."""
-        self._chunks.expect(passes)
-
-    def drop(self) -> None:
-        """Let go of the memory; there is no pass after this."""
-        if self._turned:
-            self._chunks.drop()
 
 
 class Kernels:
@@ -147,7 +66,9 @@ class Kernels:
             yield
             cuda.cupy().cuda.Device().synchronize()
 
-    def launch(self, name: str, items: int, per_block: int, *arguments: Any) -> None:
+    def launch(
+        self, name: str, items: int, per_block: int, *arguments: KernelArgument
+    ) -> None:
         """Launch a kernel; a block takes ``per_block`` of the ``items`` at a time."""
         if items:
             grid = min(-(-items // per_block), self._blocks)
@@ -161,9 +82,12 @@ class Kernels:
         return starts
 
     def each(
-        self, chunks: Passes, phase: str, work: Callable[[Any, Any], None]
+        self,
+        chunks: Passes,
+        phase: str,
+        work: Callable[[DeviceArray, DeviceArray], None],
     ) -> None:
-        """Do ``work(u, v)`` for all chunks, timed apart from making them."""
+        """Do ``work(u, v)``, CuPy uint32, for all chunks, timed apart from them."""
         waiting = iter(chunks)
         while True:
             with self.phase("generation"):
@@ -182,7 +106,7 @@ class Numbering:
     sorted: uint32 [active], degrees by number
     """
 
-    def __init__(self, kernels: Kernels, degrees: Any) -> None:
+    def __init__(self, kernels: Kernels, degrees: DeviceArray) -> None:
         cupy = cuda.cupy()
         n = len(degrees)
         tile = max(-(-n // CLASS_TILES) + 31 & ~31, BLOCK)
@@ -216,7 +140,7 @@ class Ranges:
     total: keys of all rows; longest: keys of the longest row
     """
 
-    def __init__(self, kernels: Kernels, degrees: Any) -> None:
+    def __init__(self, kernels: Kernels, degrees: DeviceArray) -> None:
         cupy = cuda.cupy()
         self._degrees = degrees
         tiles = -(-len(degrees) // ROWS_TILE)
@@ -253,7 +177,7 @@ class Ranges:
         tile, inside = divmod(row, ROWS_TILE)
         return int(self._before[tile] + self._tile(tile)[:inside].sum())
 
-    def _tile(self, tile: int) -> Array:
+    def _tile(self, tile: int) -> Ids:
         first = tile * ROWS_TILE
         return self._degrees[first : first + ROWS_TILE].get().astype(np.int64)
 
@@ -265,7 +189,13 @@ class Rows:
     """
 
     def __init__(
-        self, kernels: Kernels, numbers: Any, active: int, total: int, *, wide: bool
+        self,
+        kernels: Kernels,
+        numbers: DeviceArray,
+        active: int,
+        total: int,
+        *,
+        wide: bool,
     ) -> None:
         cupy = cuda.cupy()
         self._kernels, self._numbers = kernels, numbers
@@ -276,27 +206,36 @@ class Rows:
         self.m = 0
 
     def add(
-        self, chunks: Passes, keys: Any, rows: tuple[int, int, int], *, both: bool
-    ) -> Any:
-        """Collect the keys of a range of rows in ``keys``; return those, unsorted."""
+        self,
+        chunks: Passes,
+        keys: DeviceArray,
+        rows: tuple[int, int, int],
+        *,
+        both: bool,
+    ) -> DeviceArray:
+        """Collect the keys of a range of rows; return them, unsorted.
+
+        keys: uint64, room for those of any range; rows: (first, last + 1, keys)
+        Raises InputError where there are not as many keys.
+        """
         low, high, expected = rows
         size = cuda.cupy().zeros(1, np.uint64)
         form = (np.uint32(low), np.uint32(high), np.uint32(both))
 
-        def append(u: Any, v: Any) -> None:
+        def append(u: DeviceArray, v: DeviceArray) -> None:
             count = np.uint64(len(u))
             room = np.uint64(len(keys))
-            given = (count, u, v, self._numbers, *form, room, keys, size)
-            self._kernels.launch("append_keys", len(u), KEYS_TILE, *given)
+            arguments = (count, u, v, self._numbers, *form, room, keys, size)
+            self._kernels.launch("append_keys", len(u), KEYS_TILE, *arguments)
 
         self._kernels.each(chunks, "keys", append)
-        found = int(size.get()[0])
-        if found != expected:
+        total = int(size.get()[0])
+        if total != expected:
             raise InputError(
                 "the edge tuples changed while the graph was built: "
-                f"{found} instead of {expected} keys"
+                f"{total} instead of {expected} keys"
             )
-        return keys[:found]
+        return keys[:total]
 
     def write(self, keys: Any, low: int) -> None:
         """Append sorted keys of the rows from ``low`` on."""
@@ -311,8 +250,8 @@ class Rows:
         launch(name, len(keys), KEYS_TILE, count, keys, starts, base, *out)
         self.m += int(starts[-1:].get()[0])
 
-    def finish(self) -> tuple[Any, Any]:
-        """Return (offsets, columns) of the rows that were written."""
+    def finish(self) -> tuple[DeviceArray, DeviceArray]:
+        """Return (offsets, columns) of the rows, as in DeviceGraph."""
         last = self._offsets.dtype.type(self.m)
         self._offsets[self._active :].set(np.array([last]))
         if self._large and not self._wide and self.m < WIDE:
@@ -337,13 +276,13 @@ class Budget:
         self, n: int, keys: int, count: int, buffer_bytes: int | None, *, cheap: bool
     ) -> None:
         final = VERTEX_BYTES * n + 4 * keys
-        wanted = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
-        least = min(wanted, KEY_BYTES * keys // MOST_RANGES)
-        need = final + PAIR_BYTES * min(count, CHUNK)
+        most = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
+        least = min(most, KEY_BYTES * keys // MOST_RANGES)
+        need = final + PAIR_BYTES * longest(count)
         what = f"building a graph of {n} vertices and {keys} directed edges"
         cuda.require(need + least + RESERVE // 4, what)
         spare = max(cuda.free_bytes() - need - RESERVE, least)
-        self.buffer = min(wanted, spare)
+        self.buffer = min(most, spare)
         single = KEY_BYTES * keys <= self.buffer
         self.hold = single or (not cheap and PAIR_BYTES * count <= spare - self.buffer)
 
@@ -352,12 +291,12 @@ def make_rows(
     kernels: Kernels,
     chunks: Passes,
     numbering: Numbering,
-    lengths: list[Any],
+    lengths: list[DeviceArray],
     budget: Budget,
     *,
     both: bool,
     wide: bool,
-) -> tuple[Any, Any, int]:
+) -> tuple[DeviceArray, DeviceArray, int]:
     """Return (offsets, columns, edges) of rows from pairs of ids.
 
     chunks: one pass over them is planned
@@ -397,7 +336,7 @@ def make_rows(
 def assemble(
     kernels: Kernels,
     chunks: Passes,
-    degrees: list[Any],
+    degrees: list[DeviceArray],
     budget: Budget,
     *,
     both: bool,
@@ -408,19 +347,19 @@ def assemble(
     degrees: one array in a list, which is emptied; both: a pair is two directed edges
     """
     with kernels.phase("numbering"):
-        found = Numbering(kernels, degrees.pop())
-        lengths = [found.sorted]
-        del found.sorted
+        numbering = Numbering(kernels, degrees.pop())
+        lengths = [numbering.sorted]
+        del numbering.sorted
     offsets, columns, m = make_rows(
-        kernels, chunks, found, lengths, budget, both=both, wide=wide
+        kernels, chunks, numbering, lengths, budget, both=both, wide=wide
     )
-    return {**found.arrays(), "m": m, "offsets": offsets, "columns": columns}
+    return {**numbering.arrays(), "m": m, "offsets": offsets, "columns": columns}
 
 
 def assemble_directed(
     kernels: Kernels,
     sides: Sequence[Callable[[], tuple[Passes, Budget]]],
-    degrees: list[Any],
+    degrees: list[DeviceArray],
     *,
     wide: bool,
 ) -> dict[str, Any]:
@@ -431,17 +370,17 @@ def assemble_directed(
     degrees: uint32 [n] of each side, by id, in a list that is emptied
     """
     with kernels.phase("numbering"):
-        found = Numbering(kernels, degrees[0] + degrees[1])
-        del found.sorted
-    made = found.arrays()
+        numbering = Numbering(kernels, degrees[0] + degrees[1])
+        del numbering.sorted
+    made = numbering.arrays()
     edges = []
     for side, name in zip(sides, ("", "in_"), strict=True):
         with kernels.phase("numbering"):
-            lengths = [degrees.pop(0)[found.vertices]]
+            lengths = [degrees.pop(0)[numbering.vertices]]
             empty = (lengths[0] == 0).get()
         chunks, budget = side()
         offsets, columns, m = make_rows(
-            kernels, chunks, found, lengths, budget, both=False, wide=wide
+            kernels, chunks, numbering, lengths, budget, both=False, wide=wide
         )
         with kernels.phase("rows"):
             offsets.set(_filled(offsets.get(), empty, m))
@@ -452,7 +391,7 @@ def assemble_directed(
     return made
 
 
-def _filled(offsets: Array, empty: Array, m: int) -> Array:
+def _filled(offsets: Array, empty: Marks, m: int) -> Array:
     """Return offsets, [rows + 1]; empty rows begin where the next one does.
 
     empty: bool [rows]
@@ -505,17 +444,23 @@ def build(
             ends = cupy.zeros(n, np.uint32)
             sums = cupy.zeros(2, np.uint64)  # loops, ends
 
-        def add(u: Any, v: Any) -> None:
-            given = (np.uint64(len(u)), u, v, degrees[0], degrees[-1], ends, sums)
-            kernels.launch("count_ends", len(u), BLOCK, *given)
+        def add(u: DeviceArray, v: DeviceArray) -> None:
+            arguments = (np.uint64(len(u)), u, v, degrees[0], degrees[-1], ends, sums)
+            kernels.launch("count_ends", len(u), BLOCK, *arguments)
 
         def side(*, turned: bool) -> tuple[Side, Budget]:
             return Side(chunks, turned=turned), budget
 
         kernels.each(chunks, "degrees", add)
         with kernels.phase("degrees"):
-            given = (np.uint64(n), np.uint32(len(degrees)), degrees[0], ends, sums[1:])
-            kernels.launch("add_degrees", n, BLOCK, *given)
+            counted = (
+                np.uint64(n),
+                np.uint32(len(degrees)),
+                degrees[0],
+                ends,
+                sums[1:],
+            )
+            kernels.launch("add_degrees", n, BLOCK, *counted)
             loops, total = (int(x) for x in sums.get())
         if total != 2 * count:
             raise InputError("a vertex has 2^32 ends of edge tuples or more")

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.build.cuda.chunks import Chunks
 from distbfs.build.cuda.graph import (
     BLOCK,
     Budget,
-    Chunks,
     Kernels,
     assemble,
     assemble_directed,
@@ -21,7 +21,7 @@ from distbfs.errors import InputError
 from distbfs.graph.csr import CSR
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.timing import Stopwatch
-from distbfs.types import Array
+from distbfs.types import Array, DeviceArray
 
 
 class HostRows:
@@ -32,19 +32,19 @@ class HostRows:
     """
 
     def __init__(
-        self, kernels: Kernels, offsets: Array, columns: Array, vertices: Any
+        self, kernels: Kernels, offsets: Array, columns: Array, vertices: DeviceArray
     ) -> None:
         self._kernels, self._offsets = kernels, offsets
         self._columns, self._vertices = columns, vertices
 
-    def fill(self, start: int, stop: int, u: Any, v: Any) -> None:
-        """Write the pairs of the entries start … stop-1."""
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
+        """Write the pairs of the entries start … stop-1 to CuPy uint32 arrays."""
         cupy = cuda.cupy()
         bounds = np.array([start, stop - 1], dtype=self._offsets.dtype)
         first, last = np.searchsorted(self._offsets, bounds, side="right") - 1
         local = self._offsets[first : last + 2].astype(np.uint64)
         base = int(local[0])
-        given = (
+        arguments = (
             np.uint64(stop - start),
             np.uint64(last + 1 - first),
             np.uint64(start - base),
@@ -53,15 +53,15 @@ class HostRows:
             self._vertices[int(first) :],
             self._vertices,
         )
-        self._kernels.launch("expand_rows", stop - start, BLOCK, *given, u, v)
+        self._kernels.launch("expand_rows", stop - start, BLOCK, *arguments, u, v)
 
 
-def _by_id(kernels: Kernels, values: Array, ids: Any) -> Any:
+def _by_id(kernels: Kernels, values: Array, ids: DeviceArray) -> DeviceArray:
     """Return values by number as values by id, uint32 [n] in device memory."""
     cupy, n = cuda.cupy(), len(values)
-    given = cupy.asarray(values.astype(np.uint32, copy=False))
+    by_number = cupy.asarray(values.astype(np.uint32, copy=False))
     out = cupy.zeros(n, np.uint32)
-    kernels.launch("scatter", n, BLOCK, np.uint64(n), given, ids, out)
+    kernels.launch("scatter", n, BLOCK, np.uint64(n), by_number, ids, out)
     return out
 
 

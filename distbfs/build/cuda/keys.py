@@ -2,7 +2,7 @@
 
 A pass makes all tuples again, chunk by chunk, and appends the keys of a range of rows
 to a buffer, which is then sorted.  Where all keys of a part are likely to fit, one pass
-is tried; else a pass counts the keys of each row first.  Keys: see device_construct.cu.
+is tried; else a pass counts the keys of each row first.  Keys: see parts.cu.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda import graph as device_build
-from distbfs.build.cuda.graph import KEY_BYTES, PAIR_BYTES, RESERVE, Chunks, Ranges
+from distbfs.build.cuda.chunks import Chunks, longest
+from distbfs.build.cuda.graph import KEY_BYTES, PAIR_BYTES, RESERVE, Ranges
 from distbfs.device import cuda, programs
 from distbfs.errors import InputError
 from distbfs.generate.cuda import device_tuples
@@ -23,7 +24,7 @@ from distbfs.graph.csr import index_dtype
 from distbfs.partition.device_part import COLUMN_PAD, DeviceRows
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
-from distbfs.types import Array, TupleSource
+from distbfs.types import DeviceArray, Ids, KernelArgument, TupleSource
 
 BLOCK = 256
 SCAN_BLOCK = 1024
@@ -78,15 +79,15 @@ class Kernels(device_build.Kernels):
         self._code.kernel("keys_below")(1, 32, *given)
         return [int(x) for x in found.get()]
 
-    def largest(self, values: Any) -> int:
+    def largest(self, values: DeviceArray) -> int:
         """Return the largest of uint32 values, 0 where there are none."""
         return Ranges(self, values).longest
 
-    def sum(self, values: Any) -> int:
+    def sum(self, values: DeviceArray) -> int:
         """Return the sum of uint32 values."""
         return Ranges(self, values).total
 
-    def histogram(self, values: Any) -> tuple[Array, Array]:
+    def histogram(self, values: DeviceArray) -> tuple[Ids, Ids]:
         """Return the values that occur, rising, and how often; both int64."""
         counts = cuda.cupy().zeros(max(self.largest(values) + 1, 1024), np.uint32)
         self.launch(
@@ -117,8 +118,8 @@ class Kernels(device_build.Kernels):
         counted = np.uint64(len(lengths))
         self.launch("sum_rows", tiles, 1, counted, lengths, sums, longest)
         name = f"offsets_{8 * np.dtype(dtype).itemsize}"
-        given = (np.uint64(rows), counted, lengths, self.scan(sums), out)
-        self.launch(name, rows + 1, ROWS_TILE, *given)
+        arguments = (np.uint64(rows), counted, lengths, self.scan(sums), out)
+        self.launch(name, rows + 1, ROWS_TILE, *arguments)
         return out
 
 
@@ -133,9 +134,9 @@ class Rule:
 
     name: str
     rows: int
-    arguments: tuple[Any, ...]
-    first: Callable[[Any, Any], None] | None = None
-    lengths: Any = None
+    arguments: tuple[KernelArgument, ...]
+    first: Callable[[DeviceArray, DeviceArray], None] | None = None
+    lengths: DeviceArray | None = None
 
 
 class KeyPasses:
@@ -154,7 +155,7 @@ class KeyPasses:
         self._most, self._parts, self._wanted = 2 * count, parts, buffer_bytes
         cuda.release()
         cuda.require(
-            PAIR_BYTES * min(count, device_build.CHUNK) + RESERVE // 4,
+            PAIR_BYTES * longest(count) + RESERVE // 4,
             "a chunk of edge tuples",
         )
         held = PAIR_BYTES * count
@@ -168,11 +169,13 @@ class KeyPasses:
         spare = max(cuda.free_bytes() - need - RESERVE, 0)
         return spare if self._wanted is None else min(self._wanted, spare)
 
-    def _each(self, rule: Rule, work: Callable[[Any, Any], None]) -> None:
+    def _each(
+        self, rule: Rule, work: Callable[[DeviceArray, DeviceArray], None]
+    ) -> None:
         """Make a pass; the first one of a rule also does what it has for that."""
         first, rule.first = rule.first, None
 
-        def both(u: Any, v: Any) -> None:
+        def both(u: DeviceArray, v: DeviceArray) -> None:
             if first is not None:
                 first(u, v)
             work(u, v)
@@ -180,30 +183,30 @@ class KeyPasses:
         self.kernels.each(self._chunks, "keys", both)
         self.passes += 1
 
-    def _append(self, rule: Rule, low: int, high: int, keys: Any) -> int:
+    def _append(self, rule: Rule, low: int, high: int, keys: DeviceArray) -> int:
         """Collect the keys of the rows low … high-1; return how many there are."""
         size = cuda.cupy().zeros(1, np.uint64)
         form = (np.uint32(low), np.uint32(high - low - 1), np.uint64(len(keys)))
 
-        def work(u: Any, v: Any) -> None:
-            given = (np.uint64(len(u)), u, v, *rule.arguments, *form, keys, size)
-            self.kernels.launch(f"append_{rule.name}", len(u), KEYS_TILE, *given)
+        def work(u: DeviceArray, v: DeviceArray) -> None:
+            arguments = (np.uint64(len(u)), u, v, *rule.arguments, *form, keys, size)
+            self.kernels.launch(f"append_{rule.name}", len(u), KEYS_TILE, *arguments)
 
         self._each(rule, work)
         return int(size.get()[0])
 
-    def count(self, rule: Rule) -> Any:
+    def count(self, rule: Rule) -> DeviceArray:
         """Return the keys of each row, uint32 [rows]."""
         lengths = cuda.cupy().zeros(rule.rows, np.uint32)
 
-        def work(u: Any, v: Any) -> None:
-            given = (np.uint64(len(u)), u, v, *rule.arguments, lengths)
-            self.kernels.launch(f"count_{rule.name}", len(u), BLOCK, *given)
+        def work(u: DeviceArray, v: DeviceArray) -> None:
+            arguments = (np.uint64(len(u)), u, v, *rule.arguments, lengths)
+            self.kernels.launch(f"count_{rule.name}", len(u), BLOCK, *arguments)
 
         self._each(rule, work)
         return lengths
 
-    def _sort(self, keys: Any) -> Any:
+    def _sort(self, keys: DeviceArray) -> DeviceArray:
         with self.kernels.phase("sort"):
             keys.sort()
         with self.kernels.phase("memory"):
@@ -211,8 +214,8 @@ class KeyPasses:
         return keys
 
     def sorted_keys(
-        self, rule: Rule, kept: Callable[[Any], int]
-    ) -> Iterator[tuple[Any, int]]:
+        self, rule: Rule, kept: Callable[[DeviceArray], int]
+    ) -> Iterator[tuple[DeviceArray, int]]:
         """Yield (keys, first row) of ranges of rows; repeats are among the keys.
 
         kept: bytes that will be kept of all keys, from the keys of each row (uint32)
@@ -225,9 +228,9 @@ class KeyPasses:
         likely = min(self._most // self._parts * 11 // 10 + SLACK, self._most)
         if KEY_BYTES * likely <= self._buffer():
             keys = cupy.empty(likely, np.uint64)
-            found = self._append(rule, 0, rule.rows, keys)
-            if found <= likely:
-                yield self._sort(keys[:found]), 0
+            count = self._append(rule, 0, rule.rows, keys)
+            if count <= likely:
+                yield self._sort(keys[:count]), 0
                 return
             del keys
             cuda.release()
@@ -237,16 +240,16 @@ class KeyPasses:
         self.expect(len(bounds) - 1)
         keys = cupy.empty(capacity, np.uint64)
         for low, high, expected in bounds:
-            found = self._append(rule, low, min(high, rule.rows), keys)
-            if found != expected:
+            count = self._append(rule, low, min(high, rule.rows), keys)
+            if count != expected:
                 raise InputError(
                     "the edge tuples changed while the graph was built: "
-                    f"{found} instead of {expected} keys"
+                    f"{count} instead of {expected} keys"
                 )
-            yield self._sort(keys[:found]), low
+            yield self._sort(keys[:count]), low
 
     def _ranges(
-        self, rule: Rule, kept: Callable[[Any], int]
+        self, rule: Rule, kept: Callable[[DeviceArray], int]
     ) -> tuple[list[tuple[int, int, int]], int]:
         """Return ranges (first row, last + 1, keys) and the most keys of one."""
         lengths = self.count(rule) if rule.lengths is None else rule.lengths
@@ -279,18 +282,18 @@ class RowWriter:
     def __init__(
         self,
         kernels: Kernels,
-        lengths: Any,
+        lengths: DeviceArray,
         kernel: str = "write_columns",
-        arguments: tuple[Any, ...] = (),
+        arguments: tuple[KernelArgument, ...] = (),
         dtype: type[np.unsignedinteger] = np.uint32,
-        room: Any = None,
+        room: DeviceArray | None = None,
     ) -> None:
         self._kernels, self._lengths = kernels, lengths
         self._kernel, self._arguments, self._dtype = kernel, arguments, dtype
-        self._pieces: list[Any] = []
+        self._pieces: list[DeviceArray] = []
         self._room, self._written = room, 0
 
-    def add(self, keys: Any, shift: int) -> None:
+    def add(self, keys: DeviceArray, shift: int) -> None:
         """Append the columns of keys, uint64; row of a key + shift is a row of these.
 
         No row of an earlier call has keys here.
@@ -306,10 +309,10 @@ class RowWriter:
             self._written += fresh
         out[fresh:].set(np.zeros(COLUMN_PAD, self._dtype))
         form = (np.uint64(len(keys)), keys, starts, np.uint32(shift & 0xFFFFFFFF))
-        given = (*form, self._lengths, *self._arguments, out)
-        self._kernels.launch(self._kernel, len(keys), KEYS_TILE, *given)
+        arguments = (*form, self._lengths, *self._arguments, out)
+        self._kernels.launch(self._kernel, len(keys), KEYS_TILE, *arguments)
 
-    def _columns(self) -> Any:
+    def _columns(self) -> DeviceArray:
         if self._room is not None:
             return self._room[: self._written + COLUMN_PAD]
         if len(self._pieces) == 1:
@@ -333,10 +336,12 @@ class RowWriter:
         return DeviceRows(self._kernels.offsets(self._lengths, rows, total), columns)
 
 
-def segments(kernels: Kernels, keys: Any, low: int, bases: list[int]) -> list[Any]:
+def segments(
+    kernels: Kernels, keys: DeviceArray, low: int, bases: list[int]
+) -> list[DeviceArray]:
     """Cut sorted keys where their rows pass ``bases``; one more piece than bases.
 
-    low: the row of keys whose high half is 0
+    keys: uint64; low: the row of keys whose high half is 0
     """
     values = [min(max(base - low, 0) << 32, LARGEST_KEY) for base in bases]
     cuts = [*kernels.below(keys, values), len(keys)]

@@ -72,7 +72,7 @@ def construct(
     clock = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
     check_memory(source, parts)
-    mine = placement.parts_of(world.rank)
+    own_parts = placement.parts_of(world.rank)
     translate = permuted(source.n, options.permute_seed)
     threads = options.threads
     raw = RAW_BYTES * 2 * source.tuples // parts
@@ -103,7 +103,7 @@ def construct(
                 rows.clear()
                 rows = rows_of(group)
             for device in group:
-                part = distributor.split(mine[device], rows.pop(mine[device]))
+                part = distributor.split(own_parts[device], rows.pop(own_parts[device]))
                 counts[1:] += [getattr(part, name).edges for name in SUBGRAPHS]
                 sink(part)
                 del part
@@ -211,5 +211,8 @@ def _construct_directed(
 
 
 def permuted(n: int, seed: int | None) -> Callable[[Ids], Ids] | None:
-    """Return the map from input ids to the ids inside, None where they are the same."""
+    """Return the map from input ids to the ids inside, int64 [k] each.
+
+    None where they are the same.
+    """
     return None if seed is None or n <= 1 else Permutation(n, seed).forward

@@ -40,7 +40,7 @@ class Rows:
 
 
 def rounds(source: TupleSource, world: World) -> Iterator[tuple[Ids, Ids]]:
-    """Yield chunks of this rank's slice, the same number of times on every rank."""
+    """Yield chunks (u, v), int64, of this rank's slice, as many on every rank."""
     start, stop = slice_bounds(source.tuples, world.size, world.rank)
     longest = -(-source.tuples // world.size)
     count = -(-longest // ROUND)
@@ -50,15 +50,18 @@ def rounds(source: TupleSource, world: World) -> Iterator[tuple[Ids, Ids]]:
 
 
 def joined(source: TupleSource, start: int, stop: int) -> tuple[Ids, Ids]:
-    """Return a slice of the tuples; a source may use a chunk's arrays again."""
+    """Return a slice of the tuples, (u, v) int64 [stop - start].
+
+    They are copied: a source may use a chunk's arrays again.
+    """
     size = stop - start
     u, v = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     at = 0
-    for one, other in source.chunks(start, stop):
-        if len(one) == size:
-            return one, other
-        u[at : at + len(one)], v[at : at + len(one)] = one, other
-        at += len(one)
+    for chunk_u, chunk_v in source.chunks(start, stop):
+        if len(chunk_u) == size:
+            return chunk_u, chunk_v
+        u[at : at + len(chunk_u)], v[at : at + len(chunk_u)] = chunk_u, chunk_v
+        at += len(chunk_u)
     return u, v
 
 

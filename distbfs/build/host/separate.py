@@ -22,7 +22,7 @@ from distbfs.graph.sorted_rows import inverse, ranked_rows, taken
 from distbfs.partition.degree import DelegateIndex, gather_delegates
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import PART_SHIFT, Part
-from distbfs.types import Array, Ids, World
+from distbfs.types import Array, Ids, Numbers, Words, World
 
 SHIFT = np.uint64(PART_SHIFT)
 
@@ -116,8 +116,8 @@ class Distributor:
         number = numbering.numbers.astype(np.uint64)
         nn_lengths = np.zeros(count, dtype=np.int64)
         nn_ids: list[Ids] = [np.zeros(0, dtype=np.int64)]
-        nd_keys: list[Array] = [np.zeros(0, dtype=np.uint64)]
-        dd_keys: list[Array] = [np.zeros(0, dtype=np.uint64)]
+        nd_keys: list[Words] = [np.zeros(0, dtype=np.uint64)]
+        dd_keys: list[Words] = [np.zeros(0, dtype=np.uint64)]
         for first, last in row_blocks(rows.offsets):
             column = rows.columns[rows.offsets[first] : rows.offsets[last]]
             row = np.repeat(np.arange(first, last), degrees[first:last])
@@ -142,7 +142,7 @@ class Distributor:
         dd = CSR.from_keys(d, keys, BOTH, self.threads)
         return nn, nd, dn, dd
 
-    def _dd_kept(self, u: Array, v: Array) -> Array:
+    def _dd_kept(self, u: Array, v: Array) -> Words:
         """Return keys of the dd edges whose source has the lower degree, or id."""
         kept = self.rising[u] < self.rising[v]
         return u[kept].astype(np.uint64) << SHIFT | v[kept].astype(np.uint64)
@@ -153,25 +153,25 @@ class Distributor:
         columns = self._numbers_of(vertices).astype(np.uint64)
         rank = self.placement.rank_of(parts)
         remote = np.flatnonzero(rank != self.world.rank)
-        wanted = np.unique(vertices[remote])
-        owner = self.placement.rank_of(self.layout.part_of(wanted))
+        outside = np.unique(vertices[remote])
+        owner = self.placement.rank_of(self.layout.part_of(outside))
         asked = self.world.alltoall(
-            [wanted[owner == r] for r in range(self.world.size)]
+            [outside[owner == r] for r in range(self.world.size)]
         )
         answers = self.world.alltoall([self._numbers_of(ids) for ids in asked])
-        number = np.zeros(len(wanted), dtype=np.uint32)
+        number = np.zeros(len(outside), dtype=np.uint32)
         for r, answer in enumerate(answers):
             number[owner == r] = answer
-        columns[remote] = number[np.searchsorted(wanted, vertices[remote])]
+        columns[remote] = number[np.searchsorted(outside, vertices[remote])]
         if self.layout.parts == 1:
             return columns.astype(np.uint32)
         return columns | parts.astype(np.uint64) << SHIFT
 
-    def _numbers_of(self, ids: Ids) -> Array:
+    def _numbers_of(self, ids: Ids) -> Numbers:
         """Return the uint32 numbers of vertices that this rank serves, 0 for others."""
         parts, local = self.layout.part_of(ids), self.layout.local_of(ids)
         out = np.zeros(len(ids), dtype=np.uint32)
         for part, numbering in self.numbering.items():
-            here = parts == part
-            out[here] = numbering.numbers[local[here]]
+            in_part = parts == part
+            out[in_part] = numbering.numbers[local[in_part]]
         return out

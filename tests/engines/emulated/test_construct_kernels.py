@@ -17,6 +17,7 @@ from graphs import (
 )
 from worlds import on_ranks
 
+from distbfs.build.cuda import chunks
 from distbfs.build.cuda import graph as device_build
 from distbfs.build.cuda import keys as device_keys
 from distbfs.build.cuda.parts import construct_on_devices
@@ -58,7 +59,7 @@ def test_parts(device, name, parts, threshold):
 @pytest.mark.parametrize("parts", [1, 2, 3, 4])
 def test_ranges(device, monkeypatch, parts, buffer_bytes):
     monkeypatch.setattr(device_keys, "SLACK", 100)
-    monkeypatch.setattr(device_build, "CHUNK", 1777)
+    monkeypatch.setattr(chunks, "CHUNK", 1777)
     for threshold in (0, 12, None, LARGE):
         source = kronecker(8, 8)
         summary = check_construct(source, parts, threshold, buffer_bytes=buffer_bytes)

@@ -39,7 +39,7 @@ def bench(device, monkeypatch):
     monkeypatch.setattr(benchmark, "device_tuples", lambda source: source)
     monkeypatch.setattr(benchmark, "validate_on_device", on_host)
     yield module
-    for name in ("bench_devices", "device_cells", "device_told", "figures"):
+    for name in ("bench_devices", "device_cells", "device_report", "figures"):
         sys.modules.pop(name, None)
 
 

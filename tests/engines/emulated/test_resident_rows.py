@@ -6,7 +6,7 @@ from graphs import NAMED, NO_VERTEX, Tuples, kronecker, random_tuples, uniform
 from resident_parts import check_resident, resident_parts
 from worlds import on_ranks
 
-from distbfs.build.cuda import graph as device_build
+from distbfs.build.cuda import chunks
 from distbfs.build.cuda import keys as device_keys
 from distbfs.build.cuda.domain import least_degrees
 from distbfs.errors import InputError
@@ -36,7 +36,7 @@ def test_shapes_on_more_parts_than_some_have_vertices(device, name):
 @pytest.mark.parametrize("buffer_bytes", [1, 5000, 60_000])
 def test_passes(device, monkeypatch, buffer_bytes):
     monkeypatch.setattr(device_keys, "SLACK", 100)
-    monkeypatch.setattr(device_build, "CHUNK", 1777)
+    monkeypatch.setattr(chunks, "CHUNK", 1777)
     source = kronecker(8, 8)
     made, summary = resident_parts(source, 2, buffer_bytes=buffer_bytes)
     check_resident(source, made, summary)

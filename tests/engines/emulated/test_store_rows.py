@@ -23,6 +23,7 @@ from graphs import (
 
 import distbfs
 from distbfs import bfs
+from distbfs.build.cuda import chunks
 from distbfs.build.cuda import graph as device_build
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
@@ -304,7 +305,7 @@ def test_directed_arrays_of_many_edges(monkeypatch, name):
 @pytest.mark.parametrize("buffer_bytes", [None, 1 << 12])
 def test_directed_tuples_in_passes(monkeypatch, buffer_bytes):
     """Whatever is sorted at once, and however few tuples are held."""
-    monkeypatch.setattr(device_build, "CHUNK", 100)
+    monkeypatch.setattr(chunks, "CHUNK", 100)
     source = GRAPHS["random"]
     matrix = matrix_of(source.n, source.u, source.v)
     made = device_build.build(source, directed=True, buffer_bytes=buffer_bytes)

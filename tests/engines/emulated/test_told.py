@@ -14,6 +14,7 @@ from resident_parts import resident_parts
 from worlds import on_ranks
 
 from distbfs.benchmark import graph500 as benchmark
+from distbfs.build.cuda import chunks
 from distbfs.build.cuda import graph as device_build
 from distbfs.build.cuda import keys as device_keys
 from distbfs.engines.cuda.pan import search as part
@@ -70,7 +71,7 @@ class Labels(dict):
 
 @pytest.fixture(autouse=True)
 def few_at_once(device, monkeypatch):
-    monkeypatch.setattr(device_build, "CHUNK", CHUNK)
+    monkeypatch.setattr(chunks, "CHUNK", CHUNK)
     monkeypatch.setattr(device_keys, "SLACK", 0)
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
 

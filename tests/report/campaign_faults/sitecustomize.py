@@ -16,8 +16,8 @@ def engine_fault(name):
     search, whole = ReferenceWhole.search, ReferenceEngine.whole
 
     def wrong(self, root, **options):
-        found = search(self, root, **options)
-        level, parent = found.level.copy(), found.parent
+        result = search(self, root, **options)
+        level, parent = result.level.copy(), result.parent
         parent = None if parent is None else parent.copy()
         deep = np.flatnonzero(level > 1)
         other = np.flatnonzero(level < 0)
@@ -35,7 +35,7 @@ def engine_fault(name):
             parent[deep[-1]] = root
         elif name == "edge":
             give_far_parent(self._part, level, parent)
-        return replace(found, level=level, parent=parent)
+        return replace(result, level=level, parent=parent)
 
     def give_far_parent(part, level, parent):
         """Give a vertex a parent of the right level to which no edge leads."""

@@ -33,26 +33,26 @@ def figures_of(report: dict[str, Any]) -> Row:
     }
 
 
-def told_by(rows: Sequence[Row], grid: Grid) -> dict[str, Any]:
+def report_of(rows: Sequence[Row], grid: Grid) -> dict[str, Any]:
     """Return scaling, shapes, the largest scale, and what was to be reached."""
     done = [row for row in rows if row["state"] == "done"]
     first = [row for row in done if row["turn"] == 1]
-    found: dict[str, Any] = {}
+    summary: dict[str, Any] = {}
     for use in ("weak", "strong"):
         lines = {x: scaling(first, grid, x, use) for x in grid.methods}
-        found[use] = {x: line for x, line in lines.items() if len(line) > 1}
-    found |= {"shapes": shapes(first), "largest": largest(done, grid.devices)}
+        summary[use] = {x: line for x, line in lines.items() if len(line) > 1}
+    summary |= {"shapes": shapes(first), "largest": largest(done, grid.devices)}
     if grid.cpu:
-        return found
+        return summary
     twice = {x: doubling(done, grid, x) for x in grid.methods}
     best = max((row["GTEPS"] for row in done), default=0.0)
-    return found | {
-        "doubling": {x: told for x, told in twice.items() if told},
+    return summary | {
+        "doubling": {x: pair for x, pair in twice.items() if pair},
         "best_GTEPS": best,
         "wanted": {"doubling": GOAL, "aim": AIM, "GTEPS": AIM_GTEPS},
         "reached": {
-            "doubling": any(told and told["ratio"] >= GOAL for told in twice.values()),
-            "aim": any(told and told["ratio"] >= AIM for told in twice.values()),
+            "doubling": any(pair and pair["ratio"] >= GOAL for pair in twice.values()),
+            "aim": any(pair and pair["ratio"] >= AIM for pair in twice.values()),
             "GTEPS": best >= AIM_GTEPS,
         },
     }
@@ -71,15 +71,15 @@ def scaling(rows: Sequence[Row], grid: Grid, method: str, use: str) -> list[Row]
             and row["scale"] == scale
         ):
             line[devices] = row
-    found = [line[x] for x in sorted(line)]
+    in_order = [line[x] for x in sorted(line)]
     named = ("devices", "shape", "scale", "method", "GTEPS", "validated", "roots")
-    told = []
-    for row in found:
-        faster = row["GTEPS"] / found[0]["GTEPS"]
-        share = faster * found[0]["devices"] / row["devices"]
+    points = []
+    for row in in_order:
+        faster = row["GTEPS"] / in_order[0]["GTEPS"]
+        share = faster * in_order[0]["devices"] / row["devices"]
         ratios = {"faster": faster, "efficiency": share}
-        told.append({name: row[name] for name in named} | ratios)
-    return told
+        points.append({name: row[name] for name in named} | ratios)
+    return points
 
 
 def served(row: Row, grid: Grid, method: str) -> bool:
@@ -113,56 +113,56 @@ def doubling(rows: Sequence[Row], grid: Grid, method: str) -> Row | None:
 def shapes(rows: Sequence[Row]) -> list[Row]:
     """Return rates of all shapes; over the same method with one rank."""
     named = ("shape", "ranks", "scale", "method", "mode", "exchange", "GTEPS")
-    found = [row for row in rows if "shapes" in row["uses"]]
-    alone = {row["method"]: row["GTEPS"] for row in found if row["ranks"] == 1}
+    shaped = [row for row in rows if "shapes" in row["uses"]]
+    alone = {row["method"]: row["GTEPS"] for row in shaped if row["ranks"] == 1}
     return [
         {name: row[name] for name in named}
         | {"over_one_rank": row["GTEPS"] / alone[row["method"]]}
-        for row in sorted(found, key=lambda x: (x["ranks"], x["method"]))
+        for row in sorted(shaped, key=lambda x: (x["ranks"], x["method"]))
         if row["method"] in alone
     ]
 
 
 def largest(rows: Sequence[Row], devices: int) -> Row | None:
     """Return the largest scale that all devices searched, and that was validated."""
-    found = [row for row in rows if row["devices"] == devices]
-    if not found:
+    on_all = [row for row in rows if row["devices"] == devices]
+    if not on_all:
         return None
-    best = max(found, key=lambda x: (x["scale"], x["validated"] > 0, x["GTEPS"]))
-    checked = [row["scale"] for row in found if row["validated"]]
+    best = max(on_all, key=lambda x: (x["scale"], x["validated"] > 0, x["GTEPS"]))
+    checked = [row["scale"] for row in on_all if row["validated"]]
     named = ("scale", "method", "GTEPS", "roots", "validated")
     return {name: best[name] for name in named} | {
         "largest_validated": max(checked, default=None)
     }
 
 
-def lines_of(told: dict[str, Any]) -> Iterator[str]:
+def lines_of(summary: dict[str, Any]) -> Iterator[str]:
     """Yield lines of text: scaling, and what was to be reached."""
     for use in ("weak", "strong"):
-        for method, line in told[use].items():
+        for method, line in summary[use].items():
             points = [
                 f"{x['devices']} at {x['scale']}: x {x['faster']:.3g} "
                 f"({x['efficiency']:.0%})"
                 for x in line
             ]
             yield f"{use}, {method}: {', '.join(points)}"
-    for method, pair in told.get("doubling", {}).items():
+    for method, pair in summary.get("doubling", {}).items():
         ratios = ", ".join(f"{x:.3g}" for x in pair["ratios"])
         yield f"{' over '.join(pair['cells'])}, {method}: {ratios}"
-    if (top := told["largest"]) is not None:
+    if (top := summary["largest"]) is not None:
         checked = top["largest_validated"]
         yield f"largest scale: {top['scale']}, {top['method']}; validated: {checked}"
 
 
-def draw(figure: Any, told: dict[str, Any]) -> None:
+def draw(figure: Any, report: dict[str, Any]) -> None:
     """Draw weak scaling, strong scaling and shapes of a result file."""
     weak, strong, shape = figure.subplots(1, 3)
-    unit = "parts" if told["form"] == "cpus" else "devices"
+    unit = "parts" if report["form"] == "cpus" else "devices"
     for axes, use, label in (
         (weak, "weak", "GTEPS (dotted: linear)"),
         (strong, "strong", "times the rate of the fewest (dotted: linear)"),
     ):
-        for method, line in told["told"][use].items():
+        for method, line in report["told"][use].items():
             at = [x["devices"] for x in line]
             values = [x["GTEPS" if use == "weak" else "faster"] for x in line]
             (drawn,) = axes.plot(at, values, "-o", ms=4, label=method)
@@ -183,7 +183,7 @@ def draw(figure: Any, told: dict[str, Any]) -> None:
         axes.set_ylabel(label)
         axes.set_title(f"{use} scaling", fontsize=9)
         axes.grid(alpha=0.3)
-    rows = told["told"]["shapes"]
+    rows = report["told"]["shapes"]
     names = [f"{x['shape']} {x['method']}" for x in rows]
     shape.barh(names, [x["GTEPS"] for x in rows], height=0.7)
     shape.tick_params(axis="y", labelsize=7)

@@ -1,0 +1,100 @@
+"""Pairs of ids chunk by chunk in device memory, as often as a build takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.progress import Sum
+from distbfs.types import DeviceArray
+
+CHUNK = 1 << 25  # pairs at a time
+
+
+def longest(count: int) -> int:
+    """Return how many of ``count`` pairs the longest chunk has."""
+    return min(count, CHUNK)
+
+
+class Pairs(Protocol):
+    """Pairs of ids that can be read any number of times."""
+
+    def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
+        """Write the pairs start … stop-1 to the front of CuPy uint32 arrays."""
+
+
+class Passes(Protocol):
+    """Pairs of ids, any number of times, chunk by chunk in device memory."""
+
+    def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
+        """Yield (u, v) of a chunk, CuPy uint32."""
+
+    def expect(self, passes: int) -> None:
+        """Plan so many passes more."""
+
+    def drop(self) -> None:
+        """Let go of the memory; there is no pass after this."""
+
+
+class Chunks:
+    """All pairs, chunk by chunk in device memory.
+
+    count: pairs; hold: keep them after the first pass
+    done: told of pairs, each time that they are made; one pass is planned at first
+    """
+
+    def __init__(
+        self, pairs: Pairs, count: int, *, hold: bool, done: Sum | None = None
+    ) -> None:
+        self.pairs, self.count, self.hold = pairs, count, hold
+        self._complete, self._done = False, done or Sum()
+        self._done.more(count)
+        size = count if hold else longest(count)
+        self._u, self._v = (cuda.cupy().empty(size, np.uint32) for _ in range(2))
+
+    def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
+        for start in range(0, self.count, CHUNK):
+            stop = min(start + CHUNK, self.count)
+            at = slice(start, stop) if self.hold else slice(0, stop - start)
+            u, v = self._u[at], self._v[at]
+            if not self._complete:
+                self.pairs.fill(start, stop, u, v)
+            yield u, v
+            if not self._complete:
+                self._done(stop - start)
+        self._complete = self.hold
+
+    def expect(self, passes: int) -> None:
+        """Plan so many passes more."""
+        if not self.hold:
+            self._done.more(passes * self.count)
+
+    def drop(self) -> None:
+        """Let go of the memory; there is no pass after this."""
+        self._u = self._v = None
+
+
+class Side:
+    """The pairs of chunks as one of the two sides of a directed graph takes them.
+
+    turned: of edges in, the last to take them
+    """
+
+    def __init__(self, chunks: Chunks, *, turned: bool) -> None:
+        self._chunks, self._turned = chunks, turned
+
+    def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
+        for u, v in self._chunks:
+            yield (v, u) if self._turned else (u, v)
+
+    def expect(self, passes: int) -> None:
+        """Plan so many passes more."""
+        self._chunks.expect(passes)
+
+    def drop(self) -> None:
+        """Let go of the memory; there is no pass after this."""
+        if self._turned:
+            self._chunks.drop()

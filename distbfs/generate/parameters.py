@@ -1,0 +1,32 @@
+"""What makes a graph of a family besides its size and seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number that families take, an option of ``generate``: one name is one of these.
+
+    name: of the argument that takes it; kind: int or float
+    low, high: what is allowed, None: no bound; above: low itself is not
+    usual: where none is given, None: what the family chooses, as ``shown`` tells
+    """
+
+    name: str
+    kind: type
+    help: str
+    low: float
+    high: float | None = None
+    above: bool = False
+    usual: float | None = None
+    shown: str = ""
+
+
+EDGE_FACTOR = Parameter("edge_factor", int, "Tuples per vertex", 1, 4096, usual=16)
+DEGREE = Parameter(
+    *("degree", float, "Mean degree", 0, 8192),
+    above=True,
+    shown="geometric: radius .55 (ln n / n)^.5",
+)

@@ -1,0 +1,138 @@
+"""A format or family is one new file and one line of the registry, in a copy."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import distbfs
+
+READER = '''
+from dataclasses import dataclass
+
+import numpy as np
+
+from distbfs.formats.base import EdgeFile
+from distbfs.formats.text import TextFile
+
+
+class DashesReader:
+    """Lines U-V."""
+
+    name = "dashes"
+    suffixes = (".dashes",)
+
+    def __init__(self, options):
+        self.options = options
+
+    @staticmethod
+    def recognises(head):
+        return False
+
+    def read(self, path, take):
+        with TextFile(path) as file:
+            lines = b"".join(file.blocks()).split()
+            pairs = np.array([x.split(b"-") for x in lines], dtype=np.int64)
+            take(pairs)
+            return EdgeFile(self.name, int(pairs.max()) + 1, len(pairs), file.digest)
+
+
+class DashesWriter:
+    """The same."""
+
+    name, suffixes = "dashes", (".dashes",)
+    keeps_ids = packs = False
+
+    def write(self, path, graph):
+        with path.open("x") as out:
+            for pairs in graph.chunks():
+                out.writelines(f"{u}-{v}\\n" for u, v in pairs.tolist())
+'''
+FAMILY = '''
+from distbfs.errors import UsageError
+from distbfs.generate.parameters import Parameter
+from distbfs.generate.positions import ByFormula
+
+
+class Wheel(ByFormula):
+    """A ring whose vertex k has an edge to k + step."""
+
+    about = "a ring with steps"
+    parameters = (Parameter("step", int, "Vertices to go on", 1, 9, usual=2),)
+
+    def __init__(self, vertices: int, step: int, seed: int = 1):
+        if vertices < 9:
+            raise UsageError(f"vertices is {vertices}; allowed: 9 and more")
+        self.n = self.tuples = vertices
+        self.step, self.seed = step, seed
+
+    def describe(self):
+        values = {"vertices": self.n, "step": self.step, "seed": self.seed}
+        return {"family": "wheel", **values}
+
+    def tuples_at(self, positions):
+        return positions, (positions + self.step) % self.n
+'''
+ADDED = {
+    "READERS = {": ("formats", "dashes", "DashesReader", READER),
+    "WRITERS = {": ("formats", "dashes", "DashesWriter", READER),
+    "FAMILIES = {": ("generate", "wheel", "Wheel", FAMILY),
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Run a command of a copy that has one format and one family more."""
+    root = tmp_path_factory.mktemp("copy")
+    package = root / "distbfs"
+    source = Path(distbfs.__file__).parent
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
+    registry = (package / "registry.py").read_text()
+    for table, (room, name, kind, text) in ADDED.items():
+        (package / room / f"{name}.py").write_text(text)
+        line = f'{table}\n    "{name}": "distbfs.{room}.{name}:{kind}",'
+        assert registry.count(f"\n{table}") == 1
+        registry = registry.replace(table, line)
+    (package / "registry.py").write_text(registry)
+    here = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+
+    def call(*words):
+        done = subprocess.run(
+            [sys.executable, "-m", "distbfs", *map(str, words)],
+            cwd=root,
+            env=here,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return call
+
+
+def test_a_format_of_one_file(run, tmp_path):
+    for command in ("convert", "export"):
+        assert "dashes" in run(command, "--help")
+    text = tmp_path / "graph.dashes"
+    text.write_text("0-1\n1-2\n2-3\n")
+    run("convert", text, "-o", tmp_path / "store")
+    again = tmp_path / "again.dashes"
+    run("export", tmp_path / "store", "-o", again)
+    assert sorted(again.read_text().split()) == ["0-1", "1-2", "2-3"]
+
+
+def test_a_family_of_one_file(run, tmp_path):
+    described = " ".join(run("generate", "--help").split())
+    assert "wheel: a ring with steps." in described
+    assert "--step INTEGER RANGE Vertices to go on; wheel. [2] [1<=x<=9]" in described
+    store = tmp_path / "store"
+    run("generate", "wheel", "-n", 12, "--step", 5, "--seed", 3, "-o", store)
+    edges = tmp_path / "edges.dashes"
+    run("export", store, "-o", edges)
+    pairs = {tuple(map(int, line.split("-"))) for line in edges.read_text().split()}
+    expected = {tuple(sorted((k, (k + 5) % 12))) for k in range(12)}
+    assert pairs == expected

@@ -1,0 +1,51 @@
+"""Read files with both parsers, which must agree."""
+
+from itertools import chain
+
+import numpy as np
+import pytest
+import xxhash
+
+from distbfs.device import cc
+from distbfs.errors import InputError
+from distbfs.formats import lines
+from distbfs.formats.base import ReaderOptions
+
+WAYS = [True, False] if cc.load_or_none(lines.SOURCE) else [False]
+
+
+def read(kind, path, **options):
+    """Read with both parsers, which must agree; return (EdgeFile, pairs)."""
+    answers = []
+    for compiled in WAYS:
+        parts = []
+        reader = kind(ReaderOptions(compiled=compiled, **options))
+
+        def take(pairs, parts=parts):
+            assert pairs.dtype == np.int64
+            assert pairs.shape[1:] == (2,)
+            assert len(pairs)
+            parts.append(pairs.tolist())
+
+        edge_file = reader.read(path, take)
+        answers.append((edge_file, list(chain.from_iterable(parts))))
+    assert all(x == answers[0] for x in answers)
+    edge_file, edges = answers[0]
+    assert edge_file.tuples == len(edges)
+    assert edge_file.format == kind.name
+    digest = xxhash.xxh3_128(path.read_bytes()).hexdigest()
+    assert edge_file.digest == digest
+    return edge_file, edges
+
+
+def refusal(kind, path, **options):
+    """Return the one message that both parsers give."""
+    messages = []
+    for compiled in WAYS:
+        reader = kind(ReaderOptions(compiled=compiled, **options))
+        with pytest.raises(InputError) as error:
+            reader.read(path, lambda pairs: None)
+        messages.append(str(error.value))
+    assert len(set(messages)) == 1
+    assert "\n" not in messages[0]
+    return messages[0].removeprefix(str(path))
