@@ -90,8 +90,8 @@ MUTATIONS = (
     Mutation(
         "paper-thread-is-static",
         "distbfs/engines/cuda/papers/xbfs/balance_thread.cuh",
-        "at = all_threads() + atomicAdd(&slot->ticket, 1u);",
-        "at += all_threads();",
+        "at = threads_of<u32>(THREADS) + atomicAdd(&slot->ticket, 1u);",
+        "at += threads_of<u32>(THREADS);",
         "balance thread shares as static does",
         (f"{PAPER}::test_how_balances_hand_entries_out",),
     ),
