@@ -1415,8 +1415,8 @@ MUTATIONS = (
     Mutation(
         "device-validate-rule-5",
         "distbfs/validation/cuda.cu",
-        "if (of >= 0 && of < (int64_t)n && of != (int64_t)x)",
-        "if (of >= 0 && of < (int64_t)n && of == (int64_t)x)",
+        "if (of >= 0 && of < (i64)n && of != (i64)x)",
+        "if (of >= 0 && of < (i64)n && of == (i64)x)",
         "rule 5 on the device",
         (DEVICE_FAULTS,),
     ),
