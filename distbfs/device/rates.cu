@@ -3,19 +3,17 @@
  * Every thread draws pseudo-random places (a linear congruential generator, its high
  * half scaled to the range) and has UNROLL loads under way at once.  What it reads is
  * added up, so that nothing is left out by the compiler.  Loads go through L1. */
-typedef unsigned int u32;
-typedef unsigned long long u64;
+#include "../engines/cuda/common/base.cuh"
 
-constexpr int UNROLL = 8;
+#define UNROLL 8
 
-__device__ __forceinline__ u32 draw(u32 &state) {
+INLINE u32 draw(u32 &state) {
     state = state * 1664525u + 1013904223u;
     return state;
 }
 
-__device__ __forceinline__ u32 first_state(u32 seed) {
-    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
-    return (thread + 1) * 2654435761u ^ seed * 40503u;
+INLINE u32 first_state(u32 seed) {
+    return (thread_of<u32>() + 1) * 2654435761u ^ seed * 40503u;
 }
 
 /* words: [ceil(bits / 32)], nowhere written; rounds: of UNROLL tests in each thread;
@@ -32,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 #pragma unroll
         for (int k = 0; k < UNROLL; k++) found += word[k] >> (at[k] & 31) & 1;
     }
-    if (found == 0xffffffffu) atomicAdd(sum, 1ull);
+    if (found == NONE) atomicAdd(sum, 1ull);
 }
 
 /* values: [count], nowhere written; the rest as above */
@@ -46,5 +44,5 @@ extern "C" __global__ void __launch_bounds__(1024)
 #pragma unroll
         for (int k = 0; k < UNROLL; k++) found ^= value[k];
     }
-    if (found == 0xffffffffu) atomicAdd(sum, 1ull);
+    if (found == NONE) atomicAdd(sum, 1ull);
 }

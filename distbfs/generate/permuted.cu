@@ -2,10 +2,8 @@
 #include "hashing.cuh"
 
 /* words: [PERMUTATION_WORDS], n at most 2^32; ids: [count], below n; for any grid and block */
-extern "C" __global__ void permute_ids(u64 count, const u64 *__restrict__ words, u32 *ids)
-{
+extern "C" __global__ void permute_ids(u64 count, const u64 *__restrict__ words, u32 *ids) {
     const Permutation<u32> permutation(words);
-    u64 stride = (u64)gridDim.x * blockDim.x;
-    for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < count; k += stride)
+    for (u64 k = thread_of(); k < count; k += threads_of())
         ids[k] = permutation(ids[k]);
 }

@@ -6,16 +6,15 @@
 // and of the 32 below.
 #include "hashing.cuh"
 
-static const u64 BLOCK = 128;
+static const u64 BLOCK = 128; /* crossings */
 static const u32 KEEP = 966367642u;
-static const u32 ALL = 0xffffffffu;
 
 // Links of the edges of a crossing, 0 where there is no edge, and all its vertices
 struct Crossing {
     u32 right, below, vertices;
 };
 
-static __device__ Crossing draw(u64 key, u64 side, u64 c) {
+INLINE Crossing draw(u64 key, u64 side, u64 c) {
     if (c >= side * side) return {0, 0, 0};
     u64 x = mix64(key + c * GOLDEN);
     u32 right = ((u32)(x >> 4) & 0x3fffffffu) < KEEP && c % side + 1 < side;
@@ -25,8 +24,8 @@ static __device__ Crossing draw(u64 key, u64 side, u64 c) {
 }
 
 // The sum of the values of the lanes before this one; total: that of all lanes
-static __device__ u32 scan(u32 value, u32 *total) {
-    u32 lane = threadIdx.x % 32, sum = value;
+INLINE u32 scan(u32 value, u32 *total) {
+    u32 lane = lane_id(), sum = value;
     for (u32 step = 1; step < 32; step *= 2) {
         u32 other = __shfl_up_sync(ALL, sum, step);
         if (lane >= step) sum += other;
@@ -36,7 +35,7 @@ static __device__ u32 scan(u32 value, u32 *total) {
 }
 
 // The block of crossings that holds a tuple; before: [blocks + 1], ascending
-static __device__ u64 block_of(const u64 *before, u64 blocks, u64 position) {
+INLINE u64 block_of(const u64 *before, u64 blocks, u64 position) {
     u64 low = 0, high = blocks;
     while (high - low > 1) {
         u64 middle = (low + high) / 2;
@@ -47,7 +46,7 @@ static __device__ u64 block_of(const u64 *before, u64 blocks, u64 position) {
 }
 
 // Writes the links of one edge that are at 0 … count - 1; at may wrap below 0.
-static __device__ void chain(u64 at, u64 count, u32 links, u64 near, u64 first, u64 far,
+INLINE void chain(u64 at, u64 count, u32 links, u64 near, u64 first, u64 far,
                              u32 *u, u32 *v) {
     for (u32 k = 0; k < links; k++, at++) {
         if (at >= count) continue;
@@ -65,7 +64,7 @@ extern "C" __global__ void road_tuples(u64 start, u64 count, u64 key, u64 side,
                                        const u64 *vertices, const u64 *tuples, u32 *u,
                                        u32 *v) {
     if (count == 0) return;
-    u64 blocks = (side * side + BLOCK - 1) / BLOCK, lane = threadIdx.x % 32;
+    u64 blocks = (side * side + BLOCK - 1) / BLOCK, lane = lane_id();
     u64 last = block_of(tuples, blocks, start + count - 1);
     u64 warps = (u64)gridDim.x * (blockDim.x / 32);
     u64 warp = (u64)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;

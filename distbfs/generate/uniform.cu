@@ -8,8 +8,7 @@
 // key, n: Uniform.device_arguments(), n at most 2^32; u, v: [count], the ends
 extern "C" __global__ void uniform_tuples(u64 start, u64 count, u64 key, u64 n, u32 *u,
                                           u32 *v) {
-    u64 stride = (u64)gridDim.x * blockDim.x;
-    for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < count; k += stride) {
+    for (u64 k = thread_of(); k < count; k += threads_of()) {
         u64 counter = (start + k) * 2;
         u[k] = (u32)__umul64hi(mix64(key + counter * GOLDEN), n);
         v[k] = (u32)__umul64hi(mix64(key + (counter + 1) * GOLDEN), n);

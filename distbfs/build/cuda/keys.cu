@@ -5,32 +5,29 @@
  *
  * Data encoding: a key is (row - first row of the range) * 2^32 + column.
  *
- * All kernels take one-dimensional grids of any size and blocks of BLOCK threads, if not
+ * All kernels take one-dimensional grids of any size and blocks of THREADS threads, if not
  * said otherwise.
  */
 #include "sets.cuh"
 
-#define ROWS_PER_THREAD (ROWS_TILE / BLOCK)
+#define ROWS_PER_THREAD (ROWS_TILE / THREADS)
 #define LOW_BINS 1024
 
 /* scan of 32-bit values: [count]; starts: [count + 1] */
 extern "C" __global__ void __launch_bounds__(1024) scan_32(u64 count, const u32 *values,
-                                                           u64 *starts)
-{
+                                                           u64 *starts) {
     sums_before(count, values, starts);
 }
 
 /* scan of 64-bit values: [count]; starts: [count + 1] */
 extern "C" __global__ void __launch_bounds__(1024) scan_64(u64 count, const u64 *values,
-                                                           u64 *starts)
-{
+                                                           u64 *starts) {
     sums_before(count, values, starts);
 }
 
 /* values: [rows]; sums: [ceil(rows / ROWS_TILE)], of each tile; longest: [1] */
-extern "C" __global__ void __launch_bounds__(BLOCK)
-sum_rows(u64 rows, const u32 *values, u64 *sums, u32 *longest)
-{
+extern "C" __global__ void __launch_bounds__(THREADS)
+sum_rows(u64 rows, const u32 *values, u64 *sums, u32 *longest) {
     sum_tiles(rows, values, sums, longest);
 }
 
@@ -42,10 +39,9 @@ sum_rows(u64 rows, const u32 *values, u64 *sums, u32 *longest)
 template <typename Offset>
 static __device__ void offsets_of(u64 rows, u64 counted, const u32 *__restrict__ lengths,
                                   const u64 *__restrict__ starts,
-                                  Offset *__restrict__ offsets)
-{
+                                  Offset *__restrict__ offsets) {
     __shared__ u64 sums[WARPS];
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    u32 warp = threadIdx.x / 32, lane = lane_id();
     u64 tiles = (counted + ROWS_TILE - 1) / ROWS_TILE;
     for (u64 first = blockIdx.x * (u64)ROWS_TILE; first <= rows;
          first += gridDim.x * (u64)ROWS_TILE) {
@@ -54,7 +50,7 @@ static __device__ void offsets_of(u64 rows, u64 counted, const u32 *__restrict__
             own[k] = sum;
             sum += row + k < counted ? lengths[row + k] : 0;
         }
-        u64 upto = warp_scan(sum);
+        u64 upto = warp_scan<u64>(sum);
         if (lane == 31) sums[warp] = upto;
         __syncthreads();
         u64 tile = first / ROWS_TILE, start = starts[tile < tiles ? tile : tiles] + upto - sum;
@@ -66,16 +62,14 @@ static __device__ void offsets_of(u64 rows, u64 counted, const u32 *__restrict__
 }
 
 /* offsets_of with 32 bits; lengths: [counted]; starts: [tiles + 1]; offsets: [rows + 1] */
-extern "C" __global__ void __launch_bounds__(BLOCK) offsets_32(
-    u64 rows, u64 counted, const u32 *lengths, const u64 *starts, u32 *offsets)
-{
+extern "C" __global__ void __launch_bounds__(THREADS) offsets_32(
+    u64 rows, u64 counted, const u32 *lengths, const u64 *starts, u32 *offsets) {
     offsets_of(rows, counted, lengths, starts, offsets);
 }
 
 /* offsets_of with 64 bits; lengths: [counted]; starts: [tiles + 1]; offsets: [rows + 1] */
-extern "C" __global__ void __launch_bounds__(BLOCK) offsets_64(
-    u64 rows, u64 counted, const u32 *lengths, const u64 *starts, u64 *offsets)
-{
+extern "C" __global__ void __launch_bounds__(THREADS) offsets_64(
+    u64 rows, u64 counted, const u32 *lengths, const u64 *starts, u64 *offsets) {
     offsets_of(rows, counted, lengths, starts, offsets);
 }
 
@@ -83,19 +77,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK) offsets_64(
  *
  * values: [count]; counts: [highest value + 1], added to
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) histogram(
-    u64 count, const u32 *__restrict__ values, u32 *counts)
-{
+extern "C" __global__ void __launch_bounds__(THREADS) histogram(
+    u64 count, const u32 *__restrict__ values, u32 *counts) {
     __shared__ u32 few[LOW_BINS];
-    for (u32 k = threadIdx.x; k < LOW_BINS; k += BLOCK) few[k] = 0;
+    for (u32 k = threadIdx.x; k < LOW_BINS; k += THREADS) few[k] = 0;
     __syncthreads();
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
         u32 value = values[k];
         atomicAdd(value < LOW_BINS ? few + value : counts + value, 1u);
     }
     __syncthreads();
-    for (u32 k = threadIdx.x; k < LOW_BINS; k += BLOCK)
+    for (u32 k = threadIdx.x; k < LOW_BINS; k += THREADS)
         if (few[k]) atomicAdd(counts + k, few[k]);
 }
 
@@ -105,8 +97,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) histogram(
  */
 extern "C" __global__ void __launch_bounds__(32) keys_below(
     u64 count, const u64 *__restrict__ keys, u64 wanted, const u64 *__restrict__ values,
-    u64 *__restrict__ found)
-{
+    u64 *__restrict__ found) {
     for (u64 k = threadIdx.x; k < wanted; k += 32) {
         u64 low = 0, high = count;
         while (low < high) {
@@ -122,19 +113,18 @@ extern "C" __global__ void __launch_bounds__(32) keys_below(
  *
  * keys: [count], sorted; tiles: [ceil(count / TILE)]
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) count_fresh(
-    u64 count, const u64 *__restrict__ keys, u32 *__restrict__ tiles)
-{
+extern "C" __global__ void __launch_bounds__(THREADS) count_fresh(
+    u64 count, const u64 *__restrict__ keys, u32 *__restrict__ tiles) {
     __shared__ u32 counts[WARPS];
     for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
         u32 found = 0;
 #pragma unroll
         for (int k = 0; k < PER_THREAD; k++) {
-            u64 i = first + k * BLOCK + threadIdx.x;
+            u64 i = first + k * THREADS + threadIdx.x;
             found += i < count && is_fresh(keys, i, keys[i]);
         }
         found = __reduce_add_sync(ALL, found);
-        if (threadIdx.x % 32 == 0) counts[threadIdx.x / 32] = found;
+        if (lane_id() == 0) counts[threadIdx.x / 32] = found;
         __syncthreads();
         if (threadIdx.x == 0) {
             u32 sum = 0;
@@ -151,8 +141,7 @@ struct Dropped {
 };
 struct Plain {
     u32 *__restrict__ columns;
-    __device__ __forceinline__ void operator()(u64 at, u32 column) const
-    {
+    __device__ __forceinline__ void operator()(u64 at, u32 column) const {
         columns[at] = column;
     }
 };
@@ -162,8 +151,7 @@ struct Numbered {
     u32 per, blocks;
     const uint4 *__restrict__ normals; /* [parts * blocks] */
     Column *__restrict__ columns;
-    __device__ __forceinline__ void operator()(u64 at, u32 place) const
-    {
+    __device__ __forceinline__ void operator()(u64 at, u32 place) const {
         u32 part = place / per, number;
         find(normals + (u64)part * blocks, place - part * per, number);
         columns[at] = (Column)((u64)part << 32 | number);
@@ -182,22 +170,21 @@ struct Numbered {
 template <typename Put>
 static __device__ void write_keys(u64 count, const u64 *__restrict__ keys,
                              const u64 *__restrict__ starts, u32 shift, u32 *lengths,
-                             u32 *repeated, const Put &put)
-{
+                             u32 *repeated, const Put &put) {
     __shared__ u32 before[PER_THREAD * WARPS];
     u32 warp = threadIdx.x / 32;
     for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
         u32 lanes[PER_THREAD];
 #pragma unroll
         for (int k = 0; k < PER_THREAD; k++) {
-            u64 i = first + k * BLOCK + threadIdx.x;
+            u64 i = first + k * THREADS + threadIdx.x;
             lanes[k] = __ballot_sync(ALL, i < count && is_fresh(keys, i, keys[i]));
-            if (threadIdx.x % 32 == 0) before[k * WARPS + warp] = __popc(lanes[k]);
+            if (lane_id() == 0) before[k * WARPS + warp] = __popc(lanes[k]);
         }
         __syncthreads();
         if (warp == 0) {
             u32 one = before[threadIdx.x * 2], other = before[threadIdx.x * 2 + 1];
-            u32 start = (u32)warp_scan(one + other) - one - other;
+            u32 start = (u32)warp_scan<u64>(one + other) - one - other;
             before[threadIdx.x * 2] = start;
             before[threadIdx.x * 2 + 1] = start + one;
         }
@@ -206,7 +193,7 @@ static __device__ void write_keys(u64 count, const u64 *__restrict__ keys,
 #pragma unroll
         for (int k = 0; k < PER_THREAD; k++) {
             if (!(lanes[k] >> threadIdx.x % 32 & 1)) continue;
-            u64 i = first + k * BLOCK + threadIdx.x, key = keys[i];
+            u64 i = first + k * THREADS + threadIdx.x, key = keys[i];
             u64 at = start + before[k * WARPS + warp] + __popc(lanes[k] & lanes_below());
             put(at, (u32)key);
             u32 row = (u32)(key >> 32), last = i ? (u32)(keys[i - 1] >> 32) : row;
@@ -226,26 +213,23 @@ static __device__ void write_keys(u64 count, const u64 *__restrict__ keys,
 }
 
 /* write_keys without columns; keys: [count]; starts: [tiles + 1]; lengths, repeated: [rows] */
-extern "C" __global__ void __launch_bounds__(BLOCK) measure_rows(
-    u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 *repeated)
-{
+extern "C" __global__ void __launch_bounds__(THREADS) measure_rows(
+    u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 *repeated) {
     write_keys(count, keys, starts, shift, lengths, repeated, Dropped());
 }
 
 /* write_keys; keys: [count]; starts: [tiles + 1]; lengths: [rows]; columns: [fresh keys] */
-extern "C" __global__ void __launch_bounds__(BLOCK) write_columns(
-    u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 *columns)
-{
+extern "C" __global__ void __launch_bounds__(THREADS) write_columns(
+    u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 *columns) {
     write_keys(count, keys, starts, shift, lengths, 0, Plain{columns});
 }
 
 /* write_keys with numbers of one part; keys: [count]; starts: [tiles + 1]; lengths: [rows]
  * normals: [blocks]; columns: [fresh keys]
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) write_numbers_32(
+extern "C" __global__ void __launch_bounds__(THREADS) write_numbers_32(
     u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 per,
-    u32 blocks, const uint4 *normals, u32 *columns)
-{
+    u32 blocks, const uint4 *normals, u32 *columns) {
     const Numbered<u32> put = {per, blocks, normals, columns};
     write_keys(count, keys, starts, shift, lengths, 0, put);
 }
@@ -253,10 +237,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK) write_numbers_32(
 /* write_keys with parts and numbers; keys: [count]; starts: [tiles + 1]; lengths: [rows]
  * normals: [parts * blocks]; columns: [fresh keys]
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) write_numbers_64(
+extern "C" __global__ void __launch_bounds__(THREADS) write_numbers_64(
     u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 per,
-    u32 blocks, const uint4 *normals, u64 *columns)
-{
+    u32 blocks, const uint4 *normals, u64 *columns) {
     const Numbered<u64> put = {per, blocks, normals, columns};
     write_keys(count, keys, starts, shift, lengths, 0, put);
 }

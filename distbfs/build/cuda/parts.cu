@@ -11,17 +11,14 @@
  * dd delegates, those of dn numbers.  Ranks of the second set, from the set of all parts
  * on, are over the parts together and index `table`: degree * 2^32 + delegate number.
  *
- * All kernels take one-dimensional grids of any size and blocks of BLOCK threads.
+ * All kernels take one-dimensional grids of any size and blocks of THREADS threads.
  */
 #include "sets.cuh"
-
-#define NO_NUMBER 0xffffffffu
 
 /* At most two keys that come of a tuple. */
 struct Found {
     u32 row[2], column[2], count;
-    __device__ __forceinline__ void add(u32 r, u32 c)
-    {
+    __device__ __forceinline__ void add(u32 r, u32 c) {
         row[count] = r;
         column[count] = c;
         count++;
@@ -31,8 +28,7 @@ struct Found {
 /* Rows are the local ids of this part, columns the ids of all their neighbours. */
 struct Own {
     u32 parts, part;
-    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const
-    {
+    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const {
         if (x % parts == part) found.add(x / parts, y);
         if (y % parts == part) found.add(y / parts, x);
     }
@@ -50,8 +46,7 @@ struct Separated {
     const u64 *__restrict__ table;
 
     /* The entry of a delegate; false where the vertex is none. */
-    __device__ __forceinline__ bool entry(u32 part_of, u32 local, u64 &out) const
-    {
+    __device__ __forceinline__ bool entry(u32 part_of, u32 local, u64 &out) const {
         u32 rank;
         if (!delegates || !find(members + (u64)part_of * blocks, local, rank))
             return false;
@@ -59,8 +54,7 @@ struct Separated {
         return true;
     }
 
-    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const
-    {
+    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const {
         u32 xl = x / parts, xp = x - xl * parts, yl = y / parts, yp = y - yl * parts;
         bool own_x = xp == part, own_y = yp == part;
         if (!own_x && !own_y) return;
@@ -101,8 +95,7 @@ struct Separated {
 template <typename Rule>
 static __device__ void append(u64 count, const u32 *__restrict__ u,
                               const u32 *__restrict__ v, const Rule &rule, u32 low,
-                              u32 last, u64 capacity, u64 *__restrict__ keys, u64 *size)
-{
+                              u32 last, u64 capacity, u64 *__restrict__ keys, u64 *size) {
     __shared__ u32 counts[WARPS];
     __shared__ u64 start;
     u32 warp = threadIdx.x / 32;
@@ -111,7 +104,7 @@ static __device__ void append(u64 count, const u32 *__restrict__ u,
         u32 wanted = 0;
 #pragma unroll
         for (int k = 0; k < PER_THREAD; k++) {
-            u64 i = first + k * BLOCK + threadIdx.x;
+            u64 i = first + k * THREADS + threadIdx.x;
             u32 x = i < count ? u[i] : 0, y = i < count ? v[i] : 0;
             Found found = {{0, 0}, {0, 0}, 0};
             if (x != y) rule(x, y, found);
@@ -123,7 +116,7 @@ static __device__ void append(u64 count, const u32 *__restrict__ u,
             }
         }
         u32 found = __reduce_add_sync(ALL, __popc(wanted));
-        if (threadIdx.x % 32 == 0) counts[warp] = found;
+        if (lane_id() == 0) counts[warp] = found;
         __syncthreads();
         if (threadIdx.x == 0) {
             u32 sum = 0;
@@ -150,10 +143,8 @@ static __device__ void append(u64 count, const u32 *__restrict__ u,
  */
 template <typename Rule>
 static __device__ void count_keys(u64 count, const u32 *__restrict__ u,
-                                  const u32 *__restrict__ v, const Rule &rule, u32 *lengths)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x; i < count; i += stride) {
+                                  const u32 *__restrict__ v, const Rule &rule, u32 *lengths) {
+    for (u64 i = thread_of(THREADS); i < count; i += threads_of(THREADS)) {
         u32 x = u[i], y = v[i];
         Found found = {{0, 0}, {0, 0}, 0};
         if (x != y) rule(x, y, found);
@@ -164,28 +155,25 @@ static __device__ void count_keys(u64 count, const u32 *__restrict__ u,
 }
 
 /* append by Own; u, v: [count]; keys: [capacity]; size: [1] */
-extern "C" __global__ void __launch_bounds__(BLOCK) append_own(
+extern "C" __global__ void __launch_bounds__(THREADS) append_own(
     u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 low, u32 last,
-    u64 capacity, u64 *keys, u64 *size)
-{
+    u64 capacity, u64 *keys, u64 *size) {
     append(count, u, v, Own{parts, part}, low, last, capacity, keys, size);
 }
 
 /* count_keys by Own; u, v: [count]; lengths: [local ids] */
-extern "C" __global__ void __launch_bounds__(BLOCK) count_own(
-    u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 *lengths)
-{
+extern "C" __global__ void __launch_bounds__(THREADS) count_own(
+    u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 *lengths) {
     count_keys(count, u, v, Own{parts, part}, lengths);
 }
 
 /* append by Separated; u, v: [count]; normals, members: [parts * blocks]
  * table: [delegates]; keys: [capacity]; size: [1]
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) append_separated(
+extern "C" __global__ void __launch_bounds__(THREADS) append_separated(
     u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 per, u32 blocks,
     u32 active, u32 delegates, const uint4 *normals, const uint4 *members,
-    const u64 *table, u32 low, u32 last, u64 capacity, u64 *keys, u64 *size)
-{
+    const u64 *table, u32 low, u32 last, u64 capacity, u64 *keys, u64 *size) {
     const Separated rule = {parts,     part,    per,     blocks, active,
                             delegates, normals, members, table};
     append(count, u, v, rule, low, last, capacity, keys, size);
@@ -194,11 +182,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) append_separated(
 /* count_keys by Separated; u, v: [count]; normals, members: [parts * blocks]
  * table: [delegates]; lengths: [2 * active + 2 * delegates]
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) count_separated(
+extern "C" __global__ void __launch_bounds__(THREADS) count_separated(
     u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 per, u32 blocks,
     u32 active, u32 delegates, const uint4 *normals, const uint4 *members,
-    const u64 *table, u32 *lengths)
-{
+    const u64 *table, u32 *lengths) {
     const Separated rule = {parts,     part,    per,     blocks, active,
                             delegates, normals, members, table};
     count_keys(count, u, v, rule, lengths);
@@ -212,12 +199,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) count_separated(
 struct Positioned {
     u32 parts, part;
     const u32 *__restrict__ positions;
-    __device__ __forceinline__ u32 number(u32 position) const
-    {
+    __device__ __forceinline__ u32 number(u32 position) const {
         return (position >> 10) / parts << 10 | (position & 1023);
     }
-    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const
-    {
+    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const {
         bool own_x = x % parts == part, own_y = y % parts == part;
         if (!own_x && !own_y) return;
         u32 a = positions[x], b = positions[y];
@@ -227,10 +212,9 @@ struct Positioned {
 };
 
 /* append by Positioned; u, v: [count]; positions: [n]; keys: [capacity]; size: [1] */
-extern "C" __global__ void __launch_bounds__(BLOCK) append_positioned(
+extern "C" __global__ void __launch_bounds__(THREADS) append_positioned(
     u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, const u32 *positions,
-    u32 low, u32 last, u64 capacity, u64 *keys, u64 *size)
-{
+    u32 low, u32 last, u64 capacity, u64 *keys, u64 *size) {
     append(count, u, v, Positioned{parts, part, positions}, low, last, capacity, keys, size);
 }
 
@@ -238,14 +222,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK) append_positioned(
  *
  * numbers: [local]; positions: [n], by id; ids: [positions], by position
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) place_numbers(
+extern "C" __global__ void __launch_bounds__(THREADS) place_numbers(
     u64 local, const u32 *__restrict__ numbers, u32 parts, u32 part,
-    u32 *__restrict__ positions, u32 *__restrict__ ids)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < local; k += stride) {
+    u32 *__restrict__ positions, u32 *__restrict__ ids) {
+    for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS)) {
         u32 number = numbers[k], id = (u32)k * parts + part;
-        bool some = number != NO_NUMBER;
+        bool some = number != NONE;
         u32 position = some ? ((number >> 10) * parts + part) << 10 | (number & 1023) : number;
         positions[id] = position;
         if (some) ids[position] = id;
@@ -253,11 +235,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK) place_numbers(
 }
 
 /* classes: [local], the class of each degree [local], see device_graph.degree_class */
-extern "C" __global__ void __launch_bounds__(BLOCK) classes(
-    u64 local, const u32 *__restrict__ degrees, unsigned char *__restrict__ classes)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < local; k += stride) {
+extern "C" __global__ void __launch_bounds__(THREADS) classes(
+    u64 local, const u32 *__restrict__ degrees, unsigned char *__restrict__ classes) {
+    for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS)) {
         u32 degree = degrees[k], octave = 31 - __clz(degree | 1);
         u32 wide = 16 + 4 * (octave - 4) + (degree >> (octave < 2 ? 0 : octave - 2) & 3);
         classes[k] = (unsigned char)(degree <= 16 ? degree : wide);
@@ -268,19 +248,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK) classes(
  *
  * u, v: [count]; ends: [local ids], two a loop, added to; loops: [1], added to
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) count_loops(
+extern "C" __global__ void __launch_bounds__(THREADS) count_loops(
     u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 parts, u32 part,
-    u32 *ends, u64 *loops)
-{
-    u64 found = 0, stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+    u32 *ends, u64 *loops) {
+    u64 found = 0;
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
         u32 x = u[k];
         if (x != v[k] || x % parts != part) continue;
         atomicAdd(ends + x / parts, 2u);
         found++;
     }
     found = warp_sum(found);
-    if (threadIdx.x % 32 == 0 && found) atomicAdd(loops, found);
+    if (lane_id() == 0 && found) atomicAdd(loops, found);
 }
 
 /* Makes the bits of both sets of a part; one warp a block of SET_BITS ids.
@@ -288,11 +267,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) count_loops(
  * degrees: [local]; normals, members: [blocks], without the ranks
  * normal_counts, member_counts: [blocks], members of each block
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) mark_sets(
+extern "C" __global__ void __launch_bounds__(THREADS) mark_sets(
     u64 local, u64 blocks, const u32 *__restrict__ degrees, u32 threshold,
     uint4 *__restrict__ normals, uint4 *__restrict__ members,
-    u32 *__restrict__ normal_counts, u32 *__restrict__ member_counts)
-{
+    u32 *__restrict__ normal_counts, u32 *__restrict__ member_counts) {
     u64 stride = (u64)gridDim.x * WARPS;
     for (u64 t = (u64)blockIdx.x * WARPS + threadIdx.x / 32; t < blocks; t += stride) {
         u32 normal[3], member[3];
@@ -312,20 +290,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK) mark_sets(
 }
 
 /* set[k].x = base + starts[k]; set, starts: [blocks] */
-extern "C" __global__ void __launch_bounds__(BLOCK) rank_set(u64 blocks, u32 base,
-                                                             const u64 *starts, uint4 *set)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < blocks; k += stride)
+extern "C" __global__ void __launch_bounds__(THREADS) rank_set(u64 blocks, u32 base,
+                                                             const u64 *starts, uint4 *set) {
+    for (u64 k = thread_of(THREADS); k < blocks; k += threads_of(THREADS))
         set[k].x = base + (u32)starts[k];
 }
 
 /* set[k].x += bases[k / blocks]; set: [parts * blocks]; bases: [parts] */
-extern "C" __global__ void __launch_bounds__(BLOCK) shift_set(u64 count, u64 blocks,
-                                                              const u32 *bases, uint4 *set)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride)
+extern "C" __global__ void __launch_bounds__(THREADS) shift_set(u64 count, u64 blocks,
+                                                              const u32 *bases, uint4 *set) {
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS))
         set[k].x += bases[k / blocks];
 }
 
@@ -335,14 +309,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK) shift_set(u64 count, u64 blo
  * vertices, numbers, tuple_degrees: [local], as in DevicePart
  * keys: [delegates of this part], (2^32 - 1 - degree) * 2^32 + vertex, rising by vertex
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) number_vertices(
+extern "C" __global__ void __launch_bounds__(THREADS) number_vertices(
     u64 local, u32 parts, u32 part, u32 active, const uint4 *normals, const uint4 *members,
     const u32 *__restrict__ degrees, const u32 *__restrict__ ends,
     u32 *__restrict__ vertices, u32 *__restrict__ numbers, u32 *__restrict__ tuple_degrees,
-    u64 *__restrict__ keys)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < local; k += stride) {
+    u64 *__restrict__ keys) {
+    for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS)) {
         u32 id = (u32)k, before, rank;
         u32 number = find(normals, id, before) ? before : active + id - before;
         numbers[id] = number;
@@ -358,12 +330,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) number_vertices(
  * sorted: [delegates], keys of number_vertices of all parts; members: [parts * blocks],
  * with ranks over all parts; table: [delegates]; ids: [delegates], by delegate number
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) number_delegates(
+extern "C" __global__ void __launch_bounds__(THREADS) number_delegates(
     u64 delegates, const u64 *__restrict__ sorted, u32 parts, u32 blocks,
-    const uint4 *members, u64 *__restrict__ table, u64 *__restrict__ ids)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < delegates; k += stride) {
+    const uint4 *members, u64 *__restrict__ table, u64 *__restrict__ ids) {
+    for (u64 k = thread_of(THREADS); k < delegates; k += threads_of(THREADS)) {
         u64 key = sorted[k];
         u32 id = (u32)key, local = id / parts, rank;
         find(members + (u64)(id - local * parts) * blocks, local, rank);
