@@ -842,9 +842,9 @@ MUTATIONS = (
     ),
     Mutation(
         "store-row",
-        "distbfs/store/cuda_rows.cu",
-        "if (at(offsets, wide, middle) <= first + k) low = middle;",
-        "if (at(offsets, wide, middle) < first + k) low = middle;",
+        "distbfs/engines/cuda/common/base.cuh",
+        "if (before(middle) <= at) low = middle;",
+        "if (before(middle) < at) low = middle;",
         "the first edge of a row is the row's before",
         (f"{EMULATED}/test_store_rows.py::test_the_graph_is_that_of_the_tuples",),
     ),

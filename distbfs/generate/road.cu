@@ -25,24 +25,14 @@ INLINE Crossing draw(u64 key, u64 side, u64 c) {
 
 // The sum of the values of the lanes before this one; total: that of all lanes
 INLINE u32 scan(u32 value, u32 *total) {
-    u32 lane = lane_id(), sum = value;
-    for (u32 step = 1; step < 32; step *= 2) {
-        u32 other = __shfl_up_sync(ALL, sum, step);
-        if (lane >= step) sum += other;
-    }
+    u32 sum = warp_scan(value);
     *total = __shfl_sync(ALL, sum, 31);
     return sum - value;
 }
 
 // The block of crossings that holds a tuple; before: [blocks + 1], ascending
 INLINE u64 block_of(const u64 *before, u64 blocks, u64 position) {
-    u64 low = 0, high = blocks;
-    while (high - low > 1) {
-        u64 middle = (low + high) / 2;
-        if (before[middle] <= position) low = middle;
-        else high = middle;
-    }
-    return low;
+    return last_before(blocks, position, [&](u64 block) { return before[block]; });
 }
 
 // Writes the links of one edge that are at 0 … count - 1; at may wrap below 0.

@@ -122,15 +122,10 @@ expand_slice(u64 count, u64 first, u64 rows, const void *__restrict__ offsets, u
              const u32 *__restrict__ names, const u64 *__restrict__ starts, u64 many,
              u32 *__restrict__ u, u32 *__restrict__ v, u32 *fault) {
     for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
-        u64 low = 0, high = rows; /* offsets[low] <= edge < offsets[high] */
-        while (high - low > 1) {
-            u64 middle = (low + high) / 2;
-            if (at(offsets, wide, middle) <= first + k) low = middle;
-            else high = middle;
-        }
+        u64 row = last_before(rows, first + k, [&](u64 r) { return at(offsets, wide, r); });
         bool right;
         u64 place = place_of(at(columns, starts != nullptr, k), starts, many, &right, fault);
-        u[k] = row_names[low];
+        u[k] = row_names[row];
         v[k] = right ? names[place] : 0;
     }
 }

@@ -1,7 +1,7 @@
 """Validation of a search on one CUDA device, from the edge tuples.
 
 The rules, the wording of the faults and the answer are those of ``validate``; the
-kernels are in device_validate.cu.
+kernels are in cuda.cu.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class _Check:
     def run(self, chunk: int) -> Ids:
         """Return the report of all passes, int64 [REPORT_WORDS].
 
-        See device_validate.cu; -1 is the position of a kind that was not found.
+        See cuda.cu; -1 is the position of a kind that was not found.
         """
         cp = cuda.cupy()
         n = self.tuples.n

@@ -56,12 +56,6 @@ add_degrees(u64 n, u32 each, const u32 *__restrict__ degrees, u32 *__restrict__ 
     if (lane_id() == 0 && found) atomicAdd(sum, found);
 }
 
-INLINE u32 class_of(u32 degree) {
-    if (degree <= 16) return degree;
-    u32 octave = 31 - __clz(degree);
-    return 16 + 4 * (octave - 4) + (degree >> (octave - 2) & 3);
-}
-
 /* Counts the vertices of each class in each tile of ids; one warp a tile.
  *
  * tile: ids of a tile, a multiple of 32; tiles = ceil(n / tile); degrees: [n]
@@ -88,12 +82,6 @@ count_classes(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
             counts[(CLASSES - 1 - c) * tiles + t] = count[warp][c];
         __syncwarp();
     }
-}
-
-/* values: [count]; starts: [count + 1], the sums before each value and of all */
-extern "C" __global__ void __launch_bounds__(1024)
-scan(u64 count, const u32 *values, u64 *starts) {
-    sums_before(count, values, starts);
 }
 
 /* Numbers the vertices; tiles as in count_classes.
@@ -137,134 +125,47 @@ assign_numbers(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
     }
 }
 
-/* values: [rows]; sums: [ceil(rows / ROWS_TILE)], of each tile; longest: [1] */
-extern "C" __global__ void __launch_bounds__(THREADS)
-sum_rows(u64 rows, const u32 *values, u64 *sums, u32 *longest) {
-    sum_tiles(rows, values, sums, longest);
-}
-
 /* Appends the keys of a chunk of tuples whose rows are low ... high - 1.
  *
- * A block counts the keys of THREADS * PER_THREAD tuples, takes room for them with one
- * atomic and writes them warp by warp.  Loops give no keys.
+ * Loops give no keys.
  * u, v: [count], ids; numbers: [n]; both: not 0: v -> u as well as u -> v
- * keys: [capacity]; what is beyond is counted only; size: [1], keys so far
+ * keys: [capacity]; size: [1], see append
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
 append_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
             const u32 *__restrict__ numbers, u32 low, u32 high, u32 both, u64 capacity,
             u64 *__restrict__ keys, u64 *size) {
-    __shared__ u32 counts[WARPS];
-    __shared__ u64 start;
-    u32 warp = threadIdx.x / 32, rows = high - low;
-    const u64 TILE = THREADS * PER_THREAD;
-    u64 stride = gridDim.x * TILE;
-    for (u64 first = blockIdx.x * TILE; first < count; first += stride) {
-        u32 a[PER_THREAD], b[PER_THREAD], found = 0;
+    u32 rows = high - low;
+    for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
+        u32 end[2 * PER_THREAD], wanted = 0;
 #pragma unroll
         for (int k = 0; k < PER_THREAD; k++) {
             u64 i = first + k * THREADS + threadIdx.x;
             u32 x = i < count ? u[i] : 0, y = i < count ? v[i] : 0;
-            a[k] = x != y ? numbers[x] : NONE; /* which is in no range */
-            b[k] = x != y ? numbers[y] : NONE;
+            end[2 * k] = x != y ? numbers[x] : NONE; /* which is in no range */
+            end[2 * k + 1] = x != y ? numbers[y] : NONE;
         }
 #pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
-            found += __popc(__ballot_sync(ALL, a[k] - low < rows));
-            found += both ? __popc(__ballot_sync(ALL, b[k] - low < rows)) : 0;
-        }
-        if (lane_id() == 0) counts[warp] = found;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            u32 sum = 0;
-            for (int w = 0; w < WARPS; w++) sum += counts[w];
-            start = sum ? atomicAdd(size, (u64)sum) : 0;
-        }
-        __syncthreads();
-        u64 at = start;
-        for (u32 w = 0; w < warp; w++) at += counts[w];
-#pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
-            bool wanted = a[k] - low < rows;
-            u32 lanes = __ballot_sync(ALL, wanted);
-            u64 place = at + __popc(lanes & lanes_below());
-            if (wanted && place < capacity) keys[place] = (u64)(a[k] - low) << 32 | b[k];
-            at += __popc(lanes);
-            if (!both) continue;
-            wanted = b[k] - low < rows;
-            lanes = __ballot_sync(ALL, wanted);
-            place = at + __popc(lanes & lanes_below());
-            if (wanted && place < capacity) keys[place] = (u64)(b[k] - low) << 32 | a[k];
-            at += __popc(lanes);
-        }
-        __syncthreads();
+        for (int j = 0; j < 2 * PER_THREAD; j++)
+            if (end[j] - low < rows && (both || j % 2 == 0)) wanted |= 1u << j;
+        append<2 * PER_THREAD>(
+            wanted, [&](int j) { return (u64)(end[j] - low) << 32 | end[j ^ 1]; }, capacity,
+            keys, size);
     }
 }
 
-/* Counts the keys that differ from the one before them, in tiles of THREADS * PER_THREAD.
+/* Writes the rows of sorted keys.
  *
- * keys: [count], sorted; tiles: [ceil(count / 2048)]
- */
-extern "C" __global__ void __launch_bounds__(THREADS)
-count_fresh(u64 count, const u64 *__restrict__ keys, u32 *__restrict__ tiles) {
-    __shared__ u32 sum;
-    const u64 TILE = THREADS * PER_THREAD;
-    for (u64 first = blockIdx.x * TILE; first < count; first += gridDim.x * TILE) {
-        if (threadIdx.x == 0) sum = 0;
-        __syncthreads();
-        u32 found = 0;
-#pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
-            u64 i = first + k * THREADS + threadIdx.x;
-            bool fresh = i < count && is_fresh(keys, i, keys[i]);
-            found += __popc(__ballot_sync(ALL, fresh));
-        }
-        if (lane_id() == 0) atomicAdd(&sum, found);
-        __syncthreads();
-        if (threadIdx.x == 0) tiles[first / TILE] = sum;
-    }
-}
-
-/* Writes the rows of sorted keys; tiles as in count_fresh.
- *
- * keys: [count]; starts: [tiles + 1], from the counts; base: columns before these rows
+ * keys: [count]; starts: [tiles + 1], see each_fresh; base: columns before these rows
  * columns: from the first column of these rows on; offsets: from their first row on
  */
 template <typename Offset>
-static __device__ void write(u64 count, const u64 *__restrict__ keys,
-                             const u64 *__restrict__ starts, u64 base,
-                             u32 *__restrict__ columns, Offset *__restrict__ offsets) {
-    __shared__ u32 before[PER_THREAD * WARPS];
-    u32 warp = threadIdx.x / 32;
-    const u64 TILE = THREADS * PER_THREAD;
-    for (u64 first = blockIdx.x * TILE; first < count; first += gridDim.x * TILE) {
-        u32 lanes[PER_THREAD];
-#pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
-            u64 i = first + k * THREADS + threadIdx.x;
-            lanes[k] = __ballot_sync(ALL, i < count && is_fresh(keys, i, keys[i]));
-            if (lane_id() == 0) before[k * WARPS + warp] = __popc(lanes[k]);
-        }
-        __syncthreads();
-        if (warp == 0) {
-            u32 one = before[threadIdx.x * 2], other = before[threadIdx.x * 2 + 1];
-            u32 start = (u32)warp_scan<u64>(one + other) - one - other;
-            before[threadIdx.x * 2] = start;
-            before[threadIdx.x * 2 + 1] = start + one;
-        }
-        __syncthreads();
-        u64 start = starts[first / TILE];
-#pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
-            if (!(lanes[k] >> threadIdx.x % 32 & 1)) continue;
-            u64 i = first + k * THREADS + threadIdx.x, key = keys[i];
-            u64 at = start + before[k * WARPS + warp] + __popc(lanes[k] & lanes_below());
-            columns[at] = (u32)key;
-            if (i == 0 || keys[i - 1] >> 32 != key >> 32)
-                offsets[key >> 32] = (Offset)(base + at);
-        }
-        __syncthreads();
-    }
+INLINE void write(u64 count, const u64 *__restrict__ keys, const u64 *__restrict__ starts,
+                  u64 base, u32 *__restrict__ columns, Offset *__restrict__ offsets) {
+    each_fresh(count, keys, starts, [&](u64 i, u64 key, u64 at) {
+        columns[at] = (u32)key;
+        if (i == 0 || keys[i - 1] >> 32 != key >> 32) offsets[key >> 32] = (Offset)(base + at);
+    });
 }
 
 /* write with offsets of 32 bits */
@@ -293,13 +194,8 @@ expand_rows(u64 count, u64 rows, u64 skip, const u64 *__restrict__ offsets,
             const u32 *__restrict__ columns, const u32 *__restrict__ names,
             const u32 *__restrict__ vertices, u32 *__restrict__ u, u32 *__restrict__ v) {
     for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
-        u64 low = 0, high = rows; /* offsets[low] <= entry < offsets[high] */
-        while (high - low > 1) {
-            u64 middle = (low + high) / 2;
-            if (offsets[middle] <= k + skip) low = middle;
-            else high = middle;
-        }
-        u[k] = names[low];
+        u64 row = last_before(rows, k + skip, [&](u64 r) { return offsets[r]; });
+        u[k] = names[row];
         v[k] = vertices[columns[k]];
     }
 }

@@ -10,8 +10,39 @@
  */
 #include "sets.cuh"
 
+#define ROWS_TILE 1024
 #define ROWS_PER_THREAD (ROWS_TILE / THREADS)
 #define LOW_BINS 1024
+
+/* Sums before each value; a single block of 1024 threads.
+ *
+ * values: [count]; starts: [count + 1], the last is the sum of all
+ */
+template <typename Value>
+static __device__ void sums_before(u64 count, const Value *__restrict__ values,
+                                   u64 *__restrict__ starts) {
+    __shared__ u64 sums[32];
+    u32 warp = threadIdx.x / 32, lane = lane_id();
+    u64 before = 0;
+    for (u64 base = 0; base < count; base += 4096) {
+        u64 first = base + threadIdx.x * 4, own[4], sum = 0;
+        for (int k = 0; k < 4; k++) {
+            own[k] = sum;
+            sum += first + k < count ? values[first + k] : 0;
+        }
+        u64 upto = warp_scan<u64>(sum);
+        if (lane == 31) sums[warp] = upto;
+        __syncthreads();
+        if (warp == 0) sums[lane] = warp_scan<u64>(sums[lane]);
+        __syncthreads();
+        u64 start = before + upto - sum + (warp ? sums[warp - 1] : 0);
+        for (int k = 0; k < 4; k++)
+            if (first + k < count) starts[first + k] = start + own[k];
+        before += sums[31];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) starts[count] = before;
+}
 
 /* scan of 32-bit values: [count]; starts: [count + 1] */
 extern "C" __global__ void __launch_bounds__(1024) scan_32(u64 count, const u32 *values,
@@ -25,10 +56,35 @@ extern "C" __global__ void __launch_bounds__(1024) scan_64(u64 count, const u64 
     sums_before(count, values, starts);
 }
 
-/* values: [rows]; sums: [ceil(rows / ROWS_TILE)], of each tile; longest: [1] */
-extern "C" __global__ void __launch_bounds__(THREADS)
-sum_rows(u64 rows, const u32 *values, u64 *sums, u32 *longest) {
-    sum_tiles(rows, values, sums, longest);
+/* Sums each tile of ROWS_TILE values; one block a tile.
+ *
+ * values: [rows]; sums: [ceil(rows / ROWS_TILE)]; longest: [1], the highest value
+ */
+extern "C" __global__ void __launch_bounds__(THREADS) sum_rows(
+    u64 rows, const u32 *__restrict__ values, u64 *__restrict__ sums, u32 *longest) {
+    __shared__ u64 part[WARPS];
+    u64 tiles = (rows + ROWS_TILE - 1) / ROWS_TILE;
+    u32 highest = 0;
+    for (u64 t = blockIdx.x; t < tiles; t += gridDim.x) {
+        u64 sum = 0;
+        for (u32 k = threadIdx.x; k < ROWS_TILE; k += THREADS) {
+            u64 row = t * ROWS_TILE + k;
+            u32 value = row < rows ? values[row] : 0;
+            sum += value;
+            if (value > highest) highest = value;
+        }
+        sum = warp_sum(sum);
+        if (lane_id() == 0) part[threadIdx.x / 32] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            sum = 0;
+            for (int w = 0; w < WARPS; w++) sum += part[w];
+            sums[t] = sum;
+        }
+        __syncthreads();
+    }
+    highest = __reduce_max_sync(ALL, highest);
+    if (lane_id() == 0 && highest) atomicMax(longest, highest);
 }
 
 /* Turns lengths of rows into offsets; one block a tile of ROWS_TILE.
@@ -158,54 +214,27 @@ struct Numbered {
     }
 };
 
-/* Writes the columns of sorted keys and adds the lengths of their rows; tiles as in
- * count_fresh.
+/* Writes the columns of sorted keys and adds the lengths of their rows.
  *
  * Where one row ends and the next begins, the position is added to the length of the one
  * and taken from that of the other, modulo 2^32.
- * keys: [count], count > 0; starts: [tiles + 1], from the counts; shift: from the row of
+ * keys: [count], count > 0; starts: [tiles + 1], see each_fresh; shift: from the row of
  * a key to its row in lengths and repeated
  * lengths: [rows], without repeats; repeated: [rows], with repeats, or null; both added to
  */
 template <typename Put>
-static __device__ void write_keys(u64 count, const u64 *__restrict__ keys,
-                             const u64 *__restrict__ starts, u32 shift, u32 *lengths,
-                             u32 *repeated, const Put &put) {
-    __shared__ u32 before[PER_THREAD * WARPS];
-    u32 warp = threadIdx.x / 32;
-    for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
-        u32 lanes[PER_THREAD];
-#pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
-            u64 i = first + k * THREADS + threadIdx.x;
-            lanes[k] = __ballot_sync(ALL, i < count && is_fresh(keys, i, keys[i]));
-            if (lane_id() == 0) before[k * WARPS + warp] = __popc(lanes[k]);
-        }
-        __syncthreads();
-        if (warp == 0) {
-            u32 one = before[threadIdx.x * 2], other = before[threadIdx.x * 2 + 1];
-            u32 start = (u32)warp_scan<u64>(one + other) - one - other;
-            before[threadIdx.x * 2] = start;
-            before[threadIdx.x * 2 + 1] = start + one;
-        }
-        __syncthreads();
-        u64 start = starts[first / TILE];
-#pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
-            if (!(lanes[k] >> threadIdx.x % 32 & 1)) continue;
-            u64 i = first + k * THREADS + threadIdx.x, key = keys[i];
-            u64 at = start + before[k * WARPS + warp] + __popc(lanes[k] & lanes_below());
-            put(at, (u32)key);
-            u32 row = (u32)(key >> 32), last = i ? (u32)(keys[i - 1] >> 32) : row;
-            if (row == last) continue;
-            atomicAdd(lengths + (u32)(last + shift), (u32)at);
-            atomicAdd(lengths + (u32)(row + shift), 0u - (u32)at);
-            if (!repeated) continue;
-            atomicAdd(repeated + (u32)(last + shift), (u32)i);
-            atomicAdd(repeated + (u32)(row + shift), 0u - (u32)i);
-        }
-        __syncthreads();
-    }
+INLINE void write_keys(u64 count, const u64 *__restrict__ keys, const u64 *__restrict__ starts,
+                       u32 shift, u32 *lengths, u32 *repeated, const Put &put) {
+    each_fresh(count, keys, starts, [&](u64 i, u64 key, u64 at) {
+        put(at, (u32)key);
+        u32 row = (u32)(key >> 32), last = i ? (u32)(keys[i - 1] >> 32) : row;
+        if (row == last) return;
+        atomicAdd(lengths + (u32)(last + shift), (u32)at);
+        atomicAdd(lengths + (u32)(row + shift), 0u - (u32)at);
+        if (!repeated) return;
+        atomicAdd(repeated + (u32)(last + shift), (u32)i);
+        atomicAdd(repeated + (u32)(row + shift), 0u - (u32)i);
+    });
     if (blockIdx.x || threadIdx.x) return;
     u32 last = (u32)(keys[count - 1] >> 32) + shift;
     atomicAdd(lengths + last, (u32)starts[(count + TILE - 1) / TILE]);

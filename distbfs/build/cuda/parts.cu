@@ -7,13 +7,14 @@
  *
  * Data encoding.  A key is (row - first row of the range) * 2^32 + column.  The rows of
  * the four subgraphs follow each other: nn and nd (active rows each, by number), dn and dd
- * (delegates rows each).  Columns of nn are places (see device_sets.cuh), those of nd and
+ * (delegates rows each).  Columns of nn are places (see sets.cuh), those of nd and
  * dd delegates, those of dn numbers.  Ranks of the second set, from the set of all parts
  * on, are over the parts together and index `table`: degree * 2^32 + delegate number.
  *
  * All kernels take one-dimensional grids of any size and blocks of THREADS threads.
  */
 #include "sets.cuh"
+#include "../../engines/cuda/common/positions.cuh"
 
 /* At most two keys that come of a tuple. */
 struct Found {
@@ -87,18 +88,13 @@ struct Separated {
 
 /* Appends the keys of a chunk of tuples whose rows are low ... low + last.
  *
- * A block counts the keys of TILE tuples, takes room for them with one atomic and writes
- * them warp by warp.  Loops give no keys.
- * u, v: [count], ids; keys: [capacity]; what is beyond is counted only
- * size: [1], keys so far
+ * Loops give no keys.
+ * u, v: [count], ids; keys: [capacity]; size: [1], see append
  */
 template <typename Rule>
-static __device__ void append(u64 count, const u32 *__restrict__ u,
-                              const u32 *__restrict__ v, const Rule &rule, u32 low,
-                              u32 last, u64 capacity, u64 *__restrict__ keys, u64 *size) {
-    __shared__ u32 counts[WARPS];
-    __shared__ u64 start;
-    u32 warp = threadIdx.x / 32;
+INLINE void append_by(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
+                      const Rule &rule, u32 low, u32 last, u64 capacity,
+                      u64 *__restrict__ keys, u64 *size) {
     for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
         u64 key[2 * PER_THREAD];
         u32 wanted = 0;
@@ -115,25 +111,7 @@ static __device__ void append(u64 count, const u32 *__restrict__ u,
                 if (e < found.count && row <= last) wanted |= 1u << (2 * k + e);
             }
         }
-        u32 found = __reduce_add_sync(ALL, __popc(wanted));
-        if (lane_id() == 0) counts[warp] = found;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            u32 sum = 0;
-            for (int w = 0; w < WARPS; w++) sum += counts[w];
-            start = sum ? atomicAdd(size, (u64)sum) : 0;
-        }
-        __syncthreads();
-        u64 at = start;
-        for (u32 w = 0; w < warp; w++) at += counts[w];
-#pragma unroll
-        for (int k = 0; k < 2 * PER_THREAD; k++) {
-            u32 lanes = __ballot_sync(ALL, wanted >> k & 1);
-            u64 place = at + __popc(lanes & lanes_below());
-            if ((wanted >> k & 1) && place < capacity) keys[place] = key[k];
-            at += __popc(lanes);
-        }
-        __syncthreads();
+        append<2 * PER_THREAD>(wanted, [&](int j) { return key[j]; }, capacity, keys, size);
     }
 }
 
@@ -142,8 +120,8 @@ static __device__ void append(u64 count, const u32 *__restrict__ u,
  * u, v: [count], ids; lengths: [rows], added to
  */
 template <typename Rule>
-static __device__ void count_keys(u64 count, const u32 *__restrict__ u,
-                                  const u32 *__restrict__ v, const Rule &rule, u32 *lengths) {
+INLINE void count_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
+                       const Rule &rule, u32 *lengths) {
     for (u64 i = thread_of(THREADS); i < count; i += threads_of(THREADS)) {
         u32 x = u[i], y = v[i];
         Found found = {{0, 0}, {0, 0}, 0};
@@ -154,11 +132,11 @@ static __device__ void count_keys(u64 count, const u32 *__restrict__ u,
     }
 }
 
-/* append by Own; u, v: [count]; keys: [capacity]; size: [1] */
+/* append_by Own; u, v: [count]; keys: [capacity]; size: [1] */
 extern "C" __global__ void __launch_bounds__(THREADS) append_own(
     u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 low, u32 last,
     u64 capacity, u64 *keys, u64 *size) {
-    append(count, u, v, Own{parts, part}, low, last, capacity, keys, size);
+    append_by(count, u, v, Own{parts, part}, low, last, capacity, keys, size);
 }
 
 /* count_keys by Own; u, v: [count]; lengths: [local ids] */
@@ -167,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_own(
     count_keys(count, u, v, Own{parts, part}, lengths);
 }
 
-/* append by Separated; u, v: [count]; normals, members: [parts * blocks]
+/* append_by Separated; u, v: [count]; normals, members: [parts * blocks]
  * table: [delegates]; keys: [capacity]; size: [1]
  */
 extern "C" __global__ void __launch_bounds__(THREADS) append_separated(
@@ -176,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) append_separated(
     const u64 *table, u32 low, u32 last, u64 capacity, u64 *keys, u64 *size) {
     const Separated rule = {parts,     part,    per,     blocks, active,
                             delegates, normals, members, table};
-    append(count, u, v, rule, low, last, capacity, keys, size);
+    append_by(count, u, v, rule, low, last, capacity, keys, size);
 }
 
 /* count_keys by Separated; u, v: [count]; normals, members: [parts * blocks]
@@ -192,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_separated(
 }
 
 /* Rows are the numbers of this part, columns the positions of their neighbours; see
- * device_resident.py.
+ * partition/device_resident.py.
  *
  * positions: [n], of all parts
  */
@@ -211,11 +189,11 @@ struct Positioned {
     }
 };
 
-/* append by Positioned; u, v: [count]; positions: [n]; keys: [capacity]; size: [1] */
+/* append_by Positioned; u, v: [count]; positions: [n]; keys: [capacity]; size: [1] */
 extern "C" __global__ void __launch_bounds__(THREADS) append_positioned(
     u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, const u32 *positions,
     u32 low, u32 last, u64 capacity, u64 *keys, u64 *size) {
-    append(count, u, v, Positioned{parts, part, positions}, low, last, capacity, keys, size);
+    append_by(count, u, v, Positioned{parts, part, positions}, low, last, capacity, keys, size);
 }
 
 /* Positions of the vertices of a part in the tables of all parts.
@@ -228,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) place_numbers(
     for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS)) {
         u32 number = numbers[k], id = (u32)k * parts + part;
         bool some = number != NONE;
-        u32 position = some ? ((number >> 10) * parts + part) << 10 | (number & 1023) : number;
+        u32 position = some ? position_in(number, parts, part) : number;
         positions[id] = position;
         if (some) ids[position] = id;
     }
@@ -236,12 +214,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) place_numbers(
 
 /* classes: [local], the class of each degree [local], see device_graph.degree_class */
 extern "C" __global__ void __launch_bounds__(THREADS) classes(
-    u64 local, const u32 *__restrict__ degrees, unsigned char *__restrict__ classes) {
-    for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS)) {
-        u32 degree = degrees[k], octave = 31 - __clz(degree | 1);
-        u32 wide = 16 + 4 * (octave - 4) + (degree >> (octave < 2 ? 0 : octave - 2) & 3);
-        classes[k] = (unsigned char)(degree <= 16 ? degree : wide);
-    }
+    u64 local, const u32 *__restrict__ degrees, u8 *__restrict__ classes) {
+    for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS))
+        classes[k] = (u8)class_of(degrees[k]);
 }
 
 /* Counts the loops of a chunk of tuples at the vertices of this part.

@@ -11,7 +11,6 @@
 #define DISTBFS_DEVICE_SETS_CUH
 #include "keys.cuh"
 
-#define TILE (THREADS * PER_THREAD)
 #define SET_BITS 96
 
 /* Whether a local id is in a set, and how many members are before it.

@@ -37,6 +37,26 @@ template <class T> INLINE T warp_sum(T x) {
     return x;
 }
 
+/* The last k below `count` with before(k) <= at; before rises, and before(0) is. */
+template <class Index, class Before>
+INLINE Index last_before(Index count, u64 at, const Before &before) {
+    Index low = 0, high = count;
+    while (high - low > 1) {
+        const Index middle = (low + high) / 2;
+        if (before(middle) <= at) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* A place at `tail` for each lane with `mine`; all lanes of a warp call it. */
+template <class T> INLINE T take_place(bool mine, T *tail) {
+    const u32 who = __ballot_sync(ALL, mine);
+    T at = 0;
+    if (lane_id() == 0 && who) at = atomicAdd(tail, (T)__popc(who));
+    return __shfl_sync(ALL, at, 0) + __popc(who & lanes_below());
+}
+
 /* What a launch knows between two steps waits in shared memory while one runs, so that
  * the step has the registers.  All threads of a block call both. */
 template <class Run> INLINE void park(Run *parked, const Run &r) {

@@ -126,14 +126,9 @@ INLINE void by_edges(const Rows &rows, const uint4 *queue, u32 count, u64 edges,
     if (share > 4096) share = 4096;
     for (u64 from = warp * share; from < edges; from += all_warps() * share) {
         const u64 end = from + share < edges ? from + share : edges;
-        u32 low = 0, high = count; /* the last entry that begins at `from` or before */
-        while (high - low > 1) {
-            const u32 middle = low + (high - low) / 2;
-            if (before_of(queue[middle]) <= from) low = middle;
-            else high = middle;
-        }
-        for (u64 e = from; e < end; low++) {
-            const uint4 entry = queue[low];
+        u32 at = last_before(count, from, [&](u32 k) { return before_of(queue[k]); });
+        for (u64 e = from; e < end; at++) {
+            const uint4 entry = queue[at];
             const u64 first = before_of(entry), stop = first + entry.w;
             const u64 upto = stop < end ? stop : end;
             const OFFSET row = rows.offsets[entry.x];
