@@ -104,7 +104,7 @@ struct Level {
 INLINE Level level_of(const Params &p, u32 depth) {
     Level l;
     const u32 side = depth & 1;
-    l.lane = threadIdx.x & 31;
+    l.lane = lane_id();
     l.warps = gridDim.x * WARPS;
     l.warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x; /* neighbours on other SMs */
     l.group = l.lane / PIECES, l.piece = l.lane % PIECES;
@@ -119,7 +119,7 @@ INLINE Level level_of(const Params &p, u32 depth) {
 /* Clears the mark of the level after `depth`. */
 INLINE void clear_mark(const Params &p, u32 depth) {
     uint4 *clear = (uint4 *)p.mark[(depth + 1) % MARKS];
-    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.words / 4; i += gridDim.x * THREADS)
+    for (u32 i = thread_of<u32>(THREADS); i < p.words / 4; i += threads_of<u32>(THREADS))
         clear[i] = make_uint4(0, 0, 0, 0);
 }
 

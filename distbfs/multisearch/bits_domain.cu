@@ -91,7 +91,7 @@ INLINE Tally *tally_of(const Domain &d, u32 depth) { return d.tally + depth % TU
 /* Adds to the edges out of the next frontier; all lanes of a warp call it. */
 INLINE void add_edges(const Domain &d, u32 edges) {
     const u32 sum = __reduce_add_sync(ALL, edges);
-    if ((threadIdx.x & 31) == 0 && sum) atomicAdd(&tally_of(d, d.depth)->edges, (u64)sum);
+    if (lane_id() == 0 && sum) atomicAdd(&tally_of(d, d.depth)->edges, (u64)sum);
 }
 
 /* Clears what the level after this one adds to. */

@@ -23,7 +23,7 @@ struct Job {
 
 /* v was found by edges of this level where `fresh`; all lanes of a warp call it. */
 INLINE void enqueue(const Params &p, Block *b, u32 *order, u32 v, bool fresh) {
-    const u32 lane = threadIdx.x & 31, who = __ballot_sync(ALL, fresh);
+    const u32 lane = lane_id(), who = __ballot_sync(ALL, fresh);
     if (!who) return;
     const u32 large = __ballot_sync(ALL, fresh && v < p.split), small = who & ~large;
     u32 to = 0, back = 0;

@@ -10,8 +10,7 @@ extern "C" __global__ void rows_by_id(const u32 *numbers, const u32 *sources, co
                                       ITEM *out, u32 n, u32 k, u32 active, u64 stride,
                                       ITEM fill) {
     const u64 all = (u64)n * k;
-    for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < all;
-         i += (u64)gridDim.x * blockDim.x) {
+    for (u64 i = thread_of(); i < all; i += threads_of()) {
         const u32 row = (u32)(i / n), id = (u32)(i % n), v = numbers[id];
         ITEM value = fill;
         if (v < active) value = in[row * stride + v];
@@ -22,7 +21,5 @@ extern "C" __global__ void rows_by_id(const u32 *numbers, const u32 *sources, co
 
 /* in [n] by number, out [n] by id */
 extern "C" __global__ void by_id(const u32 *numbers, const ITEM *in, ITEM *out, u32 n) {
-    for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < n;
-         i += (u64)gridDim.x * blockDim.x)
-        out[i] = in[numbers[i]];
+    for (u64 i = thread_of(); i < n; i += threads_of()) out[i] = in[numbers[i]];
 }

@@ -37,6 +37,23 @@ template <class T> INLINE T warp_sum(T x) {
     return x;
 }
 
+/* Sum over the threads of a block before this one, and over all of them.  All threads of a
+ * block of so many warps call it. */
+template <u32 warps, class T> INLINE T block_scan(T value, T &total) {
+    __shared__ T sums[warps];
+    const T upto = warp_scan<T>(value);
+    __syncthreads();
+    if (lane_id() == 31) sums[threadIdx.x / 32] = upto;
+    __syncthreads();
+    T before = 0;
+    total = 0;
+    for (u32 warp = 0; warp < warps; warp++) {
+        if (warp < threadIdx.x / 32) before += sums[warp];
+        total += sums[warp];
+    }
+    return before + upto - value;
+}
+
 /* The last k below `count` with before(k) <= at; before rises, and before(0) is. */
 template <class Index, class Before>
 INLINE Index last_before(Index count, u64 at, const Before &before) {
@@ -52,8 +69,9 @@ INLINE Index last_before(Index count, u64 at, const Before &before) {
 /* A place at `tail` for each lane with `mine`; all lanes of a warp call it. */
 template <class T> INLINE T take_place(bool mine, T *tail) {
     const u32 who = __ballot_sync(ALL, mine);
+    if (!who) return 0;
     T at = 0;
-    if (lane_id() == 0 && who) at = atomicAdd(tail, (T)__popc(who));
+    if (lane_id() == 0) at = atomicAdd(tail, (T)__popc(who));
     return __shfl_sync(ALL, at, 0) + __popc(who & lanes_below());
 }
 

@@ -6,7 +6,6 @@
  *
  * variants: OFFSET=u32 VERTEX=int NN=u64 COUNT=0 BALANCE=0 | OFFSET=u32 VERTEX=int NN=u64 COUNT=1 BALANCE=4 | OFFSET=u32 VERTEX=i64 NN=u64 COUNT=0 BALANCE=0 | OFFSET=u64 VERTEX=int NN=u64 COUNT=0 BALANCE=0 | OFFSET=u64 VERTEX=i64 NN=u64 COUNT=1 BALANCE=4 | OFFSET=u32 VERTEX=int NN=u32 COUNT=0 BALANCE=0
  */
-typedef long long i64;
 #include "part_visits.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS) start(const Params p) {
@@ -35,17 +34,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) finish(const Params p) {
 
 /* mask: [words] rows [rows] that have edges */
 extern "C" __global__ void __launch_bounds__(THREADS) row_mask(const OFFSET *offsets, u64 rows, u64 words, u32 *mask) {
-    for (u64 w = thread_of() >> 5; w < words; w += all_threads() >> 5) {
+    for (u64 w = thread_of<u32>(THREADS) >> 5; w < words; w += threads_of<u32>(THREADS) >> 5) {
         const u64 v = w * 32 + (threadIdx.x & 31);
         const u32 bits = __ballot_sync(ALL, v < rows && offsets[v + 1] > offsets[v]);
-        if ((threadIdx.x & 31) == 0) mask[w] = bits;
+        if (lane_id() == 0) mask[w] = bits;
     }
 }
 
 /* first: [FIRST][places] first columns of each row, NONE where it has fewer */
 extern "C" __global__ void __launch_bounds__(THREADS) first_columns(
     const OFFSET *offsets, const u32 *columns, u64 rows, u64 places, u32 *first) {
-    for (u64 i = thread_of(); i < FIRST * places; i += all_threads()) {
+    for (u64 i = thread_of<u32>(THREADS); i < FIRST * places; i += threads_of<u32>(THREADS)) {
         const u64 v = i % places, k = i / places;
         const bool some = v < rows && offsets[v + 1] - offsets[v] > k;
         first[i] = some ? columns[offsets[v] + k] : NONE;

@@ -11,7 +11,6 @@
 #include "paper_state.cuh"
 #include "status.cuh"
 
-constexpr u32 WARPS = THREADS / 32;
 constexpr int WORDS = 8; /* groups of 32 statuses that a warp loads before it uses them */
 
 /* Hand the segments of a warp to `take(vertex, ballot, owner lane)`, 32 vertices at a
@@ -37,26 +36,6 @@ template <class Take> INLINE void scan_segments(const Params &p, Take take) {
     }
 }
 
-/* Sum over the threads of the block before this one; `total` over all of them. */
-INLINE u32 block_prefix(u32 value, u32 &total) {
-    __shared__ u32 sums[WARPS];
-    u32 upto = value;
-    for (int step = 1; step < 32; step <<= 1) {
-        const u32 other = __shfl_up_sync(ALL, upto, step);
-        if (lane_id() >= step) upto += other;
-    }
-    __syncthreads();
-    if (lane_id() == 31) sums[threadIdx.x / 32] = upto;
-    __syncthreads();
-    u32 before = 0;
-    total = 0;
-    for (u32 warp = 0; warp < WARPS; warp++) {
-        if (warp < threadIdx.x / 32) before += sums[warp];
-        total += sums[warp];
-    }
-    return before + upto - value;
-}
-
 /* Scan I: places of the segments inside each block, and the sum of each block. */
 INLINE void count_unvisited(const Params &p) {
     u32 mine = 0;
@@ -64,7 +43,7 @@ INLINE void count_unvisited(const Params &p) {
         if (lane_id() == owner) mine += __popc(lanes);
     });
     u32 total;
-    p.segments[thread_of<u32>(THREADS)] = block_prefix(mine, total);
+    p.segments[thread_of<u32>(THREADS)] = block_scan<WARPS>(mine, total);
     if (threadIdx.x == 0) p.totals[blockIdx.x] = total;
 }
 
@@ -76,8 +55,8 @@ INLINE void place_unvisited(const Params &p, const State &s) {
         all += total;
         if (block < blockIdx.x) before += total;
     }
-    block_prefix(before, before);
-    block_prefix(all, all);
+    block_scan<WARPS>(before, before);
+    block_scan<WARPS>(all, all);
     u32 at = before + p.segments[thread_of<u32>(THREADS)];
     u32 *queue = queue_in(p, s);
     scan_segments(p, [&](u32 v, u32 lanes, u32 owner) {

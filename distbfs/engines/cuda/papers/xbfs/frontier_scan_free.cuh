@@ -11,12 +11,8 @@
 /* All lanes of a warp call it; those with `mine` append v.
  * queue: [>= tail after it]; tail: [1] */
 INLINE void enqueue(bool mine, u32 v, u32 *queue, u32 *tail) {
-    const u32 lanes = __ballot_sync(ALL, mine);
-    if (!lanes) return;
-    u32 at = 0;
-    if (lane_id() == 0) at = atomicAdd(tail, (u32)__popc(lanes));
-    at = __shfl_sync(ALL, at, 0);
-    if (mine) queue[at + __popc(lanes & lanes_below())] = v;
+    const u32 at = take_place(mine, tail);
+    if (mine) queue[at] = v;
 }
 
 /* What a push does with the edge from -> to; all lanes of a warp call it. */

@@ -8,6 +8,7 @@
 #include "../../common/goal.cuh"
 
 #define THREADS 256 /* of a block; the same in search.py */
+#define WARPS (THREADS / 32)
 
 enum Mode { SCAN_FREE, SINGLE_SCAN, NO_QUEUE, PULL };
 enum Frontier { ANY, ONLY_SCAN_FREE, ONLY_SINGLE_SCAN, ONLY_NO_QUEUE, DOUBLE_SCAN };

@@ -36,7 +36,7 @@ struct Tally {
 
 template <class T> INLINE void add_warp(T *to, T value) {
     if (!__any_sync(ALL, value != 0)) return;
-    for (int step = 16; step; step >>= 1) value += __shfl_down_sync(ALL, value, step);
+    value = warp_sum(value);
     if (lane_id() == 0) atomicAdd(to, value);
 }
 

@@ -24,9 +24,10 @@ INLINE void visit_row(const u32 *row, u32 from, u32 start, u32 stop,
 /* The entry of the input that this thread takes in a round.  A short queue is spread
  * over multiprocessors first, then over warps; a long one is read in order. */
 INLINE u64 entry_of(u32 size, u64 round) {
-    if (size > threads_of<u32>(THREADS)) return round * threads_of<u32>(THREADS) + thread_of<u32>(THREADS);
+    const u32 threads = threads_of<u32>(THREADS);
+    if (size > threads) return round * threads + thread_of<u32>(THREADS);
     const u32 warp = threadIdx.x / 32 * gridDim.x + blockIdx.x;
-    return round ? size : (u64)lane_id() * (gridDim.x * (THREADS / 32)) + warp;
+    return round ? size : (u64)lane_id() * (gridDim.x * WARPS) + warp;
 }
 
 /* queue: [size]; take: which entries; visit: called for each edge by whole warps. */
@@ -34,7 +35,8 @@ template <class Take, class Visit>
 INLINE void expand(const Params &p, const u32 *queue, u32 size, Slot *slot,
                    Take take, Visit visit, Tally &tally) {
     __shared__ u32 owner, shared_vertex;
-    const u32 rounds = (size + (u64)threads_of<u32>(THREADS) - 1) / threads_of<u32>(THREADS);
+    const u32 threads = threads_of<u32>(THREADS);
+    const u32 rounds = (size + (u64)threads - 1) / threads;
     for (u64 round = 0; round < rounds; round++) {
         const u64 at = entry_of(size, round);
         u32 v = at < size ? queue[at] : NONE;
