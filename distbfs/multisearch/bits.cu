@@ -5,7 +5,7 @@
  * the edges out of the frontier.  It ends after a level in which block 0 sees the host's
  * word.  Data: bits.cuh.
  *
- * variants: OFFSET=u32 PIECES=1 | OFFSET=u32 PIECES=2 | OFFSET=u32 PIECES=4 | OFFSET=u64 PIECES=1 | OFFSET=u64 PIECES=2 | OFFSET=u64 PIECES=4
+ * variants: OFFSET=u32,u64 PIECES=1,2,4
  */
 #include "bits.cuh"
 #include "bits_pull.cuh"

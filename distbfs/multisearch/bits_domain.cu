@@ -16,7 +16,7 @@
  * and, before the first push after a pull, list_level of the frontier and empty_level.
  * Level 0 is offered by begin_level.
  *
- * variants: OFFSET=u32 PIECES=1 | OFFSET=u64 PIECES=1
+ * variants: OFFSET=u32,u64 PIECES=1
  */
 #include "bits.cuh"
 #include "bits_pull.cuh"

@@ -1,6 +1,6 @@
 /* Levels of bit-parallel searches: as a matrix, or of pairs that are asked for.
  *
- * variants: LEVEL=u8 | LEVEL=u16 | LEVEL=u32
+ * variants: LEVEL=u8,u16,u32
  */
 #include "../engines/cuda/common/base.cuh"
 

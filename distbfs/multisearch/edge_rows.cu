@@ -1,6 +1,6 @@
 /* The row of each edge.
  *
- * variants: OFFSET=u32 | OFFSET=u64
+ * variants: OFFSET=u32,u64
  */
 #include "../engines/cuda/common/base.cuh"
 

@@ -8,7 +8,7 @@
  * Sources: McLaughlin, Riedy, Bader 2015, Section III; Jia et al. 2011 (edge-parallel);
  * McLaughlin, Bader 2014 (work-efficient).
  *
- * variants: OFFSET=u32 LEVEL=u8 EDGES=0 THREADS=1024 | OFFSET=u32 LEVEL=u16 EDGES=1 THREADS=256 | OFFSET=u64 LEVEL=u32 EDGES=0 THREADS=256
+ * variants: OFFSET=u32,u64 LEVELS=0 LEVEL=u8 EDGES=0 THREADS=256,1024 | OFFSET=u32,u64 LEVELS=1 LEVEL=u8,u16,u32 EDGES=0,1 THREADS=256,1024
  */
 #include "multi.cuh"
 

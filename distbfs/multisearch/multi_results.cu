@@ -1,6 +1,6 @@
 /* State by number as state by id, and rows of edges; items of any type of one size.
  *
- * variants: ITEM=u8 | ITEM=u16 | ITEM=u32 | ITEM=u64
+ * variants: ITEM=u8,u16,u32,u64
  */
 #include "../engines/cuda/common/base.cuh"
 

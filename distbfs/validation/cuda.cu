@@ -18,7 +18,7 @@
  * report: [2 · KINDS + 3] 64-bit words: counts of faults, position of the first of each
  * (all ones: none), then reached vertices, tuples with a reached end, depth + 1.
  *
- * variants: LEVEL=i8 PARENT=i32 | LEVEL=i8 PARENT=i64 | LEVEL=i16 PARENT=i32 | LEVEL=i16 PARENT=i64 | LEVEL=i32 PARENT=i32 | LEVEL=i32 PARENT=i64
+ * variants: LEVEL=i8,i16,i32 PARENT=i32,i64
  */
 #include "../engines/cuda/common/base.cuh"
 

@@ -4,7 +4,7 @@
  *
  * Source: Pan, Pearce, Owens 2018, Section IV; data: part.cuh.
  *
- * variants: OFFSET=u32 VERTEX=int NN=u64 COUNT=0 BALANCE=0 | OFFSET=u32 VERTEX=int NN=u64 COUNT=1 BALANCE=4 | OFFSET=u32 VERTEX=i64 NN=u64 COUNT=0 BALANCE=0 | OFFSET=u64 VERTEX=int NN=u64 COUNT=0 BALANCE=0 | OFFSET=u64 VERTEX=i64 NN=u64 COUNT=1 BALANCE=4 | OFFSET=u32 VERTEX=int NN=u32 COUNT=0 BALANCE=0
+ * variants: OFFSET=u32,u64 VERTEX=int,i64 NN=u32,u64 COUNT=0,1 BALANCE=0,1,2,3,4
  */
 #include "part_visits.cuh"
 

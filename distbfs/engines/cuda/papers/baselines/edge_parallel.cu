@@ -1,4 +1,4 @@
-// variants: OFFSET=u32 COUNT=0 | OFFSET=u64 COUNT=0 | OFFSET=u32 COUNT=1 | OFFSET=u64 COUNT=1
+// variants: OFFSET=u32,u64 COUNT=0,1
 /* Engine `edge-parallel`: a thread an edge, every level looks at all edges, O(E D).
  *
  * The row of each column is stored beside it, so the space is O(2E).

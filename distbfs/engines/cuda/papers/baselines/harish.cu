@@ -1,4 +1,4 @@
-// variants: OFFSET=u32 COUNT=0 | OFFSET=u64 COUNT=0 | OFFSET=u32 COUNT=1 | OFFSET=u64 COUNT=1
+// variants: OFFSET=u32,u64 COUNT=0,1
 /* Engine `harish`: a thread a vertex, a mask of the frontier instead of a queue.
  *
  * Every level looks at all vertices, O(V D + E).  A second kernel makes what was found

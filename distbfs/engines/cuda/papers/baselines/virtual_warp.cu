@@ -1,4 +1,4 @@
-// variants: OFFSET=u32 COUNT=0 | OFFSET=u64 COUNT=0 | OFFSET=u32 COUNT=1 | OFFSET=u64 COUNT=1
+// variants: OFFSET=u32,u64 COUNT=0,1
 /* Engine `virtual-warp`: groups of 2^width threads a vertex, of one size for all levels.
  *
  * Every level looks at all vertices; the group of a vertex of the level goes through its

@@ -12,7 +12,7 @@
  * Data: bfs4k.cuh.  Source: Busato, Bombieri: BFS-4K: an Efficient Implementation of BFS
  * for Kepler GPU Architectures, IEEE TPDS 2015, Sections 4 to 6.
  *
- * variants: OFFSET=u32 COUNT=0 CLAIM=1 | OFFSET=u64 COUNT=0 CLAIM=1 | OFFSET=u32 COUNT=1 CLAIM=1 | OFFSET=u64 COUNT=1 CLAIM=1 | OFFSET=u32 COUNT=0 CLAIM=0 | OFFSET=u64 COUNT=0 CLAIM=0 | OFFSET=u32 COUNT=1 CLAIM=0 | OFFSET=u64 COUNT=1 CLAIM=0
+ * variants: OFFSET=u32,u64 COUNT=0,1 CLAIM=0,1
  */
 #include "bfs4k_pull.cuh"
 #include "bfs4k_visit.cuh"

@@ -1,6 +1,6 @@
 /* Sums over degrees, for the statistics that choose engines and knobs.
  *
- * variants: OFFSET=u32 | OFFSET=u64
+ * variants: OFFSET=u32,u64
  */
 #include "../../common/base.cuh"
 

@@ -1,4 +1,4 @@
-// variants: OFFSET=u32 COUNT=0 | OFFSET=u64 COUNT=0 | OFFSET=u32 COUNT=1 | OFFSET=u64 COUNT=1
+// variants: OFFSET=u32,u64 COUNT=0,1
 /* Engine `frontier`: threads are spread over a queue of the frontier.
  *
  * Push: a thread goes through the neighbours of its vertex and puts those that it finds

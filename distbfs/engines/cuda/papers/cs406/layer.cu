@@ -1,4 +1,4 @@
-// variants: OFFSET=u32 COUNT=0 | OFFSET=u64 COUNT=0 | OFFSET=u32 COUNT=1 | OFFSET=u64 COUNT=1
+// variants: OFFSET=u32,u64 COUNT=0,1
 /* Engine `layer`: no frontier is kept; every level looks at all vertices.
  *
  * Push: a thread whose vertex is of the level goes through its neighbours.  Pull: a

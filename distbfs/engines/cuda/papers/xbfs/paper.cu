@@ -1,4 +1,4 @@
-// variants: OFFSET=u32 COUNT=0 | OFFSET=u64 COUNT=0 | OFFSET=u32 COUNT=1 | OFFSET=u64 COUNT=1
+// variants: OFFSET=u32,u64 COUNT=0,1
 /* XBFS as published: every frontier and balancing strategy, selectable.
  *
  * Method: the phases of a level are device functions of the headers; `search` runs all
