@@ -60,9 +60,9 @@ def bindings() -> Any:
 def variants(source: Path) -> list[dict[str, str]]:
     """Return the definitions of each way that a kernel file is compiled.
 
-    A line ``// variants: A=x,y B=z | A=w`` of the file, or in a comment with stars, lists
-    them: a space separates macros, a comma the values of one, all of which go with all
-    of the others, and | lists.  Without one there is a single variant, without
+    A line ``// variants: A=x,y B=z | A=w`` of the file, or in a comment with stars,
+    lists them: a space separates macros, a comma the values of one, all of which go
+    with all of the others, and | lists.  Without one there is a single variant, without
     definitions.
     """
     found = VARIANTS.search(source.read_text(encoding="utf-8"))

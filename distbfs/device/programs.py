@@ -27,7 +27,7 @@ KEPT_SHARED = 1 << 10  # bytes of shared memory that a block has besides its own
 
 
 class LaunchAttribute(ctypes.Structure):
-    """CUlaunchAttribute: an id and a value of 64 bytes."""
+    """``CUlaunchAttribute`` in cuda.h: an id and a value of 64 bytes."""
 
     _fields_ = (
         ("id", ctypes.c_int),
@@ -37,7 +37,7 @@ class LaunchAttribute(ctypes.Structure):
 
 
 class LaunchConfig(ctypes.Structure):
-    """CUlaunchConfig."""
+    """``CUlaunchConfig`` in cuda.h."""
 
     _fields_ = (
         ("grid", ctypes.c_uint * 3),

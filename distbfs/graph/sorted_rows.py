@@ -26,7 +26,7 @@ BLOCK = 1 << 15  # edges that a thread ranks at once
 
 
 class _Items(ctypes.Structure):
-    """``items`` of rows.c."""
+    """``items`` in sorted_rows.c."""
 
     _fields_ = (
         ("u", ctypes.c_void_p),
@@ -135,7 +135,7 @@ class KeyBuffer:
 
 
 class _Buckets(ctypes.Structure):
-    """``bucket_set`` of rows.c."""
+    """``bucket_set`` in sorted_rows.c."""
 
     _fields_ = (
         ("keys", ctypes.c_void_p),
@@ -319,7 +319,7 @@ def stable_order(values: Ids, threads: int = 0) -> Array:
 
 
 class _Taking(ctypes.Structure):
-    """``taking`` of rows.c."""
+    """``taking`` in sorted_rows.c."""
 
     _fields_ = (
         ("index", ctypes.c_void_p),
@@ -355,7 +355,7 @@ def inverse(order: Array, threads: int = 0) -> Array:
 
 
 class _Rows(ctypes.Structure):
-    """``row_set`` of rows.c."""
+    """``row_set`` in sorted_rows.c."""
 
     _fields_ = (
         ("offsets", ctypes.c_void_p),

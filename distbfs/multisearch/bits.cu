@@ -103,7 +103,7 @@ struct Begin {
     Params p;
     const u32 *numbers; /* [n], id -> number */
     const u32 *source;  /* [k], ids */
-    u32 k;
+    u32 k, pad[3];      /* a multiple of 16 bytes, as Params */
 };
 
 /* Level 0 of the searches, by one block; all of seen, front, mark and state is zero. */

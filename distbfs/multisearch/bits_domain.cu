@@ -134,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) settle_level(const Doma
 struct Begin {
     Domain d;
     const u32 *number; /* [k], of the sources; NONE where another part has it */
-    u32 k;
+    u32 k, pad;
 };
 
 /* Offers level 0 to the own rows, by one block; all own rows, marks and tallies are zero. */

@@ -48,14 +48,15 @@ STEPS = ("start", "gather", "adopt", "expand", "chunks", "scan", "count", "place
 
 
 def _structure(name: str, **types: Any) -> Any:
-    """Return a ctypes structure; the fields in the order given."""
-    return type(name, (ctypes.Structure,), {"_fields_": tuple(types.items())})
+    """Return a structure of paper_state.cuh; the fields in the order given."""
+    about = f"``{name}`` in paper_state.cuh."
+    fields = {"_fields_": tuple(types.items()), "__doc__": about}
+    return type(name, (ctypes.Structure,), fields)
 
 
 _u32, _u64, _int = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int
 _pointer = ctypes.c_void_p
 
-# The structures of paper_state.cuh.
 Slot = _structure(
     "Slot",
     **dict.fromkeys(("edges", "early_edges", "checks"), _u64),
