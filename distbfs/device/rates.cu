@@ -1,8 +1,9 @@
 /* Rates that the limit of a search is made from: random bit tests and 32-bit reads.
  *
- * Every thread draws pseudo-random places (a linear congruential generator, its high
+ * Method: every thread draws pseudo-random places (a linear congruential generator, its high
  * half scaled to the range) and has UNROLL loads under way at once.  What it reads is
- * added up, so that nothing is left out by the compiler.  Loads go through L1. */
+ * added up, so that nothing is left out by the compiler.  Loads go through L1.
+ * Data: words of bits, or values, all of which may be drawn. */
 #include "../engines/cuda/common/base.cuh"
 
 #define UNROLL 8
@@ -33,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     if (found == NONE) atomicAdd(sum, 1ull);
 }
 
-/* values: [count], nowhere written; the rest as above */
+/* values: [count], nowhere written; sum: [1]; the rest as above */
 extern "C" __global__ void __launch_bounds__(1024)
     reads(const u32 *__restrict__ values, u32 count, u32 rounds, u32 seed, u64 *sum) {
     u32 state = first_state(seed), found = 0;

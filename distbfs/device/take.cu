@@ -1,7 +1,8 @@
 /* Values at few places of a large array, for a host that reads them.
  *
- * Places and values lie in pinned memory of the host, which devices reach themselves
- * (CUDA C++ Programming Guide, mapped memory): one launch and no copy.
+ * Method: a thread a place; one launch and no copy.
+ * Data: places and what is taken lie in pinned memory of the host, which devices reach
+ * themselves.  Source: CUDA C++ Programming Guide, mapped memory.
  */
 #include "../engines/cuda/common/base.cuh"
 

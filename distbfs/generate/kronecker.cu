@@ -1,11 +1,12 @@
-/* Kronecker edge tuples by position (Graph500 specification 2.0, Section 3).
+/* Kronecker edge tuples by position.
  *
- * The twin of kronecker.c: four levels of the recursion at once by the alias method over
- * 4^4 outcomes (Walker 1977), with one 64-bit number of stream position * 16 + draw; the
+ * Method, that of kronecker.c: four levels of the recursion at once by the alias method over
+ * 4^4 outcomes, with one 64-bit number of stream position * 16 + draw; the
  * last draw takes what is left of the levels.  An outcome holds the bits of u above
  * those of v.  Then both ends go through the vertex permutation.
  *
- * A slot of a table is one word: threshold (56 bits) above the alias (8 bits).
+ * Data: a slot of a table is one word: threshold (56 bits) above the alias (8 bits).
+ * Source: Graph500 specification 2.0, Section 3; Walker 1977.
  */
 #include "hashing.cuh"
 

@@ -1,4 +1,7 @@
-/* Ids of vertices as a permutation takes them, in place; see hashing.cuh. */
+/* Ids of vertices as a permutation takes them, in place.
+ *
+ * Method: a thread an id.  Data and source: hashing.cuh.
+ */
 #include "hashing.cuh"
 
 /* words: [PERMUTATION_WORDS], n at most 2^32; ids: [count], below n; for any grid and block */

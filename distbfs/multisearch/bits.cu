@@ -1,9 +1,9 @@
 /* Up to 128 * PIECES searches in one traversal, and as many launches as its room asks for.
  *
- * A cooperative grid, one block of 1,024 threads a multiprocessor, meets once a level
+ * Method: a cooperative grid, one block of 1,024 threads a multiprocessor, meets once a level
  * that is pulled and twice where it is pushed; the direction is chosen on the device by
  * the edges out of the frontier.  It ends after a level in which block 0 sees the host's
- * word.  Data: bits.cuh.
+ * word.  Data and sources: bits.cuh.
  *
  * variants: OFFSET=u32,u64 PIECES=1,2,4
  */

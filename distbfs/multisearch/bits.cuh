@@ -52,8 +52,8 @@ struct Params {
     u32 *mark[MARKS];       /* [words]: rows of the frontier with bits; by level */
     u32 *queue[2];          /* [active]: hubs from the end */
     u32 *counts;            /* [levels][32 * WORDS] or null: vertices by level and search */
-    Control *control;       /* zero */
-    State *state;
+    Control *control;       /* [1], zero */
+    State *state;           /* [1] */
     const u64 *stop;        /* [1], of the host: 1 to end the searches; null: nobody asks */
     u64 pull_edges;         /* frontiers of so many edges are pulled */
     u32 active, words;      /* words of a mark, a multiple of 4 */

@@ -1,20 +1,20 @@
 /* Up to 128 searches in one traversal over the rows of a domain of devices.
  *
- * Each device has the rows of its own vertices, which are numbers; columns are positions
+ * Data: each device has the rows of its own vertices, which are numbers; columns are positions
  * (positions.cuh).  Frontiers and marks are replicas: rows and bits by position of the
  * vertices of all parts, on every device, so that a pull reads its neighbours at home.
  * Others' rows of a replica count where they are marked, and may hold anything elsewhere;
  * a device's own are as in bits.cuh.  What has been seen, levels and queues are of own
  * vertices.
  *
- * The host launches the steps of a level on all devices and waits for all between them:
+ * Method: the host launches the steps of a level on all devices and waits for all between them:
  *   pull_level                own rows; what they find is written to all replicas
  *   push_level                bits and marks go to the replica of the neighbour's owner,
  *                             which lacks them: `seen` of others is read, and not written
  *                             meanwhile;
  *   list_level, settle_level  then the owner settles what it has got and writes it to all
  * and, before the first push after a pull, list_level of the frontier and empty_level.
- * Level 0 is offered by begin_level.
+ * Level 0 is offered by begin_level.  Sources: those of bits.cuh.
  *
  * variants: OFFSET=u32,u64 PIECES=1
  */

@@ -1,5 +1,7 @@
 /* Levels of bit-parallel searches: as a matrix, or of pairs that are asked for.
  *
+ * Method: digits of a level are put together from the planes.  Data and sources: bits.cuh.
+ *
  * variants: LEVEL=u8,u16,u32
  */
 #include "../engines/cuda/common/base.cuh"
@@ -9,10 +11,10 @@
 #define EACH 4 /* ids of a lane */
 
 struct Matrix {
-    const u32 *numbers; /* [n], id -> number or NONE */
-    const u32 *seen;    /* [active][words] */
-    const u32 *plane[PLANES];
-    LEVEL *out;         /* [k][n], by id */
+    const u32 *numbers;       /* [n], id -> number or NONE */
+    const u32 *seen;          /* [active][words] */
+    const u32 *plane[PLANES]; /* [active][words] */
+    LEVEL *out;               /* [k][n], by id */
     u32 n, k, words, planes;
 };
 

@@ -1,9 +1,9 @@
 /* Many searches at once, a block each; blocks take searches in turn.
  *
- * EDGES=1: edge-parallel, a thread for each edge of the graph at every level.
+ * Method.  EDGES=1: edge-parallel, a thread for each edge of the graph at every level.
  * EDGES=0: by queues; a warp for a vertex of degree T or more, else a thread.  T = 0 is
  * the warp-based method, T without end the work-efficient one.
- * A search's levels are bytes as long as they fit (LEVEL); visited bits are in shared
+ * Data: multi.cuh.  A search's levels are bytes as long as they fit (LEVEL); visited bits are in shared
  * memory where they fit.
  * Sources: McLaughlin, Riedy, Bader 2015, Section III; Jia et al. 2011 (edge-parallel);
  * McLaughlin, Bader 2014 (work-efficient).
@@ -145,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) search(con
 
 struct End {
     Fields f;
-    const u32 *vertices;
+    const u32 *vertices; /* [n], number -> id */
     u32 n, k;
 };
 

@@ -25,7 +25,7 @@ struct Params {
     u32 *order;           /* [blocks][active + 1] */
     u32 *starts;          /* [blocks][2][active + 3], of levels in the order, with POST */
     u32 *bits;            /* [blocks][words] visited, or null: in shared memory */
-    u32 *control;         /* next search; 1 where levels passed DEEPEST, 2 where the host
+    u32 *control;         /* [2]: next search; 1 where levels passed DEEPEST, 2 where the host
                              ended the searches */
     const u64 *stop;      /* [1], of the host: 1 to end the searches; null: nobody asks */
     u64 m, stride;        /* of level and of state by pair: a multiple of 16 */

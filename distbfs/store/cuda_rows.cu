@@ -6,6 +6,7 @@
  *
  * Data encoding: rows, columns and numbers are those of partition/part.py.  Offsets have 32
  * or 64 bits (wide), columns of nn in several parts part << 32 | number.
+ * fault: [1], bits of the enum below, added to by all kernels.
  *
  * All kernels take one-dimensional grids of any size and blocks of THREADS threads.
  */
@@ -58,7 +59,7 @@ name_delegates(u64 d, u64 n, const long long *__restrict__ delegates,
  *
  * count: rows, 1 for none; offsets: [rows + 1]; edges: of all rows; no row from active on
  * has any
- * names: [rows]; degrees: by name, or null; filled: [ceil(rows / 32)], zeros
+ * names: [rows]; degrees: [n], by name, or null; filled: [ceil(rows / 32)], zeros
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
 measure_rows(u64 count, u64 rows, u64 active, u64 edges, const void *__restrict__ offsets, u32 wide,

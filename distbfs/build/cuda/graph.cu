@@ -157,7 +157,8 @@ append_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
 /* Writes the rows of sorted keys.
  *
  * keys: [count]; starts: [tiles + 1], see each_fresh; base: columns before these rows
- * columns: from the first column of these rows on; offsets: from their first row on
+ * columns: [fresh keys], from the first column of these rows on
+ * offsets: [rows], from their first row on
  */
 template <typename Offset>
 INLINE void write(u64 count, const u64 *__restrict__ keys, const u64 *__restrict__ starts,
@@ -168,14 +169,15 @@ INLINE void write(u64 count, const u64 *__restrict__ keys, const u64 *__restrict
     });
 }
 
-/* write with offsets of 32 bits */
+/* write with offsets of 32 bits; keys: [count]; starts: [tiles + 1]; columns, offsets: as
+ * there */
 extern "C" __global__ void __launch_bounds__(THREADS)
 write_rows_32(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *columns,
               u32 *offsets) {
     write<u32>(count, keys, starts, base, columns, offsets);
 }
 
-/* write with offsets of 64 bits */
+/* write with offsets of 64 bits; the rest as above */
 extern "C" __global__ void __launch_bounds__(THREADS)
 write_rows_64(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *columns,
               u64 *offsets) {
@@ -186,7 +188,7 @@ write_rows_64(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *colu
  *
  * offsets: [rows + 1], first entry of each row, less that of the first; some rows may be
  * empty; skip: entries of the first row that come before these
- * columns: [count], numbers; names: number -> id, from the first row on
+ * columns: [count], numbers; names: [rows], number -> id, from the first row on
  * vertices: [n], number -> id; u, v: [count]
  */
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -196,7 +196,7 @@ struct Dropped {
     __device__ __forceinline__ void operator()(u64, u32) const {}
 };
 struct Plain {
-    u32 *__restrict__ columns;
+    u32 *__restrict__ columns; /* [fresh keys] */
     __device__ __forceinline__ void operator()(u64 at, u32 column) const {
         columns[at] = column;
     }
@@ -206,7 +206,7 @@ template <typename Column>
 struct Numbered {
     u32 per, blocks;
     const uint4 *__restrict__ normals; /* [parts * blocks] */
-    Column *__restrict__ columns;
+    Column *__restrict__ columns;      /* [fresh keys] */
     __device__ __forceinline__ void operator()(u64 at, u32 place) const {
         u32 part = place / per, number;
         find(normals + (u64)part * blocks, place - part * per, number);

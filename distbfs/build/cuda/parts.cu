@@ -1,9 +1,9 @@
 /* Keys of the directed edges of a part from edge tuples, and numbers of its vertices.
  *
  * Method: every device looks at all tuples and makes keys of the directed edges that its
- * part keeps by Algorithm 1 (Pan, Pearce, Owens 2018, Section III-B).  The class of a
- * vertex and its number come from sets of ids with ranks: a vertex with edges is normal,
- * and in the first set, or a delegate, and in the second.
+ * part keeps by Algorithm 1.  The class of a vertex and its number come from sets of ids
+ * with ranks: a vertex with edges is normal, and in the first set, or a delegate, and in
+ * the second.
  *
  * Data encoding.  A key is (row - first row of the range) * 2^32 + column.  The rows of
  * the four subgraphs follow each other: nn and nd (active rows each, by number), dn and dd
@@ -11,10 +11,12 @@
  * dd delegates, those of dn numbers.  Ranks of the second set, from the set of all parts
  * on, are over the parts together and index `table`: degree * 2^32 + delegate number.
  *
+ * Source: Pan, Pearce, Owens 2018, Section III-B.
+ *
  * All kernels take one-dimensional grids of any size and blocks of THREADS threads.
  */
-#include "sets.cuh"
 #include "../../engines/cuda/common/positions.cuh"
+#include "sets.cuh"
 
 /* At most two keys that come of a tuple. */
 struct Found {
@@ -35,16 +37,12 @@ struct Own {
     }
 };
 
-/* Rows are those of the four subgraphs.
- *
- * blocks: of a part in each set; normals, members: [parts * blocks], the two sets
- * table: [delegates]
- */
+/* Rows are those of the four subgraphs; blocks: of a part in each set. */
 struct Separated {
     u32 parts, part, per, blocks, active, delegates;
-    const uint4 *__restrict__ normals;
-    const uint4 *__restrict__ members;
-    const u64 *__restrict__ table;
+    const uint4 *__restrict__ normals; /* [parts * blocks] */
+    const uint4 *__restrict__ members; /* [parts * blocks] */
+    const u64 *__restrict__ table;     /* [delegates] */
 
     /* The entry of a delegate; false where the vertex is none. */
     __device__ __forceinline__ bool entry(u32 part_of, u32 local, u64 &out) const {
@@ -170,13 +168,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_separated(
 }
 
 /* Rows are the numbers of this part, columns the positions of their neighbours; see
- * partition/device_resident.py.
- *
- * positions: [n], of all parts
- */
+ * partition/device_resident.py. */
 struct Positioned {
     u32 parts, part;
-    const u32 *__restrict__ positions;
+    const u32 *__restrict__ positions; /* [n], of all parts */
     __device__ __forceinline__ u32 number(u32 position) const {
         return (position >> 10) / parts << 10 | (position & 1023);
     }
@@ -212,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) place_numbers(
     }
 }
 
-/* classes: [local], the class of each degree [local], see device_graph.degree_class */
+/* classes: [local], class_of each of degrees: [local] */
 extern "C" __global__ void __launch_bounds__(THREADS) classes(
     u64 local, const u32 *__restrict__ degrees, u8 *__restrict__ classes) {
     for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS))
@@ -280,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) shift_set(u64 count, u64 b
 
 /* Numbers the vertices of a part: normal ones with edges first, both rising by local id.
  *
- * normals, members: the sets of this part; degrees, ends: [local]
+ * normals, members: [blocks], the sets of this part; degrees, ends: [local]
  * vertices, numbers, tuple_degrees: [local], as in DevicePart
  * keys: [delegates of this part], (2^32 - 1 - degree) * 2^32 + vertex, rising by vertex
  */

@@ -1,4 +1,7 @@
 /* Results by number as results by id, where a search has not written them so itself.
+ *
+ * Method: a thread an id, which reads at its number.
+ * Data: numbers as in graph/device_graph.py.
  */
 #include "base.cuh"
 

@@ -1,5 +1,8 @@
 /* Sums over degrees, for the statistics that choose engines and knobs.
  *
+ * Method: a thread a vertex, sums of warps added to memory.
+ * Data: rows as everywhere, by number.
+ *
  * variants: OFFSET=u32,u64
  */
 #include "../../common/base.cuh"

@@ -1,4 +1,3 @@
-// variants: OFFSET=u32,u64 COUNT=0,1
 /* XBFS as published: every frontier and balancing strategy, selectable.
  *
  * Method: the phases of a level are device functions of the headers; `search` runs all
@@ -8,7 +7,10 @@
  * Data: rows of neighbours by number; status int32 by number, -1 = unvisited; frontier
  * queues of numbers.  The structure Params says the shape of every array.
  * Source: Gaihre, Wu, Yao, Liu: XBFS: eXploring Runtime Optimizations for Breadth-First
- * Search on GPUs, HPDC 2019, Sections 4 and 5. */
+ * Search on GPUs, HPDC 2019, Sections 4 and 5.
+ *
+ * variants: OFFSET=u32,u64 COUNT=0,1
+ */
 #include "balance_donation.cuh"
 #include "balance_static.cuh"
 #include "balance_thread.cuh"

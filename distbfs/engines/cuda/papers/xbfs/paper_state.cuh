@@ -64,8 +64,8 @@ struct Control {
 struct Params {
     const OFFSET *offsets;    /* [vertices + 1] */
     const u32 *columns;       /* [edges], numbers */
-    const OFFSET *in_offsets; /* the rows that pulls look at: the same of a symmetric */
-    const u32 *in_columns;    /* graph, those of the edges in of a directed one */
+    const OFFSET *in_offsets; /* [vertices + 1], the rows that pulls look at: the same of */
+    const u32 *in_columns;    /* [edges]; a symmetric graph, else those of edges in */
     int *status;              /* [vertices], level or -1 */
     u32 *parent;              /* [vertices], numbers or NONE; null: not wanted */
     u32 *queues[2];           /* [vertices] each */
