@@ -72,8 +72,6 @@ INLINE uint4 without(uint4 a, uint4 b) {
 }
 INLINE u32 some(uint4 a) { return a.x | a.y | a.z | a.w; }
 
-INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31) & 1; }
-
 /* Whether any lane of a group has x; all lanes of the warp call it. */
 INLINE u32 group_any(u32 x) {
 #pragma unroll

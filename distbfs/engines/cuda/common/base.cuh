@@ -7,6 +7,8 @@
 #define ALL 0xffffffffu
 #define NONE 0xffffffffu /* no vertex, no parent */
 
+INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31) & 1; }
+
 /* The number of this thread in the grid, and how many there are; block: threads of a block,
  * where the kernel knows. */
 template <class T = u64> INLINE T thread_of(u32 block = blockDim.x) {

@@ -70,8 +70,6 @@ struct Params {
     u32 number, delegate;     /* of the root, NONE where it is no such vertex here */
 };
 
-INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31) & 1; }
-
 INLINE VERTEX id_of(const Params &p, u32 number) {
     return (VERTEX)p.vertices[number] * (VERTEX)p.parts + (VERTEX)p.index;
 }

@@ -54,7 +54,7 @@ extern "C" __global__ void pull(const Params p) {
         for (OFFSET e = p.in_row[v]; e < p.in_row[v + 1]; e++) {
             const u32 u = p.in_adj[e];
             checks++;
-            if (!(p.bits[u >> 5] >> (u & 31) & 1)) continue;
+            if (!bit_of(p.bits, u)) continue;
             p.level[v] = (int)p.depth + 1;
             if (p.parent) p.parent[v] = u;
             next[atomicAdd(tail, (u64)1)] = (u32)v;
