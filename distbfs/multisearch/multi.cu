@@ -3,8 +3,8 @@
  * Method.  EDGES=1: edge-parallel, a thread for each edge of the graph at every level.
  * EDGES=0: by queues; a warp for a vertex of degree T or more, else a thread.  T = 0 is
  * the warp-based method, T without end the work-efficient one.
- * Data: multi.cuh.  A search's levels are bytes as long as they fit (LEVEL); visited bits are in shared
- * memory where they fit.
+ * Data: multi.cuh.  A search's levels are bytes as long as they fit (LEVEL); visited bits
+ * are in shared memory where they fit.
  * Sources: McLaughlin, Riedy, Bader 2015, Section III; Jia et al. 2011 (edge-parallel);
  * McLaughlin, Bader 2014 (work-efficient).
  *

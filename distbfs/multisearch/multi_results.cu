@@ -7,7 +7,8 @@
 #include "../engines/cuda/common/base.cuh"
 
 /* One row a search: in [k][stride] by number, with the source's place at `active`;
- * out [k][n] by id; sources [k], ids; numbers [n]: id -> number, from `active` on for those without edges */
+ * out [k][n] by id; sources [k], ids; numbers [n]: id -> number, from `active` on for
+ * those without edges */
 extern "C" __global__ void rows_by_id(const u32 *numbers, const u32 *sources, const ITEM *in,
                                       ITEM *out, u32 n, u32 k, u32 active, u64 stride,
                                       ITEM fill) {

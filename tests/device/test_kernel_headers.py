@@ -1,4 +1,7 @@
-"""Kernel files say what they do, over which data, and the shape of every pointer."""
+"""Kernel files say what they do, over which data, and the shape of every pointer.
+
+All of them are written in the words of one header, which nobody defines again.
+"""
 
 import re
 from pathlib import Path
@@ -16,6 +19,13 @@ FILES = {
     if not (name := str(path.relative_to(ROOT))).startswith(APART)
 }
 HEADERS = sorted(ROOT.rglob("*.cuh"))
+BASE = ROOT / "engines" / "cuda" / "common" / "base.cuh"
+OTHER_WORDS = re.compile(
+    r"\bu?int\d+_t\b|\btypedef (?:un)?signed\b|\btypedef long\b|\basm\b"
+    r"|^static __device__ __forceinline__|^#define (?:ALL|NONE|INLINE|DEVICE)\b",
+    re.MULTILINE,
+)
+DEFINED = re.compile(r"^(?:template <.*> )?INLINE [\w ]+?[ *]+(\w+)\(", re.MULTILINE)
 WITHOUT_PAPER = {
     *("build/cuda/graph.cu", "build/cuda/keys.cu", "store/cuda_rows.cu"),
     *("device/rates.cu", "engines/cuda/common/ids.cu"),
@@ -83,6 +93,21 @@ def test_members_have_shapes(file):
                 assert re.search(r"/\*.*(\[|the same|as above)", line), (
                     f"{name}: {line}"
                 )
+
+
+@pytest.mark.parametrize(
+    "path", [*ROOT.rglob("*.cu"), *HEADERS], ids=lambda x: str(x.relative_to(ROOT))
+)
+def test_one_dialect(path):
+    text = COMMENT.sub(" ", path.read_text(encoding="utf-8"))
+    own = {*DEFINED.findall(BASE.read_text(encoding="utf-8"))}
+    assert {"warp_scan", "warp_sum", "thread_of", "grid_sum", "bit_of"} <= own
+    if path.suffix == ".cu":
+        assert BASE in source_closure(path)
+    if path != BASE:
+        assert not own.intersection(DEFINED.findall(text))
+        if path.name != "ptx.cuh":
+            assert not OTHER_WORDS.search(text)
 
 
 def test_what_kernels_are_is_seen():
