@@ -12,6 +12,7 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -59,22 +60,23 @@ def bindings() -> Any:
 def variants(source: Path) -> list[dict[str, str]]:
     """Return the definitions of each way that a kernel file is compiled.
 
-    A line ``// variants: A=x B=y | A=z`` of the file, or in a comment with stars, lists
-    them: a space separates macros, | variants.  Without one there is a single variant,
-    without definitions.
+    A line ``// variants: A=x,y B=z | A=w`` of the file, or in a comment with stars,
+    lists them: a space separates macros, a comma the values of one, all of which go
+    with all of the others, and | lists.  Without one there is a single variant, without
+    definitions.
     """
     found = VARIANTS.search(source.read_text(encoding="utf-8"))
-    if found is None:
-        return [{}]
-    return [variant_of(words, source.name) for words in found.group(1).split("|")]
+    lists = [""] if found is None else found.group(1).split("|")
+    return [variant for words in lists for variant in variants_of(words, source.name)]
 
 
-def variant_of(words: str, name: str) -> dict[str, str]:
-    """Return one variant from its text; DeviceMissing where it cannot be read."""
+def variants_of(words: str, name: str) -> list[dict[str, str]]:
+    """Return the variants of one list; DeviceMissing where it cannot be read."""
     pairs = [word.partition("=") for word in words.split()]
-    if not all(key.isidentifier() and value for key, _, value in pairs):
-        raise DeviceMissing(f"{name}: '{words.strip()}' is no variant as A=x B=y")
-    return {key: value for key, _, value in pairs}
+    keys, values = [key for key, _, _ in pairs], [x.split(",") for _, _, x in pairs]
+    if not all(key.isidentifier() for key in keys) or not all(map(all, values)):
+        raise DeviceMissing(f"{name}: '{words.strip()}' is no variant as A=x,y B=z")
+    return [dict(zip(keys, chosen, strict=True)) for chosen in product(*values)]
 
 
 def options_for(arch: str, definitions: Mapping[str, str | int]) -> list[str]:

@@ -53,7 +53,7 @@ def launch_behind() -> None:
 
 
 class LaunchAttribute(ctypes.Structure):
-    """CUlaunchAttribute: an id and a value of 64 bytes."""
+    """``CUlaunchAttribute`` in cuda.h: an id and a value of 64 bytes."""
 
     _fields_ = (
         ("id", ctypes.c_int),
@@ -63,7 +63,7 @@ class LaunchAttribute(ctypes.Structure):
 
 
 class LaunchConfig(ctypes.Structure):
-    """CUlaunchConfig."""
+    """``CUlaunchConfig`` in cuda.h."""
 
     _fields_ = (
         ("grid", ctypes.c_uint * 3),

@@ -1,21 +1,20 @@
 /* Rates that the limit of a search is made from: random bit tests and 32-bit reads.
  *
- * Every thread draws pseudo-random places (a linear congruential generator, its high
+ * Method: every thread draws pseudo-random places (a linear congruential generator, its high
  * half scaled to the range) and has UNROLL loads under way at once.  What it reads is
- * added up, so that nothing is left out by the compiler.  Loads go through L1. */
-typedef unsigned int u32;
-typedef unsigned long long u64;
+ * added up, so that nothing is left out by the compiler.  Loads go through L1.
+ * Data: words of bits, or values, all of which may be drawn. */
+#include "../engines/cuda/common/base.cuh"
 
-constexpr int UNROLL = 8;
+#define UNROLL 8
 
-__device__ __forceinline__ u32 draw(u32 &state) {
+INLINE u32 draw(u32 &state) {
     state = state * 1664525u + 1013904223u;
     return state;
 }
 
-__device__ __forceinline__ u32 first_state(u32 seed) {
-    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
-    return (thread + 1) * 2654435761u ^ seed * 40503u;
+INLINE u32 first_state(u32 seed) {
+    return (thread_of<u32>() + 1) * 2654435761u ^ seed * 40503u;
 }
 
 /* words: [ceil(bits / 32)], nowhere written; rounds: of UNROLL tests in each thread;
@@ -32,10 +31,10 @@ extern "C" __global__ void __launch_bounds__(1024)
 #pragma unroll
         for (int k = 0; k < UNROLL; k++) found += word[k] >> (at[k] & 31) & 1;
     }
-    if (found == 0xffffffffu) atomicAdd(sum, 1ull);
+    if (found == NONE) atomicAdd(sum, 1ull);
 }
 
-/* values: [count], nowhere written; the rest as above */
+/* values: [count], nowhere written; sum: [1]; the rest as above */
 extern "C" __global__ void __launch_bounds__(1024)
     reads(const u32 *__restrict__ values, u32 count, u32 rounds, u32 seed, u64 *sum) {
     u32 state = first_state(seed), found = 0;
@@ -46,5 +45,5 @@ extern "C" __global__ void __launch_bounds__(1024)
 #pragma unroll
         for (int k = 0; k < UNROLL; k++) found ^= value[k];
     }
-    if (found == 0xffffffffu) atomicAdd(sum, 1ull);
+    if (found == NONE) atomicAdd(sum, 1ull);
 }

@@ -39,7 +39,7 @@ class Taker:
         self._request = Request(
             places=self._places.ctypes.data, out=self._values.ctypes.data
         )
-        kernel = programs.Module(SOURCE, ANY=1).kernel("take")
+        kernel = programs.Module(SOURCE).kernel("take")
         self._launch = kernel.prepare(self._request, FEW // BLOCK, BLOCK)
         self._lock = Lock()
 

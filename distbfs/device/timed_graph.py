@@ -19,7 +19,7 @@ KERNEL_NODE = 0  # CUgraphNodeType
 
 
 class NodeParameters(ctypes.Structure):
-    """CUDA_KERNEL_NODE_PARAMS."""
+    """``CUDA_KERNEL_NODE_PARAMS`` in cuda.h."""
 
     _fields_ = (
         ("function", ctypes.c_void_p),

@@ -6,15 +6,13 @@
  */
 #ifndef DISTBFS_HASHING_CUH
 #define DISTBFS_HASHING_CUH
-typedef unsigned int u32;
-typedef unsigned long long u64;
+#include "../engines/cuda/common/base.cuh"
 
 #define GOLDEN 0x9E3779B97F4A7C15ull
 #define ROUNDS 4
 #define PERMUTATION_WORDS (3 + 2 * ROUNDS)
 
-static __device__ __forceinline__ u64 mix64(u64 x)
-{
+INLINE u64 mix64(u64 x) {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
     return x ^ (x >> 31);
@@ -27,16 +25,14 @@ struct Permutation {
 
     /* words: [PERMUTATION_WORDS], PermutationStruct of hashing.py */
     __device__ __forceinline__ explicit Permutation(const u64 *words)
-        : n((Word)words[0]), mask((Word)words[1]), shift((Word)words[2])
-    {
+        : n((Word)words[0]), mask((Word)words[1]), shift((Word)words[2]) {
         for (int r = 0; r < ROUNDS; r++) {
             factor[r] = (Word)words[3 + r];
             addend[r] = (Word)words[3 + ROUNDS + r];
         }
     }
 
-    __device__ __forceinline__ Word once(Word x) const
-    {
+    __device__ __forceinline__ Word once(Word x) const {
 #pragma unroll
         for (int r = 0; r < ROUNDS; r++) {
             x ^= x >> shift;
@@ -45,8 +41,7 @@ struct Permutation {
         return x ^ (x >> shift);
     }
 
-    __device__ __forceinline__ Word operator()(Word x) const
-    {
+    __device__ __forceinline__ Word operator()(Word x) const {
         do x = once(x);
         while (x >= n);
         return x;

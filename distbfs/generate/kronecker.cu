@@ -1,36 +1,35 @@
-/* Kronecker edge tuples by position (Graph500 specification 2.0, Section 3).
+/* Kronecker edge tuples by position.
  *
- * The twin of kronecker.c: four levels of the recursion at once by the alias method over
- * 4^4 outcomes (Walker 1977), with one 64-bit number of stream position * 16 + draw; the
+ * Method, that of kronecker.c: four levels of the recursion at once by the alias method over
+ * 4^4 outcomes, with one 64-bit number of stream position * 16 + draw; the
  * last draw takes what is left of the levels.  An outcome holds the bits of u above
  * those of v.  Then both ends go through the vertex permutation.
  *
- * A slot of a table is one word: threshold (56 bits) above the alias (8 bits).
+ * Data: a slot of a table is one word: threshold (56 bits) above the alias (8 bits).
+ * Source: Graph500 specification 2.0, Section 3; Walker 1977.
  */
 #include "hashing.cuh"
 
 #define SLOTS 256
-#define BLOCK 256
+#define THREADS 256
 
-/* Writes the tuples start ... start + count - 1, for any grid of blocks of BLOCK.
+/* Writes the tuples start ... start + count - 1, for any grid of blocks of THREADS.
  *
  * draws: 1 ... 8; last_bits: levels of the last draw, all others have four
  * permutations: [2][PERMUTATION_WORDS], of the positions and of the vertices
  * tables: [2][SLOTS], of all draws but the last and of the last
  * u, v: [count], the ends
  */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(THREADS)
 kronecker_tuples(u64 start, u64 count, u64 key, u32 draws, u32 last_bits,
                  const u64 *__restrict__ permutations, const u64 *__restrict__ tables,
-                 u32 *__restrict__ u, u32 *__restrict__ v)
-{
+                 u32 *__restrict__ u, u32 *__restrict__ v) {
     __shared__ u64 table[2 * SLOTS];
-    for (u32 k = threadIdx.x; k < 2 * SLOTS; k += BLOCK) table[k] = tables[k];
+    for (u32 k = threadIdx.x; k < 2 * SLOTS; k += THREADS) table[k] = tables[k];
     __syncthreads();
     const Permutation<u64> edges(permutations);
     const Permutation<u32> vertices(permutations + PERMUTATION_WORDS);
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
         u64 counter = key + edges(start + k) * 16 * GOLDEN;
         u32 x = 0, y = 0;
         for (u32 d = 0; d < draws; d++, counter += GOLDEN) {

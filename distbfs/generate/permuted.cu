@@ -1,11 +1,12 @@
-/* Ids of vertices as a permutation takes them, in place; see hashing.cuh. */
+/* Ids of vertices as a permutation takes them, in place.
+ *
+ * Method: a thread an id.  Data and source: hashing.cuh.
+ */
 #include "hashing.cuh"
 
 /* words: [PERMUTATION_WORDS], n at most 2^32; ids: [count], below n; for any grid and block */
-extern "C" __global__ void permute_ids(u64 count, const u64 *__restrict__ words, u32 *ids)
-{
+extern "C" __global__ void permute_ids(u64 count, const u64 *__restrict__ words, u32 *ids) {
     const Permutation<u32> permutation(words);
-    u64 stride = (u64)gridDim.x * blockDim.x;
-    for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < count; k += stride)
+    for (u64 k = thread_of(); k < count; k += threads_of())
         ids[k] = permutation(ids[k]);
 }

@@ -55,7 +55,7 @@ def fresh(
 
 
 class _Items(ctypes.Structure):
-    """``items`` of rows.c."""
+    """``items`` in sorted_rows.c."""
 
     _fields_ = (
         ("u", ctypes.c_void_p),
@@ -170,7 +170,7 @@ class KeyBuffer:
 
 
 class _Buckets(ctypes.Structure):
-    """``bucket_set`` of rows.c."""
+    """``bucket_set`` in sorted_rows.c."""
 
     _fields_ = (
         ("keys", ctypes.c_void_p),
@@ -390,7 +390,7 @@ def stable_order(values: Array, threads: int = 0, *, falling: bool = False) -> A
 
 
 class _Taking(ctypes.Structure):
-    """``taking`` of rows.c."""
+    """``taking`` in sorted_rows.c."""
 
     _fields_ = (
         ("index", ctypes.c_void_p),
@@ -455,7 +455,7 @@ def summed(lengths: Ids, dtype: type[np.integer] = np.int64, threads: int = 0) -
 
 
 class _Rows(ctypes.Structure):
-    """``row_set`` of rows.c."""
+    """``row_set`` in sorted_rows.c."""
 
     _fields_ = (
         ("offsets", ctypes.c_void_p),

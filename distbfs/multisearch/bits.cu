@@ -1,11 +1,11 @@
 /* Up to 128 * PIECES searches in one traversal, and as many launches as its room asks for.
  *
- * A cooperative grid, one block of 1,024 threads a multiprocessor, meets once a level
+ * Method: a cooperative grid, one block of 1,024 threads a multiprocessor, meets once a level
  * that is pulled and twice where it is pushed; the direction is chosen on the device by
  * the edges out of the frontier.  It ends after a level in which block 0 sees the host's
- * word.  Data: bits.cuh.
+ * word.  Data and sources: bits.cuh.
  *
- * variants: OFFSET=u32 PIECES=1 | OFFSET=u32 PIECES=2 | OFFSET=u32 PIECES=4 | OFFSET=u64 PIECES=1 | OFFSET=u64 PIECES=2 | OFFSET=u64 PIECES=4
+ * variants: OFFSET=u32,u64 PIECES=1,2,4
  */
 #include "bits.cuh"
 #include "bits_pull.cuh"
@@ -103,7 +103,7 @@ struct Begin {
     Params p;
     const u32 *numbers; /* [n], id -> number */
     const u32 *source;  /* [k], ids */
-    u32 k;
+    u32 k, pad[3];      /* a multiple of 16 bytes, as Params */
 };
 
 /* Level 0 of the searches, by one block; all of seen, front, mark and state is zero. */

@@ -52,8 +52,8 @@ struct Params {
     u32 *mark[MARKS];       /* [words]: rows of the frontier with bits; by level */
     u32 *queue[2];          /* [active]: hubs from the end */
     u32 *counts;            /* [levels][32 * WORDS] or null: vertices by level and search */
-    Control *control;       /* zero */
-    State *state;
+    Control *control;       /* [1], zero */
+    State *state;           /* [1] */
     const u64 *stop;        /* [1], of the host: 1 to end the searches; null: nobody asks */
     u64 pull_edges;         /* frontiers of so many edges are pulled */
     u32 active, words;      /* words of a mark, a multiple of 4 */
@@ -71,8 +71,6 @@ INLINE uint4 without(uint4 a, uint4 b) {
     return make_uint4(a.x & ~b.x, a.y & ~b.y, a.z & ~b.z, a.w & ~b.w);
 }
 INLINE u32 some(uint4 a) { return a.x | a.y | a.z | a.w; }
-
-INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31) & 1; }
 
 /* Whether any lane of a group has x; all lanes of the warp call it. */
 INLINE u32 group_any(u32 x) {
@@ -104,7 +102,7 @@ struct Level {
 INLINE Level level_of(const Params &p, u32 depth) {
     Level l;
     const u32 side = depth & 1;
-    l.lane = threadIdx.x & 31;
+    l.lane = lane_id();
     l.warps = gridDim.x * WARPS;
     l.warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x; /* neighbours on other SMs */
     l.group = l.lane / PIECES, l.piece = l.lane % PIECES;
@@ -119,7 +117,7 @@ INLINE Level level_of(const Params &p, u32 depth) {
 /* Clears the mark of the level after `depth`. */
 INLINE void clear_mark(const Params &p, u32 depth) {
     uint4 *clear = (uint4 *)p.mark[(depth + 1) % MARKS];
-    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.words / 4; i += gridDim.x * THREADS)
+    for (u32 i = thread_of<u32>(THREADS); i < p.words / 4; i += threads_of<u32>(THREADS))
         clear[i] = make_uint4(0, 0, 0, 0);
 }
 

@@ -43,7 +43,8 @@ def structure(width: int) -> type[ctypes.Structure]:
         ("depth", ctypes.c_int32 * (LANE * width)),
         ("stop", ASK),
     ]
-    return type("BitSearchView", (ctypes.Structure,), {"_fields_": fields})
+    what = {"_fields_": fields, "__doc__": "``bit_search`` in bits_search.h."}
+    return type("BitSearchView", (ctypes.Structure,), what)
 
 
 def prepare(width: int = 1, offset_bytes: int = 4) -> ctypes.CDLL:

@@ -1,22 +1,22 @@
 /* Up to 128 searches in one traversal over the rows of a domain of devices.
  *
- * Each device has the rows of its own vertices, which are numbers; columns are positions
+ * Data: each device has the rows of its own vertices, which are numbers; columns are positions
  * (positions.cuh).  Frontiers and marks are replicas: rows and bits by position of the
  * vertices of all parts, on every device, so that a pull reads its neighbours at home.
  * Others' rows of a replica count where they are marked, and may hold anything elsewhere;
  * a device's own are as in bits.cuh.  What has been seen, levels and queues are of own
  * vertices.
  *
- * The host launches the steps of a level on all devices and waits for all between them:
+ * Method: the host launches the steps of a level on all devices and waits for all between them:
  *   pull_level                own rows; what they find is written to all replicas
  *   push_level                bits and marks go to the replica of the neighbour's owner,
  *                             which lacks them: `seen` of others is read, and not written
  *                             meanwhile;
  *   list_level, settle_level  then the owner settles what it has got and writes it to all
  * and, before the first push after a pull, list_level of the frontier and empty_level.
- * Level 0 is offered by begin_level.
+ * Level 0 is offered by begin_level.  Sources: those of bits.cuh.
  *
- * variants: OFFSET=u32 PIECES=1 | OFFSET=u64 PIECES=1
+ * variants: OFFSET=u32,u64 PIECES=1
  */
 #include "bits.cuh"
 #include "bits_pull.cuh"
@@ -91,7 +91,7 @@ INLINE Tally *tally_of(const Domain &d, u32 depth) { return d.tally + depth % TU
 /* Adds to the edges out of the next frontier; all lanes of a warp call it. */
 INLINE void add_edges(const Domain &d, u32 edges) {
     const u32 sum = __reduce_add_sync(ALL, edges);
-    if ((threadIdx.x & 31) == 0 && sum) atomicAdd(&tally_of(d, d.depth)->edges, (u64)sum);
+    if (lane_id() == 0 && sum) atomicAdd(&tally_of(d, d.depth)->edges, (u64)sum);
 }
 
 /* Clears what the level after this one adds to. */
@@ -134,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) settle_level(const Doma
 struct Begin {
     Domain d;
     const u32 *number; /* [k], of the sources; NONE where another part has it */
-    u32 k;
+    u32 k, pad;
 };
 
 /* Offers level 0 to the own rows, by one block; all own rows, marks and tallies are zero. */

@@ -1,6 +1,8 @@
 /* Levels of bit-parallel searches: as a matrix, or of pairs that are asked for.
  *
- * variants: LEVEL=u8 | LEVEL=u16 | LEVEL=u32
+ * Method: digits of a level are put together from the planes.  Data and sources: bits.cuh.
+ *
+ * variants: LEVEL=u8,u16,u32
  */
 #include "../engines/cuda/common/base.cuh"
 
@@ -9,16 +11,16 @@
 #define EACH 4 /* ids of a lane */
 
 struct Matrix {
-    const u32 *numbers; /* [n], id -> number or NONE */
-    const u32 *seen;    /* [active][words] */
-    const u32 *plane[PLANES];
-    LEVEL *out;         /* [k][n], by id */
+    const u32 *numbers;       /* [n], id -> number or NONE */
+    const u32 *seen;          /* [active][words] */
+    const u32 *plane[PLANES]; /* [active][words] */
+    LEVEL *out;               /* [k][n], by id */
     u32 n, k, words, planes;
 };
 
 /* A warp writes 32 searches of 128 ids: rows are read once, lines are written whole. */
 extern "C" __global__ void __launch_bounds__(256) matrix(const Matrix p) {
-    const u32 lane = threadIdx.x & 31, warps = gridDim.x * (blockDim.x >> 5);
+    const u32 lane = lane_id(), warps = gridDim.x * (blockDim.x >> 5);
     const u32 used = (p.k + 31) / 32;
     const u64 tiles = (u64)(((u64)p.n + 32 * EACH - 1) / (32 * EACH)) * used;
     for (u64 t = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5); t < tiles; t += warps) {
@@ -80,8 +82,7 @@ struct Asked {
 
 /* The level of target[q] in search[q]. */
 extern "C" __global__ void asked(const Asked p) {
-    for (u64 q = blockIdx.x * (u64)blockDim.x + threadIdx.x; q < p.count;
-         q += (u64)gridDim.x * blockDim.x) {
+    for (u64 q = thread_of(); q < p.count; q += threads_of()) {
         const u32 v = p.numbers[p.target[q]], i = p.search[q];
         const u64 at = (u64)v * p.words + i / 32;
         int level = -1;

@@ -122,8 +122,7 @@ INLINE u32 settle_queue(const P &p, const Level &l, const u32 *old, u32 old_coun
 
 /* The rows that the next level will fill are emptied, after a pull. */
 template <class P> INLINE void empty_rows(const P &p, const Level &l) {
-    const u64 threads = (u64)gridDim.x * THREADS, me = (u64)blockIdx.x * THREADS + threadIdx.x;
-    for (u64 i = me; i < (u64)p.active * PIECES; i += threads)
+    for (u64 i = thread_of(THREADS); i < (u64)p.active * PIECES; i += threads_of(THREADS))
         l.next[(u64)place(p, i / PIECES) * PIECES + i % PIECES] = make_uint4(0, 0, 0, 0);
 }
 

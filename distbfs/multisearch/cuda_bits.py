@@ -76,6 +76,7 @@ class Begin(ctypes.Structure):
         ("numbers", ctypes.c_void_p),
         ("source", ctypes.c_void_p),
         ("k", ctypes.c_uint32),
+        ("pad", ctypes.c_uint32 * 3),
     )
 
 

@@ -89,12 +89,18 @@ class Program:
         names = ["unused", *(f"state_{state.name}" for state in self.problem.state)]
 
         class Fields(ctypes.Structure):
+            """``Fields`` in problem.cuh."""
+
             _fields_ = tuple((name, ctypes.c_void_p) for name in names)
 
         class Job(ctypes.Structure):
+            """``Job`` in multi.cu."""
+
             _fields_ = (("p", Params), ("f", Fields))
 
         class End(ctypes.Structure):
+            """``End`` in multi.cu."""
+
             _fields_ = (
                 ("f", Fields),
                 ("vertices", ctypes.c_void_p),

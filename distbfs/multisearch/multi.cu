@@ -1,14 +1,14 @@
 /* Many searches at once, a block each; blocks take searches in turn.
  *
- * EDGES=1: edge-parallel, a thread for each edge of the graph at every level.
+ * Method.  EDGES=1: edge-parallel, a thread for each edge of the graph at every level.
  * EDGES=0: by queues; a warp for a vertex of degree T or more, else a thread.  T = 0 is
  * the warp-based method, T without end the work-efficient one.
- * A search's levels are bytes as long as they fit (LEVEL); visited bits are in shared
- * memory where they fit.
+ * Data: multi.cuh.  A search's levels are bytes as long as they fit (LEVEL); visited bits
+ * are in shared memory where they fit.
  * Sources: McLaughlin, Riedy, Bader 2015, Section III; Jia et al. 2011 (edge-parallel);
  * McLaughlin, Bader 2014 (work-efficient).
  *
- * variants: OFFSET=u32 LEVEL=u8 EDGES=0 THREADS=1024 | OFFSET=u32 LEVEL=u16 EDGES=1 THREADS=256 | OFFSET=u64 LEVEL=u32 EDGES=0 THREADS=256
+ * variants: OFFSET=u32,u64 LEVELS=0 LEVEL=u8 EDGES=0 THREADS=256,1024 | OFFSET=u32,u64 LEVELS=1 LEVEL=u8,u16,u32 EDGES=0,1 THREADS=256,1024
  */
 #include "multi.cuh"
 
@@ -23,7 +23,7 @@ struct Job {
 
 /* v was found by edges of this level where `fresh`; all lanes of a warp call it. */
 INLINE void enqueue(const Params &p, Block *b, u32 *order, u32 v, bool fresh) {
-    const u32 lane = threadIdx.x & 31, who = __ballot_sync(ALL, fresh);
+    const u32 lane = lane_id(), who = __ballot_sync(ALL, fresh);
     if (!who) return;
     const u32 large = __ballot_sync(ALL, fresh && v < p.split), small = who & ~large;
     u32 to = 0, back = 0;
@@ -145,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) search(con
 
 struct End {
     Fields f;
-    const u32 *vertices;
+    const u32 *vertices; /* [n], number -> id */
     u32 n, k;
 };
 

@@ -11,16 +11,8 @@
 #define DISTBFS_MULTI_CUH
 #include "../engines/cuda/common/base.cuh"
 
-#define DEVICE static __device__ __forceinline__
 #define UNREACHED ((LEVEL)-1)
 #define DEEPEST (sizeof(LEVEL) == 1 ? 126u : sizeof(LEVEL) == 2 ? 32767u : 0x7ffffffeu)
-
-typedef signed char i8;
-typedef short i16;
-typedef int i32;
-typedef long long i64;
-typedef float f32;
-typedef double f64;
 
 struct Params {
     const OFFSET *row;    /* [active + 1] */
@@ -33,7 +25,7 @@ struct Params {
     u32 *order;           /* [blocks][active + 1] */
     u32 *starts;          /* [blocks][2][active + 3], of levels in the order, with POST */
     u32 *bits;            /* [blocks][words] visited, or null: in shared memory */
-    u32 *control;         /* next search; 1 where levels passed DEEPEST, 2 where the host
+    u32 *control;         /* [2]: next search; 1 where levels passed DEEPEST, 2 where the host
                              ended the searches */
     const u64 *stop;      /* [1], of the host: 1 to end the searches; null: nobody asks */
     u64 m, stride;        /* of level and of state by pair: a multiple of 16 */
@@ -87,7 +79,7 @@ struct Base {
     template <class F>
     __device__ __forceinline__ void grab(u32 small, u32 small_end, u32 large, u32 large_end,
                                          F f) const {
-        const u32 lane = threadIdx.x & 31;
+        const u32 lane = lane_id();
         for (;;) {
             u32 i = 0;
             if (lane == 0) i = atomicAdd(&block->large_next, 1u);
@@ -149,7 +141,7 @@ struct Base {
                  for (; at < end; at += wide ? 32 : 1) sum += f(u, __ldg(p->adj + at));
                  if (wide) {
                      __syncwarp();
-                     for (int s = 16; s; s >>= 1) sum += __shfl_xor_sync(ALL, sum, s);
+                     sum = warp_sum(sum);
                  }
                  if (!wide || lane == 0) g(u, sum);
              });
@@ -161,10 +153,8 @@ struct Base {
 struct WholeBase {
     u32 n, k;
     const u32 *vertices;
-    __device__ __forceinline__ u64 thread() const {
-        return blockIdx.x * (u64)blockDim.x + threadIdx.x;
-    }
-    __device__ __forceinline__ u64 threads() const { return (u64)gridDim.x * blockDim.x; }
+    __device__ __forceinline__ u64 thread() const { return thread_of(); }
+    __device__ __forceinline__ u64 threads() const { return threads_of(); }
     __device__ __forceinline__ u32 id(u32 v) const { return vertices[v]; }
 };
 #endif

@@ -1,13 +1,10 @@
-/* A problem with nothing to keep.  Its place is taken by what device_program.py writes
+/* A problem with nothing to keep.  Its place is taken by what cuda_program.py writes
  * for a problem: the state, and the functions as the user wrote them. */
 #define HAS_INIT 0
 #define HAS_PRIOR 0
 #define HAS_VISIT_VERTEX 0
 #define HAS_POST 0
 #define HAS_FINALIZE 0
-#ifndef LEVELS
-#define LEVELS 1
-#endif
 struct Fields {
     u64 unused;
 };

@@ -6,24 +6,23 @@
  *
  * Data encoding: rows, columns and numbers are those of partition/part.py.  Offsets have 32
  * or 64 bits (wide), columns of nn in several parts part << 32 | number.
+ * fault: [1], bits of the enum below, added to by all kernels.
  *
- * All kernels take one-dimensional grids of any size and blocks of BLOCK threads.
+ * All kernels take one-dimensional grids of any size and blocks of THREADS threads.
  */
 #include "../generate/hashing.cuh"
 
-#define BLOCK 256
+#define THREADS 256
 #define PART_SHIFT 32
 
 enum { FIRST = 1, FALLS = 2, LAST = 4, COLUMN = 8, OWNER = 16, VERTICES = 32, DELEGATE = 64,
        PASSIVE = 128, SOURCES = 256, ENDS = 512 };
 
-static __device__ __forceinline__ u64 at(const void *values, u32 wide, u64 k)
-{
+INLINE u64 at(const void *values, u32 wide, u64 k) {
     return wide ? ((const u64 *)values)[k] : ((const u32 *)values)[k];
 }
 
-static __device__ __forceinline__ u32 named(u64 id, const u64 *words)
-{
+INLINE u32 named(u64 id, const u64 *words) {
     return words[0] ? Permutation<u32>(words)((u32)id) : (u32)id;
 }
 
@@ -33,12 +32,10 @@ static __device__ __forceinline__ u32 named(u64 id, const u64 *words)
  * store to the input's, n = 0 for none; seen: [ceil(local / 32)], zeros
  * names: [local], number -> input id
  */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(THREADS)
 name_vertices(u64 local, u32 part, u32 parts, const u32 *__restrict__ vertices,
-              const u64 *__restrict__ words, u32 *seen, u32 *__restrict__ names, u32 *fault)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < local; k += stride) {
+              const u64 *__restrict__ words, u32 *seen, u32 *__restrict__ names, u32 *fault) {
+    for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS)) {
         u32 id = vertices[k], bit = 1u << (id % 32);
         bool wrong = id >= local || atomicOr(seen + id / 32, bit) & bit;
         if (wrong) atomicOr(fault, (u32)VERTICES);
@@ -47,12 +44,10 @@ name_vertices(u64 local, u32 part, u32 parts, const u32 *__restrict__ vertices,
 }
 
 /* delegates: [d], ids of the store; n: vertices; names: [d], input ids */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(THREADS)
 name_delegates(u64 d, u64 n, const long long *__restrict__ delegates,
-               const u64 *__restrict__ words, u32 *__restrict__ names, u32 *fault)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < d; k += stride) {
+               const u64 *__restrict__ words, u32 *__restrict__ names, u32 *fault) {
+    for (u64 k = thread_of(THREADS); k < d; k += threads_of(THREADS)) {
         u64 id = (u64)delegates[k];
         if (id >= n) atomicOr(fault, (u32)DELEGATE);
         names[k] = id < n ? named(id, words) : 0;
@@ -64,14 +59,12 @@ name_delegates(u64 d, u64 n, const long long *__restrict__ delegates,
  *
  * count: rows, 1 for none; offsets: [rows + 1]; edges: of all rows; no row from active on
  * has any
- * names: [rows]; degrees: by name, or null; filled: [ceil(rows / 32)], zeros
+ * names: [rows]; degrees: [n], by name, or null; filled: [ceil(rows / 32)], zeros
  */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(THREADS)
 measure_rows(u64 count, u64 rows, u64 active, u64 edges, const void *__restrict__ offsets, u32 wide,
-             const u32 *__restrict__ names, u32 *degrees, u32 *filled, u32 *fault)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < rows; k += stride) {
+             const u32 *__restrict__ names, u32 *degrees, u32 *filled, u32 *fault) {
+    for (u64 k = thread_of(THREADS); k < rows; k += threads_of(THREADS)) {
         u64 first = at(offsets, wide, k), next = at(offsets, wide, k + 1);
         if (next < first) {
             atomicOr(fault, (u32)FALLS);
@@ -91,12 +84,10 @@ measure_rows(u64 count, u64 rows, u64 active, u64 edges, const void *__restrict_
  *
  * sources: [count], rising; filled: as measure_rows leaves it; count is how many bits it has
  */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(THREADS)
 check_sources(u64 count, u64 rows, const u32 *__restrict__ sources,
-              const u32 *__restrict__ filled, u32 *fault)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+              const u32 *__restrict__ filled, u32 *fault) {
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
         u32 row = sources[k];
         bool right = row < rows && (filled[row / 32] >> (row % 32) & 1);
         if (!right || (k && sources[k - 1] >= row)) atomicOr(fault, (u32)SOURCES);
@@ -104,9 +95,8 @@ check_sources(u64 count, u64 rows, const u32 *__restrict__ sources,
 }
 
 /* Returns where the name of a column stands, and whether it is one that may be there. */
-static __device__ __forceinline__ u64 place_of(u64 column, const u64 *starts, u64 many,
-                                               bool *right, u32 *fault)
-{
+INLINE u64 place_of(u64 column, const u64 *starts, u64 many,
+                                               bool *right, u32 *fault) {
     if (!starts) {
         *right = column < many;
         if (!*right) atomicOr(fault, (u32)COLUMN);
@@ -127,34 +117,25 @@ static __device__ __forceinline__ u64 place_of(u64 column, const u64 *starts, u6
  * starts: [parts + 1], where names of the numbers of each part begin, or null where columns
  * are below many; u, v: [count]
  */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(THREADS)
 expand_slice(u64 count, u64 first, u64 rows, const void *__restrict__ offsets, u32 wide,
              const void *__restrict__ columns, const u32 *__restrict__ row_names,
              const u32 *__restrict__ names, const u64 *__restrict__ starts, u64 many,
-             u32 *__restrict__ u, u32 *__restrict__ v, u32 *fault)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
-        u64 low = 0, high = rows; /* offsets[low] <= edge < offsets[high] */
-        while (high - low > 1) {
-            u64 middle = (low + high) / 2;
-            if (at(offsets, wide, middle) <= first + k) low = middle;
-            else high = middle;
-        }
+             u32 *__restrict__ u, u32 *__restrict__ v, u32 *fault) {
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
+        u64 row = last_before(rows, first + k, [&](u64 r) { return at(offsets, wide, r); });
         bool right;
         u64 place = place_of(at(columns, starts != nullptr, k), starts, many, &right, fault);
-        u[k] = row_names[low];
+        u[k] = row_names[row];
         v[k] = right ? names[place] : 0;
     }
 }
 
 /* Looks whether the columns of a slice may be there; arguments as of expand_slice. */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(THREADS)
 check_columns(u64 count, const void *__restrict__ columns, const u64 *__restrict__ starts,
-              u64 many, u32 *fault)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+              u64 many, u32 *fault) {
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
         bool right;
         place_of(at(columns, starts != nullptr, k), starts, many, &right, fault);
     }
@@ -165,12 +146,10 @@ check_columns(u64 count, const void *__restrict__ columns, const u64 *__restrict
  * values: [count], of numbers from one place on; names: [count], input ids
  * owners, owner: those with id mod owners = owner are written; ends: [...], by id / owners
  */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(THREADS)
 keep_ends(u64 count, const long long *__restrict__ values, const u32 *__restrict__ names,
-          u32 owners, u32 owner, u32 *__restrict__ ends, u32 *fault)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+          u32 owners, u32 owner, u32 *__restrict__ ends, u32 *fault) {
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
         if ((u64)values[k] >> 32) atomicOr(fault, (u32)ENDS);
         if (names[k] % owners == owner) ends[names[k] / owners] = (u32)values[k];
     }

@@ -13,38 +13,30 @@
  * be the tree edge of a vertex that has no mark yet.
  *
  * Data encoding: states: [ceil(n / 8)] words, vertex x at bits 4 (x mod 8) … + 3 of
- * word x / 8: three bits of level code (0 … 5 the level, DEEP look it up, NONE
+ * word x / 8: three bits of level code (0 … 5 the level, DEEP look it up, UNREACHED
  * unreached) and MARK.  level, parent: negative where unreached.
  * report: [2 · KINDS + 3] 64-bit words: counts of faults, position of the first of each
  * (all ones: none), then reached vertices, tuples with a reached end, depth + 1.
+ *
+ * variants: LEVEL=i8,i16,i32 PARENT=i32,i64
  */
-// variants: LEVEL=int8_t PARENT=int32_t | LEVEL=int8_t PARENT=int64_t | LEVEL=int16_t PARENT=int32_t | LEVEL=int16_t PARENT=int64_t | LEVEL=int32_t PARENT=int32_t | LEVEL=int32_t PARENT=int64_t
+#include "../engines/cuda/common/base.cuh"
 
-typedef signed char int8_t;
-typedef short int16_t;
-typedef unsigned int uint32_t;
-typedef unsigned long long u64;
-typedef int int32_t;
-typedef long long int64_t;
-
-// Kinds of faults, in the order of faults.TEXTS.
+/* Kinds of faults, in the order of faults.TEXTS. */
 enum Kind {
     OUTSIDE, LEVEL_RANGE, PARENT_RANGE, ROOT_LEVEL, ROOT_PARENT, STEP, NEARER, SPAN,
     HALF, SET, EDGE, KINDS
 };
 enum Sum { REACHED = 2 * KINDS, NEDGE, DEPTH };
-enum State { DEEP = 6, NONE = 7, LEVEL_BITS = 7, MARK = 8, PER_WORD = 8 };
+enum State { DEEP = 6, UNREACHED = 7, LEVEL_BITS = 7, MARK = 8, PER_WORD = 8 };
 
-#define ALL 0xffffffffu
-
-// What one block found; in shared memory.
+/* What one block found; in shared memory. */
 struct Tally {
-    uint32_t counts[KINDS];
+    u32 counts[KINDS];
     u64 first[KINDS];
 };
 
-static __device__ void clear(Tally &tally)
-{
+INLINE void clear(Tally &tally) {
     for (int k = threadIdx.x; k < KINDS; k += blockDim.x) {
         tally.counts[k] = 0;
         tally.first[k] = ~0ull;
@@ -52,15 +44,13 @@ static __device__ void clear(Tally &tally)
     __syncthreads();
 }
 
-static __device__ void fault(Tally &tally, Kind kind, u64 position)
-{
+INLINE void fault(Tally &tally, Kind kind, u64 position) {
     atomicAdd(&tally.counts[kind], 1u);
     if (position < *(volatile u64 *)&tally.first[kind])
         atomicMin(&tally.first[kind], position);
 }
 
-static __device__ void tell(const Tally &tally, u64 *report)
-{
+INLINE void tell(const Tally &tally, u64 *report) {
     __syncthreads();
     for (int k = threadIdx.x; k < KINDS; k += blockDim.x) {
         if (tally.counts[k]) {
@@ -70,41 +60,34 @@ static __device__ void tell(const Tally &tally, u64 *report)
     }
 }
 
-static __device__ bool first_lane() { return threadIdx.x % 32 == 0; }
-
-static __device__ uint32_t state_of(int level)
-{
-    return level < 0 ? NONE : level < DEEP ? level : DEEP;
+INLINE u32 state_of(int level) {
+    return level < 0 ? UNREACHED : level < DEEP ? level : DEEP;
 }
 
-static __device__ uint32_t state_at(const uint32_t *states, uint32_t x)
-{
+INLINE u32 state_at(const u32 *states, u32 x) {
     return states[x / PER_WORD] >> (4 * (x % PER_WORD)) & 15;
 }
 
-// Level by a state; any negative level is -1.
-static __device__ int level_at(uint32_t state, const LEVEL *level, uint32_t x)
-{
+/* Level by a state; any negative level is -1. */
+INLINE int level_at(u32 state, const LEVEL *level, u32 x) {
     const int code = state & LEVEL_BITS;
-    return code == NONE ? -1 : code == DEEP ? level[x] : code;
+    return code == UNREACHED ? -1 : code == DEEP ? level[x] : code;
 }
 
-static __device__ void mark(uint32_t *states, uint32_t x)
-{
-    atomicOr(&states[x / PER_WORD], (uint32_t)MARK << (4 * (x % PER_WORD)));
+INLINE void mark(u32 *states, u32 x) {
+    atomicOr(&states[x / PER_WORD], (u32)MARK << (4 * (x % PER_WORD)));
 }
 
-static __device__ void check_vertex(Tally &tally, uint32_t x, uint32_t n, uint32_t root,
-                                    int found, const LEVEL *level, const PARENT *parent)
-{
-    if (found < -1 || found >= (int64_t)n)
+INLINE void check_vertex(Tally &tally, u32 x, u32 n, u32 root, int found, const LEVEL *level,
+                         const PARENT *parent) {
+    if (found < -1 || found >= (i64)n)
         fault(tally, LEVEL_RANGE, x);
     if ((found == 0) != (x == root))
         fault(tally, ROOT_LEVEL, x);
     if (!parent)
         return;
-    const int64_t of = parent[x];
-    const bool allowed = of >= 0 && of < (int64_t)n, own = of == (int64_t)x;
+    const i64 of = parent[x];
+    const bool allowed = of >= 0 && of < (i64)n, own = of == (i64)x;
     if (!allowed && of != -1)
         fault(tally, PARENT_RANGE, x);
     if (own != (x == root))
@@ -119,20 +102,18 @@ static __device__ void check_vertex(Tally &tally, uint32_t x, uint32_t n, uint32
 /* Pass 1.  level: [n]; parent: [n] or null for levels only; states: [ceil(n / 8)],
  * written; report: see above.  A thread takes the eight vertices of a word. */
 extern "C" __global__ void __launch_bounds__(256)
-    check_vertices(uint32_t n, const LEVEL *level, const PARENT *parent,
-                   uint32_t *states, u64 *report, uint32_t root)
-{
+    check_vertices(u32 n, const LEVEL *level, const PARENT *parent, u32 *states, u64 *report,
+                   u32 root) {
     __shared__ Tally tally;
     clear(tally);
-    const uint32_t words = (n + PER_WORD - 1) / PER_WORD;
-    const uint32_t step = gridDim.x * blockDim.x;
-    uint32_t reached = 0;
+    const u32 words = (n + PER_WORD - 1) / PER_WORD;
+    u32 reached = 0;
     int deepest = -1;
-    for (uint32_t w = blockIdx.x * blockDim.x + threadIdx.x; w < words; w += step) {
-        uint32_t packed = 0;
+    for (u32 w = thread_of<u32>(); w < words; w += threads_of<u32>()) {
+        u32 packed = 0;
 #pragma unroll
-        for (uint32_t k = 0; k < PER_WORD; k++) {
-            const uint32_t x = w * PER_WORD + k;
+        for (u32 k = 0; k < PER_WORD; k++) {
+            const u32 x = w * PER_WORD + k;
             if (x < n) {
                 const int found = level[x];
                 packed |= state_of(found) << (4 * k);
@@ -145,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     reached = __reduce_add_sync(ALL, reached);
     deepest = __reduce_max_sync(ALL, deepest);
-    if (first_lane()) {
+    if (lane_id() == 0) {
         atomicAdd(&report[REACHED], (u64)reached);
         atomicMax(&report[DEPTH], (u64)(deepest + 1ll));
     }
@@ -153,10 +134,8 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 /* Judge the tuple (u, v) whose ends are in the states a, b; return if one is reached. */
-static __device__ bool check_tuple(Tally &tally, u64 position, uint32_t u, uint32_t v,
-                                   uint32_t a, uint32_t b, const LEVEL *level,
-                                   const PARENT *parent, uint32_t *states, bool thorough)
-{
+INLINE bool check_tuple(Tally &tally, u64 position, u32 u, u32 v, u32 a, u32 b,
+                        const LEVEL *level, const PARENT *parent, u32 *states, bool thorough) {
     const int la = level_at(a, level, u), lb = level_at(b, level, v);
     const bool both = la >= 0 && lb >= 0;
     if ((la >= 0) != (lb >= 0))
@@ -165,10 +144,10 @@ static __device__ bool check_tuple(Tally &tally, u64 position, uint32_t u, uint3
         fault(tally, SPAN, position);
     const bool down = both && la - lb == 1, up = both && lb - la == 1;
     if (!(a & MARK) && (down || thorough))
-        if (parent ? parent[u] == (int64_t)v : down)
+        if (parent ? parent[u] == (i64)v : down)
             mark(states, u);
     if (!(b & MARK) && (up || thorough))
-        if (parent ? parent[v] == (int64_t)u : up)
+        if (parent ? parent[v] == (i64)u : up)
             mark(states, v);
     return la >= 0 || lb >= 0;
 }
@@ -179,25 +158,22 @@ static __device__ bool check_tuple(Tally &tally, u64 position, uint32_t u, uint3
  * thorough: look for tree edges between any levels, not only those that differ by one;
  *   of use only where pass 1 found faults. */
 extern "C" __global__ void __launch_bounds__(256)
-    check_tuples(uint32_t n, const LEVEL *level, const PARENT *parent, uint32_t *states,
-                 u64 *report, u64 start, u64 count, const uint4 *u, const uint4 *v,
-                 uint32_t thorough)
-{
+    check_tuples(u32 n, const LEVEL *level, const PARENT *parent, u32 *states, u64 *report,
+                 u64 start, u64 count, const uint4 *u, const uint4 *v, u32 thorough) {
     __shared__ Tally tally;
     clear(tally);
-    const u64 step = (u64)gridDim.x * blockDim.x;
-    uint32_t reached = 0;
-    for (u64 g = (u64)blockIdx.x * blockDim.x + threadIdx.x; 4 * g < count; g += step) {
+    u32 reached = 0;
+    for (u64 g = thread_of(); 4 * g < count; g += threads_of()) {
         const uint4 from = __ldcs(&u[g]), to = __ldcs(&v[g]);
-        const uint32_t us[4] = {from.x, from.y, from.z, from.w};
-        const uint32_t vs[4] = {to.x, to.y, to.z, to.w};
-        uint32_t a[4], b[4];
+        const u32 us[4] = {from.x, from.y, from.z, from.w};
+        const u32 vs[4] = {to.x, to.y, to.z, to.w};
+        u32 a[4], b[4];
         bool inside[4];
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             inside[k] = 4 * g + k < count && us[k] < n && vs[k] < n;
-            a[k] = inside[k] ? state_at(states, us[k]) : NONE;
-            b[k] = inside[k] ? state_at(states, vs[k]) : NONE;
+            a[k] = inside[k] ? state_at(states, us[k]) : UNREACHED;
+            b[k] = inside[k] ? state_at(states, vs[k]) : UNREACHED;
         }
 #pragma unroll
         for (int k = 0; k < 4; k++) {
@@ -210,33 +186,31 @@ extern "C" __global__ void __launch_bounds__(256)
         }
     }
     reached = __reduce_add_sync(ALL, reached);
-    if (first_lane())
+    if (lane_id() == 0)
         atomicAdd(&report[NEDGE], (u64)reached);
     tell(tally, report);
 }
 
 /* Pass 3.  Arguments as in pass 1; the states hold the marks of pass 2. */
 extern "C" __global__ void __launch_bounds__(256)
-    check_marks(uint32_t n, const LEVEL *level, const PARENT *parent,
-                const uint32_t *states, u64 *report, uint32_t root)
-{
+    check_marks(u32 n, const LEVEL *level, const PARENT *parent, const u32 *states, u64 *report,
+                u32 root) {
     __shared__ Tally tally;
     clear(tally);
-    const uint32_t words = (n + PER_WORD - 1) / PER_WORD;
-    const uint32_t step = gridDim.x * blockDim.x;
-    for (uint32_t w = blockIdx.x * blockDim.x + threadIdx.x; w < words; w += step) {
-        const uint32_t packed = states[w];
-        for (uint32_t k = 0; k < PER_WORD; k++) {
-            const uint32_t x = w * PER_WORD + k, state = packed >> (4 * k) & 15;
-            if (x >= n || x == root || state & MARK || state == NONE)
+    const u32 words = (n + PER_WORD - 1) / PER_WORD;
+    for (u32 w = thread_of<u32>(); w < words; w += threads_of<u32>()) {
+        const u32 packed = states[w];
+        for (u32 k = 0; k < PER_WORD; k++) {
+            const u32 x = w * PER_WORD + k, state = packed >> (4 * k) & 15;
+            if (x >= n || x == root || state & MARK || state == UNREACHED)
                 continue;
             if (!parent) {
                 if (level[x] >= 1)
                     fault(tally, NEARER, x);
                 continue;
             }
-            const int64_t of = parent[x];
-            if (of >= 0 && of < (int64_t)n && of != (int64_t)x)
+            const i64 of = parent[x];
+            if (of >= 0 && of < (i64)n && of != (i64)x)
                 fault(tally, EDGE, x);
         }
     }

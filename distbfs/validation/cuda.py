@@ -114,7 +114,9 @@ def _fits(array: DeviceArray, n: int, types: tuple[str, ...]) -> bool:
 @cache
 def _module(device: int, level: str, parent: str) -> programs.Module:  # noqa: ARG001
     """Return the kernels for two dtypes, loaded once on each device."""
-    return programs.Module(SOURCE, LEVEL=f"{level}_t", PARENT=f"{parent}_t")
+    return programs.Module(
+        SOURCE, LEVEL=level.replace("int", "i"), PARENT=parent.replace("int", "i")
+    )
 
 
 @dataclass(frozen=True)

@@ -9,25 +9,21 @@
  * reading that puts the members in order.  The grid of all but `scan_tiles` may have any
  * size; BLOCK threads are fixed when the file is compiled.
  * Source: Gaihre, Wu, Yao, Liu: XBFS, HPDC 2019, Section 4.1, Figure 5. */
+#include "../../distbfs/engines/cuda/common/base.cuh"
+
 #ifndef BLOCK
 #define BLOCK 256
 #endif
 
-typedef unsigned int u32;
-typedef unsigned long long u64;
-
-constexpr u32 FULL = 0xffffffffu, WARPS = BLOCK / 32;
+constexpr u32 WARPS = BLOCK / 32;
 constexpr int STEPS = 4;                /* statuses of a thread that are loaded together */
 constexpr u32 TILE = BLOCK * STEPS * 4; /* also in xbfs_fig05.py */
-
-__device__ __forceinline__ u32 lane_id() { return threadIdx.x & 31; }
-__device__ __forceinline__ u32 lanes_below() { return (1u << lane_id()) - 1; }
 
 /* Hand every status to `take(member, vertex)`, a warp at a time.
  * status: [count], count below 2^32 */
 template <class Take>
-__device__ __forceinline__ void read_all(const int *status, u64 count, int level, Take take) {
-    const u64 stride = (u64)gridDim.x * BLOCK;
+INLINE void read_all(const int *status, u64 count, int level, Take take) {
+    const u64 stride = threads_of(BLOCK);
     const u64 first = (u64)blockIdx.x * BLOCK + (threadIdx.x & ~31u);
     for (u64 base = first; base < count; base += STEPS * stride) {
         int value[STEPS];
@@ -46,34 +42,9 @@ __device__ __forceinline__ void read_all(const int *status, u64 count, int level
 extern "C" __global__ void __launch_bounds__(BLOCK)
     atomic_warp(const int *status, u64 count, int level, u32 *queue, u32 *tail) {
     read_all(status, count, level, [&](bool member, u32 v) {
-        const u32 lanes = __ballot_sync(FULL, member);
-        if (!lanes) return;
-        u32 at = 0;
-        if (lane_id() == 0) at = atomicAdd(tail, (u32)__popc(lanes));
-        at = __shfl_sync(FULL, at, 0);
-        if (member) queue[at + __popc(lanes & lanes_below())] = v;
+        const u32 at = take_place(member, tail);
+        if (member) queue[at] = v;
     });
-}
-
-/* Sum over the threads of the block before this one; `total` over all of them. */
-__device__ __forceinline__ u32 block_prefix(u32 value, u32 &total) {
-    __shared__ u32 sums[WARPS];
-    u32 upto = value;
-#pragma unroll
-    for (int step = 1; step < 32; step <<= 1) {
-        const u32 other = __shfl_up_sync(FULL, upto, step);
-        if (lane_id() >= step) upto += other;
-    }
-    __syncthreads();
-    if (lane_id() == 31) sums[threadIdx.x / 32] = upto;
-    __syncthreads();
-    u32 before = 0;
-    total = 0;
-    for (u32 warp = 0; warp < WARPS; warp++) {
-        if (warp < threadIdx.x / 32) before += sums[warp];
-        total += sums[warp];
-    }
-    return before + upto - value;
 }
 
 /* First pass.  tiles: [ceil(count / TILE)], members of each */
@@ -87,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
             const u64 v = tile * TILE + k * BLOCK + threadIdx.x;
             mine += v < count && status[v] == level;
         }
-        block_prefix(mine, total);
+        block_scan<WARPS>(mine, total);
         if (threadIdx.x == 0) tiles[tile] = total;
     }
 }
@@ -104,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
             value[k] = first + k < count ? tiles[first + k] : 0;
             mine += value[k];
         }
-        u32 at = before + block_prefix(mine, total);
+        u32 at = before + block_scan<WARPS>(mine, total);
 #pragma unroll
         for (int k = 0; k < STEPS; k++) {
             if (first + k < count) tiles[first + k] = at;
@@ -118,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 /* Put the members of every tile into the queue; `before(tile, members)` is the place of
  * its first one.  A warp owns TILE / WARPS statuses in a row. */
 template <class Before>
-__device__ __forceinline__ void place_tiles(const int *status, u64 count, int level,
+INLINE void place_tiles(const int *status, u64 count, int level,
                                             u32 *queue, Before before) {
     constexpr u32 GROUPS = TILE / BLOCK; /* of 32 statuses, for each warp */
     __shared__ u32 base;
@@ -129,13 +100,13 @@ __device__ __forceinline__ void place_tiles(const int *status, u64 count, int le
 #pragma unroll
         for (u32 k = 0; k < GROUPS; k++) {
             const u64 v = first + k * 32;
-            lanes[k] = __ballot_sync(FULL, v < count && status[v] == level);
+            lanes[k] = __ballot_sync(ALL, v < count && status[v] == level);
             members += __popc(lanes[k]);
         }
-        u32 at = block_prefix(lane_id() == 0 ? members : 0, total);
+        u32 at = block_scan<WARPS>(lane_id() == 0 ? members : 0, total);
         if (threadIdx.x == 0) base = before(tile, total);
         __syncthreads();
-        at = base + __shfl_sync(FULL, at, 0);
+        at = base + __shfl_sync(ALL, at, 0);
 #pragma unroll
         for (u32 k = 0; k < GROUPS; k++) {
             if (lanes[k] >> lane_id() & 1)

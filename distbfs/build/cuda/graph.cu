@@ -9,12 +9,11 @@
  * Data encoding: a key is (row - first row of the range) * 2^32 + column, both numbers of
  * device_graph.py.  Classes are those of device_graph.degree_class, 0 ... 127.
  *
- * All kernels take one-dimensional grids of any size and blocks of BLOCK threads, if not
+ * All kernels take one-dimensional grids of any size and blocks of THREADS threads, if not
  * said otherwise.
  */
-#include "../../graph/keys.cuh"
+#include "keys.cuh"
 
-#define ISOLATED 0xffffffffu
 #define CLASSES 128
 
 /* Counts the ends of a chunk of tuples.
@@ -23,12 +22,11 @@
  * array where edges lead both ways
  * ends: [n], ends of loops, two each, added to; loops: [1], added to
  */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(THREADS)
 count_ends(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 *out, u32 *in,
-           u32 *ends, u64 *loops)
-{
-    u64 found = 0, stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+           u32 *ends, u64 *loops) {
+    u64 found = 0;
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
         u32 a = u[k], b = v[k];
         if (a == b) {
             atomicAdd(ends + a, 2u);
@@ -39,31 +37,23 @@ count_ends(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 
         }
     }
     found = warp_sum(found);
-    if (threadIdx.x % 32 == 0 && found) atomicAdd(loops, found);
+    if (lane_id() == 0 && found) atomicAdd(loops, found);
 }
 
 /* Makes ends complete: ends += each * degrees.
  *
  * degrees, ends: [n]; sum: [1], the sum of the new ends is added to it
  */
-extern "C" __global__ void __launch_bounds__(BLOCK)
-add_degrees(u64 n, u32 each, const u32 *__restrict__ degrees, u32 *__restrict__ ends, u64 *sum)
-{
-    u64 found = 0, stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < n; k += stride) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+add_degrees(u64 n, u32 each, const u32 *__restrict__ degrees, u32 *__restrict__ ends, u64 *sum) {
+    u64 found = 0;
+    for (u64 k = thread_of(THREADS); k < n; k += threads_of(THREADS)) {
         u32 value = ends[k] + each * degrees[k];
         ends[k] = value;
         found += value;
     }
     found = warp_sum(found);
-    if (threadIdx.x % 32 == 0 && found) atomicAdd(sum, found);
-}
-
-static __device__ __forceinline__ u32 class_of(u32 degree)
-{
-    if (degree <= 16) return degree;
-    u32 octave = 31 - __clz(degree);
-    return 16 + 4 * (octave - 4) + (degree >> (octave - 2) & 3);
+    if (lane_id() == 0 && found) atomicAdd(sum, found);
 }
 
 /* Counts the vertices of each class in each tile of ids; one warp a tile.
@@ -71,12 +61,11 @@ static __device__ __forceinline__ u32 class_of(u32 degree)
  * tile: ids of a tile, a multiple of 32; tiles = ceil(n / tile); degrees: [n]
  * counts: [CLASSES][tiles], highest class first
  */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(THREADS)
 count_classes(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
-              u32 *__restrict__ counts)
-{
+              u32 *__restrict__ counts) {
     __shared__ u32 count[WARPS][CLASSES];
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    u32 warp = threadIdx.x / 32, lane = lane_id();
     u64 stride = (u64)gridDim.x * WARPS;
     for (u64 t = (u64)blockIdx.x * WARPS + warp; t < tiles; t += stride) {
         for (u32 c = lane; c < CLASSES; c += 32) count[warp][c] = 0;
@@ -95,28 +84,20 @@ count_classes(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
     }
 }
 
-/* values: [count]; starts: [count + 1], the sums before each value and of all */
-extern "C" __global__ void __launch_bounds__(1024)
-scan(u64 count, const u32 *values, u64 *starts)
-{
-    sums_before(count, values, starts);
-}
-
 /* Numbers the vertices; tiles as in count_classes.
  *
  * starts: [CLASSES * tiles + 1], from the counts; class_starts: [CLASSES + 1], first
  * number of each class, highest class first; vertices: [vertices with edges], number ->
- * id; numbers: [n], id -> number or ISOLATED; sorted: [vertices with edges], degrees by
+ * id; numbers: [n], id -> number or NONE; sorted: [vertices with edges], degrees by
  * number
  */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(THREADS)
 assign_numbers(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
                const u64 *__restrict__ starts, u64 *__restrict__ class_starts,
                u32 *__restrict__ vertices, u32 *__restrict__ numbers,
-               u32 *__restrict__ sorted)
-{
+               u32 *__restrict__ sorted) {
     __shared__ u32 next[WARPS][CLASSES];
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    u32 warp = threadIdx.x / 32, lane = lane_id();
     u64 stride = (u64)gridDim.x * WARPS;
     for (u64 t = (u64)blockIdx.x * WARPS + warp; t < tiles; t += stride) {
         for (u32 c = lane; c < CLASSES; c += 32) {
@@ -139,158 +120,67 @@ assign_numbers(u64 n, u64 tile, u64 tiles, const u32 *__restrict__ degrees,
                 vertices[number] = (u32)id;
                 sorted[number] = degree;
             }
-            if (id < stop) numbers[id] = degree ? number : ISOLATED;
+            if (id < stop) numbers[id] = degree ? number : NONE;
         }
     }
-}
-
-/* values: [rows]; sums: [ceil(rows / ROWS_TILE)], of each tile; longest: [1] */
-extern "C" __global__ void __launch_bounds__(BLOCK)
-sum_rows(u64 rows, const u32 *values, u64 *sums, u32 *longest)
-{
-    sum_tiles(rows, values, sums, longest);
 }
 
 /* Appends the keys of a chunk of tuples whose rows are low ... high - 1.
  *
- * A block counts the keys of BLOCK * PER_THREAD tuples, takes room for them with one
- * atomic and writes them warp by warp.  Loops give no keys.
+ * Loops give no keys.
  * u, v: [count], ids; numbers: [n]; both: not 0: v -> u as well as u -> v
- * keys: [capacity]; what is beyond is counted only; size: [1], keys so far
+ * keys: [capacity]; size: [1], see append
  */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(THREADS)
 append_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
             const u32 *__restrict__ numbers, u32 low, u32 high, u32 both, u64 capacity,
-            u64 *__restrict__ keys, u64 *size)
-{
-    __shared__ u32 counts[WARPS];
-    __shared__ u64 start;
-    u32 warp = threadIdx.x / 32, rows = high - low;
-    const u64 TILE = BLOCK * PER_THREAD;
-    u64 stride = gridDim.x * TILE;
-    for (u64 first = blockIdx.x * TILE; first < count; first += stride) {
-        u32 a[PER_THREAD], b[PER_THREAD], found = 0;
+            u64 *__restrict__ keys, u64 *size) {
+    u32 rows = high - low;
+    for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
+        u32 end[2 * PER_THREAD], wanted = 0;
 #pragma unroll
         for (int k = 0; k < PER_THREAD; k++) {
-            u64 i = first + k * BLOCK + threadIdx.x;
+            u64 i = first + k * THREADS + threadIdx.x;
             u32 x = i < count ? u[i] : 0, y = i < count ? v[i] : 0;
-            a[k] = x != y ? numbers[x] : ISOLATED; /* which is in no range */
-            b[k] = x != y ? numbers[y] : ISOLATED;
+            end[2 * k] = x != y ? numbers[x] : NONE; /* which is in no range */
+            end[2 * k + 1] = x != y ? numbers[y] : NONE;
         }
 #pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
-            found += __popc(__ballot_sync(ALL, a[k] - low < rows));
-            found += both ? __popc(__ballot_sync(ALL, b[k] - low < rows)) : 0;
-        }
-        if (threadIdx.x % 32 == 0) counts[warp] = found;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            u32 sum = 0;
-            for (int w = 0; w < WARPS; w++) sum += counts[w];
-            start = sum ? atomicAdd(size, (u64)sum) : 0;
-        }
-        __syncthreads();
-        u64 at = start;
-        for (u32 w = 0; w < warp; w++) at += counts[w];
-#pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
-            bool wanted = a[k] - low < rows;
-            u32 lanes = __ballot_sync(ALL, wanted);
-            u64 place = at + __popc(lanes & lanes_below());
-            if (wanted && place < capacity) keys[place] = (u64)(a[k] - low) << 32 | b[k];
-            at += __popc(lanes);
-            if (!both) continue;
-            wanted = b[k] - low < rows;
-            lanes = __ballot_sync(ALL, wanted);
-            place = at + __popc(lanes & lanes_below());
-            if (wanted && place < capacity) keys[place] = (u64)(b[k] - low) << 32 | a[k];
-            at += __popc(lanes);
-        }
-        __syncthreads();
+        for (int j = 0; j < 2 * PER_THREAD; j++)
+            if (end[j] - low < rows && (both || j % 2 == 0)) wanted |= 1u << j;
+        append<2 * PER_THREAD>(
+            wanted, [&](int j) { return (u64)(end[j] - low) << 32 | end[j ^ 1]; }, capacity,
+            keys, size);
     }
 }
 
-/* Counts the keys that differ from the one before them, in tiles of BLOCK * PER_THREAD.
+/* Writes the rows of sorted keys.
  *
- * keys: [count], sorted; tiles: [ceil(count / 2048)]
- */
-extern "C" __global__ void __launch_bounds__(BLOCK)
-count_fresh(u64 count, const u64 *__restrict__ keys, u32 *__restrict__ tiles)
-{
-    __shared__ u32 sum;
-    const u64 TILE = BLOCK * PER_THREAD;
-    for (u64 first = blockIdx.x * TILE; first < count; first += gridDim.x * TILE) {
-        if (threadIdx.x == 0) sum = 0;
-        __syncthreads();
-        u32 found = 0;
-#pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
-            u64 i = first + k * BLOCK + threadIdx.x;
-            bool fresh = i < count && is_fresh(keys, i, keys[i]);
-            found += __popc(__ballot_sync(ALL, fresh));
-        }
-        if (threadIdx.x % 32 == 0) atomicAdd(&sum, found);
-        __syncthreads();
-        if (threadIdx.x == 0) tiles[first / TILE] = sum;
-    }
-}
-
-/* Writes the rows of sorted keys; tiles as in count_fresh.
- *
- * keys: [count]; starts: [tiles + 1], from the counts; base: columns before these rows
- * columns: from the first column of these rows on; offsets: from their first row on
+ * keys: [count]; starts: [tiles + 1], see each_fresh; base: columns before these rows
+ * columns: [fresh keys], from the first column of these rows on
+ * offsets: [rows], from their first row on
  */
 template <typename Offset>
-static __device__ void write(u64 count, const u64 *__restrict__ keys,
-                             const u64 *__restrict__ starts, u64 base,
-                             u32 *__restrict__ columns, Offset *__restrict__ offsets)
-{
-    __shared__ u32 before[PER_THREAD * WARPS];
-    u32 warp = threadIdx.x / 32;
-    const u64 TILE = BLOCK * PER_THREAD;
-    for (u64 first = blockIdx.x * TILE; first < count; first += gridDim.x * TILE) {
-        u32 lanes[PER_THREAD];
-#pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
-            u64 i = first + k * BLOCK + threadIdx.x;
-            lanes[k] = __ballot_sync(ALL, i < count && is_fresh(keys, i, keys[i]));
-            if (threadIdx.x % 32 == 0) before[k * WARPS + warp] = __popc(lanes[k]);
-        }
-        __syncthreads();
-        if (warp == 0) {
-            u32 one = before[threadIdx.x * 2], other = before[threadIdx.x * 2 + 1];
-            u32 start = (u32)warp_scan(one + other) - one - other;
-            before[threadIdx.x * 2] = start;
-            before[threadIdx.x * 2 + 1] = start + one;
-        }
-        __syncthreads();
-        u64 start = starts[first / TILE];
-#pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
-            if (!(lanes[k] >> threadIdx.x % 32 & 1)) continue;
-            u64 i = first + k * BLOCK + threadIdx.x, key = keys[i];
-            u64 at = start + before[k * WARPS + warp] + __popc(lanes[k] & lanes_below());
-            columns[at] = (u32)key;
-            if (i == 0 || keys[i - 1] >> 32 != key >> 32)
-                offsets[key >> 32] = (Offset)(base + at);
-        }
-        __syncthreads();
-    }
+INLINE void write(u64 count, const u64 *__restrict__ keys, const u64 *__restrict__ starts,
+                  u64 base, u32 *__restrict__ columns, Offset *__restrict__ offsets) {
+    each_fresh(count, keys, starts, [&](u64 i, u64 key, u64 at) {
+        columns[at] = (u32)key;
+        if (i == 0 || keys[i - 1] >> 32 != key >> 32) offsets[key >> 32] = (Offset)(base + at);
+    });
 }
 
-/* write with offsets of 32 bits */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+/* write with offsets of 32 bits; keys: [count]; starts: [tiles + 1]; columns, offsets: as
+ * there */
+extern "C" __global__ void __launch_bounds__(THREADS)
 write_rows_32(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *columns,
-              u32 *offsets)
-{
+              u32 *offsets) {
     write<u32>(count, keys, starts, base, columns, offsets);
 }
 
-/* write with offsets of 64 bits */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+/* write with offsets of 64 bits; the rest as above */
+extern "C" __global__ void __launch_bounds__(THREADS)
 write_rows_64(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *columns,
-              u64 *offsets)
-{
+              u64 *offsets) {
     write<u64>(count, keys, starts, base, columns, offsets);
 }
 
@@ -298,33 +188,24 @@ write_rows_64(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *colu
  *
  * offsets: [rows + 1], first entry of each row, less that of the first; some rows may be
  * empty; skip: entries of the first row that come before these
- * columns: [count], numbers; names: number -> id, from the first row on
+ * columns: [count], numbers; names: [rows], number -> id, from the first row on
  * vertices: [n], number -> id; u, v: [count]
  */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(THREADS)
 expand_rows(u64 count, u64 rows, u64 skip, const u64 *__restrict__ offsets,
             const u32 *__restrict__ columns, const u32 *__restrict__ names,
-            const u32 *__restrict__ vertices, u32 *__restrict__ u, u32 *__restrict__ v)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
-        u64 low = 0, high = rows; /* offsets[low] <= entry < offsets[high] */
-        while (high - low > 1) {
-            u64 middle = (low + high) / 2;
-            if (offsets[middle] <= k + skip) low = middle;
-            else high = middle;
-        }
-        u[k] = names[low];
+            const u32 *__restrict__ vertices, u32 *__restrict__ u, u32 *__restrict__ v) {
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
+        u64 row = last_before(rows, k + skip, [&](u64 r) { return offsets[r]; });
+        u[k] = names[row];
         v[k] = vertices[columns[k]];
     }
 }
 
 /* out[index[k]] = values[k]; values, index: [count] */
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(THREADS)
 scatter(u64 count, const u32 *__restrict__ values, const u32 *__restrict__ index,
-        u32 *__restrict__ out)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride)
+        u32 *__restrict__ out) {
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS))
         out[index[k]] = values[k];
 }

@@ -31,6 +31,12 @@ from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, DeviceArray, Ids, KernelArgument, Marks, TupleSource
 
+FOLDER = Path(__file__).parent
+KEY_KERNELS = {
+    *("scan_32", "scan_64", "sum_rows", "offsets_32", "offsets_64", "histogram"),
+    *("keys_below", "count_fresh", "measure_rows", "write_columns"),
+    *("write_numbers_32", "write_numbers_64"),
+}
 BLOCK = 256
 BLOCKS_PER_MULTIPROCESSOR = 16
 SCAN_BLOCK = 1024
@@ -51,12 +57,12 @@ WIDE = 1 << 32
 class Kernels:
     """Kernels, launched by number of items, and the clock.
 
-    code: a module of kernels, by default that of device_build.cu
+    file: whose kernels there are, beside those of keys.cu
     """
 
-    def __init__(self, clock: Stopwatch, code: Any = None) -> None:
+    def __init__(self, clock: Stopwatch, file: str = "graph.cu") -> None:
         self.clock = clock
-        self._code = code or programs.Module(Path(__file__).with_suffix(".cu"))
+        self._own, self._keys = (programs.Module(FOLDER / x) for x in (file, "keys.cu"))
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
     @contextmanager
@@ -72,14 +78,32 @@ class Kernels:
         """Launch a kernel; a block takes ``per_block`` of the ``items`` at a time."""
         if items:
             grid = min(-(-items // per_block), self._blocks)
-            self._code.kernel(name)(grid, BLOCK, *arguments)
+            self.kernel(name)(grid, BLOCK, *arguments)
+
+    def kernel(self, name: str) -> programs.Kernel:
+        """Return a kernel of either file by its name."""
+        return (self._keys if name in KEY_KERNELS else self._own).kernel(name)
 
     def scan(self, values: Any) -> Any:
-        """Return the sums before each value and of all, uint64 [values + 1]."""
+        """Return the sums before each value and of all, uint64 [values + 1].
+
+        values: uint32 or uint64
+        """
         starts = cuda.cupy().empty(len(values) + 1, np.uint64)
-        count = np.uint64(len(values))
-        self._code.kernel("scan")(1, SCAN_BLOCK, count, values, starts)
+        name = f"scan_{8 * values.dtype.itemsize}"
+        self.kernel(name)(1, SCAN_BLOCK, np.uint64(len(values)), values, starts)
         return starts
+
+    def fresh_before(self, keys: Any) -> tuple[Any, int]:
+        """Return keys that are no repeats before each tile, and how many in all.
+
+        keys: uint64, sorted.  The first is uint64 [tiles + 1].
+        """
+        tiles = cuda.cupy().empty(-(-len(keys) // KEYS_TILE), np.uint32)
+        count = np.uint64(len(keys))
+        self.launch("count_fresh", len(keys), KEYS_TILE, count, keys, tiles)
+        starts = self.scan(tiles)
+        return starts, int(starts[-1:].get()[0])
 
     def each(
         self,
@@ -239,16 +263,13 @@ class Rows:
 
     def write(self, keys: Any, low: int) -> None:
         """Append sorted keys of the rows from ``low`` on."""
-        count = np.uint64(len(keys))
-        tiles = cuda.cupy().empty(-(-len(keys) // KEYS_TILE), np.uint32)
-        launch = self._kernels.launch
-        launch("count_fresh", len(keys), KEYS_TILE, count, keys, tiles)
-        starts = self._kernels.scan(tiles)
+        starts, fresh = self._kernels.fresh_before(keys)
         name = "write_rows_64" if self._large else "write_rows_32"
+        sizes = np.uint64(len(keys)), np.uint64(self.m)
         out = (self._columns[self.m :], self._offsets[low:])
-        base = np.uint64(self.m)
-        launch(name, len(keys), KEYS_TILE, count, keys, starts, base, *out)
-        self.m += int(starts[-1:].get()[0])
+        given = (sizes[0], keys, starts, sizes[1], *out)
+        self._kernels.launch(name, len(keys), KEYS_TILE, *given)
+        self.m += fresh
 
     def finish(self) -> tuple[DeviceArray, DeviceArray]:
         """Return (offsets, columns) of the rows, as in DeviceGraph."""

@@ -5,33 +5,86 @@
  *
  * Data encoding: a key is (row - first row of the range) * 2^32 + column.
  *
- * All kernels take one-dimensional grids of any size and blocks of BLOCK threads, if not
+ * All kernels take one-dimensional grids of any size and blocks of THREADS threads, if not
  * said otherwise.
  */
 #include "sets.cuh"
 
-#define ROWS_PER_THREAD (ROWS_TILE / BLOCK)
+#define ROWS_TILE 1024
+#define ROWS_PER_THREAD (ROWS_TILE / THREADS)
 #define LOW_BINS 1024
+
+/* Sums before each value; a single block of 1024 threads.
+ *
+ * values: [count]; starts: [count + 1], the last is the sum of all
+ */
+template <typename Value>
+static __device__ void sums_before(u64 count, const Value *__restrict__ values,
+                                   u64 *__restrict__ starts) {
+    __shared__ u64 sums[32];
+    u32 warp = threadIdx.x / 32, lane = lane_id();
+    u64 before = 0;
+    for (u64 base = 0; base < count; base += 4096) {
+        u64 first = base + threadIdx.x * 4, own[4], sum = 0;
+        for (int k = 0; k < 4; k++) {
+            own[k] = sum;
+            sum += first + k < count ? values[first + k] : 0;
+        }
+        u64 upto = warp_scan<u64>(sum);
+        if (lane == 31) sums[warp] = upto;
+        __syncthreads();
+        if (warp == 0) sums[lane] = warp_scan<u64>(sums[lane]);
+        __syncthreads();
+        u64 start = before + upto - sum + (warp ? sums[warp - 1] : 0);
+        for (int k = 0; k < 4; k++)
+            if (first + k < count) starts[first + k] = start + own[k];
+        before += sums[31];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) starts[count] = before;
+}
 
 /* scan of 32-bit values: [count]; starts: [count + 1] */
 extern "C" __global__ void __launch_bounds__(1024) scan_32(u64 count, const u32 *values,
-                                                           u64 *starts)
-{
+                                                           u64 *starts) {
     sums_before(count, values, starts);
 }
 
 /* scan of 64-bit values: [count]; starts: [count + 1] */
 extern "C" __global__ void __launch_bounds__(1024) scan_64(u64 count, const u64 *values,
-                                                           u64 *starts)
-{
+                                                           u64 *starts) {
     sums_before(count, values, starts);
 }
 
-/* values: [rows]; sums: [ceil(rows / ROWS_TILE)], of each tile; longest: [1] */
-extern "C" __global__ void __launch_bounds__(BLOCK)
-sum_rows(u64 rows, const u32 *values, u64 *sums, u32 *longest)
-{
-    sum_tiles(rows, values, sums, longest);
+/* Sums each tile of ROWS_TILE values; one block a tile.
+ *
+ * values: [rows]; sums: [ceil(rows / ROWS_TILE)]; longest: [1], the highest value
+ */
+extern "C" __global__ void __launch_bounds__(THREADS) sum_rows(
+    u64 rows, const u32 *__restrict__ values, u64 *__restrict__ sums, u32 *longest) {
+    __shared__ u64 part[WARPS];
+    u64 tiles = (rows + ROWS_TILE - 1) / ROWS_TILE;
+    u32 highest = 0;
+    for (u64 t = blockIdx.x; t < tiles; t += gridDim.x) {
+        u64 sum = 0;
+        for (u32 k = threadIdx.x; k < ROWS_TILE; k += THREADS) {
+            u64 row = t * ROWS_TILE + k;
+            u32 value = row < rows ? values[row] : 0;
+            sum += value;
+            if (value > highest) highest = value;
+        }
+        sum = warp_sum(sum);
+        if (lane_id() == 0) part[threadIdx.x / 32] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            sum = 0;
+            for (int w = 0; w < WARPS; w++) sum += part[w];
+            sums[t] = sum;
+        }
+        __syncthreads();
+    }
+    highest = __reduce_max_sync(ALL, highest);
+    if (lane_id() == 0 && highest) atomicMax(longest, highest);
 }
 
 /* Turns lengths of rows into offsets; one block a tile of ROWS_TILE.
@@ -42,10 +95,9 @@ sum_rows(u64 rows, const u32 *values, u64 *sums, u32 *longest)
 template <typename Offset>
 static __device__ void offsets_of(u64 rows, u64 counted, const u32 *__restrict__ lengths,
                                   const u64 *__restrict__ starts,
-                                  Offset *__restrict__ offsets)
-{
+                                  Offset *__restrict__ offsets) {
     __shared__ u64 sums[WARPS];
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    u32 warp = threadIdx.x / 32, lane = lane_id();
     u64 tiles = (counted + ROWS_TILE - 1) / ROWS_TILE;
     for (u64 first = blockIdx.x * (u64)ROWS_TILE; first <= rows;
          first += gridDim.x * (u64)ROWS_TILE) {
@@ -54,7 +106,7 @@ static __device__ void offsets_of(u64 rows, u64 counted, const u32 *__restrict__
             own[k] = sum;
             sum += row + k < counted ? lengths[row + k] : 0;
         }
-        u64 upto = warp_scan(sum);
+        u64 upto = warp_scan<u64>(sum);
         if (lane == 31) sums[warp] = upto;
         __syncthreads();
         u64 tile = first / ROWS_TILE, start = starts[tile < tiles ? tile : tiles] + upto - sum;
@@ -66,16 +118,14 @@ static __device__ void offsets_of(u64 rows, u64 counted, const u32 *__restrict__
 }
 
 /* offsets_of with 32 bits; lengths: [counted]; starts: [tiles + 1]; offsets: [rows + 1] */
-extern "C" __global__ void __launch_bounds__(BLOCK) offsets_32(
-    u64 rows, u64 counted, const u32 *lengths, const u64 *starts, u32 *offsets)
-{
+extern "C" __global__ void __launch_bounds__(THREADS) offsets_32(
+    u64 rows, u64 counted, const u32 *lengths, const u64 *starts, u32 *offsets) {
     offsets_of(rows, counted, lengths, starts, offsets);
 }
 
 /* offsets_of with 64 bits; lengths: [counted]; starts: [tiles + 1]; offsets: [rows + 1] */
-extern "C" __global__ void __launch_bounds__(BLOCK) offsets_64(
-    u64 rows, u64 counted, const u32 *lengths, const u64 *starts, u64 *offsets)
-{
+extern "C" __global__ void __launch_bounds__(THREADS) offsets_64(
+    u64 rows, u64 counted, const u32 *lengths, const u64 *starts, u64 *offsets) {
     offsets_of(rows, counted, lengths, starts, offsets);
 }
 
@@ -83,19 +133,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK) offsets_64(
  *
  * values: [count]; counts: [highest value + 1], added to
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) histogram(
-    u64 count, const u32 *__restrict__ values, u32 *counts)
-{
+extern "C" __global__ void __launch_bounds__(THREADS) histogram(
+    u64 count, const u32 *__restrict__ values, u32 *counts) {
     __shared__ u32 few[LOW_BINS];
-    for (u32 k = threadIdx.x; k < LOW_BINS; k += BLOCK) few[k] = 0;
+    for (u32 k = threadIdx.x; k < LOW_BINS; k += THREADS) few[k] = 0;
     __syncthreads();
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
         u32 value = values[k];
         atomicAdd(value < LOW_BINS ? few + value : counts + value, 1u);
     }
     __syncthreads();
-    for (u32 k = threadIdx.x; k < LOW_BINS; k += BLOCK)
+    for (u32 k = threadIdx.x; k < LOW_BINS; k += THREADS)
         if (few[k]) atomicAdd(counts + k, few[k]);
 }
 
@@ -105,8 +153,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) histogram(
  */
 extern "C" __global__ void __launch_bounds__(32) keys_below(
     u64 count, const u64 *__restrict__ keys, u64 wanted, const u64 *__restrict__ values,
-    u64 *__restrict__ found)
-{
+    u64 *__restrict__ found) {
     for (u64 k = threadIdx.x; k < wanted; k += 32) {
         u64 low = 0, high = count;
         while (low < high) {
@@ -122,19 +169,18 @@ extern "C" __global__ void __launch_bounds__(32) keys_below(
  *
  * keys: [count], sorted; tiles: [ceil(count / TILE)]
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) count_fresh(
-    u64 count, const u64 *__restrict__ keys, u32 *__restrict__ tiles)
-{
+extern "C" __global__ void __launch_bounds__(THREADS) count_fresh(
+    u64 count, const u64 *__restrict__ keys, u32 *__restrict__ tiles) {
     __shared__ u32 counts[WARPS];
     for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
         u32 found = 0;
 #pragma unroll
         for (int k = 0; k < PER_THREAD; k++) {
-            u64 i = first + k * BLOCK + threadIdx.x;
+            u64 i = first + k * THREADS + threadIdx.x;
             found += i < count && is_fresh(keys, i, keys[i]);
         }
         found = __reduce_add_sync(ALL, found);
-        if (threadIdx.x % 32 == 0) counts[threadIdx.x / 32] = found;
+        if (lane_id() == 0) counts[threadIdx.x / 32] = found;
         __syncthreads();
         if (threadIdx.x == 0) {
             u32 sum = 0;
@@ -150,9 +196,8 @@ struct Dropped {
     __device__ __forceinline__ void operator()(u64, u32) const {}
 };
 struct Plain {
-    u32 *__restrict__ columns;
-    __device__ __forceinline__ void operator()(u64 at, u32 column) const
-    {
+    u32 *__restrict__ columns; /* [fresh keys] */
+    __device__ __forceinline__ void operator()(u64 at, u32 column) const {
         columns[at] = column;
     }
 };
@@ -161,64 +206,35 @@ template <typename Column>
 struct Numbered {
     u32 per, blocks;
     const uint4 *__restrict__ normals; /* [parts * blocks] */
-    Column *__restrict__ columns;
-    __device__ __forceinline__ void operator()(u64 at, u32 place) const
-    {
+    Column *__restrict__ columns;      /* [fresh keys] */
+    __device__ __forceinline__ void operator()(u64 at, u32 place) const {
         u32 part = place / per, number;
         find(normals + (u64)part * blocks, place - part * per, number);
         columns[at] = (Column)((u64)part << 32 | number);
     }
 };
 
-/* Writes the columns of sorted keys and adds the lengths of their rows; tiles as in
- * count_fresh.
+/* Writes the columns of sorted keys and adds the lengths of their rows.
  *
  * Where one row ends and the next begins, the position is added to the length of the one
  * and taken from that of the other, modulo 2^32.
- * keys: [count], count > 0; starts: [tiles + 1], from the counts; shift: from the row of
+ * keys: [count], count > 0; starts: [tiles + 1], see each_fresh; shift: from the row of
  * a key to its row in lengths and repeated
  * lengths: [rows], without repeats; repeated: [rows], with repeats, or null; both added to
  */
 template <typename Put>
-static __device__ void write_keys(u64 count, const u64 *__restrict__ keys,
-                             const u64 *__restrict__ starts, u32 shift, u32 *lengths,
-                             u32 *repeated, const Put &put)
-{
-    __shared__ u32 before[PER_THREAD * WARPS];
-    u32 warp = threadIdx.x / 32;
-    for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
-        u32 lanes[PER_THREAD];
-#pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
-            u64 i = first + k * BLOCK + threadIdx.x;
-            lanes[k] = __ballot_sync(ALL, i < count && is_fresh(keys, i, keys[i]));
-            if (threadIdx.x % 32 == 0) before[k * WARPS + warp] = __popc(lanes[k]);
-        }
-        __syncthreads();
-        if (warp == 0) {
-            u32 one = before[threadIdx.x * 2], other = before[threadIdx.x * 2 + 1];
-            u32 start = (u32)warp_scan(one + other) - one - other;
-            before[threadIdx.x * 2] = start;
-            before[threadIdx.x * 2 + 1] = start + one;
-        }
-        __syncthreads();
-        u64 start = starts[first / TILE];
-#pragma unroll
-        for (int k = 0; k < PER_THREAD; k++) {
-            if (!(lanes[k] >> threadIdx.x % 32 & 1)) continue;
-            u64 i = first + k * BLOCK + threadIdx.x, key = keys[i];
-            u64 at = start + before[k * WARPS + warp] + __popc(lanes[k] & lanes_below());
-            put(at, (u32)key);
-            u32 row = (u32)(key >> 32), last = i ? (u32)(keys[i - 1] >> 32) : row;
-            if (row == last) continue;
-            atomicAdd(lengths + (u32)(last + shift), (u32)at);
-            atomicAdd(lengths + (u32)(row + shift), 0u - (u32)at);
-            if (!repeated) continue;
-            atomicAdd(repeated + (u32)(last + shift), (u32)i);
-            atomicAdd(repeated + (u32)(row + shift), 0u - (u32)i);
-        }
-        __syncthreads();
-    }
+INLINE void write_keys(u64 count, const u64 *__restrict__ keys, const u64 *__restrict__ starts,
+                       u32 shift, u32 *lengths, u32 *repeated, const Put &put) {
+    each_fresh(count, keys, starts, [&](u64 i, u64 key, u64 at) {
+        put(at, (u32)key);
+        u32 row = (u32)(key >> 32), last = i ? (u32)(keys[i - 1] >> 32) : row;
+        if (row == last) return;
+        atomicAdd(lengths + (u32)(last + shift), (u32)at);
+        atomicAdd(lengths + (u32)(row + shift), 0u - (u32)at);
+        if (!repeated) return;
+        atomicAdd(repeated + (u32)(last + shift), (u32)i);
+        atomicAdd(repeated + (u32)(row + shift), 0u - (u32)i);
+    });
     if (blockIdx.x || threadIdx.x) return;
     u32 last = (u32)(keys[count - 1] >> 32) + shift;
     atomicAdd(lengths + last, (u32)starts[(count + TILE - 1) / TILE]);
@@ -226,26 +242,23 @@ static __device__ void write_keys(u64 count, const u64 *__restrict__ keys,
 }
 
 /* write_keys without columns; keys: [count]; starts: [tiles + 1]; lengths, repeated: [rows] */
-extern "C" __global__ void __launch_bounds__(BLOCK) measure_rows(
-    u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 *repeated)
-{
+extern "C" __global__ void __launch_bounds__(THREADS) measure_rows(
+    u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 *repeated) {
     write_keys(count, keys, starts, shift, lengths, repeated, Dropped());
 }
 
 /* write_keys; keys: [count]; starts: [tiles + 1]; lengths: [rows]; columns: [fresh keys] */
-extern "C" __global__ void __launch_bounds__(BLOCK) write_columns(
-    u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 *columns)
-{
+extern "C" __global__ void __launch_bounds__(THREADS) write_columns(
+    u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 *columns) {
     write_keys(count, keys, starts, shift, lengths, 0, Plain{columns});
 }
 
 /* write_keys with numbers of one part; keys: [count]; starts: [tiles + 1]; lengths: [rows]
  * normals: [blocks]; columns: [fresh keys]
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) write_numbers_32(
+extern "C" __global__ void __launch_bounds__(THREADS) write_numbers_32(
     u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 per,
-    u32 blocks, const uint4 *normals, u32 *columns)
-{
+    u32 blocks, const uint4 *normals, u32 *columns) {
     const Numbered<u32> put = {per, blocks, normals, columns};
     write_keys(count, keys, starts, shift, lengths, 0, put);
 }
@@ -253,10 +266,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK) write_numbers_32(
 /* write_keys with parts and numbers; keys: [count]; starts: [tiles + 1]; lengths: [rows]
  * normals: [parts * blocks]; columns: [fresh keys]
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) write_numbers_64(
+extern "C" __global__ void __launch_bounds__(THREADS) write_numbers_64(
     u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 per,
-    u32 blocks, const uint4 *normals, u64 *columns)
-{
+    u32 blocks, const uint4 *normals, u64 *columns) {
     const Numbered<u64> put = {per, blocks, normals, columns};
     write_keys(count, keys, starts, shift, lengths, 0, put);
 }

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from distbfs.build.cuda import graph as device_build
 from distbfs.build.cuda.chunks import Chunks, longest
-from distbfs.build.cuda.graph import KEY_BYTES, PAIR_BYTES, RESERVE, Ranges
-from distbfs.device import cuda, programs
+from distbfs.build.cuda.graph import (
+    KEY_BYTES,
+    PAIR_BYTES,
+    RESERVE,
+    ROWS_TILE,
+    Ranges,
+)
+from distbfs.device import cuda
 from distbfs.errors import InputError
 from distbfs.generate.cuda import device_tuples
 from distbfs.graph.csr import index_dtype
@@ -26,48 +31,17 @@ from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import DeviceArray, Ids, KernelArgument, TupleSource
 
-BLOCK = 256
-SCAN_BLOCK = 1024
-ROWS_TILE = 1024  # rows whose lengths are summed together
-KEYS_TILE = 2048  # keys or tuples of a block at a time
+BLOCK, KEYS_TILE = device_build.BLOCK, device_build.KEYS_TILE
 SLACK = 1 << 20  # keys that a part may have beyond a tenth more than its share
 HOLD_SHARE = 4  # tuples from the host are kept where they take 1 / HOLD_SHARE or less
 LARGEST_KEY = (1 << 64) - 1
-KEY_KERNELS = {
-    *("scan_32", "scan_64", "sum_rows", "offsets_32", "offsets_64", "histogram"),
-    *("keys_below", "count_fresh", "measure_rows", "write_columns"),
-    *("write_numbers_32", "write_numbers_64"),
-}
-
-
-class Code:
-    """The kernels of device_construct.cu and device_keys.cu."""
-
-    def __init__(self) -> None:
-        folder = Path(__file__).parent
-        self._tuples = programs.Module(folder / "parts.cu")
-        self._keys = programs.Module(folder / "keys.cu")
-
-    def kernel(self, name: str) -> programs.Kernel:
-        """Return a kernel of either file by its name."""
-        return (self._keys if name in KEY_KERNELS else self._tuples).kernel(name)
 
 
 class Kernels(device_build.Kernels):
     """The kernels that build parts, with launches by number of items and the clock."""
 
     def __init__(self, clock: Stopwatch) -> None:
-        super().__init__(clock, Code())
-
-    def scan(self, values: Any) -> Any:
-        """Return the sums before each value and of all, uint64 [values + 1].
-
-        values: uint32 or uint64
-        """
-        starts = cuda.cupy().empty(len(values) + 1, np.uint64)
-        name = f"scan_{8 * values.dtype.itemsize}"
-        self._code.kernel(name)(1, SCAN_BLOCK, np.uint64(len(values)), values, starts)
-        return starts
+        super().__init__(clock, "parts.cu")
 
     def below(self, keys: Any, values: list[int]) -> list[int]:
         """Return how many sorted keys are below each value."""
@@ -76,7 +50,7 @@ class Kernels(device_build.Kernels):
         found = cupy.empty(len(values), np.uint64)
         sizes = np.uint64(len(keys)), np.uint64(len(values))
         given = (sizes[0], keys, sizes[1], wanted, found)
-        self._code.kernel("keys_below")(1, 32, *given)
+        self.kernel("keys_below")(1, 32, *given)
         return [int(x) for x in found.get()]
 
     def largest(self, values: DeviceArray) -> int:
@@ -96,17 +70,6 @@ class Kernels(device_build.Kernels):
         host = counts.get()
         occur = np.flatnonzero(host)
         return occur, host[occur].astype(np.int64)
-
-    def fresh_before(self, keys: Any) -> tuple[Any, int]:
-        """Return keys that are no repeats before each tile, and how many in all.
-
-        keys: uint64, sorted.  The first is uint64 [tiles + 1].
-        """
-        tiles = cuda.cupy().empty(-(-len(keys) // KEYS_TILE), np.uint32)
-        count = np.uint64(len(keys))
-        self.launch("count_fresh", len(keys), KEYS_TILE, count, keys, tiles)
-        starts = self.scan(tiles)
-        return starts, int(starts[-1:].get()[0])
 
     def offsets(self, lengths: Any, rows: int, total: int) -> Any:
         """Return offsets [rows + 1], uint32 where ``total`` fits; others are empty."""

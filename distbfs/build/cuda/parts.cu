@@ -1,27 +1,27 @@
 /* Keys of the directed edges of a part from edge tuples, and numbers of its vertices.
  *
  * Method: every device looks at all tuples and makes keys of the directed edges that its
- * part keeps by Algorithm 1 (Pan, Pearce, Owens 2018, Section III-B).  The class of a
- * vertex and its number come from sets of ids with ranks: a vertex with edges is normal,
- * and in the first set, or a delegate, and in the second.
+ * part keeps by Algorithm 1.  The class of a vertex and its number come from sets of ids
+ * with ranks: a vertex with edges is normal, and in the first set, or a delegate, and in
+ * the second.
  *
  * Data encoding.  A key is (row - first row of the range) * 2^32 + column.  The rows of
  * the four subgraphs follow each other: nn and nd (active rows each, by number), dn and dd
- * (delegates rows each).  Columns of nn are places (see device_sets.cuh), those of nd and
+ * (delegates rows each).  Columns of nn are places (see sets.cuh), those of nd and
  * dd delegates, those of dn numbers.  Ranks of the second set, from the set of all parts
  * on, are over the parts together and index `table`: degree * 2^32 + delegate number.
  *
- * All kernels take one-dimensional grids of any size and blocks of BLOCK threads.
+ * Source: Pan, Pearce, Owens 2018, Section III-B.
+ *
+ * All kernels take one-dimensional grids of any size and blocks of THREADS threads.
  */
+#include "../../engines/cuda/common/positions.cuh"
 #include "sets.cuh"
-
-#define NO_NUMBER 0xffffffffu
 
 /* At most two keys that come of a tuple. */
 struct Found {
     u32 row[2], column[2], count;
-    __device__ __forceinline__ void add(u32 r, u32 c)
-    {
+    __device__ __forceinline__ void add(u32 r, u32 c) {
         row[count] = r;
         column[count] = c;
         count++;
@@ -31,27 +31,21 @@ struct Found {
 /* Rows are the local ids of this part, columns the ids of all their neighbours. */
 struct Own {
     u32 parts, part;
-    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const
-    {
+    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const {
         if (x % parts == part) found.add(x / parts, y);
         if (y % parts == part) found.add(y / parts, x);
     }
 };
 
-/* Rows are those of the four subgraphs.
- *
- * blocks: of a part in each set; normals, members: [parts * blocks], the two sets
- * table: [delegates]
- */
+/* Rows are those of the four subgraphs; blocks: of a part in each set. */
 struct Separated {
     u32 parts, part, per, blocks, active, delegates;
-    const uint4 *__restrict__ normals;
-    const uint4 *__restrict__ members;
-    const u64 *__restrict__ table;
+    const uint4 *__restrict__ normals; /* [parts * blocks] */
+    const uint4 *__restrict__ members; /* [parts * blocks] */
+    const u64 *__restrict__ table;     /* [delegates] */
 
     /* The entry of a delegate; false where the vertex is none. */
-    __device__ __forceinline__ bool entry(u32 part_of, u32 local, u64 &out) const
-    {
+    __device__ __forceinline__ bool entry(u32 part_of, u32 local, u64 &out) const {
         u32 rank;
         if (!delegates || !find(members + (u64)part_of * blocks, local, rank))
             return false;
@@ -59,8 +53,7 @@ struct Separated {
         return true;
     }
 
-    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const
-    {
+    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const {
         u32 xl = x / parts, xp = x - xl * parts, yl = y / parts, yp = y - yl * parts;
         bool own_x = xp == part, own_y = yp == part;
         if (!own_x && !own_y) return;
@@ -93,25 +86,19 @@ struct Separated {
 
 /* Appends the keys of a chunk of tuples whose rows are low ... low + last.
  *
- * A block counts the keys of TILE tuples, takes room for them with one atomic and writes
- * them warp by warp.  Loops give no keys.
- * u, v: [count], ids; keys: [capacity]; what is beyond is counted only
- * size: [1], keys so far
+ * Loops give no keys.
+ * u, v: [count], ids; keys: [capacity]; size: [1], see append
  */
 template <typename Rule>
-static __device__ void append(u64 count, const u32 *__restrict__ u,
-                              const u32 *__restrict__ v, const Rule &rule, u32 low,
-                              u32 last, u64 capacity, u64 *__restrict__ keys, u64 *size)
-{
-    __shared__ u32 counts[WARPS];
-    __shared__ u64 start;
-    u32 warp = threadIdx.x / 32;
+INLINE void append_by(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
+                      const Rule &rule, u32 low, u32 last, u64 capacity,
+                      u64 *__restrict__ keys, u64 *size) {
     for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
         u64 key[2 * PER_THREAD];
         u32 wanted = 0;
 #pragma unroll
         for (int k = 0; k < PER_THREAD; k++) {
-            u64 i = first + k * BLOCK + threadIdx.x;
+            u64 i = first + k * THREADS + threadIdx.x;
             u32 x = i < count ? u[i] : 0, y = i < count ? v[i] : 0;
             Found found = {{0, 0}, {0, 0}, 0};
             if (x != y) rule(x, y, found);
@@ -122,25 +109,7 @@ static __device__ void append(u64 count, const u32 *__restrict__ u,
                 if (e < found.count && row <= last) wanted |= 1u << (2 * k + e);
             }
         }
-        u32 found = __reduce_add_sync(ALL, __popc(wanted));
-        if (threadIdx.x % 32 == 0) counts[warp] = found;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            u32 sum = 0;
-            for (int w = 0; w < WARPS; w++) sum += counts[w];
-            start = sum ? atomicAdd(size, (u64)sum) : 0;
-        }
-        __syncthreads();
-        u64 at = start;
-        for (u32 w = 0; w < warp; w++) at += counts[w];
-#pragma unroll
-        for (int k = 0; k < 2 * PER_THREAD; k++) {
-            u32 lanes = __ballot_sync(ALL, wanted >> k & 1);
-            u64 place = at + __popc(lanes & lanes_below());
-            if ((wanted >> k & 1) && place < capacity) keys[place] = key[k];
-            at += __popc(lanes);
-        }
-        __syncthreads();
+        append<2 * PER_THREAD>(wanted, [&](int j) { return key[j]; }, capacity, keys, size);
     }
 }
 
@@ -149,11 +118,9 @@ static __device__ void append(u64 count, const u32 *__restrict__ u,
  * u, v: [count], ids; lengths: [rows], added to
  */
 template <typename Rule>
-static __device__ void count_keys(u64 count, const u32 *__restrict__ u,
-                                  const u32 *__restrict__ v, const Rule &rule, u32 *lengths)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x; i < count; i += stride) {
+INLINE void count_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
+                       const Rule &rule, u32 *lengths) {
+    for (u64 i = thread_of(THREADS); i < count; i += threads_of(THREADS)) {
         u32 x = u[i], y = v[i];
         Found found = {{0, 0}, {0, 0}, 0};
         if (x != y) rule(x, y, found);
@@ -163,61 +130,52 @@ static __device__ void count_keys(u64 count, const u32 *__restrict__ u,
     }
 }
 
-/* append by Own; u, v: [count]; keys: [capacity]; size: [1] */
-extern "C" __global__ void __launch_bounds__(BLOCK) append_own(
+/* append_by Own; u, v: [count]; keys: [capacity]; size: [1] */
+extern "C" __global__ void __launch_bounds__(THREADS) append_own(
     u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 low, u32 last,
-    u64 capacity, u64 *keys, u64 *size)
-{
-    append(count, u, v, Own{parts, part}, low, last, capacity, keys, size);
+    u64 capacity, u64 *keys, u64 *size) {
+    append_by(count, u, v, Own{parts, part}, low, last, capacity, keys, size);
 }
 
 /* count_keys by Own; u, v: [count]; lengths: [local ids] */
-extern "C" __global__ void __launch_bounds__(BLOCK) count_own(
-    u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 *lengths)
-{
+extern "C" __global__ void __launch_bounds__(THREADS) count_own(
+    u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 *lengths) {
     count_keys(count, u, v, Own{parts, part}, lengths);
 }
 
-/* append by Separated; u, v: [count]; normals, members: [parts * blocks]
+/* append_by Separated; u, v: [count]; normals, members: [parts * blocks]
  * table: [delegates]; keys: [capacity]; size: [1]
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) append_separated(
+extern "C" __global__ void __launch_bounds__(THREADS) append_separated(
     u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 per, u32 blocks,
     u32 active, u32 delegates, const uint4 *normals, const uint4 *members,
-    const u64 *table, u32 low, u32 last, u64 capacity, u64 *keys, u64 *size)
-{
+    const u64 *table, u32 low, u32 last, u64 capacity, u64 *keys, u64 *size) {
     const Separated rule = {parts,     part,    per,     blocks, active,
                             delegates, normals, members, table};
-    append(count, u, v, rule, low, last, capacity, keys, size);
+    append_by(count, u, v, rule, low, last, capacity, keys, size);
 }
 
 /* count_keys by Separated; u, v: [count]; normals, members: [parts * blocks]
  * table: [delegates]; lengths: [2 * active + 2 * delegates]
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) count_separated(
+extern "C" __global__ void __launch_bounds__(THREADS) count_separated(
     u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 per, u32 blocks,
     u32 active, u32 delegates, const uint4 *normals, const uint4 *members,
-    const u64 *table, u32 *lengths)
-{
+    const u64 *table, u32 *lengths) {
     const Separated rule = {parts,     part,    per,     blocks, active,
                             delegates, normals, members, table};
     count_keys(count, u, v, rule, lengths);
 }
 
 /* Rows are the numbers of this part, columns the positions of their neighbours; see
- * device_resident.py.
- *
- * positions: [n], of all parts
- */
+ * partition/device_resident.py. */
 struct Positioned {
     u32 parts, part;
-    const u32 *__restrict__ positions;
-    __device__ __forceinline__ u32 number(u32 position) const
-    {
+    const u32 *__restrict__ positions; /* [n], of all parts */
+    __device__ __forceinline__ u32 number(u32 position) const {
         return (position >> 10) / parts << 10 | (position & 1023);
     }
-    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const
-    {
+    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const {
         bool own_x = x % parts == part, own_y = y % parts == part;
         if (!own_x && !own_y) return;
         u32 a = positions[x], b = positions[y];
@@ -226,61 +184,52 @@ struct Positioned {
     }
 };
 
-/* append by Positioned; u, v: [count]; positions: [n]; keys: [capacity]; size: [1] */
-extern "C" __global__ void __launch_bounds__(BLOCK) append_positioned(
+/* append_by Positioned; u, v: [count]; positions: [n]; keys: [capacity]; size: [1] */
+extern "C" __global__ void __launch_bounds__(THREADS) append_positioned(
     u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, const u32 *positions,
-    u32 low, u32 last, u64 capacity, u64 *keys, u64 *size)
-{
-    append(count, u, v, Positioned{parts, part, positions}, low, last, capacity, keys, size);
+    u32 low, u32 last, u64 capacity, u64 *keys, u64 *size) {
+    append_by(count, u, v, Positioned{parts, part, positions}, low, last, capacity, keys, size);
 }
 
 /* Positions of the vertices of a part in the tables of all parts.
  *
  * numbers: [local]; positions: [n], by id; ids: [positions], by position
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) place_numbers(
+extern "C" __global__ void __launch_bounds__(THREADS) place_numbers(
     u64 local, const u32 *__restrict__ numbers, u32 parts, u32 part,
-    u32 *__restrict__ positions, u32 *__restrict__ ids)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < local; k += stride) {
+    u32 *__restrict__ positions, u32 *__restrict__ ids) {
+    for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS)) {
         u32 number = numbers[k], id = (u32)k * parts + part;
-        bool some = number != NO_NUMBER;
-        u32 position = some ? ((number >> 10) * parts + part) << 10 | (number & 1023) : number;
+        bool some = number != NONE;
+        u32 position = some ? position_in(number, parts, part) : number;
         positions[id] = position;
         if (some) ids[position] = id;
     }
 }
 
-/* classes: [local], the class of each degree [local], see device_graph.degree_class */
-extern "C" __global__ void __launch_bounds__(BLOCK) classes(
-    u64 local, const u32 *__restrict__ degrees, unsigned char *__restrict__ classes)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < local; k += stride) {
-        u32 degree = degrees[k], octave = 31 - __clz(degree | 1);
-        u32 wide = 16 + 4 * (octave - 4) + (degree >> (octave < 2 ? 0 : octave - 2) & 3);
-        classes[k] = (unsigned char)(degree <= 16 ? degree : wide);
-    }
+/* classes: [local], class_of each of degrees: [local] */
+extern "C" __global__ void __launch_bounds__(THREADS) classes(
+    u64 local, const u32 *__restrict__ degrees, u8 *__restrict__ classes) {
+    for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS))
+        classes[k] = (u8)class_of(degrees[k]);
 }
 
 /* Counts the loops of a chunk of tuples at the vertices of this part.
  *
  * u, v: [count]; ends: [local ids], two a loop, added to; loops: [1], added to
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) count_loops(
+extern "C" __global__ void __launch_bounds__(THREADS) count_loops(
     u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 parts, u32 part,
-    u32 *ends, u64 *loops)
-{
-    u64 found = 0, stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride) {
+    u32 *ends, u64 *loops) {
+    u64 found = 0;
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
         u32 x = u[k];
         if (x != v[k] || x % parts != part) continue;
         atomicAdd(ends + x / parts, 2u);
         found++;
     }
     found = warp_sum(found);
-    if (threadIdx.x % 32 == 0 && found) atomicAdd(loops, found);
+    if (lane_id() == 0 && found) atomicAdd(loops, found);
 }
 
 /* Makes the bits of both sets of a part; one warp a block of SET_BITS ids.
@@ -288,11 +237,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) count_loops(
  * degrees: [local]; normals, members: [blocks], without the ranks
  * normal_counts, member_counts: [blocks], members of each block
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) mark_sets(
+extern "C" __global__ void __launch_bounds__(THREADS) mark_sets(
     u64 local, u64 blocks, const u32 *__restrict__ degrees, u32 threshold,
     uint4 *__restrict__ normals, uint4 *__restrict__ members,
-    u32 *__restrict__ normal_counts, u32 *__restrict__ member_counts)
-{
+    u32 *__restrict__ normal_counts, u32 *__restrict__ member_counts) {
     u64 stride = (u64)gridDim.x * WARPS;
     for (u64 t = (u64)blockIdx.x * WARPS + threadIdx.x / 32; t < blocks; t += stride) {
         u32 normal[3], member[3];
@@ -312,37 +260,31 @@ extern "C" __global__ void __launch_bounds__(BLOCK) mark_sets(
 }
 
 /* set[k].x = base + starts[k]; set, starts: [blocks] */
-extern "C" __global__ void __launch_bounds__(BLOCK) rank_set(u64 blocks, u32 base,
-                                                             const u64 *starts, uint4 *set)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < blocks; k += stride)
+extern "C" __global__ void __launch_bounds__(THREADS) rank_set(u64 blocks, u32 base,
+                                                             const u64 *starts, uint4 *set) {
+    for (u64 k = thread_of(THREADS); k < blocks; k += threads_of(THREADS))
         set[k].x = base + (u32)starts[k];
 }
 
 /* set[k].x += bases[k / blocks]; set: [parts * blocks]; bases: [parts] */
-extern "C" __global__ void __launch_bounds__(BLOCK) shift_set(u64 count, u64 blocks,
-                                                              const u32 *bases, uint4 *set)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < count; k += stride)
+extern "C" __global__ void __launch_bounds__(THREADS) shift_set(u64 count, u64 blocks,
+                                                              const u32 *bases, uint4 *set) {
+    for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS))
         set[k].x += bases[k / blocks];
 }
 
 /* Numbers the vertices of a part: normal ones with edges first, both rising by local id.
  *
- * normals, members: the sets of this part; degrees, ends: [local]
+ * normals, members: [blocks], the sets of this part; degrees, ends: [local]
  * vertices, numbers, tuple_degrees: [local], as in DevicePart
  * keys: [delegates of this part], (2^32 - 1 - degree) * 2^32 + vertex, rising by vertex
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) number_vertices(
+extern "C" __global__ void __launch_bounds__(THREADS) number_vertices(
     u64 local, u32 parts, u32 part, u32 active, const uint4 *normals, const uint4 *members,
     const u32 *__restrict__ degrees, const u32 *__restrict__ ends,
     u32 *__restrict__ vertices, u32 *__restrict__ numbers, u32 *__restrict__ tuple_degrees,
-    u64 *__restrict__ keys)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < local; k += stride) {
+    u64 *__restrict__ keys) {
+    for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS)) {
         u32 id = (u32)k, before, rank;
         u32 number = find(normals, id, before) ? before : active + id - before;
         numbers[id] = number;
@@ -358,12 +300,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) number_vertices(
  * sorted: [delegates], keys of number_vertices of all parts; members: [parts * blocks],
  * with ranks over all parts; table: [delegates]; ids: [delegates], by delegate number
  */
-extern "C" __global__ void __launch_bounds__(BLOCK) number_delegates(
+extern "C" __global__ void __launch_bounds__(THREADS) number_delegates(
     u64 delegates, const u64 *__restrict__ sorted, u32 parts, u32 blocks,
-    const uint4 *members, u64 *__restrict__ table, u64 *__restrict__ ids)
-{
-    u64 stride = (u64)gridDim.x * BLOCK;
-    for (u64 k = (u64)blockIdx.x * BLOCK + threadIdx.x; k < delegates; k += stride) {
+    const uint4 *members, u64 *__restrict__ table, u64 *__restrict__ ids) {
+    for (u64 k = thread_of(THREADS); k < delegates; k += threads_of(THREADS)) {
         u64 key = sorted[k];
         u32 id = (u32)key, local = id / parts, rank;
         find(members + (u64)(id - local * parts) * blocks, local, rank);

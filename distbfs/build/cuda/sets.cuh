@@ -9,18 +9,16 @@
  */
 #ifndef DISTBFS_DEVICE_SETS_CUH
 #define DISTBFS_DEVICE_SETS_CUH
-#include "../../graph/keys.cuh"
+#include "keys.cuh"
 
-#define TILE (BLOCK * PER_THREAD)
 #define SET_BITS 96
 
 /* Whether a local id is in a set, and how many members are before it.
  *
  * set: the blocks of its part
  */
-static __device__ __forceinline__ bool find(const uint4 *__restrict__ set, u32 local,
-                                            u32 &before)
-{
+INLINE bool find(const uint4 *__restrict__ set, u32 local,
+                                            u32 &before) {
     const uint4 block = set[local / SET_BITS];
     u32 bit = local % SET_BITS, word = bit / 32;
     u32 bits = word == 0 ? block.y : word == 1 ? block.z : block.w;

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from distbfs.device import cuda, programs
+from distbfs.device import cuda, nvrtc, programs
 from distbfs.device.cache import cache_folder, exclusive, source_closure
 from distbfs.engines.cuda.papers.xbfs import search as paper
 from distbfs.search import choose as choosing
@@ -33,7 +33,6 @@ FLAGS = ("-std=c++17", "-O1", "-fPIC", "-w", "-pthread", "-fno-strict-aliasing")
 LIBRARY, HEADER = ("-shared", "-Wl,-Bsymbolic"), ("-x", "c++-header")
 ELSEWHERE = re.compile(r'#include "(?:\.\./)+(?:\w+/)*')
 DYNAMIC = re.compile(r"extern __shared__ uint4 dynamic\[\];")
-STANDARD = re.compile(r"typedef (\w+) (uint\d+_t);")
 KERNEL = re.compile(r"__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(")
 
 
@@ -62,8 +61,7 @@ class Kernels:
         files = {}
         for path in source_closure(source.resolve()):
             text = ELSEWHERE.sub('#include "', path.read_text(encoding="utf-8"))
-            text = DYNAMIC.sub("uint4 *dynamic = EMULATED_DYNAMIC;", text)
-            files[path.name] = STANDARD.sub(r"#define \2 \1", text)
+            files[path.name] = DYNAMIC.sub("uint4 *dynamic = EMULATED_DYNAMIC;", text)
         files.update(texts)
         names = [x for text in files.values() for x in KERNEL.findall(text)]
         for name in ("cuda_on_cpu.hpp", "ptx_on_cpu.hpp"):
@@ -232,6 +230,8 @@ class EmulatedDevice:
 
         class Module:
             def __init__(self, source, texts=None, /, **definitions):
+                asked = {key: str(value) for key, value in definitions.items()}
+                assert asked in nvrtc.variants(source), (source.name, asked)
                 self.library = device.kernels.library(source, definitions, texts)
 
             def kernel(self, name):

@@ -1,4 +1,4 @@
-/* What kernels/ptx.cuh has, for the emulator: the same names without PTX. */
+/* What ptx.cuh has, for the emulator: the same names without PTX. */
 #ifndef PTX_ON_CPU_HPP
 #define PTX_ON_CPU_HPP
 #include "cuda_on_cpu.hpp"
@@ -7,6 +7,12 @@ typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
+typedef signed char i8;
+typedef short i16;
+typedef int i32;
+typedef long long i64;
+typedef float f32;
+typedef double f64;
 
 #define INLINE static inline
 
@@ -30,12 +36,6 @@ INLINE u64 add_acquire_release(u64 *p, u64 x) {
 }
 INLINE u64 look(const u64 *p) {
     const u64 x = __atomic_load_n(p, __ATOMIC_ACQUIRE);
-    emulated::own_warp().looking |= emulated::own_bit();
-    emulated::to_others();
-    return x;
-}
-INLINE u32 look_acquire(const u32 *p) {
-    const u32 x = __atomic_load_n(p, __ATOMIC_ACQUIRE);
     emulated::own_warp().looking |= emulated::own_bit();
     emulated::to_others();
     return x;

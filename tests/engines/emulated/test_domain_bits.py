@@ -1,7 +1,5 @@
 """Bit-parallel searches over several devices, which are the CPU, against SciPy."""
 
-import ctypes
-
 import numpy as np
 import pytest
 from device_graphs import hubs
@@ -149,14 +147,6 @@ def test_refusals(device, monkeypatch):
     monkeypatch.setattr(cuda, "free_bytes", lambda: domain_bits.RESERVE + 1000)
     with pytest.raises(ResourceError, match="bit-parallel searches needs"):
         DomainBitSearches(SoloWorld(), made)
-
-
-def test_structures_are_those_of_the_kernels():
-    text = (domain_bits.KERNELS / "bits_domain.cu").read_text(encoding="utf-8")
-    assert f"#define MOST_PARTS {domain_bits.MOST_PARTS}\n" in text
-    assert f"#define TURNS {domain_bits.TURNS}\n" in text
-    assert ctypes.sizeof(domain_bits.Params) % 16 == 0  # as uint4 has it aligned
-    assert ctypes.sizeof(domain_bits.DomainParams) % 16 == 0
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

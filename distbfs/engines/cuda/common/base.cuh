@@ -1,4 +1,4 @@
-/* What every search kernel uses: warp scans and the grid barrier. */
+/* What every kernel uses: who a thread is, sums of warps and blocks, and the grid barrier. */
 #ifndef DISTBFS_BASE_CUH
 #define DISTBFS_BASE_CUH
 
@@ -7,16 +7,74 @@
 #define ALL 0xffffffffu
 #define NONE 0xffffffffu /* no vertex, no parent */
 
-INLINE u32 lanes_below(u32 lane) { return (1u << lane) - 1; }
+INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31) & 1; }
+
+/* The number of this thread in the grid, and how many there are; block: threads of a block,
+ * where the kernel knows. */
+template <class T = u64> INLINE T thread_of(u32 block = blockDim.x) {
+    return (T)blockIdx.x * block + threadIdx.x;
+}
+template <class T = u64> INLINE T threads_of(u32 block = blockDim.x) {
+    return (T)gridDim.x * block;
+}
+
+INLINE u32 lane_id() { return threadIdx.x & 31; }
+INLINE u32 lanes_below(u32 lane = threadIdx.x & 31) { return (1u << lane) - 1; }
 
 /* Sum over the lanes up to this one. */
-INLINE u32 warp_scan(u32 x, u32 lane) {
+template <class T = u32, class X> INLINE T warp_scan(X value, u32 lane = threadIdx.x & 31) {
+    T x = value;
 #pragma unroll
     for (int s = 1; s < 32; s <<= 1) {
-        u32 y = __shfl_up_sync(ALL, x, s);
+        T y = __shfl_up_sync(ALL, x, s);
         if (lane >= s) x += y;
     }
     return x;
+}
+
+/* Sum over the lanes of a warp, in every lane. */
+template <class T> INLINE T warp_sum(T x) {
+#pragma unroll
+    for (int s = 16; s; s >>= 1) x += __shfl_xor_sync(ALL, x, s);
+    return x;
+}
+
+/* Sum over the threads of a block before this one, and over all of them.  All threads of a
+ * block of so many warps call it. */
+template <u32 warps, class T> INLINE T block_scan(T value, T &total) {
+    __shared__ T sums[warps];
+    const T upto = warp_scan<T>(value);
+    __syncthreads();
+    if (lane_id() == 31) sums[threadIdx.x / 32] = upto;
+    __syncthreads();
+    T before = 0;
+    total = 0;
+    for (u32 warp = 0; warp < warps; warp++) {
+        if (warp < threadIdx.x / 32) before += sums[warp];
+        total += sums[warp];
+    }
+    return before + upto - value;
+}
+
+/* The last k below `count` with before(k) <= at; before rises, and before(0) is. */
+template <class Index, class Before>
+INLINE Index last_before(Index count, u64 at, const Before &before) {
+    Index low = 0, high = count;
+    while (high - low > 1) {
+        const Index middle = (low + high) / 2;
+        if (before(middle) <= at) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* A place at `tail` for each lane with `mine`; all lanes of a warp call it. */
+template <class T> INLINE T take_place(bool mine, T *tail) {
+    const u32 who = __ballot_sync(ALL, mine);
+    if (!who) return 0;
+    T at = 0;
+    if (lane_id() == 0) at = atomicAdd(tail, (T)__popc(who));
+    return __shfl_sync(ALL, at, 0) + __popc(who & lanes_below());
 }
 
 /* What a launch knows between two steps waits in shared memory while one runs, so that
@@ -34,8 +92,8 @@ template <class Run> INLINE Run unpark(const Run *parked) {
 
 /* Sums of 47 bits above counts of arrivals, and on top whether the host wants the search
  * to end; four in turn, 128 bytes apart.  The one after next is cleared by the block that
- * leaves, so all are zero for the next launch but the last; a launch therefore begins with
- * `clear_barrier` of the set it will not use. */
+ * leaves, so all are zero after a launch but the last.  The next launch goes on with the
+ * turn of this one, or has another barrier, and this one is cleared meanwhile. */
 struct Barrier {
     u64 slot[4 * 16];
 };

@@ -127,7 +127,7 @@ class ById:
             parent_out=0 if self._parent is None else self._parent.data.ptr,
             n=graph.n,
         )
-        module = programs.Module(SOURCE, ANY=1)
+        module = programs.Module(SOURCE)
         grid = BLOCKS * cuda.multiprocessors()
         self._to_ids, self._alone = (
             module.kernel(name).prepare(self._params, grid, THREADS)

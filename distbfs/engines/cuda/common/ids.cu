@@ -1,6 +1,7 @@
 /* Results by number as results by id, where a search has not written them so itself.
  *
- * variants: ANY=1
+ * Method: a thread an id, which reads at its number.
+ * Data: numbers as in graph/device_graph.py.
  */
 #include "base.cuh"
 
@@ -15,8 +16,7 @@ struct Ids {
 };
 
 extern "C" __global__ void to_ids(const Ids p) {
-    for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < p.n;
-         i += (u64)gridDim.x * blockDim.x) {
+    for (u64 i = thread_of(); i < p.n; i += threads_of()) {
         const u32 v = p.numbers[i];
         const int l = v == NONE ? -1 : p.level[v];
         p.level_out[i] = l;
@@ -26,8 +26,7 @@ extern "C" __global__ void to_ids(const Ids p) {
 
 /* A root without edges */
 extern "C" __global__ void alone(const Ids p) {
-    for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < p.n;
-         i += (u64)gridDim.x * blockDim.x) {
+    for (u64 i = thread_of(); i < p.n; i += threads_of()) {
         p.level_out[i] = i == p.root ? 0 : -1;
         if (p.parent_out) p.parent_out[i] = i == p.root ? p.root : NONE;
     }

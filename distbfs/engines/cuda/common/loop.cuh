@@ -29,8 +29,6 @@ struct Params {
     Goal goal;
 };
 
-INLINE u64 thread_of() { return blockIdx.x * (u64)blockDim.x + threadIdx.x; }
-INLINE u64 threads_of() { return (u64)gridDim.x * blockDim.x; }
 INLINE u64 *counts_of(const Params &p, u32 depth) { return p.counts + COUNTS * (depth & 3); }
 
 /* Forget the last search and set the root. */
@@ -54,10 +52,10 @@ INLINE bool find(const Params &p, u32 v, u32 u) {
 INLINE void count(const Params &p, u32 found, u64 checks) {
     u64 *now = counts_of(p, p.depth);
     const u32 sum = __reduce_add_sync(ALL, found);
-    if ((threadIdx.x & 31) == 0 && sum) atomicAdd(now, (u64)sum);
+    if (lane_id() == 0 && sum) atomicAdd(now, (u64)sum);
 #if COUNT
-    for (int s = 16; s; s >>= 1) checks += __shfl_down_sync(ALL, checks, s);
-    if ((threadIdx.x & 31) == 0 && checks) atomicAdd(now + 1, checks);
+    checks = warp_sum(checks);
+    if (lane_id() == 0 && checks) atomicAdd(now + 1, checks);
 #endif
     if (thread_of() < COUNTS) counts_of(p, p.depth + 2)[thread_of()] = 0;
 }

@@ -6,8 +6,11 @@
 #define DISTBFS_POSITIONS_CUH
 #include "ptx.cuh"
 
+INLINE u32 position_in(u32 number, u32 parts, u32 index) {
+    return ((number >> 10) * parts + index) << 10 | (number & 1023);
+}
 template <class Domain> INLINE u32 position_of(const Domain &r, u32 number) {
-    return ((number >> 10) * r.parts + r.index) << 10 | (number & 1023);
+    return position_in(number, r.parts, r.index);
 }
 
 /* Words of a bitmap by position: where a word of own numbers lies. */

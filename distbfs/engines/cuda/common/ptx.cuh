@@ -1,4 +1,4 @@
-/* Types, and every instruction that is not C++: nothing else in the kernels of this folder
+/* Types, and every instruction that is not C++: nothing else in the kernels of the package
  * is PTX. */
 #ifndef DISTBFS_PTX_CUH
 #define DISTBFS_PTX_CUH
@@ -7,6 +7,12 @@ typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
+typedef signed char i8;
+typedef short i16;
+typedef int i32;
+typedef long long i64;
+typedef float f32;
+typedef double f64;
 
 #define INLINE static __device__ __forceinline__
 
@@ -52,11 +58,6 @@ INLINE u64 add_acquire_release(u64 *p, u64 x) {
 INLINE u64 look(const u64 *p) {
     u64 x;
     asm volatile("ld.relaxed.gpu.global.u64 %0,[%1];" : "=l"(x) : "l"(p) : "memory");
-    return x;
-}
-INLINE u32 look_acquire(const u32 *p) {
-    u32 x;
-    asm volatile("ld.acquire.gpu.global.u32 %0,[%1];" : "=r"(x) : "l"(p) : "memory");
     return x;
 }
 INLINE int load_cached(const int *p) {

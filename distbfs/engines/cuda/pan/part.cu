@@ -2,11 +2,11 @@
  * start, the visits of nn, nd, dn and dd, what arrives from other parts, and the step to
  * the next level, which also sizes the work in both directions.
  *
- * Source: Pan, Pearce, Owens 2018, Section IV; data: part.cuh.
+ * Method: forward visits part_push.cuh, backward ones part_pull.cuh, both part_visits.cuh.
+ * Data: part.cuh.  Source: Pan, Pearce, Owens 2018, Section IV.
  *
- * variants: OFFSET=u32 VERTEX=int NN=u64 COUNT=0 BALANCE=0 | OFFSET=u32 VERTEX=int NN=u64 COUNT=1 BALANCE=4 | OFFSET=u32 VERTEX=i64 NN=u64 COUNT=0 BALANCE=0 | OFFSET=u64 VERTEX=int NN=u64 COUNT=0 BALANCE=0 | OFFSET=u64 VERTEX=i64 NN=u64 COUNT=1 BALANCE=4 | OFFSET=u32 VERTEX=int NN=u32 COUNT=0 BALANCE=0
+ * variants: OFFSET=u32,u64 VERTEX=int,i64 NN=u32,u64 COUNT=0,1 BALANCE=0,1,2,3,4
  */
-typedef long long i64;
 #include "part_visits.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS) start(const Params p) {
@@ -33,19 +33,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) finish(const Params p) {
     finish_delegates(p);
 }
 
-/* mask: [words] rows [rows] that have edges */
-extern "C" __global__ void __launch_bounds__(THREADS) row_mask(const OFFSET *offsets, u64 rows, u64 words, u32 *mask) {
-    for (u64 w = thread_of() >> 5; w < words; w += all_threads() >> 5) {
+/* offsets: [rows + 1]; mask: [words], rows that have edges */
+extern "C" __global__ void __launch_bounds__(THREADS) row_mask(const OFFSET *offsets, u64 rows,
+                                                               u64 words, u32 *mask) {
+    for (u64 w = thread_of<u32>(THREADS) >> 5; w < words; w += threads_of<u32>(THREADS) >> 5) {
         const u64 v = w * 32 + (threadIdx.x & 31);
         const u32 bits = __ballot_sync(ALL, v < rows && offsets[v + 1] > offsets[v]);
-        if ((threadIdx.x & 31) == 0) mask[w] = bits;
+        if (lane_id() == 0) mask[w] = bits;
     }
 }
 
-/* first: [FIRST][places] first columns of each row, NONE where it has fewer */
+/* offsets: [rows + 1]; columns: [edges]
+ * first: [FIRST][places], first columns of each row, NONE where it has fewer */
 extern "C" __global__ void __launch_bounds__(THREADS) first_columns(
     const OFFSET *offsets, const u32 *columns, u64 rows, u64 places, u32 *first) {
-    for (u64 i = thread_of(); i < FIRST * places; i += all_threads()) {
+    for (u64 i = thread_of<u32>(THREADS); i < FIRST * places; i += threads_of<u32>(THREADS)) {
         const u64 v = i % places, k = i / places;
         const bool some = v < rows && offsets[v + 1] - offsets[v] > k;
         first[i] = some ? columns[offsets[v] + k] : NONE;

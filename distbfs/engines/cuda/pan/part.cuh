@@ -70,8 +70,6 @@ struct Params {
     u32 number, delegate;     /* of the root, NONE where it is no such vertex here */
 };
 
-INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31) & 1; }
-
 INLINE VERTEX id_of(const Params &p, u32 number) {
     return (VERTEX)p.vertices[number] * (VERTEX)p.parts + (VERTEX)p.index;
 }
@@ -107,15 +105,14 @@ INLINE void discover_delegate(const Params &p, u32 c, VERTEX parent) {
 /* Sums over a block of threads, added to `totals`, [K]; all threads call it. */
 template <int K> INLINE void add_to(u64 *totals, const u64 *mine) {
     __shared__ u64 sums[WARPS][K];
-    const u32 lane = threadIdx.x & 31, own = threadIdx.x >> 5;
+    const u32 lane = lane_id(), own = threadIdx.x >> 5;
     if (threadIdx.x < WARPS * K) ((u64 *)sums)[threadIdx.x] = 0;
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < K; k++) {
         u64 x = mine[k];
         if (!__any_sync(ALL, x != 0)) continue;
-#pragma unroll
-        for (int s = 16; s; s >>= 1) x += __shfl_xor_sync(ALL, x, s);
+        x = warp_sum(x);
         if (lane == 0) sums[own][k] = x;
     }
     __syncthreads();
@@ -144,8 +141,6 @@ INLINE u32 list_bits(u32 *list, u32 word, u32 bits, u32 lane) {
     return __shfl_sync(ALL, upto, 31);
 }
 
-INLINE u32 thread_of() { return blockIdx.x * THREADS + threadIdx.x; }
-INLINE u32 all_threads() { return gridDim.x * THREADS; }
 /* Warps in an order in which neighbours are of different blocks. */
 INLINE u32 warp_of() { return (threadIdx.x >> 5) * gridDim.x + blockIdx.x; }
 INLINE u32 all_warps() { return gridDim.x * WARPS; }

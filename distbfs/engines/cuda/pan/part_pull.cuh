@@ -180,7 +180,7 @@ template <class Open, class Target>
 INLINE u64 pull(const Rows &rows, const u32 *first, const u32 *status, u32 words, Open open,
                 Target target) {
     u32 *room = warp_room();
-    const u32 lane = threadIdx.x & 31;
+    const u32 lane = lane_id();
     Puller<Target> w = {rows, status, room, room + LIST, lane, 0, 0, 0, target};
     const u32 span = span_of(words);
     for (u32 w0 = warp_of() * span; w0 < words; w0 += all_warps() * span) {

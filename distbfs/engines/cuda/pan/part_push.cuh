@@ -65,7 +65,7 @@ INLINE void by_bits(const Rows &rows, u32 words, Open open, Take take) {
     __shared__ u32 long_rows[LONG_ROWS];
     __shared__ u32 longs;
     u32 *list = warp_room(), listed = 0;
-    const u32 lane = threadIdx.x & 31, span = span_of(words);
+    const u32 lane = lane_id(), span = span_of(words);
     const u32 mine = warp_of() * span, step = all_warps() * span;
     if (threadIdx.x == 0) longs = 0;
     __syncthreads();
@@ -121,19 +121,14 @@ INLINE u64 before_of(const uint4 &entry) { return (u64)entry.z << 32 | entry.y; 
 /* The same for a queue with edge counts; edges: of all its rows. */
 template <class Take>
 INLINE void by_edges(const Rows &rows, const uint4 *queue, u32 count, u64 edges, Take take) {
-    const u32 lane = threadIdx.x & 31, warp = blockIdx.x * WARPS + (threadIdx.x >> 5);
+    const u32 lane = lane_id(), warp = blockIdx.x * WARPS + (threadIdx.x >> 5);
     u64 share = ((edges + all_warps() - 1) / all_warps() + 31) & ~31ull;
     if (share > 4096) share = 4096;
     for (u64 from = warp * share; from < edges; from += all_warps() * share) {
         const u64 end = from + share < edges ? from + share : edges;
-        u32 low = 0, high = count; /* the last entry that begins at `from` or before */
-        while (high - low > 1) {
-            const u32 middle = low + (high - low) / 2;
-            if (before_of(queue[middle]) <= from) low = middle;
-            else high = middle;
-        }
-        for (u64 e = from; e < end; low++) {
-            const uint4 entry = queue[low];
+        u32 at = last_before(count, from, [&](u32 k) { return before_of(queue[k]); });
+        for (u64 e = from; e < end; at++) {
+            const uint4 entry = queue[at];
             const u64 first = before_of(entry), stop = first + entry.w;
             const u64 upto = stop < end ? stop : end;
             const OFFSET row = rows.offsets[entry.x];

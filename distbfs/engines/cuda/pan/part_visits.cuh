@@ -45,20 +45,20 @@ template <bool FROM_NORMAL> struct DelegatesFound {
 INLINE void begin_search(const Params &p) {
     const u32 number = p.number, delegate = p.delegate;
     const u32 last = p.active >> 5, tail = ALL << (p.active & 31);
-    for (u32 w = thread_of(); w < p.words; w += all_threads()) {
+    for (u32 w = thread_of<u32>(THREADS); w < p.words; w += threads_of<u32>(THREADS)) {
         p.visited[w] = w < last ? 0u : w == last ? tail : ALL;
         p.fresh[w] = w == number >> 5 && number != NONE ? 1u << (number & 31) : 0;
     }
-    for (u32 w = thread_of(); w < p.dwords; w += all_threads()) {
+    for (u32 w = thread_of<u32>(THREADS); w < p.dwords; w += threads_of<u32>(THREADS)) {
         p.dvisited[w] = 0;
         p.dfresh[w] = w == delegate >> 5 && delegate != NONE ? 1u << (delegate & 31) : 0;
     }
     if (p.parent)
-        for (u32 c = thread_of(); c < p.d; c += all_threads())
+        for (u32 c = thread_of<u32>(THREADS); c < p.d; c += threads_of<u32>(THREADS))
             p.dparent[c] = c == delegate ? p.delegate_ids[c] : (VERTEX)-1;
     if (p.parts > 1)
-        for (u64 w = thread_of(); w < p.sent_words * p.parts; w += all_threads()) p.sent[w] = 0;
-    if (thread_of() == 0 && number != NONE && p.parent)
+        for (u64 w = thread_of<u32>(THREADS); w < p.sent_words * p.parts; w += threads_of<u32>(THREADS)) p.sent[w] = 0;
+    if (thread_of<u32>(THREADS) == 0 && number != NONE && p.parent)
         p.parent[p.vertices[number]] = id_of(p, number);
 }
 
@@ -160,8 +160,7 @@ INLINE void enqueue(const OFFSET *offsets, uint4 *queue, u64 *size, u32 w0, u32 
         const u32 c = (w0 + one) * 32 + lane;
         if (word >> lane & 1) edges += offsets[c + 1] - offsets[c];
     }
-#pragma unroll
-    for (int s = 16; s; s >>= 1) edges += __shfl_xor_sync(ALL, edges, s);
+    edges = warp_sum(edges);
     if (lane == 0) at = atomicAdd(size, edges << COUNT_BITS | total);
     at = __shfl_sync(ALL, at, 0);
     u64 before = at >> COUNT_BITS;
@@ -182,7 +181,7 @@ INLINE void enqueue(const OFFSET *offsets, uint4 *queue, u64 *size, u32 w0, u32 
 
 /* The frontier's delegates with edges in a subgraph. */
 INLINE void form_queue(const Params &p, Graph graph, const u32 *mask, uint4 *queue, u64 *size) {
-    const u32 lane = threadIdx.x & 31, span = span_of(p.dwords);
+    const u32 lane = lane_id(), span = span_of(p.dwords);
     for (u32 w0 = warp_of() * span; w0 < p.dwords; w0 += all_warps() * span) {
         const u32 word = w0 + lane;
         const u32 bits = lane < span && word < p.dwords ? p.dfront[word] & mask[word] : 0;
@@ -224,11 +223,11 @@ INLINE void backward_dd(const Params &p) {
 /* Vertices of this part that parts of rank `came_from` found. */
 INLINE void take_items(const Params &p) {
     const u64 count = p.item_count;
-    for (u64 i = thread_of(); i < count; i += (u64)all_threads() * EACH) {
+    for (u64 i = thread_of<u32>(THREADS); i < count; i += (u64)threads_of<u32>(THREADS) * EACH) {
         u64 item[EACH];
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
-            const u64 k = i + (u64)j * all_threads();
+            const u64 k = i + (u64)j * threads_of<u32>(THREADS);
             item[j] = k < count ? __ldcg(p.items + k) : ~0ull;
         }
 #pragma unroll
@@ -242,7 +241,7 @@ INLINE void take_items(const Params &p) {
  * places: [32 words] where a level is kept, or null; bits0, bits1: those with edges */
 INLINE void label(int *level, const u32 *places, int depth, const OFFSET *offsets0,
                   const OFFSET *offsets1, u32 w0, u32 bits, u32 bits0, u32 bits1, u64 &e0, u64 &e1) {
-    const u32 lane = threadIdx.x & 31, some = __ballot_sync(ALL, bits);
+    const u32 lane = lane_id(), some = __ballot_sync(ALL, bits);
 #pragma unroll 1
     for (u32 i = 0; i < 32; i += EACH) {
         if (!(some >> i & ((1u << EACH) - 1))) continue;
@@ -270,7 +269,7 @@ INLINE void label(int *level, const u32 *places, int depth, const OFFSET *offset
 /* What was found becomes the frontier, with its level, and the next level is sized;
  * p.work is zero before. */
 INLINE void next_level(const Params &p) {
-    const u32 lane = threadIdx.x & 31;
+    const u32 lane = lane_id();
     u64 count[COUNTS];
 #pragma unroll
     for (int k = 0; k < COUNTS; k++) count[k] = 0;
@@ -320,7 +319,7 @@ INLINE void next_level(const Params &p) {
 
 /* Levels and parents of normal vertices that were not found. */
 INLINE void finish_normals(const Params &p) {
-    for (u32 w = thread_of(); w < p.words; w += all_threads()) {
+    for (u32 w = thread_of<u32>(THREADS); w < p.words; w += threads_of<u32>(THREADS)) {
         u32 open = ~p.visited[w];
         for (; open; open &= open - 1) {
             const u32 at = p.vertices[w * 32 + __ffs(open) - 1];
@@ -332,7 +331,7 @@ INLINE void finish_normals(const Params &p) {
 
 /* Of the delegates that this part owns. */
 INLINE void finish_delegates(const Params &p) {
-    for (u32 i = thread_of(); i < p.owned_count; i += all_threads()) {
+    for (u32 i = thread_of<u32>(THREADS); i < p.owned_count; i += threads_of<u32>(THREADS)) {
         const u32 c = p.owned[i], at = p.places[i];
         const bool found = bit_of(p.dvisited, c);
         p.level[at] = found ? p.dlevel[c] : -1;

@@ -109,8 +109,6 @@ struct Params {
     u32 last, sought;         /* the last level that is searched; how many targets */
 };
 
-INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31) & 1; }
-
 /* This thread's share of the targets that are not visited. */
 INLINE u32 missed(const Params &p, const u32 *visited) {
     u32 count = 0;

@@ -1,12 +1,15 @@
-// variants: OFFSET=u32 COUNT=0 | OFFSET=u64 COUNT=0 | OFFSET=u32 COUNT=1 | OFFSET=u64 COUNT=1
 /* Engine `edge-parallel`: a thread an edge, every level looks at all edges, O(E D).
  *
- * The row of each column is stored beside it, so the space is O(2E).
+ * Method: a level found is claimed by compare-and-swap.
+ * Data: loop.cuh; the row of each column is stored beside it, so the space is O(2E).
  * Source: Jia, Lu, Hoberock, Garland, Hart: Edge v. Node Parallelism for Graph
- * Centrality Metrics, GPU Computing Gems Jade, 2011; in BFS-4K, Table 2. */
+ * Centrality Metrics, GPU Computing Gems Jade, 2011; in BFS-4K, Table 2.
+ *
+ * variants: OFFSET=u32,u64 COUNT=0,1
+ */
 #include "../../common/loop.cuh"
 
-/* origin [m]; once for a graph */
+/* Writes p.origin [m]; once for a graph. */
 extern "C" __global__ void sources(const Params p) {
     for (u64 u = thread_of() >> 5; u < p.active; u += threads_of() >> 5)
         for (u64 e = p.row[u] + (threadIdx.x & 31); e < p.row[u + 1]; e += 32) p.origin[e] = (u32)u;

@@ -1,10 +1,13 @@
-// variants: OFFSET=u32 COUNT=0 | OFFSET=u64 COUNT=0 | OFFSET=u32 COUNT=1 | OFFSET=u64 COUNT=1
 /* Engine `harish`: a thread a vertex, a mask of the frontier instead of a queue.
  *
- * Every level looks at all vertices, O(V D + E).  A second kernel makes what was found
+ * Method: every level looks at all vertices, O(V D + E).  A second kernel makes what was found
  * the next frontier, so that a level never runs ahead.
+ * Data: loop.cuh.
  * Source: Harish, Narayanan: Accelerating Large Graph Algorithms on the GPU Using CUDA,
- * HiPC 2007, Section 4.1; in the comparison of BFS-4K, Table 2. */
+ * HiPC 2007, Section 4.1; in the comparison of BFS-4K, Table 2.
+ *
+ * variants: OFFSET=u32,u64 COUNT=0,1
+ */
 #include "../../common/loop.cuh"
 
 extern "C" __global__ void begin(const Params p) {

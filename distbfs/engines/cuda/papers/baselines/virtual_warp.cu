@@ -1,10 +1,13 @@
-// variants: OFFSET=u32 COUNT=0 | OFFSET=u64 COUNT=0 | OFFSET=u32 COUNT=1 | OFFSET=u64 COUNT=1
 /* Engine `virtual-warp`: groups of 2^width threads a vertex, of one size for all levels.
  *
- * Every level looks at all vertices; the group of a vertex of the level goes through its
+ * Method: every level looks at all vertices; the group of a vertex of the level goes through its
  * neighbours together.  O(V D + E).
+ * Data: loop.cuh.
  * Source: Hong, Kim, Oguntebi, Olukotun: Accelerating CUDA Graph Algorithms at Maximum
- * Warp, PPoPP 2011; in BFS-4K, Table 2. */
+ * Warp, PPoPP 2011; in BFS-4K, Table 2.
+ *
+ * variants: OFFSET=u32,u64 COUNT=0,1
+ */
 #include "../../common/loop.cuh"
 
 extern "C" __global__ void begin(const Params p) { begin_search(p); }

@@ -12,14 +12,14 @@
  * Data: bfs4k.cuh.  Source: Busato, Bombieri: BFS-4K: an Efficient Implementation of BFS
  * for Kepler GPU Architectures, IEEE TPDS 2015, Sections 4 to 6.
  *
- * variants: OFFSET=u32 COUNT=0 CLAIM=1 | OFFSET=u64 COUNT=0 CLAIM=1 | OFFSET=u32 COUNT=1 CLAIM=1 | OFFSET=u64 COUNT=1 CLAIM=1 | OFFSET=u32 COUNT=0 CLAIM=0 | OFFSET=u64 COUNT=0 CLAIM=0 | OFFSET=u32 COUNT=1 CLAIM=0 | OFFSET=u64 COUNT=1 CLAIM=0
+ * variants: OFFSET=u32,u64 COUNT=0,1 CLAIM=0,1
  */
 #include "bfs4k_pull.cuh"
 #include "bfs4k_visit.cuh"
 
 /* Forget the last search and set the root. */
 INLINE void begin_search(const Params &p) {
-    const u64 all = (u64)gridDim.x * THREADS, me = (u64)blockIdx.x * THREADS + threadIdx.x;
+    const u64 all = threads_of(THREADS), me = thread_of(THREADS);
     for (u64 v = me; v < p.active; v += all) {
         p.level[v] = v == p.root ? 0 : -1;
         if (p.parent) p.parent[v] = v == p.root ? p.root : NONE;
@@ -59,12 +59,13 @@ struct Run {
 /* A level of the whole grid; returns what it was. */
 INLINE u32 grid_level(const Params &p, const Run *parked, u32 *room, Mail *mail) {
     const State &s = parked->s;
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, now = s.depth & 1;
+    const u32 lane = lane_id(), warp = threadIdx.x >> 5, now = s.depth & 1;
     const u32 warps = gridDim.x * WARPS, threads = gridDim.x * THREADS;
     const u32 *queue = queue_of(p, now);
     u64 *tables = (u64 *)(room + WARPS * LOCAL * 32);
     const Table table = {tables + ((u64)(warp / p.group_warps) << p.table), p.table};
-    GridSink sink = {p, room + warp * LOCAL * 32, 0, queue_of(p, now ^ 1), pieces_of(p, now ^ 1), mail};
+    GridSink sink = {p,    room + warp * LOCAL * 32, 0, queue_of(p, now ^ 1), pieces_of(p, now ^ 1),
+                     mail};
     Tally tally;
     if (pulls(p, s.count + s.hubs)) {
         pull(p, sink, s.depth, tally, lane, warp);
@@ -101,7 +102,7 @@ INLINE u32 grid_level(const Params &p, const Run *parked, u32 *room, Mail *mail)
  * as it was before.  Each level has one __syncthreads. */
 INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
     __shared__ Mail mail[3];
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    const u32 lane = lane_id(), warp = threadIdx.x >> 5;
     u64 *const tables = (u64 *)room;
     const Table table = {tables, p.table_alone};
     OFFSET *const rows = (OFFSET *)(tables + (1ull << p.table_alone));
@@ -173,7 +174,7 @@ INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
 #if !CLAIM
 /* More repeats than the queue has room for: make it again, without any. */
 INLINE void refill(const Params &p, const State &s, Mail *mail, u32 *room) {
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, now = s.depth & 1;
+    const u32 lane = lane_id(), warp = threadIdx.x >> 5, now = s.depth & 1;
     GridSink sink = {p, room + warp * LOCAL * 32, 0, queue_of(p, now), pieces_of(p, now), mail};
     const u64 all = (u64)gridDim.x * THREADS;
     for (u64 base = (u64)blockIdx.x * THREADS + warp * 32; base < p.active; base += all) {

@@ -62,8 +62,8 @@ struct Params {
     u32 *visited;        /* [words], bits (CLAIM=1) */
     u32 *queue[2];       /* [capacity] */
     uint2 *piece[2];     /* [piece_capacity]: vertex, piece of its row */
-    Control *control, *other; /* the other is cleared for the next launch */
-    State *state;
+    Control *control, *other; /* [1] each; the other is cleared for the next launch */
+    State *state;        /* [1] */
     Record *records;     /* [record_capacity + 1] zeros; the last: the start (COUNT) */
     u32 active, words, root, budget;
     u32 capacity, piece_capacity, record_capacity;

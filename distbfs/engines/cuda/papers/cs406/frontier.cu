@@ -1,11 +1,14 @@
-// variants: OFFSET=u32 COUNT=0 | OFFSET=u64 COUNT=0 | OFFSET=u32 COUNT=1 | OFFSET=u64 COUNT=1
 /* Engine `frontier`: threads are spread over a queue of the frontier.
  *
- * Push: a thread goes through the neighbours of its vertex and puts those that it finds
+ * Method.  Push: a thread goes through the neighbours of its vertex and puts those that it finds
  * into the next queue, one atomic addition each.  Pull: a thread whose vertex is
  * unvisited looks for a neighbour whose bit of the frontier is set.
+ * Data: loop.cuh.
  * Source: Sevilmis, Sivri, Aydin: CS406 project, 2019, Section 5.2; there two threads may
- * queue a vertex twice, here it is claimed by an atomic. */
+ * queue a vertex twice, here it is claimed by an atomic.
+ *
+ * variants: OFFSET=u32,u64 COUNT=0,1
+ */
 #include "../../common/loop.cuh"
 
 extern "C" __global__ void begin(const Params p) {
@@ -51,7 +54,7 @@ extern "C" __global__ void pull(const Params p) {
         for (OFFSET e = p.in_row[v]; e < p.in_row[v + 1]; e++) {
             const u32 u = p.in_adj[e];
             checks++;
-            if (!(p.bits[u >> 5] >> (u & 31) & 1)) continue;
+            if (!bit_of(p.bits, u)) continue;
             p.level[v] = (int)p.depth + 1;
             if (p.parent) p.parent[v] = u;
             next[atomicAdd(tail, (u64)1)] = (u32)v;

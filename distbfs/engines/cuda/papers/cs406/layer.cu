@@ -1,10 +1,13 @@
-// variants: OFFSET=u32 COUNT=0 | OFFSET=u64 COUNT=0 | OFFSET=u32 COUNT=1 | OFFSET=u64 COUNT=1
 /* Engine `layer`: no frontier is kept; every level looks at all vertices.
  *
- * Push: a thread whose vertex is of the level goes through its neighbours.  Pull: a
+ * Method.  Push: a thread whose vertex is of the level goes through its neighbours.  Pull: a
  * thread whose vertex is unvisited looks for a neighbour of the level.
+ * Data: loop.cuh.
  * Source: Sevilmis, Sivri, Aydin: CS406 project, 2019, Section 5.1; a vertex is claimed
- * by an atomic here, so that those found can be counted. */
+ * by an atomic here, so that those found can be counted.
+ *
+ * variants: OFFSET=u32,u64 COUNT=0,1
+ */
 #include "../../common/loop.cuh"
 
 extern "C" __global__ void begin(const Params p) { begin_search(p); }

@@ -9,25 +9,25 @@
 #define DISTBFS_BALANCE_DONATION_CUH
 #include "balance_warp.cuh"
 
-constexpr uint32_t CHECKS_BEFORE_COUNT = 5;
+constexpr u32 CHECKS_BEFORE_COUNT = 5;
 
 /* The warp looks at neighbours start ... stop-1 of a row for one lane; returns a
  * neighbour of level - 1, or NONE, and raises `start` to the first not looked at.
  * row: [stop] */
 template <class Rule>
-DEVICE uint32_t share_row(const Params &p, const uint32_t *row, uint32_t &start,
-                          uint32_t stop, int level, Rule &rule) {
-    uint32_t found = NONE;
+INLINE u32 share_row(const Params &p, const u32 *row, u32 &start,
+                          u32 stop, int level, Rule &rule) {
+    u32 found = NONE;
     while (start < stop && found == NONE) {
         const bool edge = start + lane_id() < stop;
-        const uint32_t neighbour = edge ? __ldg(row + start + lane_id()) : 0;
+        const u32 neighbour = edge ? __ldg(row + start + lane_id()) : 0;
         const int status = edge ? Rule::load(p.status + neighbour) : UNVISITED;
-        const uint32_t hits = __ballot_sync(FULL, edge && status == level - 1);
-        if (hits) found = __shfl_sync(FULL, neighbour, __ffs(hits) - 1);
+        const u32 hits = __ballot_sync(ALL, edge && status == level - 1);
+        if (hits) found = __shfl_sync(ALL, neighbour, __ffs(hits) - 1);
         if (Rule::ASYNCHRONOUS) {
-            const uint32_t same = __ballot_sync(FULL, edge && status == level);
+            const u32 same = __ballot_sync(ALL, edge && status == level);
             const int lane = same ? __ffs(same) - 1 : 0;
-            const uint32_t current = __shfl_sync(FULL, neighbour, lane);
+            const u32 current = __shfl_sync(ALL, neighbour, lane);
             if (same) rule.note(level, current, level);
         }
         start = stop - start < 32 ? stop : start + 32;
@@ -37,21 +37,21 @@ DEVICE uint32_t share_row(const Params &p, const uint32_t *row, uint32_t &start,
 
 /* queue: [size] */
 template <class Rule>
-DEVICE void pull_donation(const Params &p, const uint32_t *queue, uint32_t size,
+INLINE void pull_donation(const Params &p, const u32 *queue, u32 size,
                           Slot *slot, int level, Tally &tally) {
-    uint32_t first = thread_id() - lane_id();
+    u32 first = thread_of<u32>(THREADS) - lane_id();
     for (; first < size; first = next_bulk(slot)) {
-        const uint32_t at = first + lane_id();
-        const uint32_t v = at < size ? queue[at] : NONE;
+        const u32 at = first + lane_id();
+        const u32 v = at < size ? queue[at] : NONE;
         const bool wanted = v != NONE;
-        const uint32_t degree = wanted ? in_degree_of(p, v) : 0;
-        const uint64_t begin = wanted ? __ldg(p.in_offsets + v) : 0;
+        const u32 degree = wanted ? in_degree_of(p, v) : 0;
+        const u64 begin = wanted ? __ldg(p.in_offsets + v) : 0;
         Rule rule;
-        uint32_t found = NONE, k = 0;
+        u32 found = NONE, k = 0;
         while (true) {
-            const uint32_t pause = k + CHECKS_BEFORE_COUNT;
+            const u32 pause = k + CHECKS_BEFORE_COUNT;
             while (k < pause && k < degree && found == NONE) {
-                const uint32_t neighbour = __ldg(p.in_columns + begin + k++);
+                const u32 neighbour = __ldg(p.in_columns + begin + k++);
                 const int status = Rule::load(p.status + neighbour);
                 if (status == level - 1)
                     found = neighbour;
@@ -59,18 +59,18 @@ DEVICE void pull_donation(const Params &p, const uint32_t *queue, uint32_t size,
                     rule.note(status, neighbour, level);
             }
             __syncwarp();
-            const uint32_t open = __ballot_sync(FULL, k < degree && found == NONE);
+            const u32 open = __ballot_sync(ALL, k < degree && found == NONE);
             if (!open) break;
             if (__popc(open) > 1) continue;
             const int owner = __ffs(open) - 1;
 #if COUNT
             if (lane_id() == owner) atomicAdd(&slot->donations, 1u);
 #endif
-            const uint64_t row = __shfl_sync(FULL, begin, owner);
-            uint32_t start = __shfl_sync(FULL, k, owner);
-            const uint32_t stop = __shfl_sync(FULL, degree, owner);
+            const u64 row = __shfl_sync(ALL, begin, owner);
+            u32 start = __shfl_sync(ALL, k, owner);
+            const u32 stop = __shfl_sync(ALL, degree, owner);
             Rule shared;
-            const uint32_t hit =
+            const u32 hit =
                 share_row(p, p.in_columns + row, start, stop, level, shared);
             if (lane_id() == owner) {
                 found = hit;

@@ -6,9 +6,9 @@
 
 /* queue: [size] */
 template <class Rule>
-DEVICE void pull_static(const Params &p, const uint32_t *queue, uint32_t size, Slot *,
+INLINE void pull_static(const Params &p, const u32 *queue, u32 size, Slot *,
                         int level, Tally &tally) {
-    for (uint32_t at = thread_id(); at < size; at += all_threads())
+    for (u32 at = thread_of<u32>(THREADS); at < size; at += threads_of<u32>(THREADS))
         traverse<Rule>(p, queue[at], level, tally);
 }
 #endif

@@ -7,12 +7,12 @@
 
 /* queue: [size] */
 template <class Rule>
-DEVICE void pull_thread(const Params &p, const uint32_t *queue, uint32_t size, Slot *slot,
+INLINE void pull_thread(const Params &p, const u32 *queue, u32 size, Slot *slot,
                         int level, Tally &tally) {
-    uint32_t at = thread_id();
+    u32 at = thread_of<u32>(THREADS);
     while (at < size) {
         traverse<Rule>(p, queue[at], level, tally);
-        at = all_threads() + atomicAdd(&slot->ticket, 1u);
+        at = threads_of<u32>(THREADS) + atomicAdd(&slot->ticket, 1u);
     }
 }
 #endif

@@ -6,19 +6,19 @@
 #include "pull_sync.cuh"
 
 /* The first entry of the next 32 that this warp takes; all lanes call it. */
-DEVICE uint32_t next_bulk(Slot *slot) {
-    uint32_t first = 0;
-    if (lane_id() == 0) first = all_threads() + atomicAdd(&slot->ticket, 32u);
-    return __shfl_sync(FULL, first, 0);
+INLINE u32 next_bulk(Slot *slot) {
+    u32 first = 0;
+    if (lane_id() == 0) first = threads_of<u32>(THREADS) + atomicAdd(&slot->ticket, 32u);
+    return __shfl_sync(ALL, first, 0);
 }
 
 /* queue: [size] */
 template <class Rule>
-DEVICE void pull_warp(const Params &p, const uint32_t *queue, uint32_t size, Slot *slot,
+INLINE void pull_warp(const Params &p, const u32 *queue, u32 size, Slot *slot,
                       int level, Tally &tally) {
-    uint32_t first = thread_id() - lane_id();
+    u32 first = thread_of<u32>(THREADS) - lane_id();
     while (first < size) {
-        const uint32_t at = first + lane_id();
+        const u32 at = first + lane_id();
         if (at < size) traverse<Rule>(p, queue[at], level, tally);
         __syncwarp();
         first = next_bulk(slot);

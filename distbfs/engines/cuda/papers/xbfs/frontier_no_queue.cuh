@@ -12,27 +12,27 @@
 
 /* Which entries of the input queue a push expands. */
 struct Every {
-    __device__ __forceinline__ bool operator()(uint32_t) const { return true; }
+    __device__ __forceinline__ bool operator()(u32) const { return true; }
 };
 struct JustFound {
     const int *status; /* [vertices] */
     int level;         /* the level before the one that is being found */
 
-    __device__ __forceinline__ bool operator()(uint32_t v) const {
+    __device__ __forceinline__ bool operator()(u32 v) const {
         return load_status(status + v) == level;
     }
 };
 
 /* Vertices of this level that the asynchronous pull found a level early are not met as
  * unvisited by the push: put them into the next queue before it. */
-DEVICE void adopt_early(const Params &p, const State &s) {
+INLINE void adopt_early(const Params &p, const State &s) {
     Slot *slot = &p.control->slots[s.level & 3];
-    const uint32_t *queue = queue_in(p, s);
-    uint32_t *next = queue_out(p, s);
-    const uint32_t first = thread_id() - lane_id();
-    for (uint32_t base = first; base < s.size; base += all_threads()) {
-        const uint32_t at = base + lane_id();
-        const uint32_t v = at < s.size ? queue[at] : NONE;
+    const u32 *queue = queue_in(p, s);
+    u32 *next = queue_out(p, s);
+    const u32 first = thread_of<u32>(THREADS) - lane_id();
+    for (u32 base = first; base < s.size; base += threads_of<u32>(THREADS)) {
+        const u32 at = base + lane_id();
+        const u32 v = at < s.size ? queue[at] : NONE;
         const bool mine = v != NONE && load_status(p.status + v) == s.level;
         enqueue(mine, v, next, &slot->tail);
     }

@@ -10,24 +10,20 @@
 
 /* All lanes of a warp call it; those with `mine` append v.
  * queue: [>= tail after it]; tail: [1] */
-DEVICE void enqueue(bool mine, uint32_t v, uint32_t *queue, uint32_t *tail) {
-    const uint32_t lanes = __ballot_sync(FULL, mine);
-    if (!lanes) return;
-    uint32_t at = 0;
-    if (lane_id() == 0) at = atomicAdd(tail, (uint32_t)__popc(lanes));
-    at = __shfl_sync(FULL, at, 0);
-    if (mine) queue[at + __popc(lanes & lanes_below())] = v;
+INLINE void enqueue(bool mine, u32 v, u32 *queue, u32 *tail) {
+    const u32 at = take_place(mine, tail);
+    if (mine) queue[at] = v;
 }
 
 /* What a push does with the edge from -> to; all lanes of a warp call it. */
 struct ScanFree {
     const Params &p;
-    uint32_t *next; /* [vertices] */
+    u32 *next; /* [vertices] */
     Slot *slot;
     int level;
     Tally &tally;
 
-    __device__ __forceinline__ void operator()(bool edge, uint32_t from, uint32_t to) {
+    __device__ __forceinline__ void operator()(bool edge, u32 from, u32 to) {
         const bool won = edge && load_status(p.status + to) == UNVISITED &&
                          atomicCAS(p.status + to, UNVISITED, level) == UNVISITED;
         if (won) {

@@ -14,7 +14,7 @@ struct PlainWrite {
     int level;
     Tally &tally;
 
-    __device__ __forceinline__ void operator()(bool edge, uint32_t from, uint32_t to) {
+    __device__ __forceinline__ void operator()(bool edge, u32 from, u32 to) {
         if (!edge || load_status(p.status + to) != UNVISITED) return;
         store_status(p.status + to, level);
         if (p.parent) p.parent[to] = from;
@@ -25,32 +25,32 @@ struct PlainWrite {
 constexpr int SCAN_STEPS = 4; /* statuses that a thread loads before it uses them */
 
 /* Hand each vertex and its status to `take(in range, vertex, status)`, warp by warp. */
-template <class Take> DEVICE void scan_status(const Params &p, Take take) {
-    const uint32_t stride = all_threads();
-    const uint32_t first = thread_id() - lane_id();
-    const uint64_t round = (uint64_t)SCAN_STEPS * stride;
-    for (uint64_t base = first; base < p.vertices; base += round) {
+template <class Take> INLINE void scan_status(const Params &p, Take take) {
+    const u32 stride = threads_of<u32>(THREADS);
+    const u32 first = thread_of<u32>(THREADS) - lane_id();
+    const u64 round = (u64)SCAN_STEPS * stride;
+    for (u64 base = first; base < p.vertices; base += round) {
         int status[SCAN_STEPS];
 #pragma unroll
         for (int k = 0; k < SCAN_STEPS; k++) {
-            const uint64_t v = base + (uint64_t)k * stride + lane_id();
+            const u64 v = base + (u64)k * stride + lane_id();
             status[k] = v < p.vertices ? load_status(p.status + v) : UNVISITED;
         }
 #pragma unroll
         for (int k = 0; k < SCAN_STEPS; k++) {
-            const uint64_t v = base + (uint64_t)k * stride + lane_id();
-            take(v < p.vertices, (uint32_t)v, status[k]);
+            const u64 v = base + (u64)k * stride + lane_id();
+            take(v < p.vertices, (u32)v, status[k]);
         }
     }
 }
 
 /* Make the next queue after a push with plain writes; the vertices of the level that
  * an asynchronous pull found earlier are among them. */
-DEVICE void scan_level(const Params &p, const State &s) {
+INLINE void scan_level(const Params &p, const State &s) {
     Tally tally;
     Slot *slot = &p.control->slots[s.level & 3];
-    uint32_t *next = queue_out(p, s);
-    scan_status(p, [&](bool inside, uint32_t v, int status) {
+    u32 *next = queue_out(p, s);
+    scan_status(p, [&](bool inside, u32 v, int status) {
         const bool mine = inside && status == s.level;
         if (mine) tally.edges += degree_of(p, v);
         enqueue(mine, v, next, &slot->tail);
@@ -61,11 +61,11 @@ DEVICE void scan_level(const Params &p, const State &s) {
 /* Make the frontier of the first push after a pull where no-queue is not wanted.
  * Vertices of the level that are known already go straight to the next queue, unless
  * scan_level will find them. */
-DEVICE void gather_frontier(const Params &p, const State &s) {
+INLINE void gather_frontier(const Params &p, const State &s) {
     Slot *slot = &p.control->slots[s.level & 3];
-    uint32_t *frontier = queue_in(p, s), *next = queue_out(p, s);
+    u32 *frontier = queue_in(p, s), *next = queue_out(p, s);
     const bool early = s.early && s.mode != SINGLE_SCAN;
-    scan_status(p, [&](bool inside, uint32_t v, int status) {
+    scan_status(p, [&](bool inside, u32 v, int status) {
         enqueue(inside && status == s.level - 1, v, frontier, &slot->queued);
         if (early) enqueue(inside && status == s.level, v, next, &slot->tail);
     });

@@ -1,13 +1,16 @@
-// variants: OFFSET=uint32_t COUNT=0 | OFFSET=uint64_t COUNT=0 | OFFSET=uint32_t COUNT=1 | OFFSET=uint64_t COUNT=1
 /* XBFS as published: every frontier and balancing strategy, selectable.
  *
  * Method: the phases of a level are device functions of the headers; `search` runs all
- * levels in one cooperative launch with grid barriers, the other kernels run one phase
- * each for a loop on the host.  All launches have the same grid and BLOCK threads.
+ * levels in one cooperative launch whose blocks meet between phases, the other kernels
+ * run one phase each for a loop on the host.  All launches have the same grid and THREADS
+ * threads.
  * Data: rows of neighbours by number; status int32 by number, -1 = unvisited; frontier
  * queues of numbers.  The structure Params says the shape of every array.
  * Source: Gaihre, Wu, Yao, Liu: XBFS: eXploring Runtime Optimizations for Breadth-First
- * Search on GPUs, HPDC 2019, Sections 4 and 5. */
+ * Search on GPUs, HPDC 2019, Sections 4 and 5.
+ *
+ * variants: OFFSET=u32,u64 COUNT=0,1
+ */
 #include "balance_donation.cuh"
 #include "balance_static.cuh"
 #include "balance_thread.cuh"
@@ -16,19 +19,18 @@
 #include "frontier_no_queue.cuh"
 #include "frontier_scan_free.cuh"
 #include "frontier_single_scan.cuh"
-#include "../../common/grid.cuh"
 #include "paper_adapt.cuh"
 #include "paper_state.cuh"
 #include "pull_async.cuh"
 #include "push.cuh"
 
 /* Forget the last search. */
-DEVICE void start(const Params &p) {
-    for (uint64_t v = thread_id(); v < p.vertices; v += all_threads()) {
+INLINE void start(const Params &p) {
+    for (u64 v = thread_of<u32>(THREADS); v < p.vertices; v += threads_of<u32>(THREADS)) {
         store_status(p.status + v, v == p.root ? 0 : UNVISITED);
         if (p.parent) p.parent[v] = v == p.root ? p.root : NONE;
     }
-    if (thread_id() != 0) return;
+    if (thread_of<u32>(THREADS) != 0) return;
     p.queues[0][0] = p.root;
     for (int k = 0; k < 4; k++) p.control->slots[k] = Slot{};
 #if COUNT
@@ -38,11 +40,11 @@ DEVICE void start(const Params &p) {
 }
 
 /* Push: rows of fewer than CHUNK neighbours. */
-DEVICE void expand_rows(const Params &p, const State &s) {
+INLINE void expand_rows(const Params &p, const State &s) {
     Tally tally;
     Slot *slot = &p.control->slots[s.level & 3];
-    const uint32_t *queue = queue_in(p, s);
-    const uint32_t size = s.gather ? slot->queued : s.size;
+    const u32 *queue = queue_in(p, s);
+    const u32 size = s.gather ? slot->queued : s.size;
     ScanFree atomically{p, queue_out(p, s), slot, s.level, tally};
     if (s.mode == SINGLE_SCAN)
         expand(p, queue, size, slot, Every{}, PlainWrite{p, s.level, tally}, tally);
@@ -54,7 +56,7 @@ DEVICE void expand_rows(const Params &p, const State &s) {
 }
 
 /* Push: chunks of longer rows. */
-DEVICE void expand_long_rows(const Params &p, const State &s) {
+INLINE void expand_long_rows(const Params &p, const State &s) {
     Tally tally;
     Slot *slot = &p.control->slots[s.level & 3];
     if (s.mode == SINGLE_SCAN)
@@ -66,10 +68,10 @@ DEVICE void expand_long_rows(const Params &p, const State &s) {
 }
 
 template <class Rule>
-DEVICE void pull_queue(const Params &p, const State &s, Tally &tally) {
+INLINE void pull_queue(const Params &p, const State &s, Tally &tally) {
     Slot *slot = &p.control->slots[s.level & 3];
-    const uint32_t *queue = queue_in(p, s);
-    const uint32_t size = slot->queued;
+    const u32 *queue = queue_in(p, s);
+    const u32 size = slot->queued;
     if (p.balance == STATIC)
         pull_static<Rule>(p, queue, size, slot, s.level, tally);
     else if (p.balance == THREAD)
@@ -81,11 +83,11 @@ DEVICE void pull_queue(const Params &p, const State &s, Tally &tally) {
 }
 
 /* Whether a pull may find vertices of the level after: not where this one may be the last. */
-DEVICE bool runs_ahead(const Params &p, const State &s) {
+INLINE bool runs_ahead(const Params &p, const State &s) {
     return p.asynchronous && !p.goal.count && s.level != p.goal.last;
 }
 
-DEVICE void pull(const Params &p, const State &s) {
+INLINE void pull(const Params &p, const State &s) {
     Tally tally;
     open_work(tally);
     if (runs_ahead(p, s))
@@ -97,43 +99,46 @@ DEVICE void pull(const Params &p, const State &s) {
     add_tally(p, tally, s.level);
 }
 
-DEVICE bool adopts(const State &s) { return s.mode == NO_QUEUE && s.early; }
+INLINE bool adopts(const State &s) { return s.mode == NO_QUEUE && s.early; }
 
-/* One level of a search in one launch; the barrier after its last phase is left to the
+/* All blocks meet. */
+INLINE void meet(const Params &p, u32 &turn) { grid_sum(&p.control->barrier, turn, 0); }
+
+/* One level of a search in one launch; the meeting after its last phase is left to the
  * caller. */
-DEVICE void run_level(const Params &p, const State &s) {
-    uint32_t *barrier = &p.control->barrier;
+INLINE void run_level(const Params &p, const State &s, u32 &turn) {
     if (s.mode == PULL) {
         count_unvisited(p);
-        grid_barrier(barrier);
+        meet(p, turn);
         place_unvisited(p, s);
-        grid_barrier(barrier);
+        meet(p, turn);
         pull(p, s);
         return;
     }
     if (s.gather) gather_frontier(p, s);
     if (adopts(s)) adopt_early(p, s);
-    if (s.gather || adopts(s)) grid_barrier(barrier);
+    if (s.gather || adopts(s)) meet(p, turn);
     expand_rows(p, s);
-    grid_barrier(barrier);
+    meet(p, turn);
     if (p.control->slots[s.level & 3].chunks) {
         expand_long_rows(p, s);
-        if (s.mode == SINGLE_SCAN) grid_barrier(barrier);
+        if (s.mode == SINGLE_SCAN) meet(p, turn);
     }
     if (s.mode == SINGLE_SCAN) scan_level(p, s);
 }
 
 /* The whole search; a cooperative launch. */
-extern "C" __global__ void __launch_bounds__(BLOCK, 5) search(const Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS, 5) search(const Params p) {
     __shared__ State state;
+    u32 turn = p.control->turn;
     start(p);
     if (threadIdx.x == 0) state = first_state(p);
-    grid_barrier(&p.control->barrier);
+    meet(p, turn);
     while (!state.done) {
-        run_level(p, state);
-        if (p.stop && thread_id() == 0)
-            p.control->slots[state.level & 3].stop = (uint32_t)look(p.stop);
-        grid_barrier(&p.control->barrier);
+        run_level(p, state, turn);
+        if (p.stop && thread_of<u32>(THREADS) == 0)
+            p.control->slots[state.level & 3].stop = (u32)look(p.stop);
+        meet(p, turn);
         const bool met = reached(p.goal, p.status, state.level);
         if (threadIdx.x == 0) {
             const State next = next_state(p, state, met);
@@ -142,40 +147,40 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) search(const Params p) {
         }
         __syncthreads();
     }
-    if (thread_id() == 0) p.control->state = state;
+    if (thread_of<u32>(THREADS) == 0) p.control->state = state, p.control->turn = turn;
 }
 
 /* The same phases, one kernel each, for a loop on the host. */
-extern "C" __global__ void __launch_bounds__(BLOCK) step_start(const Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS) step_start(const Params p) {
     start(p);
-    if (thread_id() == 0) p.control->state = first_state(p);
+    if (thread_of<u32>(THREADS) == 0) p.control->state = first_state(p);
 }
-extern "C" __global__ void __launch_bounds__(BLOCK) step_gather(const Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS) step_gather(const Params p) {
     gather_frontier(p, p.control->state);
 }
-extern "C" __global__ void __launch_bounds__(BLOCK) step_adopt(const Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS) step_adopt(const Params p) {
     adopt_early(p, p.control->state);
 }
-extern "C" __global__ void __launch_bounds__(BLOCK) step_expand(const Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS) step_expand(const Params p) {
     expand_rows(p, p.control->state);
 }
-extern "C" __global__ void __launch_bounds__(BLOCK) step_chunks(const Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS) step_chunks(const Params p) {
     expand_long_rows(p, p.control->state);
 }
-extern "C" __global__ void __launch_bounds__(BLOCK) step_scan(const Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS) step_scan(const Params p) {
     scan_level(p, p.control->state);
 }
-extern "C" __global__ void __launch_bounds__(BLOCK) step_count(const Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS) step_count(const Params p) {
     count_unvisited(p);
 }
-extern "C" __global__ void __launch_bounds__(BLOCK) step_place(const Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS) step_place(const Params p) {
     place_unvisited(p, p.control->state);
 }
-extern "C" __global__ void __launch_bounds__(BLOCK) step_pull(const Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS) step_pull(const Params p) {
     pull(p, p.control->state);
 }
 /* One block: close the level and decide on the next. */
-extern "C" __global__ void __launch_bounds__(BLOCK) step_end(const Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS) step_end(const Params p) {
     const State s = p.control->state;
     const bool met = reached(p.goal, p.status, s.level);
     __syncthreads(); /* all have read the state */

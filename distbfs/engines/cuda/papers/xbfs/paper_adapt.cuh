@@ -11,11 +11,10 @@
  * XBFS (Gaihre et al., HPDC 2019), Section 4.3. */
 #ifndef DISTBFS_PAPER_ADAPT_CUH
 #define DISTBFS_PAPER_ADAPT_CUH
-#include "../../common/grid.cuh"
 #include "paper_state.cuh"
 
 /* Set mode and gather of the level; `pulled`: the level before it was a pull. */
-DEVICE void choose(const Params &p, State &s, bool pulled) {
+INLINE void choose(const Params &p, State &s, bool pulled) {
     const double share = (double)s.edges / (double)p.edges;
     const double lambda = (double)s.edges / (double)s.before;
     const bool much = share >= p.alpha;
@@ -35,7 +34,7 @@ DEVICE void choose(const Params &p, State &s, bool pulled) {
 }
 
 /* The state before the first level; lambda is 1 there. */
-DEVICE State first_state(const Params &p) {
+INLINE State first_state(const Params &p) {
     State s = {};
     s.level = 1;
     s.levels = 1;
@@ -47,10 +46,10 @@ DEVICE State first_state(const Params &p) {
 }
 
 /* The state after level s.level, from its counters; met: it found the last target. */
-DEVICE State next_state(const Params &p, const State &s, bool met) {
+INLINE State next_state(const Params &p, const State &s, bool met) {
     const Slot *slot = &p.control->slots[s.level & 3];
     const bool scanned = s.mode == SINGLE_SCAN, pulled = s.mode == PULL;
-    const uint32_t vertices = scanned ? slot->tail : slot->found + slot->early;
+    const u32 vertices = scanned ? slot->tail : slot->found + slot->early;
     State next = {};
     next.level = s.level + 1;
     next.before = s.edges;
@@ -67,11 +66,11 @@ DEVICE State next_state(const Params &p, const State &s, bool met) {
 
 /* One thread of the grid, after level s.level: clear the counters of a later level, and
  * write what the level did. */
-DEVICE void close_level(const Params &p, const State &s) {
+INLINE void close_level(const Params &p, const State &s) {
     const Slot *slot = &p.control->slots[s.level & 3];
 #if COUNT
     const bool pulled = s.mode == PULL, scanned = s.mode == SINGLE_SCAN;
-    const uint32_t at = s.level - 1;
+    const u32 at = s.level - 1;
     Record *record = &p.records[at < p.record_capacity ? at : p.record_capacity - 1];
     record->level = s.level;
     record->mode = s.mode;

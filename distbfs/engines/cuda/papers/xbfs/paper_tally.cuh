@@ -5,15 +5,15 @@
 #include "paper_state.cuh"
 
 struct Tally {
-    uint64_t edges = 0, early_edges = 0;
-    uint32_t found = 0, early = 0;
+    u64 edges = 0, early_edges = 0;
+    u32 found = 0, early = 0;
 #if COUNT
-    uint64_t checks = 0;
-    uint32_t writes = 0;
-    uint64_t *work; /* shared [2][32], or null */
+    u64 checks = 0;
+    u32 writes = 0;
+    u64 *work; /* shared [2][32], or null */
 #endif
 
-    __device__ __forceinline__ void check(uint64_t count) {
+    __device__ __forceinline__ void check(u64 count) {
 #if COUNT
         checks += count;
 #endif
@@ -24,24 +24,24 @@ struct Tally {
 #endif
     }
     /* Edge checks of one pulled vertex (Figure 9). */
-    __device__ __forceinline__ void pulled(uint32_t degree, uint32_t count) {
+    __device__ __forceinline__ void pulled(u32 degree, u32 count) {
 #if COUNT
         checks += count;
         const int bucket = degree ? 31 - __clz(degree) : 0;
         atomicAdd(work + bucket, 1ull);
-        atomicAdd(work + 32 + bucket, (uint64_t)count);
+        atomicAdd(work + 32 + bucket, (u64)count);
 #endif
     }
 };
 
-template <class T> DEVICE void add_warp(T *to, T value) {
-    if (!__any_sync(FULL, value != 0)) return;
-    for (int step = 16; step; step >>= 1) value += __shfl_down_sync(FULL, value, step);
+template <class T> INLINE void add_warp(T *to, T value) {
+    if (!__any_sync(ALL, value != 0)) return;
+    value = warp_sum(value);
     if (lane_id() == 0) atomicAdd(to, value);
 }
 
 /* All lanes of a warp call it. */
-DEVICE void add_tally(const Params &p, const Tally &t, int level) {
+INLINE void add_tally(const Params &p, const Tally &t, int level) {
     Slot *slot = &p.control->slots[level & 3], *next = &p.control->slots[(level + 1) & 3];
     add_warp(&slot->edges, t.edges);
     add_warp(&slot->found, t.found);
@@ -54,15 +54,15 @@ DEVICE void add_tally(const Params &p, const Tally &t, int level) {
 }
 
 /* Work by degree of a block; all threads call both. */
-DEVICE void open_work(Tally &t) {
+INLINE void open_work(Tally &t) {
 #if COUNT
-    __shared__ uint64_t work[64];
+    __shared__ u64 work[64];
     if (threadIdx.x < 64) work[threadIdx.x] = 0;
     t.work = work;
     __syncthreads();
 #endif
 }
-DEVICE void close_work(const Params &p, const Tally &t) {
+INLINE void close_work(const Params &p, const Tally &t) {
 #if COUNT
     __syncthreads();
     if (threadIdx.x < 64 && t.work[threadIdx.x])

@@ -15,12 +15,12 @@
 
 struct Asynchronous {
     static constexpr bool ASYNCHRONOUS = true;
-    uint32_t current = NONE;
+    u32 current = NONE;
 
     static __device__ __forceinline__ int load(const int *at) { return load_fresh(at); }
-    __device__ __forceinline__ void note(int status, uint32_t neighbour, int level) {
+    __device__ __forceinline__ void note(int status, u32 neighbour, int level) {
         if (status == level) current = neighbour;
     }
-    __device__ __forceinline__ uint32_t same_level() const { return current; }
+    __device__ __forceinline__ u32 same_level() const { return current; }
 };
 #endif

@@ -10,18 +10,18 @@ struct Synchronous {
 
     static __device__ __forceinline__ int load(const int *at) { return load_status(at); }
     /* Look at a neighbour that is not of level - 1. */
-    __device__ __forceinline__ void note(int, uint32_t, int) {}
+    __device__ __forceinline__ void note(int, u32, int) {}
     /* A neighbour of `level`, or NONE. */
-    __device__ __forceinline__ uint32_t same_level() const { return NONE; }
+    __device__ __forceinline__ u32 same_level() const { return NONE; }
 };
 
 /* Write what was learnt of v: `found` is a neighbour of level - 1, or NONE.
  * degree: of the row that was looked at */
 template <class Rule>
-DEVICE void settle(const Params &p, uint32_t v, uint32_t degree, uint32_t found,
+INLINE void settle(const Params &p, u32 v, u32 degree, u32 found,
                    const Rule &rule, int level, Tally &tally) {
     const bool late = found == NONE;
-    const uint32_t parent = late ? rule.same_level() : found;
+    const u32 parent = late ? rule.same_level() : found;
     if (parent == NONE) return;
     store_status(p.status + v, late ? level + 1 : level);
     if (p.parent) p.parent[v] = parent;
@@ -37,13 +37,13 @@ DEVICE void settle(const Params &p, uint32_t v, uint32_t degree, uint32_t found,
 
 /* One thread looks for a parent of v, up to the first of level - 1. */
 template <class Rule>
-DEVICE void traverse(const Params &p, uint32_t v, int level, Tally &tally) {
+INLINE void traverse(const Params &p, u32 v, int level, Tally &tally) {
     Rule rule;
-    const uint32_t degree = in_degree_of(p, v);
-    const uint32_t *row = p.in_columns + __ldg(p.in_offsets + v);
-    uint32_t found = NONE, k = 0;
+    const u32 degree = in_degree_of(p, v);
+    const u32 *row = p.in_columns + __ldg(p.in_offsets + v);
+    u32 found = NONE, k = 0;
     while (k < degree && found == NONE) {
-        const uint32_t neighbour = __ldg(row + k++);
+        const u32 neighbour = __ldg(row + k++);
         const int status = Rule::load(p.status + neighbour);
         if (status == level - 1)
             found = neighbour;

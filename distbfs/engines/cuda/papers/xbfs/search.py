@@ -18,6 +18,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import WHOLE, Until
+from distbfs.engines.cuda.common.barrier import Barrier
 from distbfs.engines.cuda.common.goal import Goal
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
@@ -25,7 +26,7 @@ from distbfs.options import check_choice
 from distbfs.types import Array, Stop
 
 SOURCE = Path(__file__).with_name("paper.cu")
-BLOCK = 256  # threads of a block; the same in types.cuh
+THREADS = 256  # of a block; the same in paper_state.cuh
 CHUNK = 2048  # neighbours; the same in push.cuh
 MAX_BLOCKS = 8  # on a multiprocessor
 RECORDS = 1 << 16  # levels that a resident search records
@@ -47,14 +48,15 @@ STEPS = ("start", "gather", "adopt", "expand", "chunks", "scan", "count", "place
 
 
 def _structure(name: str, **types: Any) -> Any:
-    """Return a ctypes structure; the fields in the order given."""
-    return type(name, (ctypes.Structure,), {"_fields_": tuple(types.items())})
+    """Return a structure of paper_state.cuh; the fields in the order given."""
+    about = f"``{name}`` in paper_state.cuh."
+    fields = {"_fields_": tuple(types.items()), "__doc__": about}
+    return type(name, (ctypes.Structure,), fields)
 
 
 _u32, _u64, _int = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int
 _pointer = ctypes.c_void_p
 
-# The structures of paper_state.cuh.
 Slot = _structure(
     "Slot",
     **dict.fromkeys(("edges", "early_edges", "checks"), _u64),
@@ -73,7 +75,13 @@ RECORD = (
     *("handed_out", "donations", "nanoseconds"),
 )
 Control = _structure(
-    "Control", slots=Slot * 4, state=State, started=_u64, barrier=_u32, unused=_u32
+    "Control",
+    slots=Slot * 4,
+    state=State,
+    started=_u64,
+    turn=_u32,
+    unused=_u32,
+    barrier=Barrier,
 )
 Params = _structure(
     "Params",
@@ -192,7 +200,7 @@ class PaperSearch:
         """Allocate everything that searches need."""
         cp, graph = cuda.cupy(), self.graph
         n = max(graph.active, 1)
-        threads = cuda.multiprocessors() * MAX_BLOCKS * BLOCK
+        threads = cuda.multiprocessors() * MAX_BLOCKS * THREADS
         self._level = cp.empty(graph.active, np.int32)
         self._parent = cp.empty(graph.active, np.int32) if parents else None
         self._control = cp.zeros(ctypes.sizeof(Control), np.uint8)
@@ -206,7 +214,7 @@ class PaperSearch:
             "status": self._level,
             "chunks": cp.empty(2 * graph.m // CHUNK + 1, np.uint64),
             "segments": cp.empty(threads, np.uint32),
-            "totals": cp.empty(threads // BLOCK, np.uint32),
+            "totals": cp.empty(threads // THREADS, np.uint32),
             "work": self._work,
             "control": self._control,
             "records": self._records,
@@ -223,7 +231,7 @@ class PaperSearch:
         """Return the launches without (0) or with (1) counters."""
         if count not in self._programs:
             wide = self.graph.offsets.dtype == np.uint64
-            offset = "uint64_t" if wide else "uint32_t"
+            offset = "u64" if wide else "u32"
             module = programs.Module(SOURCE, OFFSET=offset, COUNT=count)
             self._programs[count] = _Program(
                 module, self._params, self._blocks, self._stepwise
@@ -362,18 +370,18 @@ class _Program:
             )
         self.grid = (blocks or fit) * cuda.multiprocessors()
         if not stepwise:
-            launch = resident.prepare(params, self.grid, BLOCK, cooperative=True)
+            launch = resident.prepare(params, self.grid, THREADS, cooperative=True)
             self.launches = {"search": launch}
             return
         self.launches = {
-            name: module.kernel(f"step_{name}").prepare(params, self.grid, BLOCK)
+            name: module.kernel(f"step_{name}").prepare(params, self.grid, THREADS)
             for name in (*STEPS, "pull")
         }
-        self.launches["end"] = module.kernel("step_end").prepare(params, 1, BLOCK)
+        self.launches["end"] = module.kernel("step_end").prepare(params, 1, THREADS)
 
     def segment(self, vertices: int) -> int:
         """Return the vertices of a thread's segment, a multiple of 32."""
-        return 32 * -(-vertices // (self.grid * BLOCK * 32))
+        return 32 * -(-vertices // (self.grid * THREADS * 32))
 
 
 def _resident_blocks(kernel: programs.Kernel) -> int:
@@ -382,7 +390,7 @@ def _resident_blocks(kernel: programs.Kernel) -> int:
     code = cuda.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
         ctypes.byref(count),
         ctypes.c_void_p(kernel.function.ptr),
-        ctypes.c_int(BLOCK),
+        ctypes.c_int(THREADS),
         ctypes.c_size_t(0),
     )
     cuda.check(code, f"occupancy of {kernel.name}")

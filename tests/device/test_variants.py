@@ -1,0 +1,177 @@
+"""Kernel files list the variants that Python loads: no others, and none less.
+
+Every call of ``Module`` in the package is found in its syntax tree, and LOADS says
+which files it loads and what each macro may be, from what the caller is made of.
+"""
+
+import ast
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+import distbfs
+from distbfs.device import nvrtc
+from distbfs.engines.cuda.pan.search import BALANCES
+from distbfs.multisearch.cuda_bits import LANES
+from distbfs.multisearch.cuda_problems import BLOCK_THREADS
+from distbfs.multisearch.cuda_problems import LEVEL_TYPES as BLOCK_LEVELS
+from distbfs.validation.cuda import LEVEL_TYPES, PARENT_TYPES
+
+ROOT = Path(distbfs.__file__).parent
+SOURCES = {str(x.relative_to(ROOT)): x for x in sorted(ROOT.rglob("*.cu"))}
+PAPERS = "engines/cuda/papers"
+WIDTH, FLAG = {"OFFSET": ("u32", "u64")}, (0, 1)
+ITEMS = tuple(f"u{bits}" for bits in (8, 16, 32, 64))
+COUNTED = {**WIDTH, "COUNT": FLAG}
+BLOCKS = {**WIDTH, "THREADS": BLOCK_THREADS}
+
+
+def shortened(names):
+    """Types of NumPy as kernels name them."""
+    return tuple(name.replace("int", "i") for name in names)
+
+
+# of each Python file, call by call: files and values of macros, one or several of both
+LOADS = {
+    "build/cuda/graph.py": [("build/cuda", ("graph.cu", "parts.cu", "keys.cu"), {})],
+    "device/rates.py": [("device", ("rates.cu",), {})],
+    "device/take.py": [("device", ("take.cu",), {})],
+    "engines/cuda/common/graph_engine.py": [("engines/cuda/common", ("ids.cu",), {})],
+    "engines/cuda/common/host_loop.py": [
+        (
+            PAPERS,
+            (
+                *("baselines/edge_parallel.cu", "baselines/harish.cu"),
+                *("baselines/virtual_warp.cu", "cs406/frontier.cu", "cs406/layer.cu"),
+            ),
+            COUNTED,
+        )
+    ],
+    "engines/cuda/pan/search.py": [
+        (
+            "engines/cuda/pan",
+            ("part.cu",),
+            {
+                **COUNTED,
+                "VERTEX": ("int", "i64"),
+                "NN": ("u32", "u64"),
+                "BALANCE": range(len(BALANCES)),
+            },
+        )
+    ],
+    "engines/cuda/papers/bfs4k/knobs.py": [(f"{PAPERS}/bfs4k", ("degrees.cu",), WIDTH)],
+    "engines/cuda/papers/bfs4k/search.py": [
+        (f"{PAPERS}/bfs4k", ("bfs4k.cu",), {**COUNTED, "CLAIM": FLAG})
+    ],
+    "engines/cuda/papers/xbfs/search.py": [(f"{PAPERS}/xbfs", ("paper.cu",), COUNTED)],
+    "engines/cuda/xbfs/arrays.py": [
+        ("engines/cuda/xbfs", ("fast_prepare.cu",), WIDTH),
+        ("engines/cuda/xbfs", ("fast_results.cu",), {**WIDTH, "IN_IDS": (1,)}),
+        (
+            "engines/cuda/xbfs",
+            ("fast.cu", "resident.cu"),
+            {**COUNTED, "IN_IDS": FLAG},
+        ),
+    ],
+    "engines/cuda/xbfs/cluster.py": [("engines/cuda/xbfs", ("cluster.cu",), WIDTH)],
+    "exchange/nccl.py": [("exchange", ("reduce.cu",), {})],
+    "generate/cuda.py": [
+        ("generate", ("kronecker.cu", "road.cu", "uniform.cu"), {}),
+        ("generate", ("permuted.cu",), {}),
+    ],
+    "multisearch/cuda_bits.py": [
+        ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
+        ("multisearch", ("bits.cu",), {**WIDTH, "PIECES": LANES}),
+        ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
+    ],
+    "multisearch/cuda_problems.py": [
+        ("multisearch", ("edge_rows.cu",), WIDTH),
+        ("multisearch", ("multi_results.cu",), {"ITEM": ITEMS}),
+        ("multisearch", ("multi_results.cu",), {"ITEM": ITEMS}),
+    ],
+    "multisearch/cuda_program.py": [
+        (
+            "multisearch",
+            ("multi.cu",),
+            # the levels that a search keeps, for edges and for those who read them
+            {**BLOCKS, "LEVELS": (1,), "LEVEL": tuple(BLOCK_LEVELS), "EDGES": FLAG},
+            {**BLOCKS, "LEVELS": (0,), "LEVEL": ("u8",), "EDGES": (0,)},
+        )
+    ],
+    "multisearch/domain_bits.py": [
+        ("multisearch", ("bits_domain.cu",), {**WIDTH, "PIECES": (1,)})
+    ],
+    "store/cuda_files.py": [("store", ("cuda_rows.cu",), {})],
+    "validation/cuda.py": [
+        (
+            "validation",
+            ("cuda.cu",),
+            {"LEVEL": shortened(LEVEL_TYPES), "PARENT": shortened(PARENT_TYPES)},
+        )
+    ],
+}
+
+
+def calls_of(path):
+    """Return the calls of ``Module`` in a file, from top to bottom."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    calls = [x for x in ast.walk(tree) if isinstance(x, ast.Call)]
+    names = [(x, ast.unparse(x.func)) for x in calls]
+    wanted = [x for x, name in names if name in ("programs.Module", "Module")]
+    return sorted(wanted, key=lambda x: x.lineno)
+
+
+CALLS = {
+    str(path.relative_to(ROOT)): found
+    for path in sorted(ROOT.rglob("*.py"))
+    for found in [calls_of(path)]
+    if found
+}
+
+
+def as_set(variants):
+    return {frozenset((key, str(x)) for key, x in v.items()) for v in variants}
+
+
+def loaded():
+    """Return the variants of each kernel file that the calls of LOADS ask for."""
+    out = {name: set() for name in SOURCES}
+    for calls in LOADS.values():
+        for folder, files, *macros in calls:
+            for file, values in product(files, macros):
+                chosen = [
+                    dict(zip(values, x, strict=True)) for x in product(*values.values())
+                ]
+                out[f"{folder}/{file}"] |= as_set(chosen)
+    return out
+
+
+def test_every_call_is_known():
+    counts = {file: len(calls) for file, calls in CALLS.items()}
+    assert counts == {file: len(calls) for file, calls in LOADS.items()}
+
+
+@pytest.mark.parametrize("file", LOADS)
+def test_calls_name_the_macros_of_the_table(file):
+    """And their values, where a call says them itself."""
+    for call, (_, _, *macros) in zip(CALLS[file], LOADS[file], strict=True):
+        for keyword in call.keywords:
+            if keyword.arg is None:  # handed through: cuda_problems.py names them
+                continue
+            for values in macros:
+                told, given = values[keyword.arg], keyword.value
+                if isinstance(given, ast.Constant):
+                    assert tuple(told) == (given.value,)
+                elif isinstance(given, ast.IfExp):
+                    either = (given.body, given.orelse)
+                    assert {ast.literal_eval(x) for x in either} == set(told)
+        if all(keyword.arg for keyword in call.keywords):
+            assert {x.arg for x in call.keywords} == {k for v in macros for k in v}
+
+
+@pytest.mark.parametrize("file", SOURCES)
+def test_listed_is_what_is_loaded(file):
+    listed = nvrtc.variants(SOURCES[file])
+    assert as_set(listed) == loaded()[file]
+    assert len(as_set(listed)) == len(listed)
