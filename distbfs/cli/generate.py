@@ -58,45 +58,45 @@ def spelt(names: Iterable[str], between: str = ", ") -> str:
     return between.join(f"'--{name.replace('_', '-')}'" for name in names)
 
 
-def check_options(family: str, given: Mapping[str, float]) -> None:
+def check_options(family: str, options: Mapping[str, float]) -> None:
     """Raise UsageError for options that a family does not have, or those it lacks."""
     kind = registry.lookup(registry.FAMILIES, "family", family)
     seeded = "seed" in inspect.signature(kind).parameters
     allowed = (*OPTIONS[family], *(["seed"] if seeded else []))
-    strange = [name for name in given if name not in allowed]
+    strange = [name for name in options if name not in allowed]
     if strange:
         raise UsageError(f"{family} has no {spelt(strange)}; allowed: {spelt(allowed)}")
     for names in (SIZES, ("edge_factor", "degree")):
-        if all(name in given for name in names):
+        if all(name in options for name in names):
             raise UsageError(f"give either {spelt(names, ' or ')}")
-    if not any(name in given for name in SIZES):
+    if not any(name in options for name in SIZES):
         lacking = [name for name in SIZES if name in allowed]
         raise UsageError(f"{family} needs {spelt(lacking, ' or ')}")
 
 
 def make_source(
-    family: str, threads: int, given: Mapping[str, float], progress: Progress
+    family: str, threads: int, options: Mapping[str, float], progress: Progress
 ) -> TupleSource:
     """Return the tuples of a family from the options that were given.
 
     progress: of families that are counted or grow before their tuples are there
     """
-    check_options(family, given)
+    check_options(family, options)
     kind = registry.lookup(registry.FAMILIES, "family", family)
-    factor, seed = given.get("edge_factor", EDGE_FACTOR), int(given.get("seed", 1))
-    n = 1 << int(given["scale"]) if "scale" in given else int(given["vertices"])
+    factor, seed = options.get("edge_factor", EDGE_FACTOR), int(options.get("seed", 1))
+    n = 1 << int(options["scale"]) if "scale" in options else int(options["vertices"])
     source: TupleSource
     if "vertices" not in OPTIONS[family]:
-        source = kind(int(given["scale"]), int(factor), seed, threads)
+        source = kind(int(options["scale"]), int(factor), seed, threads)
     elif family == "uniform":
-        source = kind.of_degree(n, given.get("degree", 2 * factor), seed, threads)
+        source = kind.of_degree(n, options.get("degree", 2 * factor), seed, threads)
     else:
         usual = {k: v for k, v in USUAL.items() if k in OPTIONS[family]}
-        every: dict[str, Any] = {**usual, **given, "vertices": n, "seed": seed}
+        every: dict[str, Any] = {**usual, **options, "vertices": n, "seed": seed}
         every["threads"] = threads
         wanted = inspect.signature(kind).parameters
-        told = "tell" in wanted
-        with progress("generating", 0) if told else no_progress() as every["tell"]:
+        tells = "tell" in wanted
+        with progress("generating", 0) if tells else no_progress() as every["tell"]:
             source = kind(**{k: v for k, v in every.items() if k in wanted})
     return source
 
@@ -170,9 +170,9 @@ def command(
     star, path, binary-tree.
     """
     terminal = open_terminal(json_output=json_output, log_format=log_format)
-    given = {name: value for name, value in choices.items() if value is not None}
+    chosen = {name: value for name, value in choices.items() if value is not None}
     threads = share_of_cores(terminal.world)
-    source = make_source(family, threads, given, terminal.progress)
+    source = make_source(family, threads, chosen, terminal.progress)
     options = make_build_options(
         threshold=threshold,
         pass_gib=pass_gib,

@@ -98,7 +98,9 @@ http_options = with_options(
 limit_options = with_options(*map(limit_option, LIMITS))
 
 
-def about(store: Store, path: Path, told: dict[str, Any], ranks: int) -> dict[str, Any]:
+def about(
+    store: Store, path: Path, engine: dict[str, Any], ranks: int
+) -> dict[str, Any]:
     """Return what ``stats`` tells of the graph (JSON values)."""
     manifest = store.manifest
     return {
@@ -109,7 +111,7 @@ def about(store: Store, path: Path, told: dict[str, Any], ranks: int) -> dict[st
         "ids": None if manifest.ids is None else manifest.ids.kind,
         "parts": manifest.parts,
         "ranks": ranks,
-        "engine": told,
+        "engine": engine,
     }
 
 
@@ -223,9 +225,9 @@ def command(
         if world.rank:
             ranks.follow()
         else:
-            told = about(opened, store, session.describe(), world.size)
+            facts = about(opened, store, session.describe(), world.size)
             service = Service(
-                ranks, limits, told, folder, ids=ids, trouble=watch.trouble
+                ranks, limits, facts, folder, ids=ids, trouble=watch.trouble
             )
             terminal.say(engine_line(session))
             answer(terminal, service, ways, flag)

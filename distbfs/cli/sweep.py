@@ -127,9 +127,9 @@ def command(
     names = names_of(knobs)
     if terminal.world.size > 1:
         raise UsageError("sweep runs in one process; leave mpirun out")
-    given: Mapping[str, list[int]] = {k: [v] if v else [] for k, v in sizes.items()}
+    lists: Mapping[str, list[int]] = {k: [v] if v else [] for k, v in sizes.items()}
     threads = share_of_cores(terminal.world)
-    built = given_sources(seed, threads, given, terminal.progress)
+    built = given_sources(seed, threads, lists, terminal.progress)
     if (store is not None) + len(built) != 1:
         raise UsageError("give one of STORE, --kronecker, --uniform and --road")
     opened: Store | None = None
@@ -187,7 +187,7 @@ def print_sweep(values: Mapping[str, Any], best: Knobs) -> None:
     ]
     print_table(("knob", "value", "ms", "best so far ms"), rows)
     words = {True: "yes", False: "no"}
-    told = [
+    knobs = [
         f"{k}={words[v] if isinstance(v, bool) else v}"
         for k, v in best.as_dict().items()
     ]
@@ -195,6 +195,6 @@ def print_sweep(values: Mapping[str, Any], best: Knobs) -> None:
         {
             "automatic ms": values["auto_seconds"] * 1e3,
             "best ms": values["best_seconds"] * 1e3,
-            "--knobs": ",".join(told),
+            "--knobs": ",".join(knobs),
         }
     )

@@ -47,12 +47,12 @@ def first_match(graph: CSR, rows: Array, wanted: Array) -> tuple[Array, Array, i
     """
     source, column = neighbours(graph, rows)
     hit = np.flatnonzero(wanted[column])
-    found, place = np.unique(source[hit], return_index=True)
+    matched, place = np.unique(source[hit], return_index=True)
     first = hit[place]
     length = np.diff(graph.offsets.astype(np.int64))[rows]
     end = dict(zip(rows.tolist(), np.cumsum(length).tolist(), strict=True))
-    saved = sum(end[int(r)] - 1 - int(e) for r, e in zip(found, first, strict=True))
-    return found, column[first], len(column) - saved
+    saved = sum(end[int(r)] - 1 - int(e) for r, e in zip(matched, first, strict=True))
+    return matched, column[first], len(column) - saved
 
 
 class ReferenceEngine:
@@ -132,15 +132,15 @@ class ReferenceWhole:
             depth += 1
             if self._direction == "pull":
                 rows = np.flatnonzero(level < 0)
-                found, by, checks = first_match(self._part.pulled, rows, level >= 0)
+                reached, by, checks = first_match(self._part.pulled, rows, level >= 0)
             else:
-                found, by, checks = self._push(level, frontier)
-            level[found], parent[found] = depth, by
+                reached, by, checks = self._push(level, frontier)
+            level[reached], parent[reached] = depth, by
             seconds = time.perf_counter() - began
             log.append(
-                LevelRecord(self._direction, len(frontier), checks, len(found), seconds)
+                LevelRecord(self._direction, len(frontier), checks, len(by), seconds)
             )
-            frontier = found.astype(np.int64)
+            frontier = reached.astype(np.int64)
             queue.append(frontier)
         by_id = np.empty_like(level)
         by_id[ids] = level
@@ -273,8 +273,8 @@ class ReferencePart:
             self._find_delegates(column, self._ids[source])
             return len(column)
         rows = np.flatnonzero(~self._delegates_visited & self._has_dn)
-        found, parent, checks = first_match(self.part.dn, rows, self._visited)
-        self._find_delegates(found, self._ids[parent])
+        reached, parent, checks = first_match(self.part.dn, rows, self._visited)
+        self._find_delegates(reached, self._ids[parent])
         return checks
 
     def _visit_dd(self, direction: DirectionName) -> int:
@@ -285,8 +285,10 @@ class ReferencePart:
             self._find_delegates(column, ids[source])
             return len(column)
         rows = np.flatnonzero(~self._delegates_visited & self._has_dd)
-        found, parent, checks = first_match(self.part.dd, rows, self._delegates_visited)
-        self._find_delegates(found, ids[parent])
+        reached, parent, checks = first_match(
+            self.part.dd, rows, self._delegates_visited
+        )
+        self._find_delegates(reached, ids[parent])
         return checks
 
     def _visit_dn(self, direction: DirectionName) -> int:
@@ -297,8 +299,10 @@ class ReferencePart:
             self._find(column, ids[source])
             return len(column)
         rows = np.flatnonzero(~self._visited & self._has_nd)
-        found, parent, checks = first_match(self.part.nd, rows, self._delegates_visited)
-        self._find(found, ids[parent])
+        reached, parent, checks = first_match(
+            self.part.nd, rows, self._delegates_visited
+        )
+        self._find(reached, ids[parent])
         return checks
 
     def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:

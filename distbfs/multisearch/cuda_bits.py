@@ -111,11 +111,11 @@ def level_dtype(deepest: int) -> Any:
 
 def check_sources(graph: DeviceGraph, sources: Any) -> Ids:
     """Return sources as int64 [k]; UsageError where one is no vertex."""
-    found = np.asarray(sources, dtype=np.int64).ravel()
-    wrong = found[(found < 0) | (found >= graph.n)]
+    ids = np.asarray(sources, dtype=np.int64).ravel()
+    wrong = ids[(ids < 0) | (ids >= graph.n)]
     if len(wrong):
         raise UsageError(f"source {wrong[0]} is no vertex; allowed: 0 to {graph.n - 1}")
-    return found
+    return ids
 
 
 def above(graph: DeviceGraph, degree: int) -> int:
@@ -259,8 +259,8 @@ class BitSearches:
         allowed = [SEARCHES * lanes for lanes in LANES]
         if width is not None:
             if width not in allowed:
-                told = ", ".join(map(str, allowed))
-                raise UsageError(f"width is {width}; allowed: {told}")
+                text = ", ".join(map(str, allowed))
+                raise UsageError(f"width is {width}; allowed: {text}")
             return width // SEARCHES
         rows = 3 + 2 * MORE_PLANES * self._with_levels
         free = cuda.free_bytes() - RESERVE - 10 * self.graph.active
@@ -376,8 +376,8 @@ class BitSearches:
         p.planes = len(self._planes)
         p.counts = 0 if self._counts is None else self._counts.data.ptr
         held = cp.asarray(ids.astype(np.uint32))
-        given = Begin(p, self._numbers.data.ptr, held.data.ptr, len(ids))
-        self._begin.prepare(given, 1, THREADS)()
+        arguments = Begin(p, self._numbers.data.ptr, held.data.ptr, len(ids))
+        self._begin.prepare(arguments, 1, THREADS)()
 
     def _room(self, depth: int) -> int:
         """Make room for more levels than ``depth``; return the last that has any."""
@@ -411,7 +411,7 @@ class BitSearches:
                 out = cp.empty((k, n), dtype)
         if out.shape != (k, n) or out.dtype.itemsize < dtype.itemsize:
             raise UsageError(f"levels {out.shape} {out.dtype} for {k} x {n} of {dtype}")
-        given = Matrix(
+        arguments = Matrix(
             numbers=self._numbers.data.ptr,
             seen=self._seen.data.ptr,
             out=out.data.ptr,
@@ -421,12 +421,12 @@ class BitSearches:
             planes=max(batch.deepest, 0).bit_length(),
         )
         for b, plane in enumerate(self._planes):
-            given.plane[b] = plane.data.ptr
+            arguments.plane[b] = plane.data.ptr
         level = f"u{8 * out.dtype.itemsize}"
         kernel = programs.Module(KERNELS / "bits_levels.cu", LEVEL=level).kernel(
             "matrix"
         )
-        kernel.prepare(given, self._blocks, 256)()
+        kernel.prepare(arguments, self._blocks, 256)()
         alone = take(self._numbers, batch.sources) == ISOLATED
         rows = np.flatnonzero(alone)
         if len(rows):

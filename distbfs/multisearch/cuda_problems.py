@@ -113,12 +113,12 @@ class DeviceRunner:
         text, or sources that are no vertices; ResourceError where memory is short;
         SearchStopped.
         """
-        given = options or DeviceOptions()
+        chosen = options or DeviceOptions()
         ids = check_sources(graph, sources)
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
         with cuda.memory_of(f"problem '{problem.name}' over {len(ids)} searches"):
-            return Run(self, problem, graph, ids, given, sink).result()
+            return Run(self, problem, graph, ids, chosen, sink).result()
 
 
 @dataclass
@@ -278,9 +278,9 @@ class Run:
         for first in range(0, k, self.rows):
             last = min(first + self.rows, k)
             self._batch(first, last)
-            found = self._by_pair(first, last, kept)
-            if self.sink is not None and found:
-                self.sink(first, last, found)
+            rows = self._by_pair(first, last, kept)
+            if self.sink is not None and rows:
+                self.sink(first, last, rows)
         if self.sink is None and not k:
             kept = {s.name: self._empty(s.dtype, 0) for s in self.by_pair}
             if self.options.levels:
@@ -392,7 +392,7 @@ class Run:
 
     def _by_pair(self, first: int, last: int, kept: dict[str, Any]) -> dict[str, Any]:
         """Return a batch's results by pair, by id; part of ``kept`` without a sink."""
-        found: dict[str, Any] = {}
+        rows: dict[str, Any] = {}
         wanted: list[tuple[str, Any, Any, float]] = [
             (s.name, self.memory.held[s.name], np.dtype(s.dtype), s.fill)
             for s in self.by_pair
@@ -402,14 +402,14 @@ class Run:
             wanted.append(("level", self.memory.small["level"], dtype, -1))
         for name, array, dtype, fill in wanted:
             if self.sink is not None:
-                found[name] = self._empty(dtype, last - first)
+                rows[name] = self._empty(dtype, last - first)
             else:
                 if name not in kept:
                     kept[name] = self._empty(dtype, len(self.ids))
                 kept[name] = kept[name].astype(dtype, copy=False)
-                found[name] = kept[name][first:last]
-            self._rows_by_id(array, found[name], first, dtype, fill)
-        return found
+                rows[name] = kept[name][first:last]
+            self._rows_by_id(array, rows[name], first, dtype, fill)
+        return rows
 
     def _rows_by_id(
         self, array: Any, out: Any, first: int, dtype: Any, fill: float
@@ -442,13 +442,13 @@ class Run:
             end.vertices = self.vertices.data.ptr
             grid = 8 * cuda.multiprocessors()
             self.module.kernel("finish").prepare(end, grid, 256)()
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for state in self.problem.state:
             if not state.result or state.per == "pair":
                 continue
             array = self.memory.held[state.name]
             if state.per == "search":
-                found[state.name] = array[:k]
+                results[state.name] = array[:k]
                 continue
             out = cp.empty(n, array.dtype)
             module = programs.Module(
@@ -456,7 +456,7 @@ class Run:
             )
             if n:
                 grid = 8 * cuda.multiprocessors()
-                given = (self.numbers, array, out, np.uint32(n))
-                module.kernel("by_id")(grid, 256, *given)
-            found[state.name] = out
-        return found
+                arrays = (self.numbers, array, out, np.uint32(n))
+                module.kernel("by_id")(grid, 256, *arrays)
+            results[state.name] = out
+        return results

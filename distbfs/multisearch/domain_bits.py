@@ -313,8 +313,8 @@ class DomainBitSearches:
         """Make all ready at level 0."""
         self._sources = sources
         numbers = self._each(lambda share: share.numbers_of(sources))
-        here = np.any([x != ISOLATED for x in numbers], axis=0).astype(np.uint8)
-        there = self._world.allreduce(here, "max").astype(np.bool_)
+        connected = np.any([x != ISOLATED for x in numbers], axis=0).astype(np.uint8)
+        there = self._world.allreduce(connected, "max").astype(np.bool_)
         for share, own in zip(self._shares, numbers, strict=True):
             with on_device(share.device):
                 share.clear()
@@ -327,8 +327,8 @@ class DomainBitSearches:
         self._each(lambda share: share.tell())
         edges = sum(self._each(lambda share: share.edges(depth)))
         asked = stop is not None and stop()
-        told = np.array([edges, asked], dtype=np.int64)
-        edges, stopped = self._world.allreduce(told).tolist()
+        counts = np.array([edges, asked], dtype=np.int64)
+        edges, stopped = self._world.allreduce(counts).tolist()
         if stopped:
             raise SearchStopped(f"the searches were stopped at level {depth}")
         return edges

@@ -7,8 +7,8 @@ array([[0, 1, 2, 3, 3],
        [3, 2, 1, 0, 2]], dtype=int8)
 >>> distbfs.betweenness(graph, normalized=False)
 array([0., 3., 5., 0., 0.])
->>> found = distbfs.diameter(graph)
->>> found["radius"], found["diameter"]
+>>> ends = distbfs.diameter(graph)
+>>> ends["radius"], ends["diameter"]
 (2, 3)
 
 Arrays [n] are by vertex id, which is the place of a node in ``graph.nodes`` for a graph
@@ -93,10 +93,10 @@ def search_many(
     >>> distbfs.search_many(graph, problem, [0, 3])["edges"]
     array([4, 2])
     """
-    given = RunOptions(**options)
+    chosen = RunOptions(**options)
     with graph.lock:
-        searcher = searcher_of(graph, engine, given)
-        return searcher.run(problem, ids_of(graph, sources), given)
+        searcher = searcher_of(graph, engine, chosen)
+        return searcher.run(problem, ids_of(graph, sources), chosen)
 
 
 def path_lengths(

@@ -67,7 +67,7 @@ class Result:
     def __init__(
         self,
         vertices: VertexMap,
-        found: Found,
+        outcome: Found,
         root: int,
         *,
         parents: bool,
@@ -78,17 +78,17 @@ class Result:
         names: Names | None = None,
         valid: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._vertices, self._found, self._names = vertices, found, names
+        self._vertices, self._outcome, self._names = vertices, outcome, names
         self._valid = valid
         self._kept: dict[str, Any] = {}
         self.root, self.source = root, root if source is None else source
         self.seconds, self.wall_seconds = seconds, wall_seconds
-        self.records, self.phases = found.records, found.phases
-        self.parent_cost: ParentCost = found.parent_cost
+        self.records, self.phases = outcome.records, outcome.phases
+        self.parent_cost: ParentCost = outcome.parent_cost
         self.engine, self.has_parents = engine, parents
         self.order = None
-        if found.order is not None:
-            self.order = np.asarray(found.order, dtype=np.int64)
+        if outcome.order is not None:
+            self.order = np.asarray(outcome.order, dtype=np.int64)
 
     def __repr__(self) -> str:
         return f"<distbfs.Result from {self.source!r:.60}, engine {self.engine}>"
@@ -99,7 +99,7 @@ class Result:
                 "the session has searched again, and this result is gone; keep() it "
                 "before the next search"
             )
-        return self._found.level, self._found.parent
+        return self._outcome.level, self._outcome.parent
 
     def keep(self) -> Result:
         """Return a result whose arrays next searches leave alone.
@@ -108,16 +108,16 @@ class Result:
         ResourceError where device memory does not last.
         """
         level, parent = (list(arrays) for arrays in self._arrays())
-        if self._found.give is None:
+        if self._outcome.give is None:
             level = [copied(x) for x in level]
             parent = [None if x is None else copied(x) for x in parent]
         else:
-            self._found.give()
+            self._outcome.give()
         kept: Result = object.__new__(Result)
         vars(kept).update(vars(self))
         numbers = {k: v for k, v in self._kept.items() if isinstance(v, int)}
         kept._kept = numbers
-        kept._found = self._found.copy_with(level, parent)
+        kept._outcome = self._outcome.copy_with(level, parent)
         kept._valid = lambda: True
         return kept
 
@@ -177,8 +177,8 @@ class Result:
 
     def at(self, vertices: Ids) -> tuple[Array, Ids | None]:
         """Return (level int32 [k], parent int64 [k] or None) of ids, int64 [k]."""
-        given = (*self._arrays(), vertices)
-        return self._vertices.values_at(*given, parents=self.has_parents)
+        arrays = self._arrays()
+        return self._vertices.values_at(*arrays, vertices, parents=self.has_parents)
 
     @property
     @once
@@ -279,7 +279,7 @@ class Result:
     def _parent_of(self, vertex: int) -> int:
         vertices = self._vertices
         if vertices.whole_here and not vertices.on_devices:
-            return int(self._found.parent[0][vertex])
+            return int(self._outcome.parent[0][vertex])
         _, parent = self.at(np.array([vertex]))
         return -1 if parent is None else int(parent[0])
 

@@ -169,19 +169,19 @@ class Session:
         self.world.barrier()
         began = time.perf_counter()
         with kept(self._trace, "search", root=root):
-            found = self._runner.search(
+            outcome = self._runner.search(
                 inside, parents=parents, until=until, stop=stop, records=records
             )
         self.world.barrier()
-        mine = np.array([time.perf_counter() - began])
-        wall = float(self.world.allreduce(mine, "max")[0])
-        on_device = found.seconds is not None
+        seconds = np.array([time.perf_counter() - began])
+        wall = float(self.world.allreduce(seconds, "max")[0])
+        on_device = outcome.seconds is not None
         return Result(
             self.vertices,
-            found,
+            outcome,
             root,
             parents=parents and self.options.parents,
-            seconds=wall if found.seconds is None else found.seconds,
+            seconds=wall if outcome.seconds is None else outcome.seconds,
             wall_seconds=wall if on_device else None,
             source=source,
             engine=self.options.engine,
@@ -192,8 +192,8 @@ class Session:
     @property
     def on_devices(self) -> bool:
         """Whether results lie on devices, on all ranks that have some (collective)."""
-        mine = np.array([self.vertices.on_devices])
-        return bool(self.world.allreduce(mine.astype(np.uint8), "max")[0])
+        flag = np.array([self.vertices.on_devices])
+        return bool(self.world.allreduce(flag.astype(np.uint8), "max")[0])
 
     def room(self, most: int) -> int:
         """Return the bytes that kept results may take, up to ``most`` (collective)."""

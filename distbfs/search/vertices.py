@@ -94,8 +94,8 @@ def shard_of_part(part: Part) -> Shard:
     def connected(rows: Ids) -> Array:
         by_local = np.empty(part.local_count, dtype=np.bool_)
         by_local[part.vertices] = part.degrees > 0
-        found: Array = by_local[rows]
-        return found
+        connected: Array = by_local[rows]
+        return connected
 
     return Shard(part.index, part.tuple_degrees, part.vertices, connected)
 
@@ -220,12 +220,12 @@ class VertexMap:
         arrays: of the shards of this rank; rank r has the ids ``slice_bounds(n, size,
         r)``.  On one rank the array may be that of the shard.
         """
-        here = [host_array(x).astype(dtype, copy=False) for x in arrays]
+        blocks = [host_array(x).astype(dtype, copy=False) for x in arrays]
         if self.whole_here:
-            return here[0]
+            return blocks[0]
         if self._blocks is None:
             self._blocks = BlockMap(self)
-        return self._blocks.gather(here, dtype)
+        return self._blocks.gather(blocks, dtype)
 
 
 class BlockMap:

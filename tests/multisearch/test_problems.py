@@ -91,7 +91,7 @@ class Seen:
         self.edges += zip((s.first + i).tolist(), u.tolist(), v.tolist(), strict=True)
 
     def note_order(self, s, i):
-        for depth, (row, v) in enumerate(s.found):
+        for depth, (row, v) in enumerate(s.frontiers):
             assert (s.level[row, v] == depth).all()
             self.order += zip((s.first + row).tolist(), v.tolist(), strict=True)
         back = [s.depth_now for _ in s.backwards()]
@@ -189,7 +189,7 @@ def test_an_error_names_the_function_and_the_line(name, which):
         (Problem("p", (), {"visit": print}), "function 'visit'; allowed: init, prior"),
         (Problem("p", (), {"init": 3}), "init is a int"),
         (Problem("p", (State("a b", "i4", "pair"),)), "cannot be the name of a state"),
-        (Problem("p", (State("found", "i4", "pair"),)), "cannot be the name"),
+        (Problem("p", (State("frontiers", "i4", "pair"),)), "cannot be the name"),
         (Problem("p", (State("a", "i4", "pair"),) * 2), "a is declared twice"),
         (Problem("p", (State("a", "int5", "pair"),)), "'int5' is no dtype"),
         (Problem("p", (State("a", "object", "pair"),)), "allowed: numbers and bool"),
@@ -230,9 +230,9 @@ def test_options_that_are_refused(options, text):
 def test_methods_of_openmp():
     source = random_tuples(60, 120, seed=3)
     found = run("openmp", EVERY, source, [1, 2])
-    assert found.told["method"] == "bits"
+    assert found.facts["method"] == "bits"
     again = run("openmp", EVERY, source, [1, 2], method="arrays")
-    assert again.told["method"] == "arrays"
+    assert again.facts["method"] == "arrays"
     for name, value in found.values.items():
         np.testing.assert_array_equal(value, again[name])
     with pytest.raises(UsageError, match="problem seen cannot run by method bits"):
@@ -260,7 +260,7 @@ def test_more_searches_than_a_word_has_bits():
     for memory in (1, 1 << 30):
         found = run("openmp", EVERY, source, roots, memory=memory)
         check_kept(found, wanted)
-        assert found.told["batches"] == (32 if memory == 1 else 4)
+        assert found.facts["batches"] == (32 if memory == 1 else 4)
 
 
 def test_names_of_runners():

@@ -169,12 +169,12 @@ class OpenMPPart:
 
     def _aim(self, targets: Targets, lone: int | None) -> None:
         """Count targets in ``work``; lone: the number of a root without edges."""
-        found = targets.numbers < self.part.active
-        kept = np.concatenate([targets.numbers[found], ~targets.delegates])
+        active = targets.numbers < self.part.active
+        kept = np.concatenate([targets.numbers[active], ~targets.delegates])
         self._arrays["targets"] = kept
         self._state.targets = kept.ctypes.data
         self._state.target_count = len(kept)
-        self._state.lost_targets = int((targets.numbers[~found] != lone).sum())
+        self._state.lost_targets = int((targets.numbers[~active] != lone).sum())
 
     def work(self) -> Ids:
         """Size the next level in both directions."""

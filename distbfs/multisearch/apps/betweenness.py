@@ -131,8 +131,8 @@ def betweenness(searcher: Searcher, sources: Ids, *, normalized: bool = True) ->
             "or --divide sources"
         )
     if searcher.engine == "openmp":
-        mine = searcher.share(sources)
-        value = dependencies(searcher.part, mine, searcher.options)
+        share = searcher.share(sources)
+        value = dependencies(searcher.part, share, searcher.options)
         value = searcher.world.allreduce(value)
     else:
         problem = replace(PROBLEM, cuda=cuda_text(PROBLEM.name))

@@ -26,8 +26,8 @@ def closeness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> A
     normalized: times the share of vertices in reach (``wf_improved`` of NetworkX), so
     that vertices of small components do not come first.  Collective; on all ranks.
     """
-    found = searcher.turned().run(PROBLEM, sources)
-    others, total = found["reached"] - 1, found["distance"]
+    sums = searcher.turned().run(PROBLEM, sources)
+    others, total = sums["reached"] - 1, sums["distance"]
     value = np.zeros(len(sources))
     some = total > 0
     value[some] = others[some] / total[some]

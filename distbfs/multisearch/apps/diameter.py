@@ -108,13 +108,13 @@ def diameter(searcher: Searcher) -> dict[str, Any]:
         )
     world, inside = searcher.world, largest_component(searcher)
     size = len(inside)
-    told: dict[str, Any] = {"connected": size == searcher.n, "vertices": size}
+    facts: dict[str, Any] = {"connected": size == searcher.n, "vertices": size}
     if not size:
-        return {**told, "radius": None, "diameter": None, "searches": 0}
-    found = searcher.extremes(int(inside[0]))
-    if found is not None:
-        ends = {"radius": found.radius, "diameter": found.diameter}
-        return {**told, **ends, "searches": found.searches}
+        return {**facts, "radius": None, "diameter": None, "searches": 0}
+    extremes = searcher.extremes(int(inside[0]))
+    if extremes is not None:
+        ends = {"radius": extremes.radius, "diameter": extremes.diameter}
+        return {**facts, **ends, "searches": extremes.searches}
     bounds, searches = Bounds.unknown(size), 0
     while True:
         count = 2 if searches < ALONE else min(LANE, 2 * searches)
@@ -128,4 +128,4 @@ def diameter(searcher: Searcher) -> dict[str, Any]:
             bounds.learn(at, row[inside])
         searches += len(plan)
     radius, longest = world.broadcast([bounds.radius[1], bounds.diameter[0]])
-    return {**told, "radius": radius, "diameter": longest, "searches": searches}
+    return {**facts, "radius": radius, "diameter": longest, "searches": searches}

@@ -26,15 +26,15 @@ def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, dict[str, Any
     all vertices were sources, ``radius`` and ``diameter`` of the largest component and
     its size, ``vertices``; of a directed graph that is not connected they are None.
     """
-    found = searcher.run(PROBLEM, sources)
+    values = searcher.run(PROBLEM, sources)
     value = np.full(searcher.n, -1, dtype=np.int32)
-    value[sources] = found["depth"]
+    value[sources] = values["depth"]
     if not searcher.n or (value < 0).any():
         return value, {}
-    connected = bool((found["reached"] == searcher.n).all())
+    connected = bool((values["reached"] == searcher.n).all())
     if searcher.directed and not connected:
-        told = {"vertices": None, "radius": None, "diameter": None}
-        return value, {"connected": False, **told}
+        unknown = {"vertices": None, "radius": None, "diameter": None}
+        return value, {"connected": False, **unknown}
     inside = value if connected else value[largest_component(searcher)]
     return value, {
         "connected": connected,

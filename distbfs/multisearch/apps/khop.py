@@ -24,8 +24,8 @@ def khop(
     the largest depth of the sources.  Raises UsageError for no integer of 0 or more.
     """
     hops = depth_limit("hops", hops, searcher.n)
-    found = searcher.run(PROBLEM, sources, replace(options, depth=hops))
-    counts = found["count"]
+    results = searcher.run(PROBLEM, sources, replace(options, depth=hops))
+    counts = results["count"]
     width = counts.shape[1] if hops is None else hops + 1
     counts = np.pad(counts, ((0, 0), (0, max(width - counts.shape[1], 0))))
     within: Array = np.cumsum(counts, axis=1)

@@ -20,13 +20,13 @@ def reachability(searcher: Searcher, pairs: Ids) -> Array:
     sources, of_pair = np.unique(pairs[:, 0], return_inverse=True)
     order = np.argsort(of_pair, kind="stable")
     begins = np.searchsorted(of_pair[order], np.arange(len(sources) + 1))
-    here = searcher.world.rank == 0
-    out = np.zeros(len(pairs) if here else 0, dtype=np.bool_)
+    first_rank = searcher.world.rank == 0
+    out = np.zeros(len(pairs) if first_rank else 0, dtype=np.bool_)
     step = searcher.at_once(1)
     for first in range(0, len(sources), step):
         some = sources[first : first + step]
         rows = searcher.run(PROBLEM, some)["reachable"]
-        if here:
+        if first_rank:
             asked = order[begins[first] : begins[first + len(some)]]
             out[asked] = rows[of_pair[asked] - first, pairs[asked, 1]]
     return out

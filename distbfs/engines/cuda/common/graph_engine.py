@@ -170,16 +170,16 @@ class ById:
             seconds = self._alone.timed()
             alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
             return DeviceResult(self._level, self._parent, 1, seconds, 1, alone)
-        found = self._search.search(number, records=records, until=ends, stop=stop)
-        told = (found.levels, found.seconds, found.launches, found.records)
+        result = self._search.search(number, records=records, until=ends, stop=stop)
+        run = (result.levels, result.seconds, result.launches, result.records)
         if self._level is None:
-            return DeviceResult(found.level, found.parent, *told)
-        self._params.level = found.level.data.ptr
-        self._params.parent = 0 if found.parent is None else found.parent.data.ptr
-        seconds = found.seconds + self._to_ids.timed()
-        launches = found.launches + 1
+            return DeviceResult(result.level, result.parent, *run)
+        self._params.level = result.level.data.ptr
+        self._params.parent = 0 if result.parent is None else result.parent.data.ptr
+        seconds = result.seconds + self._to_ids.timed()
+        launches = result.launches + 1
         return DeviceResult(
-            self._level, self._parent, found.levels, seconds, launches, found.records
+            self._level, self._parent, result.levels, seconds, launches, result.records
         )
 
     def _nothing(self, *, records: bool) -> DeviceResult:
@@ -211,12 +211,12 @@ class OnHost:
         """Search from a vertex id; results are copied to the host."""
         if stop is not None and stop():
             raise SearchStopped("the search was stopped before it began")
-        found = self._search.search(root, records=records, until=until, stop=stop)
+        result = self._search.search(root, records=records, until=until, stop=stop)
         parent = None
-        if found.parent is not None:
-            parent = host_parents(found.parent).astype(np.int32)
-        level = host_levels(found.level)
-        return WholeResult(level, parent, found.levels, list(found.records))
+        if result.parent is not None:
+            parent = host_parents(result.parent).astype(np.int32)
+        level = host_levels(result.level)
+        return WholeResult(level, parent, result.levels, list(result.records))
 
 
 class GraphEngine(ABC):

@@ -146,13 +146,13 @@ class LoopSearch:
                 self.run("seek", counting)
                 launches += 1
             counts = self._counts[p.depth & 3].get()
-            found, checks, reached = (int(x) for x in counts)
+            fresh, checks, reached = (int(x) for x in counts)
             if records:
                 looked = left if pull else p.size
                 spent = elapsed(before, after) * 1e-3
-                log.append(LevelRecord(direction, looked, checks, found, spent))
-            left -= found
-            p.size = found
+                log.append(LevelRecord(direction, looked, checks, fresh, spent))
+            left -= fresh
+            p.size = fresh
             p.depth += 1
         end.record()
         end.synchronize()

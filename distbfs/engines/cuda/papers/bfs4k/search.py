@@ -247,12 +247,12 @@ class Bfs4kSearch:
         spans = np.diff(rows[:, -1], prepend=start) * 1e-9
         log = []
         for row, span in zip(rows.tolist(), spans.tolist(), strict=True):
-            told = dict(zip(RECORD, row, strict=False))
             extra = dict(zip(COUNTS, row[len(RECORD) : -1], strict=True))
-            step = STEPS[told["step"]]
-            vertices, checks, found = (told[x] for x in RECORD[1:4])
+            step, vertices, checks, fresh = row[: len(RECORD)]
             seconds = max(span, 0.0)
-            log.append(LevelRecord(step, vertices, checks, found, seconds, extra))
+            log.append(
+                LevelRecord(STEPS[step], vertices, checks, fresh, seconds, extra)
+            )
         return log
 
 

@@ -108,7 +108,7 @@ class PaperByNumber:
         stop: Stop | None = None,
     ) -> NumberResult:
         """Search from a vertex number; see ``PaperSearch.search``."""
-        found = self._search.search(number, records, until, stop)
+        result = self._search.search(number, records, until, stop)
         log = [
             LevelRecord(
                 r["direction"],
@@ -118,7 +118,7 @@ class PaperByNumber:
                 r["seconds"],
                 {name: r[name] for name in COUNTED},
             )
-            for r in found.records
+            for r in result.records
         ]
-        level, parent = found.level, found.parent
-        return NumberResult(level, parent, found.levels, found.seconds, log)
+        level, parent = result.level, result.parent
+        return NumberResult(level, parent, result.levels, result.seconds, log)

@@ -337,13 +337,13 @@ class PaperSearch:
 
 def _record(row: Array, seconds: float) -> dict[str, Any]:
     """Return the record of a level as PaperResult says."""
-    told: dict[str, Any] = dict(zip(RECORD, row.tolist(), strict=True))
-    mode = told.pop("mode")
-    del told["nanoseconds"]
+    record: dict[str, Any] = dict(zip(RECORD, row.tolist(), strict=True))
+    mode = record.pop("mode")
+    del record["nanoseconds"]
     return {
-        "level": told.pop("level"),
+        "level": record.pop("level"),
         "direction": MODES[mode],
-        **told,
+        **record,
         "seconds": float(seconds),
     }
 
