@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,145 @@ Stop: TypeAlias = Callable[[], bool]  # asked between levels whether to give up
 
 SUBGRAPHS = ("nn", "nd", "dn", "dd")
 UNREACHED = -1
+
+
+class Event(Protocol):
+    """A mark in the order of what a stream does."""
+
+    def synchronize(self) -> None:
+        """Wait until the stream has come there."""
+
+
+class Stream(Protocol):
+    """What a device does in order."""
+
+    @property
+    def ptr(self) -> int:
+        """The runtime's handle."""
+
+    def record(self) -> Event:
+        """Return a mark behind what was launched so far."""
+
+    def wait_event(self, event: Event) -> None:
+        """Do what is launched next only when the event has come."""
+
+    def synchronize(self) -> None:
+        """Wait for all that was launched."""
+
+
+class DeviceMemory(Protocol):
+    """The memory of an array of a device."""
+
+    @property
+    def ptr(self) -> int:
+        """The address of the first element."""
+
+    def memset_async(self, value: int, size: int, stream: Stream) -> None:
+        """Set ``size`` bytes, after what is on the stream."""
+
+
+class Device(Protocol):
+    """A device, which is the current one inside ``with``."""
+
+    def __int__(self) -> int: ...
+    def __enter__(self) -> object: ...
+    def __exit__(self, *exception: object) -> None: ...
+
+
+class DeviceArray(Protocol):
+    """An array in the memory of a device: what is used of ``cupy.ndarray``.
+
+    Who takes or gives one says its shape and dtype.  Work on it is on the current
+    stream; operators work element by element.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents."""
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+
+    @property
+    def flags(self) -> Any:
+        """The layout: ``c_contiguous``."""
+
+    @property
+    def data(self) -> DeviceMemory:
+        """The memory that it begins in."""
+
+    @property
+    def device(self) -> Device:
+        """The device that it lies on."""
+
+    @property
+    def T(self) -> DeviceArray:  # noqa: N802 - NumPy's name
+        """The transpose, of the same memory."""
+
+    def get(
+        self,
+        stream: Stream | None = None,
+        *,
+        out: Array | None = None,
+        blocking: bool = True,
+    ) -> Array:
+        """Return a copy in host memory, ``out`` where that is given."""
+
+    def set(self, arr: Array, stream: Stream | None = None) -> None:
+        """Copy an array of the same shape and dtype from host memory."""
+
+    def copy(self) -> DeviceArray:
+        """Return a copy."""
+
+    def astype(self, dtype: npt.DTypeLike, *, copy: bool = True) -> DeviceArray:
+        """Return the values as another type."""
+
+    def view(self, dtype: npt.DTypeLike) -> DeviceArray:
+        """Return the same memory as another type."""
+
+    def reshape(self, *shape: int) -> DeviceArray:
+        """Return the same elements in another shape."""
+
+    def fill(self, value: int) -> None:
+        """Set all elements to a value."""
+
+    def sort(self) -> None:
+        """Sort the elements in place, ascending."""
+
+    def sum(self, *, dtype: npt.DTypeLike | None = None) -> DeviceArray:
+        """Return the sum of all elements, of shape ()."""
+
+    def max(self) -> DeviceArray:
+        """Return the largest element, of shape ()."""
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    def __len__(self) -> int: ...
+    def __int__(self) -> int: ...
+    def __getitem__(self, places: Any) -> DeviceArray: ...
+    def __setitem__(self, places: Any, values: Operand) -> None: ...
+    def __add__(self, other: Operand) -> DeviceArray: ...
+    def __sub__(self, other: Operand) -> DeviceArray: ...
+    def __mul__(self, other: Operand) -> DeviceArray: ...
+    def __ge__(self, other: Operand) -> DeviceArray: ...
+    def __gt__(self, other: Operand) -> DeviceArray: ...
+    def __le__(self, other: Operand) -> DeviceArray: ...
+    def __lt__(self, other: Operand) -> DeviceArray: ...
+    def __eq__(self, other: Operand) -> DeviceArray: ...  # type: ignore[override]
+    def __ne__(self, other: Operand) -> DeviceArray: ...  # type: ignore[override]
+
+
+Operand: TypeAlias = DeviceArray | float | np.generic
+AnyArray: TypeAlias = Array | DeviceArray  # of the host or of a device
 
 
 class World(Protocol):

@@ -1,12 +1,14 @@
 """The small modules that everything stands on."""
 
 from itertools import pairwise
+from operator import attrgetter
+from typing import Protocol
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distbfs import errors, timing
+from distbfs import errors, timing, types
 from distbfs.timing import Stopwatch
 from distbfs.types import slice_bounds
 
@@ -69,3 +71,24 @@ def test_no_phase_counts_the_time_of_compiling(monkeypatch):
         now[0] += 2
     assert watch.get("build") == 3
     assert aside.seconds == 110
+
+
+@pytest.mark.parametrize(
+    ("protocol", "name"),
+    [
+        (types.DeviceArray, "ndarray"),
+        (types.Device, "cuda.Device"),
+        (types.DeviceMemory, "cuda.MemoryPointer"),
+        (types.Stream, "cuda.Stream.null"),
+        (types.Event, "cuda.Event"),
+    ],
+)
+def test_arrays_of_devices_have_what_their_protocol_says(protocol, name):
+    kind = attrgetter(name)(pytest.importorskip("cupy"))
+    members = set(vars(protocol)) - set(vars(EmptyProtocol))
+    assert members
+    assert [member for member in sorted(members) if not hasattr(kind, member)] == []
+
+
+class EmptyProtocol(Protocol):
+    pass
