@@ -31,11 +31,12 @@ CHUNK = (64, 1 << 14)
 UNREACHED = "unreached"
 
 
-def check_name(path: Path, app: str) -> None:
+def check_name(path: Path, app: str, endings: tuple[str, ...]) -> None:
     """Raise UsageError where an application cannot write a file of this ending."""
-    allowed = {"apsp": FILES + TABLES, "reachability": FILES + TEXTS}.get(app, FILES)
-    if path.suffix.lower() not in allowed:
-        raise UsageError(f"{path}: {app} writes files of {', '.join(allowed)}")
+    if not endings:
+        raise UsageError(f"{app} prints what it finds; leave --output out")
+    if path.suffix.lower() not in endings:
+        raise UsageError(f"{path}: {app} writes files of {', '.join(endings)}")
 
 
 @contextmanager

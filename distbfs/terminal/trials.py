@@ -279,12 +279,18 @@ def host_facts(world: Ranks, threads: int) -> dict[str, Any]:
     }
 
 
-def trial_levels(name: str, parts: int) -> Array:
-    """Search a small graph in some parts with an engine; return the levels.
+def trial_parts(name: str) -> tuple[int, ...]:
+    """Return in how many parts an engine is tried, as far as it declares.
 
     An engine on a device searches the graph of one part, and, in place of several
     parts, one that is built on the device.
     """
+    kind = registry.lookup(registry.ENGINES, "engine", name)
+    return TRIAL_PARTS if kind.domains or kind.on_device else TRIAL_PARTS[:1]
+
+
+def trial_levels(name: str, parts: int) -> Array:
+    """Search a small graph in some parts with an engine; return the levels."""
     tuples, options = Kronecker(TRIAL_SCALE), SearchOptions(engine=name, threads=2)
     source, request = Source(tuples.n, parts, tuples=tuples), Request(alone=True)
     root = int(tuples.tuples_at(np.zeros(1, dtype=np.int64))[0][0])
@@ -302,7 +308,7 @@ def engine_trials() -> dict[str, str]:
     expected: Array | None = None
     for name in sorted(registry.ENGINES, key=lambda name: name != "reference"):
         try:
-            levels = [trial_levels(name, parts) for parts in TRIAL_PARTS]
+            levels = [trial_levels(name, parts) for parts in trial_parts(name)]
         except Exception as error:  # noqa: BLE001
             kind = (
                 "" if isinstance(error, DistbfsError) else type(error).__name__ + ": "

@@ -9,9 +9,9 @@ from commands import DISTBFS, begin, environment, files_in, finish, here, on
 from graphs import Tuples, random_tuples
 from launching import needs_mpi
 
+from distbfs import registry
 from distbfs.cli import multisearch as cli
 from distbfs.multisearch import searchers as sharing
-from distbfs.terminal import applications as applying
 
 GRAPH = random_tuples(90, 130, seed=6)
 LEVELS = np.stack([GRAPH.distances(v) for v in range(GRAPH.n)])
@@ -376,7 +376,7 @@ def test_how_ranks_share_is_decided(monkeypatch):
 
 def test_every_application_is_in_the_help():
     text = " ".join(here("multisearch", "--help").out.split())
-    for name in applying.APPS:
+    for name in registry.APPS:
         assert name in text
     assert cli.command.name == "multisearch"
 

@@ -101,7 +101,7 @@ def test_small_graphs(name, way):
     reached = [nx.has_path(graph, *pair) for pair in pairs.tolist()]
     assert reachability(on, pairs).tolist() == reached
     for hops in (None, 0, 2, 500):
-        counts = khop(on, every[:5], hops, RunOptions())
+        counts = khop(on, every[:5], hops)
         if hops is None or hops >= source.n:
             assert counts.shape[1] == wanted[:5].max() + 1
         else:
@@ -218,7 +218,7 @@ def test_graphs_without_vertices():
     assert eccentricity(on, none)[0].shape == (0,)
     assert diameter(on)["diameter"] is None
     assert reachability(on, none.reshape(0, 2)).shape == (0,)
-    assert khop(on, none, 2, RunOptions()).shape == (0, 0), "2 is no limit here"
+    assert khop(on, none, 2).shape == (0, 0), "2 is no limit here"
 
 
 @pytest.mark.parametrize("name", HOSTS)

@@ -13,11 +13,11 @@ Source: Takes and Kosters, Determining the Diameter of Small World Networks, CIK
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from distbfs.errors import UsageError
+from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.bits import LANE
 from distbfs.multisearch.problem import Problem, State
@@ -94,7 +94,7 @@ def smallest(values: Array, count: int) -> Ids:
     return np.concatenate([below, spread])
 
 
-def diameter(searcher: Searcher) -> dict[str, Any]:
+def diameter(searcher: Searcher) -> Facts:
     """Return the diameter and radius of the largest component (collective).
 
     With ``vertices`` of it, whether the graph is ``connected``, and the number of
@@ -108,7 +108,7 @@ def diameter(searcher: Searcher) -> dict[str, Any]:
         )
     world, inside = searcher.world, largest_component(searcher)
     size = len(inside)
-    facts: dict[str, Any] = {"connected": size == searcher.n, "vertices": size}
+    facts: Facts = {"connected": size == searcher.n, "vertices": size}
     if not size:
         return {**facts, "radius": None, "diameter": None, "searches": 0}
     extremes = searcher.extremes(int(inside[0]))
@@ -129,3 +129,17 @@ def diameter(searcher: Searcher) -> dict[str, Any]:
         searches += len(plan)
     radius, longest = world.broadcast([bounds.radius[1], bounds.diameter[0]])
     return {**facts, "radius": radius, "diameter": longest, "searches": searches}
+
+
+def run(task: Task) -> Facts:
+    """Find radius and diameter."""
+    return diameter(task.searcher)
+
+
+APP = Application(
+    "diameter",
+    "diameter and radius of the largest component, exact",
+    run,
+    takes="nothing",
+    endings=(),
+)

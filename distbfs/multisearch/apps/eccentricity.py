@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import Searcher
@@ -18,7 +17,7 @@ PROBLEM = Problem(
 )
 
 
-def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, dict[str, Any]]:
+def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, Facts]:
     """Return (eccentricity int32 [n], summary), on all ranks (collective).
 
     Of sources, -1 for other vertices.  Where others cannot be reached it is that inside
@@ -42,3 +41,15 @@ def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, dict[str, Any
         "radius": int(inside.min()),
         "diameter": int(inside.max()),
     }
+
+
+def run(task: Task) -> Facts:
+    """Find and hand over eccentricities; radius and diameter where all are known."""
+    value, facts = eccentricity(task.searcher, task.sources)
+    task.keep(value=value)
+    return facts
+
+
+APP = Application(
+    "eccentricity", "how far the farthest vertex in reach is, of each vertex", run
+)
