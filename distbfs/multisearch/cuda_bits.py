@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import take
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph, degree_class
-from distbfs.types import Array, Ids, Stop
+from distbfs.types import Array, DeviceArray, Ids, Stop
 
 KERNELS = Path(__file__).parent
 SEARCHES = 128  # of a lane
@@ -102,14 +103,14 @@ class Asked(ctypes.Structure):
     )
 
 
-def level_dtype(deepest: int) -> Any:
+def level_dtype(deepest: int) -> np.dtype[Any]:
     """Return the narrowest type of levels: int8 to 126, int16 to 32767, else int32."""
     if deepest <= 126:
         return np.dtype(np.int8)
     return np.dtype(np.int16 if deepest <= 32767 else np.int32)
 
 
-def check_sources(graph: DeviceGraph, sources: Any) -> Ids:
+def check_sources(graph: DeviceGraph, sources: ArrayLike) -> Ids:
     """Return sources as int64 [k]; UsageError where one is no vertex."""
     ids = np.asarray(sources, dtype=np.int64).ravel()
     wrong = ids[(ids < 0) | (ids >= graph.n)]
@@ -143,10 +144,10 @@ def asked_kernel() -> programs.Kernel:
 def asked_levels(
     kernel: programs.Kernel,
     graph: DeviceGraph,
-    rows: tuple[Any, Sequence[Any]],
+    rows: tuple[DeviceArray, Sequence[DeviceArray]],
     searches: Array,
     targets: Array,
-) -> Any:
+) -> DeviceArray:
     """Return the level of targets[q] in search searches[q], CuPy int32; -1 = unreached.
 
     rows: (seen, planes), uint32, by number; without planes a level is 0
@@ -189,25 +190,25 @@ class Batch:
     pulls: int
     pushes: int
 
-    def levels(self, out: Any = None) -> Any:
+    def levels(self, out: DeviceArray | None = None) -> DeviceArray:
         """Return the levels by id, CuPy [k, n], of ``level_dtype(deepest)``.
 
         out: a C-contiguous array [k, n] of that or a wider type to write to
         """
         return self.owner._matrix(self, out)
 
-    def counts(self) -> Any:
+    def counts(self) -> DeviceArray:
         """Return vertices by level, CuPy int64 [k, deepest + 1]."""
         return self.owner._counted(self)
 
-    def levels_at(self, searches: Any, targets: Any) -> Any:
+    def levels_at(self, searches: ArrayLike, targets: ArrayLike) -> DeviceArray:
         """Return the level of targets[q] in search searches[q] of 0 … k-1, CuPy int32.
 
         -1 where it was not reached
         """
         return self.owner._levels_at(self, searches, targets)
 
-    def reached(self, searches: Any, targets: Any) -> Any:
+    def reached(self, searches: ArrayLike, targets: ArrayLike) -> DeviceArray:
         """Return whether search searches[q] of 0 … k-1 has reached targets[q], bool."""
         return self.owner._asked(self, searches, targets, []) >= 0
 
@@ -238,9 +239,9 @@ class BitSearches:
         self._lanes = self._choose_lanes(width)
         self.width = SEARCHES * self._lanes
         self._words = 4 * self._lanes
-        self._planes: list[Any] = []
+        self._planes: list[DeviceArray] = []
         self._word = StopWord()
-        self._numbers: Any = graph.numbers
+        self._numbers: DeviceArray = graph.numbers
         with cuda.memory_of("bit-parallel searches"):
             self._allocate()
         self.params = self._parameters(pull_edges)
@@ -284,7 +285,7 @@ class BitSearches:
         self._queue = [cp.empty(active, np.uint32) for _ in range(2)]
         self._control = cp.zeros(CONTROL_BYTES // 8, np.uint64)
         self._state = cp.zeros(ctypes.sizeof(State) // 8, np.uint64)
-        self._counts: Any = None
+        self._counts: DeviceArray | None = None
         if self._with_counts:
             self._counts = cp.zeros((MORE_LEVELS, self.width), np.uint32)
 
@@ -311,7 +312,7 @@ class BitSearches:
         return p
 
     def batches(
-        self, sources: Any, most: int | None = None, stop: Stop | None = None
+        self, sources: ArrayLike, most: int | None = None, stop: Stop | None = None
     ) -> Iterator[tuple[int, int, Batch]]:
         """Yield (first, last + 1, batch) over all sources; each lasts until the next.
 
@@ -328,7 +329,7 @@ class BitSearches:
             yield first, first + len(some), batch
 
     def search(
-        self, sources: Any, most: int | None = None, stop: Stop | None = None
+        self, sources: ArrayLike, most: int | None = None, stop: Stop | None = None
     ) -> Batch:
         """Search from up to ``width`` sources, ids, at once.
 
@@ -401,7 +402,7 @@ class BitSearches:
             last = min(last, len(self._counts) - 1)
         return min(last, NO_LIMIT)
 
-    def _matrix(self, batch: Batch, out: Any) -> Any:
+    def _matrix(self, batch: Batch, out: DeviceArray | None) -> DeviceArray:
         cp, n, k = cuda.cupy(), self.graph.n, len(batch.sources)
         if not self._with_levels:
             raise UsageError("these searches were made without levels")
@@ -433,21 +434,27 @@ class BitSearches:
             out[cp.asarray(rows), cp.asarray(batch.sources[rows])] = 0
         return out
 
-    def _counted(self, batch: Batch) -> Any:
+    def _counted(self, batch: Batch) -> DeviceArray:
         if self._counts is None:
             raise UsageError("these searches were made without counts")
         counts = self._counts[: batch.deepest + 1, : len(batch.sources)]
         return counts.T.astype(np.int64)
 
-    def _levels_at(self, batch: Batch, searches: Any, targets: Any) -> Any:
+    def _levels_at(
+        self, batch: Batch, searches: ArrayLike, targets: ArrayLike
+    ) -> DeviceArray:
         if not self._with_levels:
             raise UsageError("these searches were made without levels")
         planes = self._planes[: max(batch.deepest, 0).bit_length()]
         return self._asked(batch, searches, targets, planes)
 
     def _asked(
-        self, batch: Batch, searches: Any, targets: Any, planes: Sequence[Any]
-    ) -> Any:
+        self,
+        batch: Batch,
+        searches: ArrayLike,
+        targets: ArrayLike,
+        planes: Sequence[DeviceArray],
+    ) -> DeviceArray:
         rows: Array = np.asarray(searches, dtype=np.int64)
         ids = check_sources(self.graph, targets)
         if rows.shape != ids.shape or (rows < 0).any():
@@ -461,11 +468,13 @@ class BitSearches:
         return out
 
 
-def all_levels(graph: DeviceGraph, sources: Any, width: int | None = None) -> Any:
+def all_levels(
+    graph: DeviceGraph, sources: ArrayLike, width: int | None = None
+) -> DeviceArray:
     """Return the levels from all sources by id, CuPy [k, n] (``level_dtype``)."""
     cp, searches = cuda.cupy(), BitSearches(graph, width=width)
     ids = check_sources(graph, sources)
-    out: Any = None
+    out: DeviceArray | None = None
     for first, last, batch in searches.batches(ids):
         dtype = level_dtype(batch.deepest)
         if out is None:

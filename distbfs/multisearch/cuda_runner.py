@@ -31,7 +31,7 @@ from distbfs.multisearch.numpy_runner import (
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
-from distbfs.types import Ids
+from distbfs.types import DeviceArray, Ids
 
 BITS = "bits"
 NEVER = (1 << 63) - 1  # edges: no frontier has so many
@@ -102,15 +102,15 @@ class CudaRunner:
             rows = slice(first, last)
             facts["batches"] += 1
             facts["levels"] = max(facts["levels"], batch.deepest + 1)
-            levels: Any = batch.levels() if by_pair else None
+            if by_pair:
+                levels = batch.levels()
             for state in by_pair:
                 if state.name == "level":
                     check_depth(batch.deepest, state.dtype)
                     wide = levels.astype(state.dtype, copy=False)
                     wide.get(out=outputs.values["level"][rows])
                 else:
-                    flags: Any = levels >= 0
-                    outputs.put(state.name, rows, flags.get())
+                    outputs.put(state.name, rows, (levels >= 0).get())
             if others:
                 counts = batch.counts().get()
                 for name in others:
@@ -144,7 +144,7 @@ class CudaRunner:
             stop=options.stop,
         )
 
-        def sink(first: int, last: int, arrays: dict[str, Any]) -> None:
+        def sink(first: int, last: int, arrays: dict[str, DeviceArray]) -> None:
             ask(options, first, len(sources))
             rows = slice(first, last)
             if kept:

@@ -10,7 +10,7 @@ import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.search.vertices import VertexMap, array_module, device_of, row_slices
-from distbfs.types import Array, Ids, slice_bounds
+from distbfs.types import AnyArray, Array, Ids, slice_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -311,7 +311,7 @@ class Result:
             raise UsageError("the search was made without parents")
 
 
-def copied(array: Any) -> Any:
+def copied(array: AnyArray) -> AnyArray:
     """Return a copy of an array, on its device where it is on one."""
     with device_of(array):
         return array.copy()

@@ -22,7 +22,7 @@ from distbfs.engines.cuda.common.goal import Goal
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import check_choice
-from distbfs.types import Array, Stop
+from distbfs.types import Array, DeviceArray, Stop
 
 SOURCE = Path(__file__).with_name("paper.cu")
 BLOCK = 256  # threads of a block; the same in types.cuh
@@ -110,8 +110,8 @@ class PaperResult:
         2^k ... 2^(k+1) - 1 (Figure 9), or None without records
     """
 
-    level: Any
-    parent: Any | None
+    level: DeviceArray
+    parent: DeviceArray | None
     levels: int
     seconds: float
     records: list[dict[str, Any]] = field(default_factory=list)
