@@ -28,6 +28,7 @@ from distbfs.terminal.comparison import (
     choose_sources,
     compare,
     edges_of,
+    graph_options,
     spread_threads,
 )
 from distbfs.terminal.energy import (
@@ -176,30 +177,11 @@ def given_sources(
     help="Engines, as xbfs,xbfs-paper:frontier=scan-free,async=no,openmp/push.  "
     "[openmp,reference]",
 )
-@click.option(
-    "--kronecker", type=click.IntRange(1, 48), multiple=True, help="Graph of 2^scale."
-)
-@click.option(
-    "--uniform",
-    type=click.IntRange(1, 48),
-    multiple=True,
-    help="2^scale, degree 32.",
-)
-@click.option(
-    "--road", type=click.IntRange(4), multiple=True, help="About so many vertices."
-)
+@graph_options(sources=16, multiple=True)
 @click.option(
     "--peers",
     help="Other libraries, as scipy,igraph; all: those that are installed.",
 )
-@click.option(
-    "--sources",
-    "count",
-    type=click.IntRange(1, 1 << 20),
-    default=16,
-    help="Vertices of the largest component to search from.  [16]",
-)
-@click.option("--seed", type=int, default=1, help="Seed of sources and graph.  [1]")
 @click.option(
     "--repeats",
     type=click.IntRange(1, 10_000),

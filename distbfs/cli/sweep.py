@@ -27,7 +27,7 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.comparison import Sessions, choose_sources
+from distbfs.terminal.comparison import Sessions, choose_sources, graph_options
 from distbfs.terminal.shared import (
     STORE,
     need_symmetric,
@@ -90,17 +90,7 @@ class Trials:
     metavar="all|K,...",
     help="Knobs of engine bfs4k to try, as k1,k4.  [all]",
 )
-@click.option("--kronecker", type=click.IntRange(1, 48), help="Graph of 2^scale.")
-@click.option("--uniform", type=click.IntRange(1, 48), help="2^scale, degree 32.")
-@click.option("--road", type=click.IntRange(4), help="About so many vertices.")
-@click.option(
-    "--sources",
-    "count",
-    type=click.IntRange(1, 1 << 20),
-    default=8,
-    help="Vertices of the largest component to search from.  [8]",
-)
-@click.option("--seed", type=int, default=1, help="Seed of sources and graph.  [1]")
+@graph_options(sources=8, multiple=False)
 @click.option(
     "--seconds",
     type=click.FloatRange(0),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import click
 import numpy as np
 
 from distbfs import registry
@@ -29,7 +30,13 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source, prepare
 from distbfs.search.session import Held, Session
 from distbfs.store.hdf5 import Store
-from distbfs.terminal.shared import Terminal, share_of_cores, stored_graph
+from distbfs.terminal.shared import (
+    Command,
+    Terminal,
+    share_of_cores,
+    stored_graph,
+    with_options,
+)
 from distbfs.types import Array, Ids, TupleSource, slice_bounds
 
 COUNTED = 4  # sources that are searched once more, with records, to count edge checks
@@ -65,6 +72,34 @@ class Entry:
         if self.session is None:
             raise UsageError(f"{self.label} is not loaded")
         return self.session
+
+
+def graph_options(*, sources: int, multiple: bool) -> Callable[[Command], Command]:
+    """Return the options of graphs that are built in memory, and of their sources.
+
+    sources: how many where nothing is said; multiple: several graphs of a family
+    """
+    scale = click.IntRange(1, 48)
+    return with_options(
+        *(
+            click.option(f"--{name}", type=kind, multiple=multiple, help=text)
+            for name, kind, text in (
+                ("kronecker", scale, "Graph of 2^scale."),
+                ("uniform", scale, "2^scale, degree 32."),
+                ("road", click.IntRange(4), "About so many vertices."),
+            )
+        ),
+        click.option(
+            "--sources",
+            "count",
+            type=click.IntRange(1, 1 << 20),
+            default=sources,
+            help=f"Vertices of the largest component to search from.  [{sources}]",
+        ),
+        click.option(
+            "--seed", type=int, default=1, help="Seed of sources and graph.  [1]"
+        ),
+    )
 
 
 def spread_threads(entries: Sequence[Entry], threads: Sequence[int]) -> list[Entry]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from distbfs.engines.base import WHOLE, LevelRecord, Until
-from distbfs.engines.cuda.common.graph_engine import GraphEngine, NumberResult
+from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
+from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.papers.xbfs.search import (
     ALLOWED,
     BALANCES,
@@ -106,7 +106,7 @@ class PaperByNumber:
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
-    ) -> NumberResult:
+    ) -> DeviceResult:
         """Search from a vertex number; see ``PaperSearch.search``."""
         result = self._search.search(number, records, until, stop)
         log = [
@@ -121,4 +121,4 @@ class PaperByNumber:
             for r in result.records
         ]
         level, parent = result.level, result.parent
-        return NumberResult(level, parent, result.levels, result.seconds, log)
+        return DeviceResult(level, parent, result.levels, result.seconds, 1, log)
