@@ -288,6 +288,8 @@ def test_directed_stores(tmp_path):
         (["apsp", "-o", "/none/out.h5"], "there is no folder /none"),
         (["reachability"], "reachability needs --pairs"),
         (["apsp", "--pairs", "x"], "apsp takes no --pairs"),
+        (["apsp", "--hops", "2"], "apsp has no option 'hops'; allowed: dtype"),
+        (["khop", "--no-normalized"], "khop has no option 'normalized'; allowed: hops"),
         (["apsp", "--threshold", "many"], "threshold is 'many'; allowed: auto"),
         (["apsp", "--method", "hybrid", "--engine", "openmp"], "allowed: bits, arrays"),
         (["nothing"], "'nothing' is not one of 'apsp'"),
