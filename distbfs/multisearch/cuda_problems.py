@@ -271,7 +271,7 @@ class Run:
         )
 
     def result(self) -> dict[str, DeviceArray]:
-        """Search, batch by batch, and return what is to be returned."""
+        """Search, batch by batch; return results by name, [k], [n] or [k, n]."""
         k = len(self.ids)
         self._allocate()
         self._prepare()

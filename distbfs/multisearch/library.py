@@ -74,7 +74,7 @@ def pairs_of(graph: Graph, pairs: Iterable[Any]) -> Ids:
 
 
 def distinct(graph: Graph, sources: Sources) -> Ids:
-    """Return the ids of vertices, each once."""
+    """Return the ids of vertices, int64 [k], each once."""
     return np.array(list(dict.fromkeys(ids_of(graph, sources).tolist())), np.int64)
 
 

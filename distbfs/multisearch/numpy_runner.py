@@ -52,7 +52,7 @@ class Walk(Protocol):
         """
 
     def edges(self, i: Ids, u: Ids) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Yield all edges (i, u, v) out of vertices u, in pieces."""
+        """Yield pieces (i, u, v), int64 [e], of all edges out of u in searches i."""
 
 
 class Searches:
@@ -75,7 +75,7 @@ class Searches:
         raise AttributeError(f"there is no state '{name}'; there are: {names}")
 
     def backwards(self) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Yield the edges (i, u, v) out of all vertices found, the deepest u first.
+        """Yield the edges (i, u, v), int64 [e], out of what is reached, deepest u first.
 
         Pieces of edges; one holds one level of u only.
         """
@@ -110,7 +110,7 @@ class NumpyWalk:
             i, u = np.divmod(key, level.shape[1])
 
     def edges(self, i: Ids, u: Ids) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Yield all edges out of vertices u, in pieces."""
+        """Yield pieces (i, u, v), int64 [e], of all edges out of u in searches i."""
         ends = np.cumsum(
             self._rows.offsets[u + 1].astype(np.int64) - self._rows.offsets[u]
         )
@@ -187,7 +187,7 @@ class Outputs:
             self.put(state.name, rows, kept_value(state, s.level))
 
     def put(self, name: str, rows: slice, value: Array) -> None:
-        """Keep what the traversal knows of some searches."""
+        """Keep what is known of searches ``rows``: [b], [b, n] or [b, levels]."""
         held = self.values[name]
         if name == "count":
             wider = value.shape[1] - held.shape[1]
@@ -199,7 +199,7 @@ class Outputs:
             held[rows] = value
 
     def results(self) -> dict[str, Array]:
-        """Return the results."""
+        """Return the results by name, [k], [n], [k, n] or [k, levels]."""
         asked = {s.name for s in self._problem.state if s.result}
         return {name: x for name, x in self.values.items() if name in asked}
 

@@ -88,7 +88,7 @@ class CompiledWalk:
             first += size
 
     def edges(self, i: Ids, u: Ids) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Yield all edges out of vertices u, in pieces."""
+        """Yield pieces (i, u, v), int64 [e], of all edges out of u in searches i."""
         graph, number = self._part.nn, self._part.numbers[u].astype(np.int64)
         ends = np.cumsum(
             graph.offsets[number + 1].astype(np.int64)

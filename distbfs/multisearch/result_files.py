@@ -134,7 +134,7 @@ def _level_table(
 
 
 def write_pairs(path: Path, names: list[tuple[str, str]], answers: Array) -> None:
-    """Write a line for each pair: both ids as they were given, and 0 or 1."""
+    """Write a line for each pair: both ids as given, and 0 or 1 of bool [q]."""
     blank = {".csv": ",", ".tsv": "\t"}.get(path.suffix.lower(), " ")
     with path.open("x", encoding="utf-8") as out:
         for (u, v), answer in zip(names, answers.tolist(), strict=True):

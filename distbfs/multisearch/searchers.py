@@ -69,7 +69,7 @@ class Searcher(Protocol):
         """Name of what runs."""
 
     def share(self, sources: Ids) -> Ids:
-        """Return this rank's sources, all of them where ranks search together."""
+        """Return this rank's sources, int64 [k]; all where ranks search together."""
 
     def extremes(self, vertex: int) -> Extremes | None:
         """Return radius and diameter of a component where one run finds both."""
@@ -116,7 +116,7 @@ class WholeSearcher:
         return self.runner.extremes(self.graph, vertex)
 
     def share(self, sources: Ids) -> Ids:
-        """Return this rank's sources."""
+        """Return this rank's sources, int64 [k]."""
         first, last = slice_bounds(len(sources), self.world.size, self.world.rank)
         return sources[first:last]
 

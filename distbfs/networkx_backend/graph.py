@@ -86,7 +86,7 @@ class BackendGraph:
         return self.graph.id_of(self.own(node))
 
     def names(self, ids: Array) -> list[Any]:
-        """Return the nodes with these ids."""
+        """Return the nodes with ids int64 [k]."""
         nodes: list[Any] = self._labels[ids].tolist()
         return nodes
 

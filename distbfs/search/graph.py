@@ -227,7 +227,7 @@ class Graph:
         return Graph(part, directed=True, nodes=self.nodes, index=self._index)
 
     def named(self, ids: Array) -> Array:
-        """Return what vertices are called: ids, or an array of names."""
+        """Return what vertices int64 [k] are called: ids, or an array of names [k]."""
         return ids if self._names is None else self._names[ids]
 
     def has(self, vertex: Any) -> bool:

@@ -26,7 +26,7 @@ class Names(Protocol):
         """Return the id of a vertex; UsageError where there is none."""
 
     def named(self, ids: Array) -> Array:
-        """Return what vertices are called."""
+        """Return what vertices int64 [k] are called, [k]."""
 
 
 Value = TypeVar("Value")

@@ -135,7 +135,7 @@ def pick_sources(
     *,
     repeats: bool,
 ) -> Ids:
-    """Return the sources of ``--sources K|FILE|all``, equal on all ranks (collective).
+    """Return ``--sources K|FILE|all``, int64 [k], equal on all ranks (collective).
 
     K are drawn from all vertices, ascending; those of a file stay in its order, with
     ``repeats`` those given twice too.

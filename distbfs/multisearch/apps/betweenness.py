@@ -27,12 +27,12 @@ SOURCES_AT_ONCE = 64  # of a thread, between two looks at whether to stop
 
 
 def begin(s: Any, i: Ids) -> None:
-    """There is one path from a source to itself."""
+    """Count one path from each source to itself; i: searches, int64 [b]."""
     s.sigma[i, s.sources[i]] = 1
 
 
 def count_paths(s: Any, i: Ids, u: Ids, v: Ids) -> None:
-    """Add the paths to u to those to v, one level down."""
+    """Add the paths to u to those to v, one level down; i, u, v: int64 [e]."""
     down = s.level[i, v] == s.depth_now + 1
     i, u, v = i[down], u[down], v[down]
     np.add.at(s.sigma, (i, v), s.sigma[i, u])

@@ -69,7 +69,7 @@ class Bounds:
         return int(self.low.min()), int(self.high.min())
 
     def next(self, count: int) -> Ids:
-        """Return the vertices to search from next, none where all is known."""
+        """Return the places to search from next, int64 [k], none where all is known."""
         outer = self.high > self.diameter[0]
         inner = self.low < self.radius[1]
         outward, inward = np.flatnonzero(outer), np.flatnonzero(inner)
@@ -83,7 +83,7 @@ class Bounds:
 
 
 def smallest(values: Array, count: int) -> Ids:
-    """Return the places of the smallest values, spread over those that are equal."""
+    """Return places int64 [count] of the smallest values, spread over equal ones."""
     if len(values) <= count:
         return np.argsort(values, kind="stable")
     limit = np.partition(values, count - 1)[count - 1]
