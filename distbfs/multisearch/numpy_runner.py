@@ -75,7 +75,7 @@ class Searches:
         raise AttributeError(f"there is no state '{name}'; there are: {names}")
 
     def backwards(self) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Yield the edges (i, u, v), int64 [e], out of what is reached, deepest u first.
+        """Yield the edges (i, u, v), int64 [e], out of all reached, deepest u first.
 
         Pieces of edges; one holds one level of u only.
         """
