@@ -8,6 +8,7 @@ from typing import Any
 from distbfs.errors import UsageError
 
 PAPERS = "distbfs.engines.cuda.papers"
+APPLICATIONS = "distbfs.multisearch.apps"
 
 ENGINES = {
     "reference": "distbfs.engines.reference:ReferenceEngine",
@@ -26,6 +27,15 @@ RUNNERS = {  # of many searches
     "reference": "distbfs.multisearch.numpy_runner:ReferenceRunner",
     "openmp": "distbfs.multisearch.openmp_runner:OpenMPRunner",
     "cuda": "distbfs.multisearch.cuda_runner:CudaRunner",
+}
+APPS = {  # of many searches
+    "apsp": f"{APPLICATIONS}.paths:APP",
+    "reachability": f"{APPLICATIONS}.reachability:APP",
+    "betweenness": f"{APPLICATIONS}.betweenness:APP",
+    "closeness": f"{APPLICATIONS}.closeness:APP",
+    "eccentricity": f"{APPLICATIONS}.eccentricity:APP",
+    "diameter": f"{APPLICATIONS}.diameter:APP",
+    "khop": f"{APPLICATIONS}.khop:APP",
 }
 LIBRARIES = {
     "scipy": "distbfs.benchmark.libraries.scipy:ScipyLibrary",

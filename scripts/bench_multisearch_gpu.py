@@ -22,9 +22,9 @@ from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import ValidationError
 from distbfs.generate.road import Road
 from distbfs.graph.device_graph import DeviceGraph
+from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.cuda_bits import BitSearches, all_levels, level_dtype
 from distbfs.multisearch.cuda_problems import DeviceOptions, DeviceRunner
-from distbfs.multisearch.device_apps import device_problem
 from distbfs.multisearch.exact_diameter import device_extremes
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
@@ -110,8 +110,7 @@ class Bench:
                 continue
             options = DeviceOptions(method, threshold, levels=True)
             some = self.sources[:: max(len(self.sources) // 256, 1)]
-            problem = device_problem("paths")
-            found = DeviceRunner().run(problem, self.graph, some, options)["level"]
+            found = DeviceRunner().run(multi.PATHS, self.graph, some, options)["level"]
             same = self.levels[:: max(len(self.sources) // 256, 1)]
             if bool((found != same).any()):
                 raise ValidationError(f"method {method}: other levels")
@@ -121,7 +120,7 @@ class Bench:
 
     def betweenness(self) -> dict[str, Any]:
         """Brandes from all sources; one source is checked by sums over edges."""
-        runner, problem = DeviceRunner(), device_problem("betweenness")
+        runner, problem = DeviceRunner(), betweenness.PROBLEM
         options = DeviceOptions()
         one = self.sources[:1]
         value = runner.run(problem, self.graph, one, options)["value"]

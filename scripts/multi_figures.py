@@ -25,7 +25,7 @@ from distbfs.generate.road import Road
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.cuda_bits import BitSearches
 from distbfs.multisearch.cuda_problems import DeviceOptions, DeviceRunner
-from distbfs.multisearch.device_apps import device_problem
+from distbfs.multisearch.problem import Problem, State
 from distbfs.report.energy import energy_figures, energy_values, joined
 from distbfs.types import TupleSource
 from distbfs.validation.cuda import validate_on_device
@@ -34,6 +34,11 @@ TRIANGLES = ((1, 0, 0), (0, 1, 0), (1, 1, 0))
 CROSS = TRIANGLES[:2]
 CUBE = (*TRIANGLES, (0, 0, 1), (1, 0, 1), (0, 1, 1), (1, 1, 1))
 METHODS = ("edge-parallel", "work-efficient", "warp", "hybrid")
+PATHS = Problem(  # the largest level of each search; levels are kept by block
+    "paths",
+    (State("deepest", "uint32", "search"),),
+    cuda="void prior(Search &s) { if (s.thread() == 0) s.deepest = s.depth; }",
+)
 SECONDS_OF_PAPER = {  # Table II: edge-parallel, work-efficient, warp-based, hybrid
     "333SP": (1279.5, 47.8, 68.0, 32.1),
     "adaptive": (7704.7, 54.8, 183.6, 42.8),
@@ -301,7 +306,7 @@ def measure_method(
     most = None
     if method == "edge-parallel":
         most = edge_parallel_limit(graph, deepest, budget)
-    runner, problem = DeviceRunner(), device_problem("paths")
+    runner, problem = DeviceRunner(), PATHS
     options = DeviceOptions(method, threshold, most=most)
 
     def run() -> float:

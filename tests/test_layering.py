@@ -141,9 +141,8 @@ def test_the_checker_shares_nothing_with_what_it_checks():
     ("table", "name"), [(table, name) for table in TABLES for name in TABLES[table]]
 )
 def test_registered_names_exist(table, name):
-    found = registry.lookup(TABLES[table], table, name)
-    assert callable(found)
-    assert getattr(found, "name", name) == name
+    registered = registry.lookup(TABLES[table], table, name)
+    assert getattr(registered, "name", name) == name
 
 
 def test_unknown_names_are_refused():

@@ -41,26 +41,26 @@ from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
 from distbfs.types import Array, Ids
 
 
-def figures(found: Result, ids: IdMap | None) -> dict[str, Any]:
+def figures(result: Result, ids: IdMap | None) -> dict[str, Any]:
     """Return what is reported of a search (collective)."""
-    wall = {} if found.wall_seconds is None else {"wall_seconds": found.wall_seconds}
+    wall = {} if result.wall_seconds is None else {"wall_seconds": result.wall_seconds}
     return {
-        "source": name_of(found.root, ids),
-        "reached": found.reached,
-        "depth": found.depth,
-        "nedge": found.nedge,
-        "seconds": found.seconds,
+        "source": name_of(result.root, ids),
+        "reached": result.reached,
+        "depth": result.depth,
+        "nedge": result.nedge,
+        "seconds": result.seconds,
         **wall,
-        "TEPS": found.nedge / found.seconds,
+        "TEPS": result.nedge / result.seconds,
     }
 
 
-def write_records(file: TextIO | None, found: Result, ids: IdMap | None) -> None:
+def write_records(file: TextIO | None, result: Result, ids: IdMap | None) -> None:
     """Append the level records of a search as JSON lines."""
     if file is None:
         return
-    for record in found.records:
-        source = name_of(found.root, ids)
+    for record in result.records:
+        source = name_of(result.root, ids)
         file.write(json.dumps({"source": source, **record}) + "\n")
     file.flush()
 
@@ -118,7 +118,7 @@ def print_all(rows: Sequence[dict[str, Any]], energy: dict[str, Any] | None) -> 
 @click.option(
     "--source",
     "-s",
-    "given",
+    "words",
     multiple=True,
     help="Source vertex, by its id in the file; may be given several times.",
 )
@@ -145,7 +145,7 @@ def print_all(rows: Sequence[dict[str, Any]], energy: dict[str, Any] | None) -> 
 @output_options
 def command(
     store: Path,
-    given: tuple[str, ...],
+    words: tuple[str, ...],
     sources_file: Path | None,
     output: Path | None,
     records: Path | None,
@@ -164,7 +164,7 @@ def command(
     opened = open_store(store)
     manifest = opened.manifest
     ids = opened.load_ids() if world.rank == 0 else None
-    sources = agreed_sources(world, manifest.n, given, sources_file, ids)
+    sources = agreed_sources(world, manifest.n, words, sources_file, ids)
     request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
     options = make_search_options(world, **choices)
     opening = prepare_stored(terminal, opened, options, request)
@@ -193,11 +193,11 @@ def command(
             for row in waiting.tolist():
                 if stop.agreed(world):
                     break
-                found = session.search(int(sources[row]), records=records is not None)
-                rows.append(figures(found, ids))
-                write_records(log, found, ids)
+                outcome = session.search(int(sources[row]), records=records is not None)
+                rows.append(figures(outcome, ids))
+                write_records(log, outcome, ids)
                 if output is not None:
-                    block = found.to_numpy()
+                    block = outcome.to_numpy()
                     level, parent = (gather_on_first(world, x) for x in block)
                     if result is not None and level is not None:
                         result.write(row, level, parent)

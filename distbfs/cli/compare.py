@@ -28,6 +28,7 @@ from distbfs.terminal.comparison import (
     choose_sources,
     compare,
     edges_of,
+    graph_options,
     spread_threads,
 )
 from distbfs.terminal.energy import (
@@ -63,14 +64,14 @@ IN_MEMORY = ("kronecker", "uniform", "road")
 
 def split_entries(text: str) -> list[str]:
     """Return the engines of a list; ``key=value`` alone goes to the one before it."""
-    found: list[str] = []
+    entries: list[str] = []
     for piece in text.split(","):
         alone = "=" in piece and ":" not in piece
-        if alone and found and ":" in found[-1]:
-            found[-1] += "," + piece
+        if alone and entries and ":" in entries[-1]:
+            entries[-1] += "," + piece
         else:
-            found.append(piece.strip())
-    return found
+            entries.append(piece.strip())
+    return entries
 
 
 def parse_entry(text: str, threads: int) -> Entry:
@@ -113,12 +114,12 @@ def parse_entries(
 
     threads: numbers of them that engines of the host run with in turn
     """
-    given = [parse_entry(one, threads[0]) for one in split_entries(text)]
-    labels = [entry.label for entry in given]
+    parsed = [parse_entry(one, threads[0]) for one in split_entries(text)]
+    labels = [entry.label for entry in parsed]
     for label in labels:
         if labels.count(label) > 1:
             raise UsageError(f"engine '{label}' is given twice")
-    entries = spread_threads(given, threads)
+    entries = spread_threads(parsed, threads)
     entries += [Entry(name, SearchOptions(), peer=name) for name in peers]
     labels = [entry.label for entry in entries]
     if baseline is not None and baseline not in labels:
@@ -129,14 +130,14 @@ def parse_entries(
 
 def parse_threads(text: str, share: int) -> list[int]:
     """Return the numbers of threads of a list; 0 is this rank's share of the cores."""
-    found = []
+    counts = []
     for word in text.split(","):
         if not word.strip().isdecimal() or not 0 <= int(word) <= MOST_THREADS:
             raise UsageError(
                 f"threads is '{word}'; allowed: 0 to {MOST_THREADS}, commas between"
             )
-        found.append(int(word) or share)
-    return list(dict.fromkeys(found))
+        counts.append(int(word) or share)
+    return list(dict.fromkeys(counts))
 
 
 def parse_peers(text: str | None) -> list[str]:
@@ -176,30 +177,11 @@ def given_sources(
     help="Engines, as xbfs,xbfs-paper:frontier=scan-free,async=no,openmp/push.  "
     "[openmp,reference]",
 )
-@click.option(
-    "--kronecker", type=click.IntRange(1, 48), multiple=True, help="Graph of 2^scale."
-)
-@click.option(
-    "--uniform",
-    type=click.IntRange(1, 48),
-    multiple=True,
-    help="2^scale, degree 32.",
-)
-@click.option(
-    "--road", type=click.IntRange(4), multiple=True, help="About so many vertices."
-)
+@graph_options(sources=16, multiple=True)
 @click.option(
     "--peers",
     help="Other libraries, as scipy,igraph; all: those that are installed.",
 )
-@click.option(
-    "--sources",
-    "count",
-    type=click.IntRange(1, 1 << 20),
-    default=16,
-    help="Vertices of the largest component to search from.  [16]",
-)
-@click.option("--seed", type=int, default=1, help="Seed of sources and graph.  [1]")
 @click.option(
     "--repeats",
     type=click.IntRange(1, 10_000),
@@ -323,10 +305,10 @@ def compare_on(
             stack.callback(entry.session.close)
         chosen = choose_sources(entries[0].open, count, seed)
         ids = opened.load_ids() if opened and terminal.world.rank == 0 else None
-        told = compare(terminal, entries, chosen, repeats, baseline, ids)
+        compared = compare(terminal, entries, chosen, repeats, baseline, ids)
         if with_energy:
-            roots, edges = chosen.tolist(), sum(told["nedge"])
-            for entry, figures in zip(entries, told["engines"], strict=True):
+            roots, edges = chosen.tolist(), sum(compared["nedge"])
+            for entry, figures in zip(entries, compared["engines"], strict=True):
                 if not entry.peer:
                     energy = searches_energy(entry.open, roots, edges)
                     figures |= {"energy": energy, "joules": joules_of(energy)}
@@ -336,7 +318,7 @@ def compare_on(
             "n": entries[0].open.layout.n,
             "m": edges_of(entries),
         }
-    return {"graph": about, **told}
+    return {"graph": about, **compared}
 
 
 def print_all(values: dict[str, Any]) -> None:
@@ -356,6 +338,6 @@ def described(source: TupleSource | None) -> dict[str, Any]:
 
 def title_of(source: TupleSource | None) -> str:
     """Return a source in words."""
-    told = described(source)
-    size = told.get("scale", told.get("vertices", told.get("n")))
-    return f"{told.get('family')} {size}"
+    facts = described(source)
+    size = facts.get("scale", facts.get("vertices", facts.get("n")))
+    return f"{facts.get('family')} {size}"

@@ -45,33 +45,33 @@ def examine(terminal: Terminal, problem: str) -> dict[str, Any]:
     world = terminal.world
     threads = share_of_cores(world)
     first = world.local_rank == 0
-    mine = json.dumps(host_facts(world, threads)).encode() if first else b""
-    told = world.allgather(np.frombuffer(mine, dtype=np.uint8))
-    hosts = [json.loads(one.tobytes()) for one in told if len(one)]
-    found: dict[str, Any] = {}
+    own = json.dumps(host_facts(world, threads)).encode() if first else b""
+    gathered = world.allgather(np.frombuffer(own, dtype=np.uint8))
+    hosts = [json.loads(one.tobytes()) for one in gathered if len(one)]
+    facts: dict[str, Any] = {}
     if world.rank == 0:
         mpi, engines = mpi_facts(world), engine_trials()
-        found = {**software(), "mpi": mpi, "engines": engines, "hosts": hosts}
-        found["problems"] = [x for x in (problem, mpi.pop("problem")) if x]
-        found["problems"] += problems_of(hosts, engines)
-    common: dict[str, Any] = world.broadcast(found)
+        facts = {**software(), "mpi": mpi, "engines": engines, "hosts": hosts}
+        facts["problems"] = [x for x in (problem, mpi.pop("problem")) if x]
+        facts["problems"] += problems_of(hosts, engines)
+    common: dict[str, Any] = world.broadcast(facts)
     return common
 
 
 def problems_of(hosts: list[dict[str, Any]], engines: Mapping[str, str]) -> list[str]:
     """Return the problems of the hosts, each named where there are several."""
-    found = []
+    problems = []
     for host in hosts:
         where = f"{host['host']}: " if len(hosts) > 1 else ""
         lines = host.pop("problems") + host["cuda"].pop("problems")
-        found += [where + line for line in lines]
+        problems += [where + line for line in lines]
     compiled = all(host["compiler"] for host in hosts)
     devices = any(host["cuda"]["devices"] for host in hosts)
     for name, said in engines.items():
         expected = not devices and said.startswith("no CUDA")
         if said != "works" and not expected and (compiled or name == "reference"):
-            found.append(f"engine {name}: {said}")
-    return found
+            problems.append(f"engine {name}: {said}")
+    return problems
 
 
 def fields_of(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -127,12 +127,12 @@ def host_fields(host: Mapping[str, Any]) -> dict[str, Any]:
 
 def architectures(wanted: Iterable[str]) -> list[str]:
     """Return the architectures to compile for; UsageError for what is none."""
-    found: list[str] = []
+    names: list[str] = []
     for name in wanted:
         if name != "all" and not ARCHITECTURE.fullmatch(name):
             raise UsageError(f"--compile is '{name}'; allowed: all, or one as sm_90")
-        found += ARCHITECTURES if name == "all" else [name]
-    return list(dict.fromkeys(found))
+        names += ARCHITECTURES if name == "all" else [name]
+    return list(dict.fromkeys(names))
 
 
 def compile_kernels(terminal: Terminal, wanted: Iterable[str]) -> int:
@@ -141,18 +141,20 @@ def compile_kernels(terminal: Terminal, wanted: Iterable[str]) -> int:
     Raises DeviceMissing where there is no NVRTC.
     """
     version = nvrtc_version()
-    found: dict[str, dict[str, str]] = {}
+    outcomes: dict[str, dict[str, str]] = {}
     if terminal.world.rank == 0:
-        found = {arch: kernel_compilations(arch) for arch in wanted}
-    found = terminal.world.broadcast(found)
-    values = {"nvrtc": version, "kernels": found}
-    terminal.result(values, lambda: print_compilations(found))
-    return 0 if all(x == "ok" for said in found.values() for x in said.values()) else 1
+        outcomes = {arch: kernel_compilations(arch) for arch in wanted}
+    outcomes = terminal.world.broadcast(outcomes)
+    values = {"nvrtc": version, "kernels": outcomes}
+    terminal.result(values, lambda: print_compilations(outcomes))
+    return (
+        0 if all(x == "ok" for said in outcomes.values() for x in said.values()) else 1
+    )
 
 
-def print_compilations(found: Mapping[str, Mapping[str, str]]) -> None:
+def print_compilations(outcomes: Mapping[str, Mapping[str, str]]) -> None:
     """Print how many kernels compile for each architecture, and the first error."""
-    for arch, said in found.items():
+    for arch, said in outcomes.items():
         bad = [reason for reason in said.values() if reason != "ok"]
         line = f"{len(said) - len(bad)} of {len(said)} kernels compile for {arch}"
         click.echo(f"{line}; the first error: {bad[0]}" if bad else line)

@@ -150,7 +150,7 @@ def validating_tuples(
     return StoreTuples(store), False
 
 
-def given(context: click.Context, name: str) -> bool:
+def typed(context: click.Context, name: str) -> bool:
     """Return whether an option was given on the command line."""
     return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
@@ -158,7 +158,7 @@ def given(context: click.Context, name: str) -> bool:
 def refuse_build_options(context: click.Context) -> None:
     """Raise UsageError for options of building that were given beside a store."""
     for name, option in BUILD_OPTIONS.items():
-        if given(context, name):
+        if typed(context, name):
             raise UsageError(f"{option} is settled by the store; leave it out")
 
 
@@ -166,7 +166,7 @@ def refuse_together(context: click.Context, *graphs: object) -> None:
     """Raise UsageError unless one graph is given, and one number to validate."""
     if sum(one is not None for one in graphs) != 1:
         raise UsageError("give either --scale or --graph")
-    if given(context, "skip_validation") and given(context, "validate"):
+    if typed(context, "skip_validation") and typed(context, "validate"):
         raise UsageError("give either --skip-validation or --validate")
 
 
@@ -254,7 +254,7 @@ def command(
             permute_seed=None,
             threads=options.threads,
         )
-        buffer = build.pass_bytes if given(context, "pass_gib") else None
+        buffer = build.pass_bytes if typed(context, "pass_gib") else None
         with stop.within(AT_ONCE):
             if store is not None:
                 opened = open_a_store(terminal, store, options, request)
@@ -299,10 +299,10 @@ def command(
         session.close()
         if not searches:
             return 0
-        told = energy_lines(energy) if energy is not None else []
+        lines = energy_lines(energy) if energy is not None else []
         notes = {**facts.pop("notes"), **session.notes(), **cost.note()}
         notes |= compile_note(terminal)
-        notes |= {f"energy {k}": line for k, line in enumerate(told, 1)}
+        notes |= {f"energy {k}": line for k, line in enumerate(lines, 1)}
         figures = reports.BenchmarkFigures(
             **facts,
             processes=world.size,
@@ -342,10 +342,10 @@ def write_level_records(
     for root in roots.tolist():
         if stop.agreed(session.world):
             return
-        found = session.search(root, records=True).records
+        records = session.search(root, records=True).records
         if file is not None:
             name = name_of(root, ids)
-            file.writelines(json.dumps({"root": name, **x}) + "\n" for x in found)
+            file.writelines(json.dumps({"root": name, **x}) + "\n" for x in records)
             file.flush()
 
 
@@ -358,11 +358,11 @@ def in_ids_of_the_file(
     more = "(vertices are numbers of the store here)"
     return [
         replace(
-            found,
-            root=name_of(int(found.root), ids),
-            error=found.error and f"{found.error} {more}",
+            figures,
+            root=name_of(int(figures.root), ids),
+            error=figures.error and f"{figures.error} {more}",
         )
-        for found in searches
+        for figures in searches
     ]
 
 

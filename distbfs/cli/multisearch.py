@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,9 @@ from distbfs.device import cuda
 from distbfs.errors import ResourceError, UsageError
 from distbfs.exchange.watch import Watch
 from distbfs.formats.writing import check_place
+from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.apps import reachability
-from distbfs.multisearch.base import MOST, RunOptions
+from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.input_graph import whole_graph
 from distbfs.multisearch.result_files import check_name
 from distbfs.multisearch.searchers import (
@@ -33,11 +36,15 @@ from distbfs.plan.memory import readable
 from distbfs.search.choose import agreed_runner
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.terminal.applications import (
-    APPS,
-    Task,
+    ResultFile,
+    endings_of,
+    every_application,
+    help_of,
+    own_options,
     pick_sources,
-    print_told,
+    print_facts,
     read_pairs,
+    takers_of,
 )
 from distbfs.terminal.energy import energy_of, energy_option
 from distbfs.terminal.shared import (
@@ -55,6 +62,7 @@ from distbfs.terminal.shared import (
 )
 
 SAMPLED = 64  # sources whose edges are counted for --energy
+APPS = every_application()
 PARTS_ENGINES = {"cuda": "pan"}  # what the engine is called that searches parts
 
 source_options = with_options(
@@ -69,24 +77,9 @@ source_options = with_options(
     click.option(
         "--pairs",
         type=click.Path(path_type=Path),
-        help="File of reachability: two ids a line, from and to, separated by a tab, "
-        "a comma or blanks.",
+        help=f"File of {takers_of(APPS, 'pairs')}: two ids a line, from and to, "
+        "separated by a tab, a comma or blanks.",
     ),
-)
-
-app_options = with_options(
-    click.option(
-        "--normalized/--no-normalized",
-        default=True,
-        help="Scale betweenness and closeness as NetworkX does by default.  [yes]",
-    ),
-    click.option(
-        "--dtype",
-        type=click.Choice(["auto", *MOST]),
-        default="auto",
-        help="Type of levels; auto: the narrowest that holds them.  [auto]",
-    ),
-    click.option("--hops", type=click.IntRange(0), help="Hops of khop; default: all."),
 )
 
 run_options = with_options(
@@ -125,18 +118,18 @@ run_options = with_options(
 )
 
 
-@click.command("multisearch")
+@click.command("multisearch", help=help_of(APPS))
 @click.argument("app", type=click.Choice(list(APPS)))
 @click.argument("store", type=STORE)
 @click.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path),
-    help="File of the results: .h5; .parquet too for apsp, .csv for reachability.",
+    help=endings_of(APPS),
 )
 @click.option("--force", is_flag=True, help="Replace an output that is there.")
 @source_options
-@app_options
+@with_options(*own_options(APPS))
 @run_options
 @energy_option
 @patience_option
@@ -149,26 +142,23 @@ def command(
     chosen: str,
     seed: int,
     pairs: Path | None,
-    normalized: bool,
-    dtype: str,
-    hops: int | None,
+    engine: str,
+    method: str,
     threshold: str,
+    batch: int,
+    threads: int,
     divide: str,
     with_energy: bool,
     patience: float | None,
     json_output: bool,
     log_format: str,
-    **choices: Any,
+    **own: Any,
 ) -> None:
-    """Run an application of many searches on the graph of STORE.
-
-    apsp: lengths of shortest paths.  reachability: answers for --pairs.  betweenness,
-    closeness, eccentricity: a value for each vertex.  diameter: exact, with the radius.
-    khop: vertices within hops.
-    """
+    """Run an application; ``own`` are options that applications declare."""
     terminal = open_terminal(json_output=json_output, log_format=log_format)
-    world = terminal.world
-    check_given(app, output, force=force, pairs=pairs)
+    world, application = terminal.world, APPS[app]
+    asked = application.options_of(own)
+    check_input(application, output, force=force, pairs=pairs)
     opened = open_store(store)
     manifest = opened.manifest
     ids = opened.load_ids() if world.rank == 0 else None
@@ -176,67 +166,81 @@ def command(
         flag = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, patience, lambda: flag.requested))
         options = RunOptions(
-            method=choices["method"],
+            method=method,
             threshold=int(threshold) if threshold.isdigit() else threshold,
-            batch=choices["batch"],
-            threads=choices["threads"] or share_of_cores(world),
+            batch=batch,
+            threads=threads or share_of_cores(world),
             stop=lambda: flag.requested,
         )
-        sources, asked = np.zeros(0, dtype=np.int64), []
+        sources, ends = np.zeros(0, dtype=np.int64), []
         names: list[tuple[str, str]] = []
         if pairs is not None:
             if world.rank == 0:
-                found, names = read_pairs(pairs, manifest.n, ids)
-                asked = found.ravel().tolist()
-            asked = world.broadcast(asked)
-        elif app != "diameter":
-            sources = pick_sources(terminal, chosen, manifest.n, ids, seed, app)
+                read, names = read_pairs(pairs, manifest.n, ids)
+                ends = read.ravel().tolist()
+            ends = world.broadcast(ends)
+        elif application.takes == "sources":
+            sources = pick_sources(
+                *(terminal, chosen, manifest.n, ids, seed),
+                repeats=application.repeats,
+            )
         with flag.within(AT_ONCE):
-            engine = choices["engine"]
             searcher = make_searcher(terminal, opened, engine, options, divide)
-        told = {"app": app, "n": manifest.n, "directed": manifest.directed}
+        about = {"app": app, "n": manifest.n, "directed": manifest.directed}
+        queries = np.array(ends, dtype=np.int64).reshape(-1, 2)
+        result_file = None
+        if output is not None and world.rank == 0:
+            attributes = {k: v for k, v in asked.items() if v is not None}
+            result_file = ResultFile(
+                output,
+                force,
+                {**about, **attributes},
+                ids,
+                manifest.n,
+                sources,
+                queries,
+                names,
+            )
         task = Task(
-            terminal,
             searcher,
-            options,
             sources,
-            output,
-            force,
+            queries,
+            result_file,
             ids,
-            {**told, "normalized": normalized},
-            normalized,
-            dtype,
-            hops,
-            np.array(asked, dtype=np.int64).reshape(-1, 2),
-            names,
+            terminal.progress,
+            terminal.say,
         )
         began = time.perf_counter()
-        result = APPS[app](task)
+        facts = application.run(task, **asked)
         seconds = time.perf_counter() - began
-        energy = app_energy(task, app, result) if with_energy else None
+        energy = None
+        if with_energy:
+            again = partial(application.run, replace(task, output=None), **asked)
+            energy = app_energy(task, application, facts, again)
     values = {
         "store": str(store),
-        **told,
+        **about,
         "engine": searcher.describe(),
         "sources": len(sources),
-        "found": result,
+        "found": facts,
         "seconds": seconds,
         **({"energy": energy} if energy is not None else {}),
     }
-    terminal.result(values, lambda: print_told(values))
+    terminal.result(values, lambda: print_facts(values, application))
     world.barrier()
 
 
-def app_energy(task: Task, app: str, found: dict[str, Any]) -> dict[str, Any]:
+def app_energy(
+    task: Task, app: Application, facts: Facts, again: Callable[[], Facts]
+) -> dict[str, Any]:
     """Return the energy of an application, run again without output (collective).
 
     The edges of all searches are those of at most SAMPLED sources, scaled up.
     """
-    again = replace(task, output=None)
     searcher, sources = task.searcher, task.sources
-    if app == "reachability":
+    if app.takes == "pairs":
         sources = np.unique(task.pairs[:, 0])
-    count = int(found.get("searches", len(sources)))
+    count = int(facts.get("searches", len(sources)))
     some = sources[:: max(len(sources) // SAMPLED, 1)][:SAMPLED]
     edges = 0
     part = searcher.part
@@ -246,23 +250,23 @@ def app_energy(task: Task, app: str, found: dict[str, Any]) -> dict[str, Any]:
         rows = searcher.run(reachability.PROBLEM, some)["reachable"]
         edges = int((rows @ degrees).sum() / 2 / len(some) * count)
     uuids = [cuda.uuid()] if searcher.engine == "cuda" else []
-    world = task.terminal.world
-    edges = world.broadcast(edges)
-    return energy_of(world, lambda: APPS[app](again), count, edges, uuids)
+    edges = searcher.world.broadcast(edges)
+    return energy_of(searcher.world, again, count, edges, uuids)
 
 
-def check_given(app: str, output: Path | None, *, force: bool, pairs: Any) -> None:
+def check_input(
+    app: Application, output: Path | None, *, force: bool, pairs: Path | None
+) -> None:
     """Refuse, before the graph is loaded, options that do not fit an application."""
-    if (app == "reachability") != (pairs is not None):
+    if (app.takes == "pairs") != (pairs is not None):
         raise UsageError(
-            "reachability needs --pairs" if pairs is None else f"{app} takes no --pairs"
+            f"{app.name} needs --pairs"
+            if pairs is None
+            else f"{app.name} takes no --pairs"
         )
-    if output is None:
-        return
-    if app == "diameter":
-        raise UsageError("diameter prints what it finds; leave --output out")
-    check_name(output, app)
-    check_place(output, force=force)
+    if output is not None:
+        check_name(output, app.name, app.endings)
+        check_place(output, force=force)
 
 
 def make_searcher(

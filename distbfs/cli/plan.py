@@ -94,34 +94,34 @@ def gpu_search(graph: Graph) -> dict[str, int] | None:
     return {"graph": stored, "search": search, "total": stored + search}
 
 
-def gpu_line(found: Mapping[str, int] | None) -> str:
+def gpu_line(sizes: Mapping[str, int] | None) -> str:
     """Return the line about engine xbfs."""
     what = "device memory of one GPU search"
-    if found is None:
+    if sizes is None:
         return f"{what}: none, as engine xbfs searches up to 2^31 vertices"
-    shown = {name: readable(size) for name, size in found.items()}
+    shown = {name: readable(size) for name, size in sizes.items()}
     return (
         f"{what}: at most {shown['total']} (graph {shown['graph']}, search by xbfs "
         f"{shown['search']})"
     )
 
 
-def part_line(found: Mapping[str, Any]) -> str:
+def part_line(sizes: Mapping[str, Any]) -> str:
     """Return the line about one part on a GPU."""
     names = ("graph", "numbering", "inner", "search", "messages")
-    items = ", ".join(f"{name} {readable(found[name])}" for name in names)
-    line = f"device memory of a part on a GPU: about {readable(found['total'])} "
+    items = ", ".join(f"{name} {readable(sizes[name])}" for name in names)
+    line = f"device memory of a part on a GPU: about {readable(sizes['total'])} "
     line += f"({items})"
-    if found["fits"] is not None:
-        fits = "fits" if found["fits"] else "does not fit"
-        line += f"; {fits} in {readable(found['have'])}"
+    if sizes["fits"] is not None:
+        fits = "fits" if sizes["fits"] else "does not fit"
+        line += f"; {fits} in {readable(sizes['have'])}"
     return line
 
 
 def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
     """Return what the largest part takes on a GPU, and whether a device has that."""
-    found = max((part_bytes(x) for x in graph.shapes), key=lambda x: x["total"])
-    return found | {"have": have, "fits": memory_fits(found, have)}
+    sizes = max((part_bytes(x) for x in graph.shapes), key=lambda x: x["total"])
+    return sizes | {"have": have, "fits": memory_fits(sizes, have)}
 
 
 def print_model(model: Prediction) -> None:
@@ -138,8 +138,8 @@ def print_model(model: Prediction) -> None:
         f"cost model (Pan et al. 2018, Section V), p_rank {shown(model.counts.ranks)}: "
         f"about {model.seconds * 1e3:.4g} ms a search, {model.teps / 1e9:.4g} GTEPS"
     )
-    told = [f"{values[name]} ({constants.origin[name]})" for name in CONSTANTS]
-    click.echo(f"with {', '.join(told)}")
+    used = [f"{values[name]} ({constants.origin[name]})" for name in CONSTANTS]
+    click.echo(f"with {', '.join(used)}")
     times = ("work", "masks", "normals", "latency", "seconds")
     rows = []
     for x in model.levels:
@@ -157,18 +157,18 @@ def print_model(model: Prediction) -> None:
 
 def notes_of(graph: Graph) -> list[str]:
     """Return what cannot be done with this number of devices."""
-    found = []
+    notes = []
     shape = graph.shapes[0]
     if shape.whole and shape.local >= MOST_VERTICES:
-        found.append(
+        notes.append(
             f"engine openmp searches up to 2^31 - 1 vertices on one device, not "
             f"{shape.local}; use more devices"
         )
     try:
         KeyFormat.for_graph(graph.n, shape.local)
     except UsageError as error:
-        found += [] if graph.exact else [f"it cannot be built: {error}"]
-    return found
+        notes += [] if graph.exact else [f"it cannot be built: {error}"]
+    return notes
 
 
 def weigh(

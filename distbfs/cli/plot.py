@@ -80,7 +80,7 @@ def compare(file: Path, output: Path, kinds: tuple[str, ...], as_json: bool) -> 
         values = json.loads(read_text(file))
         chosen = kinds or USUAL
         draw_panels(values, output, chosen)
-        told = [
+        rows = [
             {
                 "graph": one["graph"]["title"],
                 "engine": engine["engine"],
@@ -92,4 +92,4 @@ def compare(file: Path, output: Path, kinds: tuple[str, ...], as_json: bool) -> 
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{file}: no result of 'distbfs compare --json'") from error
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(rows, indent=2))

@@ -225,9 +225,9 @@ def command(
         if world.rank:
             ranks.follow()
         else:
-            graph = about(opened, store, session.describe(), world.size)
+            facts = about(opened, store, session.describe(), world.size)
             service = Service(
-                ranks, limits, graph, folder, ids=ids, trouble=watch.trouble
+                ranks, limits, facts, folder, ids=ids, trouble=watch.trouble
             )
             terminal.say(engine_line(session))
             answer(terminal, service, ways, flag)

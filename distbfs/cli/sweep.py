@@ -27,7 +27,7 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.comparison import Sessions, choose_sources
+from distbfs.terminal.comparison import Sessions, choose_sources, graph_options
 from distbfs.terminal.shared import (
     STORE,
     need_symmetric,
@@ -90,17 +90,7 @@ class Trials:
     metavar="all|K,...",
     help="Knobs of engine bfs4k to try, as k1,k4.  [all]",
 )
-@click.option("--kronecker", type=click.IntRange(1, 48), help="Graph of 2^scale.")
-@click.option("--uniform", type=click.IntRange(1, 48), help="2^scale, degree 32.")
-@click.option("--road", type=click.IntRange(4), help="About so many vertices.")
-@click.option(
-    "--sources",
-    "count",
-    type=click.IntRange(1, 1 << 20),
-    default=8,
-    help="Vertices of the largest component to search from.  [8]",
-)
-@click.option("--seed", type=int, default=1, help="Seed of sources and graph.  [1]")
+@graph_options(sources=8, multiple=False)
 @click.option(
     "--seconds",
     type=click.FloatRange(0),
@@ -127,9 +117,9 @@ def command(
     names = names_of(knobs)
     if terminal.world.size > 1:
         raise UsageError("sweep runs in one process; leave mpirun out")
-    given: Mapping[str, list[int]] = {k: [v] if v else [] for k, v in sizes.items()}
+    lists: Mapping[str, list[int]] = {k: [v] if v else [] for k, v in sizes.items()}
     threads = share_of_cores(terminal.world)
-    built = given_sources(seed, threads, given, terminal.progress)
+    built = given_sources(seed, threads, lists, terminal.progress)
     if (store is not None) + len(built) != 1:
         raise UsageError("give one of STORE, --kronecker, --uniform and --road")
     opened: Store | None = None
@@ -187,7 +177,7 @@ def print_sweep(values: Mapping[str, Any], best: Knobs) -> None:
     ]
     print_table(("knob", "value", "ms", "best so far ms"), rows)
     words = {True: "yes", False: "no"}
-    told = [
+    knobs = [
         f"{k}={words[v] if isinstance(v, bool) else v}"
         for k, v in best.as_dict().items()
     ]
@@ -195,6 +185,6 @@ def print_sweep(values: Mapping[str, Any], best: Knobs) -> None:
         {
             "automatic ms": values["auto_seconds"] * 1e3,
             "best ms": values["best_seconds"] * 1e3,
-            "--knobs": ",".join(told),
+            "--knobs": ",".join(knobs),
         }
     )

@@ -30,16 +30,16 @@ def verify_mine(
     Returns the sums, and (part, finding) pairs; an unreadable part is a finding.
     """
     result = Verification()
-    found: list[tuple[int, str]] = []
-    mine = range(world.rank, store.manifest.parts, world.size)
-    for done, index in enumerate(mine, 1):
+    findings: list[tuple[int, str]] = []
+    indices = range(world.rank, store.manifest.parts, world.size)
+    for done, index in enumerate(indices, 1):
         try:
             add_part(result, store.load_part(index))
         except StoreError as error:
             result.findings.append(str(error))
-        found += [(index, line) for line in result.findings[len(found) :]]
+        findings += [(index, line) for line in result.findings[len(findings) :]]
         progress(done)
-    return result, found
+    return result, findings
 
 
 def verify_on_ranks(
@@ -50,27 +50,29 @@ def verify_on_ranks(
     As ``store.verify.verify_store``, the same on all ranks; delegates of parts on
     different ranks are equal because their digests in the manifest are.
     """
-    mine, found = verify_mine(world, store, progress)
+    own, findings = verify_mine(world, store, progress)
     result = Verification(
-        delegates=mine.delegates, delegate_degrees=mine.delegate_degrees
+        delegates=own.delegates, delegate_degrees=own.delegate_degrees
     )
-    text = np.frombuffer(json.dumps(found).encode(), dtype=np.uint8)
+    text = np.frombuffer(json.dumps(findings).encode(), dtype=np.uint8)
     pairs = [
         pair for one in world.allgather(text) for pair in json.loads(one.tobytes())
     ]
     result.findings = [line for _, line in sorted(pairs, key=lambda pair: pair[0])]
-    edges = [mine.edges[name] for name in SUBGRAPHS]
-    own = np.array([*edges, *(getattr(mine, name) for name in COUNTS)], dtype=np.int64)
-    edge_sums, sums = np.split(world.allreduce(own), [len(edges)])
+    edges = [own.edges[name] for name in SUBGRAPHS]
+    counts = np.array(
+        [*edges, *(getattr(own, name) for name in COUNTS)], dtype=np.int64
+    )
+    edge_sums, sums = np.split(world.allreduce(counts), [len(edges)])
     result.edges = dict(zip(SUBGRAPHS, edge_sums.tolist(), strict=True))
     for name, value in zip(COUNTS, sums.tolist(), strict=True):
         setattr(result, name, value)
-    hashes = np.array([getattr(mine, name) for name in HASHES], dtype=np.uint64)
+    hashes = np.array([getattr(own, name) for name in HASHES], dtype=np.uint64)
     for name, value in zip(HASHES, world.allreduce(hashes).tolist(), strict=True):
         setattr(result, name, value)
     rows = np.zeros(store.manifest.delegates, dtype=np.int64)
-    if mine.parts:
-        rows += mine.delegate_rows
+    if own.parts:
+        rows += own.delegate_rows
     result.delegate_rows = world.allreduce(rows)
     if result.parts == store.manifest.parts and world.rank == 0:
         check_totals(result, store)
@@ -123,6 +125,6 @@ def command(store: Path, json_output: bool, log_format: str) -> None:
     terminal.result(values, lambda: print_verification(values))
     if not result.ok:
         count = len(result.findings)
-        told = "1 finding" if count == 1 else f"{count} findings, the first"
+        number = "1 finding" if count == 1 else f"{count} findings, the first"
         first = result.findings[0].removeprefix(f"{store}/")
-        raise StoreError(f"{store}: {told}: {first}")
+        raise StoreError(f"{store}: {number}: {first}")

@@ -35,7 +35,7 @@ NOBODY = -1
 
 
 def neighbours(graph: CSR, rows: Array) -> tuple[Array, Array]:
-    """Return (source row, column) of every edge of some rows, in row order."""
+    """Return (source row, column), [edges], of all edges of rows [k], in row order."""
     index, column = graph.edges_of(rows)
     return rows[index], column
 
@@ -48,12 +48,12 @@ def first_match(graph: CSR, rows: Array, wanted: Array) -> tuple[Array, Array, i
     """
     source, column = neighbours(graph, rows)
     hit = np.flatnonzero(wanted[column])
-    found, place = np.unique(source[hit], return_index=True)
+    matched, place = np.unique(source[hit], return_index=True)
     first = hit[place]
     length = np.diff(graph.offsets.astype(np.int64))[rows]
     end = dict(zip(rows.tolist(), np.cumsum(length).tolist(), strict=True))
-    saved = sum(end[int(r)] - 1 - int(e) for r, e in zip(found, first, strict=True))
-    return found, column[first], len(column) - saved
+    saved = sum(end[int(r)] - 1 - int(e) for r, e in zip(matched, first, strict=True))
+    return matched, column[first], len(column) - saved
 
 
 class ReferenceEngine:
@@ -133,15 +133,15 @@ class ReferenceWhole:
             depth += 1
             if self._direction == "pull":
                 rows = np.flatnonzero(level < 0)
-                found, by, checks = first_match(self._part.pulled, rows, level >= 0)
+                reached, by, checks = first_match(self._part.pulled, rows, level >= 0)
             else:
-                found, by, checks = self._push(level, frontier)
-            level[found], parent[found] = depth, by
+                reached, by, checks = self._push(level, frontier)
+            level[reached], parent[reached] = depth, by
             seconds = time.perf_counter() - began
             log.append(
-                LevelRecord(self._direction, len(frontier), checks, len(found), seconds)
+                LevelRecord(self._direction, len(frontier), checks, len(by), seconds)
             )
-            frontier = found.astype(np.int64)
+            frontier = reached.astype(np.int64)
             queue.append(frontier)
         by_id = np.empty_like(level)
         by_id[ids] = level
@@ -212,7 +212,7 @@ class ReferencePart:
         self._new_delegates = np.zeros(d, dtype=bool)
 
     def work(self) -> Ids:
-        """Size the next level in both directions."""
+        """Size the next level in both directions: ``Work``, int64 [COUNTS]."""
         part, normals, delegates = self.part, self._frontier, self._delegates
         open_nd = int((~self._visited & self._has_nd).sum())
         open_dn = int((~self._delegates_visited & self._has_dn).sum())
@@ -276,8 +276,8 @@ class ReferencePart:
             self._find_delegates(column, self._ids[source])
             return len(column)
         rows = np.flatnonzero(~self._delegates_visited & self._has_dn)
-        found, parent, checks = first_match(self.part.dn, rows, self._visited)
-        self._find_delegates(found, self._ids[parent])
+        reached, parent, checks = first_match(self.part.dn, rows, self._visited)
+        self._find_delegates(reached, self._ids[parent])
         return checks
 
     def _visit_dd(self, direction: DirectionName) -> int:
@@ -288,8 +288,10 @@ class ReferencePart:
             self._find_delegates(column, ids[source])
             return len(column)
         rows = np.flatnonzero(~self._delegates_visited & self._has_dd)
-        found, parent, checks = first_match(self.part.dd, rows, self._delegates_visited)
-        self._find_delegates(found, ids[parent])
+        reached, parent, checks = first_match(
+            self.part.dd, rows, self._delegates_visited
+        )
+        self._find_delegates(reached, ids[parent])
         return checks
 
     def _visit_dn(self, direction: DirectionName) -> int:
@@ -300,12 +302,14 @@ class ReferencePart:
             self._find(column, ids[source])
             return len(column)
         rows = np.flatnonzero(~self._visited & self._has_nd)
-        found, parent, checks = first_match(self.part.nd, rows, self._delegates_visited)
-        self._find(found, ids[parent])
+        reached, parent, checks = first_match(
+            self.part.nd, rows, self._delegates_visited
+        )
+        self._find(reached, ids[parent])
         return checks
 
     def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
-        """Make what all parts found the frontier of the next level."""
+        """Make what all parts found the next frontier; see ``DomainSearch``."""
         for rank, numbers in normals:
             fresh = numbers[~self._visited[numbers] & ~self._new[numbers]]
             self._new[fresh] = True
@@ -326,34 +330,34 @@ class ReferencePart:
         self._parent[source[fits]] = self.part.delegates[column[fits]]
 
     def unresolved(self) -> tuple[Array, Array]:
-        """Return (numbers, ranks) of vertices without a parent."""
+        """Return (numbers uint32 [k], ranks int32 [k]) of vertices without parent."""
         numbers = np.flatnonzero((self._parent == NOBODY) & (self._rank >= 0))
         return numbers.astype(np.uint32), self._rank[numbers]
 
     def level_of(self, numbers: Array) -> Array:
-        """Return the level of vertices by number."""
+        """Return the level of vertices by number, int32 [k], -1 = unreached."""
         return self._level[numbers]
 
     def set_parents(self, numbers: Array, parents: Ids) -> None:
-        """Set the parents (vertex ids) of vertices by number."""
+        """Set the parents, ids int64 [k], of vertices by number."""
         self._parent[numbers] = parents
 
     def parents_wanted(self) -> Ids:
-        """Return the reached delegates of this part that it found no parent of."""
+        """Return the reached delegates of this part without a parent, int64 [k]."""
         owned, _ = self.part.owned_delegates()
         orphan = self._delegate_parent[owned] == NOBODY
         return owned[orphan & (self._delegate_level[owned] >= 0)]
 
     def parents_of(self, delegates: Ids) -> Ids:
-        """Return the parents of delegates that this part found."""
+        """Return the parents of delegates, ids int64 [k], -1 = not found here."""
         return self._delegate_parent[delegates]
 
     def set_delegate_parents(self, delegates: Ids, parents: Ids) -> None:
-        """Set the parents (vertex ids) of delegates that this part owns."""
+        """Set the parents, ids int64 [k], of delegates that this part owns."""
         self._delegate_parent[delegates] = parents
 
     def finish(self) -> tuple[Array, Array | None]:
-        """Return levels and parents by local id."""
+        """Return (level int32, parent or None), [local count], by local id."""
         owned, local = self.part.owned_delegates()
         level = np.empty(self._shape[0], dtype=np.int32)
         parent = np.empty(self._shape[0], dtype=np.int64)

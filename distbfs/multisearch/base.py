@@ -40,7 +40,7 @@ KEPT = {
     "count": ("level", "i"),
 }
 MOST = {"int8": 126, "int16": (1 << 15) - 1, "int32": (1 << 31) - 1}
-RESERVED = {"n", "sources", "first", "depth_now", "found", "backwards"}
+RESERVED = {"n", "sources", "first", "depth_now", "frontiers", "backwards"}
 BATCH_BYTES = 1 << 30
 
 
@@ -87,11 +87,11 @@ class Results:
 
     values: [k], [n], [k, n] or [k, levels] on the host, by input id, of the dtypes that
         were declared; functions may have added others in ``finalize``
-    told: JSON values: runner, method, batches, levels
+    facts: JSON values: runner, method, batches, levels
     """
 
     values: dict[str, Array]
-    told: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Array:
         """Return a result; UsageError where the problem has no such one."""
@@ -210,11 +210,11 @@ def call(problem: Problem, name: str, *values: Any) -> None:
         raise
     except Exception as error:
         raise UsageError(
-            f"problem {problem.name}: {name} failed: {told(function, error)}"
+            f"problem {problem.name}: {name} failed: {located(function, error)}"
         ) from error
 
 
-def told(function: Callable[..., Any], error: Exception) -> str:
+def located(function: Callable[..., Any], error: Exception) -> str:
     """Return an error of a user's function in one line: file, line, what."""
     own = getattr(getattr(function, "__code__", None), "co_filename", None)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == own]

@@ -232,12 +232,12 @@ class BitSearch:
 
         Of searches without levels: 0 for what was reached.
         """
-        numbers, found = self._part.numbers[vertices], np.empty(len(search), np.int32)
+        numbers, levels = self._part.numbers[vertices], np.empty(len(search), np.int32)
         self._library.bits_levels_at(
             ctypes.byref(self._view),
             cc.pointer(np.ascontiguousarray(search, dtype=np.int64)),
             cc.pointer(numbers),
             ctypes.c_int64(len(search)),
-            cc.pointer(found),
+            cc.pointer(levels),
         )
-        return found
+        return levels

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import take
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph, degree_class
-from distbfs.types import Array, Ids, Stop
+from distbfs.types import Array, DeviceArray, Ids, Stop
 
 KERNELS = Path(__file__).parent
 SEARCHES = 128  # of a lane
@@ -103,20 +104,20 @@ class Asked(ctypes.Structure):
     )
 
 
-def level_dtype(deepest: int) -> Any:
+def level_dtype(deepest: int) -> np.dtype[Any]:
     """Return the narrowest type of levels: int8 to 126, int16 to 32767, else int32."""
     if deepest <= 126:
         return np.dtype(np.int8)
     return np.dtype(np.int16 if deepest <= 32767 else np.int32)
 
 
-def check_sources(graph: DeviceGraph, sources: Any) -> Ids:
+def check_sources(graph: DeviceGraph, sources: ArrayLike) -> Ids:
     """Return sources as int64 [k]; UsageError where one is no vertex."""
-    found = np.asarray(sources, dtype=np.int64).ravel()
-    wrong = found[(found < 0) | (found >= graph.n)]
+    ids = np.asarray(sources, dtype=np.int64).ravel()
+    wrong = ids[(ids < 0) | (ids >= graph.n)]
     if len(wrong):
         raise UsageError(f"source {wrong[0]} is no vertex; allowed: 0 to {graph.n - 1}")
-    return found
+    return ids
 
 
 def above(graph: DeviceGraph, degree: int) -> int:
@@ -144,10 +145,10 @@ def asked_kernel() -> programs.Kernel:
 def asked_levels(
     kernel: programs.Kernel,
     graph: DeviceGraph,
-    rows: tuple[Any, Sequence[Any]],
+    rows: tuple[DeviceArray, Sequence[DeviceArray]],
     searches: Array,
     targets: Array,
-) -> Any:
+) -> DeviceArray:
     """Return the level of targets[q] in search searches[q], CuPy int32; -1 = unreached.
 
     rows: (seen, planes), uint32, by number; without planes a level is 0
@@ -190,25 +191,25 @@ class Batch:
     pulls: int
     pushes: int
 
-    def levels(self, out: Any = None) -> Any:
+    def levels(self, out: DeviceArray | None = None) -> DeviceArray:
         """Return the levels by id, CuPy [k, n], of ``level_dtype(deepest)``.
 
         out: a C-contiguous array [k, n] of that or a wider type to write to
         """
         return self.owner._matrix(self, out)
 
-    def counts(self) -> Any:
+    def counts(self) -> DeviceArray:
         """Return vertices by level, CuPy int64 [k, deepest + 1]."""
         return self.owner._counted(self)
 
-    def levels_at(self, searches: Any, targets: Any) -> Any:
+    def levels_at(self, searches: ArrayLike, targets: ArrayLike) -> DeviceArray:
         """Return the level of targets[q] in search searches[q] of 0 … k-1, CuPy int32.
 
         -1 where it was not reached
         """
         return self.owner._levels_at(self, searches, targets)
 
-    def reached(self, searches: Any, targets: Any) -> Any:
+    def reached(self, searches: ArrayLike, targets: ArrayLike) -> DeviceArray:
         """Return whether search searches[q] of 0 … k-1 has reached targets[q], bool."""
         return self.owner._asked(self, searches, targets, []) >= 0
 
@@ -239,9 +240,9 @@ class BitSearches:
         self._lanes = self._choose_lanes(width)
         self.width = SEARCHES * self._lanes
         self._words = 4 * self._lanes
-        self._planes: list[Any] = []
+        self._planes: list[DeviceArray] = []
         self._word = StopWord()
-        self._numbers: Any = graph.numbers
+        self._numbers: DeviceArray = graph.numbers
         with cuda.memory_of("bit-parallel searches"):
             self._allocate()
         self.params = self._parameters(pull_edges)
@@ -260,8 +261,8 @@ class BitSearches:
         allowed = [SEARCHES * lanes for lanes in LANES]
         if width is not None:
             if width not in allowed:
-                told = ", ".join(map(str, allowed))
-                raise UsageError(f"width is {width}; allowed: {told}")
+                text = ", ".join(map(str, allowed))
+                raise UsageError(f"width is {width}; allowed: {text}")
             return width // SEARCHES
         rows = 3 + 2 * MORE_PLANES * self._with_levels
         free = cuda.free_bytes() - RESERVE - 10 * self.graph.active
@@ -285,7 +286,7 @@ class BitSearches:
         self._queue = [cp.empty(active, np.uint32) for _ in range(2)]
         self._control = cp.zeros(CONTROL_BYTES // 8, np.uint64)
         self._state = cp.zeros(ctypes.sizeof(State) // 8, np.uint64)
-        self._counts: Any = None
+        self._counts: DeviceArray | None = None
         if self._with_counts:
             self._counts = cp.zeros((MORE_LEVELS, self.width), np.uint32)
 
@@ -312,7 +313,7 @@ class BitSearches:
         return p
 
     def batches(
-        self, sources: Any, most: int | None = None, stop: Stop | None = None
+        self, sources: ArrayLike, most: int | None = None, stop: Stop | None = None
     ) -> Iterator[tuple[int, int, Batch]]:
         """Yield (first, last + 1, batch) over all sources; each lasts until the next.
 
@@ -329,7 +330,7 @@ class BitSearches:
             yield first, first + len(some), batch
 
     def search(
-        self, sources: Any, most: int | None = None, stop: Stop | None = None
+        self, sources: ArrayLike, most: int | None = None, stop: Stop | None = None
     ) -> Batch:
         """Search from up to ``width`` sources, ids, at once.
 
@@ -377,8 +378,8 @@ class BitSearches:
         p.planes = len(self._planes)
         p.counts = 0 if self._counts is None else self._counts.data.ptr
         held = cp.asarray(ids.astype(np.uint32))
-        given = Begin(p, self._numbers.data.ptr, held.data.ptr, len(ids))
-        self._begin.prepare(given, 1, THREADS)()
+        arguments = Begin(p, self._numbers.data.ptr, held.data.ptr, len(ids))
+        self._begin.prepare(arguments, 1, THREADS)()
 
     def _room(self, depth: int) -> int:
         """Make room for more levels than ``depth``; return the last that has any."""
@@ -402,7 +403,7 @@ class BitSearches:
             last = min(last, len(self._counts) - 1)
         return min(last, NO_LIMIT)
 
-    def _matrix(self, batch: Batch, out: Any) -> Any:
+    def _matrix(self, batch: Batch, out: DeviceArray | None) -> DeviceArray:
         cp, n, k = cuda.cupy(), self.graph.n, len(batch.sources)
         if not self._with_levels:
             raise UsageError("these searches were made without levels")
@@ -412,7 +413,7 @@ class BitSearches:
                 out = cp.empty((k, n), dtype)
         if out.shape != (k, n) or out.dtype.itemsize < dtype.itemsize:
             raise UsageError(f"levels {out.shape} {out.dtype} for {k} x {n} of {dtype}")
-        given = Matrix(
+        arguments = Matrix(
             numbers=self._numbers.data.ptr,
             seen=self._seen.data.ptr,
             out=out.data.ptr,
@@ -422,33 +423,39 @@ class BitSearches:
             planes=max(batch.deepest, 0).bit_length(),
         )
         for b, plane in enumerate(self._planes):
-            given.plane[b] = plane.data.ptr
+            arguments.plane[b] = plane.data.ptr
         level = f"u{8 * out.dtype.itemsize}"
         kernel = programs.Module(KERNELS / "bits_levels.cu", LEVEL=level).kernel(
             "matrix"
         )
-        kernel.prepare(given, self._blocks, 256)()
+        kernel.prepare(arguments, self._blocks, 256)()
         alone = take(self._numbers, batch.sources) == ISOLATED
         rows = np.flatnonzero(alone)
         if len(rows):
             out[cp.asarray(rows), cp.asarray(batch.sources[rows])] = 0
         return out
 
-    def _counted(self, batch: Batch) -> Any:
+    def _counted(self, batch: Batch) -> DeviceArray:
         if self._counts is None:
             raise UsageError("these searches were made without counts")
         counts = self._counts[: batch.deepest + 1, : len(batch.sources)]
         return counts.T.astype(np.int64)
 
-    def _levels_at(self, batch: Batch, searches: Any, targets: Any) -> Any:
+    def _levels_at(
+        self, batch: Batch, searches: ArrayLike, targets: ArrayLike
+    ) -> DeviceArray:
         if not self._with_levels:
             raise UsageError("these searches were made without levels")
         planes = self._planes[: max(batch.deepest, 0).bit_length()]
         return self._asked(batch, searches, targets, planes)
 
     def _asked(
-        self, batch: Batch, searches: Any, targets: Any, planes: Sequence[Any]
-    ) -> Any:
+        self,
+        batch: Batch,
+        searches: ArrayLike,
+        targets: ArrayLike,
+        planes: Sequence[DeviceArray],
+    ) -> DeviceArray:
         rows: Array = np.asarray(searches, dtype=np.int64)
         ids = check_sources(self.graph, targets)
         if rows.shape != ids.shape or (rows < 0).any():
@@ -462,11 +469,13 @@ class BitSearches:
         return out
 
 
-def all_levels(graph: DeviceGraph, sources: Any, width: int | None = None) -> Any:
+def all_levels(
+    graph: DeviceGraph, sources: ArrayLike, width: int | None = None
+) -> DeviceArray:
     """Return the levels from all sources by id, CuPy [k, n] (``level_dtype``)."""
     cp, searches = cuda.cupy(), BitSearches(graph, width=width)
     ids = check_sources(graph, sources)
-    out: Any = None
+    out: DeviceArray | None = None
     for first, last, batch in searches.batches(ids):
         dtype = level_dtype(batch.deepest)
         if out is None:

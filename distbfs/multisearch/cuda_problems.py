@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
@@ -27,7 +28,7 @@ from distbfs.multisearch.cuda_program import (
 from distbfs.multisearch.cuda_threshold import ENDLESS, choose_threshold
 from distbfs.multisearch.problem import Problem
 from distbfs.options import check_choice
-from distbfs.types import Ids, Stop
+from distbfs.types import DeviceArray, Ids, Stop
 
 METHODS = ("hybrid", "warp", "work-efficient", "edge-parallel")
 THRESHOLD = 16
@@ -41,7 +42,7 @@ RESERVE = 256 << 20
 DEEPER, STOPPED = 1, 2  # why blocks took no more searches
 STATIC_BYTES = 1024  # of shared memory, besides visited bits
 
-Sink = Callable[[int, int, dict[str, Any]], None]
+Sink = Callable[[int, int, dict[str, DeviceArray]], None]
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,10 @@ class DeviceRunner:
         self,
         problem: Problem,
         graph: DeviceGraph,
-        sources: Any,
+        sources: ArrayLike,
         options: DeviceOptions | None = None,
         sink: Sink | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, DeviceArray]:
         """Return the results by name of state: CuPy arrays [k], [n] or [k, n], by id.
 
         sink: takes (first, last + 1, results by pair of these searches) instead of
@@ -113,12 +114,12 @@ class DeviceRunner:
         text, or sources that are no vertices; ResourceError where memory is short;
         SearchStopped.
         """
-        given = options or DeviceOptions()
+        chosen = options or DeviceOptions()
         ids = check_sources(graph, sources)
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
         with cuda.memory_of(f"problem '{problem.name}' over {len(ids)} searches"):
-            return Run(self, problem, graph, ids, given, sink).result()
+            return Run(self, problem, graph, ids, chosen, sink).result()
 
 
 @dataclass
@@ -269,26 +270,27 @@ class Run:
             THREADS=self.block,
         )
 
-    def result(self) -> dict[str, Any]:
-        """Search, batch by batch, and return what is to be returned."""
+    def result(self) -> dict[str, DeviceArray]:
+        """Search, batch by batch; return results by name, [k], [n] or [k, n]."""
         k = len(self.ids)
         self._allocate()
         self._prepare()
-        kept: dict[str, Any] = {}
+        kept: dict[str, DeviceArray] = {}
         for first in range(0, k, self.rows):
             last = min(first + self.rows, k)
             self._batch(first, last)
-            found = self._by_pair(first, last, kept)
-            if self.sink is not None and found:
-                self.sink(first, last, found)
+            rows = self._by_pair(first, last, kept)
+            if self.sink is not None and rows:
+                self.sink(first, last, rows)
         if self.sink is None and not k:
             kept = {s.name: self._empty(s.dtype, 0) for s in self.by_pair}
             if self.options.levels:
                 kept["level"] = self._empty("int8", 0)
         return kept | self._finish()
 
-    def _empty(self, dtype: Any, rows: int) -> Any:
-        return cuda.cupy().empty((rows, self.graph.n), np.dtype(dtype))
+    def _empty(self, dtype: DTypeLike, rows: int) -> DeviceArray:
+        out: DeviceArray = cuda.cupy().empty((rows, self.graph.n), np.dtype(dtype))
+        return out
 
     def _allocate(self) -> None:
         cp, n, k, blocks = cuda.cupy(), self.graph.n, len(self.ids), self.blocks
@@ -390,10 +392,12 @@ class Run:
             self._allocate_levels()
             self._prepare()
 
-    def _by_pair(self, first: int, last: int, kept: dict[str, Any]) -> dict[str, Any]:
+    def _by_pair(
+        self, first: int, last: int, kept: dict[str, DeviceArray]
+    ) -> dict[str, DeviceArray]:
         """Return a batch's results by pair, by id; part of ``kept`` without a sink."""
-        found: dict[str, Any] = {}
-        wanted: list[tuple[str, Any, Any, float]] = [
+        rows: dict[str, DeviceArray] = {}
+        wanted: list[tuple[str, DeviceArray, np.dtype[Any], float]] = [
             (s.name, self.memory.held[s.name], np.dtype(s.dtype), s.fill)
             for s in self.by_pair
         ]
@@ -402,17 +406,22 @@ class Run:
             wanted.append(("level", self.memory.small["level"], dtype, -1))
         for name, array, dtype, fill in wanted:
             if self.sink is not None:
-                found[name] = self._empty(dtype, last - first)
+                rows[name] = self._empty(dtype, last - first)
             else:
                 if name not in kept:
                     kept[name] = self._empty(dtype, len(self.ids))
                 kept[name] = kept[name].astype(dtype, copy=False)
-                found[name] = kept[name][first:last]
-            self._rows_by_id(array, found[name], first, dtype, fill)
-        return found
+                rows[name] = kept[name][first:last]
+            self._rows_by_id(array, rows[name], first, dtype, fill)
+        return rows
 
     def _rows_by_id(
-        self, array: Any, out: Any, first: int, dtype: Any, fill: float
+        self,
+        array: DeviceArray,
+        out: DeviceArray,
+        first: int,
+        dtype: np.dtype[Any],
+        fill: float,
     ) -> None:
         item = np.dtype(f"u{dtype.itemsize}")
         bits = np.array([fill]).astype(dtype).view(item)[0]
@@ -433,7 +442,7 @@ class Run:
             bits,
         )
 
-    def _finish(self) -> dict[str, Any]:
+    def _finish(self) -> dict[str, DeviceArray]:
         """Call ``finalize``; return the results per search and per vertex."""
         cp, n, k = cuda.cupy(), self.graph.n, len(self.ids)
         if "finalize" in self.program.used:
@@ -442,13 +451,13 @@ class Run:
             end.vertices = self.vertices.data.ptr
             grid = 8 * cuda.multiprocessors()
             self.module.kernel("finish").prepare(end, grid, 256)()
-        found: dict[str, Any] = {}
+        results: dict[str, DeviceArray] = {}
         for state in self.problem.state:
             if not state.result or state.per == "pair":
                 continue
             array = self.memory.held[state.name]
             if state.per == "search":
-                found[state.name] = array[:k]
+                results[state.name] = array[:k]
                 continue
             out = cp.empty(n, array.dtype)
             module = programs.Module(
@@ -456,7 +465,7 @@ class Run:
             )
             if n:
                 grid = 8 * cuda.multiprocessors()
-                given = (self.numbers, array, out, np.uint32(n))
-                module.kernel("by_id")(grid, 256, *given)
-            found[state.name] = out
-        return found
+                arrays = (self.numbers, array, out, np.uint32(n))
+                module.kernel("by_id")(grid, 256, *arrays)
+            results[state.name] = out
+        return results

@@ -119,26 +119,26 @@ class Program:
 
     def refusal(self, log: str) -> UsageError | None:
         """Return what NVRTC's log says of the user's text, None where nothing."""
-        name, told = self.problem.name, log.splitlines()
+        name, messages = self.problem.name, log.splitlines()
         lines = self.problem.cuda.splitlines()
         own = re.compile(
             rf'^"?{re.escape(name)}"?\((\d+)\): (?:catastrophic )?error: (.*)'
         )
         other = re.compile(r"^\S+\(\d+\): (?:catastrophic )?error: (.*)")
         inside = re.compile(rf"at line (\d+) of \"?{re.escape(name)}\b")
-        for line in told:
-            if found := own.match(line):
-                at, what = int(found[1]), found[2]
+        for line in messages:
+            if match := own.match(line):
+                at, what = int(match[1]), match[2]
                 text = lines[at - 1].strip() if 0 < at <= len(lines) else ""
                 return UsageError(f"problem '{name}', line {at}: {what}: '{text}'")
-        for k, line in enumerate(told):
-            if found := other.match(line):
-                for more in told[k + 1 :]:
+        for k, line in enumerate(messages):
+            if match := other.match(line):
+                for more in messages[k + 1 :]:
                     if at_line := inside.search(more):
                         at = int(at_line[1])
                         text = lines[at - 1].strip() if 0 < at <= len(lines) else ""
                         return UsageError(
-                            f"problem '{name}', line {at}: {found[1]}: '{text}'"
+                            f"problem '{name}', line {at}: {match[1]}: '{text}'"
                         )
                 code = COMMENTS.sub(" ", self.problem.cuda)
                 opened, closed = code.count("{"), code.count("}")
@@ -148,7 +148,7 @@ class Program:
                     )
                 wanted = ", ".join(SIGNATURES[x] for x in FUNCTIONS if x in self.used)
                 return UsageError(
-                    f"problem '{name}': {found[1]}; its functions are to be: {wanted}"
+                    f"problem '{name}': {match[1]}; its functions are to be: {wanted}"
                 )
         return None
 
@@ -157,8 +157,8 @@ def check_state(state: State) -> None:
     """Raise UsageError where a state cannot be a member of a structure."""
     name = state.name
     if not name.isidentifier() or name in RESERVED or not name.isascii():
-        told = ", ".join(sorted(RESERVED))
-        raise UsageError(f"state '{name}' is no name that is free; taken: {told}")
+        taken = ", ".join(sorted(RESERVED))
+        raise UsageError(f"state '{name}' is no name that is free; taken: {taken}")
     if str(np.dtype(state.dtype)) not in TYPES:
         allowed = ", ".join(TYPES)
         raise UsageError(f"state '{name}' has dtype {state.dtype}; allowed: {allowed}")
@@ -200,8 +200,10 @@ def program_of(problem: Problem) -> Program:
     code = COMMENTS.sub(" ", problem.cuda)
     used = frozenset(x for x in FUNCTIONS if re.search(rf"\b{x}\s*\(", code))
     if code.strip() and not used:
-        told = ", ".join(FUNCTIONS)
-        raise UsageError(f"problem '{problem.name}' has none of the functions {told}")
+        allowed = ", ".join(FUNCTIONS)
+        raise UsageError(
+            f"problem '{problem.name}' has none of the functions {allowed}"
+        )
     levels = re.search(r"\blevel\b", code) is not None
     return Program(problem, header(problem, used), used, levels)
 
@@ -211,21 +213,21 @@ def header(problem: Problem, used: frozenset[str]) -> str:
     fields, members, whole, search, finish, fill = [], [], [], [], [], []
     for state in problem.state:
         name, kind = state.name, type_of(state)
-        given = f"f.state_{name}"
+        pointer = f"f.state_{name}"
         fields.append(f"    {kind} *state_{name};")
-        finish.append(f"{name}({given})")
+        finish.append(f"{name}({pointer})")
         whole.append(f"    {kind} *{name};")
         if state.per == "pair":
             row = "at" if state.result else "blockIdx.x"
             members.append(f"    Row<{kind}> {name};")
-            search.append(f"{name}{{{given} + {row} * stride, last}}")
+            search.append(f"{name}{{{pointer} + {row} * stride, last}}")
             fill.append(f"            {name}.at[v] = {literal(state)};")
         elif state.per == "search":
             members.append(f"    {kind} &{name};")
-            search.append(f"{name}({given}[i])")
+            search.append(f"{name}({pointer}[i])")
         else:
             members.append(f"    {kind} *{name};")
-            search.append(f"{name}({given})")
+            search.append(f"{name}({pointer})")
     made = f" : {', '.join(search)}" if search else ""
     ended = f" : {', '.join(finish)}" if finish else ""
     flags = [f"#define HAS_{name.upper()} {int(name in used)}" for name in FUNCTIONS]

@@ -31,7 +31,7 @@ from distbfs.multisearch.numpy_runner import (
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
-from distbfs.types import Ids
+from distbfs.types import DeviceArray, Ids
 
 BITS = "bits"
 NEVER = (1 << 63) - 1  # edges: no frontier has so many
@@ -68,10 +68,10 @@ class CudaRunner:
         if options.method == BITS and not by_bits:
             raise UsageError(f"problem {problem.name} cannot run by method bits")
         if by_bits:
-            told = self._bits(problem, graph, sources, options, outputs)
+            facts = self._bits(problem, graph, sources, options, outputs)
         else:
-            told = self._blocks(problem, graph, sources, options, outputs)
-        return Results(outputs.results(), {**self.describe(), **told})
+            facts = self._blocks(problem, graph, sources, options, outputs)
+        return Results(outputs.results(), {**self.describe(), **facts})
 
     def _bits(
         self,
@@ -94,28 +94,28 @@ class CudaRunner:
             width=widths[0] if widths else None,
             pull_edges=PULL_EDGES[options.direction],
         )
-        told: dict[str, Any] = {"method": BITS, "batches": 0, "levels": 0}
+        facts: dict[str, Any] = {"method": BITS, "batches": 0, "levels": 0}
         for first, last, batch in searches.batches(
             sources, options.depth, options.stop
         ):
             ask(options, first, len(sources))
             rows = slice(first, last)
-            told["batches"] += 1
-            told["levels"] = max(told["levels"], batch.deepest + 1)
-            found: Any = batch.levels() if by_pair else None
+            facts["batches"] += 1
+            facts["levels"] = max(facts["levels"], batch.deepest + 1)
+            if by_pair:
+                levels = batch.levels()
             for state in by_pair:
                 if state.name == "level":
                     check_depth(batch.deepest, state.dtype)
-                    wide = found.astype(state.dtype, copy=False)
+                    wide = levels.astype(state.dtype, copy=False)
                     wide.get(out=outputs.values["level"][rows])
                 else:
-                    flags: Any = found >= 0
-                    outputs.put(state.name, rows, flags.get())
+                    outputs.put(state.name, rows, (levels >= 0).get())
             if others:
                 counts = batch.counts().get()
                 for name in others:
                     outputs.put(name, rows, of_counts(name, counts))
-        return told
+        return facts
 
     def _blocks(
         self,
@@ -135,7 +135,7 @@ class CudaRunner:
         own = tuple(s for s in problem.state if s.name not in KEPT)
         pairs = [s.name for s in own if s.per == "pair" and s.result]
         auto = options.threshold == "auto"
-        given = DeviceOptions(
+        device_options = DeviceOptions(
             method=options.method or METHODS[0],
             threshold=None if auto else int(options.threshold),
             levels=bool(kept),
@@ -144,24 +144,24 @@ class CudaRunner:
             stop=options.stop,
         )
 
-        def sink(first: int, last: int, found: dict[str, Any]) -> None:
+        def sink(first: int, last: int, arrays: dict[str, DeviceArray]) -> None:
             ask(options, first, len(sources))
             rows = slice(first, last)
             if kept:
-                level = host_levels(found["level"])
+                level = host_levels(arrays["level"])
             for state in kept:
                 outputs.put(state.name, rows, kept_value(state, level))
             for name in pairs:
-                outputs.values[name][rows] = found[name].get()
+                outputs.values[name][rows] = arrays[name].get()
 
         runner = DeviceRunner()
         text = replace(problem, state=own, bits=False)
-        rest = runner.run(text, graph, sources, given, sink)
+        rest = runner.run(text, graph, sources, device_options, sink)
         for name, array in rest.items():
             if name in outputs.values:
                 outputs.values[name][...] = array.get()
         return {
-            "method": given.method,
+            "method": device_options.method,
             "threshold": runner.threshold,
             "batches": runner.batches,
         }

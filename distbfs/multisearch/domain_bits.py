@@ -37,7 +37,7 @@ from distbfs.multisearch.cuda_bits import (
     asked_kernel,
     asked_levels,
 )
-from distbfs.types import UNREACHED, Array, Ids, Stop, World
+from distbfs.types import UNREACHED, Array, DeviceArray, Ids, Stop, World
 
 PULL_SHARE = 40  # frontiers of m / PULL_SHARE edges are pulled: pushes go to peers
 ROW_BYTES = SEARCHES // 8
@@ -73,7 +73,7 @@ class Share:
     bases: [parts] addresses of that of all parts
     """
 
-    def __init__(self, part: ResidentPart, memory: Any, bases: Ids) -> None:
+    def __init__(self, part: ResidentPart, memory: DeviceArray, bases: Ids) -> None:
         self.part, graph = part, part.graph
         self.device = int(graph.numbers.device)
         cp = cuda.cupy()
@@ -83,7 +83,7 @@ class Share:
         self._queue = [cp.empty(max(graph.active, 1), np.uint32) for _ in range(2)]
         self._tally = cp.zeros(TURNS * TALLY_WORDS, np.uint64)
         self._told = cuda.HostCopy(self._tally)
-        self._planes: list[Any] = []
+        self._planes: list[DeviceArray] = []
         self._begin = Begin(d=self._parameters(bases))
         self._params: DomainParams = self._begin.d
         module = programs.Module(
@@ -238,7 +238,7 @@ class DomainBitSearches:
             raise
 
     def _make(
-        self, parts: Sequence[ResidentPart], memory: list[Any], bases: list[Ids]
+        self, parts: Sequence[ResidentPart], memory: list[DeviceArray], bases: list[Ids]
     ) -> None:
         for part, array, table in zip(parts, memory, bases, strict=True):
             with part.graph.numbers.device, cuda.memory_of("bit-parallel searches"):
@@ -313,8 +313,8 @@ class DomainBitSearches:
         """Make all ready at level 0."""
         self._sources = sources
         numbers = self._each(lambda share: share.numbers_of(sources))
-        here = np.any([x != ISOLATED for x in numbers], axis=0).astype(np.uint8)
-        there = self._world.allreduce(here, "max").astype(np.bool_)
+        connected = np.any([x != ISOLATED for x in numbers], axis=0).astype(np.uint8)
+        there = self._world.allreduce(connected, "max").astype(np.bool_)
         for share, own in zip(self._shares, numbers, strict=True):
             with on_device(share.device):
                 share.clear()
@@ -327,8 +327,8 @@ class DomainBitSearches:
         self._each(lambda share: share.tell())
         edges = sum(self._each(lambda share: share.edges(depth)))
         asked = stop is not None and stop()
-        told = np.array([edges, asked], dtype=np.int64)
-        edges, stopped = self._world.allreduce(told).tolist()
+        counts = np.array([edges, asked], dtype=np.int64)
+        edges, stopped = self._world.allreduce(counts).tolist()
         if stopped:
             raise SearchStopped(f"the searches were stopped at level {depth}")
         return edges

@@ -18,6 +18,7 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceSearch
 from distbfs.errors import UsageError
+from distbfs.types import AnyArray
 
 ENDLESS = (1 << 30) - 1  # no upper bound
 
@@ -38,7 +39,7 @@ class Extremes:
 
 
 def extremes(
-    levels_from: Callable[[int], Any],
+    levels_from: Callable[[int], AnyArray],
     start: int,
     *,
     diameter: bool = True,
@@ -54,7 +55,7 @@ def extremes(
     Raises UsageError where ``most`` searches did not do.
     """
     xp = arrays
-    levels = levels_from(start)
+    levels: Any = levels_from(start)  # of that module
     inside = levels >= 0
     lower = xp.zeros(len(levels), np.int32)
     upper = xp.full(len(levels), ENDLESS, np.int32)
@@ -107,7 +108,7 @@ def device_extremes(
     search: of ``XbfsEngine.on_graph``, with results in ids; levels alone are enough
     """
 
-    def levels_from(vertex: int) -> Any:
+    def levels_from(vertex: int) -> AnyArray:
         return search.search(vertex).level.astype(np.int32, copy=False)
 
     return extremes(

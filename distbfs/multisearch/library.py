@@ -7,8 +7,8 @@ array([[0, 1, 2, 3, 3],
        [3, 2, 1, 0, 2]], dtype=int8)
 >>> distbfs.betweenness(graph, normalized=False)
 array([0., 3., 5., 0., 0.])
->>> found = distbfs.diameter(graph)
->>> found["radius"], found["diameter"]
+>>> ends = distbfs.diameter(graph)
+>>> ends["radius"], ends["diameter"]
 (2, 3)
 
 Arrays [n] are by vertex id, which is the place of a node in ``graph.nodes`` for a graph
@@ -17,13 +17,17 @@ of named nodes.  Sources are vertices as ``distbfs.bfs`` takes them; None is all
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from distbfs import registry
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
+from distbfs.multisearch.application import Application, Take, Task
 from distbfs.multisearch.apps import betweenness as of_betweenness
 from distbfs.multisearch.apps import closeness as of_closeness
 from distbfs.multisearch.apps import diameter as of_diameter
@@ -60,24 +64,84 @@ def ids_of(graph: Graph, sources: Sources) -> Ids:
     return np.array([graph.id_of(vertex) for vertex in sources], dtype=np.int64)
 
 
+def pairs_of(graph: Graph, pairs: Iterable[Any]) -> Ids:
+    """Return the ids of pairs of vertices, int64 [q, 2]; UsageError for others."""
+    ends = [[graph.id_of(vertex) for vertex in pair] for pair in pairs]
+    for place, pair in enumerate(ends):
+        if len(pair) != 2:
+            raise UsageError(f"pair {place} has {len(pair)} vertices; allowed: 2")
+    return np.array(ends, dtype=np.int64).reshape(-1, 2)
+
+
 def distinct(graph: Graph, sources: Sources) -> Ids:
-    """Return the ids of vertices, each once."""
+    """Return the ids of vertices, int64 [k], each once."""
     return np.array(list(dict.fromkeys(ids_of(graph, sources).tolist())), np.int64)
+
+
+class KeptArrays:
+    """Keeps what an application hands over; see ``application.Output``."""
+
+    def __init__(self, count: int, n: int) -> None:
+        self.values: dict[str, Array] = {}
+        self._shape = (count, n)
+
+    def keep(self, arrays: Mapping[str, Array]) -> None:
+        """Keep arrays by name."""
+        self.values.update(arrays)
+
+    def keep_pairs(self, answers: Array) -> None:
+        """Keep an answer for each pair."""
+        self.values["reachable"] = answers
+
+    @contextmanager
+    def rows(self, dtype: str) -> Iterator[Take]:
+        """Yield what keeps rows of levels."""
+        level = np.empty(self._shape, dtype=dtype)
+
+        def take(first: int, rows: Array) -> None:
+            level[first : first + len(rows)] = rows
+
+        yield take
+        self.values["level"] = level
+
+
+def run_application(
+    graph: Graph, name: str, places: Sources, engine: str, options: Mapping[str, Any]
+) -> Results:
+    """Run an application; see ``search_many``."""
+    app: Application = registry.lookup(registry.APPS, "application", name)
+    ways = {field.name for field in fields(RunOptions)}
+    chosen = RunOptions(**{k: v for k, v in options.items() if k in ways})
+    own = app.options_of({k: v for k, v in options.items() if k not in ways})
+    sources, pairs = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
+    if app.takes == "pairs":
+        pairs = pairs_of(graph, () if places is None else places)
+    elif app.takes == "sources":
+        sources = (ids_of if app.repeats else distinct)(graph, places)
+    with graph.lock:
+        searcher = searcher_of(graph, engine, chosen)
+        kept = KeptArrays(len(sources), graph.n)
+        facts = app.run(Task(searcher, sources, pairs, kept), **own)
+    return Results(kept.values, facts)
 
 
 def search_many(
     graph: Graph,
-    problem: Problem,
+    problem: Problem | str,
     sources: Sources,
     engine: str = "auto",
     **options: Any,
 ) -> Results:
-    """Run a problem of one's own from sources; see ``Problem`` and ``State``.
+    """Run a problem of one's own from sources, or an application by its name.
 
+    problem: see ``Problem`` and ``State``; or a name as of ``distbfs multisearch``,
+    whose ``sources`` may be pairs of vertices (reachability)
     engine: "auto", "reference", "openmp" or "cuda"; options: of ``RunOptions``, as
-    ``batch``, ``threads``, ``depth``, ``method``, ``threshold``
+    ``batch``, ``threads``, ``depth``, ``method``, ``threshold``, and those of the
+    application, as ``hops``
 
-    Results are found by name of state.  Raises UsageError for a problem that cannot
+    Results are found by name of state, or by their name in the file that the command
+    writes; ``facts`` are what it prints.  Raises UsageError for a problem that cannot
     run, and for an error in one of its functions, which it names with the line.
 
     >>> import distbfs
@@ -92,11 +156,16 @@ def search_many(
     >>> graph = distbfs.Graph.from_edges([0, 1, 3], [1, 2, 4])
     >>> distbfs.search_many(graph, problem, [0, 3])["edges"]
     array([4, 2])
+    >>> distbfs.search_many(graph, "khop", [0, 3], hops=1)["within"]
+    array([[1, 2],
+           [1, 2]])
     """
-    given = RunOptions(**options)
+    if isinstance(problem, str):
+        return run_application(graph, problem, sources, engine, options)
+    chosen = RunOptions(**options)
     with graph.lock:
-        searcher = searcher_of(graph, engine, given)
-        return searcher.run(problem, ids_of(graph, sources), given)
+        searcher = searcher_of(graph, engine, chosen)
+        return searcher.run(problem, ids_of(graph, sources), chosen)
 
 
 def path_lengths(
@@ -114,14 +183,10 @@ def path_lengths(
 
 def reachable(graph: Graph, pairs: Iterable[Any], engine: str = "auto") -> Array:
     """Return whether the first vertex of each pair reaches the second, bool [q]."""
-    ends = [[graph.id_of(vertex) for vertex in pair] for pair in pairs]
-    for place, pair in enumerate(ends):
-        if len(pair) != 2:
-            raise UsageError(f"pair {place} has {len(pair)} vertices; allowed: 2")
+    ends = pairs_of(graph, pairs)
     with graph.lock:
         searcher = searcher_of(graph, engine, RunOptions())
-        asked = np.array(ends, dtype=np.int64).reshape(-1, 2)
-        return of_reachability.reachability(searcher, asked)
+        return of_reachability.reachability(searcher, ends)
 
 
 def betweenness(
@@ -189,7 +254,6 @@ def within_hops(
 
     hops: None, or n and more, for all, up to the largest depth of the sources
     """
-    options = RunOptions()
     with graph.lock:
-        searcher = searcher_of(graph, engine, options)
-        return khop.khop(searcher, ids_of(graph, sources), hops, options)
+        searcher = searcher_of(graph, engine, RunOptions())
+        return khop.khop(searcher, ids_of(graph, sources), hops)

@@ -52,7 +52,7 @@ class Walk(Protocol):
         """
 
     def edges(self, i: Ids, u: Ids) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Yield all edges (i, u, v) out of vertices u, in pieces."""
+        """Yield pieces (i, u, v), int64 [e], of all edges out of u in searches i."""
 
 
 class Searches:
@@ -60,14 +60,14 @@ class Searches:
 
     n: vertices; sources: int64 [b]; first: number of the first search of the batch
     level: int32 [b, n]; depth_now: level of the frontier
-    found: for each level (rows, vertices), in the order in which they were found
+    frontiers: for each level (rows, vertices), in the order in which they were found
     """
 
     def __init__(self, n: int, sources: Ids, first: int, walk: Walk | None) -> None:
         self.n, self.sources, self.first = n, sources, first
         self.level = np.full((len(sources), n), -1, dtype=np.int32)
         self.depth_now = 0
-        self.found: list[tuple[Ids, Ids]] = []
+        self.frontiers: list[tuple[Ids, Ids]] = []
         self._walk = walk
 
     def __getattr__(self, name: str) -> Any:
@@ -75,14 +75,14 @@ class Searches:
         raise AttributeError(f"there is no state '{name}'; there are: {names}")
 
     def backwards(self) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Yield the edges (i, u, v) out of all vertices found, the deepest u first.
+        """Yield the edges (i, u, v), int64 [e], out of all reached, deepest u first.
 
         Pieces of edges; one holds one level of u only.
         """
-        for depth in range(len(self.found) - 1, -1, -1):
+        for depth in range(len(self.frontiers) - 1, -1, -1):
             self.depth_now = depth
             if self._walk is not None:
-                yield from self._walk.edges(*self.found[depth])
+                yield from self._walk.edges(*self.frontiers[depth])
 
 
 class NumpyWalk:
@@ -110,7 +110,7 @@ class NumpyWalk:
             i, u = np.divmod(key, level.shape[1])
 
     def edges(self, i: Ids, u: Ids) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Yield all edges out of vertices u, in pieces."""
+        """Yield pieces (i, u, v), int64 [e], of all edges out of u in searches i."""
         ends = np.cumsum(
             self._rows.offsets[u + 1].astype(np.int64) - self._rows.offsets[u]
         )
@@ -187,7 +187,7 @@ class Outputs:
             self.put(state.name, rows, kept_value(state, s.level))
 
     def put(self, name: str, rows: slice, value: Array) -> None:
-        """Keep what the traversal knows of some searches."""
+        """Keep what is known of searches ``rows``: [b], [b, n] or [b, levels]."""
         held = self.values[name]
         if name == "count":
             wider = value.shape[1] - held.shape[1]
@@ -199,7 +199,7 @@ class Outputs:
             held[rows] = value
 
     def results(self) -> dict[str, Array]:
-        """Return the results."""
+        """Return the results by name, [k], [n], [k, n] or [k, levels]."""
         asked = {s.name for s in self._problem.state if s.result}
         return {name: x for name, x in self.values.items() if name in asked}
 
@@ -257,7 +257,7 @@ def run_batches(
     options: RunOptions,
     most: int = 1 << 31,
 ) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Run a problem in batches of up to ``most`` searches; return (results, told)."""
+    """Run a problem in batches of up to ``most`` searches; return (results, facts)."""
     outputs = Outputs(problem, len(sources), n)
     size = batch_size(problem, n, options, min(most, max(len(sources), 1)))
     batches = range(0, len(sources), size)
@@ -271,7 +271,7 @@ def run_batches(
             if options.stop is not None and options.stop():
                 raise SearchStopped(f"the searches were stopped at level {depth}")
             s.depth_now = depth
-            s.found.append((i, u))
+            s.frontiers.append((i, u))
             if depth == options.depth:
                 break
             call(problem, "prior", s, np.unique(i))
@@ -281,7 +281,7 @@ def run_batches(
                 call(problem, "visit_vertex", s, *edges)
         if options.depth is not None:
             s.level[s.level > options.depth] = -1
-        levels = max(levels, len(s.found))
+        levels = max(levels, len(s.frontiers))
         call(problem, "post", s, rows)
         outputs.take(s)
     end = Searches(n, sources[:0], 0, None)
@@ -314,8 +314,8 @@ class ReferenceRunner:
         part, walk = graph
         check_sources(sources, part.layout.n)
         check_method(self, options)
-        values, told = run_batches(problem, walk, part.layout.n, sources, options)
-        return Results(values, {**self.describe(), **told})
+        values, facts = run_batches(problem, walk, part.layout.n, sources, options)
+        return Results(values, {**self.describe(), **facts})
 
     def extremes(self, graph: Any, vertex: int) -> None:
         """Return None: many searches find radius and diameter; see ``Runner``."""

@@ -88,7 +88,7 @@ class CompiledWalk:
             first += size
 
     def edges(self, i: Ids, u: Ids) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Yield all edges out of vertices u, in pieces."""
+        """Yield pieces (i, u, v), int64 [e], of all edges out of u in searches i."""
         graph, number = self._part.nn, self._part.numbers[u].astype(np.int64)
         ends = np.cumsum(
             graph.offsets[number + 1].astype(np.int64)
@@ -139,16 +139,16 @@ class OpenMPRunner:
         if options.method == "bits" and not problem.bits:
             raise UsageError(f"problem {problem.name} cannot run by method bits")
         self._threads = cc.thread_count(options.threads)
-        told: dict[str, Any] = {"batches": 0, "levels": 0}
+        facts: dict[str, Any] = {"batches": 0, "levels": 0}
         n, by_bits = graph.part.layout.n, options.bits and options.method != "arrays"
         if problem.bits and by_bits:
-            values = self._run_bits(problem, graph, sources, options, told)
-            return Results(values, {**self.describe(), "method": "bits", **told})
+            values = self._run_bits(problem, graph, sources, options, facts)
+            return Results(values, {**self.describe(), "method": "bits", **facts})
         walk = CompiledWalk(graph, self._threads, options.depth, options.stop)
-        values, told = run_batches(
+        values, facts = run_batches(
             problem, walk, n, sources, options, bits.MOST_SEARCHES
         )
-        return Results(values, {**self.describe(), "method": "arrays", **told})
+        return Results(values, {**self.describe(), "method": "arrays", **facts})
 
     def _run_bits(
         self,
@@ -156,7 +156,7 @@ class OpenMPRunner:
         graph: HostGraph,
         sources: Ids,
         options: RunOptions,
-        told: dict[str, Any],
+        facts: dict[str, Any],
     ) -> dict[str, Array]:
         """Run a problem in bit-parallel batches."""
         n, names = graph.part.layout.n, {s.name: s for s in problem.state if s.result}
@@ -175,8 +175,8 @@ class OpenMPRunner:
                 direction=options.direction,
                 stop=options.stop,
             )
-            told["batches"] += 1
-            told["levels"] = max(told["levels"], search.deepest + 1)
+            facts["batches"] += 1
+            facts["levels"] = max(facts["levels"], search.deepest + 1)
             for name, state in names.items():
                 if name == "level":
                     check_depth(search.deepest, state.dtype)

@@ -45,8 +45,8 @@ class State:
 class Problem:
     """A problem over k simultaneous searches.
 
-    functions: by name of FUNCTIONS, over arrays of NumPy (see ``arrays``)
-    cuda: CUDA C++ device functions of the same names as text (see ``device``)
+    functions: by name of FUNCTIONS, over arrays of NumPy (see ``numpy_runner``)
+    cuda: CUDA C++ device functions of the same names as text (see ``cuda_program``)
     bits: that levels, counts of vertices by level or reachability are all it needs, so
     bit-parallel batches serve it
     """

@@ -31,11 +31,12 @@ CHUNK = (64, 1 << 14)
 UNREACHED = "unreached"
 
 
-def check_name(path: Path, app: str) -> None:
+def check_name(path: Path, app: str, endings: tuple[str, ...]) -> None:
     """Raise UsageError where an application cannot write a file of this ending."""
-    allowed = {"apsp": FILES + TABLES, "reachability": FILES + TEXTS}.get(app, FILES)
-    if path.suffix.lower() not in allowed:
-        raise UsageError(f"{path}: {app} writes files of {', '.join(allowed)}")
+    if not endings:
+        raise UsageError(f"{app} prints what it finds; leave --output out")
+    if path.suffix.lower() not in endings:
+        raise UsageError(f"{path}: {app} writes files of {', '.join(endings)}")
 
 
 @contextmanager
@@ -133,7 +134,7 @@ def _level_table(
 
 
 def write_pairs(path: Path, names: list[tuple[str, str]], answers: Array) -> None:
-    """Write a line for each pair: both ids as they were given, and 0 or 1."""
+    """Write a line for each pair: both ids as given, and 0 or 1 of bool [q]."""
     blank = {".csv": ",", ".tsv": "\t"}.get(path.suffix.lower(), " ")
     with path.open("x", encoding="utf-8") as out:
         for (u, v), answer in zip(names, answers.tolist(), strict=True):

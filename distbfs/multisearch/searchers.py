@@ -69,7 +69,7 @@ class Searcher(Protocol):
         """Name of what runs."""
 
     def share(self, sources: Ids) -> Ids:
-        """Return this rank's sources, all of them where ranks search together."""
+        """Return this rank's sources, int64 [k]; all where ranks search together."""
 
     def extremes(self, vertex: int) -> Extremes | None:
         """Return radius and diameter of a component where one run finds both."""
@@ -116,7 +116,7 @@ class WholeSearcher:
         return self.runner.extremes(self.graph, vertex)
 
     def share(self, sources: Ids) -> Ids:
-        """Return this rank's sources."""
+        """Return this rank's sources, int64 [k]."""
         first, last = slice_bounds(len(sources), self.world.size, self.world.rank)
         return sources[first:last]
 
@@ -126,24 +126,24 @@ class WholeSearcher:
         """Run a problem; see ``Searcher``."""
         check_problem(problem)
         check_sources(sources, self.n)
-        options, mine, deep = options or self.options, self.share(sources), ""
-        found = Results({})
+        options, share, deep = options or self.options, self.share(sources), ""
+        results = Results({})
         try:
-            found = self.runner.run(problem, self.graph, mine, options)
+            results = self.runner.run(problem, self.graph, share, options)
         except TooDeep as error:
             deep = str(error)
         if self.world.size == 1:
             if deep:
                 raise TooDeep(deep)
-            return found
+            return results
         if self.world.allreduce(np.array([bool(deep)]), "or")[0]:
             raise TooDeep(deep or "a level does not fit, on another rank")
         joined = {
-            state.name: self._joined(state, found[state.name])
+            state.name: self._joined(state, results[state.name])
             for state in problem.state
             if state.result
         }
-        return Results(joined, found.told)
+        return Results(joined, results.facts)
 
     def _joined(self, state: State, value: Array) -> Array:
         """Return a result of all ranks."""
@@ -211,21 +211,21 @@ class PartsSearcher:
                 f"problem {problem.name} has functions, which need the whole graph on "
                 "each rank; it does not run over parts"
             )
-        here = self.n if self.world.rank == 0 else 0
-        outputs = Outputs(problem, len(sources), here)
+        width = self.n if self.world.rank == 0 else 0
+        outputs = Outputs(problem, len(sources), width)
         for k, root in enumerate(sources.tolist()):
-            found = self._session.search(
+            result = self._session.search(
                 root, parents=False, depth_limit=options.depth, stop=options.stop
             )
             level: Array | None = None
-            counts = found.level_counts()
+            counts = result.level_counts()
             for state in problem.state:
                 if state.per != "pair":
                     value = of_counts(state.name, counts[None])
                     outputs.put(state.name, slice(k, k + 1), value)
                     continue
                 if level is None:
-                    level = self._levels(found)
+                    level = self._levels(result)
                 deep = len(counts) - 1
                 value = kept_value(state, level, deep)
                 outputs.put(state.name, slice(k, k + 1), value)
@@ -235,9 +235,9 @@ class PartsSearcher:
             values.update({name: values[name][:0] for name in pairs})
         return Results(values, self.describe())
 
-    def _levels(self, found: Result) -> Array:
+    def _levels(self, result: Result) -> Array:
         """Return levels int32 [1, n], on rank 0; [1, 0] on others (collective)."""
-        block = found.to_numpy()[0]
+        block = result.to_numpy()[0]
         level = gather_on_first(self.world, block)
         level = block[:0] if level is None or self.world.rank else level
         return level[None]

@@ -138,7 +138,7 @@ def begun(G: BackendGraph, node: Any) -> Any:  # noqa: N803
     return node
 
 
-def found(G: BackendGraph, node: Any, what: str) -> Any:  # noqa: N803
+def endpoint(G: BackendGraph, node: Any, what: str) -> Any:  # noqa: N803
     """Return a node; NodeNotFound where it is none."""
     if node not in G:
         raise nx.NodeNotFound(f"{what} {node} is not in G")
@@ -234,7 +234,7 @@ def single_source_shortest_path_length(
     cutoff: float | None = None,
 ) -> dict[Any, int]:
     """Return distances, see ``networkx.single_source_shortest_path_length``."""
-    return G.distances(found(G, source, "Source"), cutoff)
+    return G.distances(endpoint(G, source, "Source"), cutoff)
 
 
 def single_target_shortest_path_length(
@@ -243,7 +243,7 @@ def single_target_shortest_path_length(
     cutoff: float | None = None,
 ) -> dict[Any, int]:
     """Return distances, see ``networkx.single_target_shortest_path_length``."""
-    return G.distances(found(G, target, "Target"), cutoff, reverse=True)
+    return G.distances(endpoint(G, target, "Target"), cutoff, reverse=True)
 
 
 def all_pairs_shortest_path_length(
@@ -287,7 +287,7 @@ def single_target_shortest_path(
 
 def has_path(G: BackendGraph, source: Any, target: Any) -> bool:  # noqa: N803
     """Return whether a path leads there, see ``networkx.has_path``."""
-    return G.joined(found(G, source, "Source"), found(G, target, "Target"))
+    return G.joined(endpoint(G, source, "Source"), endpoint(G, target, "Target"))
 
 
 def descendants(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
@@ -344,10 +344,10 @@ def eccentricity(
 def members(G: BackendGraph, nodes: Any) -> Iterator[Any]:  # noqa: N803
     """Yield the nodes of a container, as ``Graph.nbunch_iter`` does."""
     try:
-        given = iter(nodes)
+        container = iter(nodes)
     except TypeError as error:
         raise nx.NetworkXError(f"Node {nodes} is not in the graph.") from error
-    for node in given:
+    for node in container:
         try:
             hash(node)
         except TypeError as error:

@@ -86,9 +86,9 @@ class BackendGraph:
         return self.graph.id_of(self.own(node))
 
     def names(self, ids: Array) -> list[Any]:
-        """Return the nodes with these ids."""
-        found: list[Any] = self._labels[ids].tolist()
-        return found
+        """Return the nodes with ids int64 [k]."""
+        nodes: list[Any] = self._labels[ids].tolist()
+        return nodes
 
     @cached_property
     def _threads(self) -> int:
@@ -117,19 +117,19 @@ class BackendGraph:
         while all(frontiers):
             side = int(len(frontiers[0]) > len(frontiers[1]))
             (offsets, columns), other = self._looks[side], seen[1 - side]
-            found: set[int] = set()
+            reached: set[int] = set()
             for vertex in frontiers[side]:
                 row = columns[offsets[vertex] : offsets[vertex + 1]].tolist()
                 if not other.isdisjoint(row):
                     return True
-                found.update(row)
+                reached.update(row)
                 checks += len(row)
                 if checks > FEW_CHECKS:
                     level = self.levels(source, targets=[self.own(target)])
                     return bool(level[self.id_of(target)] >= 0)
-            found -= seen[side]
-            seen[side] |= found
-            frontiers[side] = found
+            reached -= seen[side]
+            seen[side] |= reached
+            frontiers[side] = reached
         return False
 
     def levels(
@@ -142,7 +142,7 @@ class BackendGraph:
     ) -> Array:
         """Return the level of each node, int32 [n], -1 = unreached or beyond."""
         graph = self.turned if reverse else self.graph
-        found = bfs(
+        result = bfs(
             graph,
             self.own(source),
             depth_limit=whole_limit(limit),
@@ -150,7 +150,7 @@ class BackendGraph:
             parents=False,
             threads=self._threads,
         )
-        return found.to_numpy()[0]
+        return result.to_numpy()[0]
 
     def ordered(
         self,
@@ -173,18 +173,18 @@ class BackendGraph:
         self, source: Any, limit: float | None = None, *, reverse: bool = False
     ) -> dict[Any, int]:
         """Return the level of each node reached, in the order of NetworkX."""
-        found = self.ordered(source, limit, reverse=reverse, parents=False)
-        order: Any = found.order
+        result = self.ordered(source, limit, reverse=reverse, parents=False)
+        order: Any = result.order
         nodes = [source, *self.names(order[1:])]
-        return dict(zip(nodes, found.level[order].tolist(), strict=True))
+        return dict(zip(nodes, result.level[order].tolist(), strict=True))
 
     def tree_edges(
         self, source: Any, limit: float | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[Any, Any]]:
         """Return the edges (parent, child) of a search in the order of NetworkX."""
-        found = self.ordered(source, limit, reverse=reverse)
-        parents, children = (ends.tolist() for ends in found.tree().T)
-        first = np.count_nonzero(found.level == 1)
+        result = self.ordered(source, limit, reverse=reverse)
+        parents, children = (ends.tolist() for ends in result.tree().T)
+        first = np.count_nonzero(result.level == 1)
         parents[:first] = [source] * first
         return zip(parents, children, strict=True)
 
@@ -214,9 +214,9 @@ class BackendGraph:
             return
         yield list(sources)
         if len(sources) == 1:
-            found = self.ordered(sources[0], parents=False)
-            order: Any = found.order
-            cuts = np.cumsum(np.bincount(found.level[order]))
+            result = self.ordered(sources[0], parents=False)
+            order: Any = result.order
+            cuts = np.cumsum(np.bincount(result.level[order]))
             yield from map(self.names, np.split(order, cuts[:-1])[1:])
             return
         rows: CSR = self.graph.part.nn

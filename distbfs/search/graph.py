@@ -2,10 +2,10 @@
 
 >>> import distbfs
 >>> graph = distbfs.Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
->>> found = distbfs.bfs(graph, 0)
->>> found.level
+>>> result = distbfs.bfs(graph, 0)
+>>> result.level
 array([0, 1, 1, 2], dtype=int32)
->>> found.path_to(3) in ([0, 1, 3], [0, 2, 3])
+>>> result.path_to(3) in ([0, 1, 3], [0, 2, 3])
 True
 """
 
@@ -227,7 +227,7 @@ class Graph:
         return Graph(part, directed=True, nodes=self.nodes, index=self._index)
 
     def named(self, ids: Array) -> Array:
-        """Return what vertices are called: ids, or an array of names."""
+        """Return what vertices int64 [k] are called: ids, or an array of names [k]."""
         return ids if self._names is None else self._names[ids]
 
     def has(self, vertex: Any) -> bool:
@@ -309,7 +309,7 @@ def bfs(
         direction=direction,
     )
     with graph.lock:
-        found = graph.session(options).search(
+        result = graph.session(options).search(
             source, depth_limit=depth_limit, targets=targets
         )
-        return found.keep()
+        return result.keep()

@@ -225,8 +225,8 @@ def loopless(rows: CSR) -> CSR:
     for first, last in row_blocks(rows.offsets):
         edges = slice(int(rows.offsets[first]), int(rows.offsets[last]))
         own = np.repeat(np.arange(first, last), degrees[first:last])
-        found = own[rows.columns[edges] == own]
-        loops[first:last] = np.bincount(found - first, minlength=last - first)
+        looped = own[rows.columns[edges] == own]
+        loops[first:last] = np.bincount(looped - first, minlength=last - first)
     if not loops.any():
         return rows
     kept = rows.columns != rows.sources()

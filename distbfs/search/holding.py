@@ -70,7 +70,7 @@ class OwnGraph(Protocol):
         """Return the id of a vertex; UsageError where there is none."""
 
     def named(self, ids: Array) -> Array:
-        """Return what vertices are called."""
+        """Return what vertices int64 [k] are called, [k]."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,10 @@ from distbfs.search.session import Held, Session
 from distbfs.store.hdf5 import open_store
 
 if TYPE_CHECKING:
+    from distbfs.search.graph import Graph
     from distbfs.search.result import Names
-    from distbfs.types import World
+    from distbfs.store.hdf5 import Store
+    from distbfs.types import TupleSource, World
 
 
 def prepare(
@@ -53,7 +55,7 @@ def open_source(world: World, source: Source, *asked: Any, **named: Any) -> Sess
 
 
 def open(  # noqa: A001
-    source: Any,
+    source: str | Path | Graph | Store | TupleSource,
     *,
     comm: Any = None,
     devices: int | Sequence[int] | None = None,

@@ -16,7 +16,7 @@ from distbfs.search.vertices import (
     row_slices,
     values_of,
 )
-from distbfs.types import Array, Ids, Take, slice_bounds
+from distbfs.types import AnyArray, Array, Ids, Take, slice_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ class Names(Protocol):
         """Return the id of a vertex; UsageError where there is none."""
 
     def named(self, ids: Array) -> Array:
-        """Return what vertices are called."""
+        """Return what vertices int64 [k] are called, [k]."""
 
 
 Value = TypeVar("Value")
@@ -73,7 +73,7 @@ class Result:
     def __init__(
         self,
         vertices: VertexMap,
-        found: Found,
+        outcome: Found,
         root: int,
         *,
         parents: bool,
@@ -85,17 +85,17 @@ class Result:
         valid: Callable[[], bool] = lambda: True,
         take: Take = values_of,
     ) -> None:
-        self._vertices, self._found, self._names = vertices, found, names
+        self._vertices, self._outcome, self._names = vertices, outcome, names
         self._valid, self._take = valid, take
         self._kept: dict[str, Any] = {}
         self.root, self.source = root, root if source is None else source
         self.seconds, self.wall_seconds = seconds, wall_seconds
-        self.records, self.phases = found.records, found.phases
-        self.parent_cost: ParentCost = found.parent_cost
+        self.records, self.phases = outcome.records, outcome.phases
+        self.parent_cost: ParentCost = outcome.parent_cost
         self.engine, self.has_parents = engine, parents
         self.order = None
-        if found.order is not None:
-            self.order = np.asarray(found.order, dtype=np.int64)
+        if outcome.order is not None:
+            self.order = np.asarray(outcome.order, dtype=np.int64)
 
     def __repr__(self) -> str:
         return f"<distbfs.Result from {self.source!r:.60}, engine {self.engine}>"
@@ -106,7 +106,7 @@ class Result:
                 "the session has searched again, and this result is gone; keep() it "
                 "before the next search"
             )
-        return self._found.level, self._found.parent
+        return self._outcome.level, self._outcome.parent
 
     def keep(self) -> Result:
         """Return a result whose arrays next searches leave alone.
@@ -115,16 +115,16 @@ class Result:
         ResourceError where device memory does not last.
         """
         level, parent = (list(arrays) for arrays in self._arrays())
-        if self._found.give is None:
+        if self._outcome.give is None:
             level = [copied(x) for x in level]
             parent = [None if x is None else copied(x) for x in parent]
         else:
-            self._found.give()
+            self._outcome.give()
         kept: Result = object.__new__(Result)
         vars(kept).update(vars(self))
         numbers = {k: v for k, v in self._kept.items() if isinstance(v, int)}
         kept._kept = numbers
-        kept._found = self._found.copy_with(level, parent)
+        kept._outcome = self._outcome.copy_with(level, parent)
         kept._valid, kept._take = lambda: True, values_of
         return kept
 
@@ -288,7 +288,7 @@ class Result:
     def _parent_of(self, vertex: int) -> int:
         vertices = self._vertices
         if vertices.whole_here and not vertices.on_devices:
-            return int(self._found.parent[0][vertex])
+            return int(self._outcome.parent[0][vertex])
         _, parent = self.at(np.array([vertex]))
         return -1 if parent is None else int(parent[0])
 
@@ -320,7 +320,7 @@ class Result:
             raise UsageError("the search was made without parents")
 
 
-def copied(array: Any) -> Any:
+def copied(array: AnyArray) -> AnyArray:
     """Return a copy of an array, on its device where it is on one."""
     with device_of(array):
         return array.copy()

@@ -214,8 +214,8 @@ class Session:
     @property
     def on_devices(self) -> bool:
         """Whether results lie on devices, on all ranks that have some (collective)."""
-        mine = np.array([self.vertices.on_devices])
-        return bool(self.world.allreduce(mine.astype(np.uint8), "max")[0])
+        flag = np.array([self.vertices.on_devices])
+        return bool(self.world.allreduce(flag.astype(np.uint8), "max")[0])
 
     def room(self, most: int) -> int:
         """Return the bytes that kept results may take, up to ``most`` (collective)."""

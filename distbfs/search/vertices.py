@@ -17,9 +17,20 @@ from distbfs.device import cuda
 from distbfs.device.take import take
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
-from distbfs.types import UNREACHED, Array, Ids, Take, World, slice_bounds
+from distbfs.types import (
+    UNREACHED,
+    AnyArray,
+    Array,
+    DeviceArray,
+    Ids,
+    Take,
+    World,
+    slice_bounds,
+)
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from distbfs.build.cuda.domain import ResidentPart
     from distbfs.generate.hashing import Permutation
     from distbfs.partition.device_part import DevicePart
@@ -29,29 +40,29 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 1 << 24  # of sums over arrays, so that what lies between stays small
 
 
-def array_module(array: Any) -> Any:
+def array_module(array: AnyArray) -> Any:
     """Return NumPy or CuPy, whichever an array is of."""
-    return cuda.cupy() if hasattr(array, "get") else np
+    return cuda.cupy() if is_of_device(array) else np
 
 
-def host_array(array: Any) -> Array:
+def is_of_device(array: AnyArray) -> TypeIs[DeviceArray]:
+    """Return whether an array lies in the memory of a device."""
+    return hasattr(array, "get")
+
+
+def host_array(array: AnyArray) -> Array:
     """Return an array in host memory, itself where it is there."""
-    on_host: Array = array.get() if hasattr(array, "get") else array
-    return on_host
+    return array.get() if is_of_device(array) else array
 
 
-def values_of(array: Any, places: Ids) -> Array:
+def values_of(array: AnyArray, places: Ids) -> Array:
     """Return the values at places, int64 [k] inside, on the host."""
-    values: Array = take(array, places) if hasattr(array, "get") else array[places]
-    return values
+    return take(array, places) if is_of_device(array) else array[places]
 
 
-def device_of(array: Any) -> AbstractContextManager[Any]:
+def device_of(array: AnyArray) -> AbstractContextManager[object]:
     """Make the device of an array current inside; nothing for one of the host."""
-    context: AbstractContextManager[Any] = (
-        array.device if hasattr(array, "get") else nullcontext()
-    )
-    return context
+    return array.device if is_of_device(array) else nullcontext()
 
 
 def row_slices(count: int) -> Iterator[slice]:
@@ -77,7 +88,7 @@ class Shard:
     connected: Callable[[Ids], Array]
     device: int | None = None
 
-    def ends_reached(self, level: Any) -> int:
+    def ends_reached(self, level: AnyArray) -> int:
         """Return the ends of input tuples at reached vertices."""
         total = 0
         with device_of(level):
@@ -94,8 +105,8 @@ def shard_of_part(part: Part) -> Shard:
     def connected(rows: Ids) -> Array:
         by_local = np.empty(part.local_count, dtype=np.bool_)
         by_local[part.vertices] = part.degrees > 0
-        found: Array = by_local[rows]
-        return found
+        connected: Array = by_local[rows]
+        return connected
 
     return Shard(part.index, part.tuple_degrees, part.vertices, connected)
 
@@ -195,8 +206,8 @@ class VertexMap:
 
     def values_at(
         self,
-        level: Sequence[Any],
-        parent: Sequence[Any],
+        level: Sequence[AnyArray],
+        parent: Sequence[AnyArray],
         ids: Ids,
         *,
         parents: bool,
@@ -221,18 +232,18 @@ class VertexMap:
         levels = values[0].astype(np.int32)
         return levels, self.outside(values[1]) if parents else None
 
-    def block(self, arrays: Sequence[Any], dtype: type[np.integer]) -> Array:
+    def block(self, arrays: Sequence[AnyArray], dtype: type[np.integer]) -> Array:
         """Return this rank's block of values by input id, on the host (collective).
 
         arrays: of the shards of this rank; rank r has the ids ``slice_bounds(n, size,
         r)``.  On one rank the array may be that of the shard.
         """
-        here = [host_array(x).astype(dtype, copy=False) for x in arrays]
+        blocks = [host_array(x).astype(dtype, copy=False) for x in arrays]
         if self.whole_here:
-            return here[0]
+            return blocks[0]
         if self._blocks is None:
             self._blocks = BlockMap(self)
-        return self._blocks.gather(here, dtype)
+        return self._blocks.gather(blocks, dtype)
 
 
 class BlockMap:

@@ -1,95 +1,144 @@
-"""What ``distbfs multisearch`` runs: applications, their files and their words."""
+"""What ``distbfs multisearch`` has of applications: options, input, output, words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from distbfs import registry
 from distbfs.errors import InputError, UsageError
-from distbfs.formats.ids import IdMap, name_of
+from distbfs.formats.ids import IdMap
 from distbfs.formats.text import text_lines
 from distbfs.formats.writing import placed
-from distbfs.multisearch.apps.betweenness import betweenness
-from distbfs.multisearch.apps.closeness import closeness
-from distbfs.multisearch.apps.diameter import diameter
-from distbfs.multisearch.apps.eccentricity import eccentricity
-from distbfs.multisearch.apps.khop import khop
-from distbfs.multisearch.apps.paths import stream
-from distbfs.multisearch.apps.reachability import reachability
-from distbfs.multisearch.base import MOST, RunOptions, TooDeep
+from distbfs.multisearch.application import Application, Facts, Option, Take
 from distbfs.multisearch.result_files import (
     FILES,
     level_rows,
     write_arrays,
     write_pairs,
 )
-from distbfs.multisearch.searchers import Searcher
 from distbfs.report.tables import print_fields, print_table
 from distbfs.terminal.energy import print_energy
 from distbfs.terminal.shared import Terminal
 from distbfs.terminal.sources import agreed_sources, source_of
 from distbfs.types import Array, Ids
 
-SHOWN = 10
 COUNT = re.compile("[0-9]{1,18}")
-REPEATS = ("apsp", "khop")  # applications that keep sources given twice
 
 
-@dataclass
-class Task:
-    """An application as it was asked for.
+def every_application() -> dict[str, Application]:
+    """Return the applications of the registry by name."""
+    names = registry.APPS
+    return {name: registry.lookup(names, "application", name) for name in names}
 
-    sources: int64 [k]; pairs: int64 [q, 2] and pair_names as they were given, of
-    reachability; ids: of the file that the graph came from, on rank 0
+
+def help_of(apps: Mapping[str, Application]) -> str:
+    """Return the text of ``multisearch --help``."""
+    lines = [f"{name:<14}{app.summary}" for name, app in apps.items()]
+    return "\n".join(
+        ["Run an application of many searches on the graph of STORE.\n\n\b", *lines]
+    )
+
+
+def endings_of(apps: Mapping[str, Application]) -> str:
+    """Return what the help says of the endings of result files."""
+    more = {
+        name: [x for x in app.endings if x not in FILES] for name, app in apps.items()
+    }
+    others = "; ".join(f"{name}: {', '.join(x)}" for name, x in more.items() if x)
+    return f"File of the results: {', '.join(FILES)}; {others}."
+
+
+def takers_of(apps: Mapping[str, Application], what: str) -> str:
+    """Return the names of the applications that take sources, pairs or nothing."""
+    return ", ".join(name for name, app in apps.items() if app.takes == what)
+
+
+def own_options(apps: Mapping[str, Application]) -> list[Callable[[Any], Any]]:
+    """Return the options that applications declare; None where one is left out."""
+    readers: dict[Option, list[str]] = {}
+    for name, app in apps.items():
+        for option in app.options:
+            readers.setdefault(option, []).append(name)
+    return [own_option(option, ", ".join(names)) for option, names in readers.items()]
+
+
+def own_option(option: Option, readers: str) -> Callable[[Any], Any]:
+    """Return the option of the command line; readers: names of applications."""
+    text, usual = f"{readers}: {option.help}.", option.default
+    if isinstance(usual, bool):
+        usual = "yes" if usual else "no"
+    if usual is not None:
+        text += f"  [{usual}]"
+    name = option.name.replace("_", "-")
+    kind: click.Choice[str] | click.IntRange | None = None
+    if isinstance(option.kind, tuple):
+        kind = click.Choice(option.kind)
+    elif option.kind is int:
+        kind = click.IntRange(option.least)
+    words = f"--{name}/--no-{name}" if kind is None else f"--{name}"
+    return click.option(words, type=kind, default=None, help=text)
+
+
+@dataclass(frozen=True)
+class ResultFile:
+    """Writes what an application hands over to one file, which takes its name last.
+
+    sources: int64 [k], pairs: int64 [q, 2], pair_names: as they were given; n: vertices
+    ids: of the file that the graph came from
     """
 
-    terminal: Terminal
-    searcher: Searcher
-    options: RunOptions
-    sources: Ids
-    output: Path | None
+    path: Path
     force: bool
+    attributes: Mapping[str, Any]
     ids: IdMap | None
-    attributes: dict[str, Any]
-    normalized: bool = True
-    dtype: str = "auto"
-    hops: int | None = None
-    pairs: Ids = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
-    pair_names: list[tuple[str, str]] = field(default_factory=list)
+    n: int
+    sources: Ids
+    pairs: Ids
+    pair_names: list[tuple[str, str]]
 
-    @property
-    def writes(self) -> bool:
-        """Whether this rank writes the file."""
-        return self.output is not None and self.terminal.world.rank == 0
+    def keep(self, arrays: Mapping[str, Array]) -> None:
+        """Write arrays by name."""
+        with placed(self.path, force=self.force) as at:
+            write_arrays(at, arrays, self.attributes, self.ids)
 
-    def write(self, write: Callable[[Path], None]) -> None:
-        """Write the file, if there is to be one, on rank 0."""
-        if self.output is not None and self.terminal.world.rank == 0:
-            with placed(self.output, force=self.force) as at:
-                write(at)
+    def keep_pairs(self, answers: Array) -> None:
+        """Write an answer for each pair, as arrays or as lines of text."""
+        if self.path.suffix.lower() in FILES:
+            flags: Array = answers.astype(np.uint8)
+            self.keep({"pair": self.pairs, "reachable": flags})
+            return
+        with placed(self.path, force=self.force) as at:
+            write_pairs(at, self.pair_names, answers)
 
-    def keep(self, **arrays: Array) -> None:
-        """Write sources and arrays."""
-        given = {"sources": self.sources, **arrays}
-        self.write(lambda at: write_arrays(at, given, self.attributes, self.ids))
-
-
-Told = dict[str, Any]
+    @contextmanager
+    def rows(self, dtype: str) -> Iterator[Take]:
+        """Yield what writes rows of levels, in their order."""
+        layout = (self.sources, self.n, dtype, self.attributes, self.ids)
+        with placed(self.path, force=self.force) as at, level_rows(at, *layout) as take:
+            yield take
 
 
 def pick_sources(
-    terminal: Terminal, text: str, n: int, ids: IdMap | None, seed: int, app: str
+    terminal: Terminal,
+    text: str,
+    n: int,
+    ids: IdMap | None,
+    seed: int,
+    *,
+    repeats: bool,
 ) -> Ids:
-    """Return the sources of ``--sources K|FILE|all``, equal on all ranks (collective).
+    """Return ``--sources K|FILE|all``, int64 [k], equal on all ranks (collective).
 
-    K are drawn from all vertices, ascending; those of a file stay in its order.
+    K are drawn from all vertices, ascending; those of a file stay in its order, with
+    ``repeats`` those given twice too.
     """
     if text == "all":
         return np.arange(n, dtype=np.int64)
@@ -99,7 +148,7 @@ def pick_sources(
         drawn = np.random.default_rng(seed).choice(n, int(text), replace=False)
         return np.sort(drawn.astype(np.int64))
     sources = agreed_sources(terminal.world, n, (), Path(text), ids)
-    if app not in REPEATS:
+    if not repeats:
         sources = np.array(list(dict.fromkeys(sources.tolist())), dtype=np.int64)
     return sources
 
@@ -126,133 +175,18 @@ def read_pairs(
     return np.array(pairs, dtype=np.int64).reshape(-1, 2), names
 
 
-def run_apsp(task: Task) -> Told:
-    """Stream levels to a file, of the narrowest dtype that holds them."""
-    wanted = [task.dtype] if task.dtype != "auto" else list(MOST)
-    place = placed(task.output, force=task.force) if task.output else None
-    with place if task.writes and place is not None else nullcontext() as at:
-        for dtype in wanted:
-            try:
-                return _levels(task, at, dtype)
-            except TooDeep as error:  # noqa: PERF203
-                if dtype == wanted[-1]:
-                    raise
-                if at is not None:
-                    at.unlink(missing_ok=True)
-                task.terminal.say(f"{error}: once more in a wider type")
-    raise UsageError("no dtype holds the levels")
-
-
-def _levels(task: Task, at: Path | None, dtype: str) -> Told:
-    """Write levels of a dtype, or count what was reached where no file is asked for."""
-    depth, reached = 0, 0
-    searcher, none = task.searcher, np.array(-1).astype(dtype)
-
-    def run(take: Callable[[int, Array], None] | None) -> None:
-        def look(first: int, rows: Array) -> None:
-            nonlocal depth, reached
-            there = rows != none
-            reached += int(there.sum())
-            depth = max(depth, int(rows[there].max(initial=0)))
-            if take is not None:
-                take(first, rows)
-
-        label = task.terminal.progress("searching", len(task.sources))
-        with label as done:
-            stream(searcher, task.sources, dtype, look, done)
-
-    if at is None:
-        run(None)
-    else:
-        given = (task.sources, searcher.n, dtype, task.attributes, task.ids)
-        with level_rows(at, *given) as take:
-            run(take)
-    return {"dtype": dtype, "pairs_reached": reached, "largest_level": depth}
-
-
-def run_reachability(task: Task) -> Told:
-    """Answer pairs."""
-    answers = reachability(task.searcher, task.pairs)
-    found = int(answers.sum())
-    if task.output is not None and task.output.suffix.lower() in FILES:
-        flags: Array = answers.astype(np.uint8)
-        arrays: dict[str, Array] = {"pair": task.pairs, "reachable": flags}
-        task.write(lambda at: write_arrays(at, arrays, task.attributes, task.ids))
-    else:
-        task.write(lambda at: write_pairs(at, task.pair_names, answers))
-    told: Told = {"pairs": len(task.pairs), "reachable": found}
-    if task.output is None:
-        told["answers"] = answers.tolist()
-    return told
-
-
-def largest(task: Task, value: Array) -> list[list[Any]]:
-    """Return the vertices of the largest values with them."""
-    known = np.flatnonzero(np.nan_to_num(value, nan=-1.0) >= 0)
-    order = known[np.argsort(-value[known], kind="stable")][:SHOWN]
-    if task.terminal.world.rank:
-        return []
-    return [[name_of(int(v), task.ids), float(value[v])] for v in order]
-
-
-def run_betweenness(task: Task) -> Told:
-    """Find and write betweenness."""
-    value = betweenness(task.searcher, task.sources, normalized=task.normalized)
-    task.keep(value=value)
-    return {"normalized": task.normalized, "largest": largest(task, value)}
-
-
-def run_closeness(task: Task) -> Told:
-    """Find and write closeness."""
-    value = closeness(task.searcher, task.sources, normalized=task.normalized)
-    task.keep(value=value)
-    return {"normalized": task.normalized, "largest": largest(task, value)}
-
-
-def run_eccentricity(task: Task) -> Told:
-    """Find and write eccentricities; radius and diameter where all are known."""
-    value, told = eccentricity(task.searcher, task.sources)
-    task.keep(value=value)
-    return told
-
-
-def run_diameter(task: Task) -> Told:
-    """Find radius and diameter."""
-    return diameter(task.searcher)
-
-
-def run_khop(task: Task) -> Told:
-    """Count the vertices within some hops."""
-    within = khop(task.searcher, task.sources, task.hops, task.options)
-    task.keep(within=within)
-    mean = within.mean(axis=0).tolist() if len(within) else []
-    return {"mean_within": mean}
-
-
-APPS: dict[str, Callable[[Task], Told]] = {
-    "apsp": run_apsp,
-    "reachability": run_reachability,
-    "betweenness": run_betweenness,
-    "closeness": run_closeness,
-    "eccentricity": run_eccentricity,
-    "diameter": run_diameter,
-    "khop": run_khop,
-}
-
-
-def print_told(values: Told) -> None:
-    """Print what an application found, for people."""
-    found = dict(values["found"])
-    rows = found.pop("largest", None)
-    found.pop("answers", None)
-    if found.get("connected") is False:
-        found["connected"] = "no: figures are of the largest component"
-    shown = {"sources": values["sources"], **found, "seconds": values["seconds"]}
-    if values["app"] in ("reachability", "diameter"):
-        shown.pop("sources")
+def print_facts(values: Facts, app: Application) -> None:
+    """Print what an application reports, for people."""
+    facts = dict(values["found"])
+    rows = facts.pop("largest", None)
+    facts.pop("answers", None)
+    if facts.get("connected") is False:
+        facts["connected"] = "no: figures are of the largest component"
+    searched = {"sources": values["sources"]} if app.takes == "sources" else {}
+    shown = {**searched, **facts, "seconds": values["seconds"]}
     print_fields({k: v for k, v in shown.items() if v is not None})
     if rows:
         click.echo()
-        print_table(("vertex", values["app"]), rows)
+        print_table(("vertex", app.name), rows)
     if "energy" in values:
         print_energy(values["energy"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import click
 import numpy as np
 
 from distbfs import registry
@@ -29,7 +30,13 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source, prepare
 from distbfs.search.session import Held, Session
 from distbfs.store.hdf5 import Store
-from distbfs.terminal.shared import Terminal, share_of_cores, stored_graph
+from distbfs.terminal.shared import (
+    Command,
+    Terminal,
+    share_of_cores,
+    stored_graph,
+    with_options,
+)
 from distbfs.types import Array, Ids, TupleSource, slice_bounds
 
 COUNTED = 4  # sources that are searched once more, with records, to count edge checks
@@ -67,26 +74,54 @@ class Entry:
         return self.session
 
 
+def graph_options(*, sources: int, multiple: bool) -> Callable[[Command], Command]:
+    """Return the options of graphs that are built in memory, and of their sources.
+
+    sources: how many where nothing is said; multiple: several graphs of a family
+    """
+    scale = click.IntRange(1, 48)
+    return with_options(
+        *(
+            click.option(f"--{name}", type=kind, multiple=multiple, help=text)
+            for name, kind, text in (
+                ("kronecker", scale, "Graph of 2^scale."),
+                ("uniform", scale, "2^scale, degree 32."),
+                ("road", click.IntRange(4), "About so many vertices."),
+            )
+        ),
+        click.option(
+            "--sources",
+            "count",
+            type=click.IntRange(1, 1 << 20),
+            default=sources,
+            help=f"Vertices of the largest component to search from.  [{sources}]",
+        ),
+        click.option(
+            "--seed", type=int, default=1, help="Seed of sources and graph.  [1]"
+        ),
+    )
+
+
 def spread_threads(entries: Sequence[Entry], threads: Sequence[int]) -> list[Entry]:
     """Return the engines of the host once for each number of threads.
 
     Those of a device, and those whose entry says its threads, stay as they are.
     """
-    found = []
+    spread = []
     for entry in entries:
         kind = registry.lookup(registry.ENGINES, "engine", entry.options.engine)
         if on_device(kind):
-            found.append(entry)
+            spread.append(entry)
         elif len(threads) == 1 or entry.threads is not None:
             count = entry.options.threads
-            found.append(replace(entry, series=entry.label, threads=count))
+            spread.append(replace(entry, series=entry.label, threads=count))
         else:
             mark = "," if ":" in entry.label else ":"
             for count in threads:
                 label = f"{entry.label}{mark}threads={count}"
                 options = replace(entry.options, threads=count)
-                found.append(Entry(label, options, entry.label, count))
-    return found
+                spread.append(Entry(label, options, entry.label, count))
+    return spread
 
 
 class Sessions:
@@ -150,14 +185,14 @@ def choose_sources(session: Session, count: int, seed: int) -> Ids:
     world, n = session.world, session.layout.n
     drawn = choose_roots(n, 2 * count + TRIED, seed, session.connected)
     first, stop = slice_bounds(n, world.size, world.rank)
-    here = (drawn >= first) & (drawn < stop)
+    in_block = (drawn >= first) & (drawn < stop)
     largest, inside = 0, np.zeros(len(drawn), dtype=np.uint8)
     for root in drawn[:TRIED].tolist():
         outcome = session.search(root)
         if outcome.reached > largest:
             level, _ = outcome.to_numpy()
             largest, inside = outcome.reached, np.zeros(len(drawn), dtype=np.uint8)
-            inside[here] = level[drawn[here] - first] >= 0
+            inside[in_block] = level[drawn[in_block] - first] >= 0
         if 2 * largest > n:
             break
     sources: Ids = drawn[world.allreduce(inside, "max").astype(np.bool_)][:count]
@@ -217,16 +252,16 @@ def run(
             taken: dict[str, list[float]] = {entry.label: [] for entry in entries}
             turn = index % len(entries)
             for _ in range(repeats):
-                found: dict[str, Array] = {}
+                levels_by_label: dict[str, Array] = {}
                 for entry in [*entries[turn:], *entries[:turn]]:
                     outcome = entry.open.search(source)
                     taken[entry.label].append(outcome.seconds)
-                    found[entry.label] = outcome.to_numpy()[0]
+                    levels_by_label[entry.label] = outcome.to_numpy()[0]
                     if entry is entries[0]:
                         reached = outcome.nedge
-                expected = found[entries[0].label]
+                expected = levels_by_label[entries[0].label]
                 for entry in entries[1:]:
-                    levels = found[entry.label]
+                    levels = levels_by_label[entry.label]
                     check_levels(expected, levels, entries, entry, source, ids)
             nedge.append(reached)
             for entry in entries:
@@ -279,18 +314,18 @@ def limits_of(
 
     Edge checks are those of the engine that made the fewest.
     """
-    found: dict[str, list[float]] = {}
+    limits: dict[str, list[float]] = {}
     ours = [entry for entry in entries if not entry.peer]
     fewest = [min(x) for x in zip(*(entry.checks for entry in ours), strict=True)]
     for entry in ours:
         where = "cuda" if uses_device(entry) else "cpu"
-        found[entry.label] = [
+        limits[entry.label] = [
             need_of(
                 m=m, checks=checks, reached=count, result_bytes=entry.result_bytes
             ).seconds(rates[where])
             for checks, count in zip(fewest, reached, strict=True)
         ]
-    return found
+    return limits
 
 
 def compare(
@@ -307,7 +342,7 @@ def compare(
     """
     nedge = run(terminal, entries, sources, repeats, ids)
     reached = count_checks(entries, sources)
-    told = []
+    rows = []
     for entry in entries:
         figures = engine_figures(entry.seconds, nedge)
         figures["checks"] = statistics.mean(entry.checks) if entry.checks else None
@@ -316,15 +351,15 @@ def compare(
         about: dict[str, Any] = {"engine": entry.label}
         about |= {"series": entry.series or entry.label, "threads": entry.threads}
         about["search"] = entry.open.describe()
-        told.append({**about, **figures})
-    add_speedups(told, baseline)
-    add_efficiency(told)
+        rows.append({**about, **figures})
+    add_speedups(rows, baseline)
+    add_efficiency(rows)
     rates: dict[str, Rates] = {}
     limits: dict[str, list[float]] = {}
     if terminal.world.size == 1:
         rates = measure_rates(entries, max(reached))
         limits = limits_of(entries, rates, edges_of(entries), reached)
-    add_limits(told, limits)
+    add_limits(rows, limits)
     return {
         "sources": [name_of(x, ids) for x in sources.tolist()],
         "nedge": nedge,
@@ -333,7 +368,7 @@ def compare(
         "counted_sources": len(reached),
         "reached": reached,
         "rates": {name: rate.as_dict() for name, rate in rates.items()},
-        "engines": told,
+        "engines": rows,
     }
 
 

@@ -56,8 +56,8 @@ def energy_of(
         for _ in range(repeats):
             run()
         world.barrier()
-    mine = json.dumps(energy_values(energy)).encode()
-    every = world.allgather(np.frombuffer(mine, dtype=np.uint8))
+    own = json.dumps(energy_values(energy)).encode()
+    every = world.allgather(np.frombuffer(own, dtype=np.uint8))
     values = joined([json.loads(one.tobytes().decode()) for one in every])
     return energy_figures(values, repeats * searches, repeats * edges)
 
@@ -80,8 +80,8 @@ def searches_energy(
 def joules_of(figures: dict[str, Any]) -> float | None:
     """Return the joules of a search: of GPUs by counter or power, else of CPUs."""
     ways = (("gpu", "counter_joules"), ("gpu", "sampled_joules"), ("cpu", "joules"))
-    found = (figures.get(kind, {}).get(f"{way}_per_search") for kind, way in ways)
-    return next((joules for joules in found if joules), None)
+    per_search = (figures.get(kind, {}).get(f"{way}_per_search") for kind, way in ways)
+    return next((joules for joules in per_search if joules), None)
 
 
 def gpus_of(session: Session) -> list[str]:

@@ -47,9 +47,9 @@ def parse_size(
     """Return what an option means by 25e9, 141GB or 80GiB; "/s" may follow."""
     if value is None:
         return None
-    found = SIZE.fullmatch(value.strip())
+    match = SIZE.fullmatch(value.strip())
     try:
-        size = float(found[1]) * UNITS[found[2]] if found else 0.0
+        size = float(match[1]) * UNITS[match[2]] if match else 0.0
     except ValueError:
         size = 0.0
     if not 0 < size < float("inf"):
@@ -87,8 +87,8 @@ class Graph:
     def edges(self) -> dict[str, int]:
         """Stored directed edges of the whole graph, by subgraph."""
         times = 1 if self.exact else self.parts
-        found = {k: times * sum(s.edges[k] for s in self.shapes) for k in SUBGRAPHS}
-        return found if self.exact else found | {"nn": self.nn}
+        edges = {k: times * sum(s.edges[k] for s in self.shapes) for k in SUBGRAPHS}
+        return edges if self.exact else edges | {"nn": self.nn}
 
     def counts(self, ranks: int) -> Counts:
         """Return what the cost model takes."""
@@ -129,7 +129,7 @@ def expected(
     kronecker: tuple[int, int] | None,
     parts: int,
     threshold: int | None,
-    **told: Any,
+    **about: Any,
 ) -> Graph:
     """Return what a graph of these degrees is expected to be in some parts.
 
@@ -156,7 +156,7 @@ def expected(
         nn=round(nn),
         exact=False,
         shapes=[memory.expected_shape(histogram, parts, threshold, nn)],
-        **told,
+        **about,
     )
 
 
@@ -174,7 +174,7 @@ def kronecker_of(manifest: schema.Manifest) -> tuple[int, int] | None:
 
 def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
     """Return the degrees of a store; reads one array of each part."""
-    manifest, found = store.manifest, []
+    manifest, pairs = store.manifest, []
     with terminal.progress("reading degrees", manifest.parts) as done:
         for index, record in enumerate(manifest.records):
             path = store.folder / schema.part_name(index)
@@ -185,9 +185,9 @@ def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
                 dataset = safety.check_objects(file, specs, record.file_bytes)
                 digest = record.digests["degrees"]
                 degrees = read_array(dataset["degrees"], "degrees", digest)
-            found.append(np.unique(degrees, return_counts=True))
+            pairs.append(np.unique(degrees, return_counts=True))
             done(index + 1)
-    return DegreeHistogram(*merge([(values, counts) for values, counts in found]))
+    return DegreeHistogram(*merge([(values, counts) for values, counts in pairs]))
 
 
 def of_kronecker(
@@ -237,20 +237,20 @@ def ranks_of(devices: int, per_rank: int) -> int:
 
 def read_records(path: Path) -> list[Record]:
     """Return the level records of a file of ``--records``; InputError for others."""
-    found: list[Record] = []
+    records: list[Record] = []
     try:
         with path.open(encoding="utf-8") as file:
-            found.extend(Record.parse(json.loads(line)) for line in file)
+            records.extend(Record.parse(json.loads(line)) for line in file)
     except OSError as error:
         raise system_error(error, path) from error
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{path}, line {len(found) + 1}: not a level record of parts, as "
+            f"{path}, line {len(records) + 1}: not a level record of parts, as "
             "'distbfs graph500 --stepwise --records' writes them"
         ) from error
-    if not found:
+    if not records:
         raise InputError(f"{path}: no level records")
-    return found
+    return records
 
 
 def read_report(path: Path) -> dict[str, Any]:
@@ -274,10 +274,10 @@ def read_report(path: Path) -> dict[str, Any]:
 
 def reported_run(path: Path, records: Path) -> Run:
     """Return a run on the Kronecker graph that a report is about."""
-    told = read_report(path)
-    where = (told["SCALE"], told["edgefactor"], told["parts"], told["TH"])
-    counts = of_kronecker(*where).counts(told["num_mpi_processes"])
-    return Run(counts, read_records(records), told["seconds"])
+    report = read_report(path)
+    where = (report["SCALE"], report["edgefactor"], report["parts"], report["TH"])
+    counts = of_kronecker(*where).counts(report["num_mpi_processes"])
+    return Run(counts, read_records(records), report["seconds"])
 
 
 def runs_of(
@@ -316,7 +316,7 @@ def model_of(
     graph: Graph,
     per_rank: int,
     runs: Sequence[Run] = (),
-    **given: float | None,
+    **fixed: float | None,
 ) -> Prediction:
     """Return what the cost model says about a graph.
 
@@ -324,10 +324,10 @@ def model_of(
     """
     counts = graph.counts(ranks_of(graph.parts, per_rank))
     constants = fit(runs) if runs else Constants()
-    constants = constants.with_values("given", **given)
+    constants = constants.with_values("given", **fixed)
     return predict(counts, constants, habits_near(runs, counts))
 
 
-def memory_fits(found: Mapping[str, int], have: float | None) -> bool | None:
+def memory_fits(sizes: Mapping[str, int], have: float | None) -> bool | None:
     """Return whether a part fits a device; None where its memory is not known."""
-    return None if have is None else found["total"] <= have
+    return None if have is None else sizes["total"] <= have

@@ -439,8 +439,8 @@ def make_search_options(
 ) -> SearchOptions:
     """Return search options from those of the command line (collective)."""
     for name in FACTOR_OPTIONS:
-        given = values.pop(f"{name}_factors")
-        values[name] = Factors(*given) if given else None
+        factors = values.pop(f"{name}_factors")
+        values[name] = Factors(*factors) if factors else None
     values["knobs"] = None if knobs is None else Knobs.parse(knobs)
     values["asynchronous"] = False if no_async else None
     return SearchOptions.named(

@@ -19,14 +19,14 @@ SHOWN = 40
 
 
 def read_sources(
-    given: Sequence[str], path: Path | None, n: int, ids: IdMap | None
+    options: Sequence[str], path: Path | None, n: int, ids: IdMap | None
 ) -> Ids:
     """Return the sources of the command line and of a file, int64 [k].
 
     One id a line, ``#`` comments; ids are those of the file that the graph came from.
     Raises UsageError or InputError for what is no vertex.
     """
-    words = list(given)
+    words = list(options)
     where = ["--source"] * len(words)
     if path is not None:
         for number, line in enumerate(text_lines(path), 1):
@@ -46,22 +46,22 @@ def read_sources(
 
 
 def agreed_sources(
-    world: Ranks, n: int, given: Sequence[str], path: Path | None, ids: IdMap | None
+    world: Ranks, n: int, words: Sequence[str], path: Path | None, ids: IdMap | None
 ) -> Ids:
     """Return the sources that rank 0 reads (collective); see ``read_sources``."""
     sources = None
     if world.rank == 0:
-        sources = read_sources(given, path, n, ids).tolist()
+        sources = read_sources(words, path, n, ids).tolist()
     return np.array(world.broadcast(sources), dtype=np.int64)
 
 
 def source_of(word: str, place: str, n: int, ids: IdMap | None) -> int:
     """Return the vertex of an id; UsageError ``PLACE: …`` where there is none."""
     if ids is not None:
-        found = ids.find(word)
-        if found < 0:
+        vertex = ids.find(word)
+        if vertex < 0:
             raise UsageError(f"{place}: source {word[:SHOWN]!a} is no id of the graph")
-        return found
+        return vertex
     if not re.fullmatch(r"-?[0-9]{1,40}", word):
         raise UsageError(f"{place}: {word[:SHOWN]!a} is no vertex id")
     if not 0 <= int(word) < n:

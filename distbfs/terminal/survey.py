@@ -28,12 +28,12 @@ def survey(terminal: Terminal, store: Store) -> dict[str, Any]:
     One rank reads all parts, one at a time, for degrees and components, and holds 24
     bytes a vertex; searches run on all ranks.
     """
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     if terminal.world.rank == 0:
-        found = {"degrees": degrees_of(store), **components_of(store)}
-    found = terminal.world.broadcast(found)
-    begin = found.pop("begin")
-    return {**found, "diameter": swept(terminal, store, begin)}
+        figures = {"degrees": degrees_of(store), **components_of(store)}
+    figures = terminal.world.broadcast(figures)
+    begin = figures.pop("begin")
+    return {**figures, "diameter": swept(terminal, store, begin)}
 
 
 def degrees_of(store: Store) -> dict[str, list[int]]:

@@ -198,15 +198,15 @@ def compiler_facts() -> dict[str, Any]:
 
 def kernel_trials() -> dict[str, str]:
     """Compile and load every C source of the package; return "ok" or the reason."""
-    root, found = Path(distbfs.__file__).parent, {}
+    root, outcomes = Path(distbfs.__file__).parent, {}
     for source in sorted(root.rglob("*.c")):
         try:
             cc.load(source)
             said = "ok"
         except CompilerMissing as error:
             said = str(error)
-        found[str(source.relative_to(root))] = said
-    return found
+        outcomes[str(source.relative_to(root))] = said
+    return outcomes
 
 
 def nvrtc_version() -> str:
@@ -221,17 +221,17 @@ def kernel_compilations(arch: str) -> dict[str, str]:
     A source is compiled in each of its variants, which the names hold; what compiles is
     kept in the cache.
     """
-    root, found = Path(distbfs.__file__).parent, {}
+    root, outcomes = Path(distbfs.__file__).parent, {}
     for source in sorted(root.rglob("*.cu")):
         for variant in nvrtc.variants(source):
             words = [f"{key}={value}" for key, value in variant.items()]
             name = " ".join([str(source.relative_to(root)), *words])
             try:
                 nvrtc.cubin(source, arch, variant)
-                found[name] = "ok"
+                outcomes[name] = "ok"
             except DeviceMissing as error:
-                found[name] = str(error)
-    return found
+                outcomes[name] = str(error)
+    return outcomes
 
 
 def cuda_facts() -> dict[str, Any]:
@@ -247,8 +247,8 @@ def cuda_facts() -> dict[str, Any]:
         facts["cupy"] = str(cupy.__version__)
         runtime = cupy.cuda.runtime
         for index in range(runtime.getDeviceCount()):
-            told = runtime.getDeviceProperties(index)
-            name, size = told["name"], int(told["totalGlobalMem"])
+            properties = runtime.getDeviceProperties(index)
+            name, size = properties["name"], int(properties["totalGlobalMem"])
             text = name.decode() if isinstance(name, bytes) else str(name)
             facts["devices"].append({"name": text, "memory": size})
         facts["said"] = "" if facts["devices"] else "no CUDA device"
@@ -279,12 +279,18 @@ def host_facts(world: Ranks, threads: int) -> dict[str, Any]:
     }
 
 
-def trial_levels(name: str, parts: int) -> Array:
-    """Search a small graph in some parts with an engine; return the levels.
+def trial_parts(name: str) -> tuple[int, ...]:
+    """Return in how many parts an engine is tried, as far as it declares.
 
     An engine on a device searches the graph of one part, and, in place of several
     parts, one that is built on the device.
     """
+    kind = registry.lookup(registry.ENGINES, "engine", name)
+    return TRIAL_PARTS if kind.domains or kind.on_device else TRIAL_PARTS[:1]
+
+
+def trial_levels(name: str, parts: int) -> Array:
+    """Search a small graph in some parts with an engine; return levels int32 [n]."""
     tuples, options = Kronecker(TRIAL_SCALE), SearchOptions(engine=name, threads=2)
     source, request = Source(tuples.n, parts, tuples=tuples), Request(alone=True)
     root = int(tuples.tuples_at(np.zeros(1, dtype=np.int64))[0][0])
@@ -298,18 +304,18 @@ def engine_trials() -> dict[str, str]:
 
     The reference engine must find the same in every number of parts.
     """
-    found: dict[str, str] = {}
+    outcomes: dict[str, str] = {}
     expected: Array | None = None
     for name in sorted(registry.ENGINES, key=lambda name: name != "reference"):
         try:
-            levels = [trial_levels(name, parts) for parts in TRIAL_PARTS]
+            levels = [trial_levels(name, parts) for parts in trial_parts(name)]
         except Exception as error:  # noqa: BLE001
             kind = (
                 "" if isinstance(error, DistbfsError) else type(error).__name__ + ": "
             )
-            found[name] = kind + " ".join(str(error).split())
+            outcomes[name] = kind + " ".join(str(error).split())
             continue
         expected = levels[0] if expected is None else expected
         same = all(np.array_equal(level, expected) for level in levels)
-        found[name] = "works" if same else "finds other levels than reference"
-    return found
+        outcomes[name] = "works" if same else "finds other levels than reference"
+    return outcomes

@@ -119,14 +119,14 @@ def wait_until(condition, process, seconds=60):
 
 def ranks_below(process):
     """Return the processes of the ranks below mpiexec, by rank."""
-    found = {}
+    rows = {}
     for child in psutil.Process(process.pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):
             rank = child.environ().get("PMI_RANK")
             rank = rank or child.environ().get("OMPI_COMM_WORLD_RANK")
             if rank is not None:
-                found[int(rank)] = child
-    return found
+                rows[int(rank)] = child
+    return rows
 
 
 def searches_begun(log, rank=0):
@@ -171,16 +171,16 @@ def check_search(tuples, root, level, parent):
 
 def check_results(tuples, path, sources, *, parents=True):
     """Check all searches of a result file, in input ids."""
-    found, level, parent = results_of(path)
-    assert found.tolist() == list(sources)
-    assert (found.dtype, level.dtype) == (np.int64, np.int32)
-    assert level.shape == (len(found), tuples.n)
+    result, level, parent = results_of(path)
+    assert result.tolist() == list(sources)
+    assert (result.dtype, level.dtype) == (np.int64, np.int32)
+    assert level.shape == (len(result), tuples.n)
     if parents:
         assert parent.dtype == np.int64
         assert parent.shape == level.shape
     else:
         assert parent is None
-    for row, root in enumerate(found.tolist()):
+    for row, root in enumerate(result.tolist()):
         check_search(tuples, root, level[row], parent[row] if parents else None)
 
 

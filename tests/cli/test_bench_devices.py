@@ -100,10 +100,10 @@ def test_a_fault_loses_one_cell(bench, tmp_path, capsys):
     uses = ("weak", "strong", "largest", "shapes")
     words = ("--out", str(tmp_path), "--limit", "1.5", "--uses", *uses)
     assert bench.main(words) == 1
-    told = result(tmp_path)
-    assert (told["form"], told["device"]["count"]) == ("devices", 8)
-    assert told["skipped"] == []
-    rows = named(told["rows"])
+    report = result(tmp_path)
+    assert (report["form"], report["device"]["count"]) == ("devices", 8)
+    assert report["skipped"] == []
+    rows = named(report["rows"])
     states = {key: row["state"] for key, row in rows.items() if row["state"] != "done"}
     assert states == {
         ("1x1x8", 32, "resident", 1): "refused",
@@ -128,31 +128,31 @@ def test_a_fault_loses_one_cell(bench, tmp_path, capsys):
 def test_what_the_cells_tell(bench, tmp_path):
     words = ("--out", str(tmp_path), "--limit", "1.5", "--uses", "weak", "largest")
     assert bench.main(words) == 0
-    told = result(tmp_path)
-    pair = told["told"]["doubling"]["resident"]
+    report = result(tmp_path)
+    pair = report["told"]["doubling"]["resident"]
     assert (pair["cells"], pair["ratios"]) == (["8 at 29", "4 at 28"], [2.0, 2.0])
-    assert told["told"]["reached"] == {"doubling": True, "aim": True, "GTEPS": False}
-    assert [x["efficiency"] for x in told["told"]["weak"]["resident"]] == [1.0] * 4
-    tried = [x for x in told["rows"] if "largest" in x["uses"]]
+    assert report["told"]["reached"] == {"doubling": True, "aim": True, "GTEPS": False}
+    assert [x["efficiency"] for x in report["told"]["weak"]["resident"]] == [1.0] * 4
+    tried = [x for x in report["rows"] if "largest" in x["uses"]]
     assert [(x["scale"], x["method"], x["state"]) for x in tried] == [
         (32, "resident", "refused"),
         (32, "stepwise", "no memory"),
         (32, "stepwise", "done"),
     ]
     assert "validation: 9 GB are needed" in tried[1]["said"]
-    top = told["told"]["largest"]
+    top = report["told"]["largest"]
     assert (top["scale"], top["validated"], top["largest_validated"]) == (32, 0, 29)
 
 
 def test_contracts_go_on_after_one_that_is_wrong(bench, tmp_path, capsys):
     assert bench.main(("--out", str(tmp_path), "--uses", "contracts")) == 1
-    told = result(tmp_path)["contracts"]
-    first = told[0]
+    report = result(tmp_path)["contracts"]
+    first = report[0]
     assert (first["passed"], first["failed"], first["skipped"]) == (1, 1, 1)
     assert first["right"] == ["host-device"]
     assert first["not_run"] == ["cuda_aware-device"]
     assert "nccl-device: ValueError: nccl is wrong (exit code 1)" in first["said"]
-    assert sum(x["failed"] for x in told[1:]) == 1  # here once more, on one rank
+    assert sum(x["failed"] for x in report[1:]) == 1  # here once more, on one rank
     assert "nccl is wrong" in capsys.readouterr().err
 
 
@@ -167,9 +167,9 @@ def test_contracts_that_there_is_no_time_for(bench, tmp_path, monkeypatch):
 
 def test_no_time_no_cells(bench, tmp_path, capsys):
     assert bench.main(("--out", str(tmp_path), "--budget", "1")) == 0
-    told = result(tmp_path)
-    assert told["rows"] == told["contracts"] == []
-    names = [x["name"] for x in told["skipped"]]
+    report = result(tmp_path)
+    assert report["rows"] == report["contracts"] == []
+    names = [x["name"] for x in report["skipped"]]
     assert names[0] == "1x1x8, scale 29, resident"
     assert "1x1x8, scale 32, stepwise" in names
     assert "skipped: 1x8x1, scale 29, stepwise: takes about" in capsys.readouterr().out
@@ -185,14 +185,14 @@ def test_the_least_important_are_left_out(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(bench.cells, "Budget", budget)
     words = ("--out", str(tmp_path), "--budget", "150", "--uses", "weak", "shapes")
     bench.main((*words, "--limit", "1"))
-    told = result(tmp_path)
+    report = result(tmp_path)
     cells = bench.cells
     top = cells.largest_scale(8, H200["memory_bytes"])
     grid = cells.Grid(8, 26, 28, top, 8, memory=H200["memory_bytes"])
     order = [x.name for x in bench.chosen(cells.plan(grid), ("weak", "shapes"))]
-    ran = len(told["rows"])
+    ran = len(report["rows"])
     assert 4 < ran < len(order) - 4
-    assert [x["name"] for x in told["skipped"]] == order[ran:]
+    assert [x["name"] for x in report["skipped"]] == order[ran:]
 
 
 @pytest.mark.parametrize(
@@ -217,15 +217,15 @@ def test_cells_on_cpus(tmp_path):
     words += ["--out", str(tmp_path)]
     done = run([sys.executable, str(SCRIPT), *words], 120, environment())
     assert done.returncode == 0, done.stderr
-    told = result(tmp_path)
-    assert told["skipped"] == []
-    assert {"commit", "machine", "versions"} <= set(told)
-    for row in told["rows"]:
+    report = result(tmp_path)
+    assert report["skipped"] == []
+    assert {"commit", "machine", "versions"} <= set(report)
+    for row in report["rows"]:
         assert (row["state"], row["validated"], row["roots"]) == ("done", 2, 2)
         assert row["result"] == "levels and parents"
         assert row["exchange"] == ("host" if row["ranks"] > 1 else "solo")
-    assert [x["shape"] for x in told["told"]["shapes"]] == ["1x1x4", "1x2x2"]
-    assert told["told"]["largest"]["scale"] == 8
+    assert [x["shape"] for x in report["told"]["shapes"]] == ["1x1x4", "1x2x2"]
+    assert report["told"]["largest"]["scale"] == 8
     assert (tmp_path / "bench_devices.png").read_bytes()[:4] == b"\x89PNG"
     drawn = [
         "--draw",

@@ -80,12 +80,12 @@ def output(tmp_path):
 )
 def test_results(stores, output, ranks, parts):
     words = ("bfs", stores[parts], *options(SOURCES), "-o", output, "--json")
-    told = on(ranks, *words).values
+    report = on(ranks, *words).values
     check_results(GRAPH, output, SOURCES)
     assert files_in(output.parent) == ["out.h5"]
-    assert told["complete"] is True
-    assert [one["source"] for one in told["searches"]] == SOURCES
-    for one in told["searches"]:
+    assert report["complete"] is True
+    assert [one["source"] for one in report["searches"]] == SOURCES
+    for one in report["searches"]:
         level = GRAPH.distances(one["source"])
         assert one["reached"] == (level >= 0).sum()
         assert one["depth"] == level.max()
@@ -100,8 +100,8 @@ def test_levels_are_those_of_networkx(stores, output):
     assert here("bfs", stores[2], *options(SOURCES), "-o", output).code == 0
     sources, level, parent = results_of(output)
     for row, root in enumerate(sources.tolist()):
-        found = nx.single_source_shortest_path_length(graph, root)
-        expected = [found.get(vertex, -1) for vertex in range(GRAPH.n)]
+        values = nx.single_source_shortest_path_length(graph, root)
+        expected = [values.get(vertex, -1) for vertex in range(GRAPH.n)]
         assert level[row].tolist() == expected
         tree = {v: p for v, p in enumerate(parent[row].tolist()) if p not in (-1, v)}
         assert all(graph.has_edge(v, p) for v, p in tree.items())
@@ -143,11 +143,11 @@ VARIANTS = [
 @pytest.mark.parametrize(("parts", "more"), VARIANTS)
 def test_variants(stores, output, parts, more):
     words = ("bfs", stores[parts], *options(SOURCES), "-o", output, "--json")
-    told = here(*words, *more).values
+    report = here(*words, *more).values
     check_results(GRAPH, output, SOURCES)
     if "--engine" in more:
-        assert told["engine"] == more[1]
-    assert told["mode"] == (
+        assert report["engine"] == more[1]
+    assert report["mode"] == (
         "resident" if parts == 1 and "--stepwise" not in more else "stepwise"
     )
 
@@ -364,13 +364,13 @@ def test_stopped_and_resumed(searches, output, ranks, number):
     words += ["--records", str(records)]
     process = start_slow(ranks, [*words, "--json"], output, 3)
     process.send_signal(number)
-    told = finish(process)
-    assert told.values["complete"] is False
+    ended = finish(process)
+    assert ended.values["complete"] is False
     done = rows_done(partial(output))
     assert 3 <= done < len(MANY)
-    assert [one["source"] for one in told.values["searches"]] == MANY[:done]
-    assert f"stopped on request after {done} of {len(MANY)} searches" in told.err
-    assert "Traceback" not in told.err
+    assert [one["source"] for one in ended.values["searches"]] == MANY[:done]
+    assert f"stopped on request after {done} of {len(MANY)} searches" in ended.err
+    assert "Traceback" not in ended.err
     assert not output.exists()
 
     again = on(ranks, *words, "--json")
@@ -383,8 +383,8 @@ def test_stopped_and_resumed(searches, output, ranks, number):
     assert list(dict.fromkeys(asked)) == MANY
     if ranks == 1:
         whole = uninterrupted(words[:-2], output)
-        for found, expected in zip(results_of(output), whole, strict=True):
-            assert np.array_equal(found, expected)
+        for result, expected in zip(results_of(output), whole, strict=True):
+            assert np.array_equal(result, expected)
 
 
 @needs_mpi
@@ -434,8 +434,8 @@ def test_killed_while_it_writes(searches, output, sync):
     assert done == max(sync - 1, 0) // 2
     assert here(*searches(1)).code == 0
     whole = uninterrupted(searches(1), output)
-    for found, expected in zip(results_of(output), whole, strict=True):
-        assert np.array_equal(found, expected)
+    for result, expected in zip(results_of(output), whole, strict=True):
+        assert np.array_equal(result, expected)
     assert files_in(output.parent) == ["log.0", "out.h5", "whole.h5"][sync == 1 :]
 
 
@@ -671,16 +671,16 @@ def test_long_work_is_told_elsewhere(monkeypatch, caplog):
         for done in range(0, 201, 20):
             now[0] += 1
             lines(done)
-    told = [record.getMessage() for record in caplog.records]
-    assert told == ["loading: 40 %", "loading: 90 %"]
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages == ["loading: 40 %", "loading: 90 %"]
     caplog.clear()
     now[0] += 6
     with caplog.at_level("INFO", "distbfs"):
         lines(100, 1000)  # there is more to do than was thought
         now[0] += 6
         lines(200)
-    told = [record.getMessage() for record in caplog.records]
-    assert told == ["loading: 10 %", "loading: 20 %"]
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages == ["loading: 10 %", "loading: 20 %"]
 
 
 def test_one_rank_tells(monkeypatch, caplog):

@@ -303,10 +303,10 @@ def test_panels(store, tmp_path):
     for kind in ("time", "speedup", "efficiency", "rate"):
         path.unlink()
         words = ("plot", "compare", file, "-o", path, "--kind", kind, "--json")
-        told = here(*words).values
+        report = here(*words).values
         assert path.read_bytes()[:4] == b"\x89PNG"
-        assert len(told) == 8
-        assert told[0].keys() == {"graph", "engine", kind}
+        assert len(report) == 8
+        assert report[0].keys() == {"graph", "engine", kind}
     done = here("compare", store, "--kronecker", 6, "--sources", 1, "--json")
     file.write_text(done.out)
     words = ("plot", "compare", file, "-o", path)

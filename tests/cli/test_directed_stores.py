@@ -55,25 +55,25 @@ GRAPH = Kronecker(7, 2)
 )
 def test_searches_follow_the_edges(store, tmp_path, words):
     out = tmp_path / "out.h5"
-    given = [word for source in SOURCES for word in ("--source", source)]
-    told = here("bfs", store, *given, "-o", out, "--json", *words).values
+    sources = [word for source in SOURCES for word in ("--source", source)]
+    report = here("bfs", store, *sources, "-o", out, "--json", *words).values
     _, levels, parents = results_of(out)
     matrix = matrix_of(GRAPH)
     u, _ = GRAPH.tuples_at(np.arange(GRAPH.tuples))
     unlike = 0
     for row, root in enumerate(SOURCES):
-        found = shortest_path(matrix, unweighted=True, indices=root)
-        wanted = np.where(np.isinf(found), -1, found)
+        values = shortest_path(matrix, unweighted=True, indices=root)
+        wanted = np.where(np.isinf(values), -1, values)
         np.testing.assert_array_equal(levels[row], wanted)
         child = np.flatnonzero(wanted > 0)
         if len(child):
             edges = np.asarray(matrix[parents[row][child], child])
             assert (edges == 1).all()
-        one = told["searches"][row]
+        one = report["searches"][row]
         assert one["reached"] == (wanted >= 0).sum()
         assert one["nedge"] == (wanted[u] >= 0).sum(), "tuples that leave the reached"
         both = shortest_path(matrix, unweighted=True, indices=root, directed=False)
-        unlike += int((np.isinf(found) & ~np.isinf(both)).sum())
+        unlike += int((np.isinf(values) & ~np.isinf(both)).sum())
     assert unlike, "directions matter here"
 
 
@@ -95,11 +95,11 @@ def test_a_service_follows_the_edges(store):
     answers = {line["id"]: line for line in lines}
     matrix = matrix_of(GRAPH)
     for root in SOURCES:
-        found = answers[root]
+        answer = answers[root]
         wanted = shortest_path(matrix, unweighted=True, indices=root)
         wanted = np.where(np.isinf(wanted), -1, wanted).astype(int)
-        assert found["level"] == wanted.tolist()
-        assert found["levels"] == np.bincount(wanted[wanted >= 0]).tolist()
+        assert answer["level"] == wanted.tolist()
+        assert answer["levels"] == np.bincount(wanted[wanted >= 0]).tolist()
         if root == 1:
             assert answers["path"]["distance"] == wanted[0]
 
@@ -143,12 +143,14 @@ def test_symmetric_stores_are_as_they_were(tmp_path):
 
 def test_other_families_can_be_directed(tmp_path):
     words = ("generate", "forest-fire", "-n", 90, "--directed", "-o", tmp_path / "g")
-    told = here(*words, "--json").values
+    report = here(*words, "--json").values
     source = ForestFire(90, 0.35, 0.914)
-    assert (told["m"], told["repeats"]) == (source.tuples, 0)
-    found = here("bfs", tmp_path / "g", "-s", 0, "-s", 89, "--json").values["searches"]
-    assert found[0]["reached"] == 1, "the first vertex links to none"
-    assert found[1]["reached"] > 1
+    assert (report["m"], report["repeats"]) == (source.tuples, 0)
+    figures = here("bfs", tmp_path / "g", "-s", 0, "-s", 89, "--json").values[
+        "searches"
+    ]
+    assert figures[0]["reached"] == 1, "the first vertex links to none"
+    assert figures[1]["reached"] > 1
 
 
 def write_graph(path):
@@ -193,8 +195,8 @@ def test_relabelled_files_can_be_directed(tmp_path):
     store = tmp_path / "store"
     words = ("convert", path, "-o", store, "--relabel", "--directed")
     assert here(*words).code == 0
-    told = here("bfs", store, "-s", "b", "-s", "c", "-o", out, "--json").values
-    assert [x["reached"] for x in told["searches"]] == [2, 1]
+    report = here("bfs", store, "-s", "b", "-s", "c", "-o", out, "--json").values
+    assert [x["reached"] for x in report["searches"]] == [2, 1]
 
 
 @pytest.mark.parametrize(

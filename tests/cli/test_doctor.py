@@ -186,8 +186,8 @@ class Cupy(ModuleType):
     ],
 )
 def test_device_pointers(kinds, answer):
-    found, why = probing.device_pointers(Mpi(kinds))
-    assert found == answer
+    result, why = probing.device_pointers(Mpi(kinds))
+    assert result == answer
     assert (kinds or "does not say") in why
 
 

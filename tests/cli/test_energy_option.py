@@ -39,14 +39,14 @@ def store(tmp_path_factory):
     return path
 
 
-def check(told, searches, edges):
-    assert told["gpus"] == []
-    assert told["searches"] % searches == 0
-    assert told["edges"] * searches == edges * told["searches"]
-    assert told["cpu"]["joules"] == pytest.approx(2.0)
-    each = told["cpu"]["joules_per_search"]
-    assert each == pytest.approx(2 / told["searches"])
-    assert "not a Green Graph500 figure" in told["cpu"]["note"]
+def check(energy, searches, edges):
+    assert energy["gpus"] == []
+    assert energy["searches"] % searches == 0
+    assert energy["edges"] * searches == edges * energy["searches"]
+    assert energy["cpu"]["joules"] == pytest.approx(2.0)
+    each = energy["cpu"]["joules_per_search"]
+    assert each == pytest.approx(2 / energy["searches"])
+    assert "not a Green Graph500 figure" in energy["cpu"]["note"]
 
 
 def test_bfs(store, counter):
@@ -83,8 +83,8 @@ def test_compare(store, counter):
 def test_no_counter_is_said_and_gives_no_number(store, tmp_path, monkeypatch):
     monkeypatch.setattr(rapl, "FOLDER", tmp_path / "none")
     words = ("bfs", store, "--engine", "reference", "-s", 1, "--energy")
-    told = here(*words, "--json").values["energy"]
-    assert "cpu" not in told
-    assert "gpu" not in told
+    report = here(*words, "--json").values["energy"]
+    assert "cpu" not in report
+    assert "gpu" not in report
     text = here(*words).out
     assert f"no energy figure: no RAPL: {tmp_path / 'none'}: No such file" in text

@@ -179,8 +179,8 @@ def test_knobs_outside_their_ranges(text, message):
 
 def test_knobs_of_a_command():
     assert Knobs.parse("auto") == Knobs.parse("") == Knobs()
-    found = Knobs.parse("k1=8,k2=0.25,k3=16,k4=2,k5=1,k6=64,k7=10,ext=no")
-    assert found == Knobs(8, 0.25, 16, 2, 1, 64, 10, False)
+    knobs = Knobs.parse("k1=8,k2=0.25,k3=16,k4=2,k5=1,k6=64,k7=10,ext=no")
+    assert knobs == Knobs(8, 0.25, 16, 2, 1, 64, 10, False)
     words = ("graph500", "--scale", 5, "--knobs", "k1=4")
     refusal = here(*words, "--engine", "openmp").refusal
     assert refusal.endswith("knobs is no option of engine openmp; it is of bfs4k")
@@ -211,8 +211,8 @@ def test_engines_for_whole_graphs_refuse_what_is_not_theirs(engine):
 
 
 def test_engines_say_where_they_search():
-    found = {name: on_device(lookup(ENGINES, "engine", name)) for name in ENGINES}
-    hosts = {name for name, there in found.items() if not there}
+    places = {name: on_device(lookup(ENGINES, "engine", name)) for name in ENGINES}
+    hosts = {name for name, there in places.items() if not there}
     assert hosts == {"reference", "openmp"}
     with pytest.raises(DeviceMissing):
         XbfsEngine(SearchOptions(engine="xbfs"))
@@ -223,20 +223,20 @@ def test_engines_say_where_they_search():
 
 def test_memory_of_a_gpu_search_is_planned(store):
     plan = here("plan", "--scale", 20, "--json").values
-    told = plan["gpu_search"]
-    assert told["total"] == told["graph"] + told["search"]
-    assert told["graph"] > 4 * plan["m"]
+    report = plan["gpu_search"]
+    assert report["total"] == report["graph"] + report["search"]
+    assert report["graph"] > 4 * plan["m"]
     out = here("plan", "--scale", 20).out
     assert "device memory of one GPU search: at most " in out
     assert "none, as engine xbfs" in here("plan", "--scale", 32).out
     assert here("plan", "--scale", 32, "--json").values["gpu_search"] is None
     n, m, active = 60, len(GRAPH.edges), int((GRAPH.degrees > 0).sum())
-    told = here("plan", store, "--json").values["gpu_search"]
-    assert told["graph"] == graph_bytes(n, active, m)
-    assert told["search"] == search_bytes(n, active, m)
+    report = here("plan", store, "--json").values["gpu_search"]
+    assert report["graph"] == graph_bytes(n, active, m)
+    assert report["search"] == search_bytes(n, active, m)
     for devices in (1, 3):
         again = here("plan", store, "--devices", devices, "--json").values
-        assert again["gpu_search"] == told
+        assert again["gpu_search"] == report
 
 
 def test_less_is_asked_for_takes_less():

@@ -51,8 +51,8 @@ def counts(tuples):
 
 
 def counts_of(store):
-    found = manifest(store)
-    return (found.n, found.m, found.tuples, found.loops, found.repeats)
+    facts = manifest(store)
+    return (facts.n, facts.m, facts.tuples, facts.loops, facts.repeats)
 
 
 def search(store, output, sources=SOURCES, *more):
@@ -88,19 +88,19 @@ def test_generated_store(tmp_path, parts):
     names = ("n", "m", "tuples", "loops", "repeats")
     assert tuple(done.values[name] for name in names) == counts(tuples)
     assert counts_of(store) == counts(tuples)
-    found = manifest(store)
-    assert (found.parts, found.threshold) == (parts, 20)
-    delegates = int((tuples.degrees > 20).sum()) if parts > 1 else found.delegates
-    assert found.delegates == done.values["delegates"] == delegates
-    assert found.source == {
+    facts = manifest(store)
+    assert (facts.parts, facts.threshold) == (parts, 20)
+    delegates = int((tuples.degrees > 20).sum()) if parts > 1 else facts.delegates
+    assert facts.delegates == done.values["delegates"] == delegates
+    assert facts.source == {
         "family": "kronecker",
         "scale": 7,
         "edge_factor": 5,
         "seed": 3,
     }
-    assert found.relabel == {"method": "none"}
+    assert facts.relabel == {"method": "none"}
     edges = [done.values[f"{name}_edges"] for name in ("nn", "nd", "dn", "dd")]
-    assert sum(edges) == found.m
+    assert sum(edges) == facts.m
     files = [f"part-{k:05d}.h5" for k in range(parts)]
     assert files_in(store) == ["manifest.h5", *files]
 
@@ -178,9 +178,9 @@ def test_other_families(make, tmp_path, words, source, parts):
     assert manifest(store).source == source.describe()
     assert manifest(store).relabel == {"method": "none"}
     sources = (0, 7, source.n - 1)
-    found = search(store, tmp_path / "out.h5", sources)
+    answer = search(store, tmp_path / "out.h5", sources)
     check_results(tuples, tmp_path / "out.h5", sources)
-    assert [one["nedge"] for one in found] == [nedge(tuples, s) for s in sources]
+    assert [one["nedge"] for one in answer] == [nedge(tuples, s) for s in sources]
 
 
 @pytest.mark.parametrize("family", ["road", "geometric", "forest-fire", "uniform"])
@@ -235,9 +235,9 @@ def test_other_families_partitioned_and_validated_by_their_tuples(make, words):
     third = make("third", "partition", second, "--parts", 2)
     assert digests(third) == digests(first)
     for store in (first, second):
-        told = here("graph500", "--graph", store, "--roots", 3, "--json").values
-        assert told["notes"]["validated by"] == "its tuples"
-        assert len(told["searches"]) == 3
+        report = here("graph500", "--graph", store, "--roots", 3, "--json").values
+        assert report["notes"]["validated by"] == "its tuples"
+        assert len(report["searches"]) == 3
 
 
 # convert
@@ -258,9 +258,9 @@ def test_results_of_a_converted_graph_are_in_input_ids(file, parts, make, tmp_pa
     assert counts_of(store) == counts(RANDOM)
     relabel = {"method": "hash", "seed": 1} if parts > 1 else {"method": "none"}
     assert manifest(store).relabel == relabel
-    found = search(store, tmp_path / "out.h5")
+    answer = search(store, tmp_path / "out.h5")
     check_results(RANDOM, tmp_path / "out.h5", SOURCES)
-    assert [one["nedge"] for one in found] == [nedge(RANDOM, s) for s in SOURCES]
+    assert [one["nedge"] for one in answer] == [nedge(RANDOM, s) for s in SOURCES]
 
 
 def test_other_permutations_give_the_same_results(make, tmp_path):
@@ -327,11 +327,11 @@ def test_partition_and_back(make, tmp_path, parts, other):
     assert manifest(second).source == manifest(first).source
     assert digests(third) == digests(first)
     sources = (0, 5, 90)
-    told = [
+    sums = [
         [one["nedge"] for one in search(store, store.with_suffix(".h5"), sources)]
         for store in (first, second, third)
     ]
-    assert told == [[nedge(tuples, root) for root in sources]] * 3
+    assert sums == [[nedge(tuples, root) for root in sources]] * 3
     check_results(tuples, second.with_suffix(".h5"), sources)
 
 
@@ -345,8 +345,8 @@ def test_partition_of_a_converted_graph(make, tmp_path, parts, other):
     third = make("third", "partition", second, "--parts", parts)
     for store in (second, third):
         assert counts_of(store) == counts(RANDOM)
-        found = search(store, store.with_suffix(".h5"))
-        assert [one["nedge"] for one in found] == [nedge(RANDOM, s) for s in SOURCES]
+        answer = search(store, store.with_suffix(".h5"))
+        assert [one["nedge"] for one in answer] == [nedge(RANDOM, s) for s in SOURCES]
         check_results(RANDOM, store.with_suffix(".h5"), SOURCES)
     assert manifest(second).threshold == 3
 

@@ -75,62 +75,62 @@ def test_official_report(ranks, parts, scale):
     assert done.code == 0, done.err
     method = "fast" if parts == 1 else "parts"
     assert done.err.startswith(f"distbfs: engine openmp ({method}), ")
-    told = fields_of(done.out)
-    assert told["SCALE:"] == str(scale)
-    assert told["edgefactor:"] == "16"
-    assert told["NBFS:"] == str(ROOTS)
-    assert told["num_mpi_processes:"] == str(ranks)
-    assert told["# parts:"] == str(parts)
-    assert told["# result:"] == "levels and parents"
-    assert "# validation:" not in told
+    report = fields_of(done.out)
+    assert report["SCALE:"] == str(scale)
+    assert report["edgefactor:"] == "16"
+    assert report["NBFS:"] == str(ROOTS)
+    assert report["num_mpi_processes:"] == str(ranks)
+    assert report["# parts:"] == str(parts)
+    assert report["# result:"] == "levels and parents"
+    assert "# validation:" not in report
     for name in ("graph_generation:", "construction_time:", "bfs  min_validate:"):
-        assert float(told[name]) > 0
+        assert float(report[name]) > 0
     least, mean, most = (
-        float(told[f"bfs  {name}_TEPS{end}"])
+        float(report[f"bfs  {name}_TEPS{end}"])
         for name, end in (("min", ":"), ("harmonic_mean", ":     !"), ("max", ":"))
     )
     assert 0 < least <= mean <= most
     if parts > 1:
-        assert int(told["# TH:"]) > 0
-        assert "bytes sent a search" in told["# parents:"]
+        assert int(report["# TH:"]) > 0
+        assert "bytes sent a search" in report["# parents:"]
 
 
 def test_json_has_the_names_of_the_specification():
-    told = here(*command(9, "--edge-factor", 4, "--seed", 3, "--json")).values
-    assert (told["SCALE"], told["edgefactor"], told["NBFS"]) == (9, 4, ROOTS)
-    assert told["num_mpi_processes"] == 1
+    report = here(*command(9, "--edge-factor", 4, "--seed", 3, "--json")).values
+    assert (report["SCALE"], report["edgefactor"], report["NBFS"]) == (9, 4, ROOTS)
+    assert report["num_mpi_processes"] == 1
     names = [f"{name}_{what}" for name in SEVEN for what in ("time", "nedge")]
     names += [f"{name}_validate" for name in SEVEN]
     names += [f"{name}_TEPS" for name in (*QUARTILES, "harmonic_mean")]
-    assert all(told[name] > 0 or name.startswith("stddev") for name in names)
-    assert told["harmonic_stddev_TEPS"] >= 0
-    assert told["engine"].startswith("openmp (fast)")
-    assert told["parts"] == 1
-    assert told["TH"] is None
-    assert told["validated"] is True
-    assert {"distbfs", "python", "numpy", "h5py", "mpi"} <= set(told["versions"])
-    assert {"processor", "cores", "memory_bytes", "hosts"} <= set(told["machine"])
-    assert told["search"]["mode"] == "resident"
+    assert all(report[name] > 0 or name.startswith("stddev") for name in names)
+    assert report["harmonic_stddev_TEPS"] >= 0
+    assert report["engine"].startswith("openmp (fast)")
+    assert report["parts"] == 1
+    assert report["TH"] is None
+    assert report["validated"] is True
+    assert {"distbfs", "python", "numpy", "h5py", "mpi"} <= set(report["versions"])
+    assert {"processor", "cores", "memory_bytes", "hosts"} <= set(report["machine"])
+    assert report["search"]["mode"] == "resident"
     tuples = kronecker(9, 4, seed=3)
-    roots = [search["root"] for search in told["searches"]]
+    roots = [search["root"] for search in report["searches"]]
     assert len(set(roots)) == ROOTS
     assert all(tuples.degrees[roots] > 0)
-    for search in told["searches"]:
+    for search in report["searches"]:
         assert search["nedge"] == nedge(tuples, search["root"])
         assert search["TEPS"] == pytest.approx(search["nedge"] / search["time"])
-    times = [search["time"] for search in told["searches"]]
-    rates = [search["nedge"] / search["time"] for search in told["searches"]]
-    assert told["mean_time"] == pytest.approx(np.mean(times))
-    assert told["stddev_time"] == pytest.approx(np.std(times, ddof=1))
-    assert told["harmonic_mean_TEPS"] == pytest.approx(
+    times = [search["time"] for search in report["searches"]]
+    rates = [search["nedge"] / search["time"] for search in report["searches"]]
+    assert report["mean_time"] == pytest.approx(np.mean(times))
+    assert report["stddev_time"] == pytest.approx(np.std(times, ddof=1))
+    assert report["harmonic_mean_TEPS"] == pytest.approx(
         ROOTS / np.sum(1 / np.array(rates))
     )
 
 
 def test_64_roots_unless_told():
-    told = here("graph500", "--scale", 10, "--json").values
-    assert told["NBFS"] == 64
-    assert len({search["root"] for search in told["searches"]}) == 64
+    report = here("graph500", "--scale", 10, "--json").values
+    assert report["NBFS"] == 64
+    assert len({search["root"] for search in report["searches"]}) == 64
 
 
 @needs_mpi
@@ -152,16 +152,16 @@ def test_the_same_roots_and_edges_for_every_number_of_ranks():
 @pytest.mark.parametrize("parts", [1, 2])
 def test_levels_only_is_said(parts):
     words = command(8, "--no-parents", "--parts", parts)
-    told = fields_of(here(*words).out)
-    assert told["# result:"] == "levels only"
-    assert "# parents:" not in told
+    report = fields_of(here(*words).out)
+    assert report["# result:"] == "levels only"
+    assert "# parents:" not in report
     assert here(*words, "--json").values["result"] == "levels only"
 
 
 def test_skipped_validation_is_said():
-    told = fields_of(here(*command(8, "--skip-validation")).out)
-    assert told["# validation:"] == "skipped: not an official result"
-    assert told["bfs  mean_validate:"] == "-1"
+    report = fields_of(here(*command(8, "--skip-validation")).out)
+    assert report["# validation:"] == "skipped: not an official result"
+    assert report["bfs  mean_validate:"] == "-1"
     values = here(*command(8, "--skip-validation", "--json")).values
     assert values["validated"] is False
 
@@ -172,11 +172,11 @@ def test_skipped_validation_is_said():
 @pytest.mark.parametrize("count", [1, 3, ROOTS, 99])
 def test_some_are_validated(ranks, parts, count):
     words = command(8, "--parts", parts, "--validate", count)
-    told = on(ranks, *words, "--json").values
-    looked = [search["validate"] >= 0 for search in told["searches"]]
+    report = on(ranks, *words, "--json").values
+    looked = [search["validate"] >= 0 for search in report["searches"]]
     assert looked == [k < count for k in range(ROOTS)]
-    assert told["validated"] is (count >= ROOTS)
-    assert told["min_validate"] > 0
+    assert report["validated"] is (count >= ROOTS)
+    assert report["min_validate"] > 0
     if ranks == 1:
         lines = fields_of(here(*words).out)
         some = f"{count} of {ROOTS} searches: not an official result"
@@ -207,8 +207,8 @@ def test_validate_or_skip():
 
 @pytest.mark.parametrize("engine", ["reference", "openmp"])
 def test_engines(engine):
-    told = here(*command(8, "--engine", engine, "--json")).values
-    assert told["search"]["engine"] == engine
+    report = here(*command(8, "--engine", engine, "--json")).values
+    assert report["search"]["engine"] == engine
 
 
 def test_without_a_compiler():
@@ -231,11 +231,11 @@ def test_stored_kronecker_graph(tmp_path, parts):
     assert here(*made, "-o", tmp_path / "graph").code == 0
     stored = here("graph500", "--graph", tmp_path / "graph", "--seed", 4, "--json")
     fresh = here("graph500", *words, "--json").values
-    told = stored.values
-    assert (told["SCALE"], told["edgefactor"], told["parts"]) == (8, 6, parts)
-    assert told["graph_generation"] == 0
-    assert told["notes"]["validated by"] == "its tuples"
-    assert [(x["root"], x["nedge"]) for x in told["searches"]] == [
+    report = stored.values
+    assert (report["SCALE"], report["edgefactor"], report["parts"]) == (8, 6, parts)
+    assert report["graph_generation"] == 0
+    assert report["notes"]["validated by"] == "its tuples"
+    assert [(x["root"], x["nedge"]) for x in report["searches"]] == [
         (x["root"], x["nedge"]) for x in fresh["searches"]
     ]
 
@@ -247,11 +247,11 @@ def test_stored_converted_graph(tmp_path, ranks, parts):
     file = write_edge_list(tmp_path / "graph.txt", GRAPH)
     store = tmp_path / "graph"
     assert here("convert", file, "--parts", parts, "-o", store).code == 0
-    told = on(ranks, "graph500", "--graph", store, "--roots", 6, "--json").values
-    assert told["SCALE"] == 8  # 150 vertices
-    assert told["edgefactor"] == round(260 / 150)
-    assert told["notes"]["validated by"] == "its stored edges"
-    for search in told["searches"]:
+    report = on(ranks, "graph500", "--graph", store, "--roots", 6, "--json").values
+    assert report["SCALE"] == 8  # 150 vertices
+    assert report["edgefactor"] == round(260 / 150)
+    assert report["notes"]["validated by"] == "its stored edges"
+    for search in report["searches"]:
         assert GRAPH.degrees[search["root"]] > 0
         assert search["nedge"] == nedge(GRAPH, search["root"])
 
@@ -268,15 +268,15 @@ def test_fewer_roots_than_asked_for(tmp_path):
     (tmp_path / "graph.txt").write_text("0 1\n1 2\n4 4\n")
     store = tmp_path / "graph"
     assert here("convert", tmp_path / "graph.txt", "-o", store).code == 0
-    told = here("graph500", "--graph", store, "--json").values
-    assert told["NBFS"] == 3
-    assert sorted(search["root"] for search in told["searches"]) == [0, 1, 2]
+    report = here("graph500", "--graph", store, "--json").values
+    assert report["NBFS"] == 3
+    assert sorted(search["root"] for search in report["searches"]) == [0, 1, 2]
 
 
 def test_one_root_has_no_deviation():
-    told = here(*command(6, "--json", roots=1)).values
-    assert told["stddev_time"] in (0, None)
-    assert told["min_TEPS"] == told["max_TEPS"]
+    report = here(*command(6, "--json", roots=1)).values
+    assert report["stddev_time"] in (0, None)
+    assert report["min_TEPS"] == report["max_TEPS"]
     assert here(*command(6, roots=1)).code == 0
 
 
@@ -361,8 +361,8 @@ def test_stopped_run_reports_what_is_done(tmp_path, ranks, number):
     process.send_signal(number)
     done = finish(process)
     assert done.code == 0, done.err
-    told = fields_of(done.out)
-    count = int(told["NBFS:"])
+    report = fields_of(done.out)
+    count = int(report["NBFS:"])
     assert 3 <= count < 64
     assert f"distbfs: stopped on request after {count} of 64 searches\n" in done.err
     assert records.read_text() == ""  # they would take as long as the searches
@@ -387,9 +387,9 @@ def test_stopped_at_once(tmp_path):
 def test_level_records(tmp_path, ranks):
     path = tmp_path / "levels.jsonl"
     words = command(8, "--records", path, "--parts", 2, "--json")
-    told = on(ranks, *words).values
+    report = on(ranks, *words).values
     records = [json.loads(line) for line in path.read_text().splitlines()]
-    roots = [search["root"] for search in told["searches"]]
+    roots = [search["root"] for search in report["searches"]]
     assert list(dict.fromkeys(record["root"] for record in records)) == roots
     for root in roots:
         mine = [record for record in records if record["root"] == root]

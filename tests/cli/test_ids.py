@@ -51,8 +51,8 @@ def test_results_are_in_the_ids_of_the_file(case, tmp_path, parts):
     for folder in (store, other):
         out = folder.with_suffix(".h5")
         words = ("--source", asked[0], "-s", asked[1], "--sources", file)
-        told = here("bfs", folder, *words, "-o", out, "--json").values
-        assert [one["source"] for one in told["searches"]] == asked
+        report = here("bfs", folder, *words, "-o", out, "--json").values
+        assert [one["source"] for one in report["searches"]] == asked
         with h5py.File(out) as found:
             ids, level, parent = (found[x][:] for x in ("ids", "level", "parent"))
         ids = [x if isinstance(x, np.int64) else x.decode() for x in ids]
@@ -71,10 +71,10 @@ def test_info_and_verify(case, tmp_path):
     store = convert(path, tmp_path / "store")
     kind = "text" if isinstance(names[0], str) else "whole numbers"
     assert f"{kind}, kept in ids.h5" in here("info", store).out
-    told = here("info", store, "--json").values
-    assert told["ids"]["count"] == len(USED) == told["n"]
+    report = here("info", store, "--json").values
+    assert report["ids"]["count"] == len(USED) == report["n"]
     on_disk = sum(x.stat().st_size for x in store.iterdir())
-    assert told["bytes"]["files"] == on_disk
+    assert report["bytes"]["files"] == on_disk
     assert here("verify", store).code == 0
     body = (store / "ids.h5").read_bytes()
     (store / "ids.h5").write_bytes(body[:-9] + bytes(9))
@@ -162,36 +162,38 @@ def test_a_service_takes_and_gives_the_ids_of_the_file(case, tmp_path, ranks):
         {"op": "stats"},
     ]
     out = tmp_path / "out"
-    found = served(ranks, store, requests, "--results", out)
-    assert found[0]["distances"] == [by_name[x] for x in targets]
-    steps = found[1]["path"]
+    answer = served(ranks, store, requests, "--results", out)
+    assert answer[0]["distances"] == [by_name[x] for x in targets]
+    steps = answer[1]["path"]
     assert (steps[0], steps[-1], len(steps)) == (source, far, by_name[far] + 1)
     assert [by_name[x] for x in steps] == list(range(len(steps)))
-    assert found[2]["source"] == source
-    assert dict(zip(found[2]["ids"], found[2]["level"], strict=True)) == by_name
-    for name, up in zip(found[2]["ids"], found[2]["parent"], strict=True):
+    assert answer[2]["source"] == source
+    assert dict(zip(answer[2]["ids"], answer[2]["level"], strict=True)) == by_name
+    for name, up in zip(answer[2]["ids"], answer[2]["parent"], strict=True):
         if by_name[name] <= 0:
             assert up == (source if by_name[name] == 0 else None)
         else:
             assert by_name[up] == by_name[name] - 1
-    assert [x["source"] for x in found[3]["searches"]] == [source, far]
-    assert sorted(found[3]["ids"]) == sorted(by_name)
+    assert [x["source"] for x in answer[3]["searches"]] == [source, far]
+    assert sorted(answer[3]["ids"]) == sorted(by_name)
     with h5py.File(out / "a.h5") as file:
         ids = [x if isinstance(x, np.int64) else x.decode() for x in file["ids"][:]]
         level = file["level"][0].tolist()
     assert dict(zip(ids, level, strict=True)) == by_name
     if isinstance(source, str):
-        assert found[5]["error"]["message"].startswith("format npy holds no ids that a")
+        assert answer[5]["error"]["message"].startswith(
+            "format npy holds no ids that a"
+        )
     else:
         ids, level = (np.load(out / f"b.{x}.npy").tolist() for x in ("ids", "level"))
         assert dict(zip(ids, level, strict=True)) == by_name
-        assert [str(out / "b.ids.npy")] == found[5]["files"][-1:]
-    assert found[6]["error"]["message"] == (
+        assert [str(out / "b.ids.npy")] == answer[5]["files"][-1:]
+    assert answer[6]["error"]["message"] == (
         'source is "nobody"; allowed: ids of the graph'
     )
-    assert "targets[1] is -1; allowed: ids of the gr" in found[7]["error"]["message"]
-    assert found[8]["source"] == found[9]["source"] == source
-    assert found[10]["graph"]["ids"] == ("text" if type(source) is str else "integer")
+    assert "targets[1] is -1; allowed: ids of the gr" in answer[7]["error"]["message"]
+    assert answer[8]["source"] == answer[9]["source"] == source
+    assert answer[10]["graph"]["ids"] == ("text" if type(source) is str else "integer")
 
 
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
@@ -207,8 +209,8 @@ def test_the_benchmark_and_comparisons_name_vertices(case, tmp_path, ranks):
     logged = [json.loads(line)["root"] for line in log.read_text().splitlines()]
     assert list(dict.fromkeys(logged)) == roots
     words = ("compare", store, "--engines", "reference,openmp", "--sources", 2)
-    told = on(ranks, *words, "--repeats", 1, "--json").values
-    assert set(told["sources"]) <= known
+    report = on(ranks, *words, "--repeats", 1, "--json").values
+    assert set(report["sources"]) <= known
 
 
 def test_what_is_wrong_is_told_in_ids_of_the_file(case, tmp_path, monkeypatch):
@@ -242,8 +244,8 @@ def test_on_two_ranks(case, tmp_path):
     two = convert(path, tmp_path / "two", ranks=2)
     assert open_store(one).manifest == open_store(two).manifest
     source = names[USED[5]]
-    told = on(2, "bfs", two, "-s", source, "--json").values
-    assert told["searches"][0]["source"] == source
+    report = on(2, "bfs", two, "-s", source, "--json").values
+    assert report["searches"][0]["source"] == source
     text = on(2, "bfs", two, "-s", "nobody").refusal
     assert "source 'nobody' is no id of the graph" in text
 
@@ -293,8 +295,8 @@ def test_names_with_blanks(tmp_path, gap):
     path.write_text("".join(f"{u}{gap}{v}\n" for u, v in rows))
     store = convert(path, tmp_path / "store")
     words = ("--source", "Alice Smith", "-o", tmp_path / "out.h5", "--json")
-    told = here("bfs", store, *words).values
-    assert told["searches"][0]["source"] == "Alice Smith"
+    report = here("bfs", store, *words).values
+    assert report["searches"][0]["source"] == "Alice Smith"
     with h5py.File(tmp_path / "out.h5") as file:
         names = [x.decode() for x in file["ids"][:]]
         levels = dict(zip(names, file["level"][0].tolist(), strict=True))
@@ -336,8 +338,8 @@ def test_bipartite_files(tmp_path, name, body):
     assert (done.values["n"], done.values["m"]) == (5, 4)
     said = f"distbfs: {path}: 2 rows are vertices from 0 on, 3 columns from 2 on\n"
     assert done.err.endswith(said)
-    found = here("bfs", tmp_path / "store", "-s", 0, "-o", tmp_path / "out.h5")
-    assert found.code == 0
+    answer = here("bfs", tmp_path / "store", "-s", 0, "-o", tmp_path / "out.h5")
+    assert answer.code == 0
     with h5py.File(tmp_path / "out.h5") as file:
         assert file["level"][0].tolist() == [0, -1, 1, -1, -1]
     done = here(*words, "--force", "--bipartite", "--directed", "--json")

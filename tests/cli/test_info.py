@@ -53,16 +53,16 @@ def test_figures_are_those_of_the_parts(stores, parts):
         edges = sum(getattr(part, name).edges for part in loaded)
         assert values[name] == edges
         assert values["shares"][name] == pytest.approx(edges / values["m"])
-    for part, told in zip(loaded, values["per_part"], strict=True):
+    for part, figures in zip(loaded, values["per_part"], strict=True):
         sizes = {name: array.nbytes for name, array in part_arrays(part).items()}
-        assert told["array_bytes"] == sum(sizes.values())
-        assert told["edges"] == part.edges
-        assert told["active"] == part.active
+        assert figures["array_bytes"] == sum(sizes.values())
+        assert figures["edges"] == part.edges
+        assert figures["active"] == part.active
         for name in SUBGRAPHS:
             both = sizes[f"{name}/offsets"] + sizes[f"{name}/columns"]
-            assert told["subgraph_bytes"][name] == both
+            assert figures["subgraph_bytes"][name] == both
         file = stores[parts] / f"part-{part.index:05d}.h5"
-        assert told["file_bytes"] == file.stat().st_size
+        assert figures["file_bytes"] == file.stat().st_size
 
 
 @pytest.mark.parametrize("parts", PARTS)
@@ -168,10 +168,10 @@ def surveyed(values, source):
     assert values["degrees"] == {"degree": degree.tolist(), "vertices": counts.tolist()}
     count, label = connected_components(source.matrix, directed=False)
     sizes = np.sort(np.bincount(label))[::-1]
-    told = values["components"]
-    assert told["count"] == count
-    assert told["largest"] == sizes[:5].tolist()
-    pairs = zip(told["size"], told["components"], strict=True)
+    components = values["components"]
+    assert components["count"] == count
+    assert components["largest"] == sizes[:5].tolist()
+    pairs = zip(components["size"], components["components"], strict=True)
     assert dict(pairs) == dict(zip(*np.unique(sizes, return_counts=True), strict=True))
     largest = [k for k in range(count) if (label == k).sum() == sizes[0]]
     widths = [

@@ -42,9 +42,9 @@ def test_help_lists_the_commands(bare):
     long, short = (run([*DISTBFS, word], env=bare) for word in ("--help", "-h"))
     assert (long.returncode, long.stderr) == (0, "")
     assert long.stdout == short.stdout
-    for name, told in COMMANDS.items():
+    for name, text in COMMANDS.items():
         assert f"  {name} " in long.stdout
-        assert told in long.stdout
+        assert text in long.stdout
 
 
 def test_version():

@@ -9,9 +9,9 @@ from commands import DISTBFS, begin, environment, files_in, finish, here, on
 from graphs import Tuples, random_tuples
 from launching import needs_mpi
 
+from distbfs import registry
 from distbfs.cli import multisearch as cli
 from distbfs.multisearch import searchers as sharing
-from distbfs.terminal import applications as applying
 
 GRAPH = random_tuples(90, 130, seed=6)
 LEVELS = np.stack([GRAPH.distances(v) for v in range(GRAPH.n)])
@@ -65,11 +65,11 @@ EVERY = pytest.mark.parametrize(
 def test_path_lengths(stores, tmp_path, ranks, parts, divide):
     out = tmp_path / "out.h5"
     words = ("--divide", divide, "-o", out)
-    told, _ = run("apsp", stores[parts], *words, ranks=ranks)
-    assert told["pairs_reached"] == (LEVELS >= 0).sum()
-    assert told["largest_level"] == LEVELS.max()
+    facts, _ = run("apsp", stores[parts], *words, ranks=ranks)
+    assert facts["pairs_reached"] == (LEVELS >= 0).sum()
+    assert facts["largest_level"] == LEVELS.max()
     with h5py.File(out) as file:
-        assert file["level"].dtype.name == told["dtype"] == "int8"
+        assert file["level"].dtype.name == facts["dtype"] == "int8"
         np.testing.assert_array_equal(file["level"], LEVELS.astype(np.int8))
         assert file["level"].attrs["unreached"] == -1
         np.testing.assert_array_equal(file["sources"], np.arange(GRAPH.n))
@@ -105,10 +105,10 @@ def test_radius_and_diameter(stores, ranks, parts, divide):
     inside = graph.subgraph(max(nx.connected_components(graph), key=len))
     wanted = {"radius": nx.radius(inside), "diameter": nx.diameter(inside)}
     for app in ("diameter", "eccentricity"):
-        told, _ = run(app, stores[parts], "--divide", divide, ranks=ranks)
-        assert {name: told[name] for name in wanted} == wanted
-        assert told["vertices"] == len(inside)
-        assert told["connected"] is False
+        facts, _ = run(app, stores[parts], "--divide", divide, ranks=ranks)
+        assert {name: facts[name] for name in wanted} == wanted
+        assert facts["vertices"] == len(inside)
+        assert facts["connected"] is False
     text = here("multisearch", "diameter", stores[parts]).out
     assert "no: figures are of the largest component" in text
 
@@ -121,7 +121,7 @@ def test_reachability_and_hops(stores, tmp_path, ranks, parts, divide):
     reached = LEVELS[pairs[:, 0], pairs[:, 1]] >= 0
     for name in ("out.h5", "out.csv"):
         out = tmp_path / name
-        told, _ = run(
+        facts, _ = run(
             "reachability",
             stores[parts],
             "--pairs",
@@ -131,7 +131,7 @@ def test_reachability_and_hops(stores, tmp_path, ranks, parts, divide):
             *words,
             ranks=ranks,
         )
-        assert told == {"pairs": 60, "reachable": int(reached.sum())}
+        assert facts == {"pairs": 60, "reachable": int(reached.sum())}
     with h5py.File(tmp_path / "out.h5") as file:
         np.testing.assert_array_equal(file["pair"], pairs)
         np.testing.assert_array_equal(file["reachable"], reached)
@@ -226,8 +226,8 @@ def test_ids_of_the_file(tmp_path):
     path.write_text("a,b\nb,c\nx,y\n")
     store, out = tmp_path / "store", tmp_path / "out.h5"
     assert here("convert", path, "-o", store, "--relabel").code == 0
-    told, _ = run("betweenness", store, "-o", out, "--no-normalized")
-    assert told["largest"][0] == ["b", 1.0]
+    facts, _ = run("betweenness", store, "-o", out, "--no-normalized")
+    assert facts["largest"][0] == ["b", 1.0]
     with h5py.File(out) as file:
         ids = [name.decode() for name in file["ids"][:]]
         assert file["value"][ids.index("b")] == 1
@@ -251,16 +251,16 @@ def test_pairs_of_names_with_blanks(tmp_path):
 
 
 def test_engines_agree(stores, tmp_path):
-    found = []
+    rows = []
     for engine, more in (("openmp", ()), ("reference", ()), ("openmp", ("arrays",))):
-        out = tmp_path / f"{len(found)}.h5"
+        out = tmp_path / f"{len(rows)}.h5"
         method = ("--method", *more) if more else ()
         words = ("--engine", engine, *method, "-o", out)
         assert here("multisearch", "closeness", stores[1], *words).code == 0
         with h5py.File(out) as file:
-            found.append(file["value"][:])
-    assert (found[0] == found[1]).all()
-    assert (found[0] == found[2]).all()
+            rows.append(file["value"][:])
+    assert (rows[0] == rows[1]).all()
+    assert (rows[0] == rows[2]).all()
 
 
 def test_directed_stores(tmp_path):
@@ -270,8 +270,8 @@ def test_directed_stores(tmp_path):
     done = here("multisearch", "diameter", store)
     assert done.code == 2
     assert "diameter needs a symmetric graph" in done.err.splitlines()[-1]
-    told, done = run("eccentricity", store)
-    assert told["diameter"] is None
+    facts, done = run("eccentricity", store)
+    assert facts["diameter"] is None
     assert "the graph is directed" in done.err
     done = here("multisearch", "apsp", store, "--divide", "parts")
     assert "a directed graph has no parts" in done.err
@@ -288,6 +288,8 @@ def test_directed_stores(tmp_path):
         (["apsp", "-o", "/none/out.h5"], "there is no folder /none"),
         (["reachability"], "reachability needs --pairs"),
         (["apsp", "--pairs", "x"], "apsp takes no --pairs"),
+        (["apsp", "--hops", "2"], "apsp has no option 'hops'; allowed: dtype"),
+        (["khop", "--no-normalized"], "khop has no option 'normalized'; allowed: hops"),
         (["apsp", "--threshold", "many"], "threshold is 'many'; allowed: auto"),
         (["apsp", "--method", "hybrid", "--engine", "openmp"], "allowed: bits, arrays"),
         (["nothing"], "'nothing' is not one of 'apsp'"),
@@ -306,11 +308,14 @@ def test_refusals(stores, tmp_path, monkeypatch, words, text):
 
 
 def test_pairs_that_are_refused(stores, tmp_path):
-    for text, told in (("1 2\n3\n", ":2: 1 words; allowed: two"), ("1 x\n", ":1: 'x'")):
+    for text, reason in (
+        ("1 2\n3\n", ":2: 1 words; allowed: two"),
+        ("1 x\n", ":1: 'x'"),
+    ):
         path = tmp_path / "pairs.txt"
         path.write_text(text)
         done = here("multisearch", "reachability", stores[1], "--pairs", path)
-        assert told in done.refusal
+        assert reason in done.refusal
 
 
 def test_an_output_that_is_there_stays(stores, tmp_path):
@@ -376,7 +381,7 @@ def test_how_ranks_share_is_decided(monkeypatch):
 
 def test_every_application_is_in_the_help():
     text = " ".join(here("multisearch", "--help").out.split())
-    for name in applying.APPS:
+    for name in registry.APPS:
         assert name in text
     assert cli.command.name == "multisearch"
 
@@ -385,10 +390,10 @@ def test_every_application_is_in_the_help():
 def test_energy_is_told_or_why_there_is_none(stores, ranks):
     words = ("--divide", "sources", "--engine", "openmp", "--energy")
     done = on(ranks, "multisearch", "closeness", stores[1], "--json", *words)
-    told = done.values["energy"]
+    report = done.values["energy"]
     degrees = np.array(GRAPH.matrix.sum(axis=1)).ravel()
     edges = ((LEVELS >= 0) @ degrees).sum() / 2
-    assert told["searches"] % GRAPH.n == 0
-    repeats = told["searches"] // GRAPH.n
-    assert told["edges"] == pytest.approx(repeats * edges, rel=0.2)
-    assert told["missing"] or told["cpus"]
+    assert report["searches"] % GRAPH.n == 0
+    repeats = report["searches"] // GRAPH.n
+    assert report["edges"] == pytest.approx(repeats * edges, rel=0.2)
+    assert report["missing"] or report["cpus"]

@@ -130,16 +130,16 @@ def test_a_path_that_cannot_be_used(name, kind, root, monkeypatch):
     line = words_for(name, root, bad.with_name(bad.name + ending))
     here(*words_for(name, root, root / "nowhere" / f"child{ending}"))  # imports
     with not_root() if "unreadable" in kind else nullcontext():
-        found = here(*line)
-    assert (found.code, found.out) == (2, ""), (line, found)
-    assert found.err.startswith("distbfs: "), (line, found.err)
-    assert found.err.count("\n") == 1, (line, found.err)
+        answer = here(*line)
+    assert (answer.code, answer.out) == (2, ""), (line, answer)
+    assert answer.err.startswith("distbfs: "), (line, answer.err)
+    assert answer.err.count("\n") == 1, (line, answer.err)
 
 
 def test_a_store_that_is_unreadable(root):
     with not_root():
-        found = here("info", root / "locked")
-    assert found.refusal == f"distbfs: {root / 'locked'}: Permission denied"
+        answer = here("info", root / "locked")
+    assert answer.refusal == f"distbfs: {root / 'locked'}: Permission denied"
 
 
 def test_every_command_is_walked():

@@ -61,21 +61,21 @@ def test_edges_are_counted_by_their_ends(monkeypatch, source, parts, threshold):
 
 
 def test_what_is_expected_is_near_what_is_counted(run):
-    found = run("pan_fig05")
-    assert max(found["largest_difference"].values()) < 0.02
-    assert found["expected"]["scale"] == 30
-    assert found["expected"]["largest_threshold_with_nn_of_10_percent"] > 512
+    results = run("pan_fig05")
+    assert max(results["largest_difference"].values()) < 0.02
+    assert results["expected"]["scale"] == 30
+    assert results["expected"]["largest_threshold_with_nn_of_10_percent"] > 512
 
 
 def test_suggested_thresholds(run):
-    found = run("pan_fig07")
-    growth = found["growth_of_TH_a_scale"]["wide"]
+    results = run("pan_fig07")
+    growth = results["growth_of_TH_a_scale"]["wide"]
     assert 1.2 < growth < 1.8  # the paper: about 1.41
-    wide = {row["scale"]: row for row in found["expected"]["wide"]}
+    wide = {row["scale"]: row for row in results["expected"]["wide"]}
     assert all(row["delegates"] <= row["limit"] for row in wide.values())
     assert wide[33]["nn"] == pytest.approx(0.063, abs=0.01)
     assert wide[33]["delegates"] < 0.0175
-    for row, real in zip(found["expected"]["low"], found["counted"], strict=True):
+    for row, real in zip(results["expected"]["low"], results["counted"], strict=True):
         assert row["threshold"] == pytest.approx(real["threshold"], rel=0.1)
         assert row["nn"] == pytest.approx(real["nn"], rel=0.25)
 
@@ -103,9 +103,9 @@ def test_measured_points_stand_on_the_model(run, tmp_path):
     (tmp_path / "two.json").write_text(json.dumps({"rows": [row]}))
     fitted = ("--records", records, "--report", tmp_path / "one.json")
     points = ("--measured", tmp_path / "one.json", tmp_path / "two.json")
-    found = run("pan_model", *points, *fitted, "--bandwidth", 1e9, 2e9)
-    assert [x["devices"] for x in found["measured"]] == [2, 4]
-    slow, fast = found["lines"]
+    results = run("pan_model", *points, *fitted, "--bandwidth", 1e9, 2e9)
+    assert [x["devices"] for x in results["measured"]] == [2, 4]
+    slow, fast = results["lines"]
     assert slow["constants"]["rate"]["origin"] == "fitted"
     for a, b in zip(slow["rows"][1:], fast["rows"][1:], strict=True):
         assert a["GTEPS"] < b["GTEPS"]

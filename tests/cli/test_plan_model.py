@@ -40,9 +40,9 @@ def test_counts_are_those_of_built_parts():
     active = sum(part.active for part in parts)
     assert counts.active == pytest.approx(active, rel=0.02)
     shape = of_kronecker(14, 16, 4, summary.threshold).shapes[0]
-    found = part_bytes(shape)
-    assert found["graph"] == pytest.approx(parts[0].graph_bytes, rel=0.03)
-    assert found["total"] == sum(found.values()) - found["total"]
+    sizes = part_bytes(shape)
+    assert sizes["graph"] == pytest.approx(parts[0].graph_bytes, rel=0.03)
+    assert sizes["total"] == sum(sizes.values()) - sizes["total"]
 
 
 def test_a_store_has_its_own_counts(tmp_path):
@@ -56,13 +56,13 @@ def test_a_store_has_its_own_counts(tmp_path):
 
 def test_bytes_are_those_of_the_paper():
     plan = here("plan", "--scale", 30, "--devices", 16, "--json").values
-    found = plan["model"]
-    level = found["levels"][0]
+    report = plan["model"]
+    level = report["levels"][0]
     assert level["mask_bytes"] == 2 * plan["delegates"] * 16 / 8
-    assert found["normal_bytes"] == pytest.approx(4 * plan["nn"] * 15 / 16)
-    parts = found["seconds_by_part"]
-    assert found["seconds"] == pytest.approx(sum(parts.values()))
-    assert found["GTEPS"] == pytest.approx((16 << 30) / found["seconds"] / 1e9)
+    assert report["normal_bytes"] == pytest.approx(4 * plan["nn"] * 15 / 16)
+    parts = report["seconds_by_part"]
+    assert report["seconds"] == pytest.approx(sum(parts.values()))
+    assert report["GTEPS"] == pytest.approx((16 << 30) / report["seconds"] / 1e9)
 
 
 def test_options_change_their_terms():
@@ -112,26 +112,26 @@ def test_text():
 def test_fitted_to_its_own_records(run):
     records, report = run
     words = ("--scale", 12, "--devices", 4, "--devices-per-rank", 4)
-    found = model(*words, "--records", records, "--report", report)
+    answer = model(*words, "--records", records, "--report", report)
     rows = [json.loads(line) for line in records.read_text().splitlines()]
     searches = len({row["root"] for row in rows})
     levels = sum(sum(row["seconds"].values()) for row in rows) / searches
-    after = found["seconds_by_part"]["finish"]
-    assert found["seconds"] - after == pytest.approx(levels, rel=0.5)
-    assert found["constants"]["rate"]["origin"] == "fitted"
-    assert found["constants"]["bandwidth"]["origin"] == "assumed"  # one rank
+    after = answer["seconds_by_part"]["finish"]
+    assert answer["seconds"] - after == pytest.approx(levels, rel=0.5)
+    assert answer["constants"]["rate"]["origin"] == "fitted"
+    assert answer["constants"]["bandwidth"]["origin"] == "assumed"  # one rank
     checks = sum(sum(row["checks"].values()) for row in rows) / searches
-    assert 4 * found["visits"] > checks
-    given = model(*words, "--records", records, "--device-rate", "1e9")
-    assert given["constants"]["rate"] == {"value": 1e9, "origin": "given"}
-    assert given["constants"]["finish"]["origin"] == "assumed"  # no report
+    assert 4 * answer["visits"] > checks
+    reply = model(*words, "--records", records, "--device-rate", "1e9")
+    assert reply["constants"]["rate"] == {"value": 1e9, "origin": "given"}
+    assert reply["constants"]["finish"]["origin"] == "assumed"  # no report
 
 
 def test_habits_are_those_of_the_nearest_run(run):
     records, report = run
-    told = json.loads(report.read_text())
+    figures = json.loads(report.read_text())
     other = report.with_name("other.json")
-    other.write_text(json.dumps(told | {"parts": 64, "SCALE": 14}))
+    other.write_text(json.dumps(figures | {"parts": 64, "SCALE": 14}))
     far = of_kronecker(30, 16, 512, None).counts(512)
     runs = runs_of([records, records], [report, other], far)
     assert [x.counts.devices for x in runs] == [4, 64]
@@ -173,14 +173,14 @@ def test_refused(run, tmp_path, monkeypatch, words, text):
     records, report = run
     monkeypatch.chdir(tmp_path)
     lines = records.read_text().splitlines(keepends=True)
-    told = json.loads(report.read_text())
+    figures = json.loads(report.read_text())
     files = {
         "empty": "",
         "wrong": '{"a": 1}\n',
         "good": "".join(lines[:2]) + "[]\n",
         "two": "".join(lines[:2]),
         "deep": "[" * 100_000,
-        "odd": json.dumps(told | {"SCALE": 99}),
+        "odd": json.dumps(figures | {"SCALE": 99}),
     }
     for name, content in files.items():
         (tmp_path / name).write_text(content)

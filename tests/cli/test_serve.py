@@ -73,8 +73,8 @@ def check_answers(path, source=SOURCE):
             assert client.distances(root, TARGETS) == wanted[TARGETS].tolist()
             way = client.path(root, int(wanted.argmax()))
             assert len(way) == wanted.max() + 1
-            found = client.bfs(root)
-            assert found["level"] == wanted.tolist()
+            answer = client.bfs(root)
+            assert answer["level"] == wanted.tolist()
 
 
 @pytest.mark.parametrize("ranks", RANKS)
@@ -102,11 +102,15 @@ def test_query(ranks, stores, tmp_path):
     out = tmp_path / "out"
     with serving(ranks, stores, tmp_path, "--results", out) as (process, path):
         ask = ("query", path)
-        told = here(*ask, "distances", "source=5", "targets=0,5,9", "deadline=5").values
+        report = here(
+            *ask, "distances", "source=5", "targets=0,5,9", "deadline=5"
+        ).values
         wanted = SOURCE.distances(5)[[0, 5, 9]].tolist()
-        assert told == {"distances": wanted}
-        told = here(*ask, "multi_bfs", "sources=3,4", "result=file", "name=two").values
-        assert told["files"] == [str(out / "two.h5")]
+        assert report == {"distances": wanted}
+        report = here(
+            *ask, "multi_bfs", "sources=3,4", "result=file", "name=two"
+        ).values
+        assert report["files"] == [str(out / "two.h5")]
         check_results(SOURCE, out / "two.h5", [3, 4])
         assert here(*ask, "stats").values["graph"]["ranks"] == ranks
         refused = here(*ask, "path", "source=0", f"target={SOURCE.n}")
@@ -144,19 +148,19 @@ def test_standard_streams(ranks, stores, tmp_path):
     assert done.returncode == 0, done.stderr
     ready, *answers = done.stdout.splitlines()
     assert ready == "ready"
-    found = {answer["id"]: answer for answer in map(json.loads, answers)}
-    assert found[7]["distances"] == SOURCE.distances(0)[TARGETS].tolist()
-    assert found[8]["level"] == SOURCE.distances(1).tolist()
-    assert found[9]["error"]["code"] == "unknown_op"
+    report = {answer["id"]: answer for answer in map(json.loads, answers)}
+    assert report[7]["distances"] == SOURCE.distances(0)[TARGETS].tolist()
+    assert report[8]["level"] == SOURCE.distances(1).tolist()
+    assert report[9]["error"]["code"] == "unknown_op"
 
 
 def test_counts_at_the_end(stores, tmp_path):
     with serving(1, stores, tmp_path, "--json") as (process, path):
         check_answers(path)
         process.terminate()
-        told = finish(process).values
-    assert told["answers"]["path"] == {"ok": 2}
-    assert told["state"] == "draining"
+        report = finish(process).values
+    assert report["answers"]["path"] == {"ok": 2}
+    assert report["state"] == "draining"
 
 
 def test_log_lines_have_request_names(stores, tmp_path):
@@ -242,8 +246,8 @@ def test_a_stuck_rank_is_told_and_the_end_comes_when_asked_for(by, stores, tmp_p
             assert client.stats()["state"] == "stuck"
         assert here("query", path, "health").code == 1
         for name in ("healthz", "readyz"):
-            status, told = healthy_page(address, name)
-            assert (status, told["state"]) == (503, "stuck")
+            status, facts = healthy_page(address, name)
+            assert (status, facts["state"]) == (503, "stuck")
         auth = {"Authorization": f"Bearer {token.read_text().strip()}"}
         with urlopen(Request(f"{address}/metrics", headers=auth)) as page:
             assert b"distbfs_stuck 1.0" in page.read()
@@ -349,8 +353,8 @@ def test_bfs_writes_a_trace(stores, tmp_path):
     assert here(*ask).code == 0
     names = {event["name"] for event in json.loads(file.read_text())["traceEvents"]}
     assert {"search", "work", "advance", "parents"} <= names
-    told = here("plot", "trace", file, "-o", tmp_path / "t.png", "--json").values
-    assert set(told["ranks"]["0"]) >= {"search", "counts"}
+    report = here("plot", "trace", file, "-o", tmp_path / "t.png", "--json").values
+    assert set(report["ranks"]["0"]) >= {"search", "counts"}
     assert (tmp_path / "t.png").stat().st_size > 5000
     assert "allowed: .png" in here("plot", "trace", file, "-o", tmp_path / "t").refusal
     assert "give the name of a file" in here(*ask[:-1], tmp_path).refusal
@@ -364,8 +368,8 @@ def test_http(ranks, stores, tmp_path):
         lines = iter(process.stderr.readline, "")
         address = next(x for x in lines if "http://" in x).split()[-1]
         ask = ("query", address, "distances", "source=5", "targets=0,9")
-        told = here(*ask, "--token-file", token).values
-        assert told == {"distances": SOURCE.distances(5)[[0, 9]].tolist()}
+        report = here(*ask, "--token-file", token).values
+        assert report == {"distances": SOURCE.distances(5)[[0, 9]].tolist()}
         assert "unauthorized" in here(*ask).refusal
         check_answers(path)
         process.terminate()
@@ -427,10 +431,10 @@ def test_what_is_refused(stores, tmp_path):
 def test_many_clients_at_once(tmp_path):
     """``scripts/check_service.py``, whose figures a busy machine may miss."""
     script = Path(__file__).resolve().parents[2] / "scripts" / "check_service.py"
-    told = tmp_path / "told.json"
-    arguments = ("--scale", 8, "--queries", 160, "--sources", 8, "--json", told)
+    report = tmp_path / "told.json"
+    arguments = ("--scale", 8, "--queries", 160, "--sources", 8, "--json", report)
     done = run([sys.executable, str(script), *map(str, arguments)], 120, environment())
     assert done.returncode in (0, 1), done.stderr
-    rows = {row["what"]: row for row in json.loads(told.read_text())["rows"]}
+    rows = {row["what"]: row for row in json.loads(report.read_text())["rows"]}
     for name in ("queries answered", "answers wrong", "serves again and ends"):
         assert rows[name]["good"], (rows, done.stdout)

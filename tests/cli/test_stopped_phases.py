@@ -41,7 +41,7 @@ PHASES = {
 
 
 @pytest.fixture(scope="module")
-def given(tmp_path_factory):
+def graphs(tmp_path_factory):
     """A store of two parts and an edge list."""
     folder = tmp_path_factory.mktemp("given")
     store, file = folder / "store", folder / "file.el"
@@ -53,13 +53,13 @@ def given(tmp_path_factory):
 
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
 @pytest.mark.parametrize("name", PHASES)
-def test_a_phase_ends_with_sigterm(tmp_path, given, name, ranks):
+def test_a_phase_ends_with_sigterm(tmp_path, graphs, name, ranks):
     if ranks > 1 and is_open_mpi():
         pytest.skip("mpirun of Open MPI ends the ranks itself when it gets SIGTERM")
     where, line = PHASES[name]
     out, log = tmp_path / "out", tmp_path / "log"
     out.mkdir()
-    argv = [*DISTBFS, *line.format(**given, out=out).split()]
+    argv = [*DISTBFS, *line.format(**graphs, out=out).split()]
     env = injected(log, stuck=where) | {"TMPDIR": str(out)}
     process = begin(ranks, argv, env)
     reads_alone = name in ("convert reads", "export")
@@ -76,9 +76,9 @@ def test_a_phase_ends_with_sigterm(tmp_path, given, name, ranks):
     assert files_in(out) == []
 
 
-def test_a_killed_convert_leaves_no_spool(tmp_path, given):
+def test_a_killed_convert_leaves_no_spool(tmp_path, graphs):
     where, line = PHASES["convert reads"]
-    argv = [*DISTBFS, *line.format(**given, out=tmp_path).split()]
+    argv = [*DISTBFS, *line.format(**graphs, out=tmp_path).split()]
     folder, log = tmp_path / "temporary", tmp_path / "log"
     folder.mkdir()
     process = begin(1, argv, injected(log, stuck=where) | {"TMPDIR": str(folder)})
@@ -88,10 +88,10 @@ def test_a_killed_convert_leaves_no_spool(tmp_path, given):
     assert files_in(folder) == []
 
 
-def test_a_request_ahead_of_time_waits_for_loading(tmp_path, given):
+def test_a_request_ahead_of_time_waits_for_loading(tmp_path, graphs):
     """SIGUSR1, which job managers send before a job's time is up; then SIGTERM."""
     where, line = PHASES["bfs loads"]
-    argv = [*DISTBFS, *line.format(**given).split()]
+    argv = [*DISTBFS, *line.format(**graphs).split()]
     process = begin(1, argv, injected(tmp_path / "log", stuck=where))
     wait_until((tmp_path / "log.0").exists, process)
     process.send_signal(signal.SIGUSR1)

@@ -104,8 +104,8 @@ def test_small_graphs_are_well(tmp_path, name, parts):
 def test_altered_files(bad):
     done = here("verify", bad)
     assert done.code == 2
-    found = done.out.splitlines()
-    assert [line.partition(": ")[0] for line in found] == [
+    lines = done.out.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == [
         str(bad / "part-00001.h5"),
         str(bad / "part-00003.h5"),
     ]
@@ -142,8 +142,8 @@ def test_ranks_find_what_one_process_finds(tmp_path, change, ranks):
     def work(world):
         return verify_on_ranks(world, open_store(folder), lambda done: None).as_dict()
 
-    for found in on_ranks(ranks, work):
-        assert found == expected
+    for result in on_ranks(ranks, work):
+        assert result == expected
 
 
 @needs_mpi

@@ -4,6 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs, small
+from device_problems import PROBLEMS, device_problem
 from fast_graphs import path, shuffled
 from graphs import NAMED, Tuples, grid, kronecker, uniform
 
@@ -13,7 +14,6 @@ from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import UsageError
 from distbfs.multisearch.cuda_bits import BitSearches, all_levels
 from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
-from distbfs.multisearch.device_apps import STATES, device_problem
 from distbfs.multisearch.exact_diameter import device_extremes
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
@@ -116,7 +116,7 @@ def test_betweenness(method, threshold):
         )
 
 
-@pytest.mark.parametrize("name", STATES)
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_applications_on_all_vertices(name):
     source = GRAPHS["kronecker"]
     made = HostGraph(source)

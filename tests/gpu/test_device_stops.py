@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 from device_graphs import HostGraph
+from device_problems import device_problem
 from fast_graphs import fault, path, shuffled
 from graphs import check_search
 from resident_parts import look, resident_driver
@@ -15,7 +16,6 @@ from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.cuda_bits import BitSearches
 from distbfs.multisearch.cuda_problems import DeviceOptions, DeviceRunner
-from distbfs.multisearch.device_apps import device_problem
 from distbfs.search.choose import Request
 
 LONG = path(200_000)

@@ -83,8 +83,8 @@ def test_ranks_find_what_one_finds(
         assert told == expected
         for hops in (None, 1):
             np.testing.assert_array_equal(
-                khop(on, sources, hops, on.options),
-                khop(alone, sources, hops, alone.options),
+                khop(on, sources, hops),
+                khop(alone, sources, hops),
             )
         if way != "parts":
             np.testing.assert_allclose(

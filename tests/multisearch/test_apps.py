@@ -67,22 +67,22 @@ def way(request, monkeypatch):
 
 def of_component(source):
     """Return the largest component by NetworkX, of equals the one of the least id."""
-    found = nx.connected_components(by_networkx(source))
-    return sorted(max(found, key=lambda one: (len(one), -min(one))))
+    values = nx.connected_components(by_networkx(source))
+    return sorted(max(values, key=lambda one: (len(one), -min(one))))
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_small_graphs(name, way):
     source, graph = NAMED[name], by_networkx(NAMED[name])
     on, every, wanted = way(source), np.arange(source.n), all_levels(source)
-    found = levels(on, every)
-    assert found.dtype == np.int8
-    np.testing.assert_array_equal(found, wanted.astype(np.int8))
+    rows = levels(on, every)
+    assert rows.dtype == np.int8
+    np.testing.assert_array_equal(rows, wanted.astype(np.int8))
     for normalized in (True, False):
         got = closeness(on, every, normalized=normalized)
         close = nx.closeness_centrality(graph, wf_improved=normalized)
         np.testing.assert_allclose(got, list(close.values()), rtol=1e-12)
-    value, told = eccentricity(on, every)
+    value, facts = eccentricity(on, every)
     np.testing.assert_array_equal(value, wanted.max(axis=1))
     component = of_component(source)
     np.testing.assert_array_equal(largest_component(on), component)
@@ -93,7 +93,7 @@ def test_small_graphs(name, way):
         "radius": nx.radius(inside),
         "diameter": nx.diameter(inside),
     }
-    assert told == wanted_told
+    assert facts == wanted_told
     by_bounds = diameter(on)
     assert (len(component) > 2) <= by_bounds.pop("searches") <= source.n
     assert by_bounds == wanted_told
@@ -101,7 +101,7 @@ def test_small_graphs(name, way):
     reached = [nx.has_path(graph, *pair) for pair in pairs.tolist()]
     assert reachability(on, pairs).tolist() == reached
     for hops in (None, 0, 2, 500):
-        counts = khop(on, every[:5], hops, RunOptions())
+        counts = khop(on, every[:5], hops)
         if hops is None or hops >= source.n:
             assert counts.shape[1] == wanted[:5].max() + 1
         else:
@@ -122,16 +122,16 @@ def test_any_graph(source, data):
     some = np.array(roots, dtype=np.int64)
     others = np.setdiff1d(np.arange(source.n), some)
     wanted = all_levels(source, directed)
-    found = levels(on, some, "int16")
-    np.testing.assert_array_equal(found, wanted[some].reshape(-1, source.n))
+    result = levels(on, some, "int16")
+    np.testing.assert_array_equal(result, wanted[some].reshape(-1, source.n))
     close = closeness(on, some)
     expected = nx.closeness_centrality(graph)
     np.testing.assert_allclose(close[some], [expected[v] for v in roots], rtol=1e-12)
     assert np.isnan(close[others]).all()
-    value, told = eccentricity(on, some)
+    value, facts = eccentricity(on, some)
     np.testing.assert_array_equal(value[some], wanted[some].max(axis=1, initial=0))
     assert (value[others] == -1).all()
-    assert bool(told) == (len(roots) == source.n)
+    assert bool(facts) == (len(roots) == source.n)
     pairs = np.array(
         data.draw(st.lists(st.tuples(*[st.integers(0, source.n - 1)] * 2)))
     )
@@ -140,23 +140,23 @@ def test_any_graph(source, data):
     np.testing.assert_array_equal(reachability(on, pairs), reached)
     if not directed:
         inside = graph.subgraph(of_component(source))
-        found = diameter(on)
-        assert found["diameter"] == nx.diameter(inside)
-        assert found["radius"] == nx.radius(inside)
+        result = diameter(on)
+        assert result["diameter"] == nx.diameter(inside)
+        assert result["radius"] == nx.radius(inside)
 
 
 def test_directed_graphs():
     ring = Tuples(5, range(5), [1, 2, 3, 4, 0])
     on = searcher(ring, directed=True)
-    value, told = eccentricity(on, np.arange(5))
+    value, facts = eccentricity(on, np.arange(5))
     assert value.tolist() == [4] * 5
-    assert (told["radius"], told["diameter"], told["connected"]) == (4, 4, True)
+    assert (facts["radius"], facts["diameter"], facts["connected"]) == (4, 4, True)
     chain = Tuples(3, [0, 1], [1, 2])
     on = searcher(chain, directed=True)
-    value, told = eccentricity(on, np.arange(3))
+    value, facts = eccentricity(on, np.arange(3))
     assert value.tolist() == [2, 1, 0]
-    assert told["connected"] is False
-    assert told["diameter"] is None
+    assert facts["connected"] is False
+    assert facts["diameter"] is None
     with pytest.raises(UsageError, match="diameter needs a symmetric graph"):
         diameter(on)
 
@@ -165,11 +165,11 @@ def test_directed_graphs():
     "source", [grid(35), kronecker(11), random_tuples(900, 1000, seed=2)]
 )
 def test_diameter_takes_few_searches(source):
-    found = diameter(searcher(source))
+    ends = diameter(searcher(source))
     far = source.distances(of_component(source)).max(axis=1)
-    assert found["diameter"] == far.max()
-    assert found["radius"] == far.min()
-    assert found["searches"] < found["vertices"] / 2
+    assert ends["diameter"] == far.max()
+    assert ends["radius"] == far.min()
+    assert ends["searches"] < ends["vertices"] / 2
 
 
 def test_what_a_search_tells_of_others():
@@ -191,9 +191,9 @@ def test_levels_widen_and_refuse():
     source = Tuples(200, range(199), range(1, 200))
     on = searcher(source)
     assert levels(on, np.array([100])).dtype == np.int8
-    found = levels(on, np.array([0, 100]))
-    assert found.dtype == np.int16
-    assert found[0, 199] == 199
+    rows = levels(on, np.array([0, 100]))
+    assert rows.dtype == np.int16
+    assert rows[0, 199] == 199
     with pytest.raises(TooDeep, match="level 199 does not fit int8"):
         levels(on, np.array([0]), "int8")
     assert levels(on, np.zeros(0, dtype=np.int64)).shape == (0, 200)
@@ -218,7 +218,7 @@ def test_graphs_without_vertices():
     assert eccentricity(on, none)[0].shape == (0,)
     assert diameter(on)["diameter"] is None
     assert reachability(on, none.reshape(0, 2)).shape == (0,)
-    assert khop(on, none, 2, RunOptions()).shape == (0, 0), "2 is no limit here"
+    assert khop(on, none, 2).shape == (0, 0), "2 is no limit here"
 
 
 @pytest.mark.parametrize("name", HOSTS)

@@ -34,10 +34,10 @@ def sums(way, part, roots, **options):
 def test_named_graphs(name, way):
     source = NAMED[name]
     every, part = np.arange(source.n), whole(source)
-    found = sums(way, part, every)
+    values = sums(way, part, every)
     for normalized in (True, False):
         wanted = nx.betweenness_centrality(by_networkx(source), normalized=normalized)
-        got = scaled(found, every, normalized=normalized, directed=False)
+        got = scaled(values, every, normalized=normalized, directed=False)
         np.testing.assert_allclose(got, list(wanted.values()), **CLOSE)
 
 
@@ -47,8 +47,8 @@ def test_edges_inside_a_level_are_on_no_path(way):
     ring = Tuples(8, [0, 1, 2, 3, 4, 1, 2, 3, 0], [1, 2, 3, 4, 0, 4, 5, 6, 7])
     every = np.arange(ring.n)
     wanted = nx.betweenness_centrality(by_networkx(ring), normalized=False)
-    found = sums(way, whole(ring), every)
-    got = scaled(found, every, normalized=False, directed=False)
+    values = sums(way, whole(ring), every)
+    got = scaled(values, every, normalized=False, directed=False)
     np.testing.assert_allclose(got, list(wanted.values()), **CLOSE)
 
 
@@ -59,10 +59,10 @@ def sampled(graph, roots, normalized):
         def sample(self, population, k, *, counts=None):
             return roots
 
-    found = nx.betweenness_centrality(
+    values = nx.betweenness_centrality(
         graph, k=len(roots), normalized=normalized, seed=Fixed(0)
     )
-    return list(found.values())
+    return list(values.values())
 
 
 @settings(max_examples=60, deadline=None)
@@ -72,10 +72,10 @@ def test_any_graph_and_any_sources(source, way, data):
     roots = data.draw(
         st.lists(st.integers(0, source.n - 1), unique=True, max_size=source.n)
     )
-    found = sums(
+    values = sums(
         way, whole(source, directed), roots, threads=data.draw(st.integers(1, 3))
     )
-    got = scaled(found, np.array(roots, int), normalized=normalized, directed=directed)
+    got = scaled(values, np.array(roots, int), normalized=normalized, directed=directed)
     if not roots:
         assert not got.any()
         return

@@ -1,14 +1,16 @@
 """Problems as CUDA: what is compiled, and how errors of the user's text are told."""
 
 import os
+from importlib import import_module
 
 import numpy as np
 import pytest
+from device_problems import PROBLEMS, device_problem
 
+from distbfs import registry
 from distbfs.device import cuda, nvrtc
 from distbfs.errors import DeviceMissing, UsageError
 from distbfs.multisearch.cuda_program import HEADER, SOURCE, literal, program_of
-from distbfs.multisearch.device_apps import STATES, device_problem
 from distbfs.multisearch.problem import Problem, State
 
 DEFINITIONS = {"OFFSET": "u32", "LEVEL": "u8", "LEVELS": 1, "EDGES": 0, "THREADS": 1024}
@@ -32,12 +34,21 @@ def compiled(problem, arch="sm_90", **more):
     return nvrtc.compile_source(SOURCE, arch, DEFINITIONS | more, texts)
 
 
+def every_problem():
+    """Problems as CUDA text: those of the tests, and all that applications have."""
+    homes = {home.partition(":")[0] for home in registry.APPS.values()}
+    values = [x for home in sorted(homes) for x in vars(import_module(home)).values()]
+    own = [x for x in values if isinstance(x, Problem) and x.cuda]
+    assert own
+    return {x.name: x for x in [*PROBLEMS.values(), *own]}
+
+
 @pytest.mark.parametrize("arch", nvrtc.ARCHITECTURES)
-@pytest.mark.parametrize("name", STATES)
-def test_applications_compile(name, arch):
-    assert compiled(device_problem(name), arch)[:4] == b"\x7fELF"
+@pytest.mark.parametrize("problem", every_problem().values(), ids=lambda x: x.name)
+def test_problems_compile(problem, arch):
+    assert compiled(problem, arch)[:4] == b"\x7fELF"
     wide = {"OFFSET": "u64", "LEVEL": "u32", "EDGES": 1, "THREADS": 256}
-    assert compiled(device_problem(name), arch, **wide)[:4] == b"\x7fELF"
+    assert compiled(problem, arch, **wide)[:4] == b"\x7fELF"
 
 
 def test_levels_are_kept_where_they_are_read():

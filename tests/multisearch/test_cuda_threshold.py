@@ -22,8 +22,8 @@ def test_even_degrees_take_one_way():
 
 def test_skewed_degrees_take_both():
     degrees = np.random.default_rng(1).zipf(1.7, 100_000)
-    found = choose_threshold(histogram(degrees[degrees < 20_000]), 1024, 132)
-    assert 0 < found < ENDLESS
+    threshold = choose_threshold(histogram(degrees[degrees < 20_000]), 1024, 132)
+    assert 0 < threshold < ENDLESS
 
 
 def test_few_searches_take_no_larger_threshold():
@@ -36,9 +36,9 @@ def test_few_searches_take_no_larger_threshold():
 def test_no_candidate_is_better():
     degrees = np.random.default_rng(4).integers(0, 90, 5000)
     counts = histogram(degrees)
-    found = choose_threshold(counts, 1024, 132)
+    threshold = choose_threshold(counts, 1024, 132)
     costs = {t: steps(counts, t, 2.0) for t in CANDIDATES if t < len(counts)}
-    assert costs[found] == min(costs.values())
+    assert costs[threshold] == min(costs.values())
 
 
 def test_steps():

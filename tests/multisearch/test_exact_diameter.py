@@ -26,17 +26,17 @@ def check(source, start):
         again[:] = source.distances(vertex)
         return again
 
-    found = extremes(levels_from, start)
-    assert found.diameter == nx.diameter(part)
-    assert found.radius == nx.radius(part)
+    figures = extremes(levels_from, start)
+    assert figures.diameter == nx.diameter(part)
+    assert figures.radius == nx.radius(part)
     eccentricity = nx.eccentricity(part)
-    ends = [eccentricity[v] for v in found.ends]
-    assert ends == [found.diameter, found.radius]
+    ends = [eccentricity[v] for v in figures.ends]
+    assert ends == [figures.diameter, figures.radius]
     alone = extremes(levels_from, start, radius=False)
-    assert (alone.diameter, alone.radius) == (found.diameter, None)
+    assert (alone.diameter, alone.radius) == (figures.diameter, None)
     alone = extremes(levels_from, start, diameter=False)
-    assert (alone.diameter, alone.radius) == (None, found.radius)
-    return found.searches
+    assert (alone.diameter, alone.radius) == (None, figures.radius)
+    return figures.searches
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMED) - {"kronecker"}))
@@ -67,17 +67,17 @@ def test_a_road_like_graph():
     start = max(nx.connected_components(graph), key=len).pop()
 
     def levels_from(vertex):
-        found = np.full(source.n, -1, np.int32)
+        result = np.full(source.n, -1, np.int32)
         for node, level in nx.single_source_shortest_path_length(graph, vertex).items():
-            found[node] = level
-        return found
+            result[node] = level
+        return result
 
-    found = extremes(levels_from, start)
+    result = extremes(levels_from, start)
     part = graph.subgraph(nx.node_connected_component(graph, start))
-    assert max(nx.single_source_shortest_path_length(part, found.ends[0]).values()) == (
-        found.diameter
-    )
-    assert found.searches < len(part) // 10
+    assert max(
+        nx.single_source_shortest_path_length(part, result.ends[0]).values()
+    ) == (result.diameter)
+    assert result.searches < len(part) // 10
 
 
 def test_a_limit_of_searches():

@@ -88,9 +88,9 @@ def test_graphs_of_networkx(engine):
         distbfs.betweenness(held, engine=engine), list(wanted.values()), rtol=1e-9
     )
     close = nx.closeness_centrality(graph)
-    found = distbfs.closeness(held, ["member 3", "member 3"], engine=engine)
-    assert found[3] == pytest.approx(close["member 3"])
-    assert np.isnan(found[4])
+    values = distbfs.closeness(held, ["member 3", "member 3"], engine=engine)
+    assert values[3] == pytest.approx(close["member 3"])
+    assert np.isnan(values[4])
     assert distbfs.eccentricity(held, engine=engine).tolist() == list(
         nx.eccentricity(graph).values()
     )

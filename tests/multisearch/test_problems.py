@@ -31,17 +31,17 @@ def run(name, problem, source, roots, directed=False, **options):
     return runner.run(problem, graph, roots, RunOptions(**options))
 
 
-def check_kept(found, wanted):
+def check_kept(results, wanted):
     """What the traversal keeps must agree with levels [k, n]."""
     reached = wanted >= 0
-    np.testing.assert_array_equal(found["level"], wanted)
-    np.testing.assert_array_equal(found["reachable"], reached)
-    np.testing.assert_array_equal(found["reached"], reached.sum(axis=1))
-    np.testing.assert_array_equal(found["depth"], wanted.max(axis=1, initial=0))
+    np.testing.assert_array_equal(results["level"], wanted)
+    np.testing.assert_array_equal(results["reachable"], reached)
+    np.testing.assert_array_equal(results["reached"], reached.sum(axis=1))
+    np.testing.assert_array_equal(results["depth"], wanted.max(axis=1, initial=0))
     total = np.where(reached, wanted, 0).sum(axis=1)
-    np.testing.assert_array_equal(found["distance"], total)
+    np.testing.assert_array_equal(results["distance"], total)
     for k, row in enumerate(wanted):
-        counts = found["count"][k]
+        counts = results["count"][k]
         np.testing.assert_array_equal(
             np.bincount(row[row >= 0], minlength=len(counts)), counts
         )
@@ -52,7 +52,7 @@ def check_kept(found, wanted):
 def test_what_the_traversal_keeps(source, name, data):
     directed = data.draw(st.booleans())
     roots = data.draw(st.lists(st.integers(0, source.n - 1), max_size=12))
-    found = run(
+    results = run(
         name,
         EVERY,
         source,
@@ -65,8 +65,8 @@ def test_what_the_traversal_keeps(source, name, data):
     wanted = all_levels(source, directed)[roots].reshape(len(roots), source.n)
     if depth is not None:
         wanted = np.where(wanted > depth, -1, wanted)
-    check_kept(found, wanted)
-    assert found["level"].dtype == np.int16
+    check_kept(results, wanted)
+    assert results["level"].dtype == np.int16
 
 
 class Seen:
@@ -91,7 +91,7 @@ class Seen:
         self.edges += zip((s.first + i).tolist(), u.tolist(), v.tolist(), strict=True)
 
     def note_order(self, s, i):
-        for depth, (row, v) in enumerate(s.found):
+        for depth, (row, v) in enumerate(s.frontiers):
             assert (s.level[row, v] == depth).all()
             self.order += zip((s.first + row).tolist(), v.tolist(), strict=True)
         back = [s.depth_now for _ in s.backwards()]
@@ -105,7 +105,7 @@ def test_each_edge_is_seen_once(name, graph, batch, monkeypatch):
     monkeypatch.setattr(arrays, "PIECE", 7)
     source, seen = NAMED[graph], Seen()
     roots = [source.n - 1, 0, 0, 3]
-    found = run(name, seen.problem, source, roots, batch=batch)
+    results = run(name, seen.problem, source, roots, batch=batch)
     wanted = [
         (k, u, v)
         for k, root in enumerate(roots)
@@ -114,7 +114,7 @@ def test_each_edge_is_seen_once(name, graph, batch, monkeypatch):
     ]
     assert sorted(seen.edges) == sorted(wanted)
     levels = np.stack([source.distances(root) for root in roots])
-    np.testing.assert_array_equal(found["level"], levels)
+    np.testing.assert_array_equal(results["level"], levels)
     assert sorted(seen.order) == list(map(tuple, np.argwhere(levels >= 0).tolist()))
     frontiers = {(k, d) for k, row in enumerate(levels.tolist()) for d in row if d >= 0}
     assert set(seen.prior) == frontiers
@@ -149,20 +149,20 @@ def test_state_of_every_kind(name):
         {"init": init, "visit_vertex": visit, "finalize": finalize},
     )
     source = NAMED["star"]
-    found = run(name, problem, source, range(5), batch=2)
-    assert found["mine"].tolist() == list(range(5))
-    assert found["visits"].tolist() == [39 * 5 * 10] + [50] * 39
+    results = run(name, problem, source, range(5), batch=2)
+    assert results["mine"].tolist() == list(range(5))
+    assert results["visits"].tolist() == [39 * 5 * 10] + [50] * 39
     for k in range(5):
-        assert set(found["pair"][k]) == {k}
+        assert set(results["pair"][k]) == {k}
     with pytest.raises(UsageError, match="no result 'hidden'; there are: mine, pair"):
-        _ = found["hidden"]
+        _ = results["hidden"]
 
 
 def test_no_searches_and_no_vertices():
     for name in HOSTS:
-        found = run(name, EVERY, NAMED["grid"], [])
-        assert found["level"].shape == (0, 144)
-        assert found["count"].shape[0] == 0
+        results = run(name, EVERY, NAMED["grid"], [])
+        assert results["level"].shape == (0, 144)
+        assert results["count"].shape[0] == 0
         with pytest.raises(UsageError, match="source 9 is not a vertex; allowed: 0 to"):
             run(name, EVERY, NAMED["loops"], [9])
 
@@ -189,7 +189,7 @@ def test_an_error_names_the_function_and_the_line(name, which):
         (Problem("p", (), {"visit": print}), "function 'visit'; allowed: init, prior"),
         (Problem("p", (), {"init": 3}), "init is a int"),
         (Problem("p", (State("a b", "i4", "pair"),)), "cannot be the name of a state"),
-        (Problem("p", (State("found", "i4", "pair"),)), "cannot be the name"),
+        (Problem("p", (State("frontiers", "i4", "pair"),)), "cannot be the name"),
         (Problem("p", (State("a", "i4", "pair"),) * 2), "a is declared twice"),
         (Problem("p", (State("a", "int5", "pair"),)), "'int5' is no dtype"),
         (Problem("p", (State("a", "object", "pair"),)), "allowed: numbers and bool"),
@@ -229,11 +229,11 @@ def test_options_that_are_refused(options, text):
 
 def test_methods_of_openmp():
     source = random_tuples(60, 120, seed=3)
-    found = run("openmp", EVERY, source, [1, 2])
-    assert found.told["method"] == "bits"
+    results = run("openmp", EVERY, source, [1, 2])
+    assert results.facts["method"] == "bits"
     again = run("openmp", EVERY, source, [1, 2], method="arrays")
-    assert again.told["method"] == "arrays"
-    for name, value in found.values.items():
+    assert again.facts["method"] == "arrays"
+    for name, value in results.values.items():
         np.testing.assert_array_equal(value, again[name])
     with pytest.raises(UsageError, match="problem seen cannot run by method bits"):
         run("openmp", Seen().problem, source, [1], method="bits")
@@ -258,9 +258,9 @@ def test_more_searches_than_a_word_has_bits():
     roots = np.arange(2000) % source.n
     wanted = np.stack([source.distances(v) for v in range(source.n)])[roots]
     for memory in (1, 1 << 30):
-        found = run("openmp", EVERY, source, roots, memory=memory)
-        check_kept(found, wanted)
-        assert found.told["batches"] == (32 if memory == 1 else 4)
+        results = run("openmp", EVERY, source, roots, memory=memory)
+        check_kept(results, wanted)
+        assert results.facts["batches"] == (32 if memory == 1 else 4)
 
 
 def test_names_of_runners():

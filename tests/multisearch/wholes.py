@@ -28,6 +28,6 @@ def all_levels(source, directed=False):
     """Return levels from every vertex by NetworkX, int32 [n, n], -1 = unreached."""
     out = np.full((source.n, source.n), -1, dtype=np.int32)
     lengths = nx.all_pairs_shortest_path_length(by_networkx(source, directed))
-    for u, found in lengths:
-        out[u, list(found)] = list(found.values())
+    for u, result in lengths:
+        out[u, list(result)] = list(result.values())
     return out

@@ -63,12 +63,12 @@ def outcome(call):
 
 def same(name, graph, *args, **kwargs):
     ours = BackendGraph(*made(graph))
-    found = outcome(lambda: getattr(backend, name)(ours, *args, **kwargs))
+    answer = outcome(lambda: getattr(backend, name)(ours, *args, **kwargs))
     wanted = outcome(lambda: getattr(nx, name)(graph, *args, **kwargs))
-    assert found == wanted
+    assert answer == wanted
     if isinstance(wanted, dict):
-        assert list(found) == list(wanted)
-    check_types(found)
+        assert list(answer) == list(wanted)
+    check_types(answer)
 
 
 def made(graph):

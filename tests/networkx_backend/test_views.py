@@ -57,10 +57,10 @@ def outcome(name, args, options, backend):
 
 
 def same(name, *args, **options):
-    found, wanted = (
+    result, wanted = (
         outcome(name, args, options, backend) for backend in ("distbfs", "networkx")
     )
-    assert found == wanted, (name, args[1:], options)
+    assert result == wanted, (name, args[1:], options)
 
 
 def arguments(rng, name, graph):

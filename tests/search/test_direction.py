@@ -98,8 +98,8 @@ def test_factors_belong_to_their_subgraph():
     policy = DirectionPolicy(options)
     policy.start()
     same = (100, 10, 0, 100)  # forward work equals backward work
-    found = policy.choose(work(dd=same, dn=same, nd=same))
-    assert found == {"dd": "push", "dn": "pull", "nd": "push"}
+    choice = policy.choose(work(dd=same, dn=same, nd=same))
+    assert choice == {"dd": "push", "dn": "pull", "nd": "push"}
 
 
 @pytest.mark.parametrize("forced", ["push", "pull"])
@@ -107,8 +107,8 @@ def test_a_forced_direction_stays(forced):
     policy = DirectionPolicy(SearchOptions(direction=forced))
     policy.start()
     for counts in [(0, 0, 0, 0), (10**9, 1, 1, 1), (1, 10**9, 1, 10**9)]:
-        found = policy.choose(work(dd=counts, dn=counts, nd=counts))
-        assert found == dict.fromkeys(CHOSEN, forced)
+        choice = policy.choose(work(dd=counts, dn=counts, nd=counts))
+        assert choice == dict.fromkeys(CHOSEN, forced)
 
 
 def test_every_search_begins_with_push():

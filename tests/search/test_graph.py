@@ -39,8 +39,8 @@ def no_device(monkeypatch):
 
 
 def distances(matrix, root, directed):
-    found = shortest_path(matrix, unweighted=True, indices=root, directed=directed)
-    return np.where(np.isinf(found), -1, found).astype(np.int32)
+    values = shortest_path(matrix, unweighted=True, indices=root, directed=directed)
+    return np.where(np.isinf(values), -1, values).astype(np.int32)
 
 
 def matrix_of(source):
@@ -49,25 +49,25 @@ def matrix_of(source):
 
 
 def check(graph, matrix, root, directed, **options):
-    found = distbfs.bfs(graph, root, **options)
+    result = distbfs.bfs(graph, root, **options)
     wanted = distances(matrix, root, directed)
-    np.testing.assert_array_equal(found.level, wanted)
-    assert found.parent.dtype in (np.int32, np.int64)
-    level, parent = found.to_numpy()
+    np.testing.assert_array_equal(result.level, wanted)
+    assert result.parent.dtype in (np.int32, np.int64)
+    level, parent = result.to_numpy()
     assert (level.dtype, parent.dtype) == (np.int32, np.int64)
-    assert found.reached == (wanted >= 0).sum()
-    assert found.depth == wanted.max()
+    assert result.reached == (wanted >= 0).sum()
+    assert result.depth == wanted.max()
     both = matrix if directed else matrix + matrix.T
     for v in np.flatnonzero(wanted >= 0).tolist():
-        path = found.path_to(v)
+        path = result.path_to(v)
         assert (path[0], path[-1], len(path)) == (root, v, wanted[v] + 1)
         assert all(both[a, b] for a, b in pairwise(path))
-    for k in range(found.depth + 2):
-        assert found.frontier(k).tolist() == np.flatnonzero(wanted == k).tolist()
-    tree = found.tree()
-    assert tree.shape == (found.reached - 1, 2)
+    for k in range(result.depth + 2):
+        assert result.frontier(k).tolist() == np.flatnonzero(wanted == k).tolist()
+    tree = result.tree()
+    assert tree.shape == (result.reached - 1, 2)
     assert sorted(tree[:, 1].tolist()) == np.flatnonzero(wanted > 0).tolist()
-    np.testing.assert_array_equal(found.parent[tree[:, 1]], tree[:, 0])
+    np.testing.assert_array_equal(result.parent[tree[:, 1]], tree[:, 0])
     assert (np.diff(wanted[tree[:, 1]]) >= 0).all()
 
 
@@ -112,14 +112,14 @@ def test_graphs_from_networkx(kind, source, data):
     assert graph.nodes == list(given_graph)
     root = data.draw(st.sampled_from(names))
     wanted = nx.single_source_shortest_path_length(given_graph, root)
-    found = distbfs.bfs(graph, root)
-    levels = zip(graph.nodes, found.level.tolist(), strict=True)
+    result = distbfs.bfs(graph, root)
+    levels = zip(graph.nodes, result.level.tolist(), strict=True)
     assert {v: k for v, k in levels if k >= 0} == wanted
     for v, k in wanted.items():
-        path = found.path_to(v)
+        path = result.path_to(v)
         assert (path[0], path[-1], len(path)) == (root, v, k + 1)
         assert nx.is_path(given_graph, path)
-        assert v in found.frontier(k).tolist()
+        assert v in result.frontier(k).tolist()
     ordered = distbfs.bfs(graph, root, "openmp", method="ordered")
     assert list(map(tuple, ordered.tree())) == list(nx.bfs_edges(given_graph, root))
 
@@ -143,10 +143,10 @@ def test_depth_limits_and_targets(source, data):
     ways = ({}, {"method": "ordered"}, {"parents": False}, {"engine": "reference"})
     for way in ways:
         options = {"engine": "openmp", "depth_limit": limit, "targets": targets, **way}
-        found = distbfs.bfs(graph, root, **options)
-        np.testing.assert_array_equal(found.level, wanted)
-        if found.parent is not None:
-            np.testing.assert_array_equal(found.parent >= 0, wanted >= 0)
+        result = distbfs.bfs(graph, root, **options)
+        np.testing.assert_array_equal(result.level, wanted)
+        if result.parent is not None:
+            np.testing.assert_array_equal(result.parent >= 0, wanted >= 0)
 
 
 def test_results_are_the_callers():
@@ -345,13 +345,13 @@ def test_searches_that_are_refused(call, text):
 
 def test_results_that_are_refused():
     graph = distbfs.Graph.from_networkx(nx.Graph([("a", "b"), ("c", "d")]))
-    found = distbfs.bfs(graph, "a")
+    result = distbfs.bfs(graph, "a")
     with pytest.raises(UsageError, match="c was not reached from a"):
-        found.path_to("c")
+        result.path_to("c")
     with pytest.raises(UsageError, match="'e' is no node of the graph"):
-        found.path_to("e")
+        result.path_to("e")
     with pytest.raises(UsageError, match="level is -1"):
-        found.frontier(-1)
+        result.frontier(-1)
     with pytest.raises(UsageError, match="without parents"):
         distbfs.bfs(graph, "a", parents=False).tree()
 

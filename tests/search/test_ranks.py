@@ -40,16 +40,16 @@ def search_on_ranks(source, ranks, parts, roots, *, threshold=None, seed=None, *
     def work(world):
         made, _ = build(source, parts, world, threshold=threshold, permute_seed=seed)
         session = open_parts(world, made, options, permutation)
-        found = []
+        rows = []
         for root in roots:
             outcome = session.search(root, records=True)
             level, parent = outcome.to_numpy()
             answer = validate(world, source, root, level, parent, threads=1)
             assert answer.valid, answer.errors
             assert answer.nedge == outcome.nedge
-            found.append((level.copy(), outcome.depth + 1, outcome.records))
+            rows.append((level.copy(), outcome.depth + 1, outcome.records))
         session.close()
-        return found
+        return rows
 
     results = on_ranks(ranks, work)
     merged = []
@@ -57,15 +57,17 @@ def search_on_ranks(source, ranks, parts, roots, *, threshold=None, seed=None, *
         every = [rank[k] for rank in results]
         assert len({levels for _, levels, _ in every}) == 1
         for name in ("directions", "normals", "delegates", "checks"):
-            told = [[record[name] for record in records] for _, _, records in every]
-            assert all(x == told[0] for x in told), name
+            directions = [
+                [record[name] for record in records] for _, _, records in every
+            ]
+            assert all(x == directions[0] for x in directions), name
         merged.append((np.concatenate([level for level, _, _ in every]), *every[0][1:]))
     return merged
 
 
 def check(source, ranks, parts, roots, **options):
-    found = search_on_ranks(source, ranks, parts, roots, **options)
-    for root, (level, levels, _) in zip(roots, found, strict=True):
+    searches = search_on_ranks(source, ranks, parts, roots, **options)
+    for root, (level, levels, _) in zip(roots, searches, strict=True):
         wanted = source.distances(root)
         np.testing.assert_array_equal(level, wanted)
         assert levels == wanted.max() + 1
@@ -109,8 +111,8 @@ def test_ranks_do_the_work_of_one():
     source = NAMED["kronecker"]
     one = search_on_ranks(source, 1, 4, [5], threshold=8)
     for ranks in (2, 4):
-        found = search_on_ranks(source, ranks, 4, [5], threshold=8)
-        for record, wanted in zip(found[0][2], one[0][2], strict=True):
+        searches = search_on_ranks(source, ranks, 4, [5], threshold=8)
+        for record, wanted in zip(searches[0][2], one[0][2], strict=True):
             for name in ("directions", "normals", "delegates", "checks"):
                 assert record[name] == wanted[name]
 
@@ -139,5 +141,5 @@ def test_connected_on_all_ranks():
         session = open_parts(world, made, options, Permutation(60, 3))
         return session.connected(np.arange(60))
 
-    for found in on_ranks(2, work):
-        np.testing.assert_array_equal(found, source.degrees > 0)
+    for result in on_ranks(2, work):
+        np.testing.assert_array_equal(result, source.degrees > 0)

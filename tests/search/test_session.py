@@ -221,9 +221,9 @@ def test_connected(parts, seed):
     source = random_tuples(120, 70, seed=2)
     session = session_of(source, parts, threshold=2, seed=seed)
     ids = np.random.default_rng(0).permutation(120)[:90]
-    found = session.connected(ids)
-    assert found.dtype == bool
-    np.testing.assert_array_equal(found, source.degrees[ids] > 0)
+    connected = session.connected(ids)
+    assert connected.dtype == bool
+    np.testing.assert_array_equal(connected, source.degrees[ids] > 0)
 
 
 @pytest.mark.parametrize(
@@ -238,9 +238,9 @@ def test_connected(parts, seed):
 def test_modes(parts, threshold, stepwise, mode):
     session = session_of(NAMED["star"], parts, threshold=threshold, stepwise=stepwise)
     assert session.describe()["mode"] == mode
-    told = session.describe()
-    assert told["mode"] == mode
-    assert told["exchange"] == ("none" if mode == "resident" else "solo")
+    facts = session.describe()
+    assert facts["mode"] == mode
+    assert facts["exchange"] == ("none" if mode == "resident" else "solo")
 
 
 def test_auto_takes_the_compiled_engine():
@@ -320,10 +320,10 @@ def test_kept_results_outlast_the_next_search():
 
 
 def test_options_as_json_values():
-    told = SearchOptions.named(dd=Factors(2, 1), knobs=Knobs(k1=4)).as_dict()
-    assert told["dd"] == {"to_pull": 2, "to_push": 1}
-    assert told["knobs"] == {"k1": 4}
-    rest = {k: v for k, v in told.items() if k not in ("dd", "dn", "nd", "knobs")}
+    values = SearchOptions.named(dd=Factors(2, 1), knobs=Knobs(k1=4)).as_dict()
+    assert values["dd"] == {"to_pull": 2, "to_push": 1}
+    assert values["knobs"] == {"k1": 4}
+    rest = {k: v for k, v in values.items() if k not in ("dd", "dn", "nd", "knobs")}
     assert rest["exchange"] == "auto"
     assert SearchOptions.named(**rest) == SearchOptions()
 
@@ -353,14 +353,14 @@ def test_auto_with_a_compiler_that_cannot_compile(monkeypatch, tmp_path):
 @pytest.mark.parametrize("parts", [1, 3])
 def test_the_next_search_ends_a_result(parts):
     session = session_of(NAMED["path"], parts)
-    found = session.search(3)
-    reached = found.reached
-    kept = found.keep()
+    result = session.search(3)
+    reached = result.reached
+    kept = result.keep()
     session.search(4)
-    for ask in (found.to_numpy, lambda: found.level, found.keep):
+    for ask in (result.to_numpy, lambda: result.level, result.keep):
         with pytest.raises(UsageError, match="this result is gone; keep"):
             ask()
-    assert found.reached == reached, "what was asked for before stays"
+    assert result.reached == reached, "what was asked for before stays"
     assert kept.reached == reached
     assert kept.level[3] == 0
 

@@ -49,8 +49,8 @@ def test_a_stopped_search_harms_no_later_one(parts, options, level):
         session.search(7, stop=asked)
     assert asked.left == 0, "asked again after it said stop"
     for root in some_roots(source, 3):
-        found = session.search(root, stop=lambda: False)
-        check_search(source, root, *found.to_numpy())
+        result = session.search(root, stop=lambda: False)
+        check_search(source, root, *result.to_numpy())
     session.close()
 
 
@@ -59,8 +59,8 @@ def test_one_question_a_level(parts, options):
     source = NAMED["path"]
     session = session_of(source, parts, threads=1, **options)
     asked = After(10**9)
-    found = session.search(0, stop=asked)
-    assert found.depth + 1 == 130
+    result = session.search(0, stop=asked)
+    assert result.depth + 1 == 130
     assert 10**9 - asked.left in (130, 131)
 
 
@@ -76,11 +76,11 @@ def test_a_search_ends_at_whichever_comes_first(options):
         with pytest.raises(SearchStopped):
             session.search(0, **until, stop=After(5))
         asked = After(6)
-        found = session.search(0, **until, stop=asked)
-        assert (found.depth, asked.left) == (5, 1), "asked after the last level"
-        level, _ = found.to_numpy()
+        result = session.search(0, **until, stop=asked)
+        assert (result.depth, asked.left) == (5, 1), "asked after the last level"
+        level, _ = result.to_numpy()
         np.testing.assert_array_equal(level, np.where(wanted <= 5, wanted, -1))
-        np.testing.assert_array_equal(found.level_counts(), np.ones(6))
+        np.testing.assert_array_equal(result.level_counts(), np.ones(6))
     check_search(source, 7, *session.search(7).to_numpy())
 
 
@@ -109,8 +109,8 @@ def test_a_search_of_one_rank_stops_all(who):
         runner = WholeRunner(world, None if world.rank else Device())
         with pytest.raises(SearchStopped, match="level 7"):
             runner.search(0, stop=stops[world.rank])
-        found = runner.search(1, stop=stops[world.rank])
-        assert (found.levels, found.seconds) == (3, 0.5)
+        result = runner.search(1, stop=stops[world.rank])
+        assert (result.levels, result.seconds) == (3, 0.5)
         yes = (lambda: True) if world.rank == who else stops[world.rank]
         with pytest.raises(SearchStopped, match="before it began"):
             runner.search(1, stop=yes)
@@ -133,8 +133,8 @@ def test_one_rank_stops_all(who):
         session.close()
         return level.copy()
 
-    found = np.concatenate(on_ranks(3, work))
-    np.testing.assert_array_equal(found, source.distances(64))
+    values = np.concatenate(on_ranks(3, work))
+    np.testing.assert_array_equal(values, source.distances(64))
 
 
 @EACH
@@ -143,17 +143,17 @@ def test_a_few_values(parts, options, seed):
     source = kronecker(9)
     session = session_of(source, parts, seed=seed, **options)
     for root in some_roots(source, 3):
-        found = session.search(root)
-        whole, parent = found.to_numpy()
+        result = session.search(root)
+        whole, parent = result.to_numpy()
         check_search(source, root, whole, parent)
         ids = np.random.default_rng(root).integers(0, source.n, 70)
-        level, above = found.at(ids)
+        level, above = result.at(ids)
         assert (level.dtype, above.dtype) == (np.int32, np.int64)
         np.testing.assert_array_equal(level, whole[ids])
         np.testing.assert_array_equal(above, parent[ids])
         counts = np.bincount(whole[whole >= 0])
-        np.testing.assert_array_equal(found.level_counts(), counts)
-    empty = found.at(np.zeros(0, np.int64))
+        np.testing.assert_array_equal(result.level_counts(), counts)
+    empty = result.at(np.zeros(0, np.int64))
     assert [x.shape for x in empty] == [(0,), (0,)]
 
 
@@ -161,10 +161,10 @@ def test_a_few_values(parts, options, seed):
 def test_a_search_without_parents(parts, options):
     source = NAMED["kronecker"]
     session = session_of(source, parts, **options)
-    found = session.search(3, parents=False)
-    np.testing.assert_array_equal(found.to_numpy()[0], source.distances(3))
-    assert found.to_numpy()[1] is None
-    assert found.at(np.arange(4))[1] is None
+    result = session.search(3, parents=False)
+    np.testing.assert_array_equal(result.to_numpy()[0], source.distances(3))
+    assert result.to_numpy()[1] is None
+    assert result.at(np.arange(4))[1] is None
     check_search(source, 3, *session.search(3).to_numpy())
 
 
@@ -176,9 +176,9 @@ def test_a_few_values_of_ranks():
         made, _ = build(source, 4, world, threshold=10, permute_seed=3)
         options = SearchOptions.named(exchange="threads", threads=1)
         session = open_parts(world, made, options, permutation)
-        found = session.search(5)
-        level, parent = found.at(np.arange(source.n))
-        counts = found.level_counts()
+        result = session.search(5)
+        level, parent = result.at(np.arange(source.n))
+        counts = result.level_counts()
         session.close()
         return level, parent, counts
 
@@ -193,9 +193,9 @@ def test_phases_go_into_a_trace():
     trace = Trace(push=shown.append, pop=lambda: shown.append("end"))
     session = session_of(source, 2)
     session.watch(trace)
-    found = session.search(0)
+    result = session.search(0)
     names = [span.name for span in trace.spans]
-    assert names.count("work") == found.depth + 1 + 1
+    assert names.count("work") == result.depth + 1 + 1
     assert names[-1] == "search"
     assert trace.spans[-1].values == {"root": 0}
     assert all(span.begin <= span.end for span in trace.spans)

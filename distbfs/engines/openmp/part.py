@@ -171,15 +171,15 @@ class OpenMPPart:
 
     def _aim(self, targets: Targets, lone: int | None) -> None:
         """Count targets in ``work``; lone: the number of a root without edges."""
-        found = targets.numbers < self.part.active
-        kept = np.concatenate([targets.numbers[found], ~targets.delegates])
+        active = targets.numbers < self.part.active
+        kept = np.concatenate([targets.numbers[active], ~targets.delegates])
         self._arrays["targets"] = kept
         self._state.targets = kept.ctypes.data
         self._state.target_count = len(kept)
-        self._state.lost_targets = int((targets.numbers[~found] != lone).sum())
+        self._state.lost_targets = int((targets.numbers[~active] != lone).sum())
 
     def work(self) -> Ids:
-        """Size the next level in both directions."""
+        """Size the next level in both directions: ``Work``, int64 [COUNTS]."""
         self._edges = self._library.part_work(self._self)
         return self._work
 
@@ -229,7 +229,7 @@ class OpenMPPart:
         return out
 
     def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
-        """Make what all parts found the frontier of the next level."""
+        """Make what all parts found the next frontier; see ``DomainSearch``."""
         for rank, numbers in normals:
             address = numbers.ctypes.data
             self._library.part_take_normals(self._self, rank, address, len(numbers))
@@ -242,7 +242,7 @@ class OpenMPPart:
         self._library.part_adopt(self._self)
 
     def unresolved(self) -> tuple[Array, Array]:
-        """Return (numbers, ranks) of vertices without a parent."""
+        """Return (numbers uint32 [k], ranks int32 [k]) of vertices without parent."""
         if self._parent is None:
             return np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int32)
         numbers = self._arrays["delivered"][: self._state.delivered_count]
@@ -250,33 +250,33 @@ class OpenMPPart:
         return numbers, (REMOTE - known).astype(np.int32)
 
     def level_of(self, numbers: Array) -> Array:
-        """Return the level of vertices by number."""
+        """Return the level of vertices by number, int32 [k], -1 = unreached."""
         bit = (numbers & 63).astype(np.uint64)
         visited = self._arrays["visited"][numbers >> 6] >> bit & np.uint64(1)
         level = self._level[self.part.vertices[numbers]]
         return np.where(visited, level, np.int32(-1))
 
     def set_parents(self, numbers: Array, parents: Ids) -> None:
-        """Set the parents (vertex ids) of vertices by number."""
+        """Set the parents, ids int64 [k], of vertices by number."""
         if self._parent is not None:
             self._parent[self.part.vertices[numbers]] = parents
 
     def parents_wanted(self) -> Ids:
-        """Return the reached delegates of this part that it found no parent of."""
+        """Return the reached delegates of this part without a parent, int64 [k]."""
         reached = self._arrays["delegate_level"][self._owned] >= 0
         orphan = self._arrays["delegate_parent"][self._owned] < 0
         return self._owned[reached & orphan]
 
     def parents_of(self, delegates: Ids) -> Ids:
-        """Return the parents of delegates that this part found."""
+        """Return the parents of delegates, ids int64 [k], -1 = not found here."""
         return self._arrays["delegate_parent"][delegates].astype(np.int64)
 
     def set_delegate_parents(self, delegates: Ids, parents: Ids) -> None:
-        """Set the parents (vertex ids) of delegates that this part owns."""
+        """Set the parents, ids int64 [k], of delegates that this part owns."""
         self._arrays["delegate_parent"][delegates] = parents
 
     def finish(self) -> tuple[Array, Array | None]:
-        """Return levels and parents by local id."""
+        """Return (level int32, parent or None), [local count], by local id."""
         self._library.part_finish(self._self)
         self._level[self._owned_local] = self._arrays["delegate_level"][self._owned]
         if self._parent is not None:

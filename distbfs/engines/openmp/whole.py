@@ -187,11 +187,13 @@ class OpenMPWhole:
             raise SearchStopped("the search was stopped between two levels")
         if levels < 0:
             raise ResourceError("no memory for the queues of a search")
-        found = [
+        level_records = [
             LevelRecord(MODES[row["mode"]], *(row[name].item() for name in COUNTS))
             for row in log[:levels]
         ]
-        return WholeResult(self._level, self._parent, levels, found, self._order())
+        return WholeResult(
+            self._level, self._parent, levels, level_records, self._order()
+        )
 
     def _targets(self, until: Until) -> Array:
         """Return the numbers of the targets; none where one cannot be found."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.errors import ResourceError, SearchStopped, UsageError
+from distbfs.multisearch.application import NORMALIZED, Application, Facts, Task
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.device_apps import cuda_text
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import Searcher
 from distbfs.partition.part import Part
@@ -28,12 +27,12 @@ SOURCES_AT_ONCE = 64  # of a thread, between two looks at whether to stop
 
 
 def begin(s: Any, i: Ids) -> None:
-    """There is one path from a source to itself."""
+    """Count one path from each source to itself; i: searches, int64 [b]."""
     s.sigma[i, s.sources[i]] = 1
 
 
 def count_paths(s: Any, i: Ids, u: Ids, v: Ids) -> None:
-    """Add the paths to u to those to v, one level down."""
+    """Add the paths to u to those to v, one level down; i, u, v: int64 [e]."""
     down = s.level[i, v] == s.depth_now + 1
     i, u, v = i[down], u[down], v[down]
     np.add.at(s.sigma, (i, v), s.sigma[i, u])
@@ -50,6 +49,32 @@ def accumulate(s: Any, i: Ids) -> None:
     s.value += s.delta.sum(axis=0)
 
 
+CUDA = """
+/* sigma counts shortest paths from the source; delta, level by level back, the share of
+ * pairs whose paths go through a vertex.  value [n] adds up over sources. */
+void init(Search &s) {
+    if (s.thread() == 0) s.sigma[s.source] = 1;
+}
+
+void visit_vertex(Search &s, u32 u, u32 v) {
+    if (s.level[v] == s.depth + 1) atomicAdd(&s.sigma[v], s.sigma[u]);
+}
+
+/* The array delta holds (1 + delta) / sigma of the levels that are done: delta of u is
+ * sigma[u] times the sum of these over those that come after u. */
+void post(Search &s) {
+    for (u32 d = s.depth; d > 0; d--)
+        s.each_sum(
+            d,
+            [&](u32, u32 w) { return s.level[w] == d + 1 ? s.delta[w] : 0.0; },
+            [&](u32 v, double sum) {
+                const double sigma = s.sigma[v], delta = sigma * sum;
+                s.delta[v] = (1 + delta) / sigma;
+                if (delta != 0) atomicAdd(&s.value[v], delta);
+            });
+}
+"""
+
 PROBLEM = Problem(
     "betweenness",
     (
@@ -58,6 +83,7 @@ PROBLEM = Problem(
         State("value", "float64", "vertex"),
     ),
     {"init": begin, "visit_vertex": count_paths, "post": accumulate},
+    CUDA,
 )
 
 
@@ -131,10 +157,21 @@ def betweenness(searcher: Searcher, sources: Ids, *, normalized: bool = True) ->
             "or --divide sources"
         )
     if searcher.engine == "openmp":
-        mine = searcher.share(sources)
-        value = dependencies(searcher.part, mine, searcher.options)
+        share = searcher.share(sources)
+        value = dependencies(searcher.part, share, searcher.options)
         value = searcher.world.allreduce(value)
     else:
-        problem = replace(PROBLEM, cuda=cuda_text(PROBLEM.name))
-        value = searcher.run(problem, sources)["value"]
+        value = searcher.run(PROBLEM, sources)["value"]
     return scaled(value, sources, normalized=normalized, directed=searcher.directed)
+
+
+def run(task: Task, *, normalized: bool) -> Facts:
+    """Find and hand over betweenness."""
+    value = betweenness(task.searcher, task.sources, normalized=normalized)
+    task.keep(value=value)
+    return {"normalized": normalized, "largest": task.largest(value)}
+
+
+APP = Application(
+    "betweenness", "betweenness of each vertex, as NetworkX has it", run, (NORMALIZED,)
+)

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from distbfs.multisearch.application import NORMALIZED, Application, Facts, Task
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
@@ -26,8 +27,8 @@ def closeness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> A
     normalized: times the share of vertices in reach (``wf_improved`` of NetworkX), so
     that vertices of small components do not come first.  Collective; on all ranks.
     """
-    found = searcher.turned().run(PROBLEM, sources)
-    others, total = found["reached"] - 1, found["distance"]
+    sums = searcher.turned().run(PROBLEM, sources)
+    others, total = sums["reached"] - 1, sums["distance"]
     value = np.zeros(len(sources))
     some = total > 0
     value[some] = others[some] / total[some]
@@ -36,3 +37,15 @@ def closeness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> A
     out = np.full(searcher.n, math.nan)
     out[sources] = value
     return out
+
+
+def run(task: Task, *, normalized: bool) -> Facts:
+    """Find and hand over closeness."""
+    value = closeness(task.searcher, task.sources, normalized=normalized)
+    task.keep(value=value)
+    return {"normalized": normalized, "largest": task.largest(value)}
+
+
+APP = Application(
+    "closeness", "closeness of each vertex, as NetworkX has it", run, (NORMALIZED,)
+)

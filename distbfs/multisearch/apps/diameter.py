@@ -13,11 +13,11 @@ Source: Takes and Kosters, Determining the Diameter of Small World Networks, CIK
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from distbfs.errors import UsageError
+from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.bits import LANE
 from distbfs.multisearch.problem import Problem, State
@@ -69,7 +69,7 @@ class Bounds:
         return int(self.low.min()), int(self.high.min())
 
     def next(self, count: int) -> Ids:
-        """Return the vertices to search from next, none where all is known."""
+        """Return the places to search from next, int64 [k], none where all is known."""
         outer = self.high > self.diameter[0]
         inner = self.low < self.radius[1]
         outward, inward = np.flatnonzero(outer), np.flatnonzero(inner)
@@ -83,7 +83,7 @@ class Bounds:
 
 
 def smallest(values: Array, count: int) -> Ids:
-    """Return the places of the smallest values, spread over those that are equal."""
+    """Return places int64 [count] of the smallest values, spread over equal ones."""
     if len(values) <= count:
         return np.argsort(values, kind="stable")
     limit = np.partition(values, count - 1)[count - 1]
@@ -94,7 +94,7 @@ def smallest(values: Array, count: int) -> Ids:
     return np.concatenate([below, spread])
 
 
-def diameter(searcher: Searcher) -> dict[str, Any]:
+def diameter(searcher: Searcher) -> Facts:
     """Return the diameter and radius of the largest component (collective).
 
     With ``vertices`` of it, whether the graph is ``connected``, and the number of
@@ -108,13 +108,13 @@ def diameter(searcher: Searcher) -> dict[str, Any]:
         )
     world, inside = searcher.world, largest_component(searcher)
     size = len(inside)
-    told: dict[str, Any] = {"connected": size == searcher.n, "vertices": size}
+    facts: Facts = {"connected": size == searcher.n, "vertices": size}
     if not size:
-        return {**told, "radius": None, "diameter": None, "searches": 0}
-    found = searcher.extremes(int(inside[0]))
-    if found is not None:
-        ends = {"radius": found.radius, "diameter": found.diameter}
-        return {**told, **ends, "searches": found.searches}
+        return {**facts, "radius": None, "diameter": None, "searches": 0}
+    extremes = searcher.extremes(int(inside[0]))
+    if extremes is not None:
+        ends = {"radius": extremes.radius, "diameter": extremes.diameter}
+        return {**facts, **ends, "searches": extremes.searches}
     bounds, searches = Bounds.unknown(size), 0
     while True:
         count = 2 if searches < ALONE else min(LANE, 2 * searches)
@@ -128,4 +128,18 @@ def diameter(searcher: Searcher) -> dict[str, Any]:
             bounds.learn(at, row[inside])
         searches += len(plan)
     radius, longest = world.broadcast([bounds.radius[1], bounds.diameter[0]])
-    return {**told, "radius": radius, "diameter": longest, "searches": searches}
+    return {**facts, "radius": radius, "diameter": longest, "searches": searches}
+
+
+def run(task: Task) -> Facts:
+    """Find radius and diameter."""
+    return diameter(task.searcher)
+
+
+APP = Application(
+    "diameter",
+    "diameter and radius of the largest component, exact",
+    run,
+    takes="nothing",
+    endings=(),
+)

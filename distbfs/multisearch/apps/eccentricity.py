@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import Searcher
@@ -18,7 +17,7 @@ PROBLEM = Problem(
 )
 
 
-def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, dict[str, Any]]:
+def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, Facts]:
     """Return (eccentricity int32 [n], summary), on all ranks (collective).
 
     Of sources, -1 for other vertices.  Where others cannot be reached it is that inside
@@ -26,15 +25,15 @@ def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, dict[str, Any
     all vertices were sources, ``radius`` and ``diameter`` of the largest component and
     its size, ``vertices``; of a directed graph that is not connected they are None.
     """
-    found = searcher.run(PROBLEM, sources)
+    values = searcher.run(PROBLEM, sources)
     value = np.full(searcher.n, -1, dtype=np.int32)
-    value[sources] = found["depth"]
+    value[sources] = values["depth"]
     if not searcher.n or (value < 0).any():
         return value, {}
-    connected = bool((found["reached"] == searcher.n).all())
+    connected = bool((values["reached"] == searcher.n).all())
     if searcher.directed and not connected:
-        told = {"vertices": None, "radius": None, "diameter": None}
-        return value, {"connected": False, **told}
+        unknown = {"vertices": None, "radius": None, "diameter": None}
+        return value, {"connected": False, **unknown}
     inside = value if connected else value[largest_component(searcher)]
     return value, {
         "connected": connected,
@@ -42,3 +41,15 @@ def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, dict[str, Any
         "radius": int(inside.min()),
         "diameter": int(inside.max()),
     }
+
+
+def run(task: Task) -> Facts:
+    """Find and hand over eccentricities; radius and diameter where all are known."""
+    value, facts = eccentricity(task.searcher, task.sources)
+    task.keep(value=value)
+    return facts
+
+
+APP = Application(
+    "eccentricity", "how far the farthest vertex in reach is, of each vertex", run
+)

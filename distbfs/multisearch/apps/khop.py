@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.application import Application, Facts, Option, Task
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import Searcher
 from distbfs.options import depth_limit
@@ -15,18 +15,32 @@ from distbfs.types import Array, Ids
 PROBLEM = Problem("khop", (State("count", "int64", "level"),), bits=True)
 
 
-def khop(
-    searcher: Searcher, sources: Ids, hops: int | None, options: RunOptions
-) -> Array:
+def khop(searcher: Searcher, sources: Ids, hops: int | None) -> Array:
     """Return the vertices within 0, 1, … hops, int64 [k, hops + 1] (collective).
 
     The source is within 0 hops.  hops: None, or as many as there are vertices, for all,
     the largest depth of the sources.  Raises UsageError for no integer of 0 or more.
     """
     hops = depth_limit("hops", hops, searcher.n)
-    found = searcher.run(PROBLEM, sources, replace(options, depth=hops))
-    counts = found["count"]
+    results = searcher.run(PROBLEM, sources, replace(searcher.options, depth=hops))
+    counts = results["count"]
     width = counts.shape[1] if hops is None else hops + 1
     counts = np.pad(counts, ((0, 0), (0, max(width - counts.shape[1], 0))))
     within: Array = np.cumsum(counts, axis=1)
     return within
+
+
+def run(task: Task, *, hops: int | None) -> Facts:
+    """Count the vertices within some hops."""
+    within = khop(task.searcher, task.sources, hops)
+    task.keep(within=within)
+    return {"mean_within": within.mean(axis=0).tolist() if len(within) else []}
+
+
+APP = Application(
+    "khop",
+    "how many vertices are within 0, 1, … hops of each source",
+    run,
+    (Option("hops", int, None, "how far to count; default: all"),),
+    repeats=True,
+)

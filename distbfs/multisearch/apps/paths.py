@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from typing import TypeVar
 
 import numpy as np
 
+from distbfs.multisearch.application import (
+    Application,
+    Facts,
+    Option,
+    Take,
+    Task,
+    unsaid,
+)
 from distbfs.multisearch.base import MOST, TooDeep
 from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.result_files import FILES, TABLES
 from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
 
-Take = Callable[[int, Array], None]
+Attempted = TypeVar("Attempted")
 
 
 def problem(dtype: str) -> Problem:
@@ -42,21 +51,72 @@ def stream(
         done(first + len(some))
 
 
+def in_narrowest(
+    dtype: str, attempt: Callable[[str], Attempted], say: Callable[[str], None] = unsaid
+) -> Attempted:
+    """Return what ``attempt(dtype)`` does; "auto": of the narrowest that holds all.
+
+    Raises TooDeep where a level does not fit the dtype.
+    """
+    if dtype != "auto":
+        return attempt(dtype)
+    *narrow, widest = MOST
+    for now in narrow:
+        try:
+            return attempt(now)
+        except TooDeep as error:  # noqa: PERF203
+            say(f"{error}: once more in a wider type")
+    return attempt(widest)
+
+
 def levels(searcher: Searcher, sources: Ids, dtype: str = "auto") -> Array:
     """Return levels [k, n] on rank 0, [0, n] on others (collective).
 
     dtype: "auto" takes the narrowest that holds all of them.
     """
-    if dtype != "auto":
-        return _levels(searcher, sources, dtype)
-    for now in list(MOST)[:-1]:
-        with suppress(TooDeep):
-            return _levels(searcher, sources, now)
-    return _levels(searcher, sources, list(MOST)[-1])
+
+    def attempt(now: str) -> Array:
+        rows = [np.empty((0, searcher.n), dtype=now)]
+        stream(searcher, sources, now, lambda _, level: rows.append(level))
+        return rows[1] if len(rows) == 2 else np.concatenate(rows)
+
+    return in_narrowest(dtype, attempt)
 
 
-def _levels(searcher: Searcher, sources: Ids, dtype: str) -> Array:
-    """Return levels of a dtype; TooDeep where one does not fit."""
-    rows = [np.empty((0, searcher.n), dtype=dtype)]
-    stream(searcher, sources, dtype, lambda _, level: rows.append(level))
-    return rows[1] if len(rows) == 2 else np.concatenate(rows)
+def run(task: Task, *, dtype: str) -> Facts:
+    """Hand over levels, row by row, and count what was reached."""
+
+    def attempt(now: str) -> Facts:
+        facts: Facts = {"dtype": now, "pairs_reached": 0, "largest_level": 0}
+        none = np.array(-1).astype(now)
+        count = len(task.sources)
+        with task.rows(now) as take, task.progress("searching", count) as done:
+
+            def look(first: int, rows: Array) -> None:
+                there = rows != none
+                facts["pairs_reached"] += int(there.sum())
+                deepest = int(rows[there].max(initial=0))
+                facts["largest_level"] = max(facts["largest_level"], deepest)
+                take(first, rows)
+
+            stream(task.searcher, task.sources, now, look, done)
+        return facts
+
+    return in_narrowest(dtype, attempt, task.say)
+
+
+APP = Application(
+    "apsp",
+    "lengths of shortest paths from each source",
+    run,
+    (
+        Option(
+            "dtype",
+            ("auto", *MOST),
+            "auto",
+            "type of levels; auto: the narrowest that holds them",
+        ),
+    ),
+    repeats=True,
+    endings=FILES + TABLES,
+)

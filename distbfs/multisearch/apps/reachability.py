@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.result_files import FILES, TEXTS
 from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
 
@@ -20,13 +22,32 @@ def reachability(searcher: Searcher, pairs: Ids) -> Array:
     sources, of_pair = np.unique(pairs[:, 0], return_inverse=True)
     order = np.argsort(of_pair, kind="stable")
     begins = np.searchsorted(of_pair[order], np.arange(len(sources) + 1))
-    here = searcher.world.rank == 0
-    out = np.zeros(len(pairs) if here else 0, dtype=np.bool_)
+    first_rank = searcher.world.rank == 0
+    out = np.zeros(len(pairs) if first_rank else 0, dtype=np.bool_)
     step = searcher.at_once(1)
     for first in range(0, len(sources), step):
         some = sources[first : first + step]
         rows = searcher.run(PROBLEM, some)["reachable"]
-        if here:
+        if first_rank:
             asked = order[begins[first] : begins[first + len(some)]]
             out[asked] = rows[of_pair[asked] - first, pairs[asked, 1]]
     return out
+
+
+def run(task: Task) -> Facts:
+    """Answer pairs; the answers are among the facts where nothing else takes them."""
+    answers = reachability(task.searcher, task.pairs)
+    facts: Facts = {"pairs": len(task.pairs), "reachable": int(answers.sum())}
+    if task.output is None:
+        return {**facts, "answers": answers.tolist()}
+    task.output.keep_pairs(answers)
+    return facts
+
+
+APP = Application(
+    "reachability",
+    "whether the first vertex of each of --pairs reaches the second",
+    run,
+    takes="pairs",
+    endings=FILES + TEXTS,
+)

@@ -4,6 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs, small
+from device_problems import device_problem
 from fast_graphs import path, shuffled
 from graphs import NAMED, NO_VERTEX, Tuples, sources
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 from distbfs.device import cuda
 from distbfs.errors import ResourceError, UsageError
 from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
-from distbfs.multisearch.device_apps import STATES, cuda_text, device_problem
 from distbfs.multisearch.problem import Problem, State
 
 GRAPHS = {**NAMED, **small(), "hubs": hubs(3, 300), "shuffled": shuffled(path(60))}
@@ -241,8 +241,8 @@ def test_a_problem_of_ones_own(device, method):
 def test_refusals(device, monkeypatch):
     made = HostGraph(GRAPHS["grid"])
 
-    def refused(match, state=(), cuda_text=OWN, **options):
-        problem, runner = Problem("p", tuple(state), cuda=cuda_text), DeviceRunner()
+    def refused(match, state=(), text=OWN, **options):
+        problem, runner = Problem("p", tuple(state), cuda=text), DeviceRunner()
         with pytest.raises(UsageError, match=match):
             runner.run(problem, made.graph, [0], DeviceOptions(**options))
 
@@ -251,7 +251,7 @@ def test_refusals(device, monkeypatch):
     refused("dtype complex64; allowed: int8", [State("x", "complex64", "pair")])
     refused("per 'edge'; allowed: search", [State("x", "int8", "edge")])
     refused("two states of one name", [State("x", "int8", "pair")] * 2)
-    refused("'p' has none of the functions init", cuda_text="// init(\nint x;")
+    refused("'p' has none of the functions init", text="// init(\nint x;")
     for match, options in (
         ("method .*hybrid", {"method": "thread"}),
         ("threshold is -1", {"threshold": -1}),
@@ -263,8 +263,6 @@ def test_refusals(device, monkeypatch):
             DeviceOptions(**options)
     with pytest.raises(UsageError, match="source -1 is no vertex"):
         run("paths", made, [-1])
-    with pytest.raises(UsageError, match="application 'x'; allowed: betweenness"):
-        cuda_text("x")
     monkeypatch.setattr(cuda, "free_bytes", lambda: 1000)
     with pytest.raises(ResourceError, match=r"'paths' over 1 searches .* needs"):
         run("paths", made, [0], levels=True)
@@ -299,9 +297,3 @@ def test_any_graph(device, source, method):
     wanted = nx.betweenness_centrality(network(source), normalized=False)
     wanted = 2 * np.array([wanted[v] for v in range(source.n)])
     np.testing.assert_allclose(found["value"].get(), wanted, 1e-9, 1e-9)
-
-
-def test_every_application_has_a_text():
-    for name in STATES:
-        assert "void " in cuda_text(name)
-        assert device_problem(name).name == name

@@ -1,10 +1,12 @@
 """The CUDA runner of many searches, its kernels run on the CPU: all applications."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import throwaway
 from graphs import NAMED, NO_VERTEX, build, kronecker, random_tuples
 
 sys.path.append(str(Path(__file__).parents[2] / "multisearch"))
@@ -12,6 +14,7 @@ sys.path.append(str(Path(__file__).parents[2] / "multisearch"))
 from wholes import whole
 
 import distbfs
+from distbfs import registry
 from distbfs.device import cuda
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
@@ -65,7 +68,7 @@ def test_applications(device, method):
             lambda s, some=some: levels(s, some, "int16"),
             lambda s, some=some: closeness(s, some),
             lambda s, some=some: eccentricity(s, some)[0],
-            lambda s, some=some: khop(s, some, 2, RunOptions(method=s.options.method)),
+            lambda s, some=some: khop(s, some, 2),
             lambda s, pairs=pairs: reachability(s, pairs),
         ):
             found, wanted = both(source, work, method=method)
@@ -127,6 +130,18 @@ def test_refusals(device):
     delegates, _ = build(source, 1, threshold=2)
     with pytest.raises(UsageError, match="one part without delegates"):
         choose_runner("cuda")[0].prepare(delegates[0])
+
+
+@pytest.mark.parametrize("method", METHODS[1:])
+def test_an_application_of_one_file(device, method, tmp_path, monkeypatch):
+    """Its CUDA text gives what its functions give."""
+    (tmp_path / "one_file.py").write_text(throwaway.APP)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(registry.APPS, "reach", "one_file:APP")
+    graph = distbfs.Graph.from_edges([0, 1, 1, 3], [1, 2, 2, 4], n=6)
+    ask = partial(distbfs.search_many, graph, "reach", [0, 3, 5], times=3)
+    assert ask("cuda", method=method)["edges"].tolist() == [12, 6, 0]
+    assert ask("reference")["edges"].tolist() == [12, 6, 0]
 
 
 def test_the_example_of_the_readme(device):

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs
+from device_problems import device_problem
 from emulated_device import ask_once
 from fast_graphs import HUGE, beside, chained, fault, path, shuffled, star
 from graphs import complete, grid, uniform
@@ -24,7 +25,6 @@ from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.cuda_bits import BitSearches
 from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
-from distbfs.multisearch.device_apps import device_problem
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.whole import OnDevice, OnDevices

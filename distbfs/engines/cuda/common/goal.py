@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import Until
+from distbfs.types import DeviceArray
 
 NO_LIMIT = (1 << 31) - 1
 
@@ -22,7 +22,7 @@ class Goal(ctypes.Structure):
         ("last", ctypes.c_int32),
     )
 
-    held: Any
+    held: DeviceArray
 
     @classmethod
     def of(cls, until: Until, root: int) -> Goal:

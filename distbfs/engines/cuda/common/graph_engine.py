@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -31,7 +30,7 @@ from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.part import Part
-from distbfs.types import Stop
+from distbfs.types import DeviceArray, Stop
 
 SOURCE = Path(__file__).with_name("ids.cu")
 THREADS, BLOCKS = 256, 8  # of the kernels there; blocks on a multiprocessor
@@ -56,24 +55,6 @@ def graph_of_part(engine: str, part: Part) -> DeviceGraph:
     )
 
 
-@dataclass
-class NumberResult:
-    """One search by vertex number; the arrays stay valid until the next search.
-
-    level: CuPy int32 [active], -1 = unreached
-    parent: CuPy int32 [active], numbers, -1 = unreached, or None
-    levels: the largest level and one
-    seconds: device time from the root given to levels and parents complete
-    """
-
-    level: Any
-    parent: Any | None
-    levels: int
-    seconds: float
-    records: list[LevelRecord] = field(default_factory=list)
-    launches: int = 1
-
-
 class NumberSearch(Protocol):
     """Searches a graph on the device by vertex number."""
 
@@ -84,8 +65,10 @@ class NumberSearch(Protocol):
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
-    ) -> NumberResult:
+    ) -> DeviceResult:
         """Search from a vertex number; targets of ``until`` are numbers.
+
+        Levels are int32, and results are by number [active].
 
         stop: as of ``DeviceSearch``
         """
@@ -114,7 +97,8 @@ class ById:
         cp = cuda.cupy()
         self.graph, self.in_ids, self._search = graph, in_ids, search
         self._parents = parents
-        self._level = self._parent = None
+        self._level: DeviceArray | None = None
+        self._parent: DeviceArray | None = None
         with cuda.memory_of("results"):
             if in_ids:
                 self._level = cp.empty(graph.n, dtype=cp.int32)
@@ -170,16 +154,15 @@ class ById:
             seconds = self._alone.timed()
             alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
             return DeviceResult(self._level, self._parent, 1, seconds, 1, alone)
-        found = self._search.search(number, records=records, until=ends, stop=stop)
-        told = (found.levels, found.seconds, found.launches, found.records)
+        result = self._search.search(number, records=records, until=ends, stop=stop)
         if self._level is None:
-            return DeviceResult(found.level, found.parent, *told)
-        self._params.level = found.level.data.ptr
-        self._params.parent = 0 if found.parent is None else found.parent.data.ptr
-        seconds = found.seconds + self._to_ids.timed()
-        launches = found.launches + 1
+            return result
+        self._params.level = result.level.data.ptr
+        self._params.parent = 0 if result.parent is None else result.parent.data.ptr
+        seconds = result.seconds + self._to_ids.timed()
+        launches = result.launches + 1
         return DeviceResult(
-            self._level, self._parent, found.levels, seconds, launches, found.records
+            self._level, self._parent, result.levels, seconds, launches, result.records
         )
 
     def _nothing(self, *, records: bool) -> DeviceResult:
@@ -211,12 +194,12 @@ class OnHost:
         """Search from a vertex id; results are copied to the host."""
         if stop is not None and stop():
             raise SearchStopped("the search was stopped before it began")
-        found = self._search.search(root, records=records, until=until, stop=stop)
+        result = self._search.search(root, records=records, until=until, stop=stop)
         parent = None
-        if found.parent is not None:
-            parent = host_parents(found.parent).astype(np.int32)
-        level = host_levels(found.level)
-        return WholeResult(level, parent, found.levels, list(found.records))
+        if result.parent is not None:
+            parent = host_parents(result.parent).astype(np.int32)
+        level = host_levels(result.level)
+        return WholeResult(level, parent, result.levels, list(result.records))
 
 
 class GraphEngine(ABC):

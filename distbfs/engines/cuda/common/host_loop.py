@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.engines.base import WHOLE, LevelRecord, Until
+from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.common.goal import Goal
-from distbfs.engines.cuda.common.graph_engine import GraphEngine, NumberResult
+from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.types import Stop
@@ -114,7 +114,7 @@ class LoopSearch:
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
-    ) -> NumberResult:
+    ) -> DeviceResult:
         """Search from a vertex number; with records, by kernels that count."""
         if not 0 <= number < self.graph.active:
             raise UsageError(
@@ -146,19 +146,19 @@ class LoopSearch:
                 self.run("seek", counting)
                 launches += 1
             counts = self._counts[p.depth & 3].get()
-            found, checks, reached = (int(x) for x in counts)
+            fresh, checks, reached = (int(x) for x in counts)
             if records:
                 looked = left if pull else p.size
                 spent = elapsed(before, after) * 1e-3
-                log.append(LevelRecord(direction, looked, checks, found, spent))
-            left -= found
-            p.size = found
+                log.append(LevelRecord(direction, looked, checks, fresh, spent))
+            left -= fresh
+            p.size = fresh
             p.depth += 1
         end.record()
         end.synchronize()
         seconds = float(elapsed(begin, end)) * 1e-3
         levels = p.depth + (p.size > 0)
-        return NumberResult(self.level, self.parent, levels, seconds, log, launches)
+        return DeviceResult(self.level, self.parent, levels, seconds, launches, log)
 
 
 class LoopEngine(GraphEngine):

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from distbfs.types import Array
+from distbfs.types import Array, DeviceArray
 
 
-def host_levels(level: Any) -> Array:
+def host_levels(level: DeviceArray) -> Array:
     """Return levels as int32 on the host, -1 = unreached."""
-    levels: Array = level.get()
-    return levels.astype(np.int32, copy=False)
+    return level.get().astype(np.int32, copy=False)
 
 
-def host_parents(parent: Any) -> Array:
+def host_parents(parent: DeviceArray) -> Array:
     """Return parents as int64 on the host, -1 = unreached."""
-    parents: Array = parent.get()
-    return parents.astype(np.int64, copy=False)
+    return parent.get().astype(np.int64, copy=False)

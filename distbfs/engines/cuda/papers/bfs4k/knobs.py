@@ -58,10 +58,10 @@ def degrees_of(graph: DeviceGraph) -> Degrees:
 
 def power_of_two(x: float, low: int, high: int) -> int:
     """Return the power of two below or at x, inside a range of powers of two."""
-    found = low
-    while found * 2 <= min(x, high):
-        found *= 2
-    return found
+    power = low
+    while power * 2 <= min(x, high):
+        power *= 2
+    return power
 
 
 def auto_knobs(degrees: Degrees) -> Knobs:
@@ -93,6 +93,6 @@ def auto_knobs(degrees: Degrees) -> Knobs:
     )
 
 
-def filled(given: Knobs, degrees: Degrees) -> Knobs:
+def filled(knobs: Knobs, degrees: Degrees) -> Knobs:
     """Return all knobs: those given, and the others as the graph asks for."""
-    return replace(auto_knobs(degrees), **given.as_dict())
+    return replace(auto_knobs(degrees), **knobs.as_dict())

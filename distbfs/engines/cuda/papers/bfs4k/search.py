@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.engines.base import WHOLE, LevelRecord, Until
+from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.common.goal import Goal
-from distbfs.engines.cuda.common.graph_engine import GraphEngine, NumberResult
+from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.papers.bfs4k.knobs import (
     MOST_SHARE,
     SLICE,
@@ -27,7 +27,7 @@ from distbfs.engines.cuda.papers.bfs4k.knobs import (
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs
-from distbfs.types import Stop
+from distbfs.types import DeviceArray, Stop
 
 SOURCE = Path(__file__).with_name("bfs4k.cu")
 THREADS, WARPS, LOCAL = 1024, 32, 16  # the same in bfs4k.cuh
@@ -164,7 +164,7 @@ class Bfs4kSearch:
         for k in range(2):
             p.queue[k] = self._queues[k].data.ptr
             p.piece[k] = self._pieces[k].data.ptr
-        self._records: Any = None
+        self._records: DeviceArray | None = None
 
     def _launch(self, count: int) -> programs.Launch:
         """Return the search without (0) or with (1) counters."""
@@ -188,7 +188,7 @@ class Bfs4kSearch:
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
-    ) -> NumberResult:
+    ) -> DeviceResult:
         """Search from a vertex number; with records, by kernels that count.
 
         stop: asked every 256 levels, before each where the search is stepwise
@@ -202,8 +202,7 @@ class Bfs4kSearch:
         most = NO_LIMIT if stop is None else BETWEEN
         p.root, p.budget = number, 1 if self._stepwise else most
         p.goal = self._goal = Goal.of(until, number)
-        if records:
-            self._clear_records()
+        table = self._clear_records() if records else None
         launch = self._launch(int(records))
         seconds, launches = 0.0, 0
         while True:
@@ -215,9 +214,9 @@ class Bfs4kSearch:
             if stop is not None and stop():
                 self._arrays["state"].fill(0)  # the next launch begins a search
                 raise SearchStopped(f"the search was stopped at level {state.depth}")
-        log = self._log(state.depth) if records else []
+        log = [] if table is None else self._log(table, state.depth)
         levels = state.depth + bool(state.count or state.pieces)
-        return NumberResult(self.level, self.parent, levels, seconds, log, launches)
+        return DeviceResult(self.level, self.parent, levels, seconds, launches, log)
 
     def _run(self, launch: programs.Launch) -> float:
         """Launch once, with the counters that the launch before has cleared."""
@@ -227,32 +226,33 @@ class Bfs4kSearch:
         self.params.other = base + (self._turn ^ 1) * CONTROL_BYTES
         return launch.timed()
 
-    def _clear_records(self) -> None:
+    def _clear_records(self) -> DeviceArray:
         if self._records is None:
             shape = (RECORDS + 1, len(RECORD) + len(COUNTS) + 1)
             self._records = cuda.cupy().zeros(shape, np.uint64)
         self._records.fill(0)
         self.params.records = self._records.data.ptr
         self.params.record_capacity = RECORDS
+        return self._records
 
-    def _log(self, levels: int) -> list[LevelRecord]:
+    def _log(self, table: DeviceArray, levels: int) -> list[LevelRecord]:
         """Return what each level did, by the device's clock."""
         if levels > RECORDS:
             raise UsageError(
                 f"engine bfs4k records {RECORDS} levels, and this search has {levels}; "
                 "allowed: no records"
             )
-        rows = self._records[:levels].get().astype(np.int64)
-        start = int(self._records[RECORDS, -1])
+        rows = table[:levels].get().astype(np.int64)
+        start = int(table[RECORDS, -1])
         spans = np.diff(rows[:, -1], prepend=start) * 1e-9
         log = []
         for row, span in zip(rows.tolist(), spans.tolist(), strict=True):
-            told = dict(zip(RECORD, row, strict=False))
             extra = dict(zip(COUNTS, row[len(RECORD) : -1], strict=True))
-            step = STEPS[told["step"]]
-            vertices, checks, found = (told[x] for x in RECORD[1:4])
+            step, vertices, checks, fresh = row[: len(RECORD)]
             seconds = max(span, 0.0)
-            log.append(LevelRecord(step, vertices, checks, found, seconds, extra))
+            log.append(
+                LevelRecord(STEPS[step], vertices, checks, fresh, seconds, extra)
+            )
         return log
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from distbfs.engines.base import WHOLE, LevelRecord, Until
-from distbfs.engines.cuda.common.graph_engine import GraphEngine, NumberResult
+from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
+from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.papers.xbfs.search import (
     ALLOWED,
     BALANCES,
@@ -106,9 +106,9 @@ class PaperByNumber:
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
-    ) -> NumberResult:
+    ) -> DeviceResult:
         """Search from a vertex number; see ``PaperSearch.search``."""
-        found = self._search.search(number, records, until, stop)
+        result = self._search.search(number, records, until, stop)
         log = [
             LevelRecord(
                 r["direction"],
@@ -118,7 +118,7 @@ class PaperByNumber:
                 r["seconds"],
                 {name: r[name] for name in COUNTED},
             )
-            for r in found.records
+            for r in result.records
         ]
-        level, parent = found.level, found.parent
-        return NumberResult(level, parent, found.levels, found.seconds, log)
+        level, parent = result.level, result.parent
+        return DeviceResult(level, parent, result.levels, result.seconds, 1, log)

@@ -23,7 +23,7 @@ from distbfs.engines.cuda.common.goal import Goal
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import check_choice
-from distbfs.types import Array, Stop
+from distbfs.types import Array, DeviceArray, Stop
 
 SOURCE = Path(__file__).with_name("paper.cu")
 THREADS = 256  # of a block; the same in paper_state.cuh
@@ -118,8 +118,8 @@ class PaperResult:
         2^k ... 2^(k+1) - 1 (Figure 9), or None without records
     """
 
-    level: Any
-    parent: Any | None
+    level: DeviceArray
+    parent: DeviceArray | None
     levels: int
     seconds: float
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -345,13 +345,13 @@ class PaperSearch:
 
 def _record(row: Array, seconds: float) -> dict[str, Any]:
     """Return the record of a level as PaperResult says."""
-    told: dict[str, Any] = dict(zip(RECORD, row.tolist(), strict=True))
-    mode = told.pop("mode")
-    del told["nanoseconds"]
+    record: dict[str, Any] = dict(zip(RECORD, row.tolist(), strict=True))
+    mode = record.pop("mode")
+    del record["nanoseconds"]
     return {
-        "level": told.pop("level"),
+        "level": record.pop("level"),
         "direction": MODES[mode],
-        **told,
+        **record,
         "seconds": float(seconds),
     }
 

@@ -1,0 +1,143 @@
+"""What an application of many searches is, to the command, its files and the library.
+
+An application is one file of ``apps`` with its ``APP``, and one line of
+``registry.APPS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from distbfs.errors import UsageError
+from distbfs.formats.ids import IdMap, name_of
+from distbfs.multisearch.result_files import FILES
+from distbfs.multisearch.searchers import Searcher
+from distbfs.progress import Progress, no_progress
+from distbfs.types import Array, Ids
+
+SHOWN = 10
+
+Facts: TypeAlias = dict[str, Any]  # JSON values
+Take: TypeAlias = Callable[[int, Array], None]  # (first row, rows [some, n])
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option that applications read, under one name in the command and the library.
+
+    kind: bool, int, or the words that are allowed; least: the smallest int
+    default: what it is where it is left out
+    """
+
+    name: str
+    kind: type[bool | int] | tuple[str, ...]
+    default: bool | int | str | None
+    help: str
+    least: int = 0
+
+
+NORMALIZED = Option("normalized", bool, True, "scale as NetworkX does by default")
+
+
+class Output(Protocol):
+    """Takes the arrays of an application, on rank 0."""
+
+    def keep(self, arrays: Mapping[str, Array]) -> None:
+        """Take arrays by name."""
+
+    def keep_pairs(self, answers: Array) -> None:
+        """Take an answer for each pair, bool [q]."""
+
+    def rows(self, dtype: str) -> AbstractContextManager[Take]:
+        """Return what takes rows of levels of a dtype, -1 = unreached, in their order.
+
+        An error inside takes back the rows that were taken.
+        """
+
+
+def nowhere(first: int, rows: Array) -> None:
+    """Take rows that nobody wants."""
+
+
+def unsaid(text: str) -> None:
+    """Say nothing."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """An application as it was asked for.
+
+    searcher: what runs problems, on all ranks
+    sources: int64 [k]; pairs: int64 [q, 2]; equal on all ranks
+    output: what takes arrays, on rank 0 where they are wanted
+    ids: of the file that the graph came from, on rank 0
+    """
+
+    searcher: Searcher
+    sources: Ids
+    pairs: Ids = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    output: Output | None = None
+    ids: IdMap | None = None
+    progress: Progress = no_progress
+    say: Callable[[str], None] = unsaid
+
+    def keep(self, **arrays: Array) -> None:
+        """Hand over arrays beside the sources, where they are wanted."""
+        if self.output is not None:
+            self.output.keep({"sources": self.sources, **arrays})
+
+    def rows(self, dtype: str) -> AbstractContextManager[Take]:
+        """Return what takes rows of levels; see ``Output``."""
+        if self.output is None:
+            return nullcontext(nowhere)
+        return self.output.rows(dtype)
+
+    def largest(self, value: Array) -> list[list[Any]]:
+        """Return [vertex, value] of the largest values, [n], on rank 0; none of NaN."""
+        if self.searcher.world.rank:
+            return []
+        known = np.flatnonzero(np.nan_to_num(value, nan=-1.0) >= 0)
+        order = known[np.argsort(-value[known], kind="stable")][:SHOWN]
+        return [[name_of(int(v), self.ids), float(value[v])] for v in order]
+
+
+@dataclass(frozen=True)
+class Application:
+    """An application of many searches.
+
+    summary: a phrase for the help
+    run: takes a Task and the options by name, hands arrays over, and returns what is
+        reported (collective); ``searches`` is there where they are not the sources
+    takes: what it searches from; repeats: sources that are given twice stay so
+    endings: of the files that it writes, none where it only reports
+    """
+
+    name: str
+    summary: str
+    run: Callable[..., Facts]
+    options: tuple[Option, ...] = ()
+    takes: Literal["sources", "pairs", "nothing"] = "sources"
+    repeats: bool = False
+    endings: tuple[str, ...] = FILES
+
+    def options_of(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all its options, from those that are not None; UsageError for others.
+
+        One that is None is left out.
+        """
+        chosen = {option.name: option.default for option in self.options}
+        for name, value in values.items():
+            if value is None:
+                continue
+            if name not in chosen:
+                allowed = ", ".join(chosen) or "none"
+                raise UsageError(
+                    f"{self.name} has no option '{name}'; allowed: {allowed}"
+                )
+            chosen[name] = value
+        return chosen

@@ -1,0 +1,92 @@
+"""What is added to the house is one file and one line of the registry."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import pytest
+import throwaway
+
+import distbfs
+
+TESTS = Path(__file__).parent
+DISTBFS = ("-m", "distbfs")
+
+
+@pytest.fixture
+def house(tmp_path):
+    """A copy of the package, and what adds a file and a line to it."""
+    root = tmp_path / "house"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(distbfs.__file__).parent, root / "distbfs", ignore=ignored)
+    registry = root / "distbfs" / "registry.py"
+
+    def add(file, text, table, line):
+        (root / "distbfs" / file).write_text(text)
+        lines = registry.read_text().splitlines()
+        place = next(
+            k for k, one in enumerate(lines) if one.startswith(f"{table} = {{")
+        )
+        registry.write_text("\n".join([*lines[: place + 1], line, *lines[place + 1 :]]))
+
+        def run(*words):
+            done = subprocess.run(
+                [sys.executable, *map(str, words)],
+                cwd=tmp_path,
+                env=os.environ | {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1"},
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            return done.stdout
+
+        edges = tmp_path / "edges.txt"
+        edges.write_text("0 1\n1 2\n3 4\n")
+        run(*DISTBFS, "convert", edges, "-o", tmp_path / "store")
+        return run
+
+    return add
+
+
+def test_an_application(house, tmp_path):
+    line = '    "reach": f"{APPLICATIONS}.reach:APP",'
+    run = house("multisearch/apps/reach.py", throwaway.APP, "APPS", line)
+    text = run(*DISTBFS, "multisearch", "--help")
+    assert "reach         edges out of what each source reaches" in text
+    assert "reach: what edges count." in text
+    store, out = tmp_path / "store", tmp_path / "out.h5"
+    for engine in ("reference", "openmp"):
+        words = ("--engine", engine, "--times", 2, "-o", out, "--force", "--json")
+        run(*DISTBFS, "multisearch", "reach", store, *words)
+        with h5py.File(out) as file:
+            assert file["edges"][:].tolist() == [8, 8, 8, 4, 4]
+            assert file["sources"][:].tolist() == [0, 1, 2, 3, 4]
+            assert file.attrs["times"] == 2
+    code = (
+        "import distbfs; g = distbfs.Graph.from_edges([0, 1, 3], [1, 2, 4]); "
+        "print(distbfs.search_many(g, 'reach', [0, 3], times=3)['edges'])"
+    )
+    assert run("-c", code) == "[12  6]\n"
+
+
+def test_an_engine(house, tmp_path):
+    line = '    "queue": "distbfs.engines.queue:QueueEngine",'
+    run = house("engines/queue.py", throwaway.ENGINE, "ENGINES", line)
+    assert "queue" in run(*DISTBFS, "bfs", "--help")
+    words = ("bfs", tmp_path / "store", "-s", 0, "--engine", "queue", "--json")
+    assert '"reached": 3' in run(*DISTBFS, *words)
+    entries = ("--engines", "openmp,queue", "--json")
+    text = run(*DISTBFS, "compare", tmp_path / "store", "--sources", 2, *entries)
+    assert '"engine": "queue"' in text
+    assert '"queue": "works"' in run(*DISTBFS, "doctor", "--json")
+    contract = TESTS / "engines" / "test_whole_graphs.py"
+    chosen = "queue and (networkx or leak or prepared)"
+    options = ("-n", 0, "-p", "no:cacheprovider", "-k", chosen)
+    text = run("-m", "pytest", contract, *options, "--rootdir", TESTS.parent)
+    assert " passed" in text
+    assert " skipped" not in text

@@ -1,0 +1,89 @@
+"""An application and an engine that are one file and one line of the registry each."""
+
+APP = '''"""Edges out of what each source reaches."""
+
+import numpy as np
+
+from distbfs.multisearch.application import Application, Option
+from distbfs.multisearch.problem import Problem, State
+
+
+def count(s, i, u, v):
+    np.add.at(s.looks, i, np.uint64(1))
+
+
+CUDA = """
+void visit_vertex(Search &s, u32 u, u32 v) {
+    atomicAdd(&s.looks, 1ull);
+}
+"""
+PROBLEM = Problem(
+    "reach", (State("looks", "uint64", "search"),), {"visit_vertex": count}, CUDA
+)
+
+
+def run(task, *, times):
+    edges = task.searcher.run(PROBLEM, task.sources)["looks"] * np.uint64(times)
+    task.keep(edges=edges)
+    return {"edges": edges.tolist()}
+
+
+APP = Application(
+    "reach",
+    "edges out of what each source reaches",
+    run,
+    (Option("times", int, 1, "what edges count", least=1),),
+)
+'''
+
+ENGINE = '''"""Breadth-first search with a queue of Python."""
+
+import numpy as np
+
+from distbfs.engines.base import WHOLE, NoOptions, WholeResult
+from distbfs.errors import SearchStopped
+
+
+class QueueEngine:
+    name = "queue"
+    methods = ("list",)
+    takes = ()
+    own = NoOptions
+    on_device = domains = False
+    alone = directed = True
+    devices = 1
+
+    def __init__(self, options):
+        self.parents = options.parents
+
+    def whole(self, part):
+        return QueueSearch(part, self.parents)
+
+    def describe(self):
+        return {"engine": self.name, "method": "list", "threads": 1}
+
+
+class QueueSearch:
+    def __init__(self, part, parents):
+        self.part, self.parents = part, parents
+
+    def search(self, root, *, records=False, until=WHOLE, stop=None):
+        part = self.part
+        ids, rows = part.vertices.astype(np.int64), part.nn
+        level = np.full(part.layout.n, -1, dtype=np.int32)
+        parent = np.full(part.layout.n, -1, dtype=np.int32)
+        level[root], parent[root] = 0, root
+        queue, levels = [int(part.numbers[root])], 0
+        while queue and levels != until.depth:
+            if stop is not None and stop():
+                raise SearchStopped(f"the search was stopped at level {levels}")
+            frontier, queue, levels = queue, [], levels + 1
+            for u in frontier:
+                if u >= len(rows.offsets) - 1:
+                    continue
+                for v in rows.columns[rows.offsets[u] : rows.offsets[u + 1]].tolist():
+                    if level[ids[v]] < 0:
+                        level[ids[v]], parent[ids[v]] = levels, ids[u]
+                        queue.append(v)
+        return WholeResult(level, parent if self.parents else None, levels)
+'''
