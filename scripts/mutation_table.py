@@ -26,6 +26,7 @@ RESIDENT = f"{EMULATED}/test_resident_kernels.py"
 BITS = f"{EMULATED}/test_multisearch_bits.py"
 DOMAIN_BITS = f"{EMULATED}/test_domain_bits.py"
 WHOLE = "tests/engines/test_whole_graphs.py"
+OUTER_EDGES = f"{EMULATED}/test_between_kernels.py"
 SWITCHES = f"{EMULATED}/test_switches.py"
 PAIRS = "tests/engines/test_part_pairs.py"
 DIRECTION = "tests/search/test_direction.py"
@@ -800,11 +801,35 @@ MUTATIONS = (
         (f"{SESSIONS}::test_where_one_domain_cannot_be",),
     ),
     Mutation(
-        "place-named-falls-back",
+        "between-empty-rows-in-the-queue",
+        f"{CUDA}/xbfs/between.cuh",
+        "append(p, degree != 0, v, begin, degree,",
+        "append(p, mine, v, begin, degree,",
+        "a vertex without inner edges hides the next one in the queue",
+        (f"{OUTER_EDGES}::test_vertices_that_have_outer_edges_alone[tree-push]",),
+    ),
+    Mutation(
+        "between-empty-rows-have-neighbours",
+        f"{CUDA}/xbfs/fast_prepare.cu",
+        "row[v] < row[v + 1] ? adj[row[v]] : (u32)v",
+        "adj[row[v]]",
+        "a vertex without inner edges takes a neighbour of the next one",
+        (f"{OUTER_EDGES}::test_vertices_that_have_outer_edges_alone[tree-pull]",),
+    ),
+    Mutation(
+        "between-never-asks",
+        "distbfs/search/direction.py",
+        "work.nn * PULL_SHARE > work.open",
+        "False",
+        "outer edges are always pushed",
+        (f"{DIRECTION}::test_few_unvisited_vertices_ask",),
+    ),
+    Mutation(
+        "place-internal-ids-fall-back",
         CHOOSE,
-        'if options.engine != "auto" or options.internal_ids:',
         "if options.internal_ids:",
-        "an engine that is named becomes another in silence",
+        "if False:",
+        "results in internal ids become others in silence",
         (f"{SESSIONS}::test_where_one_domain_cannot_be",),
     ),
     Mutation(
@@ -1301,8 +1326,8 @@ MUTATIONS = (
     Mutation(
         "rows-runs",
         "distbfs/graph/sorted_rows.c",
-        "counts[p * classes + c] = (uint32_t)starts[c + 1];",
-        "counts[p * classes + c] = 0;",
+        "*count = (uint32_t)t->starts[c + 1];",
+        "*count = 0;",
         "threads write keys over those of others",
         (f"{ROWS}::test_keys_are_sorted",),
     ),

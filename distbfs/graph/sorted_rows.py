@@ -337,8 +337,19 @@ def calls(ends: Ids) -> Iterator[tuple[int, int]]:
         first = last
 
 
+class _Table(ctypes.Structure):
+    """``table`` in sorted_rows.c."""
+
+    _fields_ = (
+        ("classes", ctypes.c_int64),
+        ("pieces", ctypes.c_int64),
+        ("counts", ctypes.c_void_p),
+        ("starts", ctypes.c_void_p),
+    )
+
+
 class _Ordering(ctypes.Structure):
-    """``ordering`` of rows.c, as far as it is filled in here."""
+    """``ordering`` in sorted_rows.c; what is set for each pass is set there."""
 
     _fields_ = (
         ("values", ctypes.c_void_p),
@@ -351,11 +362,11 @@ class _Ordering(ctypes.Structure):
         ("keys", ctypes.c_void_p),
         ("beside", ctypes.c_void_p),
         ("order", ctypes.c_void_p),
-        ("classes", ctypes.c_int64),
-        ("pieces", ctypes.c_int64),
-        ("counts", ctypes.c_void_p),
-        ("starts", ctypes.c_void_p),
-        ("of_the_pass", ctypes.c_int64 * 4),
+        ("at", _Table),
+        ("from", ctypes.c_void_p),
+        ("to", ctypes.c_void_p),
+        ("shift", ctypes.c_int64),
+        ("placing", ctypes.c_int64),
     )
 
 
@@ -377,12 +388,12 @@ def stable_order(values: Array, threads: int = 0, *, falling: bool = False) -> A
         return np.argsort(rising, kind="stable").astype(np.uint32)
     passes = max(-(-used // DIGIT), 1)
     work.digit, work.falling = -(-used // passes), falling
-    work.classes, work.pieces = 1 << work.digit, -(-count // PIECE)
-    counts = np.empty(work.pieces * work.classes, dtype=np.uint32)
-    starts = np.empty(work.classes + 1, dtype=np.int64)
+    classes, pieces = 1 << work.digit, -(-count // PIECE)
+    counts = np.empty(pieces * classes, dtype=np.uint32)
+    starts = np.empty(classes + 1, dtype=np.int64)
     keys = [fresh(count, np.uint64, threads) for _ in range(min(passes - 1, 2))]
     order = fresh(count, np.uint32, threads)
-    work.counts, work.starts = cc.pointer(counts), cc.pointer(starts)
+    work.at = _Table(classes, pieces, cc.pointer(counts), cc.pointer(starts))
     work.keys, work.beside = (cc.pointer(x) for x in (*keys, None, None)[:2])
     work.order = cc.pointer(order)
     native.order_values(ctypes.byref(work), ctypes.c_int64(passes), threads)
@@ -426,7 +437,7 @@ def inverse(order: Array, threads: int = 0) -> Array:
 
 
 class _Summing(ctypes.Structure):
-    """``summing`` of rows.c."""
+    """``summing`` in sorted_rows.c."""
 
     _fields_ = (
         ("lengths", ctypes.c_void_p),

@@ -14,6 +14,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from device_problems import device_problem
 
 import distbfs
 from distbfs.device import cc, nvrtc
@@ -26,7 +27,6 @@ from distbfs.engines.cuda.xbfs import domain as resident
 from distbfs.engines.cuda.xbfs import search as fast
 from distbfs.errors import DeviceMissing, ResourceError
 from distbfs.multisearch import bits, cuda_bits, cuda_program, domain_bits
-from distbfs.multisearch.device_apps import device_problem
 
 ROOT = Path(distbfs.__file__).parent
 MIRRORS = re.compile(r"``(\w+)``\)? in ([\w.]+\w)")

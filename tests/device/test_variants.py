@@ -35,6 +35,9 @@ def shortened(names):
 # of each Python file, call by call: files and values of macros, one or several of both
 LOADS = {
     "build/cuda/graph.py": [("build/cuda", ("graph.cu", "parts.cu", "keys.cu"), {})],
+    "build/cuda/inner.py": [
+        ("build/cuda", ("inner.cu",), {**WIDTH, "NN": ("u32", "u64")})
+    ],
     "device/rates.py": [("device", ("rates.cu",), {})],
     "device/take.py": [("device", ("take.cu",), {})],
     "engines/cuda/common/graph_engine.py": [("engines/cuda/common", ("ids.cu",), {})],
@@ -73,6 +76,13 @@ LOADS = {
             ("fast.cu", "resident.cu"),
             {**COUNTED, "IN_IDS": FLAG},
         ),
+    ],
+    "engines/cuda/xbfs/between.py": [
+        (
+            "engines/cuda/xbfs",
+            ("between.cu",),
+            {**COUNTED, "IN_IDS": (1,), "VERTEX": ("int", "i64")},
+        )
     ],
     "engines/cuda/xbfs/cluster.py": [("engines/cuda/xbfs", ("cluster.cu",), WIDTH)],
     "exchange/nccl.py": [("exchange", ("reduce.cu",), {})],

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from distbfs.engines.base import CHOSEN, Work
 from distbfs.errors import UsageError
 from distbfs.options import Factors, SearchOptions
-from distbfs.search.direction import DirectionPolicy, backward_work, decide
+from distbfs.search.direction import (
+    OUTER,
+    DirectionPolicy,
+    backward_work,
+    decide,
+    policy_of,
+)
 
 COUNT = st.integers(0, 1 << 50)
 
@@ -124,3 +130,19 @@ def test_every_search_begins_with_push():
 def test_factors_that_are_refused(values):
     with pytest.raises(UsageError, match="allowed: 0 or more"):
         Factors(*values)
+
+
+def test_few_unvisited_vertices_ask():
+    """Outer edges of many are pushed by few, and pulled where few are left."""
+
+    def chosen(front, left, **options):
+        policy = policy_of((OUTER,), SearchOptions.named(**options))
+        policy.start()
+        return policy.choose(Work(nn=front, open=left))
+
+    assert chosen(10, 1000) == {OUTER: "push"}
+    assert chosen(1000, 10) == {OUTER: "pull"}
+    assert chosen(1000, 10, direction="push") == {OUTER: "push"}
+    assert chosen(10, 1000, direction="pull") == {OUTER: "pull"}
+    assert chosen(1000, 10, uniquify=True) == {OUTER: "push"}
+    assert isinstance(policy_of(CHOSEN, SearchOptions()), DirectionPolicy)

@@ -11,7 +11,7 @@
  * All kernels take one-dimensional grids of any size and blocks of BLOCK threads; a row is
  * taken by a warp.
  *
- * variants: OFFSET=u32 NN=u32 | OFFSET=u32 NN=u64 | OFFSET=u64 NN=u32 | OFFSET=u64 NN=u64
+ * variants: OFFSET=u32,u64 NN=u32,u64
  */
 #include "../../engines/cuda/common/base.cuh"
 
@@ -19,8 +19,8 @@
 #define LONGEST 1024u /* delegates whose rows all warps share */
 #define PIECE 1024u   /* edges of such a row that a warp takes */
 
-INLINE u64 warp_of() { return (blockIdx.x * (u64)BLOCK + threadIdx.x) >> 5; }
-INLINE u64 all_warps() { return (u64)gridDim.x * BLOCK >> 5; }
+INLINE u64 warp_of() { return thread_of(BLOCK) >> 5; }
+INLINE u64 all_warps() { return threads_of(BLOCK) >> 5; }
 
 /* Whether a column of nn stays in this part. */
 INLINE bool is_inner(NN column, u32 part) {
@@ -29,7 +29,7 @@ INLINE bool is_inner(NN column, u32 part) {
 
 /* Counts the edges of normal vertices: inside (nd, nn), and to other parts.
  *
- * nn, nd: offsets [active + 1]; nn_columns [edges]; inner, outer: [active]
+ * nn, nd: [active + 1], offsets; nn_columns: [edges]; inner, outer: [active]
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
 count_normals(u32 active, u32 part, const OFFSET *nn, const NN *nn_columns, const OFFSET *nd,
@@ -55,8 +55,8 @@ INLINE void row_keys(u64 row, u64 from, u64 to, u64 in_dd, const u32 *dd, const 
 
 /* The keys of delegates; the first of them have the longest rows, which all warps share.
  *
- * low, high: the range of positions, of delegates; dd, dn: offsets [d + 1]; their columns
- * [edges]; place: [active], number -> position; first: keys before the range
+ * low, high: the range of positions, of delegates; dd, dn: [d + 1], offsets; dd_columns,
+ * dn_columns: [edges]; place: [active], number -> position; first: keys before the range
  * offsets: [positions + 1], of the inner graph; keys: [keys of the range]
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
@@ -80,8 +80,9 @@ delegate_keys(u32 low, u32 high, const OFFSET *dd, const u32 *dd_columns, const 
 /* The keys of normal vertices: nd, then what of nn stays here.
  *
  * low, high: the range of positions; normals: the first position of one
- * order: [active], position - normals -> number; nn, nd: offsets [active + 1], their
- * columns; place, first, offsets, keys: as in delegate_keys
+ * order: [active], position - normals -> number; nn, nd: [active + 1], offsets;
+ * nn_columns, nd_columns: [edges]; place: [active], number -> position; first: keys before
+ * the range; offsets: [positions + 1]; keys: [keys of the range]
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
 normal_keys(u32 low, u32 high, u32 normals, u32 part, const u32 *order, const OFFSET *nn,
@@ -105,17 +106,17 @@ normal_keys(u32 low, u32 high, u32 normals, u32 part, const u32 *order, const OF
     }
 }
 
-/* columns: [count], the low halves of keys [count] */
+/* columns: [count], the low halves; keys: [count] */
 extern "C" __global__ void __launch_bounds__(BLOCK)
 low_halves(u64 count, const u64 *keys, u32 *columns) {
-    for (u64 k = blockIdx.x * (u64)BLOCK + threadIdx.x; k < count; k += (u64)gridDim.x * BLOCK)
+    for (u64 k = thread_of(BLOCK); k < count; k += threads_of(BLOCK))
         columns[k] = (u32)keys[k];
 }
 
 /* The outer edges of normal vertices, by position.
  *
- * order: [active], as in normal_keys; nn: offsets [active + 1] and columns; offsets:
- * [active + 1], of the outer edges; columns: [outer edges], as in nn
+ * order: [active], as in normal_keys; nn: [active + 1], offsets; nn_columns: [edges]
+ * offsets: [active + 1], of the outer edges; columns: [outer edges], as in nn
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
 outer_rows(u32 active, u32 part, const u32 *order, const OFFSET *nn, const NN *nn_columns,

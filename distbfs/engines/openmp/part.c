@@ -62,7 +62,7 @@ typedef struct {
 } part_state;
 
 enum { VISIT_NN = 1, VISIT_ND = 2, VISIT_DN = 4, VISIT_DD = 8 };
-enum { NN_WORK = 2, DD_WORK = 3, DN_WORK = 7, ND_WORK = 11, COUNTS = 16 };
+enum { NN_WORK = 2, DD_WORK = 3, DN_WORK = 7, ND_WORK = 11, COUNTS = 17 };
 
 static inline const uint32_t *columns(const rows *r) { return r->columns; }
 static inline const NN_COLUMN *nn_columns(const rows *r) { return r->columns; }

@@ -36,7 +36,7 @@ enum Count {
     DD_FORWARD, DD_Q, DD_S, DD_U,
     DN_FORWARD, DN_Q, DN_S, DN_U,
     ND_FORWARD, ND_Q, ND_S, ND_U,
-    TARGETS,
+    TARGETS, OPEN,
     COUNTS
 };
 

@@ -11,9 +11,8 @@
  * Data: between.cuh, fast.cuh.  Sources: those of fast.cu; Pan, Pearce, Owens 2018,
  * Sections IV and V (delegates and normal vertices between parts).
  *
- * variants: OFFSET=u32 COUNT=0 IN_IDS=1 VERTEX=int | OFFSET=u32 COUNT=1 IN_IDS=1 VERTEX=int | OFFSET=u64 COUNT=0 IN_IDS=1 VERTEX=int | OFFSET=u64 COUNT=1 IN_IDS=1 VERTEX=int | OFFSET=u32 COUNT=0 IN_IDS=1 VERTEX=i64 | OFFSET=u32 COUNT=1 IN_IDS=1 VERTEX=i64 | OFFSET=u64 COUNT=0 IN_IDS=1 VERTEX=i64 | OFFSET=u64 COUNT=1 IN_IDS=1 VERTEX=i64
+ * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 VERTEX=int,i64
  */
-typedef long long i64;
 #include "between.cuh"
 #include "between_outer.cuh"
 #include "fast_gather.cuh"
@@ -183,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_items(const __grid_co
         const u32 v = ok ? b.item_place[item >> 32] : 0;
         const bool mine = admit(b, s, ok, v, lane);
         if (!p.parents) continue;
-        const u32 slot = places_in(b.filled, mine, lane);
+        const u32 slot = take_place(mine, b.filled);
         if (mine) name_parent(b, v, slot, (u32)item);
     }
 }
@@ -280,7 +279,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_parents(const __grid_
         const u32 c = i < b.owned_count ? b.owned[i] : 0;
         const bool mine = i < b.owned_count && bit_of(now, c) && !bit_of(p.by_first, c) &&
                           p.parent[c] == unknown(b);
-        const u32 slot = places_in(b.filled, mine, lane);
+        const u32 slot = take_place(mine, b.filled);
         if (mine) name_parent(b, c, slot, (u32)b.delegate_parents[c]);
     }
 }

@@ -63,15 +63,6 @@ INLINE u32 queued(const Params &p, u32 now, u32 count, u32 i) {
     return p.queue[now][i < count ? i : p.active - 1 - (i - count)].x;
 }
 
-/* Places in a list for the lanes that are `mine`; a whole warp calls it. */
-INLINE u32 places_in(u32 *size, bool mine, u32 lane) {
-    const u32 who = __ballot_sync(ALL, mine);
-    u32 at = 0;
-    if (!who) return 0;
-    if (lane == 0) at = atomicAdd(size, (u32)__popc(who));
-    return __shfl_sync(ALL, at, 0) + __popc(who & lanes_below(lane));
-}
-
 INLINE u64 items_of(const Between &b) {
     const u64 told = b.item_size ? __ldcg(b.item_size) : b.item_count;
     return told < b.item_count ? told : b.item_count;
@@ -89,7 +80,7 @@ INLINE bool admit(const Between &b, const State &s, bool ok, u32 v, u32 lane) {
     const OFFSET begin = mine ? p.row[v] : 0;
     const u32 degree = mine ? (u32)(p.row[v + 1] - begin) : 0;
     append(p, degree != 0, v, begin, degree, Queue{p.queue[to], p.hub_queue[to], b.mail + to}, lane);
-    const u32 at = places_in(b.idle + to, mine && !degree, lane);
+    const u32 at = take_place(mine && !degree, b.idle + to);
     if (mine && !degree) p.queue[to][p.active - 1 - at].x = v;
     if (mine) p.direct[v] = s.depth;
     return mine;
