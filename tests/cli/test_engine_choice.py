@@ -100,7 +100,6 @@ def test_options_of_the_device(store, more):
         ({"frontier": "no-queue"}, "no option of engine xbfs; it is of xbfs-paper"),
         ({"balance": "static"}, "balance is no option of engine xbfs; it is of xbf"),
         ({"asynchronous": False}, "asynchronous is no option of engine xbfs; it is"),
-        ({"exchange": "host"}, "exchange is no option of engine xbfs; it is of ref"),
         ({"dn": Factors(1, 0)}, "dn is no option of engine xbfs; it is of reference"),
     ],
 )
@@ -138,7 +137,16 @@ def test_strategies_of_xbfs_paper(options, message):
 
 def test_parts_of_a_new_graph():
     for more in (("--parts", 2), ("--threshold", 4)):
-        words = ("graph500", "--scale", 6, "--roots", 2, *more, "--engine", "xbfs")
+        words = (
+            "graph500",
+            "--scale",
+            6,
+            "--roots",
+            2,
+            *more,
+            "--engine",
+            "xbfs-paper",
+        )
         assert f"{more[0]} is for engines between domains" in here(*words).refusal
 
 

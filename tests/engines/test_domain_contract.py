@@ -251,4 +251,4 @@ def test_counts_are_in_the_order_of_work():
     work = Work(*range(COUNTS))
     assert work[Work._fields.index("dn_forward")] == work.dn_forward == 7
     assert Work._fields[3:7] == ("dd_forward", "dd_q", "dd_s", "dd_u")
-    assert Work._fields[-1] == "targets"
+    assert Work._fields[-2:] == ("targets", "open")

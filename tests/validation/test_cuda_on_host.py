@@ -44,7 +44,10 @@ template <class T> T __ldcs(const T *p) { return *p; }
 template <class T> T __ldcg(const T *p) { return *p; }
 template <class T> T __reduce_add_sync(unsigned, T x) { return x; }
 template <class T> T __reduce_max_sync(unsigned, T x) { return x; }
-template <class T> void atomicAdd(T *p, T x) { *p += x; }
+static unsigned __ballot_sync(unsigned, int x) { return x != 0; }
+static int __popc(unsigned x) { return __builtin_popcount(x); }
+template <class T> T __shfl_sync(unsigned, T x, int) { return x; }
+template <class T> T atomicAdd(T *p, T x) { return (*p += x) - x; }
 template <class T> void atomicOr(T *p, T x) { *p |= x; }
 template <class T> void atomicMin(T *p, T x) { if (x < *p) *p = x; }
 template <class T> void atomicMax(T *p, T x) { if (x > *p) *p = x; }
