@@ -13,12 +13,12 @@ from distbfs.errors import DeviceMissing
 
 ROOT = Path(distbfs.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.cu"))
-MANY = 8  # variants that are all compiled for each architecture
+MANY = 16  # variants of a file that are all compiled, for sm_90
 
 
 def chosen(variants, arch):
-    """Return variants to compile: of many, on others than sm_90, each value once."""
-    if len(variants) <= MANY or arch == "sm_90":
+    """Return variants to compile: of many, and not for sm_90, each value once."""
+    if len(variants) <= MANY and arch == "sm_90":
         return variants
     seen, out = set(), []
     for variant in variants:

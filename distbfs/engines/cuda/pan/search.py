@@ -15,6 +15,7 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
+from distbfs.engines.cuda.common.boxes import Boxes
 from distbfs.errors import UsageError
 from distbfs.exchange.local_phase import brought_here
 from distbfs.partition.device_part import DevicePart, DeviceRows
@@ -98,25 +99,6 @@ class Control:
         found = self._copy.wait().astype(np.int64)
         work, boxes = found[self._work :], found[2 * BOX_STEP : self._work : BOX_STEP]
         return work[:COUNTS], work[COUNTS:], boxes
-
-
-class Bins(Sequence[Any]):
-    """What nn found on each other part; waits for it when it is first looked at.
-
-    So all domains of a rank have begun before the host waits for one of them.
-    """
-
-    def __init__(self, part: CudaPart) -> None:
-        self._part = part
-        self._found: list[Any] | None = None
-
-    def __len__(self) -> int:
-        return self._part.part.layout.parts
-
-    def __getitem__(self, index: Any) -> Any:
-        if self._found is None:
-            self._found = self._part.found_elsewhere()
-        return self._found[index]
 
 
 class CudaPart:
@@ -366,7 +348,7 @@ class CudaPart:
             dn = self.visit("dn", choice["dn"])
         # the host may wait for nn now that all have begun; the caller's device is the
         # exchange's, which may be another
-        offer.normals(Bins(self))
+        offer.normals(Boxes(self.part.layout.parts, self.found_elsewhere))
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             main.wait_event(self._events["found"])

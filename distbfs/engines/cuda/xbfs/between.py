@@ -15,6 +15,7 @@ import numpy as np
 from distbfs.build.cuda.inner import WIDE, InnerPart
 from distbfs.device import cuda, programs
 from distbfs.engines.base import Offer, Targets, Work
+from distbfs.engines.cuda.common.boxes import Boxes
 from distbfs.engines.cuda.xbfs.arrays import (
     KERNELS,
     NO_LIMIT,
@@ -65,25 +66,6 @@ class Between(ctypes.Structure):
         *((name, ctypes.c_uint64) for name in ("sent_words", "item_count")),
         *((name, ctypes.c_uint32) for name in NUMBERS),
     )
-
-
-class Boxes(Sequence[Any]):
-    """What was found on each other part; waits for it when it is first looked at.
-
-    So all domains of a rank have begun before the host waits for one of them.
-    """
-
-    def __init__(self, search: BetweenSearch) -> None:
-        self._search = search
-        self._boxes: list[Any] | None = None
-
-    def __len__(self) -> int:
-        return self._search.part.layout.parts
-
-    def __getitem__(self, index: Any) -> Any:
-        if self._boxes is None:
-            self._boxes = self._search.boxes()
-        return self._boxes[index]
 
 
 class BetweenSearch:
@@ -330,7 +312,7 @@ class BetweenSearch:
             self._level(main)
             self._ready.record(main)
         # the caller's device is the exchange's, which may be another
-        offer.normals(Boxes(self))
+        offer.normals(self._boxes())
         cuda.cupy().cuda.get_current_stream().wait_event(self._ready)
         offer.bits(self._mask)
         if not self._counting:
@@ -357,7 +339,11 @@ class BetweenSearch:
         self._run(kernel, main)
         self._sizes.begin(main)
 
-    def boxes(self) -> list[Any]:
+    def _boxes(self) -> Boxes:
+        """Return what was put into boxes, to be waited for."""
+        return Boxes(self.part.layout.parts, self._filled_boxes)
+
+    def _filled_boxes(self) -> list[Any]:
         """Wait for what was put into boxes; return that for each part, uint64."""
         parts, outbox = self.part.layout.parts, self._held["outbox"]
         if not self._boxed:
@@ -376,7 +362,7 @@ class BetweenSearch:
             self._boxed = bool(self._outer.open)
             if self._boxed:
                 self._box("ask", cuda.cupy().cuda.get_current_stream())
-        return Boxes(self)
+        return self._boxes()
 
     def answers(self, questions: Sequence[tuple[int, Any]]) -> Boxes:
         """Return what is answered to each part, before ``accept``.
@@ -391,7 +377,7 @@ class BetweenSearch:
                 self._take("answer", items, self.part.place, main)
                 self._answered = True
             self._sizes.begin(main)
-        return Boxes(self)
+        return self._boxes()
 
     def _take(
         self, kernel: str, items: Any, place: Any, main: Any, size: Any = None
