@@ -21,8 +21,6 @@
 #include "fast_pull.cuh"
 #include "fast_results.cuh"
 
-INLINE bool few(const Params &p, u32 left) { return left <= p.active / FEW; }
-
 INLINE void take(State &s, const Mail *mail) {
     const u64 size = __ldcg(&mail->size);
     s.count = (u32)size, s.hubs = (u32)__ldcg(&mail->hubs);
@@ -235,10 +233,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     count[FOUND] = count[NORMALS] + count[DELEGATES];
 #pragma unroll
     for (int k = 0; k < CHECKS; k++) {
-        u64 sum = count[k];
-        if (!__any_sync(ALL, sum != 0)) continue;
-#pragma unroll
-        for (int j = 16; j; j >>= 1) sum += __shfl_xor_sync(ALL, sum, j);
+        if (!__any_sync(ALL, count[k] != 0)) continue;
+        const u64 sum = warp_sum(count[k]);
         if (lane == 0) atomicAdd(b.counts + k, sum);
     }
     grid_sum(&p.control->barrier, turn, 0);

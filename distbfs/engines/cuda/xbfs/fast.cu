@@ -21,8 +21,6 @@
 #include "fast_push.cuh"
 #include "fast_results.cuh"
 
-INLINE bool few(const Params &p, u32 left) { return left <= p.active / FEW; }
-
 INLINE void take(State &s, u64 size, u64 edges, u64 hubs) {
     s.count = (u32)size, s.hubs = (u32)hubs;
     s.edges = sizeof(OFFSET) == 8 ? edges : size >> 32;

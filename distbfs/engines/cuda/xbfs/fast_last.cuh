@@ -8,6 +8,9 @@
 #define DISTBFS_FAST_LAST_CUH
 #include "fast.cuh"
 
+/* Whether so few are left. */
+INLINE bool few(const Params &p, u32 left) { return left <= p.active / FEW; }
+
 #define KEPT 4 /* neighbours that a lane keeps */
 
 /* A vertex that is looked at by one lane. */
