@@ -55,17 +55,10 @@ class StreamedLevels:
         if sends:
             self._fetch(controls)
             sizes = search.sizes_of(self._wait())
-            arrived = self._swap(sizes)
-            if pull:
-                search.reply([array for _, array in arrived])
-                (controls,) = exchange.share(search.shared[:1])
-                # there are not more answers than questions
-                answers = [
-                    (array, self._told(controls, rank))
-                    for rank, array in self._swap(sizes.T)
-                ]
-            else:
-                items = [array for _, array in arrived]
+            if sizes.any():  # the same on all ranks
+                items = [array for _, array in self._swap(sizes)]
+                if pull:
+                    items, answers = [], self._answers(items, sizes)
         search.end_level(masks[0] if masks else None, items, answers)
         (controls,) = exchange.share(search.shared[:1])
         self._fetch(controls)
@@ -74,6 +67,17 @@ class StreamedLevels:
     def work(self) -> Work:
         """Return the work of all domains, when a level has ended."""
         return self._search.work_of_all(self._wait())
+
+    def _answers(self, questions: Sequence[Any], sizes: Ids) -> list[tuple[Any, Any]]:
+        """Return (answers, how many of them) of ranks; sizes: of questions, [from, to].
+
+        There are not more answers than questions.
+        """
+        search = self._search
+        search.reply(questions)
+        (controls,) = self._exchange.share(search.shared[:1])
+        answers = self._swap(sizes.T)
+        return [(array, self._told(controls, rank)) for rank, array in answers]
 
     def _swap(self, sizes: Ids) -> list[tuple[int, Any]]:
         """Exchange boxes; sizes: [from, to]."""

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from device_parts import LARGE, check, device_parts, driver_of, joined
 from emulated_device import Stream
-from fast_graphs import beside, binary_tree, path, shuffled, star
-from graphs import complete, grid, kronecker, random_tuples, some_roots, uniform
+from fast_graphs import binary_tree
+from graphs import grid, some_roots
+from part_graphs import GRAPHS
 from worlds import on_ranks
 
 from distbfs.device import cuda
@@ -15,18 +16,6 @@ from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.between import BetweenDomains
-
-GRAPHS = {
-    "kronecker": kronecker(8),
-    "uniform": uniform(300, 900),
-    "hub": shuffled(beside(star(400), uniform(200, 500))),
-    "path": shuffled(path(60)),
-    "grid": grid(11),
-    "tree": binary_tree(200),
-    "complete": complete(70),
-    "random": random_tuples(90, 200, 5),
-    "one-edge": random_tuples(2, 1, 1),
-}
 
 
 @pytest.mark.parametrize("name", GRAPHS)

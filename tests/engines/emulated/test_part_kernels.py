@@ -3,23 +3,11 @@
 import numpy as np
 import pytest
 from device_parts import LARGE, check, device_parts, driver_of, joined
-from fast_graphs import beside, binary_tree, path, shuffled, star
-from graphs import Tuples, complete, grid, kronecker, random_tuples, some_roots, uniform
+from graphs import Tuples, kronecker, some_roots
+from part_graphs import GRAPHS
 
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.pan import search as part
-
-GRAPHS = {
-    "kronecker": kronecker(8),
-    "uniform": uniform(300, 900),
-    "hub": shuffled(beside(star(400), uniform(200, 500))),
-    "path": shuffled(path(60)),
-    "grid": grid(11),
-    "tree": binary_tree(200),
-    "complete": complete(70),
-    "random": random_tuples(90, 200, 5),
-    "one-edge": random_tuples(2, 1, 1),
-}
 
 
 @pytest.fixture(autouse=True)
