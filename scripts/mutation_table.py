@@ -534,7 +534,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-last-never",
-        "distbfs/engines/cuda/xbfs/fast.cu",
+        "distbfs/engines/cuda/xbfs/fast_last.cuh",
         "{ return left <= p.active / FEW; }",
         "{ return left < p.active / p.active; }",
         "the last vertices are not listed",
