@@ -45,7 +45,8 @@ def code_of(answer):
 
 
 def block(service):
-    """Make searches wait until ``go``."""
+    """Make searches wait until ``go``; ``begun`` counts from here."""
+    service.ranks.session.begun = threading.Semaphore(0)
     service.ranks.session.slow = True
 
 
