@@ -209,6 +209,15 @@ class World(Protocol):
         The ranks that wait leave their core to others.
         """
 
+    def split(self, group: int) -> World:
+        """Return the ranks that give the same number, in their order, as a world.
+
+        The caller ends it by ``free`` before this one.
+        """
+
+    def free(self) -> None:
+        """Give the communicators back; the ranks are gone from here on."""
+
     def finish(self) -> None:
         """Reach the agreed end: from here on ranks may leave at different times."""
 

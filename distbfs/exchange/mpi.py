@@ -277,6 +277,14 @@ class MpiWorld:
         """End all ranks with an exit code; 0 counts as 1."""
         abort_ranks(self.comm, code)
 
+    def split(self, group: int) -> MpiWorld:
+        """Return the ranks that give the same number, in their order; collective."""
+        comm = self.comm.Split(group, self.rank)
+        world = MpiWorld(comm, self._limit)
+        comm.Free()
+        world.waits = self.waits  # which is what others look at
+        return world
+
     def free(self) -> None:
         """Give the communicators back; collective, and the last call."""
         self._end.Free()

@@ -72,6 +72,13 @@ class SoloWorld:
         """Return the object as JSON gives it back."""
         return self.broadcast(value, root)
 
+    def split(self, group: int) -> SoloWorld:  # noqa: ARG002
+        """Return a world of this process alone."""
+        return SoloWorld()
+
+    def free(self) -> None:
+        """Return at once."""
+
     def abort(self, code: int) -> NoReturn:
         """End the process with an exit code; 0 counts as 1."""
         raise SystemExit(min(max(code, 1), 255))

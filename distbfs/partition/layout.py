@@ -57,16 +57,26 @@ class Layout:
 
 @dataclass(frozen=True)
 class Placement:
-    """Parts on ranks: rank = part mod p_rank, device = part div p_rank."""
+    """Parts on ranks, where ``together`` ranks that follow each other have a domain.
+
+    Part q is a device's share of domain q mod p, p domains; that is its (q div p)-th
+    device, which the ranks of the domain have in turn.  With a rank for each domain, or
+    for several, rank = part mod p_rank, device = part div p_rank.
+    """
 
     parts: int
     ranks: int
+    together: int = 1
 
     def __post_init__(self) -> None:
         if self.parts % self.ranks:
             raise LaunchError(
                 f"{self.parts} parts do not divide by {self.ranks} ranks; start with a "
                 f"number of ranks that divides {self.parts}, or use distbfs partition"
+            )
+        if self.ranks % self.together:
+            raise LaunchError(
+                f"{self.ranks} ranks do not divide by {self.together} of a domain"
             )
 
     @property
@@ -76,7 +86,8 @@ class Placement:
 
     def rank_of(self, part: Index) -> Index:
         """Return the rank that holds a part."""
-        return part % self.ranks
+        groups = self.ranks // self.together
+        return part % groups * self.together + part // groups % self.together
 
     def device_of(self, part: Index) -> Index:
         """Return the device index of a part inside its rank."""
@@ -84,4 +95,6 @@ class Placement:
 
     def parts_of(self, rank: int) -> list[int]:
         """Return the parts of a rank in device order."""
-        return list(range(rank, self.parts, self.ranks))
+        groups = self.ranks // self.together
+        first = rank // self.together + rank % self.together * groups
+        return list(range(first, self.parts, self.ranks))

@@ -1,10 +1,13 @@
-/* The inner graph and the outer edges of a part, from its four subgraphs.
+/* The inner graph and the outer edges of a domain's part, or of a device's share of it.
  *
- * Method: count what each row keeps inside the part, number the normal vertices by that,
- * then write the keys of a range of positions, each row at its place, to be sorted; outer
+ * Method: count what each row keeps inside the domain, number the normal vertices by that,
+ * then write the keys of a range of rows, each row at its place, to be sorted; outer
  * edges are copied in their order.
  *
- * Data encoding: positions are those of inner.py; a key is position * 2^32 + position; columns of nn are part * 2^32 + number, or the number alone (NN).
+ * Data encoding: numbers and positions are those of inner.py; a key is row * 2^32 +
+ * position, rows of delegates are positions, those of normal vertices are numbers; columns
+ * of nn are share * 2^32 + number there, or the number alone (NN); share q is of domain
+ * q modulo domains, and of its device q / domains.
  *
  * Source: Pan, Pearce, Owens 2018, Section III-B (the subgraphs).
  *
@@ -22,9 +25,15 @@
 INLINE u64 warp_of() { return thread_of(BLOCK) >> 5; }
 INLINE u64 all_warps() { return threads_of(BLOCK) >> 5; }
 
-/* Whether a column of nn stays in this part. */
-INLINE bool is_inner(NN column, u32 part) {
-    return sizeof(NN) == 4 || (u32)((u64)column >> 32) == part;
+/* Whether a column of nn stays in a domain. */
+INLINE bool is_inner(NN column, u32 domain, u32 domains) {
+    return sizeof(NN) == 4 || (u32)((u64)column >> 32) % domains == domain;
+}
+
+/* The position of a column of nn that stays; see normal_keys. */
+INLINE u32 position_of(NN column, u32 domains, const u64 *starts, const u32 *places) {
+    const u32 device = sizeof(NN) == 4 ? 0 : (u32)((u64)column >> 32) / domains;
+    return places[starts[device] + (u32)column];
 }
 
 /* Counts the edges of normal vertices: inside (nd, nn), and to other parts.
@@ -32,13 +41,13 @@ INLINE bool is_inner(NN column, u32 part) {
  * nn, nd: [active + 1], offsets; nn_columns: [edges]; inner, outer: [active]
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
-count_normals(u32 active, u32 part, const OFFSET *nn, const NN *nn_columns, const OFFSET *nd,
-              u32 *inner, u32 *outer) {
+count_normals(u32 active, u32 domain, u32 domains, const OFFSET *nn, const NN *nn_columns,
+              const OFFSET *nd, u32 *inner, u32 *outer) {
     const u32 lane = threadIdx.x & 31;
     for (u64 v = warp_of(); v < active; v += all_warps()) {
         const u64 begin = nn[v], end = nn[v + 1];
         u32 here = 0;
-        for (u64 e = begin + lane; e < end; e += 32) here += is_inner(nn_columns[e], part);
+        for (u64 e = begin + lane; e < end; e += 32) here += is_inner(nn_columns[e], domain, domains);
         here = __reduce_add_sync(ALL, here);
         if (lane) continue;
         inner[v] = here + (u32)(nd[v + 1] - nd[v]);
@@ -48,59 +57,65 @@ count_normals(u32 active, u32 part, const OFFSET *nn, const NN *nn_columns, cons
 
 /* Keys of edges from … to-1 of a delegate's row: dd, then dn. */
 INLINE void row_keys(u64 row, u64 from, u64 to, u64 in_dd, const u32 *dd, const u32 *dn,
-                     const u32 *place, u64 *keys, u32 lane) {
+                     const u32 *spot, const u32 *place, u64 *keys, u32 lane) {
     for (u64 e = from + lane; e < to; e += 32)
-        keys[e] = row | (e < in_dd ? dd[e] : place[dn[e - in_dd]]);
+        keys[e] = row | (e < in_dd ? spot[dd[e]] : place[dn[e - in_dd]]);
 }
 
 /* The keys of delegates; the first of them have the longest rows, which all warps share.
  *
- * low, high: the range of positions, of delegates; dd, dn: [d + 1], offsets; dd_columns,
- * dn_columns: [edges]; place: [active], number -> position; first: keys before the range
- * offsets: [positions + 1], of the inner graph; keys: [keys of the range]
+ * low, high: the range of delegates; dd, dn: [d + 1], offsets; dd_columns, dn_columns:
+ * [edges]; spot: [d], delegate -> position; place: [active], number here -> position
+ * first: keys before the range; offsets: [d + 1], of what this device has of the rows
+ * keys: [keys of the range]
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
 delegate_keys(u32 low, u32 high, const OFFSET *dd, const u32 *dd_columns, const OFFSET *dn,
-              const u32 *dn_columns, const u32 *place, u64 first, const u64 *offsets, u64 *keys) {
+              const u32 *dn_columns, const u32 *spot, const u32 *place, u64 first,
+              const u64 *offsets, u64 *keys) {
     const u32 lane = threadIdx.x & 31, middle = low < LONGEST ? (high < LONGEST ? high : LONGEST) : low;
     for (u32 c = low; c < middle; c++) {
         const u64 dd0 = dd[c], dn0 = dn[c], in_dd = dd[c + 1] - dd0;
-        const u64 all = in_dd + (dn[c + 1] - dn0);
+        const u64 row = (u64)spot[c] << 32, all = in_dd + (dn[c + 1] - dn0);
         for (u64 e = warp_of() * PIECE; e < all; e += all_warps() * PIECE)
-            row_keys((u64)c << 32, e, e + PIECE < all ? e + PIECE : all, in_dd,
-                     dd_columns + dd0, dn_columns + dn0, place, keys + (offsets[c] - first), lane);
+            row_keys(row, e, e + PIECE < all ? e + PIECE : all, in_dd, dd_columns + dd0,
+                     dn_columns + dn0, spot, place, keys + (offsets[c] - first), lane);
     }
     for (u64 c = middle + warp_of(); c < high; c += all_warps()) {
         const u64 dd0 = dd[c], dn0 = dn[c], in_dd = dd[c + 1] - dd0;
-        row_keys(c << 32, 0, in_dd + (dn[c + 1] - dn0), in_dd, dd_columns + dd0,
-                 dn_columns + dn0, place, keys + (offsets[c] - first), lane);
+        row_keys((u64)spot[c] << 32, 0, in_dd + (dn[c + 1] - dn0), in_dd, dd_columns + dd0,
+                 dn_columns + dn0, spot, place, keys + (offsets[c] - first), lane);
     }
 }
 
-/* The keys of normal vertices: nd, then what of nn stays here.
+/* The keys of normal vertices: nd, then what of nn stays in the domain.
  *
- * low, high: the range of positions; normals: the first position of one
- * order: [active], position - normals -> number; nn, nd: [active + 1], offsets;
- * nn_columns, nd_columns: [edges]; place: [active], number -> position; first: keys before
- * the range; offsets: [positions + 1]; keys: [keys of the range]
+ * low, high: the range of rows; normals: the first row of one; domain, domains: see above
+ * order: [active], row - normals -> number; nn, nd: [active + 1], offsets;
+ * nn_columns, nd_columns: [edges]; spot: [d], delegate -> position; starts: [devices] and
+ * places: [normal vertices of the domain], where a device begins, and its number -> position
+ * first: keys before the range; offsets: [rows + 1]; keys: [keys of the range]
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
-normal_keys(u32 low, u32 high, u32 normals, u32 part, const u32 *order, const OFFSET *nn,
-            const NN *nn_columns, const OFFSET *nd, const u32 *nd_columns, const u32 *place,
-            u64 first, const u64 *offsets, u64 *keys) {
+normal_keys(u32 low, u32 high, u32 normals, u32 domain, u32 domains, const u32 *order,
+            const OFFSET *nn, const NN *nn_columns, const OFFSET *nd, const u32 *nd_columns,
+            const u32 *spot, const u64 *starts, const u32 *places, u64 first, const u64 *offsets,
+            u64 *keys) {
     const u32 lane = threadIdx.x & 31;
     for (u64 p = low + warp_of(); p < high; p += all_warps()) {
         const u32 v = order[p - normals];
         const u64 row = p << 32, nd0 = nd[v], in_nd = nd[v + 1] - nd0;
         u64 at = offsets[p] - first;
-        for (u64 e = lane; e < in_nd; e += 32) keys[at + e] = row | nd_columns[nd0 + e];
+        for (u64 e = lane; e < in_nd; e += 32) keys[at + e] = row | spot[nd_columns[nd0 + e]];
         at += in_nd;
         for (u64 e = nn[v]; e < nn[v + 1]; e += 32) {
             const bool some = e + lane < nn[v + 1];
             const NN column = some ? nn_columns[e + lane] : (NN)0;
-            const bool inner = some && is_inner(column, part);
+            const bool inner = some && is_inner(column, domain, domains);
             const u32 who = __ballot_sync(ALL, inner);
-            if (inner) keys[at + __popc(who & lanes_below(lane))] = row | place[(u32)column];
+            if (inner)
+                keys[at + __popc(who & lanes_below(lane))] =
+                    row | position_of(column, domains, starts, places);
             at += __popc(who);
         }
     }
@@ -119,8 +134,8 @@ low_halves(u64 count, const u64 *keys, u32 *columns) {
  * offsets: [active + 1], of the outer edges; columns: [outer edges], as in nn
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
-outer_rows(u32 active, u32 part, const u32 *order, const OFFSET *nn, const NN *nn_columns,
-           const u64 *offsets, NN *columns) {
+outer_rows(u32 active, u32 domain, u32 domains, const u32 *order, const OFFSET *nn,
+           const NN *nn_columns, const u64 *offsets, NN *columns) {
     const u32 lane = threadIdx.x & 31;
     for (u64 k = warp_of(); k < active; k += all_warps()) {
         const u32 v = order[k];
@@ -128,7 +143,7 @@ outer_rows(u32 active, u32 part, const u32 *order, const OFFSET *nn, const NN *n
         for (u64 e = nn[v]; e < nn[v + 1]; e += 32) {
             const bool some = e + lane < nn[v + 1];
             const NN column = some ? nn_columns[e + lane] : (NN)0;
-            const bool outer = some && !is_inner(column, part);
+            const bool outer = some && !is_inner(column, domain, domains);
             const u32 who = __ballot_sync(ALL, outer);
             if (outer) columns[at + __popc(who & lanes_below(lane))] = column;
             at += __popc(who);

@@ -1,17 +1,25 @@
 """A degree-separated part as one graph, for an engine that searches between domains.
 
-The inner graph has nd, dn, dd and the edges of nn that stay in the part.  Its vertices
-are positions of 32 bits: the delegates by their global number, the same in every part,
-so that a mask of delegates is the first words of a bitmap; a gap to a multiple of 64;
-then the normal vertices with edges by falling class of their degree inside the part.  A
-position may have no inner edge.  The outer edges, those of nn to other parts, are rows
-by normal position.
+The inner graph of a domain has nd, dn, dd and the edges of nn that stay in the domain.
+The devices of a domain have rows each: share q of a graph is of domain q mod p and of
+its device q div p, with its normal vertices and with the delegates whose vertices (v div
+p) mod D gives to that device, in every domain alike.
+
+On a device, vertices are numbers: its delegates in their global order; a gap; then the
+normal vertices with edges by falling class of their degree inside the domain.  Numbers of
+the devices of a domain are interleaved in granules of 1,024 as positions (domain.py); so
+the delegates have the same positions in every domain, and a mask of delegates is the
+first words of a bitmap by position.  Of one device, numbers are positions.  Rows are numbers,
+columns positions.  A row may have no edge.  The outer edges, those of nn to other domains,
+are rows by normal number.
 
 Source: Pan, Pearce, Owens 2018, Section III (the subgraphs of a part).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,41 +27,62 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda import graph as device_build
+from distbfs.build.cuda.domain import GRANULE
 from distbfs.build.cuda.graph import BLOCK, BLOCKS_PER_MULTIPROCESSOR, Numbering
 from distbfs.device import cuda, programs
 from distbfs.device.take import take
 from distbfs.errors import UsageError
+from distbfs.exchange.local_phase import brought_here
 from distbfs.graph.device_graph import AT_LEAST, COLUMN_PAD, ISOLATED, DeviceGraph
 from distbfs.partition.device_part import DevicePart, DeviceRows
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import mask_words
 from distbfs.timing import Stopwatch
-from distbfs.types import Ids
+from distbfs.types import Array, Ids, World
 
 KEYS = 1 << 28  # at a time; the longest row fits in any case
 KEY_BYTES = 16  # a key and its place in the sort
+SWAP_BYTES = 64  # a key that other devices may have, and what chooses it
 WIDE = 1 << 32
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The devices that have the shares of one domain.
+
+    devices: D; domains: p; granules: of a device, the same for all
+    active: numbers of all devices that a vertex may have; edges: m inside
+    """
+
+    devices: int
+    domains: int
+    granules: int
+    active: int
+    edges: int
 
 
 @dataclass
 class InnerPart:
-    """One part on the device that is current when it is made; CuPy arrays.
+    """One device's share of a part, where it is current; CuPy arrays.
 
-    layout, index, delegates: as in DevicePart
-    graph: the inner graph; rows and columns are positions, ``active`` counts them all;
-        n, vertices and numbers go by local id; vertices is ISOLATED for delegates of
-        other parts and in the gap
+    layout, index: as in DevicePart; domain: whose device (index div p) this is
+    delegates: NumPy int64 [positions of delegates], global ids, -1 in gaps, the same on
+        every device
+    graph: the rows of the inner graph; ``active`` counts all numbers; n, vertices and
+        numbers go by local id; vertices is ISOLATED for delegates of other parts and in
+        the gap
     ids: uint32 [slots + room], position -> vertex id; from ``slots`` on, room for an id
-        of another part for each vertex here that has edges, and one more
-    owned: int64, the delegates whose vertices this part serves, by rising id
-    normals: first position of a normal vertex; place: uint32 [normal vertices], the
-        number that other parts know it by -> position
-    outer_offsets: uint64 [normal vertices + 1]; outer_columns: part << 32 | number,
-        uint64 [outer edges], or uint32 [0] of the only part
+        of another domain for each vertex here that has edges, and one more
+    owned: int64, numbers of the delegates whose vertices this share serves, by rising id
+    normals: first number of a normal vertex; place: uint32 [normal vertices], what other
+        parts know it by -> number
+    outer_offsets: uint64 [normal vertices + 1]; outer_columns: share << 32 | what it
+        knows it by, uint64 [outer edges], or uint32 [0] of the only share
     """
 
     layout: Layout
     index: int
+    domain: Domain
     delegates: Ids
     graph: DeviceGraph
     ids: Any
@@ -71,11 +100,16 @@ class InnerPart:
 
     @property
     def delegate_count(self) -> int:
-        """Number of delegates of the whole graph (d)."""
+        """Number of positions of delegates (d, and gaps between several devices)."""
         return len(self.delegates)
 
+    @property
+    def device(self) -> int:
+        """Which device of the domain this is."""
+        return self.index // self.domain.domains
+
     def number_of(self, local: int) -> int:
-        """Return the position of a local id; where it has no edges, WIDE + local id."""
+        """Return the number of a local id; where it has no edges, WIDE + local id."""
         return int(self.numbers_of(np.array([local]))[0])
 
     def numbers_of(self, places: Ids) -> Ids:
@@ -83,12 +117,80 @@ class InnerPart:
         numbers = take(self.graph.numbers, places).astype(np.int64)
         return np.where(numbers == ISOLATED, WIDE + places, numbers)
 
+    def numbers_at(self, positions: Ids) -> Ids:
+        """Return the numbers of positions, int64 [k], -1 for those of other devices."""
+        devices = self.domain.devices
+        if devices == 1:
+            return positions
+        granules = positions // GRANULE
+        numbers = granules // devices * GRANULE + positions % GRANULE
+        return np.where(granules % devices == self.device, numbers, -1)
+
+
+class Delegates:
+    """Where delegates stand on the devices of every domain.
+
+    ids: int64 [d], by global delegate number; normals: first number of a normal vertex
+
+    device, number, position: int64 [d]
+    """
+
+    def __init__(self, ids: Ids, domains: int, devices: int) -> None:
+        self.ids, self._devices = ids, devices
+        self.device = ids // domains % devices
+        self.number = np.zeros(len(ids), np.int64)
+        most = 0
+        for device in range(devices):
+            here = np.flatnonzero(self.device == device)
+            self.number[here] = np.arange(len(here))
+            most = max(most, len(here))
+        unit = GRANULE if devices > 1 else 64
+        self.normals = -(-most // unit) * unit
+        self.position = positions_of(self.number, self.device, devices)
+
+    def by_position(self) -> Ids:
+        """Return the ids by position, int64, -1 in gaps; those of one device have none."""
+        if self._devices == 1:
+            return self.ids
+        every = np.full(self.normals * self._devices, -1, np.int64)
+        every[self.position] = self.ids
+        return every
+
+    def of(self, device: int) -> Ids:
+        """Return the delegate numbers of a device, int64, rising."""
+        return np.flatnonzero(self.device == device)
+
+
+def positions_of(numbers: Any, device: Any, devices: int) -> Any:
+    """Return the positions of numbers of a device, or of each its own."""
+    if devices == 1:
+        return numbers
+    return (numbers // GRANULE * devices + device) * GRANULE + numbers % GRANULE
+
+
+def slots_after(count: int) -> int:
+    """Return the end of ids by position: a bitmap has whole tiles of 256."""
+    return -(-count // 256) * 256
+
+
+def joined(arrays: Sequence[Any]) -> Any:
+    """Return arrays of the host or of any device as one on the current device."""
+    cp = cuda.cupy()
+    near = [brought_here(cp.asarray(array)) for array in arrays]
+    return near[0] if len(near) == 1 else cp.concatenate(near)
+
 
 class InnerBuilder:
-    """Makes the inner graph and the outer edges of one part."""
+    """Makes the inner graph and the outer edges of one device's share.
 
-    def __init__(self, part: DevicePart) -> None:
-        self._part, self._clock = part, Stopwatch()
+    domain, domains: which of how many; devices: of the domain
+    """
+
+    def __init__(self, part: DevicePart, domains: int, delegates: Delegates) -> None:
+        cp = cuda.cupy()
+        self.part, self._clock, self._delegates = part, Stopwatch(), delegates
+        self._domains, self._devices = domains, part.layout.parts // domains
+        self.device = part.index // domains
         rows = {name: getattr(part, name) for name in ("nn", "nd", "dn", "dd")}
         if any(x.offsets.dtype.itemsize == 8 for x in rows.values()):
             rows = {
@@ -103,53 +205,178 @@ class InnerBuilder:
             NN="u32" if nn.itemsize == 4 else "u64",
         )
         self._grid = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
-        self._numbering = device_build.Kernels(self._clock)
+        self._own = np.uint32(part.index % domains), np.uint32(domains)
+        self.normals = delegates.normals
+        self.count = self.normals + part.active
+        self._spot = cp.asarray(delegates.position.astype(np.uint32))
+        self._number()
 
     def _launch(self, name: str, *arguments: Any) -> None:
         self._module.kernel(name)(self._grid, BLOCK, *arguments)
 
-    def build(self) -> InnerPart:
-        """Return the part; UsageError where its positions do not fit 32 bits."""
-        cp, part = cuda.cupy(), self._part
-        active, index = np.uint32(part.active), np.uint32(part.index)
+    def _number(self) -> None:
+        """Number the normal vertices by their degrees inside the domain."""
+        cp, part = cuda.cupy(), self.part
         nn, nd = self._rows["nn"], self._rows["nd"]
-        normals = 64 * mask_words(part.delegate_count)
-        count = normals + part.active
-        if count + part.active + part.delegate_count + 512 >= WIDE:
-            raise UsageError(
-                f"part {part.index} has {part.delegate_count} delegates and "
-                f"{part.active} normal vertices; allowed: about {WIDE // 2} together"
-            )
         inside, outside = (cp.empty(max(part.active, 1), np.uint32) for _ in range(2))
         if part.active:
             rows = (nn.offsets, nn.columns, nd.offsets)
-            self._launch("count_normals", active, index, *rows, inside, outside)
-        inside, outside = inside[: part.active], outside[: part.active]
+            active = np.uint32(part.active)
+            self._launch("count_normals", active, *self._own, *rows, inside, outside)
+        inside, self._outside = inside[: part.active], outside[: part.active]
         # one more, so that those without inner edges come as a class of their own
-        numbering = Numbering(self._numbering, inside + np.uint32(1))
-        order, place = numbering.vertices, numbering.numbers + np.uint32(normals)
-        at_least = np.append(numbering.at_least[1:], numbering.at_least[-1:]) + normals
-        lengths = cp.zeros(count, np.uint32)
-        d = part.delegate_count
+        numbering = Numbering(device_build.Kernels(self._clock), inside + np.uint32(1))
+        self._order = numbering.vertices
+        self._lengths = numbering.sorted - np.uint32(1)
+        at_least = np.append(numbering.at_least[1:], numbering.at_least[-1:])
+        self._at_least = at_least[:AT_LEAST] + self.normals
+        self.place = numbering.numbers + np.uint32(self.normals)
+        self.positions = positions_of(self.place, np.uint32(self.device), self._devices)
+        local = part.vertices[: part.active]
+        self.names = local * np.uint32(part.layout.parts) + np.uint32(part.index)
+
+    def delegate_lengths(self) -> Ids:
+        """Return what each row of a delegate has here, int64 [d] on the host."""
+        d, rows = self.part.delegate_count, self._rows
+        lengths = np.zeros(d, np.int64)
         for name in ("dd", "dn"):
-            lengths[:d] += cp.diff(self._rows[name].offsets[: d + 1]).astype(np.uint32)
-        lengths[normals:] = numbering.sorted - np.uint32(1)
-        offsets = self._sums(lengths)
-        columns = self._columns(offsets, order, place, normals)
-        outer_offsets, outer_columns = self._outer(order, outside)
-        owned = np.flatnonzero(part.layout.part_of(part.delegates) == part.index)
-        owned = owned[np.argsort(part.delegates[owned])]
-        vertices, numbers, ids = self._names(order, normals, owned)
-        m = len(columns) - COLUMN_PAD
+            lengths += np.diff(rows[name].offsets[: d + 1].get().astype(np.int64))
+        self._held = lengths
+        return lengths
+
+    def keys_room(self) -> int:
+        """Return how many keys of rows fit beside what is here."""
+        each = KEY_BYTES if self._devices == 1 else SWAP_BYTES
+        return min(max(cuda.free_bytes() // (2 * each), 1), KEYS)
+
+    def take_names(
+        self, positions: Any, names: Any, starts: Ids, granules: int
+    ) -> None:
+        """Learn where the normal vertices of the domain are, device after device.
+
+        positions, names: uint32 [normal vertices of the domain]; starts: of each device
+        """
+        cp, part = cuda.cupy(), self.part
+        self._places = positions, cp.asarray(starts.astype(np.uint64))
+        several = self._devices > 1
+        all_positions = granules * GRANULE * self._devices if several else self.count
+        self.slots = slots_after(all_positions)
+        owned = part.layout.part_of(self._delegates.ids) == part.index
+        owned = np.flatnonzero(owned)
+        self._owned = owned[np.argsort(self._delegates.ids[owned])]
+        room = part.active + len(owned) + 1
+        self._ids = cp.zeros(self.slots + room, np.uint32)
+        self._ids[self._spot] = cp.asarray(self._delegates.ids.astype(np.uint32))
+        self._ids[positions] = names
+
+    def begin_rows(self, delegate_lengths: Ids) -> int:
+        """Make room for the columns, and return how many there are.
+
+        delegate_lengths: of the whole rows, int64 [d]
+        """
+        cp = cuda.cupy()
+        lengths = cp.zeros(self.count, np.uint32)
+        own = delegate_lengths[self._delegates.of(self.device)]
+        lengths[: len(own)] = cp.asarray(own.astype(np.uint32))
+        lengths[self.normals :] = self._lengths
+        self._offsets = self._sums(lengths)
+        self.edges = int(self._offsets[-1])
+        self._columns = cp.zeros(self.edges + COLUMN_PAD, np.uint32)
+        return self.edges
+
+    def _sums(self, lengths: Any) -> Any:
+        """Return the sums before each length and of all, uint64 [lengths + 1]."""
+        cp = cuda.cupy()
+        sums = cp.zeros(len(lengths) + 1, np.uint64)
+        sums[1:] = cp.cumsum(lengths, dtype=np.uint64)
+        return sums
+
+    def delegate_keys(self, low: int, high: int) -> list[Any]:
+        """Return keys of what is here of the rows of delegates, for each device.
+
+        low, high: range of delegates; uint64, the number on that device << 32 | position
+        """
+        cp = cuda.cupy()
+        dd, dn = self._rows["dd"], self._rows["dn"]
+        before = np.concatenate([[0], np.cumsum(self._held)]).astype(np.uint64)
+        keys = cp.empty(int(before[high] - before[low]), np.uint64)
+        rows = (dd.offsets, dd.columns, dn.offsets, dn.columns)
+        at = (self._spot, self.positions, before[low], cp.asarray(before), keys)
+        self._launch("delegate_keys", np.uint32(low), np.uint32(high), *rows, *at)
+        if self._devices == 1:
+            return [keys]
+        devices, unit = np.uint64(self._devices), np.uint64(GRANULE)
+        row, column = keys >> np.uint64(32), keys & np.uint64(WIDE - 1)
+        device = row // unit % devices
+        numbers = row // unit // devices * unit + row % unit
+        keys = numbers << np.uint64(32) | column
+        return [keys[device == np.uint64(k)] for k in range(self._devices)]
+
+    def take_delegates(self, keys: Any, low: int) -> None:
+        """Write the rows of this device's delegates from ``low`` on; all their keys."""
+        self._write(keys, int(np.searchsorted(self._delegates.of(self.device), low)))
+
+    def _write(self, keys: Any, row: int) -> None:
+        """Write columns of keys from a row on."""
+        keys.sort()
+        first = int(self._offsets[row])
+        into = self._columns[first : first + len(keys)]
+        self._launch("low_halves", np.uint64(len(keys)), keys, into)
+
+    def write_normals(self) -> None:
+        """Write the rows of normal vertices, as many keys at a time as there is room."""
+        cp = cuda.cupy()
+        nn, nd = self._rows["nn"], self._rows["nd"]
+        room, offsets, low = self.keys_room(), self._offsets, self.normals
+        while low < self.count:
+            first = int(offsets[low])
+            limit = cp.asarray(np.array([first + room], dtype=np.uint64))
+            high = int(cp.searchsorted(offsets, limit, "right")[0]) - 1
+            high = min(max(high, low + 1), self.count)
+            keys = cp.empty(int(offsets[high]) - first, np.uint64)
+            rows = (self._order, nn.offsets, nn.columns, nd.offsets, nd.columns)
+            positions, starts = self._places
+            ends = np.uint32(low), np.uint32(high), np.uint32(self.normals)
+            at = (self._spot, starts, positions, np.uint64(first), offsets, keys)
+            self._launch("normal_keys", *ends, *self._own, *rows, *at)
+            self._write(keys, low)
+            del keys
+            cuda.release()
+            low = high
+
+    def _outer(self) -> tuple[Any, Any]:
+        """Return offsets and columns of the outer edges, by normal number."""
+        cp, nn = cuda.cupy(), self._rows["nn"]
+        offsets = self._sums(self._outside[self._order])
+        columns = cp.empty(int(offsets[-1]), nn.columns.dtype)
+        if len(columns):
+            active = np.uint32(self.part.active)
+            rows = (self._order, nn.offsets, nn.columns, offsets, columns)
+            self._launch("outer_rows", active, *self._own, *rows)
+        return offsets, columns
+
+    def finish(self, domain: Domain) -> InnerPart:
+        """Return the share."""
+        cp, part = cuda.cupy(), self.part
+        outer_offsets, outer_columns = self._outer()
+        owned = self._delegates.number[self._owned]
+        vertices = cp.full(self.count, ISOLATED, np.uint32)
+        vertices[self.normals :] = part.vertices[self._order]
+        local = part.layout.local_of(self._delegates.ids[self._owned])
+        vertices[cp.asarray(owned)] = cp.asarray(local.astype(np.uint32))
+        numbers = cp.full(max(part.local_count, 1), ISOLATED, np.uint32)
+        named = cp.flatnonzero(vertices != np.uint32(ISOLATED))
+        numbers[vertices[named]] = named.astype(np.uint32)
+        wide = self.edges >= WIDE
         graph = DeviceGraph(
             n=part.local_count,
-            active=count,
-            m=m,
+            active=self.count,
+            m=self.edges,
             tuples=0,
             loops=0,
-            at_least=at_least[:AT_LEAST],
-            offsets=offsets if m >= WIDE else offsets.astype(np.uint32),
-            columns=columns,
+            at_least=self._at_least,
+            offsets=self._offsets if wide else self._offsets.astype(np.uint32),
+            columns=self._columns,
             vertices=vertices,
             numbers=numbers,
             tuple_degrees=part.tuple_degrees,
@@ -159,93 +386,141 @@ class InnerBuilder:
         return InnerPart(
             part.layout,
             part.index,
-            part.delegates,
+            domain,
+            self._delegates.by_position(),
             graph,
-            ids,
-            slots_after(count),
+            self._ids,
+            self.slots,
             owned,
-            normals,
-            place,
+            self.normals,
+            self.place,
             outer_offsets,
             outer_columns,
         )
 
-    def _sums(self, lengths: Any) -> Any:
-        """Return the sums before each length and of all, uint64 [lengths + 1]."""
-        cp = cuda.cupy()
-        sums = cp.zeros(len(lengths) + 1, np.uint64)
-        sums[1:] = cp.cumsum(lengths, dtype=np.uint64)
-        return sums
 
-    def _columns(self, offsets: Any, order: Any, place: Any, normals: int) -> Any:
-        """Return the columns of all positions, rising in each row, and the pad."""
-        cp, part = cuda.cupy(), self._part
-        nn, nd, dn, dd = (self._rows[name] for name in ("nn", "nd", "dn", "dd"))
-        m, count, d = int(offsets[-1]), len(offsets) - 1, part.delegate_count
-        columns = cp.zeros(m + COLUMN_PAD, np.uint32)
-        room = min(max(cuda.free_bytes() // (2 * KEY_BYTES), 1), KEYS)
-        low = 0
-        while low < count:
-            first = int(offsets[low])
-            limit = cp.asarray(np.array([first + room], dtype=np.uint64))
-            high = int(cp.searchsorted(offsets, limit, "right")[0]) - 1
-            high = min(max(high, low + 1), count)
-            keys = cp.empty(int(offsets[high]) - first, np.uint64)
-            at = (place, np.uint64(first), offsets, keys)
-            if low < d:
-                delegates = (dd.offsets, dd.columns, dn.offsets, dn.columns)
-                ends = np.uint32(low), np.uint32(min(high, d))
-                self._launch("delegate_keys", *ends, *delegates, *at)
-            if high > normals:
-                rows = (order, nn.offsets, nn.columns, nd.offsets, nd.columns)
-                start = max(low, normals)
-                ends = np.uint32(start), np.uint32(high)
-                own = np.uint32(normals), np.uint32(part.index)
-                self._launch("normal_keys", *ends, *own, *rows, *at)
-            keys.sort()
-            into = columns[first : first + len(keys)]
-            self._launch("low_halves", np.uint64(len(keys)), keys, into)
-            del keys
-            cuda.release()
-            low = high
-        return columns
+def inner_parts(parts: Sequence[DevicePart], world: World) -> list[InnerPart]:
+    """Return the shares of one domain's devices with outer edges, each on its device.
 
-    def _outer(self, order: Any, lengths: Any) -> tuple[Any, Any]:
-        """Return offsets and columns of the outer edges, by normal position."""
-        cp, nn = cuda.cupy(), self._rows["nn"]
-        offsets = self._sums(lengths[order])
-        columns = cp.empty(int(offsets[-1]), nn.columns.dtype)
-        if len(columns):
-            active, index = np.uint32(self._part.active), np.uint32(self._part.index)
-            rows = (order, nn.offsets, nn.columns, offsets, columns)
-            self._launch("outer_rows", active, index, *rows)
-        return offsets, columns
+    parts: of this rank, in the order of its devices; world: the ranks that have devices
+    of the domain.  Collective.  UsageError where positions do not fit 32 bits.
+    """
+    return DomainBuilder(parts, world).build()
 
-    def _names(self, order: Any, normals: int, owned: Ids) -> tuple[Any, Any, Any]:
-        """Return vertices and numbers of the inner graph, and ids."""
-        cp, part = cuda.cupy(), self._part
-        layout, d, count = part.layout, part.delegate_count, normals + part.active
-        vertices = cp.full(count, ISOLATED, np.uint32)
-        vertices[normals:] = part.vertices[order]
-        local = layout.local_of(part.delegates[owned]).astype(np.uint32)
-        vertices[cp.asarray(owned)] = cp.asarray(local)
-        numbers = cp.full(max(part.local_count, 1), ISOLATED, np.uint32)
-        named = cp.flatnonzero(vertices != np.uint32(ISOLATED))
-        numbers[vertices[named]] = named.astype(np.uint32)
-        ids = cp.zeros(slots_after(count) + part.active + len(owned) + 1, np.uint32)
-        ids[:d] = cp.asarray(part.delegates.astype(np.uint32))
-        ids[normals:count] = vertices[normals:] * np.uint32(layout.parts) + np.uint32(
-            part.index
+
+class DomainBuilder:
+    """The devices of this rank while the shares of a domain are made of parts."""
+
+    def __init__(self, parts: Sequence[DevicePart], world: World) -> None:
+        self._world, first = world, parts[0]
+        self._devices = world.size * len(parts)
+        self._delegates = Delegates(
+            first.delegates, first.layout.parts // self._devices, self._devices
         )
-        return vertices, numbers, ids
+        self._builders: list[InnerBuilder] = []
+        for part in parts:
+            with self._on(part):
+                domains = first.layout.parts // self._devices
+                made = InnerBuilder(part, domains, self._delegates)
+                self._builders.append(made)
+        most = int(
+            world.allreduce(np.array([max(x.count for x in self._builders)]), "max")[0]
+        )
+        self._granules = max(-(-most // GRANULE), 1)
+        rows = most if self._devices == 1 else self._granules * GRANULE * self._devices
+        slots = max(part.active for part in parts) + first.delegate_count
+        if rows + slots + 512 >= WIDE:
+            raise UsageError(
+                f"part {first.index} has {first.delegate_count} delegates and "
+                f"{first.active} normal vertices on each of {self._devices} devices; "
+                f"allowed: about {WIDE // 2} together"
+            )
 
+    @staticmethod
+    @contextmanager
+    def _on(part: DevicePart) -> Iterator[None]:
+        """Make the device of a part the current one inside."""
+        what = cuda.memory_of(f"the inner graph of part {part.index}")
+        with part.vertices.device, what:
+            yield
 
-def slots_after(count: int) -> int:
-    """Return the end of ids by position: a bitmap has whole tiles of 256."""
-    return -(-count // 256) * 256
+    def build(self) -> list[InnerPart]:
+        """Return the shares of this rank (collective)."""
+        world = self._world
+        self._tell_names()
+        lengths = np.zeros(len(self._delegates.ids), np.int64)
+        for one in self._builders:
+            lengths += one.delegate_lengths()
+        lengths = world.allreduce(lengths)
+        edges = count = 0
+        for one in self._builders:
+            with self._on(one.part):
+                edges += one.begin_rows(lengths)
+                count += one.count
+        self._write_delegates(lengths)
+        edges, count = world.allreduce(np.array([edges, count])).tolist()
+        domains = self._builders[0].part.layout.parts // self._devices
+        domain = Domain(self._devices, domains, self._granules, count, edges)
+        shares = []
+        for one in self._builders:
+            with self._on(one.part):
+                one.write_normals()
+                shares.append(one.finish(domain))
+        return shares
 
+    def _tell_names(self) -> None:
+        """Give all devices the positions and ids of the normal vertices."""
+        every = [(x.positions, x.names) for x in self._builders]
+        if self._devices > 1:
+            every = list(
+                zip(*(self._gathered(x) for x in zip(*every, strict=True)), strict=True)
+            )
+        starts = np.cumsum([0, *(len(names) for _, names in every[:-1])])
+        for one in self._builders:
+            with self._on(one.part):
+                positions, names = (joined(x) for x in zip(*every, strict=True))
+                one.take_names(positions, names, starts, self._granules)
 
-def inner_part(part: DevicePart) -> InnerPart:
-    """Return a part as an inner graph with outer edges, on the same device."""
-    with part.vertices.device, cuda.memory_of(f"the inner graph of part {part.index}"):
-        return InnerBuilder(part).build()
+    def _gathered(self, arrays: Sequence[Any]) -> list[Array]:
+        """Return the arrays of all devices of the domain, by device, on the host."""
+        ranks = self._world.size
+        every: list[Any] = [None] * self._devices
+        for k, array in enumerate(arrays):
+            for rank, values in enumerate(self._world.allgather(array.get())):
+                every[rank + k * ranks] = values
+        return every
+
+    def _write_delegates(self, lengths: Ids) -> None:
+        """Write the rows of delegates, range by range: each device has some of a row.
+
+        lengths: of the whole rows, int64 [d]
+        """
+        rooms = np.array([min(x.keys_room() for x in self._builders)])
+        room = int(self._world.allreduce(rooms, "min")[0])
+        upto, low = np.concatenate([[0], np.cumsum(lengths)]), 0
+        while low < len(lengths):
+            high = int(np.searchsorted(upto, upto[low] + room, "right")) - 1
+            high = min(max(high, low + 1), len(lengths))
+            boxes = []
+            for one in self._builders:
+                with self._on(one.part):
+                    boxes.append(one.delegate_keys(low, high))
+            for one, keys in zip(self._builders, self._swapped(boxes), strict=True):
+                with self._on(one.part):
+                    one.take_delegates(joined(keys), low)
+                    cuda.release()
+            low = high
+
+    def _swapped(self, boxes: list[list[Any]]) -> list[list[Any]]:
+        """Return what all devices have for each of this rank, from boxes by device."""
+        world, own = self._world, len(boxes)
+        if world.size == 1:
+            return [[sent[k] for sent in boxes] for k in range(own)]
+        arrived: list[list[Any]] = [[] for _ in boxes]
+        for sent in boxes:
+            for k in range(own):
+                leaving = [
+                    sent[rank + k * world.size].get() for rank in range(world.size)
+                ]
+                arrived[k] += world.alltoall(leaving)
+        return arrived

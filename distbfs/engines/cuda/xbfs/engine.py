@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distbfs.build.cuda.inner import inner_part
+from distbfs.build.cuda.inner import inner_parts
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceSearch, NoOptions
 from distbfs.engines.cuda.common.graph_engine import OnHost, graph_of_part
@@ -17,6 +17,7 @@ from distbfs.engines.cuda.xbfs.between import BetweenSearch
 from distbfs.engines.cuda.xbfs.domain import MOST_PARTS
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import UsageError
+from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.device_part import DevicePart
@@ -83,7 +84,7 @@ class XbfsEngine:
         """Prepare the search of one part, level by level, in ids."""
         o = self.options
         with cuda.memory_of(f"a search of part {part.index}"):
-            inner = inner_part(part)
+            (inner,) = inner_parts([part], SoloWorld())
             return BetweenSearch(inner, parents=o.parents, direction=o.direction)
 
     def describe(self) -> dict[str, Any]:
