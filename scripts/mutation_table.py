@@ -478,7 +478,7 @@ MUTATIONS = (
     # xbfs fast
     Mutation(
         "fast-pull-rule-turned",
-        "distbfs/engines/cuda/xbfs/fast.cu",
+        "distbfs/engines/cuda/xbfs/search.cu",
         "if (may_pull && (s.edges >= p.pull_edges || p.pull_only)) {",
         "if (may_pull && (s.edges < p.pull_edges || p.pull_only)) {",
         "frontiers of few edges are pulled",
@@ -486,7 +486,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-mark-rule-turned",
-        "distbfs/engines/cuda/xbfs/fast.cu",
+        "distbfs/engines/cuda/xbfs/search.cu",
         "} else if (may_pull && s.edges >= p.mark_edges) {",
         "} else if (may_pull && s.edges < p.mark_edges) {",
         "frontiers of few edges are marked",
@@ -494,7 +494,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-never-one-block",
-        "distbfs/engines/cuda/xbfs/fast.cu",
+        "distbfs/engines/cuda/xbfs/search.cu",
         "const bool small = s.edges <= SMALL;",
         "const bool small = false;",
         "small frontiers take all blocks",
@@ -502,7 +502,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-mark-forgets-visited",
-        "distbfs/engines/cuda/xbfs/fast_mark.cuh",
+        "distbfs/engines/cuda/xbfs/mark.cuh",
         "seen[i] = sink.word(w0 + i);",
         "seen[i] = 0;",
         "a marking push finds visited vertices again",
@@ -510,7 +510,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-pull-parent",
-        "distbfs/engines/cuda/xbfs/fast_pull.cuh",
+        "distbfs/engines/cuda/xbfs/pull.cuh",
         "if (miss >> j & 1 && w.visited(g[j])) hit |= 1u << j, f[j] = g[j];",
         "if (miss >> j & 1 && w.visited(g[j])) hit |= 1u << j;",
         "vertices found by a later neighbour have the first as parent",
@@ -518,7 +518,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-hub-bits-unused",
-        "distbfs/engines/cuda/xbfs/fast.cu",
+        "distbfs/engines/cuda/xbfs/search.cu",
         "s.left >= p.active / 8 ? p.hub_words : 0;",
         "0;",
         "hub bits are never copied",
@@ -526,7 +526,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-hub-bits-wrong",
-        "distbfs/engines/cuda/xbfs/fast.cuh",
+        "distbfs/engines/cuda/xbfs/search.cuh",
         "bits = hub[w < hub_words ? w : 0u];",
         "bits = hub[0];",
         "all hubs have the bits of the first",
@@ -534,7 +534,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-last-never",
-        "distbfs/engines/cuda/xbfs/fast_last.cuh",
+        "distbfs/engines/cuda/xbfs/pull_last.cuh",
         "{ return left <= p.active / FEW; }",
         "{ return left < p.active / p.active; }",
         "the last vertices are not listed",
@@ -542,7 +542,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-gather-all",
-        "distbfs/engines/cuda/xbfs/fast_gather.cuh",
+        "distbfs/engines/cuda/xbfs/gather.cuh",
         "now[w] & ~before[w] : 0;",
         "now[w] : 0;",
         "after pulls all visited vertices are pushed again",
@@ -550,7 +550,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-back-rule-turned",
-        "distbfs/engines/cuda/xbfs/fast.cu",
+        "distbfs/engines/cuda/xbfs/search.cu",
         "(u64)found * 8 < left && !few(p, left)",
         "(u64)found * 8 > left && !few(p, left)",
         "pulls that find much become pushes",
@@ -558,7 +558,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-flush-level",
-        "distbfs/engines/cuda/xbfs/fast_gather.cuh",
+        "distbfs/engines/cuda/xbfs/gather.cuh",
         "= base + j;",
         "= base + k;",
         "levels that are written out are those of the last snapshot",
@@ -566,7 +566,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-result-base",
-        "distbfs/engines/cuda/xbfs/fast_results.cu",
+        "distbfs/engines/cuda/xbfs/results.cu",
         "levels += base * 0x01010101u;",
         "levels += 0 * 0x01010101u;",
         "levels by id are counted from the first pull",
@@ -574,7 +574,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fast-merge-path",
-        "distbfs/engines/cuda/xbfs/fast_push.cuh",
+        "distbfs/engines/cuda/xbfs/push.cuh",
         "const u32 end = from + share < edges ? e + share : edges;",
         "const u32 end = from + share < edges ? e + share - 1 : edges;",
         "the last edge of a warp's share is left out",
@@ -583,7 +583,7 @@ MUTATIONS = (
     # parts on devices
     Mutation(
         "part-merge-share",
-        "distbfs/engines/cuda/pan/part_push.cuh",
+        "distbfs/engines/cuda/pan/push.cuh",
         "const u64 upto = stop < end ? stop : end;",
         "const u64 upto = stop < end ? stop : end - 1;",
         "the last edge of a share of dd is left out or a warp hangs",
@@ -591,7 +591,7 @@ MUTATIONS = (
     ),
     Mutation(
         "part-donation-never",
-        "distbfs/engines/cuda/pan/part_balance.cuh",
+        "distbfs/engines/cuda/pan/balance.cuh",
         "if (donate && __popc(busy) == 1) {",
         "if (donate && __popc(busy) > 32) {",
         "the last lane's row is never shared",
@@ -599,7 +599,7 @@ MUTATIONS = (
     ),
     Mutation(
         "part-donation-skips",
-        "distbfs/engines/cuda/pan/part_balance.cuh",
+        "distbfs/engines/cuda/pan/balance.cuh",
         "r < stop && !hits; r += 32) {",
         "r < stop && !hits; r += 33) {",
         "a donated row is looked at but for each 33rd neighbour",
@@ -607,7 +607,7 @@ MUTATIONS = (
     ),
     Mutation(
         "part-balance-one-way",
-        "distbfs/engines/cuda/pan/part_pull.cuh",
+        "distbfs/engines/cuda/pan/pull.cuh",
         "sharer.by_warps(list, listed, BALANCE == DONATION);",
         "sharer.by_warps(list, listed, true);",
         "balance warp donates",
@@ -615,7 +615,7 @@ MUTATIONS = (
     ),
     Mutation(
         "part-previsit-open",
-        "distbfs/engines/cuda/pan/part_visits.cuh",
+        "distbfs/engines/cuda/pan/visits.cuh",
         "count[ND_S] += __popc(has_nd & ~(seen | now));",
         "count[ND_S] += __popc(has_nd & ~seen);",
         "unvisited vertices are counted with the frontier",
@@ -623,7 +623,7 @@ MUTATIONS = (
     ),
     Mutation(
         "part-nd-pull-asks-frontier",
-        "distbfs/engines/cuda/pan/part_visits.cuh",
+        "distbfs/engines/cuda/pan/visits.cuh",
         "p.rows[DN_ROWS], 0, p.visited, p.dwords,",
         "p.rows[DN_ROWS], 0, p.nd_mask, p.dwords,",
         "delegates take vertices that are not visited as parents",
@@ -631,7 +631,7 @@ MUTATIONS = (
     ),
     Mutation(
         "part-dn-push",
-        "distbfs/engines/cuda/pan/part_visits.cuh",
+        "distbfs/engines/cuda/pan/visits.cuh",
         "[&](u32 v, u32 c) { discover(p, v, p.delegate_ids[c]); });",
         "[&](u32 v, u32 c) { discover(p, v, p.delegate_ids[0]); });",
         "vertices found from delegates have the first as parent",
@@ -640,7 +640,7 @@ MUTATIONS = (
     # resident on several devices
     Mutation(
         "resident-rule-turned",
-        "distbfs/engines/cuda/xbfs/resident.cu",
+        "distbfs/engines/cuda/xbfs/domain.cu",
         "(j.edges < p.pull_edges && j.edges < p.mark_edges && !p.pull_only);",
         "(j.edges >= p.pull_edges && j.edges < p.mark_edges && !p.pull_only);",
         "frontiers of few edges are marked or pulled",
@@ -648,7 +648,7 @@ MUTATIONS = (
     ),
     Mutation(
         "resident-publish",
-        "distbfs/engines/cuda/xbfs/resident_publish.cuh",
+        "distbfs/engines/cuda/xbfs/domain_publish.cuh",
         "if (x.x == y.x && x.y == y.y && x.z == y.z && x.w == y.w) continue;",
         "if (x.x == y.x) continue;",
         "words that changed are not published beside one that did not",
@@ -656,7 +656,7 @@ MUTATIONS = (
     ),
     Mutation(
         "resident-merge",
-        "distbfs/engines/cuda/xbfs/resident_mark.cuh",
+        "distbfs/engines/cuda/xbfs/domain_mark.cuh",
         "if (bits == __ldcg(own + at)) continue;",
         "if (bits) continue;",
         "marks are not published",
@@ -664,7 +664,7 @@ MUTATIONS = (
     ),
     Mutation(
         "resident-meeting-sum",
-        "distbfs/engines/cuda/xbfs/resident_meet.cuh",
+        "distbfs/engines/cuda/xbfs/domain_meet.cuh",
         "| (u64)mine << 16 | 1;",
         "| 1;",
         "meetings tell no sums",
@@ -672,7 +672,7 @@ MUTATIONS = (
     ),
     Mutation(
         "resident-late-lists",
-        "distbfs/engines/cuda/xbfs/resident_late.cuh",
+        "distbfs/engines/cuda/xbfs/domain_late.cuh",
         "set_everywhere(r, v >> 5, 1u << (v & 31), which);\n    }\n};",
         "set_everywhere(r, v >> 5, 0, which);\n    }\n};",
         "what a late pull finds is not told",
@@ -680,7 +680,7 @@ MUTATIONS = (
     ),
     Mutation(
         "resident-push-pairs",
-        "distbfs/engines/cuda/xbfs/resident_push.cuh",
+        "distbfs/engines/cuda/xbfs/domain_push.cuh",
         "claim(r.own, i < count, pair.x, pair.y,",
         "claim(r.own, i + 1 < count, pair.x, pair.y,",
         "the last pair of another part is dropped",
@@ -810,7 +810,7 @@ MUTATIONS = (
     ),
     Mutation(
         "between-empty-rows-have-neighbours",
-        f"{CUDA}/xbfs/fast_prepare.cu",
+        f"{CUDA}/xbfs/prepare.cu",
         "row[v] < row[v + 1] ? adj[row[v]] : (u32)v",
         "adj[row[v]]",
         "a vertex without inner edges takes a neighbour of the next one",
@@ -1040,7 +1040,7 @@ MUTATIONS = (
     # whole launches that end early
     Mutation(
         "whole-fast-push-limit",
-        "distbfs/engines/cuda/xbfs/fast.cu",
+        "distbfs/engines/cuda/xbfs/search.cu",
         "} else if (s.depth >= p.last) {",
         "} else if (s.depth > p.last) {",
         "pushes go one level beyond the limit",
@@ -1048,7 +1048,7 @@ MUTATIONS = (
     ),
     Mutation(
         "whole-fast-pull-limit",
-        "distbfs/engines/cuda/xbfs/fast.cu",
+        "distbfs/engines/cuda/xbfs/search.cu",
         "if (!left || !found || s.depth >= p.last) s.phase",
         "if (!left || !found || s.depth > p.last) s.phase",
         "pulls go one level beyond the limit",
@@ -1056,7 +1056,7 @@ MUTATIONS = (
     ),
     Mutation(
         "whole-fast-target",
-        "distbfs/engines/cuda/xbfs/fast.cuh",
+        "distbfs/engines/cuda/xbfs/search.cuh",
         "i < p.sought; i += gridDim.x * THREADS",
         "i + 1 < p.sought; i += gridDim.x * THREADS",
         "one target is not waited for by one device",
@@ -1064,7 +1064,7 @@ MUTATIONS = (
     ),
     Mutation(
         "whole-resident-push-limit",
-        "distbfs/engines/cuda/xbfs/resident.cu",
+        "distbfs/engines/cuda/xbfs/domain.cu",
         "if (j.known && (!j.count || s.depth >= p.last)) {",
         "if (j.known && (!j.count || s.depth > p.last)) {",
         "pushes of several devices go one level beyond the limit",
@@ -1072,7 +1072,7 @@ MUTATIONS = (
     ),
     Mutation(
         "whole-resident-pull-limit",
-        "distbfs/engines/cuda/xbfs/resident.cu",
+        "distbfs/engines/cuda/xbfs/domain.cu",
         "if (!left || !found || s.depth >= r.own.last) s.phase",
         "if (!left || !found || s.depth > r.own.last) s.phase",
         "pulls of several devices go one level beyond the limit",
@@ -1080,7 +1080,7 @@ MUTATIONS = (
     ),
     Mutation(
         "whole-resident-target",
-        "distbfs/engines/cuda/xbfs/fast.cuh",
+        "distbfs/engines/cuda/xbfs/search.cuh",
         "count += v == NONE ||",
         "count += v != NONE &&",
         "a target that no device can reach is not waited for",
@@ -1112,7 +1112,7 @@ MUTATIONS = (
     ),
     Mutation(
         "part-delegate-targets",
-        "distbfs/engines/cuda/pan/part_visits.cuh",
+        "distbfs/engines/cuda/pan/visits.cuh",
         "if (p.dtargets) count[TARGETS] +=",
         "if (p.dtargets && !p.targets) count[TARGETS] +=",
         "targets that are delegates are not waited for by pan",
@@ -1538,7 +1538,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stop-forgotten-by-block",
-        "distbfs/engines/cuda/xbfs/fast.cu",
+        "distbfs/engines/cuda/xbfs/search.cu",
         "s.edges > SMALL || (p.stop && stop)) break;",
         "s.edges > SMALL) break;",
         "block 0 pushes on in small levels whatever the host says",
@@ -1546,7 +1546,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stop-leaves-bitmaps",
-        "distbfs/engines/cuda/xbfs/fast.cu",
+        "distbfs/engines/cuda/xbfs/search.cu",
         "s.phase = STOPPED;",
         "s.phase = STOPPED, s.dirty = 0;",
         "the search after a stopped one begins with bitmaps that nobody has cleaned",
@@ -1554,7 +1554,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stop-leaves-replicas",
-        "distbfs/engines/cuda/xbfs/resident.cu",
+        "distbfs/engines/cuda/xbfs/domain.cu",
         "if (first) j.s.phase = STOPPED;\n            clean_replicas(r);",
         "if (first) j.s.phase = STOPPED;",
         "the search after a stopped one takes others' vertices for sent",
@@ -1562,7 +1562,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stop-untold-to-parts",
-        "distbfs/engines/cuda/xbfs/resident_meet.cuh",
+        "distbfs/engines/cuda/xbfs/domain_meet.cuh",
         "if (__shfl_sync(ALL, stop, 0)) told.hubs |= TOP_BIT;",
         "",
         "a host that is asked in narrow levels is not heard",
@@ -1570,7 +1570,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stop-untold-by-sums",
-        "distbfs/engines/cuda/xbfs/resident_meet.cuh",
+        "distbfs/engines/cuda/xbfs/domain_meet.cuh",
         "if (x >> 63) j.stop = 1;",
         "",
         "a host that is asked in pulls is not heard",
@@ -1578,7 +1578,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stop-untold-by-letters",
-        "distbfs/engines/cuda/xbfs/resident_meet.cuh",
+        "distbfs/engines/cuda/xbfs/domain_meet.cuh",
         "if (come >> 63) told.hubs |= TOP_BIT;",
         "",
         "a host that is asked in pushes by queue is not heard",

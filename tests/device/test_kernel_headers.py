@@ -12,7 +12,7 @@ import distbfs
 from distbfs.device.cache import source_closure
 
 ROOT = Path(distbfs.__file__).parent
-APART = "engines/cuda/xbfs/"  # fast.cuh and resident.cuh say it for all files there
+APART = "engines/cuda/xbfs/"  # search.cuh and domain.cuh say it for all files there
 FILES = {
     name: path
     for path in sorted(ROOT.rglob("*.cu"))
@@ -25,6 +25,7 @@ OTHER_WORDS = re.compile(
     r"|^static __device__ __forceinline__|^#define (?:ALL|NONE|INLINE|DEVICE)\b",
     re.MULTILINE,
 )
+GUARD = re.compile(r"^#ifndef (\w+)\n#define \1$", re.MULTILINE)
 DEFINED = re.compile(r"^(?:template <.*> )?INLINE [\w ]+?[ *]+(\w+)\(", re.MULTILINE)
 WITHOUT_PAPER = {
     *("build/cuda/graph.cu", "build/cuda/keys.cu", "store/cuda_rows.cu"),
@@ -60,6 +61,14 @@ def test_headers(file):
 @pytest.mark.parametrize("path", HEADERS, ids=lambda x: str(x.relative_to(ROOT)))
 def test_headers_begin_with_what_they_are(path):
     assert COMMENT.match(path.read_text(encoding="utf-8"))
+
+
+def test_guards_differ():
+    """Files of several folders have one name; each can be included beside the other."""
+    paths = [*HEADERS, *ROOT.rglob("*.h")]
+    texts = [x.read_text(encoding="utf-8") for x in paths]
+    guards = [guard for text in texts for guard in GUARD.findall(text)]
+    assert len({*guards}) == len(guards) > 40
 
 
 @pytest.mark.parametrize("file", FILES)

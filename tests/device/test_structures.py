@@ -72,11 +72,11 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
         f"COUNT_BITS == {pan.ENTRIES_BITS} && COUNTS == {pan.COUNTS}",
         f"FIRST == {pan.FIRST} && BOX_STEP == {pan.BOX_STEP}",
     ],
-    "fast.cuh": [
+    "search.cuh": [
         f"sizeof(Control) <= {fast.CONTROL_BYTES}",
         f"__builtin_offsetof(Control, highest) == {fast.HIGHEST_AT}",
     ],
-    "resident.cuh": [
+    "domain.cuh": [
         f"sizeof(Letter) == {resident.LETTER_BYTES}",
         f"sizeof(Mailbox) == {resident.MAILBOX_BYTES}",
         f"__builtin_offsetof(Mailbox, failed) == {resident.FAILED_AT}",

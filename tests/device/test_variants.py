@@ -54,7 +54,7 @@ LOADS = {
     "engines/cuda/pan/search.py": [
         (
             "engines/cuda/pan",
-            ("part.cu",),
+            ("search.cu",),
             {
                 **COUNTED,
                 "VERTEX": ("int", "i64"),
@@ -69,11 +69,11 @@ LOADS = {
     ],
     "engines/cuda/papers/xbfs/search.py": [(f"{PAPERS}/xbfs", ("paper.cu",), COUNTED)],
     "engines/cuda/xbfs/arrays.py": [
-        ("engines/cuda/xbfs", ("fast_prepare.cu",), WIDTH),
-        ("engines/cuda/xbfs", ("fast_results.cu",), {**WIDTH, "IN_IDS": (1,)}),
+        ("engines/cuda/xbfs", ("prepare.cu",), WIDTH),
+        ("engines/cuda/xbfs", ("results.cu",), {**WIDTH, "IN_IDS": (1,)}),
         (
             "engines/cuda/xbfs",
-            ("fast.cu", "resident.cu"),
+            ("search.cu", "domain.cu"),
             {**COUNTED, "IN_IDS": FLAG},
         ),
     ],

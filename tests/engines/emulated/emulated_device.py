@@ -51,7 +51,7 @@ class Kernels:
     def library(self, source, definitions, texts=None):
         """texts: headers by name, in the place of files"""
         given = sorted((texts or {}).items())
-        key = (source.name, *sorted(definitions.items()), *given)
+        key = (source, *sorted(definitions.items()), *given)
         with self.locks.setdefault(key, Lock()):  # ranks may be threads
             if key not in self.found:
                 self.found[key] = self.compile(source, definitions, given)
@@ -60,6 +60,7 @@ class Kernels:
     def compile(self, source, definitions, texts):
         files = {}
         for path in source_closure(source.resolve()):
+            assert path.name not in files, f"two files named {path.name}"
             text = ELSEWHERE.sub('#include "', path.read_text(encoding="utf-8"))
             files[path.name] = DYNAMIC.sub("uint4 *dynamic = EMULATED_DYNAMIC;", text)
         files.update(texts)

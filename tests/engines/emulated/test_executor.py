@@ -55,3 +55,17 @@ def test_faults(device, tmp_path, monkeypatch, what, together):
             kernel.run(pointers, 2, 128, 64, together, 0)
         held[-1].value = what
     device.arrays.clear()
+
+
+def test_files_of_one_name(device, tmp_path):
+    """Of several folders are several kernels; one kernel includes no two of them."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        source = tmp_path / name / "search.cu"
+        source.write_text(f"__global__ void {name}() {{}}\n")
+        assert Kernel(device, device.kernels.library(source, {}), name)
+    (tmp_path / "both.cu").write_text(
+        '#include "one/search.cu"\n#include "two/search.cu"\n'
+    )
+    with pytest.raises(AssertionError, match=r"two files named search\.cu"):
+        device.kernels.library(tmp_path / "both.cu", {})

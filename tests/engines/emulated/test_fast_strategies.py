@@ -8,7 +8,7 @@ from graphs import complete, kronecker, uniform
 
 from distbfs.engines.cuda.xbfs.search import FastSearch
 
-SMALL, FEW = 2048, 128  # as in fast.cuh
+SMALL, FEW = 2048, 128  # as in search.cuh
 GRAPHS = {
     "kronecker": kronecker(11),
     "outside": shuffled(beside(uniform(1500, 9000), uniform(2500, 20_000, seed=8))),

@@ -1,4 +1,4 @@
-"""One part of a degree-separated graph on a CUDA device: arrays and calls of part.cu.
+"""One part of a degree-separated graph on a CUDA device: arrays and calls of search.cu.
 
 Source: Pan, Pearce, Owens 2018, Section IV (Fig. 3): visits of nn and dn on one stream,
 of dd and nd on another.
@@ -23,7 +23,7 @@ from distbfs.partition.layout import Placement
 from distbfs.partition.part import PART_SHIFT, mask_of, mask_words
 from distbfs.types import Choice, DirectionName, Ids
 
-SOURCE = Path(__file__).with_name("part.cu")
+SOURCE = Path(__file__).with_name("search.cu")
 THREADS = 256
 # of a kernel on each multiprocessor; pull: PULL_BLOCKS in part.cuh
 BLOCKS = {"push": 8, "push_nn": 4, "pull": 5, "advance": 4, "other": 8}
@@ -33,7 +33,7 @@ VISITS = ("push_nn", "push_nd", "push_dn", "push_dd", "pull_nd", "pull_dn", "pul
 QUEUES = ("queue_dd", "queue_dn")
 KERNEL_NAMES = ("start", "take_normals", "advance", "finish", *QUEUES, *VISITS)
 ENTRIES_BITS = 30  # COUNT_BITS in part.cuh
-BALANCES = ("auto", "static", "thread", "warp", "donation")  # as part_balance.cuh
+BALANCES = ("auto", "static", "thread", "warp", "donation")  # as balance.cuh
 FIRST = 4  # columns of a row that are kept beside it, as in part.cuh
 BOX_STEP = 16  # uint64 words between counters, as in part.cuh
 MAX_ROWS, MAX_EDGES = 1 << ENTRIES_BITS, 1 << (64 - ENTRIES_BITS)

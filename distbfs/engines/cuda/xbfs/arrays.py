@@ -1,4 +1,4 @@
-"""The arrays and arguments of method ``fast`` (fast.cuh, fast_prepare.cu)."""
+"""The arrays and arguments of method ``fast`` (search.cuh, prepare.cu)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
 PAD = 1024
 PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``Thresholds``
-BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in fast.cuh
+BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
 QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes a queue
 ROWS = 1 << 16  # of counters, by level, and of traces
 NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
@@ -56,7 +56,7 @@ WORDS = (
 
 
 class Params(ctypes.Structure):
-    """``Params`` in fast.cuh."""
+    """``Params`` in search.cuh."""
 
     _fields_ = (
         *((name, ctypes.c_void_p) for group in POINTERS for name in group),
@@ -167,7 +167,7 @@ class Arrays:
         self.held: dict[str, Any] = {}
         self.wide: Any = None
         self.offset = "u32" if g.offsets.dtype.itemsize == 4 else "u64"
-        self._module = programs.Module(KERNELS / "fast_prepare.cu", OFFSET=self.offset)
+        self._module = programs.Module(KERNELS / "prepare.cu", OFFSET=self.offset)
         hubs, self.mean_next, pieces = self._degrees()
         words = -(-g.active // 256) * 8
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
@@ -246,9 +246,7 @@ class Arrays:
 
     def results_launch(self, params: Params) -> programs.Launch:
         """Return the kernel that writes results by id."""
-        module = programs.Module(
-            KERNELS / "fast_results.cu", OFFSET=self.offset, IN_IDS=1
-        )
+        module = programs.Module(KERNELS / "results.cu", OFFSET=self.offset, IN_IDS=1)
         kernel = module.kernel("results")
         shared = 5 * params.block_ids
         # the rest is L1: a load that waits for memory holds a line there
@@ -325,7 +323,7 @@ class Arrays:
         setattr(self.params, f"listed{COLUMNS}", int(g.at_least[COLUMNS + 2]))
 
     def _places(self) -> None:
-        """Find where results go by id: see fast_results.cu."""
+        """Find where results go by id: see results.cu."""
         cp, g, p = cuda.cupy(), self.graph, self.params
         place = self._full("place", padded(g.active), np.uint16)
         p.place = place.data.ptr

@@ -1,25 +1,25 @@
 /* Method `fast` one level a launch, for a part that is searched between domains.
  *
  * A level of a part: `outer` puts what its frontier finds in other parts into boxes;
- * `level` searches the inner graph by queue, by marking or by a pull, as fast.cu does, and
+ * `level` searches the inner graph by queue, by marking or by a pull, as search.cu does, and
  * tells which delegates this part found; instead of `outer`, before it, `ask` and `answer`
  * may come after it, where few vertices are left; `take_mask` and `take_items` admit what all parts
  * and other parts found; `settle` counts, and chooses how the next level is searched.  The
  * direction is this part's own affair; a part whose frontier is empty goes on, as the next
  * may come from outside.
  *
- * Data: between.cuh, fast.cuh.  Sources: those of fast.cu; Pan, Pearce, Owens 2018,
+ * Data: between.cuh, search.cuh.  Sources: those of search.cu; Pan, Pearce, Owens 2018,
  * Sections IV and V (delegates and normal vertices between parts).
  *
  * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 VERTEX=int,i64
  */
 #include "between.cuh"
 #include "between_outer.cuh"
-#include "fast_gather.cuh"
-#include "fast_last.cuh"
-#include "fast_mark.cuh"
-#include "fast_pull.cuh"
-#include "fast_results.cuh"
+#include "gather.cuh"
+#include "mark.cuh"
+#include "pull.cuh"
+#include "pull_last.cuh"
+#include "results.cuh"
 
 INLINE void take(State &s, const Mail *mail) {
     const u64 size = __ldcg(&mail->size);
@@ -280,7 +280,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_parents(const __grid_
     }
 }
 
-/* The results kernel of fast_results.cu follows; one block. */
+/* The results kernel of results.cu follows; one block. */
 extern "C" __global__ void __launch_bounds__(THREADS) end(const __grid_constant__ Between b) {
     if (threadIdx.x == 0) b.own.state->phase = DONE;
 }

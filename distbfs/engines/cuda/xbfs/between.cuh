@@ -1,4 +1,4 @@
-/* A part that is searched level by level between domains: its data beside fast.cuh's.
+/* A part that is searched level by level between domains: its data beside search.cuh's.
  *
  * The inner graph is searched by the kernels of method fast, by positions (inner.py): the
  * delegates first, so that a mask of delegates is the first words of a snapshot.  Between
@@ -9,8 +9,8 @@
  */
 #ifndef DISTBFS_BETWEEN_CUH
 #define DISTBFS_BETWEEN_CUH
-#include "fast.cuh"
-#include "fast_push.cuh"
+#include "search.cuh"
+#include "push.cuh"
 
 #define BOX_STEP 16 /* u64 between two counters of boxes */
 

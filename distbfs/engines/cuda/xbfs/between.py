@@ -30,9 +30,9 @@ from distbfs.graph.device_graph import ISOLATED
 from distbfs.partition.part import PART_SHIFT, mask_words
 from distbfs.types import Choice, Ids
 
-NARROW = 126  # the largest level of one byte, in fast.cuh
+NARROW = 126  # the largest level of one byte, in search.cuh
 BOX_STEP = 16  # uint64 words between counters, as in between.cuh
-MAIL_BYTES = 128  # ``Mail`` in fast.cuh
+MAIL_BYTES = 128  # ``Mail`` in search.cuh
 BLOCKS = 2  # of a kernel on each multiprocessor
 COUNTED = (
     *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),

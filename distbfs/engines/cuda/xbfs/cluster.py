@@ -110,7 +110,7 @@ class ClusterSearch:
         """Search from an id; returns (largest level, seconds, whether it has ended).
 
         It does not where a frontier was too large.
-        last, targets, sought: where the search ends, as in ``Params`` of fast.cuh
+        last, targets, sought: where the search ends, as in ``Params`` of search.cuh
         word: looked at between levels; SearchStopped where it was seen
         """
         p = self.params

@@ -1,4 +1,4 @@
-"""One device's share of searches that are resident on several (resident.cu).
+"""One device's share of searches that are resident on several (domain.cu).
 
 Arrays are those of method ``fast`` for the rows of the part; what other devices write
 is in memory that all have mapped.
@@ -38,7 +38,7 @@ from distbfs.types import Array, Ids, Stop
 if TYPE_CHECKING:
     from distbfs.device.timed_graph import TimedGraph
 
-MOST_PARTS, ALONE, NARROW = 8, 4096, 126  # as in resident.cuh, fast.cuh
+MOST_PARTS, ALONE, NARROW = 8, 4096, 126  # as in domain.cuh, search.cuh
 PATIENCE = 8_000_000_000  # ns that a device waits for another
 LETTER_BYTES = 64
 MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * LETTER_BYTES + 8  # letters and tallies
@@ -53,7 +53,7 @@ PULL_SHARE = 40  # as in fast_arrays.py: pairs between parts make marking dearer
 
 
 class Journey(ctypes.Structure):
-    """``Journey`` in resident.cuh."""
+    """``Journey`` in domain.cuh."""
 
     _fields_ = (
         ("s", State),
@@ -66,7 +66,7 @@ class Journey(ctypes.Structure):
 
 
 class Desk(ctypes.Structure):
-    """``Desk`` in resident.cuh."""
+    """``Desk`` in domain.cuh."""
 
     _fields_ = (
         *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
@@ -80,7 +80,7 @@ class Desk(ctypes.Structure):
 
 
 class ResidentParams(ctypes.Structure):
-    """``Resident`` in resident.cuh."""
+    """``Resident`` in domain.cuh."""
 
     _fields_ = (
         ("own", Params),
@@ -229,7 +229,7 @@ class ResidentSearch:
         """Return the search without (0) or with (1) counters."""
         if count not in self._launches:
             self._launches[count] = self.arrays.search_launch(
-                "resident.cu", self.params, count=count, in_ids=self.in_ids
+                "domain.cu", self.params, count=count, in_ids=self.in_ids
             )
         return self._launches[count]
 

@@ -1,4 +1,4 @@
-"""Method ``fast`` of engine ``xbfs``: a whole search in one launch (fast.cu)."""
+"""Method ``fast`` of engine ``xbfs``: a whole search in one launch (search.cu)."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ STEPS = (
     "results",
     "merge",
 )
-DONE, STOPPED = 4, 5  # of Phase in fast.cuh
-NARROW = 126  # the largest level of one byte, in fast.cuh
+DONE, STOPPED = 4, 5  # of Phase in search.cuh
+NARROW = 126  # the largest level of one byte, in search.cuh
 
 
 class State(ctypes.Structure):
-    """``State`` in fast.cuh."""
+    """``State`` in search.cuh."""
 
     _fields_ = (
         *((name, ctypes.c_uint32) for name in ("phase", "depth", "count", "hubs")),
@@ -113,7 +113,7 @@ class FastSearch:
         """Return the search without (0) or with (1) counters."""
         if count not in self._launches:
             self._launches[count] = self._arrays.search_launch(
-                "fast.cu", self.params, count=count, in_ids=self.in_ids
+                "search.cu", self.params, count=count, in_ids=self.in_ids
             )
         return self._launches[count]
 

@@ -1,4 +1,4 @@
-/* Arrays that method `fast` derives from a graph before it searches (fast.cuh).
+/* Arrays that method `fast` derives from a graph before it searches (search.cuh).
  *
  * variants: OFFSET=u32 | OFFSET=u64
  */

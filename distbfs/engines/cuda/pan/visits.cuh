@@ -3,11 +3,11 @@
  *
  * Source: Pan, Pearce, Owens 2018, Section IV; data: part.cuh.
  */
-#ifndef DISTBFS_PART_VISITS_CUH
-#define DISTBFS_PART_VISITS_CUH
+#ifndef DISTBFS_PAN_VISITS_CUH
+#define DISTBFS_PAN_VISITS_CUH
 #include "part.cuh"
-#include "part_pull.cuh"
-#include "part_push.cuh"
+#include "pull.cuh"
+#include "push.cuh"
 
 /* What a pull found, normal vertices: columns are delegates. */
 struct NormalsFound {

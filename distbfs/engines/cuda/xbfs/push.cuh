@@ -1,9 +1,9 @@
 /* Push by queue: the frontier's edges are shared out evenly (merge path over the edge
  * counts of the queue), found vertices are claimed by atomicOr and queued with one
  * atomic add a warp (scan-free frontier, XBFS Section 4.1). */
-#ifndef DISTBFS_FAST_PUSH_CUH
-#define DISTBFS_FAST_PUSH_CUH
-#include "fast.cuh"
+#ifndef DISTBFS_XBFS_PUSH_CUH
+#define DISTBFS_XBFS_PUSH_CUH
+#include "search.cuh"
 
 /* Where the queue of the next level is made. */
 struct Queue {

@@ -4,9 +4,9 @@
  * no more than that, each lane keeps its vertex and the first neighbours of it, so that
  * in the levels that follow only their bits are read.
  */
-#ifndef DISTBFS_FAST_LAST_CUH
-#define DISTBFS_FAST_LAST_CUH
-#include "fast.cuh"
+#ifndef DISTBFS_XBFS_PULL_LAST_CUH
+#define DISTBFS_XBFS_PULL_LAST_CUH
+#include "search.cuh"
 
 /* Whether so few are left. */
 INLINE bool few(const Params &p, u32 left) { return left <= p.active / FEW; }

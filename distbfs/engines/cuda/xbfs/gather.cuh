@@ -1,10 +1,10 @@
 /* Changing back to push after pulls: the last level becomes a queue (single scan, XBFS
  * Section 4.1), and the levels that the snapshots tell are written down, so that pushes
  * go on in snapshot 0. */
-#ifndef DISTBFS_FAST_GATHER_CUH
-#define DISTBFS_FAST_GATHER_CUH
-#include "fast.cuh"
-#include "fast_push.cuh"
+#ifndef DISTBFS_XBFS_GATHER_CUH
+#define DISTBFS_XBFS_GATHER_CUH
+#include "search.cuh"
+#include "push.cuh"
 
 /* The vertices of the last level that have edges as a queue. */
 INLINE void gather(const Params &p, const u32 *before, const u32 *now, const Queue &q,

@@ -12,9 +12,9 @@
  * goes with what it tells anyway; so all blocks of all devices, or block 0 of each, learn of
  * it at the same meeting.
  */
-#ifndef DISTBFS_RESIDENT_MEET_CUH
-#define DISTBFS_RESIDENT_MEET_CUH
-#include "resident.cuh"
+#ifndef DISTBFS_XBFS_DOMAIN_MEET_CUH
+#define DISTBFS_XBFS_DOMAIN_MEET_CUH
+#include "domain.cuh"
 
 #define POLLS 1024 /* between two looks at the clock */
 

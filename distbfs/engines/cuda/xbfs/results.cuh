@@ -1,7 +1,7 @@
 /* Results by number from the snapshots, and clean bitmaps for the next search. */
-#ifndef DISTBFS_FAST_RESULTS_CUH
-#define DISTBFS_FAST_RESULTS_CUH
-#include "fast.cuh"
+#ifndef DISTBFS_XBFS_RESULTS_CUH
+#define DISTBFS_XBFS_RESULTS_CUH
+#include "search.cuh"
 
 #define EARLY 4 /* snapshots that are asked for at once */
 

@@ -2,12 +2,12 @@
  * start, the visits of nn, nd, dn and dd, what arrives from other parts, and the step to
  * the next level, which also sizes the work in both directions.
  *
- * Method: forward visits part_push.cuh, backward ones part_pull.cuh, both part_visits.cuh.
+ * Method: forward visits push.cuh, backward ones pull.cuh, both visits.cuh.
  * Data: part.cuh.  Source: Pan, Pearce, Owens 2018, Section IV.
  *
  * variants: OFFSET=u32,u64 VERTEX=int,i64 NN=u32,u64 COUNT=0,1 BALANCE=0,1,2,3,4
  */
-#include "part_visits.cuh"
+#include "visits.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS) start(const Params p) {
     begin_search(p);

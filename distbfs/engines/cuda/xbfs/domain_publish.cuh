@@ -1,7 +1,7 @@
 /* Own words of the next snapshot for the replicas of all devices. */
-#ifndef DISTBFS_RESIDENT_PUBLISH_CUH
-#define DISTBFS_RESIDENT_PUBLISH_CUH
-#include "resident.cuh"
+#ifndef DISTBFS_XBFS_DOMAIN_PUBLISH_CUH
+#define DISTBFS_XBFS_DOMAIN_PUBLISH_CUH
+#include "domain.cuh"
 
 /* Words of a tile as a pull leaves them. */
 struct Publish {

@@ -8,9 +8,9 @@
  * by the whole warp.  With another BALANCE all are listed and shared out as XBFS does.
  * Source: Pan, Pearce, Owens 2018, Section IV-B; XBFS 2019, Section 4.2 (sorted queue).
  */
-#ifndef DISTBFS_PART_PULL_CUH
-#define DISTBFS_PART_PULL_CUH
-#include "part_balance.cuh"
+#ifndef DISTBFS_PAN_PULL_CUH
+#define DISTBFS_PAN_PULL_CUH
+#include "balance.cuh"
 
 #define LONG_REST 96
 #define DENSE 4 /* unvisited vertices of a word from which first columns are looked at */

@@ -1,29 +1,29 @@
 /* A whole search on several devices of one host, one cooperative launch on each.
  *
- * The steps are those of method fast (fast.cu), and every choice is made alike on all
+ * The steps are those of method fast (search.cu), and every choice is made alike on all
  * devices, from sums over all of them.  Frontiers of few edges are pushed by block 0 of
  * each device; as long as rows are short, such a level is one exchange of letters between
  * these blocks.  Wider ones are pushed by queue, pairs for owners meanwhile; a push that is
  * followed by a pull marks; pulls read the replica of one snapshot and make the next, whose
  * words go to all devices inside the pull, and those that change later after it; where few
- * are found, their bits are set one by one (resident_late.cuh).  Where a search has targets,
+ * are found, their bits are set one by one (domain_late.cuh).  Where a search has targets,
  * all devices meet once more after each level and add up how many are missing.  Where the
  * word of a host was seen, all end after the same level, without results.
- * Data: resident.cuh; meetings: resident_meet.cuh.  Sources: those of fast.cu; Pan, Pearce,
+ * Data: domain.cuh; meetings: domain_meet.cuh.  Sources: those of search.cu; Pan, Pearce,
  * Owens 2018 (owner v mod p).
  *
  * variants: OFFSET=u32 COUNT=0 IN_IDS=0 | OFFSET=u32 COUNT=0 IN_IDS=1 | OFFSET=u64 COUNT=0 IN_IDS=0 | OFFSET=u64 COUNT=0 IN_IDS=1 | OFFSET=u32 COUNT=1 IN_IDS=0 | OFFSET=u32 COUNT=1 IN_IDS=1 | OFFSET=u64 COUNT=1 IN_IDS=0 | OFFSET=u64 COUNT=1 IN_IDS=1
  */
-#include "resident.cuh"
-#include "fast_gather.cuh"
-#include "fast_last.cuh"
-#include "fast_pull.cuh"
-#include "fast_results.cuh"
-#include "resident_late.cuh"
-#include "resident_mark.cuh"
-#include "resident_meet.cuh"
-#include "resident_publish.cuh"
-#include "resident_push.cuh"
+#include "domain.cuh"
+#include "domain_late.cuh"
+#include "domain_mark.cuh"
+#include "domain_meet.cuh"
+#include "domain_publish.cuh"
+#include "domain_push.cuh"
+#include "gather.cuh"
+#include "pull.cuh"
+#include "pull_last.cuh"
+#include "results.cuh"
 
 INLINE bool few(const Resident &r, u64 left) { return left <= r.active_all / FEW; }
 

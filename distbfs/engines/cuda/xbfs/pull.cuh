@@ -6,11 +6,11 @@
  * worked on), then second to eighth neighbours from columns while many are left; else
  * the unvisited ones are first gathered.  Vertices that need their row wait in a queue
  * of the warp until 32 are together, so that all lanes work; rows are read 16 bytes at
- * a time, long rests by the whole warp.  Where few vertices are left: fast_last.cuh.
+ * a time, long rests by the whole warp.  Where few vertices are left: pull_last.cuh.
  */
-#ifndef DISTBFS_FAST_PULL_CUH
-#define DISTBFS_FAST_PULL_CUH
-#include "fast.cuh"
+#ifndef DISTBFS_XBFS_PULL_CUH
+#define DISTBFS_XBFS_PULL_CUH
+#include "search.cuh"
 
 #define LONG_REST 64 /* edges that the whole warp reads */
 

@@ -8,18 +8,18 @@
  * A search ends before all is found after its last level, or with targets when they are
  * visited: then levels are not run on without a meeting, and one more meeting counts them.
  * It also ends, without results, after a level in which block 0 sees the host's word.
- * Data: fast.cuh.  Sources: Beamer, Asanovic, Patterson 2012 (direction); Gaihre et al.
+ * Data: search.cuh.  Sources: Beamer, Asanovic, Patterson 2012 (direction); Gaihre et al.
  * 2019 (XBFS, scan-free queues, decisions at run time); Yasui, Fujisawa 2015 (order).
  *
  * variants: OFFSET=u32 COUNT=0 IN_IDS=0 | OFFSET=u32 COUNT=0 IN_IDS=1 | OFFSET=u64 COUNT=0 IN_IDS=0 | OFFSET=u64 COUNT=0 IN_IDS=1 | OFFSET=u32 COUNT=1 IN_IDS=0 | OFFSET=u32 COUNT=1 IN_IDS=1 | OFFSET=u64 COUNT=1 IN_IDS=0 | OFFSET=u64 COUNT=1 IN_IDS=1
  */
-#include "fast.cuh"
-#include "fast_gather.cuh"
-#include "fast_last.cuh"
-#include "fast_mark.cuh"
-#include "fast_pull.cuh"
-#include "fast_push.cuh"
-#include "fast_results.cuh"
+#include "search.cuh"
+#include "gather.cuh"
+#include "mark.cuh"
+#include "pull.cuh"
+#include "pull_last.cuh"
+#include "push.cuh"
+#include "results.cuh"
 
 INLINE void take(State &s, u64 size, u64 edges, u64 hubs) {
     s.count = (u32)size, s.hubs = (u32)hubs;

@@ -5,9 +5,9 @@
  * that repeats end there, and merges it at the end.  Other rows are shared out to warps
  * in pieces.
  */
-#ifndef DISTBFS_FAST_MARK_CUH
-#define DISTBFS_FAST_MARK_CUH
-#include "fast.cuh"
+#ifndef DISTBFS_XBFS_MARK_CUH
+#define DISTBFS_XBFS_MARK_CUH
+#include "search.cuh"
 
 #define PIECE 128 /* edges of a row that one warp takes when rows are few */
 

@@ -1,4 +1,4 @@
-/* Results by id of a search by method `fast`, after its kernel; see fast.cuh.
+/* Results by id of a search by method `fast`, after its kernel; see search.cuh.
  *
  * Ids are cut into blocks; inside a degree class numbers rise with ids, so the vertices of
  * a block of ids are one run of numbers in each class.  A piece is what such runs have of
@@ -7,7 +7,7 @@
  *
  * variants: OFFSET=u32 IN_IDS=1 | OFFSET=u64 IN_IDS=1
  */
-#include "fast_results.cuh"
+#include "results.cuh"
 
 #define GROUP 512 /* threads of a block */
 #define AHEAD 6   /* snapshots that are asked for at once */

@@ -1,12 +1,12 @@
 /* Push by queue between devices.
  *
- * A found vertex of this part is claimed and queued as in fast_push.cuh.  One of another
+ * A found vertex of this part is claimed and queued as in push.cuh.  One of another
  * part that this part has not sent before goes to its owner as a pair; the owner claims it
  * after the meeting, and so drops what several parts have found.
  */
-#ifndef DISTBFS_RESIDENT_PUSH_CUH
-#define DISTBFS_RESIDENT_PUSH_CUH
-#include "resident.cuh"
+#ifndef DISTBFS_XBFS_DOMAIN_PUSH_CUH
+#define DISTBFS_XBFS_DOMAIN_PUSH_CUH
+#include "domain.cuh"
 
 /* Lanes with `away` send (number, parent) to `owner`; a whole warp calls it.
  * sent: [parts], counters; at(owner): where this part's list there begins */

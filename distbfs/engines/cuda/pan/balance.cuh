@@ -4,8 +4,8 @@
  * too, but the last row of 32 goes on with the whole warp.
  * Source: XBFS (Gaihre et al., HPDC 2019), Sections 5.1.1 and 5.1.2 (Algorithm 1).
  */
-#ifndef DISTBFS_PART_BALANCE_CUH
-#define DISTBFS_PART_BALANCE_CUH
+#ifndef DISTBFS_PAN_BALANCE_CUH
+#define DISTBFS_PAN_BALANCE_CUH
 #include "part.cuh"
 
 enum Balance { LISTED, STATIC, THREAD, WARP, DONATION };

@@ -3,12 +3,12 @@
  * Vertices are numbers (graph/device_graph.py): hubs first.  `snapshot[0]` is the bitmap
  * of visited vertices while levels push; a marking push or a pull reads snapshot k and
  * writes snapshot k + 1, so that levels can be told at the end from the snapshots alone;
- * results by id are written by a kernel of their own (fast_results.cu).
+ * results by id are written by a kernel of their own (results.cu).
  * Level of a vertex: `direct` if its bit is in snapshot 0, else `base` + the number of
  * the first snapshot that has its bit.
  */
-#ifndef DISTBFS_FAST_CUH
-#define DISTBFS_FAST_CUH
+#ifndef DISTBFS_XBFS_SEARCH_CUH
+#define DISTBFS_XBFS_SEARCH_CUH
 #include "../common/base.cuh"
 
 #define THREADS 1024
@@ -18,7 +18,7 @@
 #define TILE_WORDS 8  /* at most: bitmap words that a warp pulls at a time */
 #define WAIT 160      /* vertices of a warp that wait for their rows */
 #define HALF 64       /* vertices of a warp whose rows are not read to the end */
-#define FEW 128       /* one in so many is left: fast_last.cuh */
+#define FEW 128       /* one in so many is left: pull_last.cuh */
 #define MOST_TAILS 6  /* such pulls before pushes are tried again */
 #define SMALL 2048    /* edges of a frontier that one block pushes alone */
 
@@ -77,7 +77,7 @@ struct Params {
     const u32 *vertices;      /* [active], number -> id */
     const u32 *first_id;      /* [active + pad], id of the first neighbour */
     const u16 *place;         /* [active], id modulo block_ids */
-    const uint2 *piece;       /* [all pieces]: word, bits; see fast_results.cu */
+    const uint2 *piece;       /* [all pieces]: word, bits; see results.cu */
     const u32 *piece_at;      /* [blocks + 1], where those of a block of ids begin */
     const u32 *split;         /* [hubs][ranges + 1], hub rows cut by destination */
     const u32 *range;         /* [ranges + 1], in words */

@@ -1,7 +1,7 @@
 /* The data of a search that is resident on several devices of one host.
  *
  * Part k has the vertices v with v mod parts = k; inside it vertices are numbers, as in
- * fast.cuh, with hubs first.  Numbers of all parts are interleaved in granules of 1,024:
+ * search.cuh, with hubs first.  Numbers of all parts are interleaved in granules of 1,024:
  * position = (number / 1024 * parts + part) * 1024 + number % 1024.  Rows are a part's own
  * numbers, columns positions.  So `own` is what method fast has, by number, and is used by
  * its functions; only what they call bits of neighbours is a bitmap by position:
@@ -23,10 +23,10 @@
  * Peers write letters, pairs, counts of marks and replicas, all before a meeting and
  * read after it.
  */
-#ifndef DISTBFS_RESIDENT_CUH
-#define DISTBFS_RESIDENT_CUH
-#include "fast.cuh"
-#include "fast_push.cuh"
+#ifndef DISTBFS_XBFS_DOMAIN_CUH
+#define DISTBFS_XBFS_DOMAIN_CUH
+#include "search.cuh"
+#include "push.cuh"
 #include "../common/positions.cuh"
 
 #define MOST_PARTS 8
@@ -66,7 +66,7 @@ struct Journey {
     u32 now;          /* the replica that is read */
     u32 complete;     /* it has all visited vertices */
     u32 known, going; /* how large the frontier is; levels by block 0 go on */
-    u32 late, listed; /* the next late pull is one; the last was: resident_late.cuh */
+    u32 late, listed; /* the next late pull is one; the last was: domain_late.cuh */
     u32 lates;        /* late pulls so far */
     u32 stop;         /* a host wants the search to end */
 };

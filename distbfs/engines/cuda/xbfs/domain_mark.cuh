@@ -1,4 +1,4 @@
-/* Marking push between devices; see fast_mark.cuh.
+/* Marking push between devices; see mark.cuh.
  *
  * Ranges of destinations are cut by position, alike on all devices, at granules.  A block
  * marks a range in shared memory as one device does; what is new there and of another part
@@ -7,10 +7,10 @@
  * puts the marks of all parts together in shared memory, stores parents of what is new, and
  * publishes the words of the range.
  */
-#ifndef DISTBFS_RESIDENT_MARK_CUH
-#define DISTBFS_RESIDENT_MARK_CUH
-#include "fast_mark.cuh"
-#include "resident_push.cuh"
+#ifndef DISTBFS_XBFS_DOMAIN_MARK_CUH
+#define DISTBFS_XBFS_DOMAIN_MARK_CUH
+#include "mark.cuh"
+#include "domain_push.cuh"
 
 /* The first number of a part from a granule of all parts on. */
 INLINE u32 number_from(const Resident &r, u32 granule, u32 part) {

@@ -7,8 +7,8 @@
  * the queue.
  * Source: Pan, Pearce, Owens 2018, Section IV-A.
  */
-#ifndef DISTBFS_PART_PUSH_CUH
-#define DISTBFS_PART_PUSH_CUH
+#ifndef DISTBFS_PAN_PUSH_CUH
+#define DISTBFS_PAN_PUSH_CUH
 #include "part.cuh"
 
 #define WARP_ROW 128   /* edges from which a warp walks a row */

@@ -1,13 +1,13 @@
 /* Late pulls between devices: few vertices are found, and their bits are set one by one.
  *
  * A pull of many vertices writes whole words to all replicas and meets twice (see
- * resident_publish.cuh).  Here the bit of each vertex is set in all replicas when it is
+ * domain_publish.cuh).  Here the bit of each vertex is set in all replicas when it is
  * found, so that devices meet once.  The replica that is made was made last two levels ago:
  * what the level before has found is kept in a list and set in it, too.
  */
-#ifndef DISTBFS_RESIDENT_LATE_CUH
-#define DISTBFS_RESIDENT_LATE_CUH
-#include "resident.cuh"
+#ifndef DISTBFS_XBFS_DOMAIN_LATE_CUH
+#define DISTBFS_XBFS_DOMAIN_LATE_CUH
+#include "domain.cuh"
 
 #define MOST_LATE (1 << 18) /* vertices that a level has found, so that the next is late */
 
