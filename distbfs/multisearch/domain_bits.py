@@ -18,7 +18,7 @@ import numpy as np
 from distbfs.build.cuda.domain import GRANULE, ResidentPart
 from distbfs.device import cuda, programs
 from distbfs.device.take import take
-from distbfs.engines.cuda.xbfs.domain import MOST_PARTS
+from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.errors import LaunchError, ResourceError, SearchStopped, UsageError
 from distbfs.exchange.agreement import first_reason
 from distbfs.exchange.peer_memory import PeerGroup, on_device

@@ -14,14 +14,14 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.gate import Gate
 from distbfs.engines.base import WHOLE, LevelRecord, Until
-from distbfs.engines.cuda.xbfs.arrays import range_bounds
-from distbfs.engines.cuda.xbfs.domain import BASE_LOAD, RANGES, WORDS, ResidentSearch
-from distbfs.errors import DistbfsError, LaunchError, SearchStopped
+from distbfs.engines.cuda.xbfs.domain import ResidentSearch
+from distbfs.engines.cuda.xbfs.shared import connect_devices
+from distbfs.errors import DistbfsError, SearchStopped
 from distbfs.timing import Stopwatch, Trace
 
 if TYPE_CHECKING:
     from distbfs.exchange.peer_memory import PeerGroup
-    from distbfs.types import Array, Stop, World
+    from distbfs.types import Stop, World
 
 PATIENCE_SECONDS = 8
 
@@ -83,46 +83,13 @@ class ResidentDriver:
         self._world, self._parts, self._group = world, parts, group
         self._gate = Gate(world)
         self._searches = 0
-        told = self._facts()
-        bounds, longest = self._cut(int(told[1]))
-        sizes = [x.shared_bytes(len(bounds) - 1) for x in parts]
-        arrays, tables = group.share(sizes, "memory that parts share")
-        for one, array, table in zip(parts, arrays, tables, strict=True):
+        connect_devices(world, group, [part.shared for part in parts])
+        for one in parts:
             with cuda.cupy().cuda.Device(one.device):
-                one.connect(array, table, bounds, longest, told)
+                one.connect()
                 one.prepare()
                 cuda.cupy().cuda.Device().synchronize()
         world.barrier()
-
-    def _facts(self) -> Array:
-        """Return (Σd², most hubs of a part, longest row) of all parts."""
-        mine = np.stack([part.facts() for part in self._parts])
-        squares = self._world.allreduce(mine[:, 0].sum(keepdims=True))
-        most = self._world.allreduce(mine[:, 1:].max(axis=0), "max")
-        grids = np.array([part.arrays.grid for part in self._parts])
-        ends = np.array([grids.max(), -grids.min()])
-        if self._world.allreduce(ends, "max").sum():
-            raise LaunchError("resident searches need devices of one kind")
-        return np.concatenate([squares, most])
-
-    def _cut(self, hubs: int) -> tuple[Array, int]:
-        """Return destination ranges, in words of a bitmap of all positions."""
-        first, world = self._parts[0], self._world
-        parts, ranks = first.part.layout.parts, world.size
-        load = np.zeros((first.part.granules, parts))
-        for k, part in enumerate(self._parts):
-            with cuda.cupy().cuda.Device(part.device):
-                mine = part.weights(hubs)
-            for rank, found in enumerate(world.allgather(mine)):
-                load[:, rank + k * ranks] = found
-        flat = load.ravel()
-        flat += BASE_LOAD * max(float(flat.sum()), 1.0) / len(flat)
-        with cuda.cupy().cuda.Device(first.device):
-            room, grid = first.arrays.range_room // WORDS, first.arrays.grid
-            bounds, longest = range_bounds(
-                cuda.cupy().asarray(flat), RANGES * grid, room
-            )
-        return bounds * np.uint32(WORDS), longest * WORDS
 
     def search(
         self,

@@ -23,8 +23,8 @@ from distbfs.device.nvrtc import KernelRefused
 from distbfs.engines.cuda.pan import search as pan
 from distbfs.engines.cuda.papers.bfs4k import search as bfs4k
 from distbfs.engines.cuda.papers.xbfs import search as paper
-from distbfs.engines.cuda.xbfs import domain as resident
 from distbfs.engines.cuda.xbfs import search as fast
+from distbfs.engines.cuda.xbfs import shared as resident
 from distbfs.errors import DeviceMissing, ResourceError
 from distbfs.multisearch import bits, cuda_bits, cuda_program, domain_bits
 

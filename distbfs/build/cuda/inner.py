@@ -2,16 +2,16 @@
 
 The inner graph of a domain has nd, dn, dd and the edges of nn that stay in the domain.
 The devices of a domain have rows each: share q of a graph is of domain q mod p and of
-its device q div p, with its normal vertices and with the delegates whose vertices (v div
-p) mod D gives to that device, in every domain alike.
+its device q div p, with its normal vertices and with the delegates whose vertices
+(v div p) mod D gives to that device, in every domain alike.
 
 On a device, vertices are numbers: its delegates in their global order; a gap; then the
-normal vertices with edges by falling class of their degree inside the domain.  Numbers of
-the devices of a domain are interleaved in granules of 1,024 as positions (domain.py); so
-the delegates have the same positions in every domain, and a mask of delegates is the
-first words of a bitmap by position.  Of one device, numbers are positions.  Rows are numbers,
-columns positions.  A row may have no edge.  The outer edges, those of nn to other domains,
-are rows by normal number.
+normal vertices with edges by falling class of their degree inside the domain.  Numbers
+of the devices of a domain are interleaved in granules of 1,024 as positions (see
+domain.py); so the delegates have the same positions in every domain, and a mask of
+delegates is the first words of a bitmap by position.  Of one device, numbers are
+positions.  Rows are numbers, columns positions.  A row may have no edge.  The outer
+edges, those of nn to other domains, are rows by normal number.
 
 Source: Pan, Pearce, Owens 2018, Section III (the subgraphs of a part).
 """
@@ -36,7 +36,6 @@ from distbfs.exchange.local_phase import brought_here
 from distbfs.graph.device_graph import AT_LEAST, COLUMN_PAD, ISOLATED, DeviceGraph
 from distbfs.partition.device_part import DevicePart, DeviceRows
 from distbfs.partition.layout import Layout
-from distbfs.partition.part import mask_words
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, Ids, World
 
@@ -73,7 +72,7 @@ class InnerPart:
         the gap
     ids: uint32 [slots + room], position -> vertex id; from ``slots`` on, room for an id
         of another domain for each vertex here that has edges, and one more
-    owned: int64, numbers of the delegates whose vertices this share serves, by rising id
+    owned: int64, numbers of the delegates whose vertices this share has, by rising id
     normals: first number of a normal vertex; place: uint32 [normal vertices], what other
         parts know it by -> number
     outer_offsets: uint64 [normal vertices + 1]; outer_columns: share << 32 | what it

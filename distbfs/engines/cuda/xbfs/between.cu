@@ -1,41 +1,29 @@
-/* Method `fast` one level a launch, for a part that is searched between domains.
+/* Searches of one part between domains, one level a launch on each device.
  *
- * A level of a part: `outer` puts what its frontier finds in other parts into boxes;
- * `level` searches the inner graph by queue, by marking or by a pull, as search.cu does, and
- * tells which delegates this part found; instead of `outer`, before it, `ask` and `answer`
- * may come after it, where few vertices are left; `take_mask` and `take_items` admit what all parts
- * and other parts found; `settle` counts, and chooses how the next level is searched.  The
- * direction is this part's own affair; a part whose frontier is empty goes on, as the next
- * may come from outside.
+ * A level of a part: `outer` puts what its frontier finds in other domains into boxes;
+ * `level` searches the inner graph by queue, by marking or by a pull, as search.cu does, or
+ * domain.cu on SEVERAL devices, which meet inside (between_level.cuh), and tells which
+ * delegates were found; instead of `outer`, before it, `ask` and `answer` may come after it,
+ * where few vertices are left; `take_mask` and `take_items` admit what all domains found and
+ * what others found here; `settle` counts.  How a level is searched is the domain's own
+ * affair; one whose frontier is empty goes on, as the next may come from outside.
  *
  * Data: between.cuh, search.cuh.  Sources: those of search.cu; Pan, Pearce, Owens 2018,
  * Sections IV and V (delegates and normal vertices between parts).
  *
- * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 VERTEX=int,i64
+ * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 VERTEX=int,i64 SEVERAL=0,1
  */
 #include "between.cuh"
+#include "between_level.cuh"
 #include "between_outer.cuh"
-#include "gather.cuh"
-#include "mark.cuh"
-#include "pull.cuh"
-#include "pull_last.cuh"
 #include "results.cuh"
-
-INLINE void take(State &s, const Mail *mail) {
-    const u64 size = __ldcg(&mail->size);
-    s.count = (u32)size, s.hubs = (u32)__ldcg(&mail->hubs);
-    s.edges = sizeof(OFFSET) == 8 ? __ldcg(&mail->edges) : size >> 32;
-}
-
-/* What a cooperative launch begins with: the other counters are clean for the next one. */
-INLINE void clear_other(const Params &p) {
-    if (blockIdx.x) return;
-    for (u32 i = threadIdx.x; i < sizeof(Control) / 8; i += THREADS) ((u64 *)p.other)[i] = 0;
-}
 
 /* Clean bitmaps, after a search that did not come to its end. */
 extern "C" __global__ void __launch_bounds__(THREADS) clean_up(const __grid_constant__ Between b) {
     clean(b.own, b.own.snapshot, b.own.by_first);
+#if SEVERAL
+    clean_replicas(b);
+#endif
 }
 
 /* The root, where this part knows it; one block. */
@@ -57,9 +45,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) begin(const __grid_constan
         mail[0].size = (u64)degree << 32 | 1, mail[0].edges = degree, mail[0].hubs = root < p.hubs;
         atomicOr(p.snapshot + (root >> 5), 1u << (root & 31));
         p.direct[root] = 0;
-        if (p.parents) p.parent[root] = root;
+        if (p.parents) p.parent[root] = position_here(b, root);
     }
     *p.state = s;
+#if SEVERAL
+    b.desk->journey.now = b.desk->journey.complete = 0;
+#endif
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) outer(const __grid_constant__ Between b) {
@@ -78,85 +69,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) answer(const __grid_consta
     answer_outer(b, *b.own.state, threadIdx.x & 31);
 }
 
-/* One level of the inner graph. */
 extern "C" __global__ void __launch_bounds__(THREADS, 1) level(const __grid_constant__ Between b) {
     extern __shared__ uint4 dynamic[];
-    u32 *room = (u32 *)dynamic;
-    const Params &p = b.own;
-    Barrier *barrier = &p.control->barrier;
-    const u32 lane = threadIdx.x & 31, grid = gridDim.x, warps = grid * WARPS;
-    const u32 warp = (threadIdx.x >> 5) * grid + blockIdx.x; /* neighbours on other SMs */
-    const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
-    State s = *p.state;
-    const u32 now = s.depth & 1, to = now ^ 1;
-    u32 turn = 0;
-    u64 *checks = COUNT && s.depth + 1 < p.rows ? p.counts + s.depth + 1 : 0;
-    clear_other(p);
-    if (s.phase == GATHERING) {
-        u32 *visited = newest(p, s);
-        gather(p, visited - p.stride, visited, Queue{p.queue[now], p.hub_queue[now], b.mail + 2},
-               warp, warps, lane);
-        grid_sum(barrier, turn, 0);
-        take(s, b.mail + 2);
-        flush(p, s.k, s.base);
-        grid_sum(barrier, turn, 0);
-        s.base = s.k = s.tails = 0, s.phase = PUSHING;
-    }
-    const u32 *visited = newest(p, s);
-    if (s.phase == PUSHING && !p.push_only && (s.edges >= p.pull_edges || p.pull_only))
-        s.phase = PULLING, s.base = s.depth, s.k = 0;
-    if (s.phase == PUSHING && (p.push_only || s.edges < p.mark_edges)) {
-        push(p, p.queue[now], s.count, (u32)s.edges,
-             Claim{p, p.snapshot, s.depth + 1,
-                   Queue{p.queue[to], p.hub_queue[to], b.mail + to}},
-             warp, warps, lane);
-        if (COUNT && lead && checks) *checks = s.edges;
-        s.step = GRID_PUSH;
-    } else if (s.phase == PUSHING) {
-        mark(p, p.queue[now], s.count, p.hub_queue[now], s.hubs,
-             Marks{p, visited, p.snapshot + p.stride}, room, warp, warps, lane);
-        if (COUNT && lead && checks) *checks = s.edges;
-        s.base = s.depth, s.k = 1, s.phase = PULLING, s.step = MARK_PUSH;
-    } else {
-        if (s.k + 2 > SNAPSHOTS) {
-            flush(p, s.k, s.base);
-            grid_sum(barrier, turn, 0);
-            s.base = s.depth, s.k = 0;
-            visited = p.snapshot;
-        }
-        u32 *fresh = p.snapshot + (s.k + 1) * p.stride;
-        /* few unvisited vertices do not pay for the copying of hub bits */
-        const u32 hub_words = s.left >= p.active / 8 ? p.hub_words : 0;
-        Last one;
-        bool kept = false;
-        if (few(p, s.left))
-            pull_last(p, visited, fresh, visited, room, one, kept, warp, warps, lane, checks,
-                      NoMore());
-        else
-            pull(p, visited, fresh, visited, room, hub_words, warp, warps, lane, checks, Nothing());
-        s.step = few(p, s.left) ? PULL_LAST : PULL;
-        s.tails += s.step == PULL_LAST, s.k++;
-    }
-    grid_sum(barrier, turn, 0);
-    s.depth++;
-    const u32 *found = newest(p, s);
-    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < b.dwords; w += grid * THREADS)
-        b.found[w] = __ldcg(found + w) & ~b.known[w];
-    if (lead) *p.state = s;
+    search_level(b, (u32 *)dynamic);
 }
 
-/* Delegates that other parts found. */
+/* Delegates that other domains found. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_constant__ Between b) {
     const Params &p = b.own;
     const State s = *p.state;
     const u32 lane = threadIdx.x & 31, warps = gridDim.x * WARPS;
     const u32 *now = newest(p, s);
-    for (u32 w0 = ((threadIdx.x >> 5) * gridDim.x + blockIdx.x) * 32; w0 < b.dwords;
+    for (u32 w0 = ((threadIdx.x >> 5) * gridDim.x + blockIdx.x) * 32; w0 < b.normals / 32;
          w0 += warps * 32) {
         const u32 w = w0 + lane;
         u32 open = 0;
-        if (w < b.dwords) {
-            for (u32 k = 0; k < b.masks; k++) open |= b.mask[k * b.dwords + w];
+        if (w < b.normals / 32) {
+            const u32 at = place_here(b, w);
+            for (u32 k = 0; k < b.masks; k++) open |= b.mask[k * b.dwords + at];
             open &= ~now[w];
         }
         while (__any_sync(ALL, open)) {
@@ -167,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_con
     }
 }
 
-/* Vertices of this part that other parts found. */
+/* Normal vertices here that other domains found. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_items(const __grid_constant__ Between b) {
     const Params &p = b.own;
     const State s = *p.state;
@@ -194,7 +124,7 @@ INLINE void count_words(const Between &b, const State &s, u64 *count) {
         const u32 seen = now[w], fresh = seen & ~before[w], outer = b.has_outer[w];
         count[LEFT] += __popc(~seen);
         count[OPEN_OUTER] += __popc(~seen & outer);
-        if (w < b.dwords) {
+        if (w < b.normals / 32) {
             b.known[w] = seen;
             count[DELEGATES] += __popc(fresh);
         } else count[NORMALS] += __popc(fresh);
@@ -207,14 +137,6 @@ INLINE void count_words(const Between &b, const State &s, u64 *count) {
         count[v < b.normals ? DELEGATES : NORMALS]++;
         count[OUTER] += bit_of(b.has_outer, v);
     }
-}
-
-/* Whether the levels that follow a pull are searched by queue again. */
-INLINE bool turns(const Params &p, const State &s, u64 found) {
-    if (p.pull_only || s.step == MARK_PUSH) return false;
-    if (!found) return true;
-    if (s.step == PULL_LAST) return s.tails >= MOST_TAILS && found <= SMALL;
-    return found * 8 < s.left && !few(p, s.left);
 }
 
 /* What was found, here and elsewhere, becomes the frontier; `counts` is zero before. */
@@ -232,17 +154,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     if (blockIdx.x == 0 && threadIdx.x == 0) count[MISSED] += b.lost;
     count[FOUND] = count[NORMALS] + count[DELEGATES];
 #pragma unroll
-    for (int k = 0; k < CHECKS; k++) {
+    for (int k = 0; k < FAILED; k++) {
         if (!__any_sync(ALL, count[k] != 0)) continue;
         const u64 sum = warp_sum(count[k]);
         if (lane == 0) atomicAdd(b.counts + k, sum);
     }
     grid_sum(&p.control->barrier, turn, 0);
     if (blockIdx.x || threadIdx.x) return;
+#if SEVERAL /* `level` asks all devices of the domain */
+    *b.open = (u32)__ldcg(b.counts + LEFT);
+    b.counts[FAILED] = look_system(&b.mailbox[b.index]->failed);
+#else
     const u64 found = __ldcg(b.counts + FOUND);
     s.left = (u32)__ldcg(b.counts + LEFT);
     if (s.phase == PUSHING) take(s, b.mail + (s.depth & 1));
-    else s.phase = turns(p, s, found) ? GATHERING : PULLING;
+    else s.phase = turns(p, s, found, few(p, s.left)) ? GATHERING : PULLING;
+#endif
     const u32 then = s.depth & 1 ^ 1;
     Mail *next = b.mail + then, *gathered = b.mail + 2;
     b.idle[then] = 0;
@@ -251,22 +178,25 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     *p.state = s;
 }
 
-/* The parents of delegates that this part found. */
+/* The parents of delegates that this device found, by position. */
 extern "C" __global__ void __launch_bounds__(THREADS) tell_parents(const __grid_constant__ Between b) {
     const Params &p = b.own;
     const u32 *now = newest(p, *p.state);
-    for (u32 c = blockIdx.x * THREADS + threadIdx.x; c < b.d; c += gridDim.x * THREADS) {
+    for (u32 c = blockIdx.x * THREADS + threadIdx.x; c < b.normals; c += gridDim.x * THREADS) {
+        const u32 at = position_here(b, c);
+        if (at >= b.d) continue;
         VERTEX parent = -1;
         if (bit_of(now, c)) {
             const bool first = bit_of(p.by_first, c);
-            const u32 at = first ? 0 : p.parent[c];
-            if (first || at != unknown(b)) parent = (VERTEX)(first ? p.first_id[c] : p.vertices[at]);
+            const u32 named = first ? 0 : p.parent[c];
+            if (first || named != unknown(b))
+                parent = (VERTEX)(first ? p.first_id[c] : p.vertices[named]);
         }
-        b.delegate_parents[c] = parent;
+        b.delegate_parents[at] = parent;
     }
 }
 
-/* Those of this part's own vertices that other parts found; then the search is over. */
+/* Those of this share's own vertices that other domains found; then the search is over. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_parents(const __grid_constant__ Between b) {
     const Params &p = b.own;
     const u32 lane = threadIdx.x & 31, *now = newest(p, *p.state);
@@ -276,11 +206,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_parents(const __grid_
         const bool mine = i < b.owned_count && bit_of(now, c) && !bit_of(p.by_first, c) &&
                           p.parent[c] == unknown(b);
         const u32 slot = take_place(mine, b.filled);
-        if (mine) name_parent(b, c, slot, (u32)b.delegate_parents[c]);
+        if (mine) name_parent(b, c, slot, (u32)b.delegate_parents[position_here(b, c)]);
     }
 }
 
-/* The results kernel of results.cu follows; one block. */
+/* The results kernel of results.cu follows. */
 extern "C" __global__ void __launch_bounds__(THREADS) end(const __grid_constant__ Between b) {
-    if (threadIdx.x == 0) b.own.state->phase = DONE;
+    if (blockIdx.x == 0 && threadIdx.x == 0) b.own.state->phase = DONE;
+#if SEVERAL
+    clean_replicas(b);
+#endif
 }

@@ -1,51 +1,62 @@
-/* A part that is searched level by level between domains: its data beside search.cuh's.
+/* A part that is searched level by level between domains: its data beside domain.cuh's.
  *
- * The inner graph is searched by the kernels of method fast, by positions (inner.py): the
- * delegates first, so that a mask of delegates is the first words of a snapshot.  Between
- * two levels, what other parts found is put into the newest snapshot, and into the queue
- * while levels push; those without inner edges, which a push cannot have in its queue, stand
- * at the end of the queue's room, from the last place down.  The parent of a vertex that another part found is an id in a slot
- * behind the names of the positions, and the vertex points there.
+ * A domain has one device, or SEVERAL; a device has rows of the inner graph by number, and
+ * columns are positions (inner.py), which are numbers where there is one device.  The
+ * delegates come first, so that a mask of delegates is the first words of a bitmap by
+ * position.  The inner graph is searched by the kernels of method fast, or by those of
+ * resident searches.  Between two levels, what other domains found is put into the newest
+ * snapshot of its owner, and into its queue while levels push, else into all replicas;
+ * those without inner edges, which a push cannot have in its queue, stand at the end of
+ * the queue's room, from the last place down.  The parent of a vertex that another domain
+ * found is an id in a slot behind the names of the positions, and the vertex points there.
  */
 #ifndef DISTBFS_BETWEEN_CUH
 #define DISTBFS_BETWEEN_CUH
-#include "search.cuh"
-#include "push.cuh"
+#include "domain.cuh"
+#if SEVERAL
+#include "domain_late.cuh"
+#endif
 
 #define BOX_STEP 16 /* u64 between two counters of boxes */
 
 /* What is counted between two levels. */
-enum Count { NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, CHECKS, COUNTS };
+enum Count { NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, FAILED, CHECKS, COUNTS };
 
-struct Between {
-    Params own;
-    const u32 *place;           /* [numbers], number -> position */
+/* Its parts are the devices of the domain, zeros where there is one. */
+struct Between : Resident {
+    const u32 *place;           /* [normal vertices], what shares know them by -> number */
     const u64 *outer_offsets;   /* [normal vertices + 1] */
-    const u64 *outer_columns;   /* [outer edges]: part << 32 | number there */
-    const u32 *has_outer;       /* [words]: positions with outer edges */
+    const u64 *outer_columns;   /* [outer edges]: share << 32 | what it is there */
+    const u32 *has_outer;       /* [words]: numbers with outer edges */
     u32 *names;                 /* [slots + normal vertices]: own.vertices, to write slots */
-    u32 *sent;                  /* [parts][sent_words]: numbers that were sent already */
-    u32 *answered;              /* [parts][sent_words]: local ids that were told they are found */
+    u32 *sent;                  /* [shares][sent_words]: vertices that were sent already */
+    u32 *answered;              /* [shares][sent_words]: local ids that were told they are found */
     u64 *outbox;                /* [outer edges], see between_outer.cuh */
-    const u64 *box;             /* [parts], where the box of each part begins */
-    u64 *box_size;              /* [parts][BOX_STEP] */
-    u32 *known;                 /* [dwords]: delegates that all parts know of */
-    u32 *found;                 /* [dwords]: those that this part alone knows of */
+    const u64 *box;             /* [shares], where the box of each begins */
+    u64 *box_size;              /* [shares][BOX_STEP] */
+    u32 *known;                 /* [normals / 32], by number: delegates that all parts know of */
+    u32 *found;                 /* [dwords], by position: those that this device alone knows of */
     Mail *mail;                 /* [3]: of the queues of even and odd levels, of gathering */
     u64 *counts;                /* [COUNTS], see Count */
     u32 *idle;                  /* [2]: vertices at the end of the queue of even and odd levels */
     u32 *filled;                /* [1], slots in use; the first is of no vertex */
-    const u32 *mask;            /* [masks][dwords]: delegates that parts, or all, found */
-    const u64 *items;           /* [item_count], as in boxes of other parts for this one */
+    const u32 *mask;            /* [masks][dwords]: delegates that shares, or all, found */
+    const u64 *items;           /* [item_count], as in boxes of other shares for this one */
     const u64 *item_size;       /* [1]: how many of them there are; null: item_count */
-    const u32 *item_place;      /* of what items name -> position: place, or own.numbers */
-    const u32 *owned;           /* [owned_count], delegates whose vertices this part has */
+    const u32 *item_place;      /* of what items name -> number: place, or own.numbers */
+    const u32 *owned;           /* [owned_count], delegates whose vertices this share has */
+    u32 *open;                  /* [1], numbers that are not visited */
     VERTEX *delegate_parents;   /* [d], ids, -1: found by another part, or by none */
     u64 sent_words, item_count;
-    u32 normals, slots, dwords, masks, d, owned_count, parts, index;
+    u32 normals, slots, dwords, masks, d, owned_count;
+    u32 shares, share;          /* of all domains: how many, and which this is */
     u32 lost;                   /* targets that no search can reach */
-    u32 root;                   /* a position, NONE: not here */
+    u32 root;                   /* a number, NONE: not here */
 };
+
+/* The position of a number here, and that of a word of numbers. */
+INLINE u32 position_here(const Between &b, u32 v) { return SEVERAL ? position_of(b, v) : v; }
+INLINE u32 place_here(const Between &b, u32 w) { return SEVERAL ? place_of(b, w) : w; }
 
 INLINE u32 *newest(const Params &p, const State &s) { return p.snapshot + s.k * p.stride; }
 
@@ -75,7 +86,12 @@ INLINE bool admit(const Between &b, const State &s, bool ok, u32 v, u32 lane) {
     u32 *now = newest(p, s);
     const u32 bit = 1u << (v & 31);
     const bool mine = ok && !(__ldcg(now + (v >> 5)) & bit) && !(atomicOr(now + (v >> 5), bit) & bit);
-    if (s.phase != PUSHING) return mine;
+    if (s.phase != PUSHING) {
+#if SEVERAL
+        if (mine) set_everywhere(b, v >> 5, bit, b.desk->journey.now);
+#endif
+        return mine;
+    }
     const u32 to = s.depth & 1;
     const OFFSET begin = mine ? p.row[v] : 0;
     const u32 degree = mine ? (u32)(p.row[v + 1] - begin) : 0;

@@ -1,4 +1,6 @@
-"""One part under the loop between domains, its inner graph by method fast (between.cu).
+"""One device of a domain under the loop between domains (between.cu).
+
+Of one device, the inner graph is searched by method fast; several meet inside a level.
 
 Source: Pan, Pearce, Owens 2018, Sections III to V: delegates by masks, outer edges by
 numbers, each once.
@@ -16,15 +18,10 @@ from distbfs.build.cuda.inner import WIDE, InnerPart
 from distbfs.device import cuda, programs
 from distbfs.engines.base import Offer, Targets, Work
 from distbfs.engines.cuda.common.boxes import Boxes
-from distbfs.engines.cuda.xbfs.arrays import (
-    KERNELS,
-    NO_LIMIT,
-    ROWS,
-    THREADS,
-    Arrays,
-    Params,
-)
+from distbfs.engines.cuda.xbfs.arrays import KERNELS, NO_LIMIT, ROWS, THREADS
 from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES, State
+from distbfs.engines.cuda.xbfs.shared import Desk, ResidentParams, SharedMemory
+from distbfs.errors import DistbfsError
 from distbfs.exchange.local_phase import brought_here
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.partition.part import PART_SHIFT, mask_words
@@ -36,7 +33,7 @@ MAIL_BYTES = 128  # ``Mail`` in search.cuh
 BLOCKS = 2  # of a kernel on each multiprocessor
 COUNTED = (
     *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),
-    "checks",
+    *("failed", "checks"),
 )
 SLICE = 1 << 26  # columns that are looked at in one piece
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
@@ -45,23 +42,22 @@ KERNEL_NAMES = (
     *("clean_up", "begin", "outer", "level", "ask", "answer", "take_mask"),
     *("take_items", "settle", "tell_parents", "take_parents", "end"),
 )
-POINTERS = (
+POINTERS = (  # behind those of ``ResidentParams``
     *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
     *("answered", "outbox", "box", "box_size", "known", "found", "mail", "counts"),
     *("idle", "filled", "mask", "items", "item_size", "item_place", "owned"),
-    "delegate_parents",
+    *("open", "delegate_parents"),
 )
 NUMBERS = (
-    *("normals", "slots", "dwords", "masks", "d", "owned_count", "parts", "index"),
+    *("normals", "slots", "dwords", "masks", "d", "owned_count", "shares", "share"),
     *("lost", "root"),
 )
 
 
-class Between(ctypes.Structure):
+class Between(ResidentParams):
     """``Between`` in between.cuh."""
 
     _fields_ = (
-        ("own", Params),
         *((name, ctypes.c_void_p) for name in POINTERS),
         *((name, ctypes.c_uint64) for name in ("sent_words", "item_count")),
         *((name, ctypes.c_uint32) for name in NUMBERS),
@@ -69,8 +65,9 @@ class Between(ctypes.Structure):
 
 
 class BetweenSearch:
-    """Searches one part level by level, a ``CarryingSearch``, on the current device.
+    """Searches level by level on a device, the current one; a ``CarryingSearch``.
 
+    shared: of this device, connected where its domain has several
     What it sends is uint64, see between_outer.cuh.
     """
 
@@ -78,15 +75,11 @@ class BetweenSearch:
     directions = ("outer",)
     visits = ("outer", "inner")
 
-    def __init__(self, part: InnerPart, *, parents: bool, direction: str) -> None:
+    def __init__(self, part: InnerPart, shared: SharedMemory) -> None:
         cp, graph = cuda.cupy(), part.graph
         self.part, self._device = part, cp.cuda.Device()
-        overrides = {"push_only": direction == "push", "pull_only": direction == "pull"}
-        arrays = Arrays(
-            graph, in_ids=True, parents=parents, names=part.ids, overrides=overrides
-        )
-        arrays.cut_ranges()
-        self._arrays = arrays
+        arrays = self._arrays = shared.arrays
+        parents = bool(arrays.params.parents)
         parts, d = part.layout.parts, len(part.delegates)
         self._vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
         sent_words = -(-part.layout.local_count(0) // 32)
@@ -102,17 +95,20 @@ class BetweenSearch:
             "answered": cp.zeros(sent_words * parts, np.uint32),
             "outbox": cp.empty(max(int(self._box_at[-1]), 1), np.uint64),
             "box": cp.asarray(self._box_at[:-1].astype(np.uint64)),
-            "known": cp.zeros(2 * mask_words(d), np.uint32),
+            "known": cp.zeros(part.normals // 32, np.uint32),
+            "open": cp.zeros(1, np.uint32),
+            "desk": cp.zeros(ctypes.sizeof(Desk), np.uint8),
             "mail": cp.zeros(3 * MAIL_BYTES, np.uint8),
             "idle": cp.zeros(2, np.uint32),
             "filled": cp.zeros(1, np.uint32),
             "owned": cp.asarray(part.owned.astype(np.uint32)),
-            "delegate_parents": cp.empty(d if parents else 0, self._vertex),
+            "delegate_parents": cp.full(d if parents else 0, -1, self._vertex),
         }
         self._held = held
         pointers = {name: array.data.ptr for name, array in held.items()}
         self.params = Between(
             own=arrays.params,
+            **shared.arguments(),
             **pointers,
             place=part.place.data.ptr,
             outer_offsets=part.outer_offsets.data.ptr,
@@ -128,8 +124,8 @@ class BetweenSearch:
             masks=1,
             d=d,
             owned_count=len(part.owned),
-            parts=parts,
-            index=part.index,
+            shares=parts,
+            share=part.index,
         )
         own = self.own = self.params.own
         own.state = self._kept.data.ptr + 2 * CONTROL_BYTES
@@ -178,6 +174,7 @@ class BetweenSearch:
             COUNT=int(counting),
             IN_IDS=1,
             VERTEX="int" if self._vertex.itemsize == 4 else "i64",
+            SEVERAL=int(self.part.domain.devices > 1),
         )
         made = self._launches[counting] = {}
         for name in KERNEL_NAMES:
@@ -218,8 +215,9 @@ class BetweenSearch:
                 own.root = number - WIDE
                 own.root_id = layout.global_of(self.part.index, own.root)
                 number = None
-            place = number if delegate is None else delegate
-            p.root = ISOLATED if place is None else place
+            if delegate is not None:
+                number = int(self.part.numbers_at(np.array([delegate]))[0])
+            p.root = ISOLATED if number is None or number < 0 else number
             own.snapshot, own.next_snapshot = own.next_snapshot, own.snapshot
             own.by_first, own.next_by_first = own.next_by_first, own.by_first
             if self._dirty:
@@ -251,7 +249,8 @@ class BetweenSearch:
         numbers = targets.numbers[targets.numbers < WIDE]
         isolated = targets.numbers[targets.numbers >= WIDE]
         self.params.lost = int((isolated != lone).sum())
-        places = np.concatenate([numbers, targets.delegates]).astype(np.uint32)
+        delegates = self.part.numbers_at(targets.delegates)
+        places = np.concatenate([numbers, delegates]).astype(np.uint32)
         if len(places):
             with cuda.memory_of("targets"):
                 self._held["targets"] = cuda.cupy().asarray(places)
@@ -267,7 +266,8 @@ class BetweenSearch:
         """Return what the next level costs."""
         work = self._work_of(self._work.wait()[: len(COUNTED)])
         lone = self._isolated and not self._depth
-        mine = 0 if self.part.index else work.delegates
+        part = self.part  # all domains count the delegates
+        mine = work.delegates if part.index % part.domain.domains == 0 else 0
         work = work._replace(normals=work.normals + lone, delegates=mine)
         self._outer = work
         return np.array(work, dtype=np.int64)
@@ -276,6 +276,11 @@ class BetweenSearch:
     def _work_of(counts: Any) -> Work:
         """Return what was counted, uint64 [COUNTED]."""
         counted = dict(zip(COUNTED, counts.tolist(), strict=True))
+        if counted["failed"]:
+            raise DistbfsError(
+                "a device of a domain waited in vain for another; searches of this "
+                "session are over"
+            )
         return Work(
             normals=counted["normals"],
             delegates=counted["delegates"],
@@ -288,8 +293,9 @@ class BetweenSearch:
     def work_of_all(self, controls: Any) -> Work:
         """Return the sum of what all parts have counted; controls: [parts, words]."""
         work = self._work_of(controls[:, : len(COUNTED)].sum(axis=0))
-        delegates = int(controls[0, COUNTED.index("delegates")])
-        return work._replace(delegates=delegates)  # which all parts count
+        first = controls[: self.part.domain.devices]  # all domains count them
+        delegates = int(first[:, COUNTED.index("delegates")].sum())
+        return work._replace(delegates=delegates)
 
     @staticmethod
     def size_at(part: int) -> int:
@@ -302,8 +308,8 @@ class BetweenSearch:
         sizes: Ids = controls[:, len(COUNTED) :: BOX_STEP].astype(np.int64)
         return sizes
 
-    def advance(self, choice: Choice, offer: Offer) -> list[int]:
-        """Begin a level; where checks are counted, wait for it."""
+    def advance(self, choice: Choice, offer: Offer) -> Sequence[int]:
+        """Begin a level; who looks at the edge checks, waits for it."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             self._boxed = choice["outer"] == "push" and bool(self._outer.nn)
@@ -317,7 +323,8 @@ class BetweenSearch:
         offer.bits(self._mask)
         if not self._counting:
             return [0, 0]
-        return self.checks_of(self._sizes.wait()) if self._boxed else self.checks_of()
+        boxed = self._boxed
+        return Boxes(2, lambda: self.checks_of(self._sizes.wait() if boxed else None))
 
     def checks_of(self, control: Any = None) -> list[int]:
         """Return the edge checks of the last level, outer and inner.

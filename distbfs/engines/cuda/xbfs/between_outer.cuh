@@ -52,8 +52,8 @@ INLINE void post(const Between &b, const bool *mine, const u32 *part, const u64 
     for (int i = 0; i < EACH; i++) own += mine[i];
     const u32 some = __ballot_sync(ALL, own);
     if (!some) return;
-    if (b.parts == 2) { /* there is one other part */
-        const u32 upto = warp_scan(own, lane), to = b.index ^ 1;
+    if (b.shares == 2) { /* there is one other part */
+        const u32 upto = warp_scan(own, lane), to = b.share ^ 1;
         u64 at = 0;
         if (lane == 31) at = atomicAdd(b.box_size + to * BOX_STEP, (u64)upto);
         at = __shfl_sync(ALL, at, 31) + upto - own + b.box[to];
@@ -205,7 +205,7 @@ INLINE void answer_outer(const Between &b, const State &s, u32 lane) {
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
             asks[k] = (u32)item[k];
-            part[k] = asks[k] % b.parts, local[k] = asks[k] / b.parts;
+            part[k] = asks[k] % b.shares, local[k] = asks[k] / b.shares;
             ok[k] = ok[k] && bit_of(before, v[k]) && !(pushing && p.direct[v[k]] == s.depth);
         }
         first_to_set(b, b.answered, part, local, ok);

@@ -16,30 +16,13 @@
  */
 #include "domain.cuh"
 #include "domain_late.cuh"
-#include "domain_mark.cuh"
-#include "domain_meet.cuh"
+#include "domain_level.cuh"
 #include "domain_publish.cuh"
 #include "domain_push.cuh"
 #include "gather.cuh"
 #include "pull.cuh"
 #include "pull_last.cuh"
 #include "results.cuh"
-
-INLINE bool few(const Resident &r, u64 left) { return left <= r.active_all / FEW; }
-
-/* Take the queues that all devices have made. */
-INLINE void take(const Resident &r, Journey &j, const News &news) {
-    j.edges = j.count = j.most = 0;
-    for (u32 t = 0; t < r.parts; t++) {
-        const u64 edges = (u64)news.word[t][EDGES_HIGH] << 32 | news.word[t][EDGES];
-        j.edges += edges, j.count += news.word[t][SIZE];
-        if (j.most < edges) j.most = edges;
-        if (t != r.index) continue;
-        j.s.count = news.word[t][SIZE], j.s.edges = edges;
-        j.s.hubs = news.word[t][HUBS] & ~TOP_BIT;
-    }
-    if (j.s.count) j.deepest = j.s.depth;
-}
 
 /* A pull is done and leaves `left` vertices of all. */
 INLINE void pulled(const Resident &r, Journey &j, u64 left, bool last) {
@@ -52,20 +35,6 @@ INLINE void pulled(const Resident &r, Journey &j, u64 left, bool last) {
     else if (r.own.pull_only) s.phase = PULLING;
     else if (last ? s.tails >= MOST_TAILS && found <= SMALL : found * 8 < left && !few(r, left))
         s.phase = GATHERING;
-}
-
-INLINE bool pushes(const Resident &r, const Journey &j) {
-    const Params &p = r.own;
-    return p.push_only || (j.edges < p.pull_edges && j.edges < p.mark_edges && !p.pull_only);
-}
-
-/* A line of the trace, by one thread: what all devices have done. */
-INLINE void note(const Resident &r, Journey &j, u32 what, u64 vertices, u64 edges,
-                 u32 ahead = 0) {
-    if (!r.own.trace || j.traced >= r.own.rows) return;
-    u64 *t = r.own.trace + (u64)j.traced++ * 4;
-    t[0] = nanoseconds(), t[1] = (u64)what << 32 | (j.s.depth + ahead);
-    t[2] = vertices, t[3] = edges;
 }
 
 /* Levels by block 0 of each device, until the frontier is wide or empty; false where the
@@ -156,51 +125,6 @@ INLINE void begin(const Resident &r, Journey &j) {
     atomicOr(p.snapshot + (root >> 5), 1u << (root & 31));
     p.direct[root] = 0;
     if (p.parents) p.parent[root] = position_of(r, root);
-}
-
-/* Snapshots 0 and 1 by a marking push; false where the search has failed. */
-INLINE bool mark_level(const Resident &r, Journey &j, News &news, u32 *room, const Mail *mail,
-                       u32 *sent, u32 warp, u32 warps, u32 lane) {
-    __shared__ u32 counts[MOST_PARTS];
-    const Params &p = r.own;
-    u32 *old = p.snapshot, *fresh = old + p.stride;
-    const u32 now = j.s.depth & 1;
-    mark(p, p.queue[now], j.s.count, p.hub_queue[now], j.s.hubs,
-         Sending{r, old, fresh, replica_of(r, r.index, j.now), sent, counts}, room, warp, warps,
-         lane);
-    reload();
-    if (!meet(r, j, 0, mail, sent, news)) return false;
-    if (blockIdx.x == 0 && threadIdx.x == 0) note(r, j, MARK_PUSH, j.count, j.edges, 1);
-    bool some = false;
-    for (u32 t = 0; t < r.parts; t++) {
-        const u32 pairs = news.word[t][FOR_YOU];
-        if (t == r.index || !pairs) continue;
-        merge_pairs(r, pairs_at(r, r.index, t, 0), pairs, fresh);
-        some = true;
-    }
-    if (some && !meet_here(r, j)) return false;
-    merge_ranges(r, fresh, j.now ^ 1, room);
-    return meet(r, j, 0, 0, 0, news);
-}
-
-/* A level by queue; false where the search has failed. */
-INLINE bool push_level(const Resident &r, Journey &j, News &news, Mail *mail, u32 *sent, u32 warp,
-                       u32 warps, u32 lane) {
-    const Params &p = r.own;
-    const u32 now = j.s.depth & 1, level = j.s.depth + 1;
-    const Queue next = {p.queue[now ^ 1], p.hub_queue[now ^ 1], mail};
-    push(p, p.queue[now], j.s.count, (u32)j.s.edges,
-         Send{r, p.snapshot, replica_of(r, r.index, j.now), level, next, sent, false}, warp, warps,
-         lane);
-    reload();
-    if (!meet(r, j, 0, mail, sent, news)) return false;
-    if (!sum_of(r, news, SENT)) return true;
-    for (u32 t = 0; t < r.parts; t++)
-        if (t != r.index)
-            claim_pairs(r, pairs_at(r, r.index, t, 0), news.word[t][FOR_YOU], p.snapshot,
-                        level, next, warp, warps, lane);
-    reload();
-    return meet(r, j, 0, mail, 0, news);
 }
 
 /* What follows a pull that leaves `open` vertices to this thread; false where the search
@@ -309,10 +233,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             Mail *later = &p.control->mail[then];
             if (lead) later->size = later->edges = later->hubs = 0;
             if (blockIdx.x == 0 && threadIdx.x < MOST_PARTS) r.desk->sent[then][threadIdx.x] = 0;
-            const bool fine = by_queue
-                                  ? push_level(r, j, news, mail, sent, warp, warps, lane)
-                                  : mark_level(r, j, news, room, mail, sent, warp, warps, lane);
-            if (!fine) return;
+            bool pairs = true;
+            const bool fine =
+                by_queue ? push_level(r, j, news, mail, sent, pairs, warp, warps, lane)
+                         : mark_level(r, j, news, room, mail, sent, warp, warps, lane);
+            if (!fine || (pairs && !meet(r, j, 0, by_queue ? mail : 0, 0, news))) return;
             if (first) {
                 j.used++, j.s.depth++;
                 if (COUNT && lead && s.depth < p.rows) p.counts[s.depth] += s.edges;

@@ -12,16 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE, ResidentPart
+from distbfs.build.cuda.domain import ResidentPart
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import WHOLE, Until
-from distbfs.engines.cuda.xbfs.arrays import (
-    ROWS,
-    Arrays,
-    Params,
-    last_and_targets,
-)
+from distbfs.engines.cuda.xbfs.arrays import ROWS, Arrays, last_and_targets
 from distbfs.engines.cuda.xbfs.search import (
     CONTROL_BYTES,
     DONE,
@@ -30,67 +25,24 @@ from distbfs.engines.cuda.xbfs.search import (
     STOPPED,
     State,
 )
+from distbfs.engines.cuda.xbfs.shared import (
+    FAILED_AT,
+    MOST_PARTS,
+    Desk,
+    ResidentParams,
+    SharedMemory,
+)
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.options import SearchOptions
-from distbfs.types import Array, Ids, Stop
+from distbfs.types import Stop
 
 if TYPE_CHECKING:
     from distbfs.device.timed_graph import TimedGraph
 
-MOST_PARTS, ALONE, NARROW = 8, 4096, 126  # as in domain.cuh, search.cuh
-PATIENCE = 8_000_000_000  # ns that a device waits for another
-LETTER_BYTES = 64
-MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * LETTER_BYTES + 8  # letters and tallies
-FAILED_AT = MAILBOX_BYTES - 8
-WORDS = GRANULE // 32
-BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
-RANGES = 2  # destination ranges of a block, at least
-PAIR_BYTES = 8
 STATE_AT = 2 * CONTROL_BYTES  # in what a search keeps, after the two controls
 DESK_AT = STATE_AT + 256
-PULL_SHARE = 40  # as in fast_arrays.py: pairs between parts make marking dearer
-
-
-class Journey(ctypes.Structure):
-    """``Journey`` in domain.cuh."""
-
-    _fields_ = (
-        ("s", State),
-        *((x, ctypes.c_uint64) for x in ("edges", "count", "most")),
-        *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
-        *((x, ctypes.c_uint32) for x in ("used", "traced", "deepest", "now")),
-        *((x, ctypes.c_uint32) for x in ("complete", "known", "going", "late")),
-        *((x, ctypes.c_uint32) for x in ("listed", "lates", "stop")),
-    )
-
-
-class Desk(ctypes.Structure):
-    """``Desk`` in domain.cuh."""
-
-    _fields_ = (
-        *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
-        ("arrived_here", ctypes.c_uint64),
-        ("sum", ctypes.c_uint64 * 64),
-        ("found", ctypes.c_uint32 * 48),
-        ("sent", ctypes.c_uint32 * 48),
-        *((x, ctypes.c_uint64) for x in ("deepest", "failed")),
-        ("journey", Journey),
-    )
-
-
-class ResidentParams(ctypes.Structure):
-    """``Resident`` in domain.cuh."""
-
-    _fields_ = (
-        ("own", Params),
-        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("mailbox", "replica")),
-        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("inbox", "marks")),
-        ("desk", ctypes.c_void_p),
-        *((x, ctypes.c_uint64) for x in ("magic", "patience", "active_all")),
-        *((x, ctypes.c_uint32) for x in ("parts", "index", "all_words")),
-        *((x, ctypes.c_uint32) for x in ("room", "longest", "pad")),
-    )
+NARROW = 126  # as in search.cuh
 
 
 def resident_problem(parts: int, options: SearchOptions) -> str:
@@ -105,8 +57,7 @@ def resident_problem(parts: int, options: SearchOptions) -> str:
 class ResidentSearch:
     """Searches of one part; made, and its methods called, with its device current.
 
-    Made in two steps: what all parts must know of each other is said by ``facts`` and
-    ``weights``, ``connect`` takes what comes of it.
+    Made in two steps: ``connect`` comes when ``shared`` is connected.
 
     Raises UsageError for options and sizes that do not fit.
     """
@@ -132,6 +83,14 @@ class ResidentSearch:
         own = self.arrays.params
         own.push_only = options.direction == "push"
         own.pull_only = options.direction == "pull"
+        self.shared = SharedMemory(
+            self.arrays,
+            devices=part.layout.parts,
+            index=part.index,
+            granules=part.granules,
+            edges=part.edges,
+            active=int(part.actives.sum()),
+        )
         # what is read at the end lies together: it comes in one copy
         self._kept = cp.zeros(DESK_AT + ctypes.sizeof(Desk), dtype=np.uint8)
         self._copy = cuda.HostCopy(self._kept)
@@ -144,84 +103,12 @@ class ResidentSearch:
         self._launches: dict[int, programs.Launch] = {}
         self._turn, self._word = 0, StopWord()
 
-    def facts(self) -> Array:
-        """Return what is summed over all parts, and then the longest row, float64."""
-        arrays = self.arrays
-        return np.array([arrays.squares, arrays.params.hubs, arrays.longest])
-
-    def weights(self, hubs: int) -> Array:
-        """Return the edges from hubs to each granule of this part, float64 [granules].
-
-        hubs: the most of a part
-        """
-        below = -(-hubs // GRANULE) * self.part.layout.parts * GRANULE
-        found = self.arrays.weights(below).get()
-        out = np.zeros(self.part.granules * WORDS)
-        out[: len(found)] = found[: len(out)]
-        return out.reshape(-1, WORDS).sum(axis=1)
-
-    @property
-    def all_words(self) -> int:
-        """Words of a bitmap of all positions."""
-        return self.part.granules * self.part.layout.parts * WORDS
-
-    def _places(self, ranges: int) -> dict[str, int]:
-        """Return where each shared array begins, the same on all parts."""
-        parts, room = self.part.layout.parts, self.part.granules * GRANULE
-        sizes = {
-            "mailbox": MAILBOX_BYTES,
-            "replica": 8 * self.all_words,
-            "inbox": PAIR_BYTES * (parts - 1) * 2 * (room + ALONE),
-            "marks": 4 * parts * ranges,
-        }
-        at, places = 0, {}
-        for name, size in sizes.items():
-            places[name] = at
-            at += -(-size // 256) * 256
-        return {**places, "end": at}
-
-    def shared_bytes(self, ranges: int) -> int:
-        """Return the bytes of this part's memory that all devices map."""
-        return self._places(ranges)["end"]
-
-    def connect(
-        self, memory: Any, bases: Ids, bounds: Array, longest: int, told: Array
-    ) -> None:
-        """Use shared memory, and what is true of all parts.
-
-        memory: uint8 [shared_bytes], zeros; bases: [parts] addresses of all parts'
-        bounds: of destination ranges, in words; longest: words of one
-        told: ``facts``, summed and the largest
-        """
-        part, own = self.part, self.arrays.params
-        parts = part.layout.parts
-        mean_next = float(told[0]) / max(part.edges, 1)
-        self.arrays.set_limits(part.edges, mean_next, PULL_SHARE if parts > 1 else None)
-        self.arrays.cut(bounds, longest)
+    def connect(self) -> None:
+        """Take the arguments of searches, when ``shared`` is connected."""
+        own = self.arrays.params
         own.state = self._kept.data.ptr + STATE_AT
-        places = self._places(own.ranges)
-        self._memory = memory
-
-        def each(name: str) -> Any:
-            found = [int(base) + places[name] for base in bases]
-            return (ctypes.c_void_p * MOST_PARTS)(*found)
-
-        self.params = ResidentParams(
-            own=own,
-            mailbox=each("mailbox"),
-            replica=each("replica"),
-            inbox=each("inbox"),
-            marks=each("marks"),
-            desk=self._kept.data.ptr + DESK_AT,
-            magic=-(-(1 << 32) // parts),
-            patience=PATIENCE,
-            active_all=int(part.actives.sum()),
-            parts=parts,
-            index=part.index,
-            all_words=self.all_words,
-            room=part.granules * GRANULE,
-            longest=min(int(told[2]), 0xFFFFFFFF),
-        )
+        desk = self._kept.data.ptr + DESK_AT
+        self.params = ResidentParams(own=own, desk=desk, **self.shared.arguments())
         self.own = self.params.own
         self._results = self.arrays.results_launch(self.own) if self.in_ids else None
 
@@ -302,7 +189,7 @@ class ResidentSearch:
         desk = Desk.from_buffer_copy(kept, DESK_AT)
         failed = desk.failed  # once is for ever: letters of that search may be left
         if desk.met == self._met:  # it has not come to the end
-            word = self._memory[FAILED_AT : FAILED_AT + 8]
+            word = self.shared.memory[FAILED_AT : FAILED_AT + 8]
             failed = int(word.view(np.uint64).get()[0])
         self._met = desk.met
         levels = desk.deepest + 1

@@ -1,28 +1,32 @@
 """The engine for CUDA devices: whole searches in one launch on each device.
 
-One device runs method ``fast`` (fast.py); several that map each other's memory run it
-together (resident.py).  XBFS as published is engine ``xbfs-paper``.
+One device runs method ``fast`` (search.py); several that map each other's memory run it
+together (domain.py), or level by level between domains (between.py).  XBFS as published is engine ``xbfs-paper``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from distbfs.build.cuda.inner import inner_parts
+from distbfs.build.cuda.inner import InnerPart, inner_parts
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceSearch, NoOptions
 from distbfs.engines.cuda.common.graph_engine import OnHost, graph_of_part
 from distbfs.engines.cuda.common.memory import LISTS, search_bytes
+from distbfs.engines.cuda.xbfs.arrays import Arrays
 from distbfs.engines.cuda.xbfs.between import BetweenSearch
-from distbfs.engines.cuda.xbfs.domain import MOST_PARTS
 from distbfs.engines.cuda.xbfs.search import FastSearch
+from distbfs.engines.cuda.xbfs.shared import MOST_PARTS, SharedMemory, connect_devices
 from distbfs.errors import UsageError
+from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
+from distbfs.types import World
 
 METHODS = ("fast",)
 NEEDS_SYMMETRIC = (
@@ -82,10 +86,55 @@ class XbfsEngine:
 
     def domain(self, part: DevicePart, placement: Placement) -> BetweenSearch:  # noqa: ARG002
         """Prepare the search of one part, level by level, in ids."""
-        o = self.options
-        with cuda.memory_of(f"a search of part {part.index}"):
-            (inner,) = inner_parts([part], SoloWorld())
-            return BetweenSearch(inner, parents=o.parents, direction=o.direction)
+        return self.together([part], SoloWorld())[0]
+
+    def together(
+        self, parts: Sequence[DevicePart], world: World, group: PeerGroup | None = None
+    ) -> list[BetweenSearch]:
+        """Prepare the searches of a domain's devices, level by level, in ids.
+
+        parts: shares of this rank; world: the ranks that have devices of the domain
+        group: the devices, where there are several; it lasts as long as the searches
+        Collective.
+        """
+        shared = []
+        inner = inner_parts(parts, world)
+        for share in inner:
+            what = f"a search of part {share.index}"
+            with share.ids.device, cuda.memory_of(what):
+                shared.append(self._shared(share))
+        if group is not None:
+            connect_devices(world, group, shared)
+        searches = []
+        for share, memory in zip(inner, shared, strict=True):
+            with share.ids.device, cuda.memory_of(f"a search of part {share.index}"):
+                searches.append(BetweenSearch(share, memory))
+        return searches
+
+    def _shared(self, share: InnerPart) -> SharedMemory:
+        """Return the arrays of a device, which the others of its domain may map."""
+        direction, domain = self.options.direction, share.domain
+        arrays = Arrays(
+            share.graph,
+            in_ids=True,
+            parents=self.options.parents,
+            names=share.ids,
+            columns=share.slots,
+            overrides={
+                "push_only": direction == "push",
+                "pull_only": direction == "pull",
+            },
+        )
+        if domain.devices == 1:
+            arrays.cut_ranges()
+        return SharedMemory(
+            arrays,
+            devices=domain.devices,
+            index=share.device,
+            granules=domain.granules,
+            edges=domain.edges,
+            active=domain.active,
+        )
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""

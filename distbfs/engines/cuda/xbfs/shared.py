@@ -1,0 +1,215 @@
+"""Memory of a device that the other devices of its domain read and write.
+
+What it is for: domain.cuh.  Used by searches that are resident on several devices and by
+domains of several devices that search between domains.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from distbfs.build.cuda.domain import GRANULE
+from distbfs.device import cuda
+from distbfs.engines.cuda.xbfs.arrays import Arrays, Params, range_bounds
+from distbfs.engines.cuda.xbfs.search import State
+from distbfs.errors import LaunchError
+from distbfs.exchange.peer_memory import PeerGroup
+from distbfs.types import Array, Ids, World
+
+MOST_PARTS, ALONE = 8, 4096  # as in domain.cuh
+PATIENCE = 8_000_000_000  # ns that a device waits for another
+LETTER_BYTES = 64
+MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * LETTER_BYTES + 8  # letters and tallies
+FAILED_AT = MAILBOX_BYTES - 8
+WORDS = GRANULE // 32
+BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
+RANGES = 2  # destination ranges of a block, at least
+PAIR_BYTES = 8
+PULL_SHARE = 40  # as in arrays.py: pairs between parts make marking dearer
+
+
+class Journey(ctypes.Structure):
+    """``Journey`` in domain.cuh."""
+
+    _fields_ = (
+        ("s", State),
+        *((x, ctypes.c_uint64) for x in ("edges", "count", "most")),
+        *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
+        *((x, ctypes.c_uint32) for x in ("used", "traced", "deepest", "now")),
+        *((x, ctypes.c_uint32) for x in ("complete", "known", "going", "late")),
+        *((x, ctypes.c_uint32) for x in ("listed", "lates", "stop")),
+    )
+
+
+class Desk(ctypes.Structure):
+    """``Desk`` in domain.cuh."""
+
+    _fields_ = (
+        *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
+        ("arrived_here", ctypes.c_uint64),
+        ("sum", ctypes.c_uint64 * 64),
+        ("found", ctypes.c_uint32 * 48),
+        ("sent", ctypes.c_uint32 * 48),
+        *((x, ctypes.c_uint64) for x in ("deepest", "failed")),
+        ("journey", Journey),
+    )
+
+
+class ResidentParams(ctypes.Structure):
+    """``Resident`` in domain.cuh."""
+
+    _fields_ = (
+        ("own", Params),
+        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("mailbox", "replica")),
+        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("inbox", "marks")),
+        ("desk", ctypes.c_void_p),
+        *((x, ctypes.c_uint64) for x in ("magic", "patience", "active_all")),
+        *((x, ctypes.c_uint32) for x in ("parts", "index", "all_words")),
+        *((x, ctypes.c_uint32) for x in ("room", "longest", "pad")),
+    )
+
+
+class SharedMemory:
+    """What one device shares with those of its domain; its methods with it current.
+
+    devices, index: of the domain, and which this is; granules: of each device
+    edges, active: m of all devices, and how many vertices have a number
+    """
+
+    def __init__(
+        self,
+        arrays: Arrays,
+        *,
+        devices: int,
+        index: int,
+        granules: int,
+        edges: int,
+        active: int,
+    ) -> None:
+        self.arrays, self.devices, self._index = arrays, devices, index
+        self.device = int(arrays.graph.numbers.device)
+        self.granules, self._edges, self._active = granules, edges, active
+        self.memory: Any = None
+        self._arguments: dict[str, Any] = {}
+
+    def facts(self) -> Array:
+        """Return what is summed over all devices, and then the longest row, float64."""
+        arrays = self.arrays
+        return np.array([arrays.squares, arrays.params.hubs, arrays.longest])
+
+    def weights(self, hubs: int) -> Array:
+        """Return the edges from hubs to each granule of this device, float64 [granules].
+
+        hubs: the most of a device
+        """
+        below = -(-hubs // GRANULE) * self.devices * GRANULE
+        weights = self.arrays.weights(below).get()
+        out = np.zeros(self.granules * WORDS)
+        out[: len(weights)] = weights[: len(out)]
+        return out.reshape(-1, WORDS).sum(axis=1)
+
+    @property
+    def all_words(self) -> int:
+        """Words of a bitmap of all positions."""
+        return self.granules * self.devices * WORDS
+
+    def _places(self, ranges: int) -> dict[str, int]:
+        """Return where each shared array begins, the same on all devices."""
+        devices, room = self.devices, self.granules * GRANULE
+        sizes = {
+            "mailbox": MAILBOX_BYTES,
+            "replica": 8 * self.all_words,
+            "inbox": PAIR_BYTES * (devices - 1) * 2 * (room + ALONE),
+            "marks": 4 * devices * ranges,
+        }
+        at, places = 0, {}
+        for name, size in sizes.items():
+            places[name] = at
+            at += -(-size // 256) * 256
+        return {**places, "end": at}
+
+    def shared_bytes(self, ranges: int) -> int:
+        """Return the bytes of this device's memory that all map."""
+        return self._places(ranges)["end"]
+
+    def connect(
+        self, memory: Any, bases: Ids, bounds: Array, longest: int, facts: Array
+    ) -> None:
+        """Use shared memory, and what is true of all devices.
+
+        memory: uint8 [shared_bytes], zeros; bases: [devices] addresses of that of all
+        bounds: of destination ranges, in words; longest: words of one
+        facts: summed and the largest
+        """
+        own, devices = self.arrays.params, self.devices
+        mean_next = float(facts[0]) / max(self._edges, 1)
+        share = PULL_SHARE if devices > 1 else None
+        self.arrays.set_limits(self._edges, mean_next, share)
+        self.arrays.cut(bounds, longest)
+        places = self._places(own.ranges)
+        self.memory = memory
+
+        def each(name: str) -> Any:
+            addresses = [int(base) + places[name] for base in bases]
+            return (ctypes.c_void_p * MOST_PARTS)(*addresses)
+
+        names = ("mailbox", "replica", "inbox", "marks")
+        self._arguments = {
+            **{name: each(name) for name in names},
+            "magic": -(-(1 << 32) // devices),
+            "patience": PATIENCE,
+            "active_all": self._active,
+            "parts": devices,
+            "index": self._index,
+            "all_words": self.all_words,
+            "room": self.granules * GRANULE,
+            "longest": min(int(facts[2]), 0xFFFFFFFF),
+        }
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the fields of ``ResidentParams`` but ``own`` and ``desk``."""
+        return self._arguments
+
+
+def connect_devices(
+    world: World, group: PeerGroup, devices: Sequence[SharedMemory]
+) -> None:
+    """Let the devices of a domain map each other's memory (collective).
+
+    world: the ranks that have devices of it; devices: of this rank
+    """
+    mine = np.stack([one.facts() for one in devices])
+    squares = world.allreduce(mine[:, 0].sum(keepdims=True))
+    most = world.allreduce(mine[:, 1:].max(axis=0), "max")
+    grids = np.array([one.arrays.grid for one in devices])
+    ends = np.array([grids.max(), -grids.min()])
+    if world.allreduce(ends, "max").sum():
+        raise LaunchError("resident searches need devices of one kind")
+    facts = np.concatenate([squares, most])
+    bounds, longest = _cut(world, devices, int(facts[1]))
+    sizes = [one.shared_bytes(len(bounds) - 1) for one in devices]
+    arrays, tables = group.share(sizes, "memory that parts share")
+    for one, array, table in zip(devices, arrays, tables, strict=True):
+        with cuda.cupy().cuda.Device(one.device):
+            one.connect(array, table, bounds, longest, facts)
+
+
+def _cut(world: World, devices: Sequence[SharedMemory], hubs: int) -> tuple[Array, int]:
+    """Return destination ranges, in words of a bitmap of all positions."""
+    first = devices[0]
+    load = np.zeros((first.granules, first.devices))
+    for k, one in enumerate(devices):
+        with cuda.cupy().cuda.Device(one.device):
+            mine = one.weights(hubs)
+        for rank, weights in enumerate(world.allgather(mine)):
+            load[:, rank + k * world.size] = weights
+    flat = load.ravel()
+    flat += BASE_LOAD * max(float(flat.sum()), 1.0) / len(flat)
+    with cuda.cupy().cuda.Device(first.device):
+        room, grid = first.arrays.range_room // WORDS, first.arrays.grid
+        bounds, longest = range_bounds(cuda.cupy().asarray(flat), RANGES * grid, room)
+    return bounds * np.uint32(WORDS), longest * WORDS
