@@ -77,7 +77,7 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
         f"__builtin_offsetof(Control, highest) == {fast.HIGHEST_AT}",
     ],
     "domain.cuh": [
-        f"sizeof(Letter) == {resident.LETTER_BYTES}",
+        f"sizeof(Message) == {resident.MESSAGE_BYTES}",
         f"sizeof(Mailbox) == {resident.MAILBOX_BYTES}",
         f"__builtin_offsetof(Mailbox, failed) == {resident.FAILED_AT}",
     ],

@@ -1,4 +1,4 @@
-"""One device's share of searches that are resident on several (domain.cu).
+"""One device's share of the searches of a domain of several (domain.cu).
 
 Arrays are those of method ``fast`` for the rows of the part; what other devices write
 is in memory that all have mapped.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE, ResidentPart
+from distbfs.build.cuda.domain import GRANULE, MemberRows
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import WHOLE, Until
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
 
 MOST_PARTS, ALONE, NARROW = 8, 4096, 126  # as in domain.cuh, search.cuh
 PATIENCE = 8_000_000_000  # ns that a device waits for another
-LETTER_BYTES = 64
-MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * LETTER_BYTES + 8  # letters and tallies
+MESSAGE_BYTES = 64
+MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * MESSAGE_BYTES + 8  # messages and tallies
 FAILED_AT = MAILBOX_BYTES - 8
 WORDS = GRANULE // 32
 BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
 RANGES = 2  # destination ranges of a block, at least
 PAIR_BYTES = 8
 STATE_AT = 2 * CONTROL_BYTES  # in what a search keeps, after the two controls
-DESK_AT = STATE_AT + 256
+CONTROL_AT = STATE_AT + 256
 PULL_SHARE = 40  # as in fast_arrays.py: pairs between parts make marking dearer
 
 
-class Journey(ctypes.Structure):
-    """``Journey`` in domain.cuh."""
+class JointState(ctypes.Structure):
+    """``JointState`` in domain.cuh."""
 
     _fields_ = (
         ("s", State),
@@ -65,8 +65,8 @@ class Journey(ctypes.Structure):
     )
 
 
-class Desk(ctypes.Structure):
-    """``Desk`` in domain.cuh."""
+class DeviceControl(ctypes.Structure):
+    """``DeviceControl`` in domain.cuh."""
 
     _fields_ = (
         *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
@@ -75,34 +75,34 @@ class Desk(ctypes.Structure):
         ("found", ctypes.c_uint32 * 48),
         ("sent", ctypes.c_uint32 * 48),
         *((x, ctypes.c_uint64) for x in ("deepest", "failed")),
-        ("journey", Journey),
+        ("joint", JointState),
     )
 
 
-class ResidentParams(ctypes.Structure):
-    """``Resident`` in domain.cuh."""
+class MemberParams(ctypes.Structure):
+    """``Member`` in domain.cuh."""
 
     _fields_ = (
         ("own", Params),
         *((x, ctypes.c_void_p * MOST_PARTS) for x in ("mailbox", "replica")),
         *((x, ctypes.c_void_p * MOST_PARTS) for x in ("inbox", "marks")),
-        ("desk", ctypes.c_void_p),
+        ("device", ctypes.c_void_p),
         *((x, ctypes.c_uint64) for x in ("magic", "patience", "active_all")),
         *((x, ctypes.c_uint32) for x in ("parts", "index", "all_words")),
         *((x, ctypes.c_uint32) for x in ("room", "longest", "pad")),
     )
 
 
-def resident_problem(parts: int, options: SearchOptions) -> str:
+def domain_problem(parts: int, options: SearchOptions) -> str:
     """Return why parts cannot be searched so, "" where they can."""
     if parts > MOST_PARTS:
-        return f"{parts} parts; resident searches are for up to {MOST_PARTS}"
+        return f"{parts} devices; a domain has up to {MOST_PARTS}"
     if options.stepwise:
         return "levels by the host are asked for"
     return ""
 
 
-class ResidentSearch:
+class MemberSearch:
     """Searches of one part; made, and its methods called, with its device current.
 
     Made in two steps: what all parts must know of each other is said by ``facts`` and
@@ -111,8 +111,8 @@ class ResidentSearch:
     Raises UsageError for options and sizes that do not fit.
     """
 
-    def __init__(self, part: ResidentPart, options: SearchOptions) -> None:
-        problem = resident_problem(part.layout.parts, options)
+    def __init__(self, part: MemberRows, options: SearchOptions) -> None:
+        problem = domain_problem(part.layout.parts, options)
         if problem:
             raise UsageError(problem)
         graph = part.graph
@@ -133,7 +133,7 @@ class ResidentSearch:
         own.push_only = options.direction == "push"
         own.pull_only = options.direction == "pull"
         # what is read at the end lies together: it comes in one copy
-        self._kept = cp.zeros(DESK_AT + ctypes.sizeof(Desk), dtype=np.uint8)
+        self._kept = cp.zeros(CONTROL_AT + ctypes.sizeof(DeviceControl), dtype=np.uint8)
         self._copy = cuda.HostCopy(self._kept)
         clean = State(phase=DONE, dirty=1)
         at = slice(STATE_AT, STATE_AT + ctypes.sizeof(State))
@@ -206,13 +206,13 @@ class ResidentSearch:
             found = [int(base) + places[name] for base in bases]
             return (ctypes.c_void_p * MOST_PARTS)(*found)
 
-        self.params = ResidentParams(
+        self.params = MemberParams(
             own=own,
             mailbox=each("mailbox"),
             replica=each("replica"),
             inbox=each("inbox"),
             marks=each("marks"),
-            desk=self._kept.data.ptr + DESK_AT,
+            device=self._kept.data.ptr + CONTROL_AT,
             magic=-(-(1 << 32) // parts),
             patience=PATIENCE,
             active_all=int(part.actives.sum()),
@@ -299,13 +299,13 @@ class ResidentSearch:
         seconds = self._graph.wait(self._word)
         kept = bytes(self._copy.pinned)
         state = State.from_buffer_copy(kept, STATE_AT)
-        desk = Desk.from_buffer_copy(kept, DESK_AT)
-        failed = desk.failed  # once is for ever: letters of that search may be left
-        if desk.met == self._met:  # it has not come to the end
+        control = DeviceControl.from_buffer_copy(kept, CONTROL_AT)
+        failed = control.failed  # once is for ever: messages of that search may be left
+        if control.met == self._met:  # it has not come to the end
             word = self._memory[FAILED_AT : FAILED_AT + 8]
             failed = int(word.view(np.uint64).get()[0])
-        self._met = desk.met
-        levels = desk.deepest + 1
+        self._met = control.met
+        levels = control.deepest + 1
         if state.k:
             at = self._turn * CONTROL_BYTES + HIGHEST_AT
             highest = int.from_bytes(kept[at : at + 8], sys.byteorder)

@@ -1,7 +1,7 @@
 """The engine for CUDA devices: whole searches in one launch on each device.
 
-One device runs method ``fast`` (fast.py); several that map each other's memory run it
-together (resident.py).  XBFS as published is engine ``xbfs-paper``.
+One device runs method ``fast`` (search.py); several that map each other's memory run it
+together (domain.py).  XBFS as published is engine ``xbfs-paper``.
 """
 
 from __future__ import annotations
