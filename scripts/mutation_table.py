@@ -1563,7 +1563,7 @@ MUTATIONS = (
     Mutation(
         "stop-untold-to-parts",
         "distbfs/engines/cuda/xbfs/domain_meet.cuh",
-        "if (__shfl_sync(ALL, stop, 0)) told.hubs |= TOP_BIT;",
+        "if (__shfl_sync(ALL, stop, 0)) out.hubs |= TOP_BIT;",
         "",
         "a host that is asked in narrow levels is not heard",
         (f"{STOPS_ON_DEVICE}::test_parts_learn_at_each_kind_of_meeting[post-2]",),
@@ -1577,9 +1577,9 @@ MUTATIONS = (
         (f"{STOPS_ON_DEVICE}::test_parts_learn_at_each_kind_of_meeting[tally-2]",),
     ),
     Mutation(
-        "stop-untold-by-letters",
+        "stop-untold-by-messages",
         "distbfs/engines/cuda/xbfs/domain_meet.cuh",
-        "if (come >> 63) told.hubs |= TOP_BIT;",
+        "if (come >> 63) out.hubs |= TOP_BIT;",
         "",
         "a host that is asked in pushes by queue is not heard",
         (f"{STOPS_ON_DEVICE}::test_parts_learn_at_each_kind_of_meeting[exchange-2]",),

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE, ResidentPart
+from distbfs.build.cuda.domain import GRANULE, MemberRows
 from distbfs.device import cuda, programs
 from distbfs.device.take import take
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
@@ -73,7 +73,7 @@ class Share:
     bases: [parts] addresses of that of all parts
     """
 
-    def __init__(self, part: ResidentPart, memory: DeviceArray, bases: Ids) -> None:
+    def __init__(self, part: MemberRows, memory: DeviceArray, bases: Ids) -> None:
         self.part, graph = part, part.graph
         self.device = int(graph.numbers.device)
         cp = cuda.cupy()
@@ -185,14 +185,14 @@ class Share:
         return levels
 
 
-def shared_sizes(part: ResidentPart) -> list[int]:
+def shared_sizes(part: MemberRows) -> list[int]:
     """Return the bytes of what others read and write: 2 fronts, MARKS marks, seen."""
     own = part.granules * GRANULE
     positions = own * part.layout.parts
     return [ROW_BYTES * positions] * 2 + [positions // 8] * MARKS + [ROW_BYTES * own]
 
 
-def require_room(parts: Sequence[ResidentPart]) -> None:
+def require_room(parts: Sequence[MemberRows]) -> None:
     """Raise ResourceError unless the devices of parts have room."""
     for part in parts:
         own = (2 * MORE_PLANES * ROW_BYTES + 8) * part.graph.active
@@ -216,7 +216,7 @@ class DomainBitSearches:
     def __init__(
         self,
         world: World,
-        parts: Sequence[ResidentPart],
+        parts: Sequence[MemberRows],
         *,
         pull_edges: int | None = None,
     ) -> None:
@@ -238,7 +238,7 @@ class DomainBitSearches:
             raise
 
     def _make(
-        self, parts: Sequence[ResidentPart], memory: list[DeviceArray], bases: list[Ids]
+        self, parts: Sequence[MemberRows], memory: list[DeviceArray], bases: list[Ids]
     ) -> None:
         for part, array, table in zip(parts, memory, bases, strict=True):
             with part.graph.numbers.device, cuda.memory_of("bit-parallel searches"):

@@ -14,7 +14,7 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.gate import Gate
 from distbfs.engines.base import WHOLE, LevelRecord, Until
-from distbfs.engines.cuda.xbfs.domain import ResidentSearch
+from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.engines.cuda.xbfs.shared import connect_devices
 from distbfs.errors import DistbfsError, SearchStopped
 from distbfs.timing import Stopwatch, Trace
@@ -46,10 +46,10 @@ class Results(Sequence[Any]):
         return self._of_part(i)[self._which]
 
 
-class ResidentResult:
+class DomainResult:
     """A finished search.
 
-    level, parent: of the parts of this rank, see ``ResidentSearch.results``
+    level, parent: of the parts of this rank, see ``MemberSearch.results``
     seconds: device time of the slowest part; levels: that have vertices
     """
 
@@ -67,7 +67,7 @@ class ResidentResult:
         self.phases: dict[str, float] = {}
 
 
-class ResidentDriver:
+class DomainDriver:
     """Runs searches over the parts of this rank together with the other ranks.
 
     Making it, and searching, are collective.
@@ -78,7 +78,7 @@ class ResidentDriver:
     trace: Trace | None = None
 
     def __init__(
-        self, world: World, parts: Sequence[ResidentSearch], group: PeerGroup
+        self, world: World, parts: Sequence[MemberSearch], group: PeerGroup
     ) -> None:
         self._world, self._parts, self._group = world, parts, group
         self._gate = Gate(world)
@@ -99,7 +99,7 @@ class ResidentDriver:
         parents: bool = True,
         until: Until = WHOLE,
         stop: Stop | None = None,
-    ) -> ResidentResult:
+    ) -> DomainResult:
         """Search from a vertex id.
 
         until: the same on all ranks; UsageError where a target is no vertex
@@ -117,7 +117,7 @@ class ResidentDriver:
             self._world.barrier()
         asked = self._parts[0]  # one that knows tells all devices
 
-        def ready(part: ResidentSearch) -> None:
+        def ready(part: MemberSearch) -> None:
             at = stop if part is asked else None
             part.ready(root, records=records, until=until, stop=at)
 
@@ -137,7 +137,7 @@ class ResidentDriver:
             raise SearchStopped(f"the search was stopped at level {level}")
         of_part = self._results(self._searches, parents=parents)
         count = len(self._parts)
-        found = ResidentResult(count, of_part, int(told[1]), float(told[0]))
+        found = DomainResult(count, of_part, int(told[1]), float(told[0]))
         if records:
             found.records = self._records(found)
         found.phases = clock.seconds
@@ -162,7 +162,7 @@ class ResidentDriver:
     def _start(self) -> None:
         """Let all devices begin at the same time."""
 
-        def launch(part: ResidentSearch) -> None:
+        def launch(part: MemberSearch) -> None:
             self._gate.hold()
             part.start()
 
@@ -180,7 +180,7 @@ class ResidentDriver:
                 out.append(work(part))
         return out
 
-    def _records(self, found: ResidentResult) -> list[LevelRecord]:
+    def _records(self, found: DomainResult) -> list[LevelRecord]:
         """Return what each level did; counts are of all parts, times of this rank.
 
         How much a level has found is counted from the results.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from distbfs.build.cuda.domain import construct_resident
+from distbfs.build.cuda.domain import construct_domain
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.host.parts import construct
@@ -27,7 +27,7 @@ from distbfs.search.vertices import (
     shard_of_device_part,
     shard_of_graph,
     shard_of_part,
-    shard_of_resident,
+    shard_of_rows,
 )
 from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.cuda_part import part_of_store
@@ -219,7 +219,7 @@ def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
     tuples = shared or source.any_tuples()
     count = world.size * len(devices)
     with source.telling("building") as done:
-        parts, summary = construct_resident(
+        parts, summary = construct_domain(
             tuples,
             world,
             count,
@@ -237,9 +237,7 @@ def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
             )
         shared.close()  # not after an error
     return Held(
-        VertexMap(
-            world, Layout(source.n, count), [shard_of_resident(x) for x in parts]
-        ),
+        VertexMap(world, Layout(source.n, count), [shard_of_rows(x) for x in parts]),
         rows=parts,
         devices=devices,
         edges=sum(part.graph.m for part in parts),

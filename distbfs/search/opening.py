@@ -13,7 +13,7 @@ import numpy as np
 
 from distbfs import registry
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs.domain import ResidentSearch
+from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.errors import UsageError
 from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.options import SearchOptions
@@ -29,7 +29,7 @@ from distbfs.search.choose import (
     kind_of,
     make_host_engine,
 )
-from distbfs.search.domain import ResidentDriver
+from distbfs.search.domain import DomainDriver
 from distbfs.search.holding import (
     Source,
     graph_on_device,
@@ -163,8 +163,8 @@ def _open_domain(opening: Opening) -> Session:
     searches = []
     for part, device in zip(held.rows, choice.devices, strict=True):
         with cuda.cupy().cuda.Device(device), cuda.memory_of("a search"):
-            searches.append(ResidentSearch(part, choice.options))
-    driver = ResidentDriver(world, searches, PeerGroup(world, choice.devices))
+            searches.append(MemberSearch(part, choice.options))
+    driver = DomainDriver(world, searches, PeerGroup(world, choice.devices))
     runner = WholeRunner(world, OnDevices(driver))
     return opening.session(timed(held, began), runner, choice.options, engine.describe)
 

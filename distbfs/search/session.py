@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from distbfs.build.cuda.domain import ResidentPart
+    from distbfs.build.cuda.domain import MemberRows
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.options import SearchOptions
     from distbfs.partition.device_part import DevicePart
@@ -51,7 +51,7 @@ class Held:
     graph: DeviceGraph | None = None
     parts: Sequence[Part] = ()
     device_parts: Sequence[DevicePart] = ()
-    rows: Sequence[ResidentPart] = ()
+    rows: Sequence[MemberRows] = ()
     devices: Sequence[int] = ()
     edges: int = 0
     threshold: int | None = None

@@ -31,7 +31,7 @@ from distbfs.types import (
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-    from distbfs.build.cuda.domain import ResidentPart
+    from distbfs.build.cuda.domain import MemberRows
     from distbfs.generate.hashing import Permutation
     from distbfs.partition.device_part import DevicePart
     from distbfs.partition.layout import Layout
@@ -120,7 +120,7 @@ def shard_of_graph(graph: DeviceGraph, index: int = 0) -> Shard:
     return Shard(index, graph.tuple_degrees, None, connected, int(graph.numbers.device))
 
 
-def shard_of_resident(part: ResidentPart) -> Shard:
+def shard_of_rows(part: MemberRows) -> Shard:
     """Return the shard of a device that holds some rows of a graph."""
     return shard_of_graph(part.graph, part.index)
 

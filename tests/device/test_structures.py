@@ -24,7 +24,7 @@ from distbfs.engines.cuda.pan import search as pan
 from distbfs.engines.cuda.papers.bfs4k import search as bfs4k
 from distbfs.engines.cuda.papers.xbfs import search as paper
 from distbfs.engines.cuda.xbfs import search as fast
-from distbfs.engines.cuda.xbfs import shared as resident
+from distbfs.engines.cuda.xbfs import shared
 from distbfs.errors import DeviceMissing, ResourceError
 from distbfs.multisearch import bits, cuda_bits, cuda_program, domain_bits
 
@@ -77,9 +77,9 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
         f"__builtin_offsetof(Control, highest) == {fast.HIGHEST_AT}",
     ],
     "domain.cuh": [
-        f"sizeof(Letter) == {resident.LETTER_BYTES}",
-        f"sizeof(Mailbox) == {resident.MAILBOX_BYTES}",
-        f"__builtin_offsetof(Mailbox, failed) == {resident.FAILED_AT}",
+        f"sizeof(Message) == {shared.MESSAGE_BYTES}",
+        f"sizeof(Mailbox) == {shared.MAILBOX_BYTES}",
+        f"__builtin_offsetof(Mailbox, failed) == {shared.FAILED_AT}",
     ],
     "bits.cuh": [f"sizeof(Control) == {cuda_bits.CONTROL_BYTES}"],
     "bits_domain.cu": [

@@ -5,19 +5,19 @@ from device_parts import joined
 from fast_graphs import cut
 from graphs import check_search
 
-from distbfs.build.cuda.domain import GRANULE, construct_resident
+from distbfs.build.cuda.domain import GRANULE, construct_domain
 from distbfs.engines.base import WHOLE
-from distbfs.engines.cuda.xbfs.domain import ResidentSearch
+from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_graph import AT_LEAST, COLUMN_PAD, ISOLATED, degree_class
 from distbfs.options import SearchOptions
-from distbfs.search.domain import ResidentDriver
+from distbfs.search.domain import DomainDriver
 
 
 def resident_parts(source, parts, world=None, **options):
     """Return (parts of this rank, summary)."""
-    return construct_resident(source, world or SoloWorld(), parts, **options)
+    return construct_domain(source, world or SoloWorld(), parts, **options)
 
 
 def row_ends(source):
@@ -92,9 +92,9 @@ def resident_driver(
         with part.ids.device:
             if wide:
                 part.graph.offsets = part.graph.offsets.astype(np.uint64)
-            searches.append(ResidentSearch(part, options))
+            searches.append(MemberSearch(part, options))
     group = PeerGroup(world, [search.device for search in searches])
-    driver = ResidentDriver(world, searches, group)
+    driver = DomainDriver(world, searches, group)
     for search in searches:
         for name, value in (overrides or {}).items():
             setattr(search.own, name, value)

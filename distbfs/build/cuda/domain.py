@@ -1,4 +1,4 @@
-"""Kernel 1 for searches resident on devices: rows by number, one part a device.
+"""Kernel 1 for a domain of several devices: rows by number, one part a device.
 
 Every device makes all tuples itself and keeps the rows of the vertices that its part
 serves (owner of v: v mod p), so that no tuple is sent.  There are no delegates: the
@@ -39,7 +39,7 @@ WIDE = 1 << 32
 
 
 @dataclass
-class ResidentPart:
+class MemberRows:
     """The rows of one part on the device that is current when it is made.
 
     layout: of all vertices; index: which part
@@ -84,7 +84,7 @@ class Found:
 
 
 @dataclass
-class ResidentSummary:
+class DomainSummary:
     """What building has found out, of all parts; seconds of the slowest device."""
 
     m: int
@@ -94,7 +94,7 @@ class ResidentSummary:
     construction_seconds: float
 
 
-class ResidentBuilder(Builder):
+class MemberBuilder(Builder):
     """One device while it builds its parts of this rank."""
 
     def __init__(
@@ -150,7 +150,7 @@ class ResidentBuilder(Builder):
 
     def rows(
         self, part: int, found: Found, tables: tuple[Any, Any], granules: int
-    ) -> ResidentPart:
+    ) -> MemberRows:
         """Make the rows of a part, range by range; lets go of what was found."""
         cupy, local = cuda.cupy(), self.layout.local_count(part)
         with self.kernels.phase("numbering"):
@@ -191,7 +191,7 @@ class ResidentBuilder(Builder):
             **numbering.arrays(),
         )
         actives = np.zeros(self.shape.parts, dtype=np.int64)
-        return ResidentPart(
+        return MemberRows(
             self.layout, part, graph, tables[1], granules, actives, made.edges
         )
 
@@ -209,7 +209,7 @@ def least_degrees() -> Array:
     return out
 
 
-def construct_resident(
+def construct_domain(
     source: TupleSource,
     world: World,
     parts: int,
@@ -218,7 +218,7 @@ def construct_resident(
     devices: Sequence[int] | None = None,
     clock: Stopwatch | None = None,
     done: Sum | None = None,
-) -> tuple[list[ResidentPart], ResidentSummary]:
+) -> tuple[list[MemberRows], DomainSummary]:
     """Build every part of this rank in device memory (collective).
 
     buffer_bytes, devices, clock, done: as of ``construct_on_devices``
@@ -230,7 +230,7 @@ def construct_resident(
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
     shape, mine = Shape(layout), placement.parts_of(world.rank)
     with watch("total"):
-        crew = Crew(ResidentBuilder, source, shape, mine, devices, buffer_bytes, done)
+        crew = Crew(MemberBuilder, source, shape, mine, devices, buffer_bytes, done)
         found = crew.each(lambda builder, _, part: builder.measure(part))
         classes = _all_classes(world, placement, found)
         sums = np.array([[x.loops, x.total] for x in found], dtype=np.int64)
@@ -251,7 +251,7 @@ def construct_resident(
     for part in made:
         part.actives, part.edges = actives, m
     generation, passes = crew.spent(world, clock)
-    return made, ResidentSummary(
+    return made, DomainSummary(
         m=m,
         loops=loops,
         passes=passes,
@@ -272,16 +272,16 @@ def _all_classes(
 
 
 def _rows(
-    crew: Crew[ResidentBuilder],
+    crew: Crew[MemberBuilder],
     found: Sequence[Found],
     mine: Sequence[int],
     classes: Sequence[Array],
     granules: int,
-) -> list[ResidentPart]:
+) -> list[MemberRows]:
     """Return the parts; the tables of a device serve all its parts."""
 
-    def work(builder: ResidentBuilder, at: list[int]) -> list[tuple[int, ResidentPart]]:
-        with cuda.memory_of("building for resident searches"):
+    def work(builder: MemberBuilder, at: list[int]) -> list[tuple[int, MemberRows]]:
+        with cuda.memory_of("building for the devices of a domain"):
             tables = builder.place(classes, granules)
             return [(k, builder.rows(mine[k], found[k], tables, granules)) for k in at]
 

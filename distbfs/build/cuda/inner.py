@@ -73,8 +73,8 @@ class InnerPart:
     ids: uint32 [slots + room], position -> vertex id; from ``slots`` on, room for an id
         of another domain for each vertex here that has edges, and one more
     owned: int64, numbers of the delegates whose vertices this share has, by rising id
-    normals: first number of a normal vertex; place: uint32 [normal vertices], what other
-        parts know it by -> number
+    normals: first number of a normal vertex; place: uint32 [normal vertices], what
+        others know it by -> number
     outer_offsets: uint64 [normal vertices + 1]; outer_columns: share << 32 | what it
         knows it by, uint64 [outer edges], or uint32 [0] of the only share
     """
@@ -148,7 +148,7 @@ class Delegates:
         self.position = positions_of(self.number, self.device, devices)
 
     def by_position(self) -> Ids:
-        """Return the ids by position, int64, -1 in gaps; those of one device have none."""
+        """Return the ids by position, int64, -1 in the gaps of several devices."""
         if self._devices == 1:
             return self.ids
         every = np.full(self.normals * self._devices, -1, np.int64)
@@ -214,7 +214,7 @@ class InnerBuilder:
         self._module.kernel(name)(self._grid, BLOCK, *arguments)
 
     def _number(self) -> None:
-        """Number the normal vertices by their degrees inside the domain."""
+        """Give numbers to normal vertices by their degrees inside the domain."""
         cp, part = cuda.cupy(), self.part
         nn, nd = self._rows["nn"], self._rows["nd"]
         inside, outside = (cp.empty(max(part.active, 1), np.uint32) for _ in range(2))
@@ -293,7 +293,7 @@ class InnerBuilder:
     def delegate_keys(self, low: int, high: int) -> list[Any]:
         """Return keys of what is here of the rows of delegates, for each device.
 
-        low, high: range of delegates; uint64, the number on that device << 32 | position
+        low, high: range of delegates; uint64, the number there << 32 | position
         """
         cp = cuda.cupy()
         dd, dn = self._rows["dd"], self._rows["dn"]
@@ -323,7 +323,7 @@ class InnerBuilder:
         self._launch("low_halves", np.uint64(len(keys)), keys, into)
 
     def write_normals(self) -> None:
-        """Write the rows of normal vertices, as many keys at a time as there is room."""
+        """Write the rows of normal vertices, as many keys at a time as fit."""
         cp = cuda.cupy()
         nn, nd = self._rows["nn"], self._rows["nd"]
         room, offsets, low = self.keys_room(), self._offsets, self.normals

@@ -168,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_separated(
 }
 
 /* Rows are the numbers of this part, columns the positions of their neighbours; see
- * partition/device_resident.py. */
+ * build/cuda/domain.py. */
 struct Positioned {
     u32 parts, part;
     const u32 *__restrict__ positions; /* [n], of all parts */

@@ -14,7 +14,7 @@ from distbfs.search.runners.base import Found, Lazy, LazyArrays
 
 if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
-    from distbfs.search.domain import ResidentDriver
+    from distbfs.search.domain import DomainDriver
     from distbfs.timing import Trace
     from distbfs.types import Stop, World
 
@@ -158,7 +158,7 @@ class OnDevices:
 
     collective = True
 
-    def __init__(self, driver: ResidentDriver) -> None:
+    def __init__(self, driver: DomainDriver) -> None:
         self._driver = driver
 
     @property
@@ -179,7 +179,7 @@ class OnDevices:
         stop: Stop | None = None,
         records: bool = False,
     ) -> Found:
-        """Search from an id; see ``ResidentDriver.search``."""
+        """Search from an id; see ``DomainDriver.search``."""
         with cuda.memory_of("a search"):
             result = self._driver.search(
                 root, records=records, parents=parents, until=until, stop=stop

@@ -260,9 +260,9 @@ def test_a_stop_and_what_is_refused(device):
 def test_constants_are_those_of_the_kernels():
     text = (fast_arrays.KERNELS / "domain.cuh").read_text(encoding="utf-8")
     assert f"#define MOST_PARTS {resident.MOST_PARTS}\n" in text
-    letters = resident.MAILBOX_BYTES // resident.MOST_PARTS // resident.LETTER_BYTES
-    assert letters == (2 + 1) * 4  # kinds and tallies, and turns
-    assert "letter[KINDS][4][MOST_PARTS]" in text
+    messages = resident.MAILBOX_BYTES // resident.MOST_PARTS // resident.MESSAGE_BYTES
+    assert messages == (2 + 1) * 4  # kinds and tallies, and turns
+    assert "message[KINDS][4][MOST_PARTS]" in text
     assert f"#define ALONE {resident.ALONE} " in text
     text = (fast_arrays.KERNELS / "search.cuh").read_text(encoding="utf-8")
     assert f"#define NARROW {resident.NARROW} " in text

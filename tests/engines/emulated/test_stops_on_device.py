@@ -280,7 +280,7 @@ def place_of_level(part, levels, least):
 @pytest.mark.parametrize("parts", [2, 3])
 @pytest.mark.parametrize("kind", ["post", "tally", "exchange"])
 def test_parts_learn_at_each_kind_of_meeting(device, parts, kind):
-    """Of block 0 of each, of all blocks by sums, and of all blocks by letters."""
+    """Of block 0 of each, of all blocks by sums, and of all blocks by messages."""
     by_queue = {"overrides": {"mark_edges": HUGE, "pull_edges": HUGE}}
     source, told, least = {
         "post": (shuffled(chained(path(120), complete(30))), by_queue, 61),
@@ -304,7 +304,7 @@ def test_parts_learn_at_each_kind_of_meeting(device, parts, kind):
     first._word = Planted(
         lambda: first.own.snapshot + row if kind == "tally" else place
     )
-    found_late = kind == "post"  # by pairs, which come with the letters of that level
+    found_late = kind == "post"  # by pairs, which come with the messages of that level
     assert level <= stopped_at(driver.search, root) <= level + found_late
     first._word = word
     look(driver, source, root, stop=never)

@@ -1,4 +1,4 @@
-/* Positions of the vertices of a domain, as partition/device_resident.py gives them: the
+/* Positions of the vertices of a domain, as build/cuda/domain.py gives them: the
  * numbers of all parts, interleaved in granules of 1,024.
  *
  * A domain `r` has u32 parts, u32 index (of this part) and u64 magic: ceil(2^32 / parts). */

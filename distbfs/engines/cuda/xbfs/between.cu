@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) begin(const __grid_constan
     }
     *p.state = s;
 #if SEVERAL
-    b.desk->journey.now = b.desk->journey.complete = 0;
+    b.device->joint.now = b.device->joint.complete = 0;
 #endif
 }
 

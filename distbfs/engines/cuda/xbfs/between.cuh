@@ -23,7 +23,7 @@
 enum Count { NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, FAILED, CHECKS, COUNTS };
 
 /* Its parts are the devices of the domain, zeros where there is one. */
-struct Between : Resident {
+struct Between : Member {
     const u32 *place;           /* [normal vertices], what shares know them by -> number */
     const u64 *outer_offsets;   /* [normal vertices + 1] */
     const u64 *outer_columns;   /* [outer edges]: share << 32 | what it is there */
@@ -88,7 +88,7 @@ INLINE bool admit(const Between &b, const State &s, bool ok, u32 v, u32 lane) {
     const bool mine = ok && !(__ldcg(now + (v >> 5)) & bit) && !(atomicOr(now + (v >> 5), bit) & bit);
     if (s.phase != PUSHING) {
 #if SEVERAL
-        if (mine) set_everywhere(b, v >> 5, bit, b.desk->journey.now);
+        if (mine) set_everywhere(b, v >> 5, bit, b.device->joint.now);
 #endif
         return mine;
     }

@@ -20,7 +20,7 @@ from distbfs.engines.base import Offer, Targets, Work
 from distbfs.engines.cuda.common.boxes import Boxes
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, NO_LIMIT, ROWS, THREADS
 from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES, State
-from distbfs.engines.cuda.xbfs.shared import Desk, ResidentParams, SharedMemory
+from distbfs.engines.cuda.xbfs.shared import DeviceControl, MemberParams, SharedMemory
 from distbfs.errors import DistbfsError
 from distbfs.exchange.local_phase import brought_here
 from distbfs.graph.device_graph import ISOLATED
@@ -42,7 +42,7 @@ KERNEL_NAMES = (
     *("clean_up", "begin", "outer", "level", "ask", "answer", "take_mask"),
     *("take_items", "settle", "tell_parents", "take_parents", "end"),
 )
-POINTERS = (  # behind those of ``ResidentParams``
+POINTERS = (  # behind those of ``MemberParams``
     *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
     *("answered", "outbox", "box", "box_size", "known", "found", "mail", "counts"),
     *("idle", "filled", "mask", "items", "item_size", "item_place", "owned"),
@@ -54,7 +54,7 @@ NUMBERS = (
 )
 
 
-class Between(ResidentParams):
+class Between(MemberParams):
     """``Between`` in between.cuh."""
 
     _fields_ = (
@@ -76,7 +76,7 @@ class BetweenSearch:
     visits = ("outer", "inner")
 
     def __init__(self, part: InnerPart, shared: SharedMemory) -> None:
-        cp, graph = cuda.cupy(), part.graph
+        cp = cuda.cupy()
         self.part, self._device = part, cp.cuda.Device()
         arrays = self._arrays = shared.arrays
         parents = bool(arrays.params.parents)
@@ -97,7 +97,7 @@ class BetweenSearch:
             "box": cp.asarray(self._box_at[:-1].astype(np.uint64)),
             "known": cp.zeros(part.normals // 32, np.uint32),
             "open": cp.zeros(1, np.uint32),
-            "desk": cp.zeros(ctypes.sizeof(Desk), np.uint8),
+            "device": cp.zeros(ctypes.sizeof(DeviceControl), np.uint8),
             "mail": cp.zeros(3 * MAIL_BYTES, np.uint8),
             "idle": cp.zeros(2, np.uint32),
             "filled": cp.zeros(1, np.uint32),

@@ -44,21 +44,21 @@ INLINE void search_level(const Between &b, u32 *room) {
     const u32 lane = threadIdx.x & 31, warps = gridDim.x * WARPS;
     const u32 warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x; /* neighbours on other SMs */
     const bool first = threadIdx.x == 0, lead = blockIdx.x == 0 && first;
-    __shared__ Journey j;
-    __shared__ News news;
-    if (first) j = b.desk->journey, j.s = *p.state;
+    __shared__ JointState j;
+    __shared__ Received received;
+    if (first) j = b.device->joint, j.s = *p.state;
     clear_other(p);
-    if (blockIdx.x == 0 && threadIdx.x < MOST_PARTS) b.desk->sent[0][threadIdx.x] = 0;
+    if (blockIdx.x == 0 && threadIdx.x < MOST_PARTS) b.device->sent[0][threadIdx.x] = 0;
     __syncthreads();
     const State &s = j.s;
     const u32 now = s.depth & 1;
     Mail *next = b.mail + (now ^ 1), *gathered = b.mail + 2;
-    u32 *sent = b.desk->sent[0];
-    if (!meet(b, j, lead ? *b.open : 0u, b.mail + now, 0, news)) return;
+    u32 *sent = b.device->sent[0];
+    if (!meet(b, j, lead ? *b.open : 0u, b.mail + now, 0, received)) return;
     if (first) { /* what all devices have; j.s.left is of the level before */
-        const u64 left = sum_of(b, news, VALUE), found = s.left - left;
+        const u64 left = sum_of(b, received, VALUE), found = s.left - left;
         j.s.left = (u32)left;
-        if (s.phase == PUSHING) take(b, j, news);
+        if (s.phase == PUSHING) take(b, j, received);
         else j.s.phase = turns(p, s, found, few(b, left)) ? GATHERING : PULLING;
     }
     __syncthreads();
@@ -66,8 +66,8 @@ INLINE void search_level(const Between &b, u32 *room) {
         u32 *visited = newest(p, s);
         gather(p, visited - p.stride, visited, Queue{p.queue[now], p.hub_queue[now], gathered}, warp,
                warps, lane);
-        if (!meet(b, j, 0, gathered, 0, news)) return;
-        if (first) take(b, j, news);
+        if (!meet(b, j, 0, gathered, 0, received)) return;
+        if (first) take(b, j, received);
         flush(p, s.k, s.base);
         if (!meet_here(b, j)) return;
         if (first) j.s.base = j.s.k = j.s.tails = 0, j.s.phase = PUSHING;
@@ -76,7 +76,7 @@ INLINE void search_level(const Between &b, u32 *room) {
     if (s.phase == PUSHING && !p.push_only && (j.edges >= p.pull_edges || p.pull_only)) {
         if (!j.complete) {
             publish_changes(b, newest(p, s), j.now);
-            if (!meet(b, j, 0, 0, 0, news)) return;
+            if (!meet(b, j, 0, 0, 0, received)) return;
         }
         __syncthreads();
         if (first) j.complete = 1, j.s.phase = PULLING, j.s.base = s.depth, j.s.k = 0;
@@ -87,8 +87,8 @@ INLINE void search_level(const Between &b, u32 *room) {
         const bool by_queue = pushes(b, j);
         bool pairs;
         const bool fine =
-            by_queue ? push_level(b, j, news, next, sent, pairs, warp, warps, lane)
-                     : mark_level(b, j, news, room, next, sent, warp, warps, lane);
+            by_queue ? push_level(b, j, received, next, sent, pairs, warp, warps, lane)
+                     : mark_level(b, j, received, room, next, sent, warp, warps, lane);
         if (!fine || !meet_here(b, j)) return;
         if (first) {
             if (COUNT && lead && checks) *checks = s.edges;
@@ -122,7 +122,7 @@ INLINE void search_level(const Between &b, u32 *room) {
     __syncthreads();
     tell_delegates(b, newest(p, s));
     __syncthreads();
-    if (lead) j.s.depth++, *p.state = j.s, b.desk->journey = j;
+    if (lead) j.s.depth++, *p.state = j.s, b.device->joint = j;
 }
 
 #else

@@ -2,7 +2,7 @@
  *
  * The steps are those of method fast (search.cu), and every choice is made alike on all
  * devices, from sums over all of them.  Frontiers of few edges are pushed by block 0 of
- * each device; as long as rows are short, such a level is one exchange of letters between
+ * each device; as long as rows are short, such a level is one exchange of messages between
  * these blocks.  Wider ones are pushed by queue, pairs for owners meanwhile; a push that is
  * followed by a pull marks; pulls read the replica of one snapshot and make the next, whose
  * words go to all devices inside the pull, and those that change later after it; where few
@@ -25,7 +25,7 @@
 #include "results.cuh"
 
 /* A pull is done and leaves `left` vertices of all. */
-INLINE void pulled(const Resident &r, Journey &j, u64 left, bool last) {
+INLINE void pulled(const Member &r, JointState &j, u64 left, bool last) {
     State &s = j.s;
     const u64 found = s.left - left;
     s.depth++, s.k++, s.step = last ? PULL_LAST : PULL;
@@ -39,13 +39,13 @@ INLINE void pulled(const Resident &r, Journey &j, u64 left, bool last) {
 
 /* Levels by block 0 of each device, until the frontier is wide or empty; false where the
  * search has failed. */
-INLINE bool narrow(const Resident &r, Journey &j) {
+INLINE bool narrow(const Member &r, JointState &j) {
     const Params &p = r.own;
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const bool lead = threadIdx.x == 0;
     __shared__ Mail own;
     __shared__ u32 sent[MOST_PARTS];
-    __shared__ News news;
+    __shared__ Received received;
     u32 *filter = replica_of(r, r.index, j.now);
     while (true) {
         const bool known = j.known;
@@ -66,13 +66,13 @@ INLINE bool narrow(const Resident &r, Journey &j) {
                 if (COUNT && j.s.depth < p.rows) p.counts[j.s.depth] += j.s.edges;
             }
         }
-        if (!post(r, j, own, sent, news)) return false;
-        const u64 pairs = sum_of(r, news, SENT);
-        if (lead) take(r, j, news);
+        if (!post(r, j, own, sent, received)) return false;
+        const u64 pairs = sum_of(r, received, SENT);
+        if (lead) take(r, j, received);
         if (pairs) {
             for (u32 t = 0; t < r.parts; t++)
                 if (t != r.index)
-                    claim_pairs(r, few_at(r, r.index, t, to), news.word[t][FOR_YOU],
+                    claim_pairs(r, few_at(r, r.index, t, to), received.word[t][FOR_YOU],
                                 p.snapshot, j.s.depth, next, warp, WARPS, lane);
             if (threadIdx.x < MOST_PARTS) sent[threadIdx.x] = 0;
             __syncthreads();
@@ -86,15 +86,15 @@ INLINE bool narrow(const Resident &r, Journey &j) {
             }
             __syncthreads();
             if (!j.known) {
-                if (!post(r, j, own, sent, news)) return false;
-                if (lead) take(r, j, news);
+                if (!post(r, j, own, sent, received)) return false;
+                if (lead) take(r, j, received);
             }
         }
         if (lead) {
             j.known = 1;
             j.going = j.count && j.most <= ALONE && pushes(r, j) && j.s.depth < p.last;
             /* a level that is looked through for targets ends with a meeting of all blocks:
-             * the desk may be written again only then */
+             * its control may be written again only then */
             if ((p.targets && j.s.depth) || j.stop) j.going = 0;
             if (known) note(r, j, BLOCK_PUSH, j.count, j.edges);
         }
@@ -104,14 +104,14 @@ INLINE bool narrow(const Resident &r, Journey &j) {
 }
 
 /* Whether there are levels to search: what is found is not all, nor as deep as is wanted. */
-INLINE bool goes_on(const Resident &r, const Journey &j) {
+INLINE bool goes_on(const Member &r, const JointState &j) {
     const State &s = j.s;
     const bool over = s.phase == PUSHING && j.known && (!j.count || s.depth >= r.own.last);
     return s.phase < FINISHING && !over;
 }
 
 /* The queue that block 0 begins with, where the root is of this device. */
-INLINE void begin(const Resident &r, Journey &j) {
+INLINE void begin(const Member &r, JointState &j) {
     const Params &p = r.own;
     State &s = j.s;
     const u32 root = p.root == NONE ? NONE : p.numbers[p.root];
@@ -129,15 +129,15 @@ INLINE void begin(const Resident &r, Journey &j) {
 
 /* What follows a pull that leaves `open` vertices to this thread; false where the search
  * has failed.  late: all replicas have its words already */
-INLINE bool pull_ends(const Resident &r, Journey &j, News &news, const u32 *fresh, u32 open,
+INLINE bool pull_ends(const Member &r, JointState &j, Received &received, const u32 *fresh, u32 open,
                       bool last, bool late) {
     if (!late) {
         if (!meet_here(r, j)) return false;
         publish_changes(r, fresh, j.now ^ 1);
     }
-    if (!meet(r, j, open, 0, 0, news)) return false;
+    if (!meet(r, j, open, 0, 0, received)) return false;
     if (threadIdx.x == 0) {
-        const u64 left = sum_of(r, news, VALUE), found = j.s.left - left;
+        const u64 left = sum_of(r, received, VALUE), found = j.s.left - left;
         pulled(r, j, left, last);
         if (blockIdx.x == 0) note(r, j, j.s.step, found, left);
     }
@@ -145,29 +145,29 @@ INLINE bool pull_ends(const Resident &r, Journey &j, News &news, const u32 *fres
     return true;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_constant__ Resident r) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_constant__ Member r) {
     extern __shared__ uint4 dynamic[];
     u32 *room = (u32 *)dynamic;
     const Params &p = r.own;
     const u32 lane = threadIdx.x & 31, warps = gridDim.x * WARPS;
     const u32 warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x; /* neighbours on other SMs */
     const bool first = threadIdx.x == 0, lead = blockIdx.x == 0 && first;
-    __shared__ Journey j;
-    __shared__ News news;
+    __shared__ JointState j;
+    __shared__ Received received;
     if (first) {
-        const Desk *desk = r.desk;
+        const DeviceControl *control = r.device;
         j.s = *p.state;
         j.edges = j.count = j.most = 0;
         j.used = j.traced = j.deepest = j.now = j.complete = j.known = j.going = 0;
         j.late = j.listed = j.lates = j.stop = 0;
-        j.turn = desk->turn, j.met = desk->met, j.met_here = desk->met_here;
+        j.turn = control->turn, j.met = control->met, j.met_here = control->met_here;
         if (lead) note(r, j, START, 0, 0);
     }
     if (blockIdx.x == 0) {
         for (u32 i = threadIdx.x; i < sizeof(Control) / 8; i += THREADS) ((u64 *)p.other)[i] = 0;
         if (threadIdx.x < 3 * 16) {
-            ((u32 *)r.desk->sent)[threadIdx.x] = 0;
-            ((u32 *)r.desk->found)[threadIdx.x] = 0;
+            ((u32 *)r.device->sent)[threadIdx.x] = 0;
+            ((u32 *)r.device->found)[threadIdx.x] = 0;
         }
     }
     __syncthreads();
@@ -183,10 +183,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
         const State &s = j.s;
         u32 *visited = p.snapshot + s.k * p.stride;
         Mail *mail = &p.control->mail[j.used % 3];
-        u32 *sent = r.desk->sent[j.used % 3];
+        u32 *sent = r.device->sent[j.used % 3];
         if (p.targets && s.depth && s.phase != FINISHING) {
-            if (!meet(r, j, missed(p, visited), 0, 0, news)) return;
-            if (first && !sum_of(r, news, VALUE)) j.s.phase = FINISHING;
+            if (!meet(r, j, missed(p, visited), 0, 0, received)) return;
+            if (first && !sum_of(r, received, VALUE)) j.s.phase = FINISHING;
             __syncthreads();
         }
         if (j.stop && goes_on(r, j)) {
@@ -211,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             if (!j.known || (j.most <= ALONE && by_queue)) {
                 if (blockIdx.x == 0) {
                     if (!narrow(r, j)) return;
-                    if (first) r.desk->journey = j, r.desk->journey.met_here++;
+                    if (first) r.device->joint = j, r.device->joint.met_here++;
                 }
                 if (!meet_here(r, j, true)) return;
                 break;
@@ -219,7 +219,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             if (!p.push_only && (j.edges >= p.pull_edges || p.pull_only)) {
                 if (!j.complete) {
                     publish_changes(r, visited, j.now);
-                    if (!meet(r, j, 0, 0, 0, news)) return;
+                    if (!meet(r, j, 0, 0, 0, received)) return;
                 }
                 __syncthreads();
                 if (first) {
@@ -232,18 +232,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             const u32 then = (j.used + 1) % 3;
             Mail *later = &p.control->mail[then];
             if (lead) later->size = later->edges = later->hubs = 0;
-            if (blockIdx.x == 0 && threadIdx.x < MOST_PARTS) r.desk->sent[then][threadIdx.x] = 0;
+            if (blockIdx.x == 0 && threadIdx.x < MOST_PARTS) r.device->sent[then][threadIdx.x] = 0;
             bool pairs = true;
             const bool fine =
-                by_queue ? push_level(r, j, news, mail, sent, pairs, warp, warps, lane)
-                         : mark_level(r, j, news, room, mail, sent, warp, warps, lane);
-            if (!fine || (pairs && !meet(r, j, 0, by_queue ? mail : 0, 0, news))) return;
+                by_queue ? push_level(r, j, received, mail, sent, pairs, warp, warps, lane)
+                         : mark_level(r, j, received, room, mail, sent, warp, warps, lane);
+            if (!fine || (pairs && !meet(r, j, 0, by_queue ? mail : 0, 0, received))) return;
             if (first) {
                 j.used++, j.s.depth++;
                 if (COUNT && lead && s.depth < p.rows) p.counts[s.depth] += s.edges;
                 if (by_queue) {
                     j.complete = 0, j.s.step = GRID_PUSH;
-                    take(r, j, news);
+                    take(r, j, received);
                 } else {
                     j.s.base = s.depth - 1, j.s.k = 1, j.s.step = MARK_PUSH;
                     j.s.phase = s.depth < p.last ? PULLING : FINISHING;
@@ -275,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                     pull(p, visited, fresh, replica_of(r, r.index, j.now), room, hub_words, warp,
                          warps, lane, checks, Publish{r, fresh, j.now ^ 1});
                 reload();
-                if (!pull_ends(r, j, news, fresh, open, false, false)) return;
+                if (!pull_ends(r, j, received, fresh, open, false, false)) return;
                 break;
             }
             Last one;
@@ -283,18 +283,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             do {
                 u32 *fresh = visited + p.stride;
                 const u32 turn = j.lates;
-                u32 *found = r.desk->found[turn % 3];
+                u32 *found = r.device->found[turn % 3];
                 const Late tell = {r, j.now ^ 1, (u32 *)p.queue[turn & 1], found, j.late != 0};
                 if (tell.is) {
-                    if (lead) *r.desk->found[(turn + 1) % 3] = 0;
+                    if (lead) *r.device->found[(turn + 1) % 3] = 0;
                     const u32 *before = j.listed ? (u32 *)p.queue[turn & 1 ^ 1] : 0;
                     catch_up(r, visited, tell.which, before,
-                             __ldcg(r.desk->found[(turn + 2) % 3]));
+                             __ldcg(r.device->found[(turn + 2) % 3]));
                 }
                 const u32 open = pull_last(p, visited, fresh, replica_of(r, r.index, j.now), room,
                                            one, kept, warp, warps, lane, checks, tell);
                 reload();
-                if (!pull_ends(r, j, news, fresh, open, true, tell.is)) return;
+                if (!pull_ends(r, j, received, fresh, open, true, tell.is)) return;
                 visited = fresh;
                 if (COUNT && checks) checks = s.depth + 1 < p.rows ? checks + 1 : 0;
             } while (s.phase == PULLING && s.k + 2 <= SNAPSHOTS && !p.targets && !j.stop);
@@ -304,13 +304,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             const u32 then = (j.used + 1) % 3, now = s.depth & 1;
             Mail *later = &p.control->mail[then];
             if (lead) later->size = later->edges = later->hubs = 0;
-            if (blockIdx.x == 0 && threadIdx.x < MOST_PARTS) r.desk->sent[then][threadIdx.x] = 0;
+            if (blockIdx.x == 0 && threadIdx.x < MOST_PARTS) r.device->sent[then][threadIdx.x] = 0;
             gather(p, visited - p.stride, visited, Queue{p.queue[now], p.hub_queue[now], mail},
                    warp, warps, lane);
-            if (!meet(r, j, 0, mail, 0, news)) return;
+            if (!meet(r, j, 0, mail, 0, received)) return;
             if (first) {
                 j.used++;
-                take(r, j, news);
+                take(r, j, received);
             }
             __syncthreads();
             if (j.count) {
@@ -340,10 +340,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
         }
     }
     if (lead) {
-        Desk *desk = r.desk;
+        DeviceControl *control = r.device;
         *p.state = j.s;
-        desk->turn = j.turn, desk->met = j.met, desk->met_here = j.met_here;
-        desk->deepest = j.deepest;
-        desk->failed = look_system(&r.mailbox[r.index]->failed);
+        control->turn = j.turn, control->met = j.met, control->met_here = j.met_here;
+        control->deepest = j.deepest;
+        control->failed = look_system(&r.mailbox[r.index]->failed);
     }
 }

@@ -1,4 +1,4 @@
-/* The data of a search that is resident on several devices of one host.
+/* The data of a search on the several devices of a domain.
  *
  * Part k has the vertices v with v mod parts = k; inside it vertices are numbers, as in
  * search.cuh, with hubs first.  Numbers of all parts are interleaved in granules of 1,024:
@@ -20,7 +20,7 @@
  * the end, mostly a hub, whose entry of `own.vertices` (position -> id, on every device)
  * lies in L2.
  *
- * Peers write letters, pairs, counts of marks and replicas, all before a meeting and
+ * Peers write messages, pairs, counts of marks and replicas, all before a meeting and
  * read after it.
  */
 #ifndef DISTBFS_XBFS_DOMAIN_CUH
@@ -35,27 +35,27 @@
 
 /* What a part tells another at a meeting.  Each word has the turn beside it, so that none
  * has to be written after the others. */
-struct Letter {
+struct Message {
     u64 word[WORDS + 1]; /* turn << 32 | word */
 };
 enum Word { VALUE, FOR_YOU, SIZE, EDGES, EDGES_HIGH, HUBS, SENT };
 #define TOP_BIT 0x80000000u /* of HUBS, which are fewer: this part's host ends the search */
 
-/* Meetings of all blocks, and of block 0 of each device.  They have letters apart: block 0
- * may be many meetings ahead of blocks that still read the letters of the last one of
+/* Meetings of all blocks, and of block 0 of each device.  They have messages apart: block 0
+ * may be many meetings ahead of blocks that still read the messages of the last one of
  * all, but not of two of the same kind. */
 enum Kind { BY_ALL, BY_ONE, KINDS };
 
 /* Written by peers, of each device. */
 struct Mailbox {
-    Letter letter[KINDS][4][MOST_PARTS]; /* by turn modulo 4 and sender */
+    Message message[KINDS][4][MOST_PARTS]; /* by turn modulo 4 and sender */
     u64 tally[4][MOST_PARTS][8]; /* by meeting and sender, [0]: stop << 63 | sum << 16 | blocks */
     u64 failed;                   /* 1 + the part that was waited for in vain */
 };
 
 /* What a block knows between two steps, in shared memory; the same in all blocks of all
  * devices but for the queue of `s`, whose numbers are of this device. */
-struct Journey {
+struct JointState {
     State s;
     u64 edges, count; /* of the queues of all devices */
     u64 most;         /* edges of the queue of the device with most */
@@ -72,7 +72,7 @@ struct Journey {
 };
 
 /* Written by this device alone; kept from search to search. */
-struct Desk {
+struct DeviceControl {
     u64 turn, met, met_here;
     u64 arrived_here; /* blocks, at meetings of this device */
     u64 sum[4 * 16];  /* by meeting of all devices, as a tally, of blocks that have come */
@@ -80,33 +80,33 @@ struct Desk {
     u32 sent[3][16]; /* pairs for each part, in turn */
     u64 deepest;
     u64 failed; /* as in the mailbox when a search came to its end */
-    Journey journey; /* what block 0 came to alone; at most 32 words */
+    JointState joint; /* what block 0 came to alone; at most 32 words */
 };
 
-struct Resident {
+struct Member {
     Params own;                 /* vertices: [positions] position -> id */
     Mailbox *mailbox[MOST_PARTS];
     u32 *replica[MOST_PARTS];   /* [2][all_words], of each device */
     uint2 *inbox[MOST_PARTS];   /* [parts - 1][2][room], then [2][parts - 1][ALONE] */
     u32 *marks[MOST_PARTS];     /* [parts][ranges]: pairs from each part */
-    Desk *desk;
+    DeviceControl *device;
     u64 magic;                  /* ceil(2^32 / parts) */
     u64 patience;               /* ns that a peer is waited for */
     u64 active_all;             /* of all parts */
     u32 parts, index, all_words, room, longest, pad; /* longest: row of all parts */
 };
 
-INLINE u32 *replica_of(const Resident &r, u32 part, u32 which) {
+INLINE u32 *replica_of(const Member &r, u32 part, u32 which) {
     return r.replica[part] + (u64)which * r.all_words;
 }
 
 /* Where a part's pairs lie at their owner: `which` 0 by queue, 1 by range. */
-INLINE uint2 *pairs_at(const Resident &r, u32 owner, u32 sender, u32 which) {
+INLINE uint2 *pairs_at(const Member &r, u32 owner, u32 sender, u32 which) {
     const u32 slot = sender - (sender > owner);
     return r.inbox[owner] + ((u64)slot * 2 + which) * r.room;
 }
 /* Those of narrow levels, by level modulo 2. */
-INLINE uint2 *few_at(const Resident &r, u32 owner, u32 sender, u32 which) {
+INLINE uint2 *few_at(const Member &r, u32 owner, u32 sender, u32 which) {
     const u32 slot = sender - (sender > owner), others = r.parts - 1;
     return r.inbox[owner] + (u64)others * 2 * r.room + ((u64)which * others + slot) * ALONE;
 }

@@ -1,4 +1,4 @@
-"""One device's share of searches that are resident on several (domain.cu).
+"""One device's share of the searches of a domain of several (domain.cu).
 
 Arrays are those of method ``fast`` for the rows of the part; what other devices write
 is in memory that all have mapped.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import ResidentPart
+from distbfs.build.cuda.domain import MemberRows
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import WHOLE, Until
@@ -28,8 +28,8 @@ from distbfs.engines.cuda.xbfs.search import (
 from distbfs.engines.cuda.xbfs.shared import (
     FAILED_AT,
     MOST_PARTS,
-    Desk,
-    ResidentParams,
+    DeviceControl,
+    MemberParams,
     SharedMemory,
 )
 from distbfs.errors import UsageError
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
     from distbfs.device.timed_graph import TimedGraph
 
 STATE_AT = 2 * CONTROL_BYTES  # in what a search keeps, after the two controls
-DESK_AT = STATE_AT + 256
+CONTROL_AT = STATE_AT + 256
 NARROW = 126  # as in search.cuh
 
 
-def resident_problem(parts: int, options: SearchOptions) -> str:
+def domain_problem(parts: int, options: SearchOptions) -> str:
     """Return why parts cannot be searched so, "" where they can."""
     if parts > MOST_PARTS:
-        return f"{parts} parts; resident searches are for up to {MOST_PARTS}"
+        return f"{parts} devices; a domain has up to {MOST_PARTS}"
     if options.stepwise:
         return "levels by the host are asked for"
     return ""
 
 
-class ResidentSearch:
+class MemberSearch:
     """Searches of one part; made, and its methods called, with its device current.
 
     Made in two steps: ``connect`` comes when ``shared`` is connected.
@@ -62,8 +62,8 @@ class ResidentSearch:
     Raises UsageError for options and sizes that do not fit.
     """
 
-    def __init__(self, part: ResidentPart, options: SearchOptions) -> None:
-        problem = resident_problem(part.layout.parts, options)
+    def __init__(self, part: MemberRows, options: SearchOptions) -> None:
+        problem = domain_problem(part.layout.parts, options)
         if problem:
             raise UsageError(problem)
         graph = part.graph
@@ -92,7 +92,7 @@ class ResidentSearch:
             active=int(part.actives.sum()),
         )
         # what is read at the end lies together: it comes in one copy
-        self._kept = cp.zeros(DESK_AT + ctypes.sizeof(Desk), dtype=np.uint8)
+        self._kept = cp.zeros(CONTROL_AT + ctypes.sizeof(DeviceControl), dtype=np.uint8)
         self._copy = cuda.HostCopy(self._kept)
         clean = State(phase=DONE, dirty=1)
         at = slice(STATE_AT, STATE_AT + ctypes.sizeof(State))
@@ -107,8 +107,8 @@ class ResidentSearch:
         """Take the arguments of searches, when ``shared`` is connected."""
         own = self.arrays.params
         own.state = self._kept.data.ptr + STATE_AT
-        desk = self._kept.data.ptr + DESK_AT
-        self.params = ResidentParams(own=own, desk=desk, **self.shared.arguments())
+        control = self._kept.data.ptr + CONTROL_AT
+        self.params = MemberParams(own=own, device=control, **self.shared.arguments())
         self.own = self.params.own
         self._results = self.arrays.results_launch(self.own) if self.in_ids else None
 
@@ -186,13 +186,13 @@ class ResidentSearch:
         seconds = self._graph.wait(self._word)
         kept = bytes(self._copy.pinned)
         state = State.from_buffer_copy(kept, STATE_AT)
-        desk = Desk.from_buffer_copy(kept, DESK_AT)
-        failed = desk.failed  # once is for ever: letters of that search may be left
-        if desk.met == self._met:  # it has not come to the end
+        control = DeviceControl.from_buffer_copy(kept, CONTROL_AT)
+        failed = control.failed  # once is for ever: messages of that search may be left
+        if control.met == self._met:  # it has not come to the end
             word = self.shared.memory[FAILED_AT : FAILED_AT + 8]
             failed = int(word.view(np.uint64).get()[0])
-        self._met = desk.met
-        levels = desk.deepest + 1
+        self._met = control.met
+        levels = control.deepest + 1
         if state.k:
             at = self._turn * CONTROL_BYTES + HIGHEST_AT
             highest = int.from_bytes(kept[at : at + 8], sys.byteorder)

@@ -11,14 +11,14 @@
 
 #define MOST_LATE (1 << 18) /* vertices that a level has found, so that the next is late */
 
-INLINE void set_everywhere(const Resident &r, u32 word, u32 bits, u32 which) {
+INLINE void set_everywhere(const Member &r, u32 word, u32 bits, u32 which) {
     const u32 at = place_of(r, word);
     for (u32 t = 0; t < r.parts; t++) red_or_system(replica_of(r, t, which) + at, bits);
 }
 
 /* Told what a late pull finds. */
 struct Late {
-    const Resident &r;
+    const Member &r;
     u32 which; /* the replica that is made */
     u32 *list, *count;
     bool is; /* late at all */
@@ -36,7 +36,7 @@ struct Late {
 
 /* Set in the replica that is made what it lacks of the snapshot before: `count` listed
  * vertices, or (list: null) all words that differ from this device's own replica. */
-INLINE void catch_up(const Resident &r, const u32 *old, u32 which, const u32 *list, u32 count) {
+INLINE void catch_up(const Member &r, const u32 *old, u32 which, const u32 *list, u32 count) {
     const u32 start = blockIdx.x * THREADS + threadIdx.x, stride = gridDim.x * THREADS;
     if (list) {
         for (u32 i = start; i < count; i += stride) {

@@ -4,29 +4,29 @@
 #include "domain_mark.cuh"
 #include "domain_meet.cuh"
 
-INLINE bool few(const Resident &r, u64 left) { return left <= r.active_all / FEW; }
+INLINE bool few(const Member &r, u64 left) { return left <= r.active_all / FEW; }
 
 /* Take the queues that all devices have made. */
-INLINE void take(const Resident &r, Journey &j, const News &news) {
+INLINE void take(const Member &r, JointState &j, const Received &received) {
     j.edges = j.count = j.most = 0;
     for (u32 t = 0; t < r.parts; t++) {
-        const u64 edges = (u64)news.word[t][EDGES_HIGH] << 32 | news.word[t][EDGES];
-        j.edges += edges, j.count += news.word[t][SIZE];
+        const u64 edges = (u64)received.word[t][EDGES_HIGH] << 32 | received.word[t][EDGES];
+        j.edges += edges, j.count += received.word[t][SIZE];
         if (j.most < edges) j.most = edges;
         if (t != r.index) continue;
-        j.s.count = news.word[t][SIZE], j.s.edges = edges;
-        j.s.hubs = news.word[t][HUBS] & ~TOP_BIT;
+        j.s.count = received.word[t][SIZE], j.s.edges = edges;
+        j.s.hubs = received.word[t][HUBS] & ~TOP_BIT;
     }
     if (j.s.count) j.deepest = j.s.depth;
 }
 
-INLINE bool pushes(const Resident &r, const Journey &j) {
+INLINE bool pushes(const Member &r, const JointState &j) {
     const Params &p = r.own;
     return p.push_only || (j.edges < p.pull_edges && j.edges < p.mark_edges && !p.pull_only);
 }
 
 /* A line of the trace, by one thread: what all devices have done. */
-INLINE void note(const Resident &r, Journey &j, u32 what, u64 vertices, u64 edges,
+INLINE void note(const Member &r, JointState &j, u32 what, u64 vertices, u64 edges,
                  u32 ahead = 0) {
     if (!r.own.trace || j.traced >= r.own.rows) return;
     u64 *t = r.own.trace + (u64)j.traced++ * 4;
@@ -36,7 +36,7 @@ INLINE void note(const Resident &r, Journey &j, u32 what, u64 vertices, u64 edge
 
 /* Snapshots 0 and 1, and the replicas of 1, by a marking push, but for a last meeting; false
  * where the search has failed. */
-INLINE bool mark_level(const Resident &r, Journey &j, News &news, u32 *room, const Mail *mail,
+INLINE bool mark_level(const Member &r, JointState &j, Received &received, u32 *room, const Mail *mail,
                        u32 *sent, u32 warp, u32 warps, u32 lane) {
     __shared__ u32 counts[MOST_PARTS];
     const Params &p = r.own;
@@ -46,11 +46,11 @@ INLINE bool mark_level(const Resident &r, Journey &j, News &news, u32 *room, con
          Sending{r, old, fresh, replica_of(r, r.index, j.now), sent, counts}, room, warp, warps,
          lane);
     reload();
-    if (!meet(r, j, 0, mail, sent, news)) return false;
+    if (!meet(r, j, 0, mail, sent, received)) return false;
     if (blockIdx.x == 0 && threadIdx.x == 0) note(r, j, MARK_PUSH, j.count, j.edges, 1);
     bool some = false;
     for (u32 t = 0; t < r.parts; t++) {
-        const u32 pairs = news.word[t][FOR_YOU];
+        const u32 pairs = received.word[t][FOR_YOU];
         if (t == r.index || !pairs) continue;
         merge_pairs(r, pairs_at(r, r.index, t, 0), pairs, fresh);
         some = true;
@@ -62,7 +62,7 @@ INLINE bool mark_level(const Resident &r, Journey &j, News &news, u32 *room, con
 
 /* A level by queue, but for a last meeting where there were `pairs`; false where the search
  * has failed. */
-INLINE bool push_level(const Resident &r, Journey &j, News &news, Mail *mail, u32 *sent,
+INLINE bool push_level(const Member &r, JointState &j, Received &received, Mail *mail, u32 *sent,
                        bool &pairs, u32 warp, u32 warps, u32 lane) {
     const Params &p = r.own;
     const u32 now = j.s.depth & 1, level = j.s.depth + 1;
@@ -71,12 +71,12 @@ INLINE bool push_level(const Resident &r, Journey &j, News &news, Mail *mail, u3
          Send{r, p.snapshot, replica_of(r, r.index, j.now), level, next, sent, false}, warp, warps,
          lane);
     reload();
-    if (!meet(r, j, 0, mail, sent, news)) return false;
-    pairs = sum_of(r, news, SENT) != 0;
+    if (!meet(r, j, 0, mail, sent, received)) return false;
+    pairs = sum_of(r, received, SENT) != 0;
     if (!pairs) return true;
     for (u32 t = 0; t < r.parts; t++)
         if (t != r.index)
-            claim_pairs(r, pairs_at(r, r.index, t, 0), news.word[t][FOR_YOU], p.snapshot,
+            claim_pairs(r, pairs_at(r, r.index, t, 0), received.word[t][FOR_YOU], p.snapshot,
                         level, next, warp, warps, lane);
     reload();
     return true;

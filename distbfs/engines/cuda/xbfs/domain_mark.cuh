@@ -13,13 +13,13 @@
 #include "domain_push.cuh"
 
 /* The first number of a part from a granule of all parts on. */
-INLINE u32 number_from(const Resident &r, u32 granule, u32 part) {
+INLINE u32 number_from(const Member &r, u32 granule, u32 part) {
     return (granule + r.parts - 1 - part) / r.parts << 10;
 }
 
 /* Marks of one device; columns are positions. */
 struct Sending {
-    const Resident &r;
+    const Member &r;
     const u32 *old; /* snapshots by number */
     u32 *fresh;
     u32 *filter; /* the replica by position */
@@ -67,7 +67,7 @@ struct Sending {
 
 /* Pairs of rows that are not cut; `fresh` has what this device has marked and all that
  * was visited before. */
-INLINE void merge_pairs(const Resident &r, const uint2 *list, u32 count, u32 *fresh) {
+INLINE void merge_pairs(const Member &r, const uint2 *list, u32 count, u32 *fresh) {
     const u32 stride = gridDim.x * THREADS;
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += stride) {
         const uint2 pair = __ldcg(list + i);
@@ -78,7 +78,7 @@ INLINE void merge_pairs(const Resident &r, const uint2 *list, u32 count, u32 *fr
 
 /* Pairs of all ranges; writes own words of `fresh`, and those that change of all replicas.
  * room: dynamic shared memory, the own words of a range */
-INLINE void merge_ranges(const Resident &r, u32 *fresh, u32 which, u32 *room) {
+INLINE void merge_ranges(const Member &r, u32 *fresh, u32 which, u32 *room) {
     const Params &p = r.own;
     const u32 *own = replica_of(r, r.index, which);
     for (u32 range = blockIdx.x; range < p.ranges; range += gridDim.x) {

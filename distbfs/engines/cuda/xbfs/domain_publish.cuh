@@ -5,7 +5,7 @@
 
 /* Words of a tile as a pull leaves them. */
 struct Publish {
-    const Resident &r;
+    const Member &r;
     const u32 *fresh;
     u32 which;
     __device__ __forceinline__ void operator()(u32 word0, u32 words) const {
@@ -18,7 +18,7 @@ struct Publish {
 };
 
 /* Words that differ from what this device's replica has of them. */
-INLINE void publish_changes(const Resident &r, const u32 *words, u32 which) {
+INLINE void publish_changes(const Member &r, const u32 *words, u32 which) {
     const u32 count = r.own.words / 4, stride = gridDim.x * THREADS;
     const u32 *own = replica_of(r, r.index, which);
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += stride) {
@@ -34,7 +34,7 @@ INLINE void publish_changes(const Resident &r, const u32 *words, u32 which) {
 }
 
 /* Replicas as a search begins with them. */
-INLINE void clean_replicas(const Resident &r) {
+INLINE void clean_replicas(const Member &r) {
     const u32 count = r.all_words / 2, stride = gridDim.x * THREADS; /* of both, by 4 words */
     uint4 *all = (uint4 *)replica_of(r, r.index, 0);
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += stride)

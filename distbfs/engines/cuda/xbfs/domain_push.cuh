@@ -11,7 +11,7 @@
 /* Lanes with `away` send (number, parent) to `owner`; a whole warp calls it.
  * sent: [parts], counters; at(owner): where this part's list there begins */
 template <class At>
-INLINE void send_pairs(const Resident &r, bool away, const Owner &to, u32 parent, u32 *sent,
+INLINE void send_pairs(const Member &r, bool away, const Owner &to, u32 parent, u32 *sent,
                        const At &at, u32 lane) {
     u32 who = __ballot_sync(ALL, away);
     while (who) { /* owner by owner */
@@ -29,7 +29,7 @@ INLINE void send_pairs(const Resident &r, bool away, const Owner &to, u32 parent
 
 /* What a push does with what it finds. */
 struct Send {
-    const Resident &r;
+    const Member &r;
     u32 *visited, *filter; /* snapshot 0 by number, the replica by position */
     u32 level;
     const Queue &next;
@@ -52,7 +52,7 @@ struct Send {
 };
 
 /* Claim `count` pairs that came from another part. */
-INLINE void claim_pairs(const Resident &r, const uint2 *list, u32 count, u32 *visited, u32 level,
+INLINE void claim_pairs(const Member &r, const uint2 *list, u32 count, u32 *visited, u32 level,
                         const Queue &next, u32 warp, u32 warps, u32 lane) {
     for (u32 from = warp * 32; from < count; from += warps * 32) {
         const u32 i = from + lane;

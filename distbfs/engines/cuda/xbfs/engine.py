@@ -1,7 +1,8 @@
 """The engine for CUDA devices: whole searches in one launch on each device.
 
 One device runs method ``fast`` (search.py); several that map each other's memory run it
-together (domain.py), or level by level between domains (between.py).  XBFS as published is engine ``xbfs-paper``.
+together (domain.py); between domains they search level by level (between.py).  XBFS as
+published is engine ``xbfs-paper``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Memory of a device that the other devices of its domain read and write.
 
-What it is for: domain.cuh.  Used by searches that are resident on several devices and by
-domains of several devices that search between domains.
+What it is for: domain.cuh.  A domain of several devices has it, whether it searches
+alone or between domains.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from distbfs.types import Array, Ids, World
 
 MOST_PARTS, ALONE = 8, 4096  # as in domain.cuh
 PATIENCE = 8_000_000_000  # ns that a device waits for another
-LETTER_BYTES = 64
-MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * LETTER_BYTES + 8  # letters and tallies
+MESSAGE_BYTES = 64
+MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * MESSAGE_BYTES + 8  # messages and tallies
 FAILED_AT = MAILBOX_BYTES - 8
 WORDS = GRANULE // 32
 BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
@@ -32,8 +32,8 @@ PAIR_BYTES = 8
 PULL_SHARE = 40  # as in arrays.py: pairs between parts make marking dearer
 
 
-class Journey(ctypes.Structure):
-    """``Journey`` in domain.cuh."""
+class JointState(ctypes.Structure):
+    """``JointState`` in domain.cuh."""
 
     _fields_ = (
         ("s", State),
@@ -45,8 +45,8 @@ class Journey(ctypes.Structure):
     )
 
 
-class Desk(ctypes.Structure):
-    """``Desk`` in domain.cuh."""
+class DeviceControl(ctypes.Structure):
+    """``DeviceControl`` in domain.cuh."""
 
     _fields_ = (
         *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
@@ -55,18 +55,18 @@ class Desk(ctypes.Structure):
         ("found", ctypes.c_uint32 * 48),
         ("sent", ctypes.c_uint32 * 48),
         *((x, ctypes.c_uint64) for x in ("deepest", "failed")),
-        ("journey", Journey),
+        ("joint", JointState),
     )
 
 
-class ResidentParams(ctypes.Structure):
-    """``Resident`` in domain.cuh."""
+class MemberParams(ctypes.Structure):
+    """``Member`` in domain.cuh."""
 
     _fields_ = (
         ("own", Params),
         *((x, ctypes.c_void_p * MOST_PARTS) for x in ("mailbox", "replica")),
         *((x, ctypes.c_void_p * MOST_PARTS) for x in ("inbox", "marks")),
-        ("desk", ctypes.c_void_p),
+        ("device", ctypes.c_void_p),
         *((x, ctypes.c_uint64) for x in ("magic", "patience", "active_all")),
         *((x, ctypes.c_uint32) for x in ("parts", "index", "all_words")),
         *((x, ctypes.c_uint32) for x in ("room", "longest", "pad")),
@@ -102,7 +102,7 @@ class SharedMemory:
         return np.array([arrays.squares, arrays.params.hubs, arrays.longest])
 
     def weights(self, hubs: int) -> Array:
-        """Return the edges from hubs to each granule of this device, float64 [granules].
+        """Return the edges from hubs to each granule here, float64 [granules].
 
         hubs: the most of a device
         """
@@ -171,7 +171,7 @@ class SharedMemory:
         }
 
     def arguments(self) -> dict[str, Any]:
-        """Return the fields of ``ResidentParams`` but ``own`` and ``desk``."""
+        """Return the fields of ``MemberParams`` but ``own`` and ``control``."""
         return self._arguments
 
 
@@ -188,7 +188,7 @@ def connect_devices(
     grids = np.array([one.arrays.grid for one in devices])
     ends = np.array([grids.max(), -grids.min()])
     if world.allreduce(ends, "max").sum():
-        raise LaunchError("resident searches need devices of one kind")
+        raise LaunchError("the devices of a domain are not of one kind")
     facts = np.concatenate([squares, most])
     bounds, longest = _cut(world, devices, int(facts[1]))
     sizes = [one.shared_bytes(len(bounds) - 1) for one in devices]
