@@ -65,6 +65,14 @@ class ThreadWorld:
         every = self._share(f"alltoall {kinds}", [x.copy() for x in outgoing])
         return [sent[self.rank].copy() for sent in every]
 
+    def split(self, group):
+        """The ranks of the same number, as a world of their own."""
+        groups = self._share("split", group)
+        mine = [rank for rank, x in enumerate(groups) if x == group]
+        made = Meeting(len(mine)) if self.rank == mine[0] else None
+        meeting = self._share("split meeting", made)[mine[0]]
+        return ThreadWorld(meeting, mine.index(self.rank))
+
     def broadcast(self, value, root=0):
         return self._share("broadcast", value)[root]
 

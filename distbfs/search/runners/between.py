@@ -132,6 +132,7 @@ class DomainOffer:
 class BetweenDomains:
     """Runs searches over the domains of this rank together with the other ranks.
 
+    placement: of parts on ranks, where ranks have domains together
     trace: keeps the phases of every level where one is set
 
     Phases of a result: start, levels, parents and finish; with records or a trace also
@@ -147,6 +148,7 @@ class BetweenDomains:
         searches: Sequence[DomainSearch],
         exchange: Exchange,
         options: SearchOptions,
+        placement: Placement | None = None,
     ) -> None:
         self._world = world
         self._searches = searches
@@ -154,6 +156,7 @@ class BetweenDomains:
         self._options = options
         part = searches[0].part
         self._layout = part.layout
+        self._placement = placement or Placement(part.layout.parts, world.size)
         self._policy = policy_of(searches[0].directions, options)
         self._parents = self._finder()
         self._delegates = DelegateNumbers(part.delegates)
@@ -166,16 +169,15 @@ class BetweenDomains:
         if alone and searches[0].streamed and exchange.streamed:
             one = cast("StreamedSearch", searches[0])
             streamed = cast("StreamedExchange", exchange)
-            self._streamed = StreamedLevels(world, one, streamed)
+            self._streamed = StreamedLevels(world, self._placement, one, streamed)
 
     def _finder(self) -> Finder:
         """Return what completes the parents of these engines."""
         if self._searches[0].carries_parents:
             carrying = cast("Sequence[CarryingSearch]", self._searches)
             return CarriedParents(self._exchange, carrying)
-        placement = Placement(self._layout.parts, self._world.size)
         asking = cast("Sequence[AskingSearch]", self._searches)
-        return ParentFinder(self._world, placement, asking)
+        return ParentFinder(self._world, self._placement, asking)
 
     def search(
         self,

@@ -16,16 +16,22 @@ from distbfs.device import cuda
 if TYPE_CHECKING:
     from distbfs.engines.base import StreamedSearch, Work
     from distbfs.exchange.base import StreamedExchange
+    from distbfs.partition.layout import Placement
     from distbfs.types import Ids, World
 
 
 class StreamedLevels:
-    """The levels of the domain of this rank; all ranks have one."""
+    """The levels of the part of this rank; all ranks have one."""
 
     def __init__(
-        self, world: World, search: StreamedSearch, exchange: StreamedExchange
+        self,
+        world: World,
+        placement: Placement,
+        search: StreamedSearch,
+        exchange: StreamedExchange,
     ) -> None:
         self._rank, self._size = world.rank, world.size
+        self._parts = [placement.parts_of(rank)[0] for rank in range(world.size)]
         self._search, self._exchange = search, exchange
         self._copies: dict[int, cuda.HostCopy] = {}
         self._read = cuda.cupy().cuda.Event(disable_timing=True)
@@ -54,7 +60,7 @@ class StreamedLevels:
         answers: list[tuple[Any, Any]] = []
         if sends:
             self._fetch(controls)
-            sizes = search.sizes_of(self._wait())
+            sizes = search.sizes_of(self._wait())[:, self._parts]
             if sizes.any():  # the same on all ranks
                 items = [array for _, array in self._swap(sizes)]
                 if pull:
@@ -83,7 +89,7 @@ class StreamedLevels:
         """Exchange boxes; sizes: [from, to]."""
         mine = sizes[self._rank]
         leaving = [
-            (rank, self._search.box(rank, int(mine[rank])))
+            (rank, self._search.box(self._parts[rank], int(mine[rank])))
             for rank in range(self._size)
             if mine[rank]
         ]
@@ -91,7 +97,7 @@ class StreamedLevels:
 
     def _told(self, controls: Any, rank: int) -> Any:
         """Return how much a rank has for this one, uint64 [1] on the device."""
-        at = self._search.size_at(self._rank)
+        at = self._search.size_at(self._parts[self._rank])
         return controls[rank, at : at + 1]
 
     def _fetch(self, controls: Any) -> None:

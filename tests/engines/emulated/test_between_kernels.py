@@ -7,6 +7,7 @@ from emulated_device import Stream
 from fast_graphs import binary_tree
 from graphs import grid, some_roots
 from part_graphs import GRAPHS
+from thread_peers import ThreadPeers
 from worlds import on_ranks
 
 from distbfs.device import cuda
@@ -86,17 +87,28 @@ class StreamedThreads:
         return cuda.cupy().asarray(most)
 
 
-def streamed(source, parts, aims=((None, None),), records=False, **options):
-    """Search by ranks that are threads, one part each, and check what they find."""
+def streamed(
+    source, parts, aims=((None, None),), records=False, devices=1, kind=None, **options
+):
+    """Search by ranks that are threads, one part each, and check what they find.
+
+    devices: of a domain; kind: of the exchange
+    """
     placed = device_parts(source, parts, threshold=options.pop("threshold"))
+    overrides = options.pop("overrides", {})
     options = SearchOptions.named(engine="xbfs", **options)
 
     def work(world):
-        placement = Placement(parts, parts)
+        placement = Placement(parts, parts, devices)
         engine = lookup(ENGINES, "engine", "xbfs")(options)
-        search = engine.domain(placed[world.rank], placement)
-        exchange = StreamedThreads(world)
-        runner = BetweenDomains(world, [search], exchange, options)
+        (part,) = placement.parts_of(world.rank)
+        domain = world.split(part % (parts // devices))
+        group = ThreadPeers(domain, [0]) if devices > 1 else None
+        (search,) = engine.together([placed[part]], domain, group)
+        for name, value in overrides.items():
+            setattr(search.own, name, value)
+        exchange = (kind or StreamedThreads)(world)
+        runner = BetweenDomains(world, [search], exchange, options, placement)
         results = []
         for root in some_roots(source, 2):
             for depth, targets in aims:
@@ -109,6 +121,8 @@ def streamed(source, parts, aims=((None, None),), records=False, **options):
     ranks = on_ranks(parts, work)
     for pieces in zip(*(results for results, _ in ranks), strict=True):
         root, until, found = pieces[0][:3]
+        places = [Placement(parts, parts, devices).rank_of(k) for k in range(parts)]
+        pieces = [pieces[rank] for rank in places]
         whole = [joined([DeviceLike(x[k]) for x in pieces], source.n) for k in (3, 4)]
         wanted = source.distances(root)
         last = wanted.max() if until.depth is None else min(until.depth, wanted.max())
@@ -159,3 +173,12 @@ def test_ends_and_records_on_the_stream(device):
     aims = ((1, None), (None, far), (None, lone), (2, far))
     streamed(source, 2, aims, threshold=4)
     streamed(source, 2, threshold=4, records=True)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("domains", ["2x2", "1x3", "2x3", "3x2"])
+def test_domains_of_several_devices(device, name, domains):
+    source = GRAPHS[name]
+    parts, devices = (int(x) for x in domains.split("x"))
+    for threshold in (0, 4, LARGE):
+        streamed(source, parts * devices, devices=devices, threshold=threshold)

@@ -144,6 +144,7 @@ class Arrays:
     names: what stands for a column in results: the id of a number; given for a part of
         a graph, whose queues hold all vertices
     columns: how many columns there are, if not as many as rows
+    devices: how many have positions among the columns, and which this is
     overrides: arguments that are not the usual ones, as thresholds
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
@@ -159,11 +160,12 @@ class Arrays:
         parents: bool,
         names: Any = None,
         columns: int | None = None,
+        devices: tuple[int, int] = (1, 0),
         overrides: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.graph = g = graph
         self.names = g.vertices if names is None else names
-        self.grid = cuda.multiprocessors()
+        self.grid, self._devices = cuda.multiprocessors(), devices
         self.held: dict[str, Any] = {}
         self.wide: Any = None
         self.offset = "u32" if g.offsets.dtype.itemsize == 4 else "u64"
@@ -313,12 +315,13 @@ class Arrays:
         first = self._point("first", padded(g.active))
         first_id = self._point("first_id", padded(g.active))
         rows = (g.offsets, g.columns)
-        self._run("firsts", *rows, self.names, g.active, first, first_id)
+        at = (g.active, *self._devices)
+        self._run("firsts", *rows, self.names, *at, first, first_id)
         for k in range(COLUMNS):
             listed = int(g.at_least[k + 2])
             size = padded(listed, 128)
             column = self._point(f"column{k}", size)
-            self._run("columns", *rows, g.active, k + 1, size, column)
+            self._run("columns", *rows, *at, k + 1, size, column)
             setattr(self.params, f"listed{k}", listed)
         setattr(self.params, f"listed{COLUMNS}", int(g.at_least[COLUMNS + 2]))
 

@@ -161,14 +161,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     }
     grid_sum(&p.control->barrier, turn, 0);
     if (blockIdx.x || threadIdx.x) return;
+    const u32 left = (u32)__ldcg(b.counts + LEFT);
+    if (s.phase == PUSHING) take(s, b.mail + (s.depth & 1));
 #if SEVERAL /* `level` asks all devices of the domain */
-    *b.open = (u32)__ldcg(b.counts + LEFT);
+    *b.open = left;
     b.counts[FAILED] = look_system(&b.mailbox[b.index]->failed);
 #else
+    s.left = left;
     const u64 found = __ldcg(b.counts + FOUND);
-    s.left = (u32)__ldcg(b.counts + LEFT);
-    if (s.phase == PUSHING) take(s, b.mail + (s.depth & 1));
-    else s.phase = turns(p, s, found, few(p, s.left)) ? GATHERING : PULLING;
+    if (s.phase != PUSHING) s.phase = turns(p, s, found, few(p, left)) ? GATHERING : PULLING;
 #endif
     const u32 then = s.depth & 1 ^ 1;
     Mail *next = b.mail + then, *gathered = b.mail + 2;

@@ -58,6 +58,8 @@ struct Between : Member {
 INLINE u32 position_here(const Between &b, u32 v) { return SEVERAL ? position_of(b, v) : v; }
 INLINE u32 place_here(const Between &b, u32 w) { return SEVERAL ? place_of(b, w) : w; }
 
+INLINE u32 id_of(const Between &b, u32 v) { return b.own.vertices[position_here(b, v)]; }
+
 INLINE u32 *newest(const Params &p, const State &s) { return p.snapshot + s.k * p.stride; }
 
 /* The parent of a delegate that another part found, until that is told: slot 0. */

@@ -78,7 +78,8 @@ class BetweenSearch:
     def __init__(self, part: InnerPart, shared: SharedMemory) -> None:
         cp = cuda.cupy()
         self.part, self._device = part, cp.cuda.Device()
-        arrays = self._arrays = shared.arrays
+        self._memory, self._arrays = shared, shared.arrays
+        arrays = self._arrays
         parents = bool(arrays.params.parents)
         parts, d = part.layout.parts, len(part.delegates)
         self._vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)

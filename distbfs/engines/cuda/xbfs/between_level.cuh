@@ -23,6 +23,13 @@ INLINE void clear_other(const Params &p) {
     for (u32 i = threadIdx.x; i < sizeof(Control) / 8; i += THREADS) ((u64 *)p.other)[i] = 0;
 }
 
+/* Take the queue that this device has made. */
+INLINE void take(State &s, const Mail *mail) {
+    const u64 size = __ldcg(&mail->size);
+    s.count = (u32)size, s.hubs = (u32)__ldcg(&mail->hubs);
+    s.edges = sizeof(OFFSET) == 8 ? __ldcg(&mail->edges) : size >> 32;
+}
+
 /* Whether the levels that follow a pull are searched by queue again.
  * found: vertices of the last level; last: few are left */
 INLINE bool turns(const Params &p, const State &s, u64 found, bool last) {
@@ -126,12 +133,6 @@ INLINE void search_level(const Between &b, u32 *room) {
 }
 
 #else
-INLINE void take(State &s, const Mail *mail) {
-    const u64 size = __ldcg(&mail->size);
-    s.count = (u32)size, s.hubs = (u32)__ldcg(&mail->hubs);
-    s.edges = sizeof(OFFSET) == 8 ? __ldcg(&mail->edges) : size >> 32;
-}
-
 /* One level of the inner graph. */
 INLINE void search_level(const Between &b, u32 *room) {
     const Params &p = b.own;

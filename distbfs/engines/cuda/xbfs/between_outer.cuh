@@ -107,7 +107,7 @@ struct Sender {
         first_to_set(b, b.sent, part, number, ok);
 #pragma unroll
         for (int i = 0; i < EACH; i++)
-            item[i] = column[i] << 32 | b.own.vertices[ok[i] ? from[i] : 0];
+            item[i] = column[i] << 32 | id_of(b, ok[i] ? from[i] : 0);
         post(b, ok, part, item, lane);
     }
 };
@@ -122,7 +122,7 @@ struct Asker {
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             part[i] = (u32)(column[i] >> 32);
-            item[i] = column[i] << 32 | b.own.vertices[ok[i] ? from[i] : 0];
+            item[i] = column[i] << 32 | id_of(b, ok[i] ? from[i] : 0);
         }
         post(b, ok, part, item, lane);
     }
@@ -211,7 +211,7 @@ INLINE void answer_outer(const Between &b, const State &s, u32 lane) {
         first_to_set(b, b.answered, part, local, ok);
 #pragma unroll
         for (int k = 0; k < EACH; k++)
-            item[k] = (u64)local[k] << 32 | p.vertices[ok[k] ? v[k] : 0];
+            item[k] = (u64)local[k] << 32 | id_of(b, ok[k] ? v[k] : 0);
         post(b, ok, part, item, lane);
     }
 }

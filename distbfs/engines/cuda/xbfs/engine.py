@@ -121,6 +121,7 @@ class XbfsEngine:
             parents=self.options.parents,
             names=share.ids,
             columns=share.slots,
+            devices=(domain.devices, share.device),
             overrides={
                 "push_only": direction == "push",
                 "pull_only": direction == "pull",

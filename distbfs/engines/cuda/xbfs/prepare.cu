@@ -3,14 +3,17 @@
  * variants: OFFSET=u32 | OFFSET=u64
  */
 #include "../common/base.cuh"
+#include "../common/positions.cuh"
 
 /* first [active + pad], first_id [active + pad]; a vertex without edges is its own: it is
- * not visited where it is looked at */
+ * not visited where it is looked at; devices, device: whose positions columns are */
 extern "C" __global__ void firsts(const OFFSET *row, const u32 *adj, const u32 *vertices,
-                                  u32 active, u32 *first, u32 *first_id) {
+                                  u32 active, u32 devices, u32 device, u32 *first,
+                                  u32 *first_id) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
          v += (u64)gridDim.x * blockDim.x) {
-        const u32 u = row[v] < row[v + 1] ? adj[row[v]] : (u32)v;
+        const u32 u = row[v] < row[v + 1] ? adj[row[v]]
+                                           : position_in((u32)v, devices, device);
         first[v] = u;
         first_id[v] = vertices[u];
     }
@@ -24,9 +27,9 @@ extern "C" __global__ void places(const u32 *vertices, u32 active, u32 block, u1
 }
 
 /* column [size]: neighbour `which` (0 is the first), or the first where a row is shorter,
- * or the vertex itself */
-extern "C" __global__ void columns(const OFFSET *row, const u32 *adj, u32 active, u32 which,
-                                   u32 size, u32 *column) {
+ * or the vertex itself; devices, device: as in firsts */
+extern "C" __global__ void columns(const OFFSET *row, const u32 *adj, u32 active, u32 devices,
+                                   u32 device, u32 which, u32 size, u32 *column) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < size;
          v += (u64)gridDim.x * blockDim.x) {
         if (v >= active) {
@@ -34,7 +37,8 @@ extern "C" __global__ void columns(const OFFSET *row, const u32 *adj, u32 active
             continue;
         }
         const OFFSET begin = row[v], end = row[v + 1], at = begin + which;
-        column[v] = begin == end ? (u32)v : adj[at < end ? at : begin];
+        column[v] = begin == end ? position_in((u32)v, devices, device)
+                                 : adj[at < end ? at : begin];
     }
 }
 
