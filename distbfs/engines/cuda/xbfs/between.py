@@ -470,9 +470,12 @@ class BetweenSearch:
 
         -1 for the others.
         """
+        parents = self._held["delegate_parents"]
         with self._device:
+            if self.part.domain.devices > 1:
+                parents.fill(-1)  # those of other devices
             self._run("tell_parents", cuda.cupy().cuda.get_current_stream())
-        return self._held["delegate_parents"]
+        return parents
 
     def take_delegate_parents(self, parents: Any) -> None:
         """Accept the parents of all reached delegates."""
