@@ -9,7 +9,8 @@ host       threads of each rank: one part whole, several between domains
 device     the one device of the one rank, whole
 first      the first device of rank 0, whole, while the other ranks wait
 domain     the devices of all ranks together, whole: they map each other's memory
-separated  engine xbfs or pan, between domains of one device each
+separated  engine xbfs or pan, between domains: of one device each, or, with xbfs, of
+           several of a host
 =========  ========================================================================
 """
 
@@ -64,6 +65,7 @@ class Choice:
     """What searches, on all ranks alike.
 
     place: see the top of this file; devices: of this rank; why: what it was taken for
+    domain: devices of a domain, between domains
     """
 
     place: str
@@ -71,6 +73,12 @@ class Choice:
     devices: tuple[int, ...] = ()
     exchange: str = "none"
     why: str = ""
+    domain: int = 1
+
+    @property
+    def together(self) -> int:
+        """How many ranks that follow each other have the devices of one domain."""
+        return max(self.domain // max(len(self.devices), 1), 1)
 
 
 @dataclass(frozen=True)
@@ -225,16 +233,16 @@ def _on_devices(
         name, why = _device_engine(options, directed=directed)
         check_named(replace(options, engine=name), request, directed=directed)
     named, kind = replace(options, engine=name), kind_of(name)
-    most = total if kind.devices > 1 else 1
-    if request.domain not in (None, 1, most):
-        other = " and 1" if most > 1 else ""
+    sizes = domain_sizes(kind, total, len(devices))
+    if request.domain not in (None, *sizes):
+        allowed = ", ".join(str(size) for size in sizes)
         raise UsageError(
-            f"domain is {request.domain}; allowed with engine {name}: {most}{other}"
+            f"domain is {request.domain}; allowed with engine {name}: {allowed}"
         )
     asked = between_reason(options, request, total)
     if kind.domains and (asked or not kind.alone):
         why = f"{why}; {asked}" if why and asked else why or asked
-        return _separated(world, named, devices, why)
+        return _separated(world, named, n, request, devices, [why])
     alone = len(devices) == 1 or kind.devices == 1
     small = n < ALONE_BELOW and request.domain is None
     if small and total > 1 and kind.devices > 1:
@@ -255,8 +263,7 @@ def _on_devices(
         return Choice("domain", named, devices, why=why)
     if options.internal_ids:
         raise LaunchError(f"internal ids need one domain of all devices: {reason}")
-    why = f"domains of one device: {reason}"
-    return _separated(world, named, devices, why)
+    return _separated(world, named, n, request, devices, [], reason)
 
 
 def check_named(options: SearchOptions, request: Request, *, directed: bool) -> None:
@@ -288,7 +295,7 @@ def _device_engine(options: SearchOptions, *, directed: bool) -> tuple[str, str]
 
 
 def between_reason(options: SearchOptions, request: Request, total: int) -> str:
-    """Return why a graph is searched between domains of one device, "" where not.
+    """Return why a graph is searched between domains on one host, "" where not.
 
     total: devices of all ranks
     """
@@ -296,18 +303,82 @@ def between_reason(options: SearchOptions, request: Request, total: int) -> str:
     asked += between_asked(options)
     if asked:
         return f"{asked[0]} is for searches between domains"
-    if request.domain == 1 and total > 1:
-        return "domains of one device were asked for"
+    if request.domain not in (None, total):
+        return f"domains of {counted(request.domain)} were asked for"
     return ""
 
 
+def counted(devices: int | None) -> str:
+    """Return how many devices, in words."""
+    return "one device" if devices == 1 else f"{devices} devices"
+
+
+def domain_sizes(kind: Any, total: int, each: int) -> list[int]:
+    """Return of how many devices a domain may be, rising.
+
+    total: devices of all ranks; each: of one rank.  A rank serves whole domains, or a
+    domain has whole ranks.
+    """
+    most = min(total, kind.devices, MOST_DEVICES)
+    sizes = [x for x in range(1, most + 1) if total % x == 0]
+    return [x for x in sizes if each % x == 0 or x % each == 0]
+
+
 def _separated(
-    world: World, options: SearchOptions, devices: tuple[int, ...], why: str
+    world: World,
+    options: SearchOptions,
+    n: int,
+    request: Request,
+    devices: tuple[int, ...],
+    why: list[str],
+    whole: str = "",
 ) -> Choice:
-    """Return the search between domains of one device each (collective)."""
-    exchange, reason = choose_exchange(world, options.exchange.name, devices)
-    why = f"{why}; {reason}" if why else reason
-    return Choice("separated", options, devices, exchange, why)
+    """Return the search between domains (collective).
+
+    They have as many devices as are asked for; else as many as map each other's memory
+    where there are several hosts, or where all are not one domain.
+    whole: why they are not, "" where that was not looked at
+    """
+    total = world.size * len(devices)
+    sizes = domain_sizes(kind_of(options.engine), total, len(devices))
+    domain, reason = request.domain or 1, whole
+    if domain > 1:
+        problem = group_problem(world, options, n, devices, domain)
+        if problem:
+            raise UsageError(f"domain is {domain}, and {problem}; allowed: 1")
+    free = request.domain is None and request.parts in (None, 1)
+    if free and (whole or len(set(getattr(world, "hosts", [""]))) > 1):
+        for size in [x for x in reversed(sizes[1:]) if not whole or x < total]:
+            problem = group_problem(world, options, n, devices, size)
+            if not problem:
+                domain = size
+                break
+            reason = reason or problem
+    if request.domain is None and (reason or domain > 1):
+        made = f"domains of {counted(domain)}"
+        why = [*why, f"{made}: {reason}" if reason else made]
+    exchange, chosen = choose_exchange(world, options.exchange.name, devices)
+    why = [x for x in (*why, chosen) if x]
+    return Choice("separated", options, devices, exchange, "; ".join(why), domain)
+
+
+def group_problem(
+    world: World, options: SearchOptions, n: int, devices: Sequence[int], size: int
+) -> str:
+    """Return why domains cannot have ``size`` devices, "" where they can (collective).
+
+    The same text on all ranks.
+    """
+    together = max(size // len(devices), 1)
+    share = -(-n * size // (world.size * len(devices)))
+    ranks = world.split(world.rank // together)
+    reason = ""
+    groups = max(len(devices) // size, 1)
+    for first in range(groups):
+        problem = domain_problem(ranks, options, share, devices[first::groups])
+        reason = reason or problem
+    ranks.free()
+    return first_reason(world, reason)
 
 
 def domain_problem(

@@ -247,13 +247,16 @@ def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
     )
 
 
-def hold_device_parts(world: World, source: Source, devices: Sequence[int]) -> Held:
+def hold_device_parts(
+    world: World, source: Source, devices: Sequence[int], placement: Placement
+) -> Held:
     """Bring the degree-separated parts of this rank to its devices (collective).
 
     devices: of this rank, which take its parts in turn
+    placement: of the parts, or of the shares of domains of several devices
     """
     permutation, generation, construction = None, 0.0, 0.0
-    mine = Placement(source.parts, world.size).parts_of(world.rank)
+    mine = placement.parts_of(world.rank)
     dealt = [devices[k % len(devices)] for k in range(len(mine))]
     if source.store is not None:
         permutation = permutation_of(source.store)
@@ -264,8 +267,9 @@ def hold_device_parts(world: World, source: Source, devices: Sequence[int]) -> H
             parts, summary = construct_on_devices(
                 source.any_tuples(),
                 world,
-                source.parts,
+                placement,
                 source.build,
+                domains=source.parts,
                 buffer_bytes=source.buffer_bytes,
                 devices=dealt,
                 done=done,

@@ -121,7 +121,7 @@ def _open_host(opening: Opening) -> Session:
             raise UsageError(NEEDS_SYMMETRIC)
         placement = Placement(first.layout.parts, world.size)
         searches = [engine.domain(part, placement) for part in held.parts]
-        runner = between_domains(world, searches, exchange, options)
+        runner = between_domains(world, searches, exchange, options, placement)
     return opening.session(timed(held, began), runner, options, engine.describe)
 
 
@@ -170,25 +170,79 @@ def _open_domain(opening: Opening) -> Session:
 
 
 def _open_separated(opening: Opening) -> Session:
-    """Open degree-separated parts, one a device, with an exchange between them."""
+    """Open degree-separated parts on devices, with an exchange between domains."""
     world, choice = opening.world, opening.choice
     options = choice.options
-    source = opening.source
-    if source.store is None:
-        count = opening.request.parts or world.size * len(choice.devices)
-        source = replace(source, parts=count)
+    source, placement = shares_of(opening)
     held = next((x for x in opening.held if x.device_parts), None)
-    held = held or hold_device_parts(world, source, choice.devices)
+    held = held or hold_device_parts(world, source, choice.devices, placement)
     began = clock()
     engine = kind_of(options.engine)(options)
-    placement = Placement(held.vertices.layout.parts, world.size)
-    searches = []
-    for part in held.device_parts:
-        with part.vertices.device:
-            searches.append(engine.domain(part, placement))
-    runner = between_domains(world, searches, choice.exchange, options)
+    closing: list[Callable[[], None]] = []
+    if choice.domain == 1:
+        searches = []
+        for part in held.device_parts:
+            with part.vertices.device:
+                searches.append(engine.domain(part, placement))
+    else:
+        searches = domains_of_several(world, choice, engine, held, closing)
+    runner = between_domains(world, searches, choice.exchange, options, placement)
     clocked = ClockedRunner(world, runner, held.devices)
-    return opening.session(timed(held, began), clocked, options, engine.describe)
+    session = opening.session(timed(held, began), clocked, options, engine.describe)
+    session.at_close.extend(closing)
+    return session
+
+
+def shares_of(opening: Opening) -> tuple[Source, Placement]:
+    """Return the source with its parts, and where their shares are, one a device.
+
+    UsageError where a store or the number of parts that is asked for does not fit.
+    """
+    world, choice, source = opening.world, opening.choice, opening.source
+    devices, domain = world.size * len(choice.devices), choice.domain
+    if domain == 1:
+        if source.store is None:
+            source = replace(source, parts=opening.request.parts or devices)
+        return source, Placement(source.parts, world.size)
+    wanted = opening.request.parts or 1
+    if wanted not in (1, devices // domain):
+        raise UsageError(
+            f"parts is {wanted}; {devices} devices in domains of {domain} have "
+            f"{devices // domain}"
+        )
+    if source.store is not None and source.parts != devices:
+        raise UsageError(
+            f"domains of {domain} of {devices} devices need a store of {devices} "
+            f"parts, and this has {source.parts}; use distbfs partition, or --domain 1"
+        )
+    if source.store is None:
+        source = replace(source, parts=devices // domain)
+    return source, Placement(devices, world.size, choice.together)
+
+
+def domains_of_several(
+    world: World,
+    choice: Choice,
+    engine: Any,
+    held: Held,
+    closing: list[Callable[[], None]],
+) -> list[Any]:
+    """Return the searches of this rank's devices (collective).
+
+    closing: gets what ends what they share, the last first
+    """
+    ranks = world.split(world.rank // choice.together)
+    closing.append(ranks.free)
+    domains = held.vertices.layout.parts // choice.domain
+    parts = held.device_parts
+    searches: dict[int, Any] = {}
+    for domain in dict.fromkeys(part.index % domains for part in parts):
+        places = [k for k, x in enumerate(parts) if x.index % domains == domain]
+        group = PeerGroup(ranks, [held.devices[k] for k in places])
+        made = engine.together([parts[k] for k in places], ranks, group)
+        searches.update(zip(places, made, strict=True))
+        closing.append(group.close)
+    return [searches[k] for k in range(len(parts))]
 
 
 OPENERS: dict[str, Callable[[Opening], Session]] = {
@@ -201,17 +255,21 @@ OPENERS: dict[str, Callable[[Opening], Session]] = {
 
 
 def between_domains(
-    world: World, searches: Sequence[Any], exchange: str, options: SearchOptions
+    world: World,
+    searches: Sequence[Any],
+    exchange: str,
+    options: SearchOptions,
+    placement: Placement,
 ) -> BetweenDomains:
     """Return the runner between the domains of all ranks (collective)."""
     part = searches[0].part
     on_device = kind_of(options.engine).on_device
     made = registry.lookup(registry.EXCHANGES, "exchange", exchange)(
         world,
-        Placement(part.layout.parts, world.size),
+        placement,
         part.delegate_count,
         options.exchange,
         item=np.uint64 if on_device else np.uint32,
         on_device=on_device,
     )
-    return BetweenDomains(world, searches, made, options)
+    return BetweenDomains(world, searches, made, options, placement)

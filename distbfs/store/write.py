@@ -75,7 +75,7 @@ def write_graph(
             dealt = [devices[k % len(devices)] for k in range(count)]
             done = Sum(stages.stage("building"))
             made, summary = construct_on_devices(
-                source, world, parts, options, devices=dealt, done=done
+                source, world, placement, options, devices=dealt, done=done
             )
             options = replace(options, order_block=1)
             for part in parts_to_host(world, made):

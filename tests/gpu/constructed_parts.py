@@ -7,6 +7,7 @@ from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import BuildOptions
 from distbfs.partition.device_part import COLUMN_PAD
+from distbfs.partition.layout import Placement
 from distbfs.types import SUBGRAPHS
 
 LARGE = 1 << 40  # larger than every degree
@@ -20,7 +21,8 @@ def on_devices(source, parts, world=None, **options):
     threshold = options.pop("threshold", None)
     world = world or SoloWorld()
     told = BuildOptions(threshold=threshold)
-    return construct_on_devices(source, world, parts, told, **options)
+    placement = Placement(parts, world.size)
+    return construct_on_devices(source, world, placement, told, **options)
 
 
 def host_order(part):

@@ -135,9 +135,10 @@ class Crew(Generic[Made]):
 def construct_on_devices(
     source: TupleSource,
     world: World,
-    parts: int,
+    placement: Placement,
     options: BuildOptions,
     *,
+    domains: int | None = None,
     buffer_bytes: int | None = None,
     devices: Sequence[int] | None = None,
     clock: Stopwatch | None = None,
@@ -145,6 +146,7 @@ def construct_on_devices(
 ) -> tuple[list[DevicePart], BuildSummary]:
     """Build every part of this rank in device memory (collective).
 
+    domains: that the threshold is for, where each has several parts of ``placement``
     buffer_bytes: device memory for keys and their sort (default: what is free; the keys
         of the longest row fit in any case)
     devices: CUDA device of each part, in the order of ``Placement.parts_of`` (default:
@@ -157,7 +159,7 @@ def construct_on_devices(
     if options.permute_seed is not None and source.n > 1:
         source = Permuted(source, options.permute_seed)
     watch = Stopwatch()
-    layout, placement = Layout(source.n, parts), Placement(parts, world.size)
+    layout = Layout(source.n, placement.parts)
     shape, mine = Shape(layout), placement.parts_of(world.rank)
     with watch("total"):
         crew = Crew(Builder, source, shape, mine, devices, buffer_bytes, done)
@@ -165,6 +167,7 @@ def construct_on_devices(
         histogram, loops = _share_degrees(world, source, counted)
         threshold = options.threshold
         if threshold is None:
+            parts = domains or placement.parts
             threshold = suggest_threshold(histogram, parts).threshold
         numbered = crew.each(
             lambda builder, k, part: builder.number(part, counted[k], threshold)
@@ -184,7 +187,7 @@ def construct_on_devices(
         tuples=source.tuples,
         loops=loops,
         repeats=source.tuples - loops - histogram.m // 2,
-        parts=parts,
+        parts=placement.parts,
         threshold=threshold,
         delegates=d,
         edges=dict(zip(SUBGRAPHS, edges.tolist(), strict=True)),

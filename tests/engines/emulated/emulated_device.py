@@ -217,13 +217,14 @@ class EmulatedDevice:
     """What ``distbfs.device.cuda`` is for tests.
 
     multiprocessors, shared, capability: of the device
+    one_rank: has all devices of a domain, whose levels are begun one after the other
     """
 
     def __init__(self, kernels):
         self.kernels = kernels
         self.multiprocessors, self.shared, self.capability = 2, 227 << 10, "90"
-        self.arrays = {}
-        self.launches = 0
+        self.arrays, self.begun = {}, {}
+        self.launches, self.one_rank = 0, False
 
     def install(self, monkeypatch):
         arrays = ArrayModule(self)
@@ -253,6 +254,16 @@ class EmulatedDevice:
         monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0])
         monkeypatch.setattr(resident_driver, "Gate", Gate)
         monkeypatch.setattr(paper, "_resident_blocks", lambda kernel: 2)
+
+    def begin_together(self, domain, parts, run):
+        """Run kernels of the devices of a domain at once; wait at the last of them."""
+        begun = self.begun.setdefault(domain, [])
+        pool = ThreadPoolExecutor(1)
+        begun.append(pool.submit(run))
+        pool.shutdown(wait=False)
+        if len(begun) == parts:
+            for one in self.begun.pop(domain):
+                one.result()
 
     def allocate(self, shape, dtype, fill=GARBAGE):
         """Return an array between guards, its bytes set."""
@@ -407,6 +418,14 @@ class Launch:
         self.started = None
 
     def __call__(self, stream=0):
+        device = self.kernel.device
+        parts = getattr(self.arguments, "parts", 0)
+        if device.one_rank and self.kernel.name == "level" and parts > 1:
+            device.begin_together(self.arguments.mailbox[0], parts, self.run)
+        else:
+            self.run()
+
+    def run(self):
         self.kernel.run([ctypes.addressof(self.arguments)], *self.form)
 
     def record(self, before=(), then=None, back=None):

@@ -119,10 +119,9 @@ def streamed(
         return results, exchange.swaps
 
     ranks = on_ranks(parts, work)
-    for pieces in zip(*(results for results, _ in ranks), strict=True):
+    of_part = [ranks[Placement(parts, parts, devices).rank_of(k)] for k in range(parts)]
+    for pieces in zip(*(results for results, _ in of_part), strict=True):
         root, until, found = pieces[0][:3]
-        places = [Placement(parts, parts, devices).rank_of(k) for k in range(parts)]
-        pieces = [pieces[rank] for rank in places]
         whole = [joined([DeviceLike(x[k]) for x in pieces], source.n) for k in (3, 4)]
         wanted = source.distances(root)
         last = wanted.max() if until.depth is None else min(until.depth, wanted.max())

@@ -28,6 +28,7 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.permuted import Permuted
 from distbfs.generate.uniform import Uniform
 from distbfs.options import BuildOptions
+from distbfs.partition.layout import Placement
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
 from distbfs.timing import Stopwatch
@@ -192,7 +193,9 @@ def test_devices_that_do_not_fit_the_parts(device):
 @pytest.mark.parametrize("parts", [1, 3])
 def test_permuted_vertices(device, parts):
     source, options = GRAPHS["hub"], BuildOptions(threshold=12, permute_seed=5)
-    made, summary = construct_on_devices(source, SoloWorld(), parts, options)
+    made, summary = construct_on_devices(
+        source, SoloWorld(), Placement(parts, 1), options
+    )
     check(Permuted(source, 5), [made], summary, 12)
 
 

@@ -10,6 +10,7 @@ import pytest
 from device_parts import checked_searches, part_to_device
 from emulated_device import at_address
 from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
+from part_graphs import GRAPHS
 from sessions import open_parts, open_tuples
 from worlds import on_ranks
 
@@ -262,8 +263,13 @@ def test_what_is_chosen(devices, options, request_, engine, why):
         ({"engine": "bfs4k", "uniquify": True}, Request(), UsageError, "reference, op"),
         ({"engine": "bfs4k"}, Request(2, "--parts"), UsageError, "between domains"),
         ({"engine": "xbfs", "dd": Factors(1, 1)}, Request(), UsageError, "is of .*pan"),
-        ({"engine": "xbfs"}, Request(domain=3), UsageError, "engine xbfs: 2 and 1"),
-        ({}, Request(domain=3), UsageError, "domain is 3; allowed with engine xbfs: 2"),
+        ({"engine": "xbfs"}, Request(domain=3), UsageError, "engine xbfs: 1, 2"),
+        (
+            {},
+            Request(domain=3),
+            UsageError,
+            "domain is 3; allowed with engine xbfs: 1, 2",
+        ),
         (
             {},
             Request(devices=1, domain=2),
@@ -296,7 +302,7 @@ def test_what_is_refused(devices, options, request_, kind, text):
         ("ids", "256 vertices; positions have 32 bits"),
     ],
 )
-def test_where_one_domain_cannot_be(devices, monkeypatch, how, why):
+def test_where_one_domain_cannot_be(device, devices, monkeypatch, how, why):
     """Smaller ones serve, and it is said; unless the engine was named."""
     devices[:] = [0] * (9 if how == "many" else 2)
     monkeypatch.setattr(choosing, "ALONE_BELOW", 0)
@@ -307,14 +313,60 @@ def test_where_one_domain_cannot_be(devices, monkeypatch, how, why):
         monkeypatch.setattr(choosing, "device_model", lambda _: next(names))
     if how == "ids":
         monkeypatch.setattr(choosing, "MOST_VERTICES", 255)
+    device.one_rank = True
     session = opened()
-    assert session.why.startswith(f"auto: domains of one device: {why}; one rank")
+    made = "3 devices" if how == "many" else "one device"
+    assert session.why.startswith(f"auto: domains of {made}: {why}; one rank")
     assert session.layout.parts == len(devices)
     check_search(SOURCE, 1, *session.search(1).to_numpy())
     session.close()
     for options in ({"engine": "xbfs", "internal_ids": True}, {"internal_ids": True}):
         with pytest.raises(LaunchError, match="need one domain of all devices"):
             opened(**options)
+
+
+@pytest.mark.parametrize("name", ["kronecker", "tree", "hub"])
+@pytest.mark.parametrize(("count", "size"), [(4, 2), (6, 3), (6, 2), (3, 1)])
+def test_domains_of_a_rank(device, devices, name, count, size):
+    """One rank serves several domains of several devices each."""
+    device.one_rank = True
+    devices[:] = [0] * count
+    source = GRAPHS[name]
+    for threshold in (3, None, 1 << 30):
+        session = opened(
+            source, request=Request(domain=size), threshold=threshold, engine="xbfs"
+        )
+        many = "one device" if size == 1 else f"{size} devices"
+        assert session.why.startswith(f"domains of {many} were asked for; ")
+        assert session.layout.parts == count
+        for root in some_roots(source, 3):
+            found = session.search(root, records=True)
+            wanted = check_search(source, root, *found.to_numpy())
+            counts = np.bincount(wanted[wanted >= 0]).tolist()
+            assert [x["normals"] + x["delegates"] for x in found.records] == counts
+            near = session.search(root, depth_limit=1, parents=False).to_numpy()[0]
+            np.testing.assert_array_equal(near, np.where(wanted <= 1, wanted, -1))
+        session.close()
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (Request(3, domain=2), "parts is 3; 4 devices in domains of 2 have 2"),
+        (Request(domain=3), "domain is 3; allowed with engine xbfs: 1, 2, 4"),
+    ],
+)
+def test_domains_that_cannot_be(devices, request_, text):
+    devices[:] = [0] * 4
+    with pytest.raises(UsageError, match=text):
+        opened(request=request_)
+
+
+def test_a_domain_without_peers(devices, monkeypatch):
+    devices[:] = [0] * 4
+    monkeypatch.setattr(choosing, "peer_problem", lambda *_: "no access between them")
+    with pytest.raises(UsageError, match="domain is 2, and no access between them; "):
+        opened(request=Request(domain=2))
 
 
 def test_without_a_device(monkeypatch):
@@ -438,7 +490,8 @@ def test_the_plan_knows_what_is_allocated(device, name, parts, threshold, parent
     graph = Source(
         source.n, parts, tuples=source, build=BuildOptions(threshold=threshold)
     )
-    held = hold_device_parts(SoloWorld(), graph, [0])
+    placement = Placement(parts, 1)
+    held = hold_device_parts(SoloWorld(), graph, [0], placement)
     engine = choosing.kind_of(name)(SearchOptions(engine=name, parents=parents))
     gc.collect()
 
@@ -449,9 +502,8 @@ def test_the_plan_knows_what_is_allocated(device, name, parts, threshold, parent
         )
 
     before = taken()
-    placement = Placement(parts, 1)
     searches = [engine.domain(one, placement) for one in held.device_parts]
-    runner = between_domains(SoloWorld(), searches, "solo", engine.options)
+    runner = between_domains(SoloWorld(), searches, "solo", engine.options, placement)
     gc.collect()
     used = taken() - before
     planned = 0
