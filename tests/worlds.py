@@ -71,7 +71,13 @@ class ThreadWorld:
         mine = [rank for rank, x in enumerate(groups) if x == group]
         made = Meeting(len(mine)) if self.rank == mine[0] else None
         meeting = self._share("split meeting", made)[mine[0]]
-        return ThreadWorld(meeting, mine.index(self.rank))
+        world = ThreadWorld(meeting, mine.index(self.rank))
+        if hasattr(self, "hosts"):
+            world.hosts = [self.hosts[rank] for rank in mine]
+        return world
+
+    def free(self):
+        self._share("free", None)
 
     def broadcast(self, value, root=0):
         return self._share("broadcast", value)[root]

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from device_parts import LARGE, check, device_parts, driver_of, joined
 from emulated_device import Stream
-from fast_graphs import binary_tree
+from fast_graphs import HUGE, binary_tree
 from graphs import grid, some_roots
 from part_graphs import GRAPHS
+from test_resident_kernels import SHAPES
 from thread_peers import ThreadPeers
 from worlds import on_ranks
 
@@ -59,8 +60,11 @@ class StreamedThreads:
     name, on_device, streamed = "threads", True, True
     stream = Stream()
 
-    def __init__(self, world):
+    def __init__(self, world, *_, **__):
         self.world, self.traffic, self.swaps = world, Traffic(), 0
+
+    def close(self):
+        pass
 
     def follow(self):
         pass
@@ -175,9 +179,40 @@ def test_ends_and_records_on_the_stream(device):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("domains", ["2x2", "1x3", "2x3", "3x2"])
-def test_domains_of_several_devices(device, name, domains):
+@pytest.mark.parametrize(("domains", "threshold"), [((2, 2), 4), ((1, 3), LARGE)])
+def test_domains_of_several_devices(device, name, domains, threshold):
+    parts, devices = domains
     source = GRAPHS[name]
-    parts, devices = (int(x) for x in domains.split("x"))
-    for threshold in (0, 4, LARGE):
-        streamed(source, parts * devices, devices=devices, threshold=threshold)
+    streamed(source, parts * devices, devices=devices, threshold=threshold)
+
+
+EACH_WAY = {
+    "mark": {"mark_edges": 0, "pull_edges": HUGE},
+    "mark-early": {"mark_edges": 50, "pull_edges": HUGE, "tile": 8},
+    "pull": {"pull_edges": 0},
+    "push": {"mark_edges": HUGE, "pull_edges": HUGE},
+    "few-hub-bits": {"hub_words": 4, "mark_edges": 30, "tile": 8},
+}
+
+
+@pytest.mark.parametrize("way", EACH_WAY)
+def test_several_devices_search_each_way(device, way):
+    for name, threshold in (("granules", 12), ("hub", 3), ("kronecker", 40)):
+        source = SHAPES[name]() if name in SHAPES else GRAPHS[name]
+        streamed(source, 4, devices=2, threshold=threshold, overrides=EACH_WAY[way])
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_directions_of_several_devices(device, direction):
+    for name, threshold in (("grid", 0), ("random", 5), ("complete", LARGE)):
+        told = {"threshold": threshold, "direction": direction}
+        streamed(GRAPHS[name], 6, devices=3, **told)
+
+
+def test_ends_and_records_of_several_devices(device):
+    source = GRAPHS["hub"]
+    far = np.array([int(source.distances(some_roots(source, 1)[0]).argmax())])
+    lone = np.flatnonzero(source.degrees == 0)[:1]
+    aims = ((1, None), (None, far), (None, lone), (2, far))
+    streamed(source, 4, aims, threshold=4, devices=2)
+    streamed(source, 4, threshold=4, records=True, devices=2)

@@ -12,6 +12,8 @@ from emulated_device import at_address
 from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
 from part_graphs import GRAPHS
 from sessions import open_parts, open_tuples
+from test_between_kernels import StreamedThreads
+from thread_peers import ThreadPeers
 from worlds import on_ranks
 
 import distbfs
@@ -28,9 +30,9 @@ from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.plan.memory import PartShape
 from distbfs.progress import Sum
-from distbfs.registry import ENGINES, lookup
+from distbfs.registry import ENGINES, EXCHANGES, lookup
 from distbfs.search import choose as choosing
-from distbfs.search import shared_tuples
+from distbfs.search import opening, shared_tuples
 from distbfs.search.choose import Request
 from distbfs.search.graph import Graph, bfs
 from distbfs.search.holding import Source, hold_device_parts, parts_of_store
@@ -325,7 +327,7 @@ def test_where_one_domain_cannot_be(device, devices, monkeypatch, how, why):
             opened(**options)
 
 
-@pytest.mark.parametrize("name", ["kronecker", "tree", "hub"])
+@pytest.mark.parametrize("name", ["kronecker", "hub"])
 @pytest.mark.parametrize(("count", "size"), [(4, 2), (6, 3), (6, 2), (3, 1)])
 def test_domains_of_a_rank(device, devices, name, count, size):
     """One rank serves several domains of several devices each."""
@@ -347,6 +349,47 @@ def test_domains_of_a_rank(device, devices, name, count, size):
             near = session.search(root, depth_limit=1, parents=False).to_numpy()[0]
             np.testing.assert_array_equal(near, np.where(wanted <= 1, wanted, -1))
         session.close()
+
+
+@pytest.mark.parametrize("asked", [None, 1, 2])
+def test_domains_of_hosts(devices, monkeypatch, asked):
+    """Ranks of a host, one device each, have a domain together."""
+
+    def peers(world, _):
+        count = len(set(world.hosts))
+        return f"the ranks are on {count} hosts" if count > 1 else ""
+
+    monkeypatch.setattr(choosing, "ALONE_BELOW", 0)
+    monkeypatch.setattr(choosing, "peer_problem", peers)
+    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
+    exchange = f"{StreamedThreads.__module__}:StreamedThreads"
+    monkeypatch.setitem(EXCHANGES, "host", exchange)
+    source = GRAPHS["hub"]
+
+    def rank(world):
+        world.hosts = ["a", "a", "b", "b"]
+        session = opened(source, world=world, request=Request(domain=asked))
+        searched = []
+        for root in some_roots(source, 2):
+            found = session.search(root)
+            searched.append((root, *found.to_numpy(), found.reached, found.nedge))
+        about, why = session.layout.parts, session.why
+        session.close()
+        return searched, about, why
+
+    ranks = on_ranks(4, rank)
+    size = "one device" if asked == 1 else "2 devices"
+    why = f"domains of {size}: the ranks are on 2 hosts"
+    if asked:
+        why = f"there is a CUDA device; domains of {size} were asked for"
+    for _, parts, said in ranks:
+        assert parts == 4
+        assert said.endswith(f": {why}; exchange host: no NCCL here")
+    for pieces in zip(*(searched for searched, *_ in ranks), strict=True):
+        level, parent = (np.concatenate([x[k] for x in pieces]) for k in (1, 2))
+        wanted = check_search(source, pieces[0][0], level, parent)
+        ends = source.ends[wanted >= 0].sum() // 2
+        assert {x[3:] for x in pieces} == {((wanted >= 0).sum(), ends)}
 
 
 @pytest.mark.parametrize(
