@@ -39,22 +39,22 @@ def load_nccl() -> Any:
     cuda.cupy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # CuPy tells how to install it
-        found = importlib.import_module("cupy.cuda.nccl")
-    if not found.available:
+        nccl = importlib.import_module("cupy.cuda.nccl")
+    if not nccl.available:
         raise DeviceMissing(
             "CuPy finds no NCCL; pip install nvidia-nccl-cu13 or nvidia-nccl-cu12"
         )
-    return found
+    return nccl
 
 
 def shared_device(world: World, uuid: str) -> str:
     """Return which ranks use the same device, "" where none do; collective."""
     hosts = getattr(world, "hosts", [""] * world.size)
     first: dict[tuple[str, str], int] = {}
-    for rank, found in enumerate(gather_texts(world, uuid)):
-        other = first.setdefault((hosts[rank], found), rank)
+    for rank, device in enumerate(gather_texts(world, uuid)):
+        other = first.setdefault((hosts[rank], device), rank)
         if other != rank:
-            return f"ranks {other} and {rank} use the same device, {found}"
+            return f"ranks {other} and {rank} use the same device, {device}"
     return ""
 
 

@@ -177,7 +177,7 @@ def test_cuda_aware_needs_a_proof(
         ("mpi,system", True, ""),
         ("mpi,cuda:device", False, ""),
     ):
-        monkeypatch.setattr(cuda_aware, "told_kinds", lambda comm, kinds=kinds: kinds)
+        monkeypatch.setattr(cuda_aware, "memory_kinds", lambda comm, kinds=kinds: kinds)
         monkeypatch.setattr(cuda_aware, "query_cuda_support", lambda s=support: s)
         said = missing_proof(world)
         assert said.endswith(found)

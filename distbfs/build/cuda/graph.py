@@ -267,8 +267,8 @@ class Rows:
         name = "write_rows_64" if self._large else "write_rows_32"
         sizes = np.uint64(len(keys)), np.uint64(self.m)
         out = (self._columns[self.m :], self._offsets[low:])
-        given = (sizes[0], keys, starts, sizes[1], *out)
-        self._kernels.launch(name, len(keys), KEYS_TILE, *given)
+        arguments = (sizes[0], keys, starts, sizes[1], *out)
+        self._kernels.launch(name, len(keys), KEYS_TILE, *arguments)
         self.m += fresh
 
     def finish(self) -> tuple[DeviceArray, DeviceArray]:

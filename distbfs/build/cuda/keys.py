@@ -47,11 +47,11 @@ class Kernels(device_build.Kernels):
         """Return how many sorted keys are below each value."""
         cupy = cuda.cupy()
         wanted = cupy.asarray(np.array(values, dtype=np.uint64))
-        found = cupy.empty(len(values), np.uint64)
+        counts = cupy.empty(len(values), np.uint64)
         sizes = np.uint64(len(keys)), np.uint64(len(values))
-        given = (sizes[0], keys, sizes[1], wanted, found)
-        self.kernel("keys_below")(1, 32, *given)
-        return [int(x) for x in found.get()]
+        arguments = (sizes[0], keys, sizes[1], wanted, counts)
+        self.kernel("keys_below")(1, 32, *arguments)
+        return [int(x) for x in counts.get()]
 
     def largest(self, values: DeviceArray) -> int:
         """Return the largest of uint32 values, 0 where there are none."""

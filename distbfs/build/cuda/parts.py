@@ -102,9 +102,9 @@ class Crew(Generic[Made]):
                     out.append(work(builder, k, self._mine[k]))
             return out
 
-        found = self.on_devices(parts)
+        groups = self.on_devices(parts)
         at = [k for group in self._groups.values() for k in group]
-        flat = dict(zip(at, (x for group in found for x in group), strict=True))
+        flat = dict(zip(at, (x for group in groups for x in group), strict=True))
         return [flat[k] for k in range(len(self._mine))]
 
     def close(self) -> None:
@@ -231,5 +231,5 @@ def _separate(
             out.append((k, part))
         return out
 
-    found = dict(item for group in crew.on_devices(work) for item in group)
-    return [found[k] for k in range(len(mine))]
+    parts = dict(item for group in crew.on_devices(work) for item in group)
+    return [parts[k] for k in range(len(mine))]

@@ -45,10 +45,10 @@ def part_bytes(shape: PartShape, *, parents: bool = True) -> dict[str, int]:
         search += sum(8 * (rows[name] + 1) for name in narrow)
     boxes = min(-(-shape.edges["nn"] // parts), local) * (parts - 1)
     sent = 4 * -(-local // 32) * parts if parts > 1 else 0
-    found = {
+    needs = {
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,
         "search": search,
         "messages": ITEM * boxes + sent,
     }
-    return found | {"total": sum(found.values())}
+    return needs | {"total": sum(needs.values())}

@@ -284,8 +284,8 @@ class Arrays:
         return array
 
     def _run(self, name: str, *arguments: Any) -> None:
-        given = [np.uint32(a) if isinstance(a, int) else a for a in arguments]
-        self._module.kernel(name)(self.grid * 8, 256, *given)
+        values = [np.uint32(a) if isinstance(a, int) else a for a in arguments]
+        self._module.kernel(name)(self.grid * 8, 256, *values)
 
     def _degrees(self) -> tuple[int, float, int]:
         """Return (hubs, mean degree of a neighbour, pieces of other rows)."""

@@ -155,9 +155,9 @@ class MemberSearch:
         hubs: the most of a part
         """
         below = -(-hubs // GRANULE) * self.part.layout.parts * GRANULE
-        found = self.arrays.weights(below).get()
+        edges = self.arrays.weights(below).get()
         out = np.zeros(self.part.granules * WORDS)
-        out[: len(found)] = found[: len(out)]
+        out[: len(edges)] = edges[: len(out)]
         return out.reshape(-1, WORDS).sum(axis=1)
 
     @property
@@ -185,17 +185,17 @@ class MemberSearch:
         return self._places(ranges)["end"]
 
     def connect(
-        self, memory: Any, bases: Ids, bounds: Array, longest: int, told: Array
+        self, memory: Any, bases: Ids, bounds: Array, longest: int, facts: Array
     ) -> None:
         """Use shared memory, and what is true of all parts.
 
         memory: uint8 [shared_bytes], zeros; bases: [parts] addresses of all parts'
         bounds: of destination ranges, in words; longest: words of one
-        told: ``facts``, summed and the largest
+        facts: ``facts`` of all parts, summed and the largest
         """
         part, own = self.part, self.arrays.params
         parts = part.layout.parts
-        mean_next = float(told[0]) / max(part.edges, 1)
+        mean_next = float(facts[0]) / max(part.edges, 1)
         self.arrays.set_limits(part.edges, mean_next, PULL_SHARE if parts > 1 else None)
         self.arrays.cut(bounds, longest)
         own.state = self._kept.data.ptr + STATE_AT
@@ -203,8 +203,8 @@ class MemberSearch:
         self._memory = memory
 
         def each(name: str) -> Any:
-            found = [int(base) + places[name] for base in bases]
-            return (ctypes.c_void_p * MOST_PARTS)(*found)
+            addresses = [int(base) + places[name] for base in bases]
+            return (ctypes.c_void_p * MOST_PARTS)(*addresses)
 
         self.params = MemberParams(
             own=own,
@@ -220,7 +220,7 @@ class MemberSearch:
             index=part.index,
             all_words=self.all_words,
             room=part.granules * GRANULE,
-            longest=min(int(told[2]), 0xFFFFFFFF),
+            longest=min(int(facts[2]), 0xFFFFFFFF),
         )
         self.own = self.params.own
         self._results = self.arrays.results_launch(self.own) if self.in_ids else None
@@ -364,6 +364,6 @@ class MemberSearch:
             what, depth = int(rows[k, 1]) >> 32, int(rows[k, 1]) & 0xFFFFFFFF
             seconds = (int(rows[k, 0]) - int(rows[k - 1, 0])) * 1e-9
             seen = int(checks[depth]) if depth < len(checks) else 0
-            told = (int(rows[k, 2]), int(rows[k, 3]))
-            out.append((STEPS[what], depth, *told, seconds, seen))
+            counts = (int(rows[k, 2]), int(rows[k, 3]))
+            out.append((STEPS[what], depth, *counts, seconds, seen))
         return out

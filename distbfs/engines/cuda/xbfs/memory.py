@@ -51,11 +51,11 @@ def part_bytes(
     vertex = 4 if shape.n < NARROW_VERTICES else 8
     search += vertex * parents * d + 4 * shape.owned + 2 * 8 * mask_words(d)
     sent = 2 * 4 * -(-local // 32) * parts
-    found = {
+    needs = {
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,
         "inner": inner,
         "search": search,
         "messages": BOXED * outer + sent,
     }
-    return found | {"total": sum(found.values())}
+    return needs | {"total": sum(needs.values())}
