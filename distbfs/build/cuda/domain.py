@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda import graph as device_build
-from distbfs.build.cuda.graph import CLASSES, Numbering
-from distbfs.build.cuda.keys import BLOCK, RowWriter, Rule
+from distbfs.build.cuda.kernels import BLOCK, Kernels
+from distbfs.build.cuda.keys import RowWriter, Rule
+from distbfs.build.cuda.numbering import CLASSES, Numbering
 from distbfs.build.cuda.parts import Crew
 from distbfs.build.cuda.separate import Builder, Shape
 from distbfs.device import cuda
@@ -101,7 +101,7 @@ class MemberBuilder(Builder):
         self, source: TupleSource, shape: Shape, buffer_bytes: int | None, done: Sum
     ) -> None:
         super().__init__(source, shape, buffer_bytes, done)
-        self._numbering = device_build.Kernels(self.clock)
+        self._numbering = Kernels(self.clock)
         self._source = source
 
     def measure(self, part: int) -> Measured:

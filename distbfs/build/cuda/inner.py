@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda import graph as device_build
-from distbfs.build.cuda.graph import BLOCK, BLOCKS_PER_MULTIPROCESSOR, Numbering
+from distbfs.build.cuda.kernels import BLOCK, BLOCKS_PER_MULTIPROCESSOR, Kernels
+from distbfs.build.cuda.numbering import Numbering
 from distbfs.device import cuda, programs
 from distbfs.device.take import take
 from distbfs.errors import UsageError
@@ -103,7 +103,7 @@ class InnerBuilder:
             NN="u32" if nn.itemsize == 4 else "u64",
         )
         self._grid = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
-        self._numbering = device_build.Kernels(self._clock)
+        self._numbering = Kernels(self._clock)
 
     def _launch(self, name: str, *arguments: Any) -> None:
         self._module.kernel(name)(self._grid, BLOCK, *arguments)

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from distbfs.build.cuda.graph import RESERVE
+from distbfs.build.cuda.ranges import RESERVE
 from distbfs.build.cuda.separate import Builder, Counted, Numbered, Shape, Shared
 from distbfs.build.host.parts import BuildSummary
 from distbfs.device import cuda

@@ -12,15 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.graph import Ranges
-from distbfs.build.cuda.keys import (
-    BLOCK,
-    KEYS_TILE,
-    KeyPasses,
-    RowWriter,
-    Rule,
-    segments,
-)
+from distbfs.build.cuda.kernels import BLOCK, KEYS_TILE
+from distbfs.build.cuda.keys import KeyPasses, RowWriter, Rule, segments
+from distbfs.build.cuda.ranges import Ranges
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.partition.device_part import DevicePart
