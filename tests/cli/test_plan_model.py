@@ -8,7 +8,7 @@ import pytest
 from commands import here
 from graphs import build, kronecker
 
-from distbfs.engines.cuda.pan.memory import part_bytes
+from distbfs.engines.cuda.xbfs.memory import part_bytes
 from distbfs.generate.kronecker import Kronecker
 from distbfs.plan.memory import PartShape
 from distbfs.terminal.plan_input import habits_near, of_kronecker, runs_of
