@@ -41,6 +41,7 @@ class CudaAwareExchange(HostExchange):
     """Serves ranks of MPI, arrays in device memory; see ``base.Exchange``."""
 
     name = "cuda_aware"
+    needs_devices = True
 
     def __init__(
         self,

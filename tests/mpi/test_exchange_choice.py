@@ -65,7 +65,8 @@ def test_a_name_is_taken_as_it_is(world: Ranks) -> None:
 
 @pytest.mark.parametrize("name", ["nccl", "cuda_aware"])
 def test_names_for_devices_alone(world: Ranks, name: str) -> None:
-    with pytest.raises(UsageError, match=f"'{name}' is for parts on devices"):
+    wanted = f"'{name}' is for parts on devices; allowed: auto, solo, host$"
+    with pytest.raises(UsageError, match=wanted):
         choose_exchange(world, name)
 
 
