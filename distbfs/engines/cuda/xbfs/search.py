@@ -59,7 +59,7 @@ class FastSearch:
     in_ids: results by id (else by number); stepwise: a launch a level
     direction: "push" or "pull" takes one direction at all levels
     overrides: arguments of the kernel to set otherwise, for measurements and tests:
-        mark_edges, pull_edges (see ``Thresholds``), tile (4 or 8), hub_words
+        mark_edges, pull_edges (see ``PushLimits``), tile (4 or 8), hub_words
 
     Raises UsageError where the graph or the direction does not fit, ResourceError where
     device memory is short.
