@@ -320,7 +320,7 @@ def measure_method(
     joules = measured.joules
     return {
         "method": method,
-        "threshold": runner.threshold,
+        "threshold": runner.warp_degree,
         "blocks": runner.blocks,
         "block": runner.block,
         "stretched": stretched,

@@ -17,7 +17,7 @@ from typing import Any
 
 import pan_figures as pan
 
-from distbfs.engines.cuda.pan.memory import part_bytes
+from distbfs.engines.cuda.xbfs.memory import part_bytes
 from distbfs.errors import InputError, UsageError
 from distbfs.plan.cost_model import Run
 from distbfs.terminal.plan_input import (

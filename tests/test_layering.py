@@ -5,6 +5,7 @@ Every import counts: at the top, in a function, for type checking.
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -123,6 +124,44 @@ def test_the_walk_sees_what_it_should():
     assert sorted(imports) == ["a", "c", "d", "f", "p.q"]
     relative = ast.parse("from ..graph import csr").body[0]
     assert imports_of(relative, "distbfs.engines") == ["distbfs.graph.csr"]
+
+
+NO_NAMES = {"found", "told", "given"}  # of what a variable holds
+HAVE_THEM = {  # still
+    *("engines/cuda/xbfs/between.py", "exchange/host.py"),
+    *("exchange/message_sizes.py", "exchange/nccl.py"),
+}
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_variables_say_what_they_hold(path):
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    functions = [x for x in nodes if isinstance(x, (ast.FunctionDef, ast.Lambda))]
+    inside = [x for function in functions for x in ast.walk(function)]
+    names = {x.id for x in inside if isinstance(x, ast.Name)}
+    names |= {x.arg for x in inside if isinstance(x, ast.arg)}
+    if str(path.relative_to(ROOT)) not in HAVE_THEM:
+        assert not names & NO_NAMES
+
+
+ELSEWHERE = [  # words whose meaning is another room's
+    *(("peer", room) for room in ("benchmark", "terminal", "cli")),  # of a device
+    *(("resident", room) for room in ("build", "exchange", "multisearch")),
+    *(("threshold", room) for room in ("exchange", "engines")),  # TH, of delegates
+    ("resident", "engines/cuda/xbfs"),  # a whole search in one launch
+]
+PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+
+
+@pytest.mark.parametrize(("word", "room"), ELSEWHERE)
+def test_a_word_has_one_meaning(word, room):
+    named = set()
+    for path in sorted((ROOT / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [getattr(node, x, None) for x in ("id", "arg", "attr", "name")]
+            texts = [x for x in names if isinstance(x, str)]
+            named |= {x.lower() for text in texts for x in PIECES.findall(text)}
+    assert not named & {word, f"{word}s"}
 
 
 def test_the_checker_shares_nothing_with_what_it_checks():

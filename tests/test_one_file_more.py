@@ -1,6 +1,5 @@
 """What is added to the house is one file and one line of the registry."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,10 @@ import throwaway
 import distbfs
 
 TESTS = Path(__file__).parent
+sys.path.insert(0, str(TESTS / "faults"))
+
+from launching import clean_environment, find_mpiexec, needs_mpi  # noqa: E402
+
 DISTBFS = ("-m", "distbfs")
 
 
@@ -32,11 +35,12 @@ def house(tmp_path):
         )
         registry.write_text("\n".join([*lines[: place + 1], line, *lines[place + 1 :]]))
 
-        def run(*words):
+        def run(*words, ranks=1):
+            launcher = () if ranks == 1 else (str(find_mpiexec()), "-n", str(ranks))
             done = subprocess.run(
-                [sys.executable, *map(str, words)],
+                [*launcher, sys.executable, *map(str, words)],
                 cwd=tmp_path,
-                env=os.environ | {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1"},
+                env=clean_environment({"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1"}),
                 capture_output=True,
                 text=True,
                 timeout=300,
@@ -90,3 +94,21 @@ def test_an_engine(house, tmp_path):
     text = run("-m", "pytest", contract, *options, "--rootdir", TESTS.parent)
     assert " passed" in text
     assert " skipped" not in text
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_an_exchange(house, tmp_path, ranks):
+    line = '    "counting": "distbfs.exchange.counting:CountingExchange",'
+    run = house("exchange/counting.py", throwaway.EXCHANGE, "EXCHANGES", line)
+    assert "counting" in run(*DISTBFS, "bfs", "--help")
+    store = tmp_path / "parts"
+    cut = ("--parts", 2, "--threshold", 9)
+    run(*DISTBFS, "convert", tmp_path / "edges.txt", "-o", store, *cut)
+    search = ("bfs", store, "-s", 0, "--exchange", "counting", "--json")
+    text = run(*DISTBFS, *search, ranks=ranks)
+    for said in ('"exchange": "counting"', '"reached": 3', "counting: 3 levels"):
+        assert text.count(said) == 1
+    contract = TESTS / "mpi" / "test_exchange_contract.py"
+    options = ("-n", 0, "-p", "no:cacheprovider", "-k", "counting", "--with-mpi")
+    text = run("-m", "pytest", contract, *options, "--rootdir", TESTS, ranks=ranks)
+    assert " passed" in text

@@ -1,4 +1,4 @@
-"""An application and an engine that are one file and one line of the registry each."""
+"""An application, an engine and an exchange: a file and a line of the registry each."""
 
 APP = '''"""Edges out of what each source reaches."""
 
@@ -86,4 +86,24 @@ class QueueSearch:
                         level[ids[v]], parent[ids[v]] = levels, ids[u]
                         queue.append(v)
         return WholeResult(level, parent if self.parents else None, levels)
+'''
+
+EXCHANGE = '''"""The exchange through host memory, which counts levels."""
+
+from distbfs.exchange.host import HostExchange
+
+
+class CountingExchange(HostExchange):
+    name = "counting"
+    levels = 0
+
+    def start_normals(self, bins):
+        self.levels += 1
+        super().start_normals(bins)
+
+    def close(self):
+        super().close()
+        if self.levels and not self._rank:
+            print(f"counting: {self.levels} levels")
+            self.levels = 0
 '''

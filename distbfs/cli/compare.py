@@ -108,7 +108,10 @@ def parsed(text: str, key: str, value: str) -> object:
 
 
 def parse_entries(
-    text: str, baseline: str | None, threads: Sequence[int], peers: Sequence[str] = ()
+    text: str,
+    baseline: str | None,
+    threads: Sequence[int],
+    libraries: Sequence[str] = (),
 ) -> list[Entry]:
     """Return all engines; UsageError where two are the same or the baseline is none.
 
@@ -120,7 +123,7 @@ def parse_entries(
         if labels.count(label) > 1:
             raise UsageError(f"engine '{label}' is given twice")
     entries = spread_threads(parsed, threads)
-    entries += [Entry(name, SearchOptions(), peer=name) for name in peers]
+    entries += [Entry(name, SearchOptions(), library=name) for name in libraries]
     labels = [entry.label for entry in entries]
     if baseline is not None and baseline not in labels:
         names = ", ".join(labels)
@@ -140,8 +143,8 @@ def parse_threads(text: str, share: int) -> list[int]:
     return list(dict.fromkeys(counts))
 
 
-def parse_peers(text: str | None) -> list[str]:
-    """Return the peers of a list; ``all`` is those that are installed."""
+def parse_libraries(text: str | None) -> list[str]:
+    """Return the libraries of a list; ``all`` is those that are installed."""
     if text is None:
         return []
     names = installed() if text == "all" else text.split(",")
@@ -180,6 +183,7 @@ def given_sources(
 @graph_options(sources=16, multiple=True)
 @click.option(
     "--peers",
+    "libraries",
     help="Other libraries, as scipy,igraph; all: those that are installed.",
 )
 @click.option(
@@ -206,7 +210,7 @@ def given_sources(
 def command(
     stores: tuple[Path, ...],
     engines: str,
-    peers: str | None,
+    libraries: str | None,
     count: int,
     seed: int,
     repeats: int,
@@ -234,7 +238,7 @@ def command(
     terminal = open_terminal(json_output=json_output, log_format=log_format)
     world = terminal.world
     share = share_of_cores(world)
-    counts, others = parse_threads(threads, share), parse_peers(peers)
+    counts, others = parse_threads(threads, share), parse_libraries(libraries)
     entries = parse_entries(engines, baseline, counts, others)
     if others and world.size > 1:
         raise UsageError("peers search in one process; leave mpirun out")
@@ -294,12 +298,12 @@ def compare_on(
     source = None if isinstance(graph, Store) else graph
     sessions = Sessions(terminal, opened, source)
     for entry in entries:
-        if not entry.peer:
+        if not entry.library:
             sessions.check(entry.options)
     with ExitStack() as stack:
         for entry in entries:
-            if entry.peer:
-                entry.session = sessions.peer(entry.peer)
+            if entry.library:
+                entry.session = sessions.of_library(entry.library)
             else:
                 entry.session = sessions.open(entry.options)
             stack.callback(entry.session.close)
@@ -309,7 +313,7 @@ def compare_on(
         if with_energy:
             roots, edges = chosen.tolist(), sum(compared["nedge"])
             for entry, figures in zip(entries, compared["engines"], strict=True):
-                if not entry.peer:
+                if not entry.library:
                     energy = searches_energy(entry.open, roots, edges)
                     figures |= {"energy": energy, "joules": joules_of(energy)}
         about = {

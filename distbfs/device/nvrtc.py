@@ -65,8 +65,8 @@ def variants(source: Path) -> list[dict[str, str]]:
     with all of the others, and | lists.  Without one there is a single variant, without
     definitions.
     """
-    found = VARIANTS.search(source.read_text(encoding="utf-8"))
-    lists = [""] if found is None else found.group(1).split("|")
+    line = VARIANTS.search(source.read_text(encoding="utf-8"))
+    lists = [""] if line is None else line.group(1).split("|")
     return [variant for words in lists for variant in variants_of(words, source.name)]
 
 

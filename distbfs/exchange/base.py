@@ -36,6 +36,7 @@ class Exchange(Protocol):
     on_device: arrays, given and returned, are CuPy's, else NumPy's
 
     streamed: it is a ``StreamedExchange``
+    needs_devices: arrays in host memory are none for it
 
     On a device, arrays are given and returned in the order of the current stream; the
     current device is that of the rank's first part.  Bins that arrive lie on the device
@@ -45,6 +46,7 @@ class Exchange(Protocol):
     name: str
     on_device: bool
     streamed: bool
+    needs_devices: bool
     traffic: Traffic
 
     def start_masks(self, masks: Sequence[Words]) -> None:

@@ -41,6 +41,7 @@ class CudaAwareExchange(HostExchange):
     """Serves ranks of MPI, arrays in device memory; see ``base.Exchange``."""
 
     name = "cuda_aware"
+    needs_devices = True
 
     def __init__(
         self,
@@ -77,18 +78,19 @@ def missing_proof(world: World) -> str:
         return "there is no MPI in a single process"
     from mpi4py import MPI  # noqa: PLC0415
 
-    if kinds_have_cuda(told_kinds(MPI.COMM_WORLD)):
+    if kinds_have_cuda(memory_kinds(MPI.COMM_WORLD)):
         return ""
-    found = query_cuda_support()
-    if found:
+    supported = query_cuda_support()
+    if supported:
         return ""
-    why = f"{QUERY} is not there" if found is None else f"{QUERY} says no"
+    why = f"{QUERY} is not there" if supported is None else f"{QUERY} says no"
     name = library_name(MPI)
-    told = f"{KINDS} has no cuda, {why}"
-    return f"{name} does not say that it takes device pointers: {told}"
+    return (
+        f"{name} does not say that it takes device pointers: {KINDS} has no cuda, {why}"
+    )
 
 
-def told_kinds(comm: Any) -> str:
+def memory_kinds(comm: Any) -> str:
     """Return the memory kinds that a communicator supports, "" where it tells none."""
     info = comm.Get_info()
     try:

@@ -53,7 +53,7 @@ class HostExchange:
     """
 
     name = "host"
-    streamed = False
+    streamed = needs_devices = False
 
     def __init__(
         self,

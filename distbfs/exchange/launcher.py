@@ -71,9 +71,9 @@ def find_launch(environment: Mapping[str, str]) -> Launch | None:
         if size and all(item in environment for item in needed):
             return Launch(name, number(rank) or 0, size)
     for name, rank in RANKED:
-        found = number(rank)
-        if found is not None:
-            return Launch(name, found, found + 1, exact=False)
+        index = number(rank)
+        if index is not None:
+            return Launch(name, index, index + 1, exact=False)
     local = number("MPI_LOCALNRANKS")
     if local:
         return Launch("mpiexec", number("MPI_LOCALRANKID") or 0, local, exact=False)

@@ -57,7 +57,7 @@ class NcclExchange:
     """
 
     name = "nccl"
-    streamed = True
+    streamed = needs_devices = True
     on_device = True
 
     def __init__(

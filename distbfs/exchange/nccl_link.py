@@ -39,22 +39,22 @@ def load_nccl() -> Any:
     cuda.cupy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # CuPy tells how to install it
-        found = importlib.import_module("cupy.cuda.nccl")
-    if not found.available:
+        nccl = importlib.import_module("cupy.cuda.nccl")
+    if not nccl.available:
         raise DeviceMissing(
             "CuPy finds no NCCL; pip install nvidia-nccl-cu13 or nvidia-nccl-cu12"
         )
-    return found
+    return nccl
 
 
 def shared_device(world: World, uuid: str) -> str:
     """Return which ranks use the same device, "" where none do; collective."""
     hosts = getattr(world, "hosts", [""] * world.size)
     first: dict[tuple[str, str], int] = {}
-    for rank, found in enumerate(gather_texts(world, uuid)):
-        other = first.setdefault((hosts[rank], found), rank)
+    for rank, device in enumerate(gather_texts(world, uuid)):
+        other = first.setdefault((hosts[rank], device), rank)
         if other != rank:
-            return f"ranks {other} and {rank} use the same device, {found}"
+            return f"ranks {other} and {rank} use the same device, {device}"
     return ""
 
 
@@ -126,10 +126,10 @@ class Link:
         out, into, gathered = (words[k * self.size :][: self.size] for k in range(3))
         self.follow()
         with self.group():
-            for peer in range(self.size):
-                if peer != self.rank:
-                    self.send(out[peer : peer + 1], peer)
-                    self.receive(into[peer : peer + 1], peer)
+            for rank in range(self.size):
+                if rank != self.rank:
+                    self.send(out[rank : rank + 1], rank)
+                    self.receive(into[rank : rank + 1], rank)
         self.gather(out[:1], gathered)
         self.maximum(out)
         done = cp.cuda.Event(disable_timing=True)
@@ -163,15 +163,15 @@ class Link:
             finally:
                 self._nccl.groupEnd()
 
-    def send(self, array: Array, peer: int) -> None:
+    def send(self, array: Array, rank: int) -> None:
         """Send a contiguous array to a rank."""
         kind, stream = self._types[array.dtype], self.stream.ptr
-        self._comm.send(self._at(array), array.size, kind, peer, stream)
+        self._comm.send(self._at(array), array.size, kind, rank, stream)
 
-    def receive(self, array: Array, peer: int) -> None:
+    def receive(self, array: Array, rank: int) -> None:
         """Receive a contiguous array from a rank."""
         kind, stream = self._types[array.dtype], self.stream.ptr
-        self._comm.recv(self._at(array), array.size, kind, peer, stream)
+        self._comm.recv(self._at(array), array.size, kind, rank, stream)
 
     def gather(self, mine: Array, whole: Array) -> None:
         """Put the equally long arrays [k] of all ranks into ``whole``, [size * k].

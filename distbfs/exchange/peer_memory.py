@@ -96,14 +96,14 @@ class PeerGroup:
         """Return the addresses of all parts' memory on a device; part = rank + k p."""
         ranks, mine = len(every), self._world.rank
         table = np.zeros(ranks * len(blocks), dtype=np.int64)
-        for rank, told in enumerate(every):
+        for rank, handles in enumerate(every):
             for k in range(len(blocks)):
                 part = rank + k * ranks
                 if rank == mine:
                     table[part] = blocks[k].array.data.ptr
                     continue
                 with on_device(device):
-                    address = open_handle(told[k * HANDLE : (k + 1) * HANDLE])
+                    address = open_handle(handles[k * HANDLE : (k + 1) * HANDLE])
                 self._opened.append((device, address))
                 table[part] = address
         return table
@@ -136,8 +136,8 @@ class PeerGroup:
                     cuda.cupy().cuda.Device().synchronize()
         except runtime.CUDARuntimeError as error:
             reason = f"writing to another device failed: {error}"
-        if found := first_reason(world, reason):
-            return found
+        if problem := first_reason(world, reason):
+            return problem
         wanted = np.arange(1, self.parts + 1, dtype=np.uint64)
         for device, array in zip(self.devices, arrays, strict=True):
             with on_device(device):
@@ -173,19 +173,19 @@ def peer_problem(world: World, devices: Sequence[int]) -> str:
     hosts = getattr(world, "hosts", [""] * world.size)
     if len(set(hosts)) > 1:
         return f"the ranks are on {len(set(hosts))} hosts"
-    reason, told = "", ""
+    reason, names = "", ""
     try:
         uuids = []
         for device in devices:
             with on_device(device):
                 uuids.append(cuda.uuid())
-        told = " ".join(uuids)
+        names = " ".join(uuids)
         reason = access_problem(sorted(set(devices)))
     except DeviceMissing as error:
         reason = str(error)
-    texts = gather_texts(world, told)
-    if found := first_reason(world, reason):
-        return found
+    texts = gather_texts(world, names)
+    if problem := first_reason(world, reason):
+        return problem
     every = " ".join(texts).split()
     if len(set(every)) < len(every):
         return "several parts are on one device"

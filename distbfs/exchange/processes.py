@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class Process:
     """Another process of this node, by its id and the time that it started at."""
 
-    def __init__(self, rank: int, told: str) -> None:
+    def __init__(self, rank: int, identity: str) -> None:
         self.rank = rank
-        self._pid, _, self._start = told.partition(" ")
+        self._pid, _, self._start = identity.partition(" ")
 
     @staticmethod
     def myself() -> str:
@@ -54,10 +54,10 @@ class Process:
 def processes_beside(world: World) -> list[Process]:
     """Return the other ranks of this host that can be seen from here; collective."""
     hosts = getattr(world, "hosts", [""] * world.size)
-    told = gather_texts(world, Process.myself())
+    identities = gather_texts(world, Process.myself())
     others = [
         Process(rank, text)
-        for rank, text in enumerate(told)
+        for rank, text in enumerate(identities)
         if rank != world.rank and hosts[rank] == hosts[world.rank]
     ]
     # those of another container cannot be seen

@@ -30,7 +30,7 @@ class SoloExchange:
     """
 
     name = "solo"
-    streamed = False
+    streamed = needs_devices = False
 
     def __init__(
         self,

@@ -25,13 +25,13 @@ from distbfs.multisearch.cuda_program import (
     Program,
     program_of,
 )
-from distbfs.multisearch.cuda_threshold import ENDLESS, choose_threshold
 from distbfs.multisearch.problem import Problem
+from distbfs.multisearch.warp_degree import ENDLESS, choose_warp_degree
 from distbfs.options import check_choice
 from distbfs.types import DeviceArray, Ids, Stop
 
 METHODS = ("hybrid", "warp", "work-efficient", "edge-parallel")
-THRESHOLD = 16
+WARP_DEGREE = 16
 LEVEL_TYPES = {"u8": "int8", "u16": "int16", "u32": "int32"}
 BLOCK_THREADS = (1024, 256)
 WIDE_MEAN = 8  # mean degree from which frontiers are wide and a block has 1,024 threads
@@ -49,10 +49,10 @@ Sink = Callable[[int, int, dict[str, DeviceArray]], None]
 class DeviceOptions:
     """How searches are made.
 
-    method: "hybrid" (a warp from degree ``threshold`` on), "warp" (T = 0),
+    method: "hybrid" (a warp from degree ``warp_degree`` on), "warp" (T = 0),
         "work-efficient" (T without end), "edge-parallel"
-    threshold: T, or None to choose it from the degrees; above 16 it is rounded up to a
-        quarter of an octave
+    warp_degree: T, or None to choose it from the degrees; above 16 it is rounded up to
+        a quarter of an octave
     levels: result "level" is wanted, by pair
     batch: searches whose results by pair are held at once (default: what fits)
     block: threads of a block, 256 or 1024 (default: by the mean degree)
@@ -61,7 +61,7 @@ class DeviceOptions:
     """
 
     method: str = "hybrid"
-    threshold: int | None = THRESHOLD
+    warp_degree: int | None = WARP_DEGREE
     levels: bool = False
     batch: int | None = None
     block: int | None = None
@@ -70,8 +70,8 @@ class DeviceOptions:
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
-        if self.threshold is not None and self.threshold < 0:
-            raise UsageError(f"threshold is {self.threshold}; allowed: 0 and more")
+        if self.warp_degree is not None and self.warp_degree < 0:
+            raise UsageError(f"warp_degree is {self.warp_degree}; allowed: 0 and more")
         if self.batch is not None and self.batch < 1:
             raise UsageError(f"batch is {self.batch}; allowed: 1 and more")
         if self.most is not None and self.most < 0:
@@ -84,12 +84,12 @@ class DeviceOptions:
 class DeviceRunner:
     """Runs problems; what the last run did stands in the fields.
 
-    seconds: of the kernels that search; threshold: T; batches, blocks, block: how
+    seconds: of the kernels that search; warp_degree: T; batches, blocks, block: how
     level: C++ type of the levels
     """
 
     seconds: float = 0.0
-    threshold: int = THRESHOLD
+    warp_degree: int = WARP_DEGREE
     batches: int = 0
     blocks: int = 0
     block: int = 0
@@ -170,7 +170,7 @@ class Run:
         self.sources = cp.asarray(self.ids.astype(np.uint32))
 
     def _shape(self) -> None:
-        """Choose blocks, threshold and the searches of a batch."""
+        """Choose blocks, warp_degree and the searches of a batch."""
         graph, options, runner = self.graph, self.options, self.runner
         wide = graph.m >= WIDE_MEAN * max(graph.active, 1)
         self.block = options.block or BLOCK_THREADS[0 if wide else 1]
@@ -192,7 +192,7 @@ class Run:
         blocks = min(each * cuda.multiprocessors(), max(len(self.ids), 1))
         self.blocks, self.rows = self._bounded(blocks)
         runner.blocks = self.blocks
-        runner.threshold = self._threshold(self.blocks)
+        runner.warp_degree = self._warp_degree(self.blocks)
 
     def _block_bytes(self, level: int) -> int:
         """Return the bytes of a block; level: bytes of a level."""
@@ -240,26 +240,26 @@ class Run:
         rows = k if not row else (free - blocks * each) // row
         return blocks, max(min(rows, self.options.batch or k, k), 1)
 
-    def _threshold(self, blocks: int) -> int:
+    def _warp_degree(self, blocks: int) -> int:
         """Return T."""
         fixed = {"warp": 0, "work-efficient": ENDLESS}
         if self.options.method in fixed:
             return fixed[self.options.method]
-        if self.options.threshold is not None:
-            return min(self.options.threshold, ENDLESS)
+        if self.options.warp_degree is not None:
+            return min(self.options.warp_degree, ENDLESS)
         cp, graph = cuda.cupy(), self.graph
         if not graph.active:
             return ENDLESS
         degrees = cp.diff(graph.offsets).astype(np.int64)
         histogram: Ids = cp.bincount(degrees).get().astype(np.int64)
-        return choose_threshold(histogram, len(self.ids), blocks)
+        return choose_warp_degree(histogram, len(self.ids), blocks)
 
     def _split(self) -> int:
         """Return the number below which vertices get a warp."""
-        threshold = self.runner.threshold
-        if threshold == ENDLESS:
+        warp_degree = self.runner.warp_degree
+        if warp_degree == ENDLESS:
             return 0
-        return ENDLESS if threshold == 0 else above(self.graph, threshold)
+        return ENDLESS if warp_degree == 0 else above(self.graph, warp_degree)
 
     def _module(self) -> programs.Module:
         return self.program.module(

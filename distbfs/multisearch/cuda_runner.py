@@ -137,7 +137,7 @@ class CudaRunner:
         auto = options.threshold == "auto"
         device_options = DeviceOptions(
             method=options.method or METHODS[0],
-            threshold=None if auto else int(options.threshold),
+            warp_degree=None if auto else int(options.threshold),
             levels=bool(kept),
             batch=options.batch or None,
             most=options.depth,
@@ -162,7 +162,7 @@ class CudaRunner:
                 outputs.values[name][...] = array.get()
         return {
             "method": device_options.method,
-            "threshold": runner.threshold,
+            "threshold": runner.warp_degree,
             "batches": runner.batches,
         }
 

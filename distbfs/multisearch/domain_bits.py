@@ -82,7 +82,7 @@ class Share:
         self._seen = self._shared[-1][: ROW_BYTES * graph.active].view(np.uint32)
         self._queue = [cp.empty(max(graph.active, 1), np.uint32) for _ in range(2)]
         self._tally = cp.zeros(TURNS * TALLY_WORDS, np.uint64)
-        self._told = cuda.HostCopy(self._tally)
+        self._tally_copy = cuda.HostCopy(self._tally)
         self._planes: list[DeviceArray] = []
         self._begin = Begin(d=self._parameters(bases))
         self._params: DomainParams = self._begin.d
@@ -160,11 +160,11 @@ class Share:
 
     def tell(self) -> None:
         """Begin to read what the levels have found."""
-        self._told.begin(cuda.cupy().cuda.get_current_stream())
+        self._tally_copy.begin(cuda.cupy().cuda.get_current_stream())
 
     def edges(self, depth: int) -> int:
         """Return the edges out of the own vertices of a level, once it was told."""
-        return int(self._told.wait()[depth % TURNS * TALLY_WORDS])
+        return int(self._tally_copy.wait()[depth % TURNS * TALLY_WORDS])
 
     def add_planes(self) -> None:
         """Make room for more levels."""

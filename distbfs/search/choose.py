@@ -54,7 +54,6 @@ MOST_DEVICES = 8  # of a domain
 MANY_LEVELS = 256  # from which what a level costs at least is what counts
 HIGH_AVERAGE = 16.0  # edges of a vertex from which a virtual warp has work
 WIDE = 1 << 20  # edges a level from which a level's least time does not count
-DEVICE_EXCHANGES = ("nccl", "cuda_aware")
 BETWEEN_OPTIONS = (*EXCHANGE_OPTIONS, *FACTOR_OPTIONS)
 ALONE_BELOW = 1 << 24  # vertices: a meeting of devices costs more than they save
 MOST_VERTICES = (1 << 32) - (1 << 24)  # of a domain: positions have 32 bits
@@ -413,6 +412,11 @@ def device_model(device: int) -> str:
         return str(cuda.describe()["device"])
 
 
+def exchange_kind(name: str) -> Any:
+    """Return the class of an exchange; UsageError for an unknown name."""
+    return registry.lookup(registry.EXCHANGES, "exchange", name)
+
+
 def choose_exchange(
     world: World, name: str, devices: Sequence[int] = ()
 ) -> tuple[str, str]:
@@ -423,10 +427,13 @@ def choose_exchange(
     device of its own, else host.
     """
     if name != "auto":
-        registry.lookup(registry.EXCHANGES, "exchange", name)
-        if name in DEVICE_EXCHANGES and not devices:
+        if exchange_kind(name).needs_devices and not devices:
+            others = [
+                x for x in registry.EXCHANGES if not exchange_kind(x).needs_devices
+            ]
             raise UsageError(
-                f"exchange '{name}' is for parts on devices; allowed: auto, solo, host"
+                f"exchange '{name}' is for parts on devices; allowed: auto, "
+                f"{', '.join(others)}"
             )
         return name, f"exchange {name} as asked for"
     if world.size == 1:

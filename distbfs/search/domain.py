@@ -125,23 +125,23 @@ class DomainDriver:
         with clock("search"):
             self._start()
             ends = self._on_each(lambda part: part.wait())
-        told = self._world.allreduce(np.array(ends).max(axis=0), "max")
-        if told[2]:
+        end = self._world.allreduce(np.array(ends).max(axis=0), "max")
+        if end[2]:
             raise DistbfsError(
                 f"a device waited {PATIENCE_SECONDS} s in vain for that of part "
-                f"{int(told[2]) - 1}; searches of this session are over"
+                f"{int(end[2]) - 1}; searches of this session are over"
             )
         self._searches += 1
-        if told[3]:
-            level = int(told[3]) - 1
+        if end[3]:
+            level = int(end[3]) - 1
             raise SearchStopped(f"the search was stopped at level {level}")
         of_part = self._results(self._searches, parents=parents)
         count = len(self._parts)
-        found = DomainResult(count, of_part, int(told[1]), float(told[0]))
+        result = DomainResult(count, of_part, int(end[1]), float(end[0]))
         if records:
-            found.records = self._records(found)
-        found.phases = clock.seconds
-        return found
+            result.records = self._records(result)
+        result.phases = clock.seconds
+        return result
 
     def _results(
         self, search: int, *, parents: bool
@@ -180,24 +180,24 @@ class DomainDriver:
                 out.append(work(part))
         return out
 
-    def _records(self, found: DomainResult) -> list[LevelRecord]:
+    def _records(self, result: DomainResult) -> list[LevelRecord]:
         """Return what each level did; counts are of all parts, times of this rank.
 
         How much a level has found is counted from the results.
         """
         steps = self._on_each(lambda part: part.steps())
-        sizes = np.zeros(found.levels, dtype=np.int64)
-        for level in found.level:
+        sizes = np.zeros(result.levels, dtype=np.int64)
+        for level in result.level:
             with level.device:
-                sizes += cuda.counts(level[level >= 0], found.levels)
-        checks = np.zeros(found.levels, dtype=np.int64)
+                sizes += cuda.counts(level[level >= 0], result.levels)
+        checks = np.zeros(result.levels, dtype=np.int64)
         for lines in steps:
             seen = {line[1]: line[5] for line in lines}
-            checks += [seen.get(k, 0) for k in range(found.levels)]
+            checks += [seen.get(k, 0) for k in range(result.levels)]
         sizes, checks = (self._world.allreduce(x) for x in (sizes, checks))
         active = int(self._parts[0].part.actives.sum())
         log: list[LevelRecord] = []
-        for k in range(1, found.levels):
+        for k in range(1, result.levels):
             lines = [line for line in steps[0] if line[1] == k]
             name = next((x for x, *_ in lines if x.startswith("pu")), "push")
             left = active - int(sizes[:k].sum())

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.graph import PAIR_BYTES
+from distbfs.build.cuda.ranges import PAIR_BYTES
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_graph import MAX_VERTICES

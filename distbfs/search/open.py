@@ -73,7 +73,7 @@ def open(  # noqa: A001
     devices: CUDA devices of this rank, how many or which; None for all that it can have
     engine: "auto" (devices where every rank has one, else "openmp"), or a name of
         ``distbfs bfs --help``
-    exchange: between domains: "auto", "host", "nccl", "cuda_aware"
+    exchange: between domains: "auto", or a name of ``distbfs bfs --help``
     domain: devices of a domain; None for as many as map each other's memory
     parts, threshold: of tuples searched between domains: how many parts, and TH
     options: of ``SearchOptions.named``, as method, threads, direction; others are

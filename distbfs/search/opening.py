@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs import registry
 from distbfs.device import cuda
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.errors import UsageError
@@ -26,6 +25,7 @@ from distbfs.search.choose import (
     Say,
     choose_exchange,
     engine_for,
+    exchange_kind,
     kind_of,
     make_host_engine,
 )
@@ -264,7 +264,7 @@ def between_domains(
     """Return the runner between the domains of all ranks (collective)."""
     part = searches[0].part
     on_device = kind_of(options.engine).on_device
-    made = registry.lookup(registry.EXCHANGES, "exchange", exchange)(
+    made = exchange_kind(exchange)(
         world,
         placement,
         part.delegate_count,

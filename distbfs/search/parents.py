@@ -61,8 +61,8 @@ class CarriedParents:
         """Give every reached delegate its parent (collective)."""
         if not self._searches[0].part.delegate_count:
             return ParentCost()
-        found = [search.delegate_parents() for search in self._searches]
-        parents = self._exchange.max_delegates(found)
+        candidates = [search.delegate_parents() for search in self._searches]
+        parents = self._exchange.max_delegates(candidates)
         for search in self._searches:
             search.take_delegate_parents(parents)
         return ParentCost(bytes_sent=int(parents.nbytes))
@@ -119,8 +119,8 @@ class ParentFinder:
         for search, (numbers, _, _) in zip(self._searches, asked_by, strict=True):
             mine = replies[start : start + len(numbers)]
             start += len(numbers)
-            found = mine != NOT_ONE_UP
-            search.set_parents(numbers[found], mine[found])
+            known = mine != NOT_ONE_UP
+            search.set_parents(numbers[known], mine[known])
 
     def _answer(self, questions: Array) -> Ids:
         """Return the vertex id of each neighbour that is one level up, else -1."""
@@ -142,10 +142,10 @@ class ParentFinder:
         cost.bytes_sent += mine.nbytes * (self._world.size - 1)
         answers = []
         for asked in self._world.allgather(mine):
-            found = np.full(len(asked), -1, dtype=np.int64)
+            largest = np.full(len(asked), -1, dtype=np.int64)
             for search in self._searches:
-                np.maximum(found, search.parents_of(asked), out=found)
-            answers.append(found)
+                np.maximum(largest, search.parents_of(asked), out=largest)
+            answers.append(largest)
         self._sent(answers, cost)
         parents = np.full(len(mine), -1, dtype=np.int64)
         for answer in self._world.alltoall(answers):

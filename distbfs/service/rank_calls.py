@@ -88,16 +88,16 @@ class Ranks:
         stop: asked between levels; SearchStopped where it said yes
         """
         call = {"do": "search", "source": source, "parents": parents, "steps": steps}
-        return self._run(self._told_to_all(call), stop)
+        return self._run(self._on_all_ranks(call), stop)
 
     def search_together(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
     ) -> tuple[float, list[list[int]]]:
         """Search from many sources at once on all ranks; see ``Together.levels``."""
         call = {"do": "together", "sources": sources, "asked": asked}
-        return self._at_once(self._told_to_all(call), stop)
+        return self._at_once(self._on_all_ranks(call), stop)
 
-    def _told_to_all(self, call: dict[str, Any]) -> dict[str, Any]:
+    def _on_all_ranks(self, call: dict[str, Any]) -> dict[str, Any]:
         """Return a call that all ranks have got; one that is alone asks nobody."""
         world = self.session.world
         if world.size == 1:

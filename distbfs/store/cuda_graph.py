@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.build.cuda.graph import (
-    VERTEX_BYTES,
-    Budget,
-    Kernels,
     assemble,
     assemble_directed,
     check_size,
 )
+from distbfs.build.cuda.kernels import Kernels
+from distbfs.build.cuda.ranges import VERTEX_BYTES, Budget
 from distbfs.device import cuda
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.progress import Sum

@@ -52,14 +52,14 @@ class Entry:
     that --threads gave; seconds: [sources][repeats]; checks, repeats (frontier entries
     that are there twice, None where an engine does not count them) and result_bytes:
     of the counted sources
-    peer: another library, which has no records
+    library: another one's name, which has no records
     """
 
     label: str
     options: SearchOptions
     series: str = ""
     threads: int | None = None
-    peer: str = ""
+    library: str = ""
     session: Session | None = None
     seconds: list[list[float]] = field(default_factory=list)
     checks: list[int] = field(default_factory=list)
@@ -154,7 +154,7 @@ class Sessions:
         if opening.choice.place == "host":
             make_host_engine(opening.world, options, silent)
 
-    def peer(self, name: str) -> Session:
+    def of_library(self, name: str) -> Session:
         """Return a session of another library, in one process."""
         if self._rows is None:
             self._rows = rows_of(self._source.any_tuples())
@@ -281,7 +281,7 @@ def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
     reached = []
     for source in sources[:COUNTED].tolist():
         for entry in entries:
-            if entry.peer:
+            if entry.library:
                 continue
             outcome = entry.open.search(source, records=True)
             entry.checks.append(sum(map(checks_of, outcome.records)))
@@ -298,7 +298,7 @@ def measure_rates(entries: Sequence[Entry], bits: int) -> dict[str, Rates]:
     """Return the rates of each device that an engine runs on, by "cuda" and "cpu"."""
     rates: dict[str, Rates] = {}
     for entry in entries:
-        if entry.peer:
+        if entry.library:
             continue
         if uses_device(entry) and "cuda" not in rates:
             rates["cuda"] = device_rates(bits)
@@ -315,7 +315,7 @@ def limits_of(
     Edge checks are those of the engine that made the fewest.
     """
     limits: dict[str, list[float]] = {}
-    ours = [entry for entry in entries if not entry.peer]
+    ours = [entry for entry in entries if not entry.library]
     fewest = [min(x) for x in zip(*(entry.checks for entry in ours), strict=True)]
     for entry in ours:
         where = "cuda" if uses_device(entry) else "cpu"

@@ -86,7 +86,7 @@ def device_pointers(mpi: ModuleType) -> tuple[str, str]:
     return "yes" if answer else "no", f"MPIX_Query_cuda_support is {answer}"
 
 
-def told_by_mpi(mpi: ModuleType) -> dict[str, Any]:
+def library_facts(mpi: ModuleType) -> dict[str, Any]:
     """Return what an initialised MPI says of itself."""
     answer, why = device_pointers(mpi)
     return {"device_pointers": answer, "device_pointers_basis": why}
@@ -102,7 +102,7 @@ def tell_mpi() -> None:
 
     print(json.dumps({"library": library_name(MPI)}), flush=True)  # noqa: T201
     MPI.Init_thread(MPI.THREAD_SERIALIZED)
-    print(json.dumps(told_by_mpi(MPI)), flush=True)  # noqa: T201
+    print(json.dumps(library_facts(MPI)), flush=True)  # noqa: T201
 
 
 def ask_mpi() -> dict[str, Any]:
@@ -144,7 +144,7 @@ def mpi_facts(world: Ranks) -> dict[str, Any]:
     }
     if isinstance(world, MpiWorld):
         facts["library"] = world.library
-        return facts | told_by_mpi(sys.modules["mpi4py.MPI"])
+        return facts | library_facts(sys.modules["mpi4py.MPI"])
     if find_spec("mpi4py") is None:
         facts["mpi4py"] = None
         problem = f"mpi4py is not installed, so there is one rank only; {GET_MPI}"

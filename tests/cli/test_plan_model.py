@@ -8,7 +8,7 @@ import pytest
 from commands import here
 from graphs import build, kronecker
 
-from distbfs.engines.cuda.pan.memory import part_bytes
+from distbfs.engines.cuda.xbfs.memory import part_bytes
 from distbfs.generate.kronecker import Kronecker
 from distbfs.plan.memory import PartShape
 from distbfs.terminal.plan_input import habits_near, of_kronecker, runs_of
@@ -191,5 +191,7 @@ def test_refused(run, tmp_path, monkeypatch, words, text):
 
 def test_shapes_that_hold_little():
     empty = PartShape(1, 1, 0, 1, 0, 0, dict.fromkeys(SUBGRAPHS, 0), 0)
-    assert part_bytes(empty)["messages"] == 0
+    sizes = part_bytes(empty)
+    assert sizes["messages"] == 2 * 4  # what was sent, and answered: a word each
+    assert sizes["inner"] < sizes["search"] - (16 << 20) < 64 << 10
     assert Kronecker(1).n == 2

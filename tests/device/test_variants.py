@@ -34,7 +34,7 @@ def shortened(names):
 
 # of each Python file, call by call: files and values of macros, one or several of both
 LOADS = {
-    "build/cuda/graph.py": [("build/cuda", ("graph.cu", "parts.cu", "keys.cu"), {})],
+    "build/cuda/kernels.py": [("build/cuda", ("graph.cu", "parts.cu", "keys.cu"), {})],
     "build/cuda/inner.py": [
         ("build/cuda", ("inner.cu",), {**WIDTH, "NN": ("u32", "u64")})
     ],

@@ -6,6 +6,7 @@ from test_device_tuples import Tuples
 
 from distbfs.build.cuda import chunks
 from distbfs.build.cuda import graph as device_build
+from distbfs.build.cuda import rows as device_rows
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.graph_of_rows import from_rows
 from distbfs.device import cuda
@@ -127,9 +128,9 @@ def test_offsets_of_64_bits(name, buffer_bytes):
 
 def test_offsets_are_narrow_where_repeats_made_them_wide(monkeypatch):
     wanted = expected(GRAPHS["kronecker-13"])
-    monkeypatch.setattr(device_build, "WIDE", wanted["m"] + 1)
+    monkeypatch.setattr(device_rows, "WIDE", wanted["m"] + 1)
     check(build(GRAPHS["kronecker-13"]), wanted)
-    monkeypatch.setattr(device_build, "WIDE", wanted["m"])
+    monkeypatch.setattr(device_rows, "WIDE", wanted["m"])
     check(build(GRAPHS["kronecker-13"], buffer_bytes=0), wanted, wide=True)
 
 

@@ -65,7 +65,8 @@ def test_a_name_is_taken_as_it_is(world: Ranks) -> None:
 
 @pytest.mark.parametrize("name", ["nccl", "cuda_aware"])
 def test_names_for_devices_alone(world: Ranks, name: str) -> None:
-    with pytest.raises(UsageError, match=f"'{name}' is for parts on devices"):
+    wanted = f"'{name}' is for parts on devices; allowed: auto, solo, host$"
+    with pytest.raises(UsageError, match=wanted):
         choose_exchange(world, name)
 
 
@@ -177,7 +178,7 @@ def test_cuda_aware_needs_a_proof(
         ("mpi,system", True, ""),
         ("mpi,cuda:device", False, ""),
     ):
-        monkeypatch.setattr(cuda_aware, "told_kinds", lambda comm, kinds=kinds: kinds)
+        monkeypatch.setattr(cuda_aware, "memory_kinds", lambda comm, kinds=kinds: kinds)
         monkeypatch.setattr(cuda_aware, "query_cuda_support", lambda s=support: s)
         said = missing_proof(world)
         assert said.endswith(found)

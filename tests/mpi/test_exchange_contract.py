@@ -35,7 +35,7 @@ KINDS = [
     kind
     for name in EXCHANGES
     for kind in (name, f"{name}-device")
-    if kind not in {"nccl", "cuda_aware"}
+    if kind != name or not lookup(EXCHANGES, "exchange", name).needs_devices
 ]
 
 
@@ -105,7 +105,7 @@ def exchange_of(
                 on_device=bool(on_device),
             )
         except (UsageError, ResourceError, LaunchError) as error:
-            if name == "host" or (name == "solo" and world.size == 1):
+            if not factory.needs_devices and (name != "solo" or world.size == 1):
                 raise
             pytest.skip(str(error))
         assert exchange.on_device is bool(on_device)

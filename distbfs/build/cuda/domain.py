@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda import graph as device_build
-from distbfs.build.cuda.graph import CLASSES, Numbering
-from distbfs.build.cuda.keys import BLOCK, RowWriter, Rule
+from distbfs.build.cuda.kernels import BLOCK, Kernels
+from distbfs.build.cuda.keys import RowWriter, Rule
+from distbfs.build.cuda.numbering import CLASSES, Numbering
 from distbfs.build.cuda.parts import Crew
 from distbfs.build.cuda.separate import Builder, Shape
 from distbfs.device import cuda
@@ -70,7 +70,7 @@ class MemberRows:
 
 
 @dataclass
-class Found:
+class Measured:
     """What the first pass finds of a part; device uint32 [local], but for classes.
 
     lengths: keys of each row, repeats counted; classes: host uint8
@@ -101,10 +101,10 @@ class MemberBuilder(Builder):
         self, source: TupleSource, shape: Shape, buffer_bytes: int | None, done: Sum
     ) -> None:
         super().__init__(source, shape, buffer_bytes, done)
-        self._numbering = device_build.Kernels(self.clock)
+        self._numbering = Kernels(self.clock)
         self._source = source
 
-    def measure(self, part: int) -> Found:
+    def measure(self, part: int) -> Measured:
         """Count the keys of the rows of a part."""
         cupy, launch = cuda.cupy(), self.kernels.launch
         local = self.layout.local_count(part)
@@ -112,8 +112,8 @@ class MemberBuilder(Builder):
         own = self.shape.own(part)
 
         def count_loops(u: Any, v: Any) -> None:
-            given = (np.uint64(len(u)), u, v, *own, loop_ends, loops)
-            launch("count_loops", len(u), BLOCK, *given)
+            arguments = (np.uint64(len(u)), u, v, *own, loop_ends, loops)
+            launch("count_loops", len(u), BLOCK, *arguments)
 
         lengths = self.keys.count(Rule("own", local, own, count_loops))
         with self.kernels.phase("degrees"):
@@ -121,8 +121,8 @@ class MemberBuilder(Builder):
             launch("classes", local, BLOCK, np.uint64(local), lengths, classes)
             loop_ends += lengths
             total = self.kernels.sum(loop_ends)
-            told = classes.get()
-        return Found(lengths, loop_ends, told, int(loops.get()[0]), total)
+            host_classes = classes.get()
+        return Measured(lengths, loop_ends, host_classes, int(loops.get()[0]), total)
 
     def place(self, classes: Sequence[Array], granules: int) -> tuple[Any, Any]:
         """Return (positions by id, ids by position) of all parts, uint32.
@@ -138,24 +138,24 @@ class MemberBuilder(Builder):
             positions = cupy.empty(max(self.layout.n, 1), np.uint32)
             ids = cupy.zeros(granules * parts * GRANULE, np.uint32)
             least = cupy.asarray(least_degrees())
-            for part, told in enumerate(classes):
+            for part, of_part in enumerate(classes):
                 local = self.layout.local_count(part)
-                numbers = self._numbered(least[cupy.asarray(told)]).numbers
-                given = (np.uint64(local), numbers, *self.shape.own(part))
-                launch("place_numbers", local, BLOCK, *given, positions, ids)
+                numbers = self._numbered(least[cupy.asarray(of_part)]).numbers
+                arguments = (np.uint64(local), numbers, *self.shape.own(part))
+                launch("place_numbers", local, BLOCK, *arguments, positions, ids)
         return positions, ids
 
     def _numbered(self, degrees: Any) -> Numbering:
         return Numbering(self._numbering, degrees)
 
     def rows(
-        self, part: int, found: Found, tables: tuple[Any, Any], granules: int
+        self, part: int, measured: Measured, tables: tuple[Any, Any], granules: int
     ) -> MemberRows:
         """Make the rows of a part, range by range; lets go of what was found."""
         cupy, local = cuda.cupy(), self.layout.local_count(part)
         with self.kernels.phase("numbering"):
-            numbering = self._numbered(found.lengths)
-            found.lengths = None
+            numbering = self._numbered(measured.lengths)
+            measured.lengths = None
             lengths, active = numbering.sorted, numbering.active
             del numbering.sorted
             total = self.kernels.sum(lengths)
@@ -164,8 +164,8 @@ class MemberBuilder(Builder):
             room = cupy.empty(total + COLUMN_PAD, np.uint32)
         fresh = cupy.zeros(active, np.uint32)
         writer = RowWriter(self.kernels, fresh, room=room)
-        given = (*self.shape.own(part), tables[0])
-        rule = Rule("positioned", active, given, lengths=lengths)
+        arguments = (*self.shape.own(part), tables[0])
+        rule = Rule("positioned", active, arguments, lengths=lengths)
         seen = 0
         for keys, low in self.keys.sorted_keys(rule, lambda _: 16 * active):
             seen += len(keys)
@@ -182,10 +182,10 @@ class MemberBuilder(Builder):
             n=local,
             m=made.edges,
             tuples=self._source.tuples,
-            loops=found.loops,
+            loops=measured.loops,
             offsets=made.offsets,
             columns=made.columns,
-            tuple_degrees=found.ends,
+            tuple_degrees=measured.ends,
             source={},
             seconds=self.clock.seconds,
             **numbering.arrays(),
@@ -231,9 +231,9 @@ def construct_domain(
     shape, mine = Shape(layout), placement.parts_of(world.rank)
     with watch("total"):
         crew = Crew(MemberBuilder, source, shape, mine, devices, buffer_bytes, done)
-        found = crew.each(lambda builder, _, part: builder.measure(part))
-        classes = _all_classes(world, placement, found)
-        sums = np.array([[x.loops, x.total] for x in found], dtype=np.int64)
+        measured = crew.each(lambda builder, _, part: builder.measure(part))
+        classes = _all_classes(world, placement, measured)
+        sums = np.array([[x.loops, x.total] for x in measured], dtype=np.int64)
         loops, ends = world.allreduce(sums.sum(axis=0)).tolist()
         if ends != 2 * source.tuples:
             raise InputError("a vertex has 2^32 ends of edge tuples or more")
@@ -244,7 +244,7 @@ def construct_domain(
                 f"{int(actives.sum())} vertices with edges on {parts} parts need "
                 "positions of more than 32 bits"
             )
-        made = _rows(crew, found, mine, classes, granules)
+        made = _rows(crew, measured, mine, classes, granules)
         crew.close()
     counts = np.array([sum(part.graph.m for part in made)], dtype=np.int64)
     m = int(world.allreduce(counts)[0])
@@ -261,19 +261,19 @@ def construct_domain(
 
 
 def _all_classes(
-    world: World, placement: Placement, found: Sequence[Found]
+    world: World, placement: Placement, measured: Sequence[Measured]
 ) -> list[Array]:
     """Return the degree classes of all parts, a byte a vertex (collective)."""
     out: list[Array] = [np.zeros(0, np.uint8)] * placement.parts
-    for k, one in enumerate(found):
-        for rank, told in enumerate(world.allgather(one.classes)):
-            out[placement.parts_of(rank)[k]] = told
+    for k, one in enumerate(measured):
+        for rank, of_rank in enumerate(world.allgather(one.classes)):
+            out[placement.parts_of(rank)[k]] = of_rank
     return out
 
 
 def _rows(
     crew: Crew[MemberBuilder],
-    found: Sequence[Found],
+    measured: Sequence[Measured],
     mine: Sequence[int],
     classes: Sequence[Array],
     granules: int,
@@ -283,7 +283,9 @@ def _rows(
     def work(builder: MemberBuilder, at: list[int]) -> list[tuple[int, MemberRows]]:
         with cuda.memory_of("building for the devices of a domain"):
             tables = builder.place(classes, granules)
-            return [(k, builder.rows(mine[k], found[k], tables, granules)) for k in at]
+            return [
+                (k, builder.rows(mine[k], measured[k], tables, granules)) for k in at
+            ]
 
     made = dict(item for group in crew.on_devices(work) for item in group)
     return [made[k] for k in range(len(mine))]

@@ -9,13 +9,12 @@ import numpy as np
 
 from distbfs.build.cuda.chunks import Chunks
 from distbfs.build.cuda.graph import (
-    BLOCK,
-    Budget,
-    Kernels,
     assemble,
     assemble_directed,
     check_size,
 )
+from distbfs.build.cuda.kernels import BLOCK, Kernels
+from distbfs.build.cuda.ranges import Budget
 from distbfs.device import cuda
 from distbfs.errors import InputError
 from distbfs.graph.csr import CSR

@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda import graph as device_build
 from distbfs.build.cuda.domain import GRANULE
-from distbfs.build.cuda.graph import BLOCK, BLOCKS_PER_MULTIPROCESSOR, Numbering
+from distbfs.build.cuda.kernels import BLOCK, BLOCKS_PER_MULTIPROCESSOR, Kernels
+from distbfs.build.cuda.numbering import Numbering
 from distbfs.device import cuda, programs
 from distbfs.device.take import take
 from distbfs.errors import UsageError
@@ -224,7 +224,7 @@ class InnerBuilder:
             self._launch("count_normals", active, *self._own, *rows, inside, outside)
         inside, self._outside = inside[: part.active], outside[: part.active]
         # one more, so that those without inner edges come as a class of their own
-        numbering = Numbering(device_build.Kernels(self._clock), inside + np.uint32(1))
+        numbering = Numbering(Kernels(self._clock), inside + np.uint32(1))
         self._order = numbering.vertices
         self._lengths = numbering.sorted - np.uint32(1)
         at_least = np.append(numbering.at_least[1:], numbering.at_least[-1:])

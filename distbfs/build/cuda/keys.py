@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda import graph as device_build
 from distbfs.build.cuda.chunks import Chunks, longest
-from distbfs.build.cuda.graph import (
+from distbfs.build.cuda.kernels import BLOCK, KEYS_TILE, Kernels
+from distbfs.build.cuda.ranges import (
     KEY_BYTES,
     PAIR_BYTES,
     RESERVE,
@@ -31,13 +31,12 @@ from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import DeviceArray, Ids, KernelArgument, TupleSource
 
-BLOCK, KEYS_TILE = device_build.BLOCK, device_build.KEYS_TILE
 SLACK = 1 << 20  # keys that a part may have beyond a tenth more than its share
 HOLD_SHARE = 4  # tuples from the host are kept where they take 1 / HOLD_SHARE or less
 LARGEST_KEY = (1 << 64) - 1
 
 
-class Kernels(device_build.Kernels):
+class PartKernels(Kernels):
     """The kernels that build parts, with launches by number of items and the clock."""
 
     def __init__(self, clock: Stopwatch) -> None:
@@ -47,11 +46,11 @@ class Kernels(device_build.Kernels):
         """Return how many sorted keys are below each value."""
         cupy = cuda.cupy()
         wanted = cupy.asarray(np.array(values, dtype=np.uint64))
-        found = cupy.empty(len(values), np.uint64)
+        counts = cupy.empty(len(values), np.uint64)
         sizes = np.uint64(len(keys)), np.uint64(len(values))
-        given = (sizes[0], keys, sizes[1], wanted, found)
-        self.kernel("keys_below")(1, 32, *given)
-        return [int(x) for x in found.get()]
+        arguments = (sizes[0], keys, sizes[1], wanted, counts)
+        self.kernel("keys_below")(1, 32, *arguments)
+        return [int(x) for x in counts.get()]
 
     def largest(self, values: DeviceArray) -> int:
         """Return the largest of uint32 values, 0 where there are none."""
@@ -113,7 +112,7 @@ class KeyPasses:
         self, source: TupleSource, parts: int, buffer_bytes: int | None, done: Sum
     ) -> None:
         self.clock = Stopwatch()
-        self.kernels = Kernels(self.clock)
+        self.kernels = PartKernels(self.clock)
         tuples, count = device_tuples(source), source.tuples
         self._most, self._parts, self._wanted = 2 * count, parts, buffer_bytes
         cuda.release()
@@ -244,7 +243,7 @@ class RowWriter:
 
     def __init__(
         self,
-        kernels: Kernels,
+        kernels: PartKernels,
         lengths: DeviceArray,
         kernel: str = "write_columns",
         arguments: tuple[KernelArgument, ...] = (),
@@ -300,7 +299,7 @@ class RowWriter:
 
 
 def segments(
-    kernels: Kernels, keys: DeviceArray, low: int, bases: list[int]
+    kernels: PartKernels, keys: DeviceArray, low: int, bases: list[int]
 ) -> list[DeviceArray]:
     """Cut sorted keys where their rows pass ``bases``; one more piece than bases.
 

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from distbfs.build.cuda.graph import RESERVE
+from distbfs.build.cuda.ranges import RESERVE
 from distbfs.build.cuda.separate import Builder, Counted, Numbered, Shape, Shared
 from distbfs.build.host.parts import BuildSummary
 from distbfs.device import cuda
@@ -102,9 +102,9 @@ class Crew(Generic[Made]):
                     out.append(work(builder, k, self._mine[k]))
             return out
 
-        found = self.on_devices(parts)
+        groups = self.on_devices(parts)
         at = [k for group in self._groups.values() for k in group]
-        flat = dict(zip(at, (x for group in found for x in group), strict=True))
+        flat = dict(zip(at, (x for group in groups for x in group), strict=True))
         return [flat[k] for k in range(len(self._mine))]
 
     def close(self) -> None:
@@ -234,5 +234,5 @@ def _separate(
             out.append((k, part))
         return out
 
-    found = dict(item for group in crew.on_devices(work) for item in group)
-    return [found[k] for k in range(len(mine))]
+    parts = dict(item for group in crew.on_devices(work) for item in group)
+    return [parts[k] for k in range(len(mine))]

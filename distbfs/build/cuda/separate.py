@@ -12,15 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.graph import Ranges
-from distbfs.build.cuda.keys import (
-    BLOCK,
-    KEYS_TILE,
-    KeyPasses,
-    RowWriter,
-    Rule,
-    segments,
-)
+from distbfs.build.cuda.kernels import BLOCK, KEYS_TILE
+from distbfs.build.cuda.keys import KeyPasses, RowWriter, Rule, segments
+from distbfs.build.cuda.ranges import Ranges
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.partition.device_part import DevicePart
@@ -158,8 +152,8 @@ class Builder:
         own = self.shape.own(part)
 
         def count_loops(u: Any, v: Any) -> None:
-            given = (np.uint64(len(u)), u, v, *own, ends, loops)
-            launch("count_loops", len(u), BLOCK, *given)
+            arguments = (np.uint64(len(u)), u, v, *own, ends, loops)
+            launch("count_loops", len(u), BLOCK, *arguments)
 
         rule = Rule("own", local, own, count_loops)
         for keys, low in self.keys.sorted_keys(rule, lambda _: 0):
@@ -179,42 +173,43 @@ class Builder:
     def _measure(self, keys: Any, low: int, degrees: Any, ends: Any) -> None:
         if len(keys):
             starts, _ = self.kernels.fresh_before(keys)
-            given = (np.uint64(len(keys)), keys, starts, np.uint32(low), degrees, ends)
-            self.kernels.launch("measure_rows", len(keys), KEYS_TILE, *given)
+            rows = (np.uint64(len(keys)), keys, starts, np.uint32(low))
+            out = (degrees, ends)
+            self.kernels.launch("measure_rows", len(keys), KEYS_TILE, *rows, *out)
 
     def _rank(self, counts: Any, members: Any) -> int:
         """Finish a set from the members of each of its blocks; return how many."""
         starts = self.kernels.scan(counts)
         blocks = len(counts)
-        given = (np.uint64(blocks), np.uint32(0), starts, members)
-        self.kernels.launch("rank_set", blocks, BLOCK, *given)
+        arguments = (np.uint64(blocks), np.uint32(0), starts, members)
+        self.kernels.launch("rank_set", blocks, BLOCK, *arguments)
         return int(starts[-1:].get()[0])
 
-    def number(self, part: int, found: Counted, threshold: int) -> Numbered:
+    def number(self, part: int, counted: Counted, threshold: int) -> Numbered:
         """Give numbers to the vertices of a part, and let go of what was found."""
         cupy, launch = cuda.cupy(), self.kernels.launch
-        local, blocks = len(found.degrees), self.shape.blocks
+        local, blocks = len(counted.degrees), self.shape.blocks
         with self.kernels.phase("numbering"):
             normals, members = (cupy.empty(4 * blocks, np.uint32) for _ in range(2))
             counts = [cupy.empty(blocks, np.uint32) for _ in range(2)]
-            form = (np.uint64(local), np.uint64(blocks), found.degrees)
+            form = (np.uint64(local), np.uint64(blocks), counted.degrees)
             limit = np.uint32(min(threshold, MAX_DEGREE))
-            given = (*form, limit, normals, members, *counts)
-            launch("mark_sets", blocks, BLOCK // 32, *given)
+            arguments = (*form, limit, normals, members, *counts)
+            launch("mark_sets", blocks, BLOCK // 32, *arguments)
             active = self._rank(counts[0], normals)
             keys = cupy.empty(self._rank(counts[1], members), np.uint64)
             arrays = [cupy.empty(local, np.uint32) for _ in range(3)]
             sets = (np.uint32(active), normals, members)
-            given = (np.uint64(local), *self.shape.own(part), *sets)
+            arguments = (np.uint64(local), *self.shape.own(part), *sets)
             launch(
                 "number_vertices",
                 local,
                 BLOCK,
-                *(*given, found.degrees, found.ends, *arrays, keys),
+                *(*arguments, counted.degrees, counted.ends, *arrays, keys),
             )
             host = (x.get() for x in (normals, members, keys))
             out = Numbered(active, *arrays, *host)
-            found.degrees = found.ends = None
+            counted.degrees = counted.ends = None
         return out
 
     def tables(self, shared: Shared) -> Tables:
@@ -235,15 +230,15 @@ class Builder:
             keys.sort()
             table, ids = (cupy.empty(d, np.uint64) for _ in range(2))
             sizes = (np.uint32(shape.parts), np.uint32(shape.blocks))
-            given = (np.uint64(d), keys, *sizes, members, table, ids)
-            launch("number_delegates", d, BLOCK, *given)
+            arguments = (np.uint64(d), keys, *sizes, members, table, ids)
+            launch("number_delegates", d, BLOCK, *arguments)
             return Tables(normals, members, table, ids.get().astype(np.int64))
 
     def separate(
-        self, part: int, found: Numbered, tables: Tables, threshold: int
+        self, part: int, numbered: Numbered, tables: Tables, threshold: int
     ) -> DevicePart:
         """Make the four subgraphs of a part."""
-        shape, active, d = self.shape, found.active, len(tables.delegates)
+        shape, active, d = self.shape, numbered.active, len(tables.delegates)
         local = self.layout.local_count(part)
         bases = [0, active, 2 * active, 2 * active + d, 2 * (active + d)]
         if bases[-1] > MAX_ROWS:
@@ -255,8 +250,8 @@ class Builder:
         places = np.uint32(shape.per), np.uint32(shape.blocks)
         sizes = np.uint32(active), np.uint32(d)
         sets = (tables.normals, tables.members, tables.table)
-        given = (*shape.own(part), *places, *sizes, *sets)
-        rule = Rule("separated", bases[-1], given)
+        arguments = (*shape.own(part), *places, *sizes, *sets)
+        rule = Rule("separated", bases[-1], arguments)
         writers = self._writers(lengths, bases, (*places, tables.normals))
         column = 4 if shape.parts == 1 else 8
 
@@ -287,9 +282,9 @@ class Builder:
             nd,
             dn,
             dd,
-            found.vertices,
-            found.numbers,
-            found.tuple_degrees,
+            numbered.vertices,
+            numbered.numbers,
+            numbered.tuple_degrees,
         )
 
     def _writers(

@@ -383,8 +383,8 @@ class BetweenDomains:
         asked = exchange.finish_normals()
         answers = [s.answers(x) for s, x in zip(searches, asked, strict=True)]
         exchange.start_normals(answers)
-        for search, told in zip(searches, exchange.finish_normals(), strict=True):
-            search.accept(mask, (), told)
+        for search, replies in zip(searches, exchange.finish_normals(), strict=True):
+            search.accept(mask, (), replies)
 
 
 def untimed(_: str) -> AbstractContextManager[None]:

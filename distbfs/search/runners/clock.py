@@ -70,10 +70,10 @@ class ClockedRunner:
         """Search from an id inside; see ``runners.base.Runner``."""
         self._clock.begin()
         with cuda.memory_of("a search"):
-            found = self._runner.search(root, **options)
+            result = self._runner.search(root, **options)
         taken = np.array([self._clock.end()])
-        found.seconds = float(self._world.allreduce(taken, "max")[0])
-        return found
+        result.seconds = float(self._world.allreduce(taken, "max")[0])
+        return result
 
     def describe(self) -> dict[str, Any]:
         """Return what searches run on, for reports."""

@@ -244,18 +244,18 @@ class WholeRunner:
             asked = self._world.allreduce(np.array([stop()], dtype=np.int64), "max")
             if asked[0]:
                 raise SearchStopped("the search was stopped before it began")
-        found, reason, facts = Found([], [], 0), "", None
+        result, reason, facts = Found([], [], 0), "", None
         if self._search is not None:
             try:
-                found = self._search.search(root, stop=stop, **options)
+                result = self._search.search(root, stop=stop, **options)
             except SearchStopped as stopped:
                 reason = str(stopped)
-            facts = found.levels, found.seconds, found.records, found.phases
+            facts = result.levels, result.seconds, result.records, result.phases
         reason, facts = self._world.broadcast((reason, facts))
         if reason:
             raise SearchStopped(reason)
-        found.levels, found.seconds, found.records, found.phases = facts
-        return found
+        result.levels, result.seconds, result.records, result.phases = facts
+        return result
 
     def describe(self) -> dict[str, Any]:
         """Return nothing to add: there is no exchange."""

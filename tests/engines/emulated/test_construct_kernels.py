@@ -21,6 +21,7 @@ from distbfs.build.cuda import chunks
 from distbfs.build.cuda import graph as device_build
 from distbfs.build.cuda import keys as device_keys
 from distbfs.build.cuda.parts import construct_on_devices
+from distbfs.build.cuda.ranges import KEY_BYTES, MOST_RANGES, Budget
 from distbfs.device import cuda
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.exchange.world import SoloWorld
@@ -91,7 +92,7 @@ def test_small_graphs(device, name, parts):
 
 def test_offsets_of_many_edges(device):
     """64 bits from 2^32 edges on."""
-    kernels = device_keys.Kernels(Stopwatch())
+    kernels = device_keys.PartKernels(Stopwatch())
     for counted, rows in ((0, 3), (1, 1), (1023, 1024), (1024, 1024), (2050, 5000)):
         lengths = np.random.default_rng(counted).integers(0, 1 << 28, counted)
         wanted = np.cumsum(np.pad(lengths, (1, rows - counted)))
@@ -248,8 +249,8 @@ def test_a_graph_of_one_device_is_refused_before_it_is_generated(
 def test_graphs_that_one_device_holds(monkeypatch, scale, free, buffer_bytes):
     monkeypatch.setattr(cuda, "free_bytes", lambda: free)
     n, count = 1 << scale, 16 << scale
-    found = device_build.Budget(n, 2 * count, count, buffer_bytes, cheap=True)
-    wide = device_build.KEY_BYTES * 2 * count / device_build.MOST_RANGES
+    found = Budget(n, 2 * count, count, buffer_bytes, cheap=True)
+    wide = KEY_BYTES * 2 * count / MOST_RANGES
     assert found.buffer == 1 if buffer_bytes else found.buffer >= wide
 
 

@@ -49,13 +49,13 @@ def run(name, made, roots, **options):
     )
 
 
-@pytest.mark.parametrize(("method", "threshold"), WAYS)
-def test_levels(device, method, threshold):
+@pytest.mark.parametrize(("method", "warp_degree"), WAYS)
+def test_levels(device, method, warp_degree):
     for k, (name, source) in enumerate(GRAPHS.items()):
         made = HostGraph(source, wide=k % 3 == 1)
         roots = roots_of(source, 3)
         block = (256, 1024)[k % 2]
-        options = {"method": method, "threshold": threshold, "block": block}
+        options = {"method": method, "warp_degree": warp_degree, "block": block}
         found = run("paths", made, roots, levels=True, batch=1 + k % 4, **options)
         wanted = distances(source, roots)
         assert found["level"].dtype == np.int8
@@ -64,8 +64,8 @@ def test_levels(device, method, threshold):
         np.testing.assert_array_equal(deepest, np.maximum(wanted.max(axis=1), 0), name)
 
 
-@pytest.mark.parametrize(("method", "threshold"), WAYS)
-def test_betweenness(device, method, threshold):
+@pytest.mark.parametrize(("method", "warp_degree"), WAYS)
+def test_betweenness(device, method, warp_degree):
     for name, source in GRAPHS.items():
         if source.n > 130:
             continue
@@ -75,7 +75,7 @@ def test_betweenness(device, method, threshold):
             made,
             np.arange(source.n),
             method=method,
-            threshold=threshold,
+            warp_degree=warp_degree,
             block=256,
         )
         wanted = nx.betweenness_centrality(network(source), normalized=False)
@@ -88,7 +88,7 @@ def test_betweenness(device, method, threshold):
 
 @pytest.mark.parametrize("method", ["hybrid", "edge-parallel"])
 def test_other_applications(device, method):
-    options = {"method": method, "threshold": 2, "block": 256}
+    options = {"method": method, "warp_degree": 2, "block": 256}
     for name in ("isolated", "two-components", "loops", "kronecker", "star"):
         source = GRAPHS[name]
         made = HostGraph(source)
@@ -222,7 +222,7 @@ def test_a_problem_of_ones_own(device, method):
     problem = Problem("own", OWN_STATE, cuda=OWN)
     roots = [0, 4, 6, 8]
     found = DeviceRunner().run(
-        problem, made.graph, roots, DeviceOptions(method=method, threshold=3)
+        problem, made.graph, roots, DeviceOptions(method=method, warp_degree=3)
     )
     assert "first" not in found
     found = {name: array.get().tolist() for name, array in found.items()}
@@ -254,7 +254,7 @@ def test_refusals(device, monkeypatch):
     refused("'p' has none of the functions init", text="// init(\nint x;")
     for match, options in (
         ("method .*hybrid", {"method": "thread"}),
-        ("threshold is -1", {"threshold": -1}),
+        ("warp_degree is -1", {"warp_degree": -1}),
         ("batch is 0", {"batch": 0}),
         ("block is 7", {"block": 7}),
         ("most is -1", {"most": -1}),

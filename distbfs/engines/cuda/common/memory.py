@@ -13,12 +13,12 @@ WIDE = 1 << 32  # edges from which offsets have 64 bits
 MULTIPROCESSORS = 132  # of an H200, where nothing else is said
 FAST_VERTEX = 8 + 2 + 8 + 6  # first, place, parent and direct, bitmaps
 QUEUE_ENTRIES = 2 * 16  # bytes of a vertex in both queues
-LIST_PADS = 1 << 18  # ends of arrays that are rounded up
+LIST_PADS = 48 << 10  # ends of arrays that are rounded up
 LISTS = 7  # columns of the k-th neighbour, k = 1 … 7
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 RANGE_WORDS = 1 << 15  # a range of words fits shared memory
 BLOCK_IDS, CLASSES = 1 << 12, 128  # at least, at most
-PIECE = 8 + 8 + 8  # bytes, and while they are sorted
+PIECE = 8  # bytes; what sorting takes is gone before searches have their arrays
 SPARSE_DEGREE, SPARSE_VERTEX = 4, 17  # mean degree; records of ClusterSearch
 FIXED = 16 << 20  # counters, control, code
 

@@ -96,8 +96,9 @@ class Control:
 
     def values(self) -> tuple[Ids, Ids, Ids]:
         """Wait for the copy; return (work, checks, sizes of boxes [parts])."""
-        found = self._copy.wait().astype(np.int64)
-        work, boxes = found[self._work :], found[2 * BOX_STEP : self._work : BOX_STEP]
+        counters = self._copy.wait().astype(np.int64)
+        work = counters[self._work :]
+        boxes = counters[2 * BOX_STEP : self._work : BOX_STEP]
         return work[:COUNTS], work[COUNTS:], boxes
 
 
@@ -214,8 +215,8 @@ class CudaPart:
             for start in range(0, nn.edges, COUNT_SLICE):
                 columns = nn.columns[start : min(start + COUNT_SLICE, nn.edges)]
                 part = (columns >> np.uint64(PART_SHIFT)).astype(np.int32)
-                found = cp.bincount(part, minlength=layout.parts)
-                counts += found.get()[: layout.parts].astype(np.int64)
+                by_part = cp.bincount(part, minlength=layout.parts)
+                counts += by_part.get()[: layout.parts].astype(np.int64)
         counts[self.part.index] = 0
         most = np.array([layout.local_count(k) for k in range(layout.parts)])
         return np.concatenate([[0], np.cumsum(np.minimum(counts, most))])

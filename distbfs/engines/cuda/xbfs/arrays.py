@@ -30,7 +30,7 @@ PIECE = 128
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
 PAD = 1024
-PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``Thresholds``
+PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``PushLimits``
 BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
 QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes a queue
 ROWS = 1 << 16  # of counters, by level, and of traces
@@ -66,7 +66,7 @@ class Params(ctypes.Structure):
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class PushLimits:
     """When a frontier is pushed and when it is not; from the graph alone.
 
     mark_edges: a frontier of so many edges is expected to reach 1/16 of all edges in
@@ -79,8 +79,8 @@ class Thresholds:
     pull_edges: int
 
     @classmethod
-    def of(cls, m: int, mean_next: float, pull_share: int) -> Thresholds:
-        """Return the thresholds of a graph with m stored edges."""
+    def of(cls, m: int, mean_next: float, pull_share: int) -> PushLimits:
+        """Return the limits of a graph with m stored edges."""
         mark = max(1, int(m / (MARK_SHARE * max(mean_next, 1.0))))
         return cls(mark, max(1, m // pull_share))
 
@@ -145,7 +145,7 @@ class Arrays:
         a graph, whose queues hold all vertices
     columns: how many columns there are, if not as many as rows
     devices: how many have positions among the columns, and which this is
-    overrides: arguments that are not the usual ones, as thresholds
+    overrides: arguments that are not the usual ones, as limits of pushes
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
     level: CuPy int8, wide (None until ``widen``), parent (or None): int32, -1 =
@@ -229,8 +229,8 @@ class Arrays:
     def set_limits(
         self, m: int, mean_next: float, pull_share: int | None = None
     ) -> None:
-        """Set the thresholds for a graph of m stored edges."""
-        limits = Thresholds.of(m, mean_next, pull_share or PULL_SHARE)
+        """Set the limits of pushes for a graph of m stored edges."""
+        limits = PushLimits.of(m, mean_next, pull_share or PULL_SHARE)
         self.params.mark_edges = limits.mark_edges
         self.params.pull_edges = limits.pull_edges
 
@@ -286,8 +286,8 @@ class Arrays:
         return array
 
     def _run(self, name: str, *arguments: Any) -> None:
-        given = [np.uint32(a) if isinstance(a, int) else a for a in arguments]
-        self._module.kernel(name)(self.grid * 8, 256, *given)
+        values = [np.uint32(a) if isinstance(a, int) else a for a in arguments]
+        self._module.kernel(name)(self.grid * 8, 256, *values)
 
     def _degrees(self) -> tuple[int, float, int]:
         """Return (hubs, mean degree of a neighbour, pieces of other rows)."""

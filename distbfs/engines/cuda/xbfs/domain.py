@@ -251,6 +251,6 @@ class MemberSearch:
             what, depth = int(rows[k, 1]) >> 32, int(rows[k, 1]) & 0xFFFFFFFF
             seconds = (int(rows[k, 0]) - int(rows[k - 1, 0])) * 1e-9
             seen = int(checks[depth]) if depth < len(checks) else 0
-            told = (int(rows[k, 2]), int(rows[k, 3]))
-            out.append((STEPS[what], depth, *told, seconds, seen))
+            counts = (int(rows[k, 2]), int(rows[k, 3]))
+            out.append((STEPS[what], depth, *counts, seconds, seen))
         return out

@@ -6,7 +6,12 @@ between normal vertices, as many stay in the part as if they were dealt at rando
 
 from __future__ import annotations
 
-from distbfs.engines.cuda.common.memory import MULTIPROCESSORS, WIDE, search_bytes
+from distbfs.engines.cuda.common.memory import (
+    LISTS,
+    MULTIPROCESSORS,
+    WIDE,
+    search_bytes,
+)
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.partition.part import mask_words
 from distbfs.plan import memory
@@ -34,28 +39,31 @@ def part_bytes(
     graph = sum(sizes[f"{k}/{x}"] for k in SUBGRAPHS for x in ("offsets", "columns"))
     outer = shape.edges["nn"] * (parts - 1) // parts
     m = sum(shape.edges.values()) - outer
+    of_delegates = shape.edges["dd"] + shape.edges["dn"]
+    listed = min(LISTS * d, of_delegates) + min(LISTS * normals, m - of_delegates)
     places = 64 * mask_words(d) + normals
     inner = (4 if m < WIDE else 8) * (places + 1) + 4 * (m + COLUMN_PAD)
     inner += 4 * (places + local)  # vertices and numbers
     inner += 4 * (places + normals + shape.owned)  # ids
-    inner += 4 * 2 * normals + 8 * (normals + 1) + OUTER_EDGE * outer
+    inner += 4 * normals + 8 * (normals + 1) + OUTER_EDGE * outer
     search = search_bytes(
         local,
         places,
         m,
         parents=parents,
         push=True,  # queues hold all
+        listed=listed,
         multiprocessors=multiprocessors,
     )
     search += WIDE_LEVEL * local + places // 8
     vertex = 4 if shape.n < NARROW_VERTICES else 8
     search += vertex * parents * d + 4 * shape.owned + 2 * 8 * mask_words(d)
     sent = 2 * 4 * -(-local // 32) * parts
-    found = {
+    needs = {
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,
         "inner": inner,
         "search": search,
         "messages": BOXED * outer + sent,
     }
-    return found | {"total": sum(found.values())}
+    return needs | {"total": sum(needs.values())}

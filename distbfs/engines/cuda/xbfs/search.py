@@ -59,7 +59,7 @@ class FastSearch:
     in_ids: results by id (else by number); stepwise: a launch a level
     direction: "push" or "pull" takes one direction at all levels
     overrides: arguments of the kernel to set otherwise, for measurements and tests:
-        mark_edges, pull_edges (see ``Thresholds``), tile (4 or 8), hub_words
+        mark_edges, pull_edges (see ``PushLimits``), tile (4 or 8), hub_words
 
     Raises UsageError where the graph or the direction does not fit, ResourceError where
     device memory is short.
@@ -83,13 +83,13 @@ class FastSearch:
         if direction == "push" and graph.m >= 1 << 32:
             raise UsageError("direction 'push' alone serves graphs below 2^32 edges")
         self.graph, self.in_ids, self._stepwise = graph, in_ids, stepwise
-        given = {
+        settings = {
             "push_only": direction == "push",
             "pull_only": direction == "pull",
             **(overrides or {}),
         }
         with cuda.memory_of("a search"):
-            a = Arrays(graph, in_ids=in_ids, parents=parents, overrides=given)
+            a = Arrays(graph, in_ids=in_ids, parents=parents, overrides=settings)
             self._arrays = a
             # what is read at the end lies together: it comes in one copy
             size = STATE_AT + ctypes.sizeof(State)
@@ -101,7 +101,7 @@ class FastSearch:
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
         self.params = self._arrays.params
         self.params.state = self._kept.data.ptr + STATE_AT
-        self._turn, self._given, self._word = 0, False, StopWord()
+        self._turn, self._results_taken, self._word = 0, False, StopWord()
         self._launches: dict[int, programs.Launch] = {}
         self._counts: Any = None
         self._trace: Any = None
@@ -138,9 +138,9 @@ class FastSearch:
         stepwise = records or self._stepwise
         self._ask(root, until, None if stepwise else stop)
         if self._cluster is not None and not stepwise:
-            found = self._by_cluster(self._cluster)
-            if found is not None:
-                return found
+            result = self._by_cluster(self._cluster)
+            if result is not None:
+                return result
         self._begin(1 if stepwise else NO_LIMIT)
         if records and self._counts is None:
             self._counts = cuda.cupy().zeros((2, ROWS), dtype=np.uint64)
@@ -200,17 +200,17 @@ class FastSearch:
         self, result: DeviceResult, steps: list[tuple[str, float]]
     ) -> list[LevelRecord]:
         """Return what each level did; how much it found is counted from the results."""
-        found = cuda.counts(result.level[result.level >= 0], len(steps) + 1).tolist()
+        sizes = cuda.counts(result.level[result.level >= 0], len(steps) + 1).tolist()
         counts = self._counts[:, : len(steps) + 1].get()
         counts = np.pad(counts, [(0, 0), (0, len(steps) + 1 - counts.shape[1])])
         checks, looks = counts.tolist()
-        log, left = [], self.graph.active - found[0]
+        log, left = [], self.graph.active - sizes[0]
         for k, (step, seconds) in enumerate(steps, 1):
             pulls = step.startswith("pull")
-            frontier = left if pulls else found[k - 1]
+            frontier = left if pulls else sizes[k - 1]
             extra = {"hub_looks": looks[k]}
-            log.append(LevelRecord(step, frontier, checks[k], found[k], seconds, extra))
-            left -= found[k]
+            log.append(LevelRecord(step, frontier, checks[k], sizes[k], seconds, extra))
+            left -= sizes[k]
         return log
 
     def trace(self, root: int) -> list[tuple[str, int, int, int, float]]:
@@ -230,12 +230,12 @@ class FastSearch:
         rows = self._trace.get().reshape(-1, 4)
         rows = rows[rows[:, 0] > 0]
         self._reset()
-        found = []
+        steps = []
         for before, row in pairwise(rows):
             what, depth = int(row[1]) >> 32, int(row[1]) & 0xFFFFFFFF
             seconds = (int(row[0]) - int(before[0])) * 1e-9
-            found.append((STEPS[what], depth, int(row[2]), int(row[3]), seconds))
-        return found
+            steps.append((STEPS[what], depth, int(row[2]), int(row[3]), seconds))
+        return steps
 
     def _ask(self, root: int, until: Until, stop: Stop | None = None) -> None:
         """Set what is searched, where results go, and who is asked meanwhile."""
@@ -246,9 +246,9 @@ class FastSearch:
         self._arrays.end_with(p, *last_and_targets(until, root, self.graph.n))
         self._word.stop = stop
         p.stop = self._word.address
-        if self._given:
+        if self._results_taken:
             self._arrays.renew()
-            self._given = False
+            self._results_taken = False
 
     def _begin(self, budget: int) -> None:
         """Begin a search with the bitmaps that the last one has cleaned."""
@@ -276,11 +276,11 @@ class FastSearch:
         at = self._turn * CONTROL_BYTES + HIGHEST_AT
         highest = int.from_bytes(kept[at : at + 8], sys.byteorder)
         levels = (state.base + highest if state.k else state.depth) + 1
-        found = DeviceResult(level[:count], parent, levels, seconds, launches)
+        result = DeviceResult(level[:count], parent, levels, seconds, launches)
         if self.in_ids and narrow and self._cluster is None:
-            found.give = self._give
-        return found
+            result.give = self._give
+        return result
 
     def _give(self) -> None:
         """Leave the results to the caller."""
-        self._given = True
+        self._results_taken = True

@@ -24,11 +24,11 @@ GRAB = 3.0
 SCATTERED = 2.0
 
 
-def steps(histogram: Ids, threshold: int, scattered: float) -> float:
+def steps(histogram: Ids, least: int, scattered: float) -> float:
     """Return the steps of a search; histogram: vertices by degree, int64."""
     degrees = np.arange(len(histogram))
-    small, large = histogram[:threshold], histogram[threshold:]
-    by_warp = float((large * (GRAB + -(-degrees[threshold:] // 32))).sum())
+    small, large = histogram[:least], histogram[least:]
+    by_warp = float((large * (GRAB + -(-degrees[least:] // 32))).sum())
     count = int(small.sum())
     if not count:
         return by_warp
@@ -37,7 +37,7 @@ def steps(histogram: Ids, threshold: int, scattered: float) -> float:
     return by_warp + -(-count // 32) * (GRAB + scattered * largest)
 
 
-def choose_threshold(histogram: Ids, searches: int, blocks: int) -> int:
+def choose_warp_degree(histogram: Ids, searches: int, blocks: int) -> int:
     """Return T, ENDLESS for threads alone.
 
     histogram: vertices by degree, int64; searches: to be made; blocks: at once

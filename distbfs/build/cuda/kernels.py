@@ -1,0 +1,94 @@
+"""The kernels that build graphs on a CUDA device, launched by number of items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.build.cuda.chunks import Passes
+from distbfs.device import cuda, programs
+from distbfs.timing import Stopwatch
+from distbfs.types import DeviceArray, KernelArgument
+
+FOLDER = Path(__file__).parent
+KEY_KERNELS = {
+    *("scan_32", "scan_64", "sum_rows", "offsets_32", "offsets_64", "histogram"),
+    *("keys_below", "count_fresh", "measure_rows", "write_columns"),
+    *("write_numbers_32", "write_numbers_64"),
+}
+BLOCK = 256
+BLOCKS_PER_MULTIPROCESSOR = 16
+SCAN_BLOCK = 1024
+KEYS_TILE = 2048  # keys or tuples of a block at a time
+
+
+class Kernels:
+    """Kernels, launched by number of items, and the clock.
+
+    file: whose kernels there are, beside those of keys.cu
+    """
+
+    def __init__(self, clock: Stopwatch, file: str = "graph.cu") -> None:
+        self.clock = clock
+        self._own, self._keys = (programs.Module(FOLDER / x) for x in (file, "keys.cu"))
+        self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the time of a ``with`` block, and of what it launched, for a phase."""
+        with self.clock(name):
+            yield
+            cuda.cupy().cuda.Device().synchronize()
+
+    def launch(
+        self, name: str, items: int, per_block: int, *arguments: KernelArgument
+    ) -> None:
+        """Launch a kernel; a block takes ``per_block`` of the ``items`` at a time."""
+        if items:
+            grid = min(-(-items // per_block), self._blocks)
+            self.kernel(name)(grid, BLOCK, *arguments)
+
+    def kernel(self, name: str) -> programs.Kernel:
+        """Return a kernel of either file by its name."""
+        return (self._keys if name in KEY_KERNELS else self._own).kernel(name)
+
+    def scan(self, values: Any) -> Any:
+        """Return the sums before each value and of all, uint64 [values + 1].
+
+        values: uint32 or uint64
+        """
+        starts = cuda.cupy().empty(len(values) + 1, np.uint64)
+        name = f"scan_{8 * values.dtype.itemsize}"
+        self.kernel(name)(1, SCAN_BLOCK, np.uint64(len(values)), values, starts)
+        return starts
+
+    def fresh_before(self, keys: Any) -> tuple[Any, int]:
+        """Return keys that are no repeats before each tile, and how many in all.
+
+        keys: uint64, sorted.  The first is uint64 [tiles + 1].
+        """
+        tiles = cuda.cupy().empty(-(-len(keys) // KEYS_TILE), np.uint32)
+        count = np.uint64(len(keys))
+        self.launch("count_fresh", len(keys), KEYS_TILE, count, keys, tiles)
+        starts = self.scan(tiles)
+        return starts, int(starts[-1:].get()[0])
+
+    def each(
+        self,
+        chunks: Passes,
+        phase: str,
+        work: Callable[[DeviceArray, DeviceArray], None],
+    ) -> None:
+        """Do ``work(u, v)``, CuPy uint32, for all chunks, timed apart from them."""
+        waiting = iter(chunks)
+        while True:
+            with self.phase("generation"):
+                pair = next(waiting, None)
+            if pair is None:
+                return
+            with self.phase(phase):
+                work(*pair)

@@ -1,0 +1,89 @@
+"""Ranges of rows whose keys are sorted at once, and the memory that they may take."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from distbfs.build.cuda.chunks import longest
+from distbfs.build.cuda.kernels import Kernels
+from distbfs.device import cuda
+from distbfs.types import DeviceArray, Ids
+
+ROWS_TILE = 1024  # numbers whose degrees are summed together
+KEY_BYTES = 16  # a key and its place in the sort
+PAIR_BYTES = 8
+BUFFER_BYTES = 96 << 30  # for keys, at most, where nothing else is said
+RESERVE = 1 << 30
+VERTEX_BYTES = 28  # of all arrays by vertex at once, at most
+MOST_RANGES = 64  # of rows, and so passes over the tuples, unless told otherwise
+
+
+class Ranges:
+    """Ranges of numbers whose keys fit a buffer.
+
+    total: keys of all rows; longest: keys of the longest row
+    """
+
+    def __init__(self, kernels: Kernels, degrees: DeviceArray) -> None:
+        cupy = cuda.cupy()
+        self._degrees = degrees
+        tiles = -(-len(degrees) // ROWS_TILE)
+        sums, longest = cupy.empty(tiles, np.uint64), cupy.zeros(1, np.uint32)
+        rows = np.uint64(len(degrees))
+        kernels.launch("sum_rows", tiles, 1, rows, degrees, sums, longest)
+        self._before = np.zeros(tiles + 1, dtype=np.int64)
+        np.cumsum(sums.get().astype(np.int64), out=self._before[1:])
+        self.longest = int(longest.get()[0])
+        self.total = int(self._before[-1])
+
+    def cut(self, capacity: int) -> list[tuple[int, int, int]]:
+        """Return (first row, last + 1, keys) of ranges of ``capacity`` keys or less.
+
+        capacity: the longest row fits it
+        """
+        out: list[tuple[int, int, int]] = []
+        row = done = 0
+        while row < len(self._degrees):
+            last = self._row_after(done + capacity)
+            upto = self._keys_before(last)
+            out.append((row, last, upto - done))
+            row, done = last, upto
+        return out
+
+    def _row_after(self, keys: int) -> int:
+        """Return how many rows together have at most so many keys."""
+        tile = int(np.searchsorted(self._before, keys, side="right")) - 1
+        first = tile * ROWS_TILE
+        ends = self._before[tile] + np.cumsum(self._tile(tile))
+        return first + int(np.searchsorted(ends, keys, side="right"))
+
+    def _keys_before(self, row: int) -> int:
+        tile, inside = divmod(row, ROWS_TILE)
+        return int(self._before[tile] + self._tile(tile)[:inside].sum())
+
+    def _tile(self, tile: int) -> Ids:
+        first = tile * ROWS_TILE
+        return self._degrees[first : first + ROWS_TILE].get().astype(np.int64)
+
+
+class Budget:
+    """Bytes for keys, and whether the pairs can be kept.
+
+    n: vertices; count: pairs; keys: at most; buffer_bytes: what keys may take
+    Raises ResourceError where the graph would leave less than MOST_RANGES ranges of
+    keys need, or than buffer_bytes if that is less.
+    """
+
+    def __init__(
+        self, n: int, keys: int, count: int, buffer_bytes: int | None, *, cheap: bool
+    ) -> None:
+        final = VERTEX_BYTES * n + 4 * keys
+        most = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
+        least = min(most, KEY_BYTES * keys // MOST_RANGES)
+        need = final + PAIR_BYTES * longest(count)
+        what = f"building a graph of {n} vertices and {keys} directed edges"
+        cuda.require(need + least + RESERVE // 4, what)
+        spare = max(cuda.free_bytes() - need - RESERVE, least)
+        self.buffer = min(most, spare)
+        single = KEY_BYTES * keys <= self.buffer
+        self.hold = single or (not cheap and PAIR_BYTES * count <= spare - self.buffer)
