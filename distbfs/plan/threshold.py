@@ -255,7 +255,7 @@ class _Search:
 
     def add(self, q: Floats) -> None:
         """Count a search whose levels leave ``q``."""
-        degrees, normal, others = self._degrees, self._normal, max(self._parts - 1, 1)
+        degrees, normal, others = self._degrees, self._normal, self._parts - 1
         self.levels += (len(q) - 1) / ROOTS
         left, onward = q[:, None] ** degrees, q[:, None] ** (degrees - 1)
         a = np.zeros_like(self._outer_share)
@@ -265,7 +265,7 @@ class _Search:
             o = self._away * (self._ends @ (onward[t - 1] - onward[t]))
             u = self._away * (self._ends @ onward[t - 1])
             x = np.maximum(q[t + 1] + o, LEAST)
-            missed, without = self._power(x), self._power(x - o / others)
+            missed, without = self._power(x), self._power(x - o / max(others, 1))
             before = self._power(1 - a / self._parts)
             a = a + np.where(pulls, 0.0, self._ends @ new)
             named = before - self._power(1 - a / self._parts)

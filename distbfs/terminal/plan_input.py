@@ -98,11 +98,20 @@ class Graph:
         return edges if self.exact else edges | {"nn": self.nn}
 
     def threshold_costs(self, constants: Constants) -> list[ThresholdCost]:
-        """Return what TH / 2, TH and 2 TH are modelled to take; none of one part."""
+        """Return what TH / 2, TH and 2 TH are modelled to take.
+
+        None of one part, or where the degrees are not known.
+        """
         if self.histogram is None or self.parts == 1:
             return []
         thresholds = sorted({self.threshold // 2, self.threshold, 2 * self.threshold})
         return weigh_thresholds(self.histogram, self.parts, thresholds, constants)
+
+    def sent(self) -> float | None:
+        """Return the bytes of normals of a search between parts, where expected."""
+        costs = self.threshold_costs(Constants())
+        sent = [x.bytes["normals"] for x in costs if x.threshold == self.threshold]
+        return self.parts * sent[0] if sent else None
 
     def counts(self, ranks: int) -> Counts:
         """Return what the cost model takes."""
@@ -114,6 +123,7 @@ class Graph:
             edges=self.edges,
             devices=self.parts,
             ranks=ranks,
+            sent=self.sent(),
         )
 
 
