@@ -1306,6 +1306,22 @@ MUTATIONS = (
         "twice as many delegates are allowed",
         (f"{THRESHOLD}::test_the_suggestion_is_the_least_of_all",),
     ),
+    Mutation(
+        "threshold-without-hubs",
+        "distbfs/plan/threshold.py",
+        "SPREAD = 2",
+        "SPREAD = 0",
+        "graphs without hubs have delegates",
+        (f"{THRESHOLD}::test_without_hubs_there_are_no_delegates",),
+    ),
+    Mutation(
+        "threshold-of-each-rank",
+        "distbfs/build/host/parts.py",
+        "threshold = world.broadcast(suggest_threshold(histogram, parts))",
+        "threshold = suggest_threshold(histogram, parts)",
+        "each rank takes the threshold that it suggests",
+        (f"{CONSTRUCT}::test_ranks_that_round_differently_take_one_threshold",),
+    ),
     # construction
     Mutation(
         "rows-repeats",
