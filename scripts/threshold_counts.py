@@ -137,18 +137,24 @@ def main() -> None:
     parser.add_argument("--parts", type=int, nargs="+", default=[2, 8, 64])
     parser.add_argument("--families", nargs="+", default=list(FAMILIES))
     parser.add_argument("--roots", type=int, default=8, help="searches of a graph")
+    parser.add_argument("--thresholds", type=int, nargs="+", help="not powers of two")
     args = parser.parse_args()
-    scales, roots = ([8], 2) if args.small else (args.scales, args.roots)
-    if not 1 <= min(scales) <= max(scales) <= LARGEST or min(args.parts) < 2:
-        raise UsageError(f"scales go from 1 to {LARGEST}, parts from 2")
-    rows = []
-    for family, scale, parts in product(args.families, scales, args.parts):
+    if not 1 <= min(args.scales) <= max(args.scales) <= LARGEST:
+        raise UsageError(f"scales go from 1 to {LARGEST}")
+    if min(args.parts) < 2 or args.roots < 1:
+        raise UsageError("parts go from 2, roots from 1")
+    rows, roots = [], args.roots
+    if args.small:
+        args.scales, args.parts, roots = [8], [2], 1
+    for family, scale, parts in product(args.families, args.scales, args.parts):
         source = source_of(family, scale)
-        whole = construct(source, SoloWorld(), 1, BuildOptions(), [].append)
+        made: list[Part] = []
+        whole = construct(source, SoloWorld(), 1, BuildOptions(), made.append)
         histogram = whole.histogram
         best = suggest_threshold(histogram, parts)
         print(f"{family} {scale}, {parts} parts: TH {best} is suggested")
-        for threshold in sorted({best, *pan.thresholds(2 * histogram.largest, 1)}):
+        powers = pan.thresholds(2 * histogram.largest, 1)
+        for threshold in sorted({best, *(args.thresholds or powers)}):
             counted, modelled = count(source, parts, threshold, roots)
             rows.append(
                 {"family": family, "scale": scale, "parts": parts, "suggested": best}

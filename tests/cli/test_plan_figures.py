@@ -10,7 +10,10 @@ from commands import here
 from graphs import build, kronecker, random_tuples
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-FIGURES = ["pan_fig05", "pan_fig07", "pan_fig12", "pan_model", "pan_table1"]
+FIGURES = [
+    *("pan_fig05", "pan_fig07", "pan_fig12", "pan_model", "pan_table1"),
+    "threshold_counts",
+]
 SPLITS = [(1, None), (1, 9), (2, 20), (3, 0), (4, None)]
 
 
@@ -120,6 +123,9 @@ def test_measured_points_stand_on_the_model(run, tmp_path):
         ("pan_fig05", ["--expected-scale", 60], "scales go from 1 to 22"),
         ("pan_fig07", ["--last", 60], "the last scale goes from 28 to 42"),
         ("pan_fig12", ["none"], "none"),
+        ("threshold_counts", ["--scales", 30], "scales go from 1 to 22"),
+        ("threshold_counts", ["--parts", 1], "parts go from 2, roots from 1"),
+        ("threshold_counts", ["--families", "none"], "unknown family 'none'"),
         ("pan_model", ["--per-rank", 3], "--per-rank is a power of 2"),
         ("pan_model", ["--rate", -1], "rate is -1.0"),
         ("pan_model", ["--records", "x"], "every file of --records needs"),
