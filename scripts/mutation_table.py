@@ -35,7 +35,7 @@ BETWEENNESS = "tests/multisearch/test_betweenness.py"
 EXCHANGE = "tests/mpi/test_exchange_contract.py"
 ROWS = "tests/graph/test_sorted_rows.py"
 CONSTRUCT = "tests/build/test_host_parts.py"
-DEGREE = "tests/partition/test_degree.py"
+THRESHOLD = "tests/plan/test_threshold.py"
 VALIDATE = "tests/validation/test_validate.py"
 TEAM = "tests/device/test_team.py"
 ON_DEVICE = "tests/validation/test_cuda_on_host.py"
@@ -1291,20 +1291,36 @@ MUTATIONS = (
         (f"{CONSTRUCT}::test_kronecker",),
     ),
     Mutation(
-        "threshold-most-bytes",
-        "distbfs/partition/degree.py",
-        "return min(local, key=lambda c: c.stored_bytes)",
-        "return max(local, key=lambda c: c.stored_bytes)",
-        "the threshold that stores the graph in the most bytes is taken",
-        (f"{DEGREE}::test_constraints_hold_where_they_can",),
+        "threshold-most-time",
+        "distbfs/plan/threshold.py",
+        "return min(costs, key=lambda cost: (cost.total, cost.delegates)).threshold",
+        "return max(costs, key=lambda cost: (cost.total, cost.delegates)).threshold",
+        "the threshold of the longest modelled search is taken",
+        (f"{THRESHOLD}::test_the_suggestion_is_the_least_of_all",),
     ),
     Mutation(
         "threshold-delegates",
-        "distbfs/partition/degree.py",
+        "distbfs/plan/threshold.py",
         "DELEGATES_PER_PART = 4",
         "DELEGATES_PER_PART = 8",
         "twice as many delegates are allowed",
-        (f"{DEGREE}::test_constraints_hold_where_they_can",),
+        (f"{THRESHOLD}::test_the_suggestion_is_the_least_of_all",),
+    ),
+    Mutation(
+        "threshold-without-hubs",
+        "distbfs/plan/threshold.py",
+        "SPREAD = 2",
+        "SPREAD = 0",
+        "graphs without hubs have delegates",
+        (f"{THRESHOLD}::test_without_hubs_there_are_no_delegates",),
+    ),
+    Mutation(
+        "threshold-of-each-rank",
+        "distbfs/build/host/parts.py",
+        "threshold = world.broadcast(suggest_threshold(histogram, parts))",
+        "threshold = suggest_threshold(histogram, parts)",
+        "each rank takes the threshold that it suggests",
+        (f"{CONSTRUCT}::test_ranks_that_round_differently_take_one_threshold",),
     ),
     # construction
     Mutation(

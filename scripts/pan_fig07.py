@@ -13,8 +13,12 @@ import pan_figures as pan
 
 from distbfs.errors import UsageError
 from distbfs.generate.histogram import separate
-from distbfs.partition.degree import DELEGATES_PER_PART, suggest_threshold
 from distbfs.plan import memory
+from distbfs.plan.threshold import (
+    DELEGATES_PER_PART,
+    expected_nn,
+    suggest_threshold,
+)
 
 PAPER_DEVICE, PAPER_LAST = 26, 33
 LARGEST = 42
@@ -30,14 +34,14 @@ def expected(scale: int, device: int) -> dict[str, float]:
     parts = 1 << (scale - device)
     histogram = memory.expected_degrees(scale, 16)
     best = suggest_threshold(histogram, parts)
-    shares = separate(scale, [best.threshold])[0]
+    shares = separate(scale, [best])[0]
     return {
         "scale": scale,
         "devices": parts,
-        "threshold": best.threshold,
+        "threshold": best,
         "delegates": shares.delegates / shares.n,
         "nn": shares.nn / shares.m,
-        "nn_by_random_ends": best.nn_edges / histogram.m,
+        "nn_by_random_ends": expected_nn(histogram, best) / histogram.m,
         "limit": DELEGATES_PER_PART / parts,
     }
 

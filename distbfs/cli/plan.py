@@ -15,10 +15,10 @@ from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.graph.keys import KeyFormat
-from distbfs.partition.degree import DELEGATES_PER_PART, NN_SHARE
 from distbfs.plan import memory
 from distbfs.plan.cost_model import BANDWIDTH, CONSTANTS, LATENCY, RATE, Prediction
 from distbfs.plan.memory import PartShape, readable
+from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.report.tables import print_fields, shown
 from distbfs.store import schema
 from distbfs.terminal.plan_input import (
@@ -155,6 +155,33 @@ def print_model(model: Prediction) -> None:
     print_right((*heads, "work", "masks", "normals", "latency", "all, ms"), rows)
 
 
+def print_thresholds(plan: Mapping[str, Any]) -> None:
+    """Print what a search between the parts takes at thresholds, side by side."""
+    volumes, times = ("masks", "normals", "parents"), ("work", "latency")
+    rows = []
+    for x in plan["thresholds"]:
+        sent, spent = x["bytes"], x["seconds"]
+        wire = sum(spent[name] for name in volumes)
+        ms = (wire, *(spent[name] for name in times), x["total"])
+        chosen = "*" if x["threshold"] == plan["threshold"] else ""
+        rows.append(
+            [
+                f"{chosen}{x['threshold']}",
+                f"{x['delegates'] / plan['n']:.3%}",
+                f"{x['outer_edges'] / max(plan['m'], 1):.1%}",
+                *(readable(sent[name]) for name in volumes),
+                *(f"{1e3 * seconds:.3f}" for seconds in ms),
+            ]
+        )
+    click.echo()
+    click.echo(
+        "TH, by expected counts of a search between domains: what a part sends, and "
+        "the time besides that of inner edges (* planned)"
+    )
+    heads = ("TH", "delegates, of n", "outer edges, of m", *volumes, "wire", *times)
+    print_right((*heads, "all, ms"), rows)
+
+
 def notes_of(graph: Graph) -> list[str]:
     """Return what cannot be done with this number of devices."""
     notes = []
@@ -191,7 +218,6 @@ def weigh(
         need = sum(sizes[:hosted]) if graph.exact else sizes[0] * hosted
         host |= {name: need, f"{name}_fits": need <= have}
     allowed = DELEGATES_PER_PART * graph.n // graph.parts
-    alone = graph.parts == 1
     return {
         "graph": graph.title,
         "basis": graph.basis,
@@ -206,8 +232,6 @@ def weigh(
         "delegates_allowed": allowed,
         "delegates_hold": graph.delegates <= allowed,
         "nn": graph.nn,
-        "nn_allowed": None if alone else int(NN_SHARE * graph.m),
-        "nn_hold": None if alone else graph.nn <= NN_SHARE * graph.m,
         "formula_bytes": memory.formula_bytes(
             graph.n, graph.m, graph.parts, graph.delegates, graph.nn
         ),
@@ -219,6 +243,7 @@ def weigh(
         "building_basis": memory.build_basis(),
         "host": host,
         "notes": notes_of(graph),
+        "thresholds": [x.as_dict() for x in graph.threshold_costs(model.constants)],
         "model": model.as_dict(),
     }
 
@@ -227,8 +252,6 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
     """Print a plan for people."""
     about = "" if plan["exact"] else "about "
     nn = f"{about}{shown(plan['nn'])}, {plan['nn'] / max(plan['m'], 1):.1%} of m"
-    if plan["nn_hold"] is not None:
-        nn += f"; at most 10%: {'holds' if plan['nn_hold'] else 'does not hold'}"
     delegates = f"{about}{shown(plan['delegates'])}"
     delegates += f"; at most 4n/p = {shown(plan['delegates_allowed'])}: "
     delegates += "holds" if plan["delegates_hold"] else "does not hold"
@@ -268,6 +291,8 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
     click.echo(f"building is the {plan['building_basis']}")
     for note in plan["notes"]:
         click.echo(f"note: {note}")
+    if plan["thresholds"]:
+        print_thresholds(plan)
     print_model(model)
 
 

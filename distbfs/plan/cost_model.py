@@ -5,8 +5,8 @@ bytes and take d log2(p_rank) / 4 g, in the S' levels that need them; normal ver
 are 4 |Enn| bytes over a search and take 4 |Enn| / p g (the share of edges that stay on
 their rank left out); g is the inverse of the bandwidth.  Work (Section IV-B) is counted
 in visits: edge checks, and vertices that enter a frontier, a delegate once a device.
-Records tell how many bytes were really sent: more than 4 an edge where parents travel
-along, fewer where a vertex is sent once.
+Fewer bytes than 4 an edge are sent where a vertex is named once or asks: what
+``plan.threshold`` expects goes before 4 |Enn|, and records tell what was sent.
 
     T = visits / p / rate + d log2(p_rank) / 4 g S' + 4 |Enn| / p g + latency S
         + finish n / p
@@ -44,6 +44,8 @@ class Counts:
 
     n: vertices; tuples: of the input; active: normal vertices with edges
     edges: stored directed edges by subgraph; ranks: p_rank
+    sent: bytes of normal vertices of a search between all devices, None: 4 |Enn| but
+        for ends on one device
     """
 
     n: float
@@ -53,6 +55,7 @@ class Counts:
     edges: Mapping[str, float]
     devices: int
     ranks: int
+    sent: float | None = None
 
     @property
     def mask_volume(self) -> float:
@@ -61,8 +64,10 @@ class Counts:
 
     @property
     def normal_volume(self) -> float:
-        """Bytes of normal vertices of a search: 4 |Enn| but for ends on one rank."""
-        return 4 * self.edges["nn"] * (1 - 1 / self.ranks)
+        """Bytes of normal vertices of a search, but for ends on one rank."""
+        if self.sent is None:
+            return 4 * self.edges["nn"] * (1 - 1 / self.ranks)
+        return self.sent * (1 - 1 / self.ranks) / (1 - 1 / self.devices)
 
     @property
     def whole(self) -> bool:
@@ -106,8 +111,8 @@ def habits_of(rows: Iterable[Sequence[float]]) -> tuple[Habit, ...]:
     )
 
 
-# Of a Kronecker graph of scale 20 in 16 parts at the suggested threshold (TH 75).  S is
-# 7 and S' 3.5: "about half of S" (Section V-B).
+# Of a Kronecker graph of scale 20 in 16 parts at TH 75, all of whose nn edges are sent.
+# S is 7 and S' 3.5: "about half of S" (Section V-B).
 SEPARATED = habits_of(
     [
         (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0),

@@ -189,10 +189,12 @@ def expected_shape(
     """
     n, m, d = histogram.n, histogram.m, histogram.above(threshold)
     local = Layout(n, parts).local_count(0)
-    normal = histogram.degrees <= threshold
-    ends = int((histogram.degrees[normal] * histogram.counts[normal]).sum())
-    active = int(histogram.counts[normal & (histogram.degrees > 0)].sum())
+    some = (histogram.degrees > 0) & (histogram.degrees <= threshold)
+    degrees, counts = histogram.degrees[some], histogram.counts[some]
+    ends, active = int((degrees * counts).sum()), int(counts.sum())
     nn = min(nn_edges, ends) if d else ends
+    # all neighbours of a vertex are normal as if its edges were dealt at random
+    with_nd = float(counts @ (1 - (nn / max(ends, 1)) ** degrees))
     nd = ends - nn
     edges = {"nn": nn, "nd": nd, "dn": nd, "dd": m - ends - nd}
     return PartShape(
@@ -203,7 +205,7 @@ def expected_shape(
         active=-(-active // parts),
         owned=-(-d // parts),
         edges={k: math.ceil(max(e, 0) / parts) for k, e in edges.items()},
-        nd_sources=-(-active // parts) if nd else 0,
+        nd_sources=math.ceil(with_nd / parts),
     )
 
 

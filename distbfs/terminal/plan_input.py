@@ -17,7 +17,6 @@ from distbfs.formats.text import read_text
 from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import MAX_SCALE
 from distbfs.graph.degrees import DegreeHistogram, merge
-from distbfs.partition.degree import expect, suggest_threshold
 from distbfs.plan import memory
 from distbfs.plan.cost_model import (
     Constants,
@@ -30,6 +29,12 @@ from distbfs.plan.cost_model import (
     predict,
 )
 from distbfs.plan.memory import PartShape
+from distbfs.plan.threshold import (
+    ThresholdCost,
+    expected_nn,
+    suggest_threshold,
+    weigh_thresholds,
+)
 from distbfs.store import safety, schema
 from distbfs.store.hdf5 import Store, open_store, read_array
 from distbfs.store.shape import shape_of
@@ -66,6 +71,7 @@ class Graph:
     active: vertices with edges
     shapes: of every part where ``exact``, else the mean part alone
     files: bytes on disk of every part, or empty where there is no such store
+    histogram: of the degrees; None of a store as it is, whose degrees are not read
     """
 
     title: str
@@ -82,6 +88,7 @@ class Graph:
     exact: bool
     shapes: Sequence[PartShape]
     files: Sequence[int] = ()
+    histogram: DegreeHistogram | None = None
 
     @property
     def edges(self) -> dict[str, int]:
@@ -89,6 +96,22 @@ class Graph:
         times = 1 if self.exact else self.parts
         edges = {k: times * sum(s.edges[k] for s in self.shapes) for k in SUBGRAPHS}
         return edges if self.exact else edges | {"nn": self.nn}
+
+    def threshold_costs(self, constants: Constants) -> list[ThresholdCost]:
+        """Return what TH / 2, TH and 2 TH are modelled to take.
+
+        None of one part, or where the degrees are not known.
+        """
+        if self.histogram is None or self.parts == 1:
+            return []
+        thresholds = sorted({self.threshold // 2, self.threshold, 2 * self.threshold})
+        return weigh_thresholds(self.histogram, self.parts, thresholds, constants)
+
+    def sent(self) -> float | None:
+        """Return the bytes of normals of a search between parts, where expected."""
+        costs = self.threshold_costs(Constants())
+        sent = [x.bytes["normals"] for x in costs if x.threshold == self.threshold]
+        return self.parts * sent[0] if sent else None
 
     def counts(self, ranks: int) -> Counts:
         """Return what the cost model takes."""
@@ -100,6 +123,7 @@ class Graph:
             edges=self.edges,
             devices=self.parts,
             ranks=ranks,
+            sent=self.sent(),
         )
 
 
@@ -137,13 +161,13 @@ def expected(
     """
     origin = "suggested" if threshold is None else "given"
     if threshold is None:
-        threshold = suggest_threshold(histogram, parts).threshold
-    separation = expect(histogram, parts, threshold)
-    nn = separation.nn_edges
+        threshold = suggest_threshold(histogram, parts)
+    delegates = histogram.above(threshold)
+    nn = expected_nn(histogram, threshold)
     if kronecker is not None:
         scale, factor = kronecker
         nn = separate(scale, [threshold], factor)[0].nn
-    if not separation.delegates:
+    if not delegates:
         nn = histogram.m
     return Graph(
         origin=origin,
@@ -152,10 +176,11 @@ def expected(
         active=histogram.above(0),
         parts=parts,
         threshold=threshold,
-        delegates=separation.delegates,
+        delegates=delegates,
         nn=round(nn),
         exact=False,
         shapes=[memory.expected_shape(histogram, parts, threshold, nn)],
+        histogram=histogram,
         **about,
     )
 

@@ -18,7 +18,8 @@ from distbfs.generate.hashing import Permutation
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.options import BuildOptions
-from distbfs.partition.degree import DelegateIndex, suggest_threshold
+from distbfs.partition.degree import DelegateIndex
+from distbfs.plan.threshold import suggest_threshold
 
 PARTS = [1, 2, 3, 8, 64]
 THRESHOLDS = [None, 0, 2, 16, 10**9]
@@ -180,8 +181,19 @@ def test_a_suggestion_is_used():
     _, summary = build(graph(12), 4)
     values, counts = np.unique(graph(12).degrees, return_counts=True)
     suggested = suggest_threshold(DegreeHistogram(values, counts), 4)
-    assert summary.threshold == suggested.threshold
-    assert summary.delegates == suggested.delegates
+    assert summary.threshold == suggested
+    assert summary.delegates == (values > suggested) @ counts
+
+
+def test_ranks_that_round_differently_take_one_threshold(monkeypatch):
+    suggestions = iter([3, 9, 5])
+    name = "distbfs.build.host.parts.suggest_threshold"
+    monkeypatch.setattr(name, lambda *_: next(suggestions))
+    summaries = [x for _, x in on_ranks(3, lambda world: build(graph(9), 3, world))]
+    assert len({x.threshold for x in summaries}) == 1
+    assert {x.delegates for x in summaries} == {
+        int((graph(9).degrees > summaries[0].threshold).sum())
+    }
 
 
 def test_parts_that_do_not_divide():

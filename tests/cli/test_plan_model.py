@@ -51,6 +51,8 @@ def test_a_store_has_its_own_counts(tmp_path):
     edges = plan["model"]["edges"]
     assert sum(edges.values()) == plan["m"]
     assert edges["nn"] == plan["nn"]
+    # its degrees are not read
+    assert plan["model"]["normal_bytes"] == pytest.approx(4 * plan["nn"] * 2 / 3)
     assert plan["model"]["GTEPS"] > 0
 
 
@@ -59,7 +61,11 @@ def test_bytes_are_those_of_the_paper():
     report = plan["model"]
     level = report["levels"][0]
     assert level["mask_bytes"] == 2 * plan["delegates"] * 16 / 8
-    assert report["normal_bytes"] == pytest.approx(4 * plan["nn"] * 15 / 16)
+    (chosen,) = (x for x in plan["thresholds"] if x["threshold"] == plan["threshold"])
+    assert report["normal_bytes"] == pytest.approx(16 * chosen["bytes"]["normals"])
+    words = ("plan", "--scale", 30, "--devices", 16, "--devices-per-rank", 4)
+    fewer = here(*words, "--json").values["model"]["normal_bytes"]
+    assert fewer == pytest.approx(report["normal_bytes"] * (3 / 4) / (15 / 16))
     parts = report["seconds_by_part"]
     assert report["seconds"] == pytest.approx(sum(parts.values()))
     assert report["GTEPS"] == pytest.approx((16 << 30) / report["seconds"] / 1e9)

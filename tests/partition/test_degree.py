@@ -1,101 +1,12 @@
-"""The threshold that is suggested, and the delegates above it."""
-
-from functools import cache
+"""Delegates are the same on all ranks, and their numbers are found."""
 
 import numpy as np
 import pytest
-from graphs import build, kronecker
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import on_ranks
 
-from distbfs.generate.expected import expected_histogram
-from distbfs.graph.degrees import DegreeHistogram
-from distbfs.partition.degree import (
-    DelegateIndex,
-    expect,
-    gather_delegates,
-    suggest_threshold,
-)
-
-
-def histogram(degrees):
-    values, counts = np.unique(np.asarray(degrees, np.int64), return_counts=True)
-    return DegreeHistogram(values, counts.astype(np.int64))
-
-
-@cache
-def expected(scale):
-    degrees, vertices = expected_histogram(scale)
-    return DegreeHistogram(degrees, np.rint(vertices).astype(np.int64))
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.integers(0, 60), min_size=1, max_size=80), st.integers(2, 64))
-def test_constraints_hold_where_they_can(degrees, parts):
-    counts = histogram(degrees)
-    best = suggest_threshold(counts, parts)
-    every = [expect(counts, parts, t) for t in range(counts.largest + 1)]
-    few = [x for x in every if x.delegates <= 4 * counts.n / parts]
-    both = [x for x in few if x.nn_edges <= 0.1 * counts.m]
-    assert best.delegates <= 4 * counts.n / parts
-    if both:
-        assert best.nn_edges <= 0.1 * counts.m
-        assert best.stored_bytes == min(x.stored_bytes for x in both)
-    else:
-        assert best.nn_edges == min(x.nn_edges for x in few)
-
-
-def test_what_is_expected_of_a_threshold():
-    counts = histogram([0, 0, 1, 1, 2, 2, 5, 5])
-    one = expect(counts, 4, 2)
-    assert one.delegates == 2
-    assert one.nn_edges == pytest.approx(6 * 6 / 16)
-    assert one.stored_bytes == pytest.approx(8 * 8 + 8 * 2 * 4 + 4 * 16 + 4 * 36 / 16)
-
-
-@pytest.mark.parametrize("degrees", [[], [0], [0, 0, 0], [3, 1, 1, 1]])
-def test_one_part_has_no_delegates(degrees):
-    best = suggest_threshold(histogram(degrees), 1)
-    assert best.delegates == 0
-    assert best.threshold == max(degrees, default=0)
-
-
-@pytest.mark.parametrize(("scale", "parts"), [(12, 2), (13, 4), (14, 8), (14, 16)])
-def test_built_graphs_keep_the_constraints(scale, parts):
-    """With the counts of the parts themselves, not the expected ones."""
-    _, summary = build(kronecker(scale), parts)
-    assert summary.delegates <= 4 * summary.n / parts
-    assert summary.edges["nn"] <= 0.1 * summary.m
-    wanted = expect(summary.histogram, parts, summary.threshold)
-    assert wanted.delegates == summary.delegates
-    assert 0.5 < summary.edges["nn"] / wanted.nn_edges < 1.05
-
-
-@pytest.mark.parametrize("first", [1, 2, 4])
-def test_weak_scaling_follows_the_paper(first):
-    """Section VI-B, Fig. 7: TH grows by about the square root of 2 per scale."""
-    thresholds = []
-    for step, scale in enumerate(range(26, 34)):
-        parts = first << step
-        degrees = expected(scale)
-        best = suggest_threshold(degrees, parts)
-        if parts == 1:
-            continue
-        assert best.delegates <= 4 * degrees.n / parts
-        assert best.nn_edges <= 0.1 * degrees.m
-        thresholds.append(best.threshold)
-    assert thresholds == sorted(thresholds)
-    growth = (thresholds[-1] / thresholds[0]) ** (1 / (len(thresholds) - 1))
-    assert 1.2 < growth < 1.8
-
-
-def test_scale_33_of_the_paper():
-    """Fig. 7 and Section VI-B: about 1.75 % delegates or fewer, some 6.3 % nn edges."""
-    degrees = expected(33)
-    best = suggest_threshold(degrees, 128)
-    assert best.delegates / degrees.n < 0.0175
-    assert 0.03 < best.nn_edges / degrees.m < 0.1
+from distbfs.partition.degree import DelegateIndex, gather_delegates
 
 
 @settings(max_examples=40, deadline=None)

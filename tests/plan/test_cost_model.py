@@ -64,6 +64,16 @@ def test_terms_are_those_of_section_v():
     assert least < visits < least + 0.5 * sum(EDGES.values())
 
 
+def test_what_is_expected_to_be_sent_goes_before_every_edge():
+    few = predict(counts_of(16, 16, sent=3e6), Constants())
+    assert few.total("normal_bytes") == pytest.approx(3e6)
+    apart = predict(counts_of(16, 4, sent=3e6), Constants())
+    assert apart.total("normal_bytes") == pytest.approx(3e6 * (3 / 4) / (15 / 16))
+    every = predict(counts_of(), Constants())
+    assert few.total("normals") < every.total("normals")
+    assert few.total("work") == every.total("work")
+
+
 def test_one_device_sends_nothing():
     for delegates, habits in ((0, WHOLE), (1000, SEPARATED)):
         prediction = predict(counts_of(1, 1, delegates=delegates), Constants())

@@ -27,9 +27,9 @@ from distbfs.errors import InputError, UsageError
 from distbfs.generate.permuted import Permuted
 from distbfs.graph.degrees import DegreeHistogram, merge
 from distbfs.options import BuildOptions
-from distbfs.partition.degree import suggest_threshold
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
+from distbfs.plan.threshold import suggest_threshold
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, TupleSource, World
@@ -168,7 +168,7 @@ def construct_on_devices(
         threshold = options.threshold
         if threshold is None:
             parts = domains or placement.parts
-            threshold = suggest_threshold(histogram, parts).threshold
+            threshold = world.broadcast(suggest_threshold(histogram, parts))
         numbered = crew.each(
             lambda builder, k, part: builder.number(part, counted[k], threshold)
         )

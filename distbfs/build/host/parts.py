@@ -16,10 +16,10 @@ from distbfs.graph.degrees import DegreeHistogram, histogram_of
 from distbfs.graph.keys import BACK, FORTH
 from distbfs.graph.relabel import degree_order
 from distbfs.options import BuildOptions
-from distbfs.partition.degree import suggest_threshold
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import Part
 from distbfs.plan.memory import machine_memory, readable
+from distbfs.plan.threshold import suggest_threshold
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, Ids, TupleSource, World
 
@@ -93,7 +93,7 @@ def construct(
         histogram = histogram_of(world, degrees.values())
         threshold = options.threshold
         if threshold is None:
-            threshold = suggest_threshold(histogram, parts).threshold
+            threshold = world.broadcast(suggest_threshold(histogram, parts))
         distributor = Distributor(
             world, layout, threshold, degrees, options.order_block, threads
         )

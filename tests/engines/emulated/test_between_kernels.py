@@ -1,11 +1,22 @@
 """Searches of parts by engine xbfs between domains, with the kernels run on the CPU."""
 
+import importlib
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
-from device_parts import LARGE, check, device_parts, driver_of, joined
+from device_parts import (
+    LARGE,
+    check,
+    device_parts,
+    driver_of,
+    joined,
+    part_to_device,
+)
 from emulated_device import Stream
 from fast_graphs import HUGE, binary_tree
-from graphs import grid, some_roots
+from graphs import build, grid, some_roots
 from part_graphs import GRAPHS
 from test_resident_kernels import SHAPES
 from thread_peers import ThreadPeers
@@ -18,6 +29,8 @@ from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.between import BetweenDomains
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -216,3 +229,33 @@ def test_ends_and_records_of_several_devices(device):
     aims = ((1, None), (None, far), (None, lone), (2, far))
     streamed(source, 4, aims, threshold=4, devices=2)
     streamed(source, 4, threshold=4, records=True, devices=2)
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+@pytest.mark.parametrize("threshold", [5, LARGE])
+@pytest.mark.parametrize("name", ["kronecker", "hub", "random", "grid"])
+def test_what_is_sent_is_what_the_model_of_th_counts(
+    device, monkeypatch, name, threshold, parts
+):
+    """Numbers, questions and answers of every search, to the last one."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    outer = importlib.import_module("threshold_counts").Outer
+    for module in ("threshold_counts", "pan_figures"):
+        monkeypatch.delitem(sys.modules, module)
+    source = GRAPHS[name]
+    made, _ = build(source, parts, threshold=threshold)
+    driver = driver_of([part_to_device(part) for part in made], engine="xbfs")
+    exchange, sent = driver._exchange, []
+    start = exchange.start_normals
+
+    def counted(bins):
+        sent.append(sum(len(x) for boxes in bins for x in boxes))
+        start(bins)
+
+    monkeypatch.setattr(exchange, "start_normals", counted)
+    for root in some_roots(source, 3):
+        sent.clear()
+        found = check(driver, source, root)
+        levels = joined(found.level, source.n).astype(np.int32)
+        _, items, questions, answers = outer(made).search(levels)
+        assert sum(sent) == items + questions + answers

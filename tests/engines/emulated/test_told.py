@@ -159,7 +159,7 @@ def test_graphs_on_their_way_to_devices(tmp_path, monkeypatch, place, stored):
         assert labels["loading"].done[-1] == labels["loading"].total
 
 
-@pytest.mark.parametrize("words", [("--parts", 3), ()])
+@pytest.mark.parametrize("words", [("--parts", 3, "--threshold", 16), ()])
 def test_commands_that_build_on_devices(tmp_path, monkeypatch, words):
     monkeypatch.setattr(storing, "take_devices", lambda *_, **__: [0])
     monkeypatch.setattr(common, "LINE_SECONDS", 0)

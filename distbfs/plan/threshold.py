@@ -1,0 +1,278 @@
+"""The degree threshold TH: what it makes a search between domains take, and the best.
+
+Nothing is known but how many vertices have each degree (n, m) and p.  A search is that
+of a random graph of these degrees, whose edges join their ends at random.  With c_k
+vertices of degree k, and q_t the chance that the end of an edge is a vertex that was
+not reached within t levels by any other edge,
+
+    q_0 = 1,  q_1 = 1 - r / m,  q_t+1 = q_1 sum_k (k c_k / m) q_t^(k-1)
+
+from a root of degree r, and c_k (q_t-1^k - q_t^k) vertices of degree k are found on
+level t, on all levels that find half a vertex or more.  Sums over normal vertices are
+over k <= TH; s = sum k c_k / m is the chance that an end is normal, f = (p-1)/p that it
+is in another part.
+
+    nn edges         s^2 m, of which f are outer edges
+    with outer edges a normal vertex of degree k is one with chance 1 - (1 - s f)^k
+    a level pulls    where 4 (frontier vertices with outer edges) are more than the
+                     unvisited ones, as ``search.direction``; else it pushes
+    numbers pushed   (p-1) c_k (1 - (1 - a/p)^k), once each to a part; a: chance that an
+                     end is normal and was on a level that pushed
+    questions        c_k k x^(k-1) u, answers (p-1) c_k (x^k - (x - o/(p-1))^k); o, u:
+                     chances that an end is outer and in the frontier, or not reached
+                     before it; x = q_t+1 + o: not reached by this level's inner edges
+
+A part sends, over the levels of a search, with 2 f times the bytes for what all parts
+reduce in slices and gather (every part sends and gets each slice of the others):
+
+    masks    levels d / 8 2 f
+    parents  of delegates, 4 or 8 d 2 f
+    normals  (8 numbers + 8 questions + 8 answers) / p, each with a parent's id
+    work     visits of a device: d, and (edges that are looked at + 2 questions
+             + what arrives) / p
+
+The time is bytes / bandwidth + work / rate + levels latency, with the constants of
+``plan.cost_model``; what the inner graph takes hardly depends on TH and is left out.
+Sources: Pan, Pearce, Owens 2018, Sections III and V, for what is sent; Newman 2002,
+"Spread of epidemic disease on networks", for q_t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from distbfs.graph.degrees import DegreeHistogram
+from distbfs.plan.cost_model import Constants
+from distbfs.types import Array, Floats
+
+DELEGATES_PER_PART = 4  # d <= 4 n / p, so that they take the memory of some vertices
+SPREAD = 2  # variance of degrees over their mean, 1 in a graph of random edges
+ITEM = QUESTION = ANSWER = 8  # bytes: a number or a local id, and an id
+NARROW_VERTICES = 1 << 31  # parents of delegates are 4 bytes below, 8 from there on
+PULL_SHARE = 4  # of search.direction
+ROOTS = 8  # their degrees are quantiles of those of the vertices with edges
+MOST_LEVELS = 64  # the levels after these are left out
+FEW_DEGREES = 256  # a class each; of more, classes are CLASSES an octave from FINE on
+FINE, CLASSES = 64, 16
+LEAST = 1e-300
+
+
+@dataclass(frozen=True)
+class ThresholdCost:
+    """What a threshold is expected to give, and to make a search between domains take.
+
+    delegates: d; outer_edges: nn edges between parts
+    levels: mean over the roots; pushed_edges: outer edges that pushes look at; items,
+    questions, answers: of all parts in a search
+    bytes: that a part sends in a search; seconds: of a search; each by kind
+    """
+
+    threshold: int
+    delegates: int
+    outer_edges: float
+    levels: float
+    pushed_edges: float
+    items: float
+    questions: float
+    answers: float
+    bytes: dict[str, float]
+    seconds: dict[str, float]
+
+    @property
+    def total(self) -> float:
+        """Seconds of a search, without what the inner graph takes."""
+        return sum(self.seconds.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the cost as JSON values."""
+        return vars(self) | {"total": self.total}
+
+
+def expected_nn(histogram: DegreeHistogram, threshold: int) -> float:
+    """Return |Enn| as if edges joined their ends at random.
+
+    That is (sum of normal degrees)^2 / m, a little too high for Kronecker graphs.
+    """
+    normal = histogram.degrees <= threshold
+    ends = float((histogram.degrees[normal] * histogram.counts[normal]).sum())
+    return ends * ends / max(histogram.m, 1)
+
+
+def weigh_thresholds(
+    histogram: DegreeHistogram,
+    parts: int,
+    thresholds: Sequence[int],
+    constants: Constants | None = None,
+) -> list[ThresholdCost]:
+    """Return what each threshold makes a search over some parts take; quick."""
+    constants = constants or Constants()
+    at = np.asarray(thresholds, dtype=np.int64)
+    degrees, counts, last = _classes(histogram, at)
+    search = _Search(degrees, counts, last <= at[:, None], parts)
+    for root in _roots(degrees, counts):
+        search.add(_unreached(degrees, counts, root))
+    return [
+        price(
+            histogram,
+            parts,
+            threshold,
+            expected_nn(histogram, threshold) * (parts - 1) / parts,
+            search.levels,
+            search.counts[:, k].tolist(),
+            constants,
+        )
+        for k, threshold in enumerate(at.tolist())
+    ]
+
+
+def price(
+    histogram: DegreeHistogram,
+    parts: int,
+    threshold: int,
+    outer_edges: float,
+    levels: float,
+    counts: Sequence[float],
+    constants: Constants,
+) -> ThresholdCost:
+    """Return what searches of some counts take.
+
+    counts: edges that are pushed, items, questions and answers, of all parts
+    """
+    d, shared = histogram.above(threshold), 2 * (parts - 1) / parts
+    pushed, items, questions, answers = counts
+    sent = ITEM * items + QUESTION * questions + ANSWER * answers
+    vertex = 4 if histogram.n < NARROW_VERTICES else 8
+    volumes = {
+        "masks": levels * d / 8 * shared,
+        "parents": vertex * d * shared,
+        "normals": sent / parts,
+    }
+    visits = d + (pushed + 2 * questions + items + answers) / parts
+    seconds = {name: size / constants.bandwidth for name, size in volumes.items()}
+    return ThresholdCost(
+        threshold=threshold,
+        delegates=d,
+        outer_edges=outer_edges,
+        levels=levels,
+        pushed_edges=pushed,
+        items=items,
+        questions=questions,
+        answers=answers,
+        bytes=volumes,
+        seconds=seconds
+        | {"work": visits / constants.rate, "latency": levels * constants.latency},
+    )
+
+
+def suggest_threshold(histogram: DegreeHistogram, parts: int) -> int:
+    """Return the threshold of the least modelled time with d <= 4n/p.
+
+    One part needs no delegates: its threshold is the largest degree.  So is that of a
+    graph whose degrees spread no more than by chance: none of its vertices is a hub,
+    and how many levels a search has does not show in them (roads, random edges).
+    Where degrees are many, thresholds are compared at classes of degrees.  Processors
+    may round differently: ranks broadcast the threshold.
+    """
+    spread = histogram.summary()
+    if parts == 1 or spread["deviation"] ** 2 <= SPREAD * spread["mean"]:
+        return histogram.largest
+    last = _classes(histogram, np.zeros(0, dtype=np.int64))[2]
+    limit = DELEGATES_PER_PART * histogram.n / parts
+    thresholds = [t for t in (0, *last.tolist()) if histogram.above(t) <= limit]
+    costs = weigh_thresholds(histogram, parts, thresholds)
+    return min(costs, key=lambda cost: (cost.total, cost.delegates)).threshold
+
+
+def _classes(
+    histogram: DegreeHistogram, thresholds: Array
+) -> tuple[Floats, Floats, Array]:
+    """Return (mean degree, vertices, largest degree) of classes of degrees above 0.
+
+    No class has degrees on both sides of a threshold.
+    """
+    some = histogram.degrees > 0
+    degrees, counts = histogram.degrees[some], histogram.counts[some].astype(float)
+    if len(degrees) <= FEW_DEGREES:
+        return degrees.astype(float), counts, degrees
+    octaves = np.log2(np.maximum(degrees, FINE) / FINE)
+    steps = np.minimum(degrees, FINE) + np.floor(CLASSES * octaves).astype(np.int64)
+    sides = np.searchsorted(np.sort(thresholds), degrees)
+    new = np.diff(steps, prepend=-1) + np.diff(sides, prepend=0) > 0
+    first = np.flatnonzero(new)
+    sizes = np.add.reduceat(counts, first)
+    means = np.add.reduceat(counts * degrees, first) / sizes
+    return means, sizes, degrees[np.append(first[1:], len(degrees)) - 1]
+
+
+def _roots(degrees: Floats, counts: Floats) -> list[float]:
+    """Return the degrees of typical roots."""
+    below = np.cumsum(counts)
+    if not len(below):
+        return []
+    shares = (np.arange(ROOTS) + 0.5) / ROOTS
+    return [float(k) for k in degrees[np.searchsorted(below, shares * below[-1])]]
+
+
+def _unreached(degrees: Floats, counts: Floats, root: float) -> Floats:
+    """Return q_t of every level, from a root of some degree."""
+    ends = degrees * counts
+    q = [1.0, 1 - root / ends.sum()]
+    while len(q) <= MOST_LEVELS:
+        q.append(q[1] * float(ends @ q[-1] ** (degrees - 1)) / ends.sum())
+        if counts @ (q[-2] ** degrees - q[-1] ** degrees) < 0.5:
+            break
+    return np.array(q)
+
+
+class _Search:
+    """Expected counts of a search, mean over the roots.
+
+    Made of classes of vertices, and of which are normal, bool [thresholds, classes].
+    counts: edges that are pushed, items, questions, answers, float64 [4, thresholds]
+    """
+
+    def __init__(
+        self, degrees: Floats, counts: Floats, normal: Array, parts: int
+    ) -> None:
+        self._degrees, self._parts = degrees, parts
+        m = float(degrees @ counts)
+        self._normal = np.where(normal, counts, 0.0)
+        self._ends = self._normal * degrees / max(m, 1.0)
+        self._away = (parts - 1) / parts
+        self._outer_share = self._ends.sum(axis=1) * self._away
+        self._leaving = self._normal * (1 - self._power(1 - self._outer_share))
+        self.levels = 0.0
+        self.counts = np.zeros((4, len(normal)))
+
+    def _power(self, base: Floats) -> Floats:
+        """Return base^k, float64 [thresholds, classes]; base: [thresholds]."""
+        logs = np.log(np.maximum(base, LEAST))
+        return np.exp(logs[:, None] * self._degrees)
+
+    def add(self, q: Floats) -> None:
+        """Count a search whose levels leave ``q``."""
+        degrees, normal, others = self._degrees, self._normal, self._parts - 1
+        self.levels += (len(q) - 1) / ROOTS
+        left, onward = q[:, None] ** degrees, q[:, None] ** (degrees - 1)
+        a = np.zeros_like(self._outer_share)
+        for t in range(1, len(q) - 1):
+            new = left[t - 1] - left[t]
+            pulls = PULL_SHARE * (self._leaving @ new) > self._leaving @ left[t]
+            o = self._away * (self._ends @ (onward[t - 1] - onward[t]))
+            u = self._away * (self._ends @ onward[t - 1])
+            x = np.maximum(q[t + 1] + o, LEAST)
+            missed, without = self._power(x), self._power(x - o / max(others, 1))
+            before = self._power(1 - a / self._parts)
+            a = a + np.where(pulls, 0.0, self._ends @ new)
+            named = before - self._power(1 - a / self._parts)
+            level = (
+                ~pulls * self._outer_share * (normal @ (new * degrees)),
+                others * (normal * named).sum(axis=1),
+                pulls * u * ((normal * missed) @ degrees) / x,
+                pulls * others * (normal * (missed - without)).sum(axis=1),
+            )
+            self.counts += np.stack(level) / ROOTS
