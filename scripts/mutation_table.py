@@ -1254,9 +1254,9 @@ MUTATIONS = (
     ),
     Mutation(
         "exchange-local-all2all-never",
-        "distbfs/exchange/host.py",
-        "if here == there or not self._options.local_all2all:",
-        "if True or not self._options.local_all2all:",
+        "distbfs/exchange/local_phase.py",
+        "here = there if options.local_all2all else place",
+        "here = place",
         "local all2all without effect on messages",
         (f"{EXCHANGE}::test_traffic",),
         ranks=True,

@@ -126,9 +126,11 @@ class ThreadExchange:
     def start_normals(self, bins):
         """Bins travel one destination device after another."""
         self._arrived = [[] for _ in self._mine]
+        pieces = [dict(own.pieces) for own in bins]
+        nothing = np.zeros(0, np.uint32)
         for device, arrived in enumerate(self._arrived):
             sent = [
-                np.concatenate([own[parts[device]] for own in bins])
+                np.concatenate([own.get(parts[device], nothing) for own in pieces])
                 for parts in self._ranks
             ]
             received = enumerate(self._world.alltoall(sent))

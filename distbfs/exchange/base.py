@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from distbfs.errors import UsageError
+from distbfs.exchange.bins import Bins
 from distbfs.types import Array, Words
 
 
@@ -57,11 +58,12 @@ class Exchange(Protocol):
     def finish_masks(self) -> Words:
         """Return the OR over all parts of all ranks, uint64 [ceil(d/64)]."""
 
-    def start_normals(self, bins: Sequence[Sequence[Array]]) -> None:
+    def start_normals(self, bins: Sequence[Bins]) -> None:
         """Begin to send normal vertices to their owners.
 
-        ``bins[i][k]``: item [any length] for part k, as vertex numbers there, found by
-        the i-th part of this rank (Section V-B).
+        ``bins[i]``: what the i-th part of this rank found for others, as vertex numbers
+        there (Section V-B).  A rank without any sends nothing; what the host does goes
+        with the parts that there is something for, not with all of them.
         """
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:

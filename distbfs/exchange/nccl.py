@@ -3,9 +3,10 @@
 Source: Pan, Pearce, Owens 2018, Section V.  NCCL has no OR.  Short masks are gathered
 from all ranks and OR-ed on each device; of long ones, or with many ranks, every rank
 gets one slice from all, ORs it and gives it to all, so that a mask crosses twice and
-not ranks - 1 times (``sliced``).  Vertices: the counts by MPI_Alltoall on the host,
-then grouped sends and receives from the bins straight into place.  Everything runs on
-the stream of the communicator, in the order of the calls.
+not ranks - 1 times (``sliced``).  Vertices: the counts by MPI on the host, between
+ranks that have something for each other, then grouped sends and receives from the bins
+straight into place.  Everything runs on the stream of the communicator, in the order of
+the calls.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from distbfs.exchange.local_phase import LocalPhase, device_empty
 from distbfs.exchange.message_sizes import Messages
 from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.nccl_link import link_of
+from distbfs.exchange.partners import Partners
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
+    from distbfs.exchange.bins import Bins
     from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
@@ -79,9 +82,9 @@ class NcclExchange:
         self.traffic = Traffic()
         self._local = LocalPhase(world, placement, delegates, item, on_device=True)
         self._world = world
-        self._placement = placement
         self._options = options
         self._link = link = link_of(world)
+        self._partners = Partners(world) if isinstance(world, MpiWorld) else None
         cp = self._local.xp
         self._words = words = (delegates + 63) // 64
         self._sliced = sliced(words, world.size)
@@ -123,9 +126,9 @@ class NcclExchange:
         self._mask = None
         return self._results[0][: self._words]
 
-    def start_normals(self, bins: Sequence[Sequence[Array]]) -> None:
-        """Tell the other ranks the counts and start to send; collective."""
-        found = Messages(self._world, self._placement, self._local, self._options, bins)
+    def start_normals(self, bins: Sequence[Bins]) -> None:
+        """Tell other ranks the counts and start to send; collective."""
+        found = Messages(self._local, self._partners, self._options, bins)
         self._received = found.received
         self._under_way = [found]
         self._link.follow()
@@ -133,10 +136,8 @@ class NcclExchange:
             for place, arrays in found.copies:
                 self._local.fill(place, arrays)
         with self._link.group():
-            for rank, arrays in enumerate(found.outgoing):
-                for array in arrays:
-                    if array.size:
-                        self._link.send(array, rank)
+            for pair, array in found.leaving:
+                self._link.send(array, pair.rank)
             for rank, place in found.receives:
                 self._link.receive(place, rank)
         self._normals_done.record(self._stream)
@@ -221,6 +222,9 @@ class NcclExchange:
         self._mask, self._under_way, self._received = None, [], []
         self._waits = False
         self._gathered, self._results, self._shared = None, [], {}
+        if self._partners is not None:
+            self._partners.free()
+            self._partners = None
         self._local.free()
 
     def _reduce(self) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from distbfs.exchange.bins import Bins
     from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
@@ -37,7 +38,7 @@ class SoloExchange:
         world: World,
         placement: Placement,
         delegates: int,
-        options: ExchangeOptions,  # noqa: ARG002
+        options: ExchangeOptions,
         *,
         item: npt.DTypeLike = np.uint32,
         on_device: bool = False,
@@ -49,6 +50,7 @@ class SoloExchange:
         self.on_device = on_device
         self.traffic = Traffic()
         self._local = LocalPhase(world, placement, delegates, item, on_device)
+        self._options = options
         self._masks: Sequence[Words] = ()
         self._bins: list[list[Array]] = []
 
@@ -61,9 +63,9 @@ class SoloExchange:
         masks, self._masks = self._masks, ()
         return self._local.reduce_masks(masks)
 
-    def start_normals(self, bins: Sequence[Sequence[Array]]) -> None:
+    def start_normals(self, bins: Sequence[Bins]) -> None:
         """Note the bins; collective."""
-        self._bins = self._local.local_bins(bins)
+        self._bins, _ = self._local.deal(bins, self._options)
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
         """Return for each part what arrived: (0, numbers); collective."""

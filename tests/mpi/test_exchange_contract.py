@@ -17,6 +17,7 @@ import pytest
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, LaunchError, ResourceError, UsageError
 from distbfs.exchange import nccl
+from distbfs.exchange.bins import Bins
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
 from distbfs.registry import EXCHANGES, lookup
@@ -39,6 +40,15 @@ KINDS = [
 ]
 
 
+def bins_of(row: list[np.ndarray], put: Any = np.asarray) -> Bins:
+    """The numbers of a part by destination, gaps between, as an engine has them."""
+    gap = np.full(2, 77, row[0].dtype)
+    items = put(np.concatenate([piece for array in row for piece in (gap, array)]))
+    sizes = np.array([array.size for array in row])
+    ends = np.cumsum(sizes + gap.size)
+    return Bins(items, lambda: (ends - sizes, ends))
+
+
 class Given:
     """An exchange that is given NumPy arrays, put on the device where it needs them."""
 
@@ -54,7 +64,7 @@ class Given:
         self.exchange.start_masks(self.masks)
 
     def start_normals(self, bins: Any) -> None:
-        self.bins = [[self.put(array) for array in row] for row in bins]
+        self.bins = [bins_of(row, self.put) for row in bins]
         self.exchange.start_normals(self.bins)
 
     def max_delegates(self, values: Any) -> Any:
@@ -282,9 +292,8 @@ def test_inputs_are_left_alone(world: Ranks, name: str) -> None:
         run_level(exchange, world, (masks, bins))
         for given, wanted in zip(exchange.masks, mine(world, masks), strict=True):
             np.testing.assert_array_equal(host(given), wanted)
-        for row, wanted_row in zip(exchange.bins, mine(world, bins), strict=True):
-            for given, wanted in zip(row, wanted_row, strict=True):
-                np.testing.assert_array_equal(host(given), wanted)
+        for given, wanted in zip(exchange.bins, mine(world, bins), strict=True):
+            np.testing.assert_array_equal(host(given.items), bins_of(wanted).items)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -330,10 +339,33 @@ def test_traffic(world: Ranks, name: str, local_all2all: bool) -> None:
     ]
     assert traffic.normals_sent == sum(remote)
     assert traffic.normal_bytes == 4 * sum(remote)
+    pairs = {
+        (part if local_all2all else (here, part))
+        for here, row in enumerate(mine(world, bins))
+        for part, array in enumerate(row)
+        if part % size != world.rank and array.size
+    }
+    assert traffic.messages == len(pairs)
     if name.partition("-")[0] in {"host", "cuda_aware"}:
-        pairs = per_rank * (size - 1) * (1 if local_all2all else per_rank)
-        assert traffic.messages == pairs
         assert traffic.mask_bytes == (masks[0].nbytes if size > 1 else 0)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("local_all2all", [False, True], ids=["-", "L"])
+def test_who_has_nothing_to_send_sends_nothing(
+    world: Ranks, name: str, local_all2all: bool
+) -> None:
+    """Only the first part has something, for the last; the level after it nobody."""
+    parts = 2 * world.size
+    nothing = np.zeros(0, np.uint32)
+    bins = [[nothing] * parts for _ in range(parts)]
+    bins[0][-1] = np.array([5, 7], np.uint32)
+    sent = int(world.rank == 0 and world.size > 1)
+    with exchange_of(name, world, 2, local_all2all=local_all2all) as exchange:
+        for some in (bins, [[nothing] * parts] * parts, bins):
+            exchange.start_normals(mine(world, some))
+            same_normals(exchange.finish_normals(), expected_normals(world, some))
+        assert exchange.traffic.messages == 2 * sent
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -36,6 +36,7 @@ from distbfs.timing import Stopwatch, Trace
 
 if TYPE_CHECKING:
     from distbfs.exchange.base import Exchange, StreamedExchange
+    from distbfs.exchange.bins import Bins
     from distbfs.options import SearchOptions
     from distbfs.types import Array, Ids, Stop, Words, World
 
@@ -84,7 +85,7 @@ class Board:
 
     def __init__(self, exchange: Exchange, domains: int) -> None:
         self._exchange = exchange
-        self._bins: list[Sequence[Array]] = [()] * domains
+        self._bins: list[Any] = [None] * domains
         self._masks: list[Any] = [None] * domains
         self.offers = [DomainOffer(self, index) for index in range(domains)]
         self._normals_wait = self._masks_wait = 0
@@ -95,7 +96,7 @@ class Board:
         self.sends, self.reduces = sends, reduces
         self._normals_wait = self._masks_wait = len(self.offers)
 
-    def normals(self, index: int, bins: Sequence[Array]) -> None:
+    def normals(self, index: int, bins: Bins) -> None:
         """Take the bins of a domain."""
         self._bins[index] = bins
         self._normals_wait -= 1
@@ -120,8 +121,8 @@ class DomainOffer:
     def __init__(self, board: Board, index: int) -> None:
         self._board, self._index = board, index
 
-    def normals(self, bins: Sequence[Array]) -> None:
-        """Offer what nn found on each other part."""
+    def normals(self, bins: Bins) -> None:
+        """Offer what nn found on other parts."""
         self._board.normals(self._index, bins)
 
     def bits(self, mask: Words) -> None:

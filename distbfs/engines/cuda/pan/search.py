@@ -15,8 +15,8 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
-from distbfs.engines.cuda.common.boxes import Boxes
 from distbfs.errors import UsageError
+from distbfs.exchange.bins import Bins
 from distbfs.exchange.local_phase import brought_here
 from distbfs.partition.device_part import DevicePart, DeviceRows
 from distbfs.partition.layout import Placement
@@ -348,7 +348,9 @@ class CudaPart:
             dn = self.visit("dn", choice["dn"])
         # the host may wait for nn now that all have begun; the caller's device is the
         # exchange's, which may be another
-        offer.normals(Boxes(self.part.layout.parts, self.found_elsewhere))
+        sends = self._work.nn and self.part.layout.parts > 1
+        outbox = self._held["outbox"]
+        offer.normals(Bins(outbox, self.found_elsewhere if sends else None))
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             main.wait_event(self._events["found"])
@@ -372,20 +374,15 @@ class CudaPart:
         _, checks, _ = self._control.values()
         return int(checks[SUBGRAPHS.index(name)])
 
-    def found_elsewhere(self) -> list[Any]:
-        """Wait for nn; return what it found on each other part, uint64, by part."""
-        parts, box = self.part.layout.parts, self._held["outbox"]
-        if not self._work.nn or parts == 1:
-            return [box[:0]] * parts
+    def found_elsewhere(self) -> tuple[Ids, Ids]:
+        """Wait for nn; return where the box of each part begins and is filled up to."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             main.wait_event(self._events["nn"])
             self._control.fetch(main)
             _, _, sizes = self._control.values()
-        ends = self._boxes_at[:-1] + sizes
-        return [
-            box[int(a) : int(b)] for a, b in zip(self._boxes_at[:-1], ends, strict=True)
-        ]
+        starts = self._boxes_at[:-1]
+        return starts, starts + sizes
 
     def accept(self, bits: Any, normals: Sequence[tuple[int, Any]]) -> None:
         """Make what all parts found the frontier of the next level."""
