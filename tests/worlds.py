@@ -126,7 +126,7 @@ class ThreadExchange:
     def start_normals(self, bins):
         """Bins travel one destination device after another."""
         self._arrived = [[] for _ in self._mine]
-        pieces = [dict(own.pieces) for own in bins]
+        pieces = [dict(own.pieces()) for own in bins]
         nothing = np.zeros(0, np.uint32)
         for device, arrived in enumerate(self._arrived):
             sent = [

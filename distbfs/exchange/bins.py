@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,9 +15,9 @@ class Bins:
 
     items: item [any length], on the device of the part, also where nothing is sent
     bounds: returns where the piece for each part begins and ends, int64 [parts] both;
-        None: there is nothing.  Called once, when the pieces are first looked at; it
-        may wait for a device, so that all domains of a rank have begun before the host
-        waits for one of them.
+        None: there is nothing.  Called when the pieces are asked for; it may wait for
+        a device, so that all domains of a rank have begun before the host waits for one
+        of them.
     """
 
     def __init__(
@@ -29,12 +26,10 @@ class Bins:
         self.items = items
         self._bounds = bounds
 
-    @cached_property
     def pieces(self) -> list[tuple[int, Any]]:
-        """(part, item [k]) for each part that something goes to, parts ascending."""
+        """Return (part, item [k]) for each part that something goes to, ascending."""
         if self._bounds is None:
             return []
-        starts, ends = self._bounds()
-        parts = np.flatnonzero(ends > starts)
-        rows = np.stack([parts, starts[parts], ends[parts]], axis=1).tolist()
-        return [(part, self.items[start:end]) for part, start, end in rows]
+        items, (starts, ends) = self.items, self._bounds()
+        parts = (ends > starts).nonzero()[0].tolist()
+        return [(part, items[starts.item(part) : ends.item(part)]) for part in parts]

@@ -132,7 +132,7 @@ class LocalPhase:
         own: list[list[Array]] = [[] for _ in self.parts]
         leaving: dict[Pair, list[Array]] = {}
         for place, found in enumerate(bins):
-            for part, array in found.pieces:
+            for part, array in found.pieces():
                 there, rank = divmod(part, self._ranks)
                 if rank == self.rank:
                     own[there].append(array)

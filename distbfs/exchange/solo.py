@@ -71,8 +71,10 @@ class SoloExchange:
         """Return for each part what arrived: (0, numbers); collective."""
         self._local.next_level()
         bins, self._bins = self._bins, []
-        spaces = [self._local.collect(k, arrays) for k, arrays in enumerate(bins)]
-        return [[(0, space)] if space.size else [] for space in spaces]
+        return [
+            [(0, self._local.collect(k, arrays))] if arrays else []
+            for k, arrays in enumerate(bins)
+        ]
 
     def max_delegates(self, values: Sequence[Array]) -> Array:
         """Return the maximum over all parts, a new array; collective."""

@@ -39,7 +39,7 @@ class Offered:
 
     def normals(self, bins):
         assert "bins" not in self.given
-        self.given["bins"] = dict(bins.pieces)
+        self.given["bins"] = dict(bins.pieces())
 
     def bits(self, mask):
         assert "mask" not in self.given
