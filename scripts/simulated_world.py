@@ -1,8 +1,9 @@
 """One rank of many whose other ranks are pretended: what it sends to one comes back.
 
-``Mirror`` stands in for the communicator below ``MpiWorld``: the first of ``size`` ranks,
-whose partners send what they are sent.  Its messages cross MPI's COMM_SELF, so that calls
-cost what they cost; nobody is waited for, so what is left is the time of the host.
+``Mirror`` stands in for the communicator below ``MpiWorld``: that of the first of
+``size`` ranks, whose partners send what they are sent.  Messages cross MPI's COMM_SELF,
+so that calls cost what they cost; nobody is waited for, so what is left is the time of
+the host.
 """
 
 from __future__ import annotations

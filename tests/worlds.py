@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 
-from distbfs.exchange.base import Traffic
+from distbfs.exchange.traffic import Traffic
 
 REDUCE = {
     "sum": np.sum,
@@ -108,7 +108,7 @@ class ThreadExchange:
 
     def __init__(self, world, placement, delegates, options, *, item, on_device):
         assert (item, on_device) == (np.uint32, False)
-        self.traffic = Traffic()
+        self.traffic = Traffic(placement.per_rank)
         self._world = world
         self._mine = placement.parts_of(world.rank)
         self._ranks = [placement.parts_of(rank) for rank in range(world.size)]

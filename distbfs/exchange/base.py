@@ -6,22 +6,12 @@ Source: Pan, Pearce, Owens 2018, Section V (Fig. 4).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
+from distbfs.exchange.traffic import Traffic
 from distbfs.types import Array, Words
-
-
-@dataclass
-class Traffic:
-    """What this rank sent since the exchange was made; bytes exclude local copies."""
-
-    mask_bytes: int = 0
-    normal_bytes: int = 0
-    messages: int = 0
-    normals_sent: int = 0
 
 
 class Exchange(Protocol):

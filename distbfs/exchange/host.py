@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.exchange.base import Traffic
 from distbfs.exchange.local_phase import LocalPhase, Pair
 from distbfs.exchange.mpi import MpiWorld, pieces
 from distbfs.exchange.partners import Partners
 from distbfs.exchange.staging import HostSlot, PinnedSlot
+from distbfs.exchange.traffic import Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,6 @@ class HostExchange:
     """Serves any number of ranks; see ``base.Exchange``.  Making one is collective.
 
     Arrays that are returned stay as they are until the level after the next one.
-    ``traffic.mask_bytes`` counts each mask once, as given to MPI.
     """
 
     name = "host"
@@ -61,7 +60,7 @@ class HostExchange:
         on_device: bool = False,
     ) -> None:
         self.on_device = on_device
-        self.traffic = Traffic()
+        self.traffic = Traffic(placement.per_rank)
         self._local = LocalPhase(world, placement, delegates, item, on_device)
         self._devices = placement.per_rank
         self._options = options
@@ -95,7 +94,6 @@ class HostExchange:
         self._mask = self._local.reduce_masks(masks)
         if self._world is None:
             return
-        self.traffic.mask_bytes += self._mask.nbytes
         self._masks.begin([self._mask])
         self._mask_waits = self._options.mask_reduce == "nonblocking"
         self._progress()
@@ -116,7 +114,7 @@ class HostExchange:
                 self._mpi.Request.Waitall(self._mask_requests)
             self._mask_requests = []
         else:
-            self._reduce(self._world, wire, self._mpi.BOR)
+            self._reduce(self._world, wire, self._mpi.BOR, "masks")
         return self._masks.back()
 
     def start_normals(self, bins: Sequence[Bins]) -> None:
@@ -153,7 +151,8 @@ class HostExchange:
         if self._world is None:
             return result
         self._masks.begin([result])
-        self._reduce(self._world, self._masks.wires()[0], self._mpi.MAX)
+        wire = self._masks.wires()[0]
+        self._reduce(self._world, wire, self._mpi.MAX, "parents")
         return self._masks.back()
 
     def close(self) -> None:
@@ -185,9 +184,10 @@ class HostExchange:
         masks, normals = streams
         return PinnedSlot(masks), PinnedSlot(normals), PinnedSlot(normals)
 
-    def _reduce(self, world: MpiWorld, wire: Array, operation: Any) -> None:
-        """Reduce an array between ranks, in place."""
+    def _reduce(self, world: MpiWorld, wire: Array, operation: Any, kind: str) -> None:
+        """Reduce an array between ranks, in place; kind: of ``Traffic``."""
         for piece in pieces(wire.size, self._options.chunk_elements):
+            self.traffic.count(wire[piece].nbytes, kind)
             with world.waits("exchange of masks"):
                 self._comm.Allreduce(self._mpi.IN_PLACE, wire[piece], operation)
 
@@ -197,10 +197,10 @@ class HostExchange:
             return
         self._mask_waits = False
         wire, mpi = self._masks.wires()[0], self._mpi
-        self._mask_requests = [
-            self._comm.Iallreduce(mpi.IN_PLACE, wire[piece], mpi.BOR)
-            for piece in pieces(wire.size, self._options.chunk_elements)
-        ]
+        for piece in pieces(wire.size, self._options.chunk_elements):
+            self.traffic.count(wire[piece].nbytes, "masks")
+            request = self._comm.Iallreduce(mpi.IN_PLACE, wire[piece], mpi.BOR)
+            self._mask_requests.append(request)
 
     def _post(self) -> None:
         """Start the sends of this level unless they are under way already."""
@@ -214,10 +214,8 @@ class HostExchange:
         for piece in pieces(array.size, self._options.chunk_elements):
             self._sends.append(comm.Isend(array[piece], pair.rank, tag))
             self._partners.announce(pair.rank)
-            self.traffic.messages += 1
+            self.traffic.count(array[piece].nbytes, part=pair.here)
         self._sent.append(array)
-        self.traffic.normals_sent += array.size
-        self.traffic.normal_bytes += array.nbytes
 
     def _probe(self, world: MpiWorld) -> list[tuple[int, int, int, Any, int]]:
         """Wait for all messages of this level; return them in the order of places.

@@ -15,9 +15,9 @@ from distbfs.exchange.local_phase import LocalPhase, total_size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from distbfs.exchange.base import Traffic
     from distbfs.exchange.bins import Bins
     from distbfs.exchange.partners import Partners
+    from distbfs.exchange.traffic import Traffic
     from distbfs.options import ExchangeOptions
     from distbfs.types import Array, Ids
 
@@ -78,7 +78,5 @@ class Messages:
 
     def tell(self, traffic: Traffic) -> None:
         """Count what leaves."""
-        for _, array in self.leaving:
-            traffic.messages += 1
-            traffic.normals_sent += array.size
-            traffic.normal_bytes += array.nbytes
+        for pair, array in self.leaving:
+            traffic.count(array.nbytes, part=pair.here)

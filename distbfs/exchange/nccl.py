@@ -18,12 +18,13 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.errors import UsageError
-from distbfs.exchange.base import Traffic, need_device_arrays
+from distbfs.exchange.base import need_device_arrays
 from distbfs.exchange.local_phase import LocalPhase, device_empty
 from distbfs.exchange.message_sizes import Messages
 from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.nccl_link import link_of
 from distbfs.exchange.partners import Partners
+from distbfs.exchange.traffic import Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +56,6 @@ class NcclExchange:
     """Serves any number of ranks; see ``base.Exchange``.  Making one is collective.
 
     Arrays that are returned stay as they are until the level after the next one.
-    ``traffic.mask_bytes`` counts each mask once; ``traffic.messages`` counts one for
-    each rank that vertices are sent to.
     """
 
     name = "nccl"
@@ -79,7 +78,7 @@ class NcclExchange:
                 f"exchange 'nccl' needs MPI between {world.size} ranks, "
                 f"not a {type(world).__name__}"
             )
-        self.traffic = Traffic()
+        self.traffic = Traffic(placement.per_rank)
         self._local = LocalPhase(world, placement, delegates, item, on_device=True)
         self._world = world
         self._options = options
@@ -112,7 +111,7 @@ class NcclExchange:
         self._mask_given.record(self._local.xp.cuda.get_current_stream())
         self._waits = True
         if self._world.size > 1:
-            self.traffic.mask_bytes += self._mask.nbytes
+            self.traffic.count(self._mask.nbytes, "masks")
         if self._options.mask_reduce == "nonblocking":
             self._reduce()
 
@@ -156,6 +155,8 @@ class NcclExchange:
         """Return the maximum over all parts of all ranks, a new array; collective."""
         result = self._local.reduce_max(values)
         if result.size:
+            if self._world.size > 1:
+                self.traffic.count(result.nbytes, "parents")
             self._link.follow()
             self._link.maximum(result)
             self._max_done.record(self._stream)
@@ -188,7 +189,7 @@ class NcclExchange:
                 self._link.gather(array, self._shared[key])
                 gathered.append(self._shared[key].reshape(self._world.size, -1))
         for array in arrays[1:]:  # the first has counts
-            self.traffic.mask_bytes += array.nbytes
+            self.traffic.count(array.nbytes, "masks")
         return gathered
 
     def swap(
@@ -204,9 +205,7 @@ class NcclExchange:
         with self._link.group():
             for rank, array in leaving:
                 self._link.send(array, rank)
-                self.traffic.messages += 1
-                self.traffic.normals_sent += array.size
-                self.traffic.normal_bytes += array.nbytes
+                self.traffic.count(array.nbytes, part=0)
             for rank, place in arriving:
                 self._link.receive(place, rank)
         return arriving

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.exchange.base import Traffic
 from distbfs.exchange.local_phase import LocalPhase
+from distbfs.exchange.traffic import Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ class SoloExchange:
                 f"exchange 'solo' serves 1 rank, not {world.size}; allowed: host"
             )
         self.on_device = on_device
-        self.traffic = Traffic()
+        self.traffic = Traffic(placement.per_rank)
         self._local = LocalPhase(world, placement, delegates, item, on_device)
         self._options = options
         self._masks: Sequence[Words] = ()
