@@ -29,6 +29,7 @@ class Mirror:
     """A communicator of which this process is rank 0.
 
     calls: how often each method was called, of all duplicates together
+    made: the duplicates; early: messages that another rank has sent here by itself
     """
 
     def __init__(
@@ -39,6 +40,8 @@ class Mirror:
         self._mpi: Any = MPI
         self._size, self._real = size, (real or MPI.COMM_SELF).Dup()
         self.calls: Counter[str] = Counter() if calls is None else calls
+        self.made: list[Mirror] = []
+        self.early = 0
 
     def __getattr__(self, name: str) -> Any:
         self.calls[name] += 1
@@ -46,7 +49,8 @@ class Mirror:
 
     def Dup(self) -> Mirror:  # noqa: N802 - names of mpi4py
         """Return another one."""
-        return Mirror(self._size, self._real, self.calls)
+        self.made.append(Mirror(self._size, self._real, self.calls))
+        return self.made[-1]
 
     def Get_size(self) -> int:  # noqa: N802
         """Return how many ranks are pretended."""
@@ -63,9 +67,10 @@ class Mirror:
         gathered[0].reshape(self._size, -1)[...] = values
 
     def Reduce_scatter_block(self, sent: Any, coming: Any) -> None:  # noqa: N802
-        """Tell that as much comes as is sent."""
+        """Tell that as much comes as is sent, and what came by itself."""
         self.calls["Reduce_scatter_block"] += 1
-        coming[0] = np.add.reduce(sent)
+        coming[0] = np.add.reduce(sent) + self.early
+        self.early = 0
 
     def Isend(self, values: Any, rank: int, tag: int = 0) -> Any:  # noqa: N802
         """Send to a rank, which sends it back at once."""
