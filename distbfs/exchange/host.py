@@ -211,10 +211,11 @@ class HostExchange:
 
     def _send(self, array: Array, pair: Pair) -> None:
         comm, tag = self._partners.comm, pair.here * self._devices + pair.there
-        for piece in pieces(array.size, self._options.chunk_elements):
-            self._sends.append(comm.Isend(array[piece], pair.rank, tag))
+        for place in pieces(array.size, self._options.chunk_elements):
+            piece = array[place]
+            self._sends.append(comm.Isend(piece, pair.rank, tag))
             self._partners.announce(pair.rank)
-            self.traffic.count(array[piece].nbytes, part=pair.here)
+            self.traffic.count(piece.nbytes, part=pair.here)
         self._sent.append(array)
 
     def _probe(self, world: MpiWorld) -> list[tuple[int, int, int, Any, int]]:
@@ -224,12 +225,13 @@ class HostExchange:
         """
         comm, mpi, status = self._partners.comm, self._mpi, self._mpi.Status()
         messages = []
-        for _ in range(self._partners.coming()):
-            with world.waits("exchange of vertices"):
+        coming = self._partners.coming()
+        with world.waits("exchange of vertices"):
+            for _ in range(coming):
                 message = comm.Mprobe(mpi.ANY_SOURCE, mpi.ANY_TAG, status)
-            there, here = divmod(status.Get_tag(), self._devices)
-            count = status.Get_count(self._item_type)
-            messages.append((here, status.Get_source(), there, message, count))
+                there, here = divmod(status.Get_tag(), self._devices)
+                count = status.Get_count(self._item_type)
+                messages.append((here, status.Get_source(), there, message, count))
         return sorted(messages, key=itemgetter(0, 1, 2))  # pieces of a bin in order
 
     def _receive(self, world: MpiWorld) -> list[dict[int, Array]]:

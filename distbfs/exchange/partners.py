@@ -38,7 +38,7 @@ class Partners:
         self.comm: Any = world.comm.Dup()
         self._other: Any = world.comm.Dup()
         self._sent = np.zeros(world.size, np.int32)
-        self._ranks: set[int] = set()
+        self._ranks: list[int] = []
         self._coming = np.zeros(1, np.int32)
 
     def next_level(self) -> None:
@@ -48,13 +48,14 @@ class Partners:
     def announce(self, rank: int) -> None:
         """Count a message of this level that this rank sends."""
         self._sent[rank] += 1
-        self._ranks.add(rank)
+        self._ranks.append(rank)
 
     def coming(self) -> int:
         """Return how many messages of this level come to this rank; collective."""
         with self._world.waits("exchange of counts"):
             self.comm.Reduce_scatter_block(self._sent, self._coming)
-        self._sent[list(self._ranks)] = 0
+        for rank in self._ranks:
+            self._sent[rank] = 0
         self._ranks.clear()
         return int(self._coming[0])
 
@@ -69,12 +70,12 @@ class Partners:
             self.announce(rank)
         status = self._mpi.Status()
         arrived: dict[int, Ids] = {}
-        for _ in range(self.coming()):
-            row = np.empty(shape, np.int64)
-            with self._world.waits("exchange of counts"):
-                self.comm.Recv(row, status=status)
-            arrived[status.Get_source()] = row
+        coming = self.coming()
         with self._world.waits("exchange of counts"):
+            for _ in range(coming):
+                row = np.empty(shape, np.int64)
+                self.comm.Recv(row, status=status)
+                arrived[status.Get_source()] = row
             self._mpi.Request.Waitall(requests)
         return dict(sorted(arrived.items()))
 

@@ -19,15 +19,23 @@ TOGETHER = -1  # in place of a part: sent by the rank for all of its parts
 class Traffic:
     """What this rank has sent since the exchange was made, copies on the rank left out.
 
-    parts: of this rank
-    sent: int64 [parts + 1, 2, KINDS], bytes and messages, the last row for what is sent
-        for all parts together; a reduction counts once for each array given to it
-    numbers: the kind of the numbers that are sent
+    parts: of this rank; numbers: the kind of the numbers that are sent
     """
 
     def __init__(self, parts: int = 1) -> None:
-        self.sent = np.zeros((parts + 1, 2, len(KINDS)), np.int64)
+        rows = range(parts + 1)  # lists: an element of an array takes ten times as long
+        self._bytes = [[0] * len(KINDS) for _ in rows]
+        self._messages = [[0] * len(KINDS) for _ in rows]
         self.numbers = "normals"
+
+    @property
+    def sent(self) -> Ids:
+        """Bytes and messages so far, int64 [parts + 1, 2, KINDS], a copy.
+
+        The last row is for what is sent for all parts together; a reduction counts once
+        for each array given to it.
+        """
+        return np.stack([self._bytes, self._messages], axis=1)
 
     @contextmanager
     def of(self, kind: str) -> Iterator[None]:
@@ -44,7 +52,8 @@ class Traffic:
         part: the place of the part that sends it
         """
         at = KINDS.index(kind or self.numbers)
-        self.sent[part, :, at] += size, 1
+        self._bytes[part][at] += size
+        self._messages[part][at] += 1
 
 
 def by_kind(sent: Ids) -> dict[str, dict[str, int]]:

@@ -67,7 +67,7 @@ class CarriedParents:
         if not self._searches[0].part.delegate_count:
             return ParentCost()
         traffic = self._exchange.traffic
-        before = traffic.sent.copy()
+        before = traffic.sent
         found = [search.delegate_parents() for search in self._searches]
         parents = self._exchange.max_delegates(found)
         for search in self._searches:

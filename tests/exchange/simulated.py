@@ -69,7 +69,7 @@ def calls_of(ranks):
     found = simulated.runner.search(0, parents=False)
     assert found.level[0][:LEVELS].tolist() == list(range(LEVELS))
     calls = {"search": dict(counted)}
-    sent = simulated.exchange.traffic.sent.copy()
+    sent = simulated.exchange.traffic.sent
     local = LocalPhase(simulated.world, simulated.placement, 0)
     partners = Partners(simulated.world)
     for name, to in (("some", range(1, 1 + PARTNERS)), ("none", ())):

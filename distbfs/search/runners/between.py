@@ -34,14 +34,16 @@ from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFin
 from distbfs.search.runners.base import Found
 from distbfs.search.runners.streamed import StreamedLevels
 from distbfs.timing import Stopwatch, Trace, kept
+from distbfs.types import Ids
 
 if TYPE_CHECKING:
     from distbfs.exchange.base import Exchange, StreamedExchange
     from distbfs.exchange.bins import Bins
     from distbfs.options import SearchOptions
-    from distbfs.types import Array, Ids, Stop, Words, World
+    from distbfs.types import Array, Stop, Words, World
 
 UNTIMED = nullcontext()
+NOTHING_SENT: Ids = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -256,7 +258,7 @@ class BetweenDomains:
         visits = self._searches[0].visits
         levels = 0
         before: dict[str, float] = {}
-        traffic = self._exchange.traffic
+        traffic, sent = self._exchange.traffic, NOTHING_SENT
         while True:
             world.doing = f"level {levels}"
             if log is not None:
@@ -271,7 +273,8 @@ class BetweenDomains:
                 raise SearchStopped(f"the search was stopped at level {levels}")
             levels += 1
             choice = policy.choose(work)
-            sent = traffic.sent if timed is untimed else traffic.sent.copy()
+            if timed is not untimed:
+                sent = traffic.sent
             with kept(self.trace, "level", level=levels) as span:
                 checks = self._level(work, choice, timed, counting=log is not None)
                 if span is not None:
