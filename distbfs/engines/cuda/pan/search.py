@@ -94,11 +94,15 @@ class Control:
         """Begin to copy the counters to the host."""
         self._copy.begin(stream)
 
-    def values(self) -> tuple[Ids, Ids, Ids]:
-        """Wait for the copy; return (work, checks, sizes of boxes [parts])."""
-        found = self._copy.wait().astype(np.int64)
-        work, boxes = found[self._work :], found[2 * BOX_STEP : self._work : BOX_STEP]
-        return work[:COUNTS], work[COUNTS:], boxes
+    def values(self) -> tuple[Ids, Ids]:
+        """Wait for the copy; return (work, checks)."""
+        counts = self._copy.wait()[self._work :].astype(np.int64)
+        return counts[:COUNTS], counts[COUNTS:]
+
+    def box_sizes(self) -> Ids:
+        """Wait for the copy; return the sizes of boxes, int64 [parts]."""
+        sizes = self._copy.wait()[2 * BOX_STEP : self._work : BOX_STEP]
+        return sizes.astype(np.int64)
 
 
 class CudaPart:
@@ -328,7 +332,7 @@ class CudaPart:
 
     def work(self) -> Ids:
         """Return what the next level costs; its queues are formed already."""
-        work, _, _ = self._control.values()
+        work, _ = self._control.values()
         if self._isolated is not None and not self.params.depth:
             work[NORMALS] += 1  # the root is in no row that the kernels look at
         work[TARGETS] += self._lost_targets
@@ -371,7 +375,7 @@ class CudaPart:
         if not self._counting:
             return 0
         self._control.fetch(stream)
-        _, checks, _ = self._control.values()
+        _, checks = self._control.values()
         return int(checks[SUBGRAPHS.index(name)])
 
     def found_elsewhere(self) -> tuple[Ids, Ids]:
@@ -380,9 +384,8 @@ class CudaPart:
             main = cuda.cupy().cuda.get_current_stream()
             main.wait_event(self._events["nn"])
             self._control.fetch(main)
-            _, _, sizes = self._control.values()
         starts = self._boxes_at[:-1]
-        return starts, starts + sizes
+        return starts, starts + self._control.box_sizes()
 
     def accept(self, bits: Any, normals: Sequence[tuple[int, Any]]) -> None:
         """Make what all parts found the frontier of the next level."""
