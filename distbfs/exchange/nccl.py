@@ -217,13 +217,13 @@ class NcclExchange:
         """
         if self._mask is not None or self._under_way:
             held = (self._mask, self._under_way, self._gathered, *self._results)
-            self._link.hold(held)
+            self._link.hold(held, self._partners)
+        elif self._partners is not None:
+            self._partners.free()
         self._mask, self._under_way, self._received = None, [], []
         self._waits = False
         self._gathered, self._results, self._shared = None, [], {}
-        if self._partners is not None:
-            self._partners.free()
-            self._partners = None
+        self._partners = None
         self._local.free()
 
     def _reduce(self) -> None:
