@@ -38,21 +38,23 @@ class Trace:
         self._push, self._pop = push, pop
 
     @contextmanager
-    def __call__(self, name: str, **values: Any) -> Iterator[None]:
-        """Keep the time of a ``with`` block; values are JSON's."""
+    def __call__(self, name: str, **values: Any) -> Iterator[dict[str, Any]]:
+        """Keep the time of a ``with`` block, which may add values; they are JSON's."""
         if self._push is not None:
             self._push(name)
         begin = time.perf_counter()
         try:
-            yield
+            yield values
         finally:
             self.spans.append(Span(name, begin, time.perf_counter(), values))
             if self._pop is not None:
                 self._pop()
 
 
-def kept(trace: Trace | None, name: str, **values: Any) -> AbstractContextManager[None]:
-    """Keep the time of a ``with`` block where there is a trace."""
+def kept(
+    trace: Trace | None, name: str, **values: Any
+) -> AbstractContextManager[dict[str, Any] | None]:
+    """Keep the time of a ``with`` block where there is a trace; see ``Trace``."""
     return nullcontext() if trace is None else trace(name, **values)
 
 

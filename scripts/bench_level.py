@@ -2,10 +2,16 @@
 
     python scripts/bench_level.py
     OMP_NUM_THREADS=1 mpiexec -n 2 python scripts/bench_level.py
+    OMP_NUM_THREADS=1 python scripts/bench_level.py --worlds 64 1024 4096
 
 A path graph in two domains of engine openmp is searched from its end: each level finds
 one vertex of the other domain, or, with --threshold 1, one delegate.  Prints the
 microseconds a level, minimum and median over the searches.
+
+--worlds: one rank against so many pretended ones instead (``simulated_world``): each
+level sends a number to 4 of them, gets one from each, and finds a delegate.  Prints
+medians of the microseconds a level, whole and by phase, and of what exchanges of device
+arrays do with the same numbers on the host (``Messages``).
 """
 
 from __future__ import annotations
@@ -13,14 +19,28 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import time
+from typing import Any
 
+import numpy as np
+from simulated_world import Simulated
+
+from distbfs.exchange.bins import Bins
+from distbfs.exchange.launcher import Launch
+from distbfs.exchange.local_phase import LocalPhase
+from distbfs.exchange.message_sizes import Messages
+from distbfs.exchange.mpi import load_mpi
+from distbfs.exchange.partners import Partners
 from distbfs.exchange.world import run_guarded, start
 from distbfs.generate.formula import Path
-from distbfs.options import BuildOptions, SearchOptions
+from distbfs.options import BuildOptions, ExchangeOptions, SearchOptions
+from distbfs.report.tables import print_table
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 
 DOMAINS = 2
+PHASES = ("work", "counts", "advance", "exchange", "accept")
+REPEATS = 1000  # of a call that is timed alone
 
 
 def main() -> int:
@@ -29,7 +49,13 @@ def main() -> int:
     parser.add_argument("--vertices", type=int, default=2000)
     parser.add_argument("--searches", type=int, default=50)
     parser.add_argument("--threshold", type=int, default=1 << 30)
+    parser.add_argument("--worlds", type=int, nargs="+", metavar="RANKS")
     args = parser.parse_args()
+    if args.worlds:
+        load_mpi(Launch("MPI", 0, 1, exact=False))
+        rows = [world_row(size, args.searches) for size in args.worlds]
+        print_table(("ranks", "us a level", *PHASES, "Messages"), rows)
+        return 0
     world = start()
     path, build = Path(args.vertices), BuildOptions(threshold=args.threshold)
     source = Source(path.n, DOMAINS, tuples=path, build=build)
@@ -41,6 +67,40 @@ def main() -> int:
         print(f"{levels} levels: {min(spent):.1f} us a level, median {middle:.1f}")
     session.close()
     return 0
+
+
+def world_row(size: int, searches: int) -> list[Any]:
+    """Return what a level takes in a world of so many ranks, microseconds."""
+    simulated = Simulated(size)
+    whole, by_phase = [], []
+    for _ in range(searches):
+        began = time.perf_counter()
+        levels = simulated.runner.search(0, parents=False).levels
+        whole.append((time.perf_counter() - began) / levels)
+        records = simulated.runner.search(0, parents=False, records=True).records
+        by_phase += [record["seconds"] for record in records]
+    phases = [statistics.median(x.get(name, 0.0) for x in by_phase) for name in PHASES]
+    seconds = [statistics.median(whole), *phases, messages_seconds(simulated)]
+    simulated.close()
+    return [size, *(f"{1e6 * x:.1f}" for x in seconds)]
+
+
+def messages_seconds(simulated: Simulated) -> float:
+    """Return the median time of one level of ``Messages``."""
+    world, part = simulated.world, simulated.part
+    local, options = LocalPhase(world, simulated.placement, 0), ExchangeOptions()
+    partners = Partners(world)
+    ends = np.zeros(world.size + 1, np.int64)
+    ends[1 + (part.nn.columns[: part.nn.offsets[1]] >> np.uint64(32))] = 1
+    np.cumsum(ends, out=ends)
+    bins = [Bins(part.vertices, lambda: (ends[:-1], ends[1:]))]
+    seconds = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        Messages(local, partners, options, bins)
+        seconds.append(time.perf_counter() - began)
+    partners.free()
+    return statistics.median(seconds)
 
 
 if __name__ == "__main__":

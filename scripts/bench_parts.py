@@ -62,7 +62,7 @@ EXCHANGE_CALLS = {
     **dict.fromkeys(("start_masks", "finish_masks"), "masks"),
     **dict.fromkeys(("start_normals", "finish_normals"), "normals"),
 }
-LOCAL_CALLS = ("reduce_masks", "local_bins", "packed", "collect", "bring")
+LOCAL_CALLS = ("reduce_masks", "deal", "collect", "bring")
 
 
 class Ledger:

@@ -33,6 +33,7 @@ DIRECTION = "tests/search/test_direction.py"
 CPU_BITS = "tests/multisearch/test_bits.py"
 BETWEENNESS = "tests/multisearch/test_betweenness.py"
 EXCHANGE = "tests/mpi/test_exchange_contract.py"
+SIMULATED = "tests/exchange/test_simulated_world.py"
 ROWS = "tests/graph/test_sorted_rows.py"
 CONSTRUCT = "tests/build/test_host_parts.py"
 THRESHOLD = "tests/plan/test_threshold.py"
@@ -1254,11 +1255,54 @@ MUTATIONS = (
     ),
     Mutation(
         "exchange-local-all2all-never",
-        "distbfs/exchange/host.py",
-        "if here == there or not self._options.local_all2all:",
-        "if True or not self._options.local_all2all:",
+        "distbfs/exchange/local_phase.py",
+        "here = there if options.local_all2all else place",
+        "here = place",
         "local all2all without effect on messages",
         (f"{EXCHANGE}::test_traffic",),
+        ranks=True,
+    ),
+    Mutation(
+        "exchange-empty-bins",
+        "distbfs/exchange/bins.py",
+        "parts = (ends > starts)",
+        "parts = (ends >= starts)",
+        "something goes to every part, in every level",
+        (f"{EXCHANGE}::test_who_has_nothing_to_send_sends_nothing",),
+        ranks=True,
+    ),
+    Mutation(
+        "exchange-one-communicator",
+        "distbfs/exchange/partners.py",
+        "self.comm, self._other = self._other, self.comm",
+        "self.comm, self._other = self.comm, self._other",
+        "messages of a rank that is ahead count for this level",
+        (f"{SIMULATED}::test_a_rank_that_is_ahead_mixes_nothing_up",),
+    ),
+    Mutation(
+        "exchange-traffic-of-the-first",
+        "distbfs/exchange/host.py",
+        "self.traffic.count(piece.nbytes, part=pair.here)",
+        "self.traffic.count(piece.nbytes, part=0)",
+        "all that a rank sends counts for its first part",
+        (f"{EXCHANGE}::test_traffic",),
+        ranks=True,
+    ),
+    Mutation(
+        "exchange-answers-as-questions",
+        "distbfs/search/runners/between.py",
+        'with exchange.traffic.of("answers"):',
+        'with exchange.traffic.of("questions"):',
+        "records of a pull know no answers",
+        (f"{EMULATED}/test_between_kernels.py::test_records_tell_kinds_and_domains",),
+    ),
+    Mutation(
+        "exchange-parents-in-no-level",
+        "distbfs/search/runners/between.py",
+        'log[-1].bytes_sent["parents"] += cost.bytes_sent',
+        'log[-1].bytes_sent["parents"] += 0',
+        "records leave out what completing parents sends",
+        ("tests/mpi/test_search.py::test_records_of_what_is_sent",),
         ranks=True,
     ),
     Mutation(

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 
-from distbfs.exchange.base import Traffic
+from distbfs.exchange.traffic import Traffic
 
 REDUCE = {
     "sum": np.sum,
@@ -122,7 +122,7 @@ class ThreadExchange:
 
     def __init__(self, world, placement, delegates, options, *, item, on_device):
         assert (item, on_device) == (np.uint32, False)
-        self.traffic = Traffic()
+        self.traffic = Traffic(placement.per_rank)
         self._world = world
         self._mine = placement.parts_of(world.rank)
         self._ranks = [placement.parts_of(rank) for rank in range(world.size)]
@@ -140,9 +140,11 @@ class ThreadExchange:
     def start_normals(self, bins):
         """Bins travel one destination device after another."""
         self._arrived = [[] for _ in self._mine]
+        pieces = [dict(own.pieces()) for own in bins]
+        nothing = np.zeros(0, np.uint32)
         for device, arrived in enumerate(self._arrived):
             sent = [
-                np.concatenate([own[parts[device]] for own in bins])
+                np.concatenate([own.get(parts[device], nothing) for own in pieces])
                 for parts in self._ranks
             ]
             received = enumerate(self._world.alltoall(sent))

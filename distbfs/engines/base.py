@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from distbfs.exchange.bins import Bins
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions, depth_limit
 from distbfs.partition.layout import Placement
@@ -144,12 +145,11 @@ CHOSEN = ("dd", "dn", "nd")  # subgraphs whose direction is chosen between level
 class Offer(Protocol):
     """Takes what a domain has to send, each once a level and as soon as it is there."""
 
-    def normals(self, bins: Sequence[Array]) -> None:
-        """Offer what nn found on each other part, when that visit is done.
+    def normals(self, bins: Bins) -> None:
+        """Offer what nn found on other parts, when that visit is done.
 
-        ``bins[k]``: uint32 [any length], numbers of part k; uint64, with parents, of
-        engines that carry them.  They stay as they are until ``accept``.  They may
-        wait for a device when they are first looked at.
+        Items: uint32, numbers of the part they go to; uint64, with parents, of engines
+        that carry them.  They stay as they are until ``accept``.
         """
 
     def bits(self, mask: Words) -> None:
@@ -231,11 +231,11 @@ class PullingSearch(DomainSearch, Protocol):
     are exchanged, then their ``answers``, which ``accept`` takes.
     """
 
-    def questions(self) -> Sequence[Array]:
-        """Return what this domain asks each other part, when ``advance`` was called."""
+    def questions(self) -> Bins:
+        """Return what this domain asks other parts, when ``advance`` was called."""
 
-    def answers(self, questions: Sequence[tuple[int, Array]]) -> Sequence[Array]:
-        """Return what this domain answers each other part.
+    def answers(self, questions: Sequence[tuple[int, Array]]) -> Bins:
+        """Return what this domain answers other parts.
 
         questions: (source rank, what parts of it ask)
         """

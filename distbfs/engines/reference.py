@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from distbfs.engines.base import (
     Work,
 )
 from distbfs.errors import SearchStopped
+from distbfs.exchange.bins import Bins
 from distbfs.graph.csr import CSR
 from distbfs.options import FACTOR_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.layout import Placement
@@ -32,6 +33,7 @@ from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part, bits_of, mask_
 from distbfs.types import SUBGRAPHS, Array, Choice, DirectionName, Ids, Stop, Words
 
 NOBODY = -1
+SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
 def neighbours(graph: CSR, rows: Array) -> tuple[Array, Array]:
@@ -259,15 +261,18 @@ class ReferencePart:
         self._new_delegates[delegates[fresh]] = True
         self._delegate_parent[delegates[fresh]] = parents[fresh]
 
-    def _visit_nn(self) -> tuple[int, list[Array]]:
-        """Push the frontier's nn edges; return edge checks and bins by part."""
+    def _visit_nn(self) -> tuple[int, Bins]:
+        """Push the frontier's nn edges; return edge checks and what others get."""
         source, column = neighbours(self.part.nn, self._frontier)
         owner = column.astype(np.uint64) >> np.uint64(PART_SHIFT)
         number = (column.astype(np.uint64) & np.uint64(NUMBER_MASK)).astype(np.uint32)
         mine = owner == self.part.index
         self._find(number[mine], self._ids[source[mine]])
-        bins = [number[(owner == k) & ~mine] for k in range(self.part.layout.parts)]
-        return len(column), bins
+        order = np.flatnonzero(~mine)
+        order = order[np.argsort(owner[order], kind="stable")]
+        parts = np.arange(self.part.layout.parts, dtype=np.uint64)
+        starts, ends = (np.searchsorted(owner[order], parts, x) for x in SIDES)
+        return len(column), Bins(number[order], lambda: (starts, ends))
 
     def _visit_nd(self, direction: DirectionName) -> int:
         """Find delegates from normal vertices."""

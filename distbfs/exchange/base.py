@@ -6,21 +6,12 @@ Source: Pan, Pearce, Owens 2018, Section V (Fig. 4).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from distbfs.errors import UsageError
+from distbfs.exchange.bins import Bins
+from distbfs.exchange.traffic import Traffic
 from distbfs.types import Array, Words
-
-
-@dataclass
-class Traffic:
-    """What this rank sent since the exchange was made; bytes exclude local copies."""
-
-    mask_bytes: int = 0
-    normal_bytes: int = 0
-    messages: int = 0
-    normals_sent: int = 0
 
 
 class Exchange(Protocol):
@@ -59,11 +50,12 @@ class Exchange(Protocol):
     def finish_masks(self) -> Words:
         """Return the OR over all parts of all ranks, uint64 [ceil(d/64)]."""
 
-    def start_normals(self, bins: Sequence[Sequence[Array]]) -> None:
+    def start_normals(self, bins: Sequence[Bins]) -> None:
         """Begin to send normal vertices to their owners.
 
-        ``bins[i][k]``: item [any length] for part k, as vertex numbers there, found by
-        the i-th part of this rank (Section V-B).
+        ``bins[i]``: what the i-th part of this rank found for others, as vertex numbers
+        there (Section V-B).  A rank without any sends nothing; what the host does goes
+        with the parts that there is something for, not with all of them.
         """
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:

@@ -2,14 +2,14 @@
 
 Source: Pan, Pearce, Owens 2018, Section V.  Delegates: an OR on the rank, then
 MPI_Allreduce (BR) or MPI_Iallreduce (IR) between ranks.  Normal vertices: MPI_Isend
-and MPI_Irecv between the parts; with *local all2all* (L) the parts of a rank first
-pass their bins to the device that the destination has on its own rank, so that
-messages run only between equal devices, p²/p_gpu pairs instead of p²; with
-*uniquify* (U) each message holds a vertex once.
+and MPI_Irecv between the parts that have some for each other; with *local all2all* (L)
+the parts of a rank first pass their bins to the device that the destination has on its
+own rank, so that messages run only between equal devices, at most p²/p_gpu pairs
+instead of p²; with *uniquify* (U) each message holds a vertex once.
 
-The receiver does not know the lengths.  A bin travels in messages of exactly
-``chunk_elements`` elements and a shorter last one, maybe empty; messages of a pair do
-not overtake each other, so a matched probe for each tells where the bin ends.
+A rank learns how many messages come (``partners``), and from a matched probe for each
+who sent it and how long it is.  A bin travels in messages of at most ``chunk_elements``
+elements, which do not overtake each other.
 
 Arrays of a device cross pinned memory (``staging``): one copy to the host and one back
 for all numbers of a level, and the same for the masks.  MPI gets no device pointer.
@@ -17,39 +17,33 @@ for all numbers of a level, and the same for the masks.  MPI gets no device poin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.exchange.base import Traffic
-from distbfs.exchange.local_phase import LocalPhase
+from distbfs.exchange.local_phase import LocalPhase, Pair
 from distbfs.exchange.mpi import MpiWorld, pieces
+from distbfs.exchange.partners import Partners
 from distbfs.exchange.staging import HostSlot, PinnedSlot
+from distbfs.exchange.traffic import Traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
+    from distbfs.exchange.bins import Bins
     from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
-
-
-class Pair(NamedTuple):
-    """A part here and a part on another rank that send to each other."""
-
-    rank: int
-    here: int
-    there: int
 
 
 class HostExchange:
     """Serves any number of ranks; see ``base.Exchange``.  Making one is collective.
 
     Arrays that are returned stay as they are until the level after the next one.
-    ``traffic.mask_bytes`` counts each mask once, as given to MPI.
     """
 
     name = "host"
@@ -66,17 +60,15 @@ class HostExchange:
         on_device: bool = False,
     ) -> None:
         self.on_device = on_device
-        self.traffic = Traffic()
+        self.traffic = Traffic(placement.per_rank)
         self._local = LocalPhase(world, placement, delegates, item, on_device)
-        self._rank = world.rank
-        self._placement = placement
+        self._devices = placement.per_rank
         self._options = options
-        self._pairs = list(self._pairs_of(world.rank))
-        self._level = 0
         self._own: list[list[Array]] = []
         self._mask: Words = np.empty(0, dtype=np.uint64)
         self._mask_waits = False
         self._mask_requests: list[Any] = []
+        self._normals_wait = False  # between their start and their finish
         self._leaving: list[Pair] = []
         self._sends: list[Any] = []
         self._sent: list[Array] = []
@@ -92,6 +84,7 @@ class HostExchange:
             self._mpi: Any = MPI
             self._world = world
             self._comm: Any = world.comm.Dup()
+            self._partners = Partners(world)
             self._masks, self._sender, self._receiver = self._slots()
             wide = self._local.item.itemsize == 8
             self._item_type = MPI.UINT64_T if wide else MPI.UINT32_T
@@ -101,7 +94,6 @@ class HostExchange:
         self._mask = self._local.reduce_masks(masks)
         if self._world is None:
             return
-        self.traffic.mask_bytes += self._mask.nbytes
         self._masks.begin([self._mask])
         self._mask_waits = self._options.mask_reduce == "nonblocking"
         self._progress()
@@ -122,24 +114,17 @@ class HostExchange:
                 self._mpi.Request.Waitall(self._mask_requests)
             self._mask_requests = []
         else:
-            self._reduce(self._world, wire, self._mpi.BOR)
+            self._reduce(self._world, wire, self._mpi.BOR, "masks")
         return self._masks.back()
 
-    def start_normals(self, bins: Sequence[Sequence[Array]]) -> None:
+    def start_normals(self, bins: Sequence[Bins]) -> None:
         """Post the sends to other ranks, as soon as the host has them; collective."""
-        self._level ^= 1
-        self._own = self._local.local_bins(bins)
-        messages = []
-        for pair in self._pairs:
-            part = pair.rank + pair.there * self._placement.ranks
-            if self._options.local_all2all:
-                arrays = [own[part] for own in bins]
-            else:
-                arrays = [bins[pair.here][part]]
-            messages.append(self._local.packed(arrays, self._options.uniquify))
+        self._own, leaving = self._local.deal(bins, self._options)
         if self._world is not None:
-            self._sender.begin(messages)
-            self._leaving = self._pairs
+            self._normals_wait = True
+            self._partners.next_level()
+            self._sender.begin([array for _, array in leaving])
+            self._leaving = [pair for pair, _ in leaving]
             self._progress()
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
@@ -154,12 +139,11 @@ class HostExchange:
             self._post()
             self._progress()
             received = self._receive(self._world)
+            self._normals_wait = False
         for index, arrays in enumerate(own):
-            received[index][self._rank] = self._local.collect(index, arrays)
-        return [
-            [(rank, found[rank]) for rank in sorted(found) if found[rank].size]
-            for found in received
-        ]
+            if arrays:
+                received[index][self._local.rank] = self._local.collect(index, arrays)
+        return [sorted(found.items()) for found in received]
 
     def max_delegates(self, values: Sequence[Array]) -> Array:
         """Return the maximum over all parts of all ranks, a new array; collective."""
@@ -167,7 +151,8 @@ class HostExchange:
         if self._world is None:
             return result
         self._masks.begin([result])
-        self._reduce(self._world, self._masks.wires()[0], self._mpi.MAX)
+        wire = self._masks.wires()[0]
+        self._reduce(self._world, wire, self._mpi.MAX, "parents")
         return self._masks.back()
 
     def close(self) -> None:
@@ -177,11 +162,12 @@ class HostExchange:
         """
         if self._world is not None:
             slots = (self._masks, self._sender, self._receiver)
-            if self._sends or self._leaving or self._mask_requests or self._mask_waits:
+            if self._normals_wait or self._mask_requests or self._mask_waits:
                 held = (self._sends, self._sent, self._mask_requests, self._mask, slots)
                 self._world.hold(held)
             else:
                 self._comm.Free()
+                self._partners.free()
                 for slot in slots:
                     slot.free()
             self._world = None
@@ -198,18 +184,10 @@ class HostExchange:
         masks, normals = streams
         return PinnedSlot(masks), PinnedSlot(normals), PinnedSlot(normals)
 
-    def _pairs_of(self, rank: int) -> Iterator[Pair]:
-        """Yield the pairs of a rank, nearest higher rank first to spread the load."""
-        ranks, devices = self._placement.ranks, range(self._placement.per_rank)
-        for step in range(1, ranks):
-            for here in devices:
-                for there in devices:
-                    if here == there or not self._options.local_all2all:
-                        yield Pair((rank + step) % ranks, here, there)
-
-    def _reduce(self, world: MpiWorld, wire: Array, operation: Any) -> None:
-        """Reduce an array between ranks, in place."""
+    def _reduce(self, world: MpiWorld, wire: Array, operation: Any, kind: str) -> None:
+        """Reduce an array between ranks, in place; kind: of ``Traffic``."""
         for piece in pieces(wire.size, self._options.chunk_elements):
+            self.traffic.count(wire[piece].nbytes, kind)
             with world.waits("exchange of masks"):
                 self._comm.Allreduce(self._mpi.IN_PLACE, wire[piece], operation)
 
@@ -219,15 +197,10 @@ class HostExchange:
             return
         self._mask_waits = False
         wire, mpi = self._masks.wires()[0], self._mpi
-        self._mask_requests = [
-            self._comm.Iallreduce(mpi.IN_PLACE, wire[piece], mpi.BOR)
-            for piece in pieces(wire.size, self._options.chunk_elements)
-        ]
-
-    def _tag(self, source: int, destination: int) -> int:
-        """Return the tag of a pair of devices; neighbouring levels differ."""
-        devices = self._placement.per_rank
-        return (self._level * devices + source) * devices + destination
+        for piece in pieces(wire.size, self._options.chunk_elements):
+            self.traffic.count(wire[piece].nbytes, "masks")
+            request = self._comm.Iallreduce(mpi.IN_PLACE, wire[piece], mpi.BOR)
+            self._mask_requests.append(request)
 
     def _post(self) -> None:
         """Start the sends of this level unless they are under way already."""
@@ -237,52 +210,55 @@ class HostExchange:
                 self._send(array, pair)
 
     def _send(self, array: Array, pair: Pair) -> None:
-        chunk, tag = self._options.chunk_elements, self._tag(pair.here, pair.there)
-        for start in range(0, array.size + 1, chunk):
-            piece = array[start : start + chunk]
-            self._sends.append(self._comm.Isend(piece, pair.rank, tag))
-            self.traffic.messages += 1
+        comm, tag = self._partners.comm, pair.here * self._devices + pair.there
+        for place in pieces(array.size, self._options.chunk_elements):
+            piece = array[place]
+            self._sends.append(comm.Isend(piece, pair.rank, tag))
+            self._partners.announce(pair.rank)
+            self.traffic.count(piece.nbytes, part=pair.here)
         self._sent.append(array)
-        self.traffic.normals_sent += array.size
-        self.traffic.normal_bytes += array.nbytes
 
-    def _probe(self, world: MpiWorld, pair: Pair) -> list[tuple[Any, int]]:
-        """Wait for the messages of a pair; return (message, elements) of each."""
-        chunk, tag = self._options.chunk_elements, self._tag(pair.there, pair.here)
-        status = self._mpi.Status()
-        found: list[tuple[Any, int]] = []
-        while not found or found[-1][1] == chunk:
-            with world.waits(f"exchange with rank {pair.rank}"):
-                message = self._comm.Mprobe(pair.rank, tag, status)
-            found.append((message, status.Get_count(self._item_type)))
-        return found
+    def _probe(self, world: MpiWorld) -> list[tuple[int, int, int, Any, int]]:
+        """Wait for all messages of this level; return them in the order of places.
+
+        (part here, rank, part there, message, elements) of each
+        """
+        comm, mpi, status = self._partners.comm, self._mpi, self._mpi.Status()
+        messages = []
+        coming = self._partners.coming()
+        with world.waits("exchange of vertices"):
+            for _ in range(coming):
+                message = comm.Mprobe(mpi.ANY_SOURCE, mpi.ANY_TAG, status)
+                there, here = divmod(status.Get_tag(), self._devices)
+                count = status.Get_count(self._item_type)
+                messages.append((here, status.Get_source(), there, message, count))
+        return sorted(messages, key=itemgetter(0, 1, 2))  # pieces of a bin in order
 
     def _receive(self, world: MpiWorld) -> list[dict[int, Array]]:
         """Return for each part what other ranks sent, by rank; wait for the sends."""
-        pairs = sorted(self._pairs, key=lambda pair: (pair.here, pair.rank, pair.there))
-        messages: list[tuple[Any, int]] = []
+        messages = self._probe(world)
         counts: dict[tuple[int, int], int] = {}
-        for pair in pairs:
-            found = self._probe(world, pair)
-            messages.extend(found)
-            place = pair.here, pair.rank
-            counts[place] = counts.get(place, 0) + sum(count for _, count in found)
-        self._receiver.space(self._local.arrivals(sum(counts.values())))
-        (wire,) = self._receiver.wires()
-        requests, start = [], 0
-        for message, count in messages:
-            requests.append(message.Irecv(wire[start : start + count]))
-            start += count
-        with world.waits("exchange of vertices"):
-            self._mpi.Request.Waitall(requests + self._sends)
-        self._sends, self._sent = [], []
-        whole = self._receiver.back()
+        for here, rank, _, _, count in messages:
+            counts[here, rank] = counts.get((here, rank), 0) + count
         received: list[dict[int, Array]] = [{} for _ in self._local.parts]
-        start = 0
-        for (index, rank), count in counts.items():
-            array = whole[start : start + count]
-            received[index][rank] = self._local.bring(index, array)
-            start += count
+        requests = []
+        if messages:
+            self._receiver.space(self._local.arrivals(sum(counts.values())))
+            (wire,) = self._receiver.wires()
+            start = 0
+            for *_, message, count in messages:
+                requests.append(message.Irecv(wire[start : start + count]))
+                start += count
+        if requests or self._sends:
+            with world.waits("exchange of vertices"):
+                self._mpi.Request.Waitall(requests + self._sends)
+        self._sends, self._sent = [], []
+        if messages:
+            whole, start = self._receiver.back(), 0
+            for (index, rank), count in counts.items():
+                array = whole[start : start + count]
+                received[index][rank] = self._local.bring(index, array)
+                start += count
         return received
 
     def _progress(self) -> None:

@@ -7,7 +7,7 @@ and V-B (bins that stay on the rank).
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from distbfs.exchange.bins import Bins
+    from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
 
@@ -53,6 +55,14 @@ def brought_here(array: Any) -> Any:
     return array.copy()
 
 
+class Pair(NamedTuple):
+    """A part of this rank, by its place there, and one of another rank."""
+
+    rank: int
+    here: int
+    there: int
+
+
 class LocalPhase:
     """OR-reduction and bins of the parts of one rank.
 
@@ -60,7 +70,7 @@ class LocalPhase:
     is until the level after the next one.  On a device everything runs in the order of
     the current stream; only what lies on another device is waited for.
 
-    parts: of this rank; xp: NumPy, or CuPy where arrays are on a device
+    rank: this one; parts: of it; xp: NumPy, or CuPy where arrays are on a device
     """
 
     def __init__(
@@ -76,7 +86,8 @@ class LocalPhase:
                 f"{placement.parts} parts are placed on {placement.ranks} ranks, "
                 f"but {world.size} were started"
             )
-        self.parts = placement.parts_of(world.rank)
+        self.rank, self.parts = world.rank, placement.parts_of(world.rank)
+        self._placement = placement
         self.xp = array_module(on_device)
         self.item = np.dtype(item)
         self._on_device = on_device
@@ -90,6 +101,7 @@ class LocalPhase:
         self._homes: list[AbstractContextManager[Any]] = [nullcontext()] * pairs
         self._mask_turn = 0
         self._turn = 0
+        self._ranks = world.size
 
     def reduce_masks(self, masks: Sequence[Words]) -> Words:
         """Return the OR of the masks of this rank's parts, uint64 [ceil(d/64)]."""
@@ -107,11 +119,36 @@ class LocalPhase:
             self.xp.maximum(result, self.near(value), out=result)
         return result
 
-    def local_bins(self, bins: Sequence[Sequence[Any]]) -> list[list[Array]]:
-        """Return for each part of this rank what the parts of this rank send to it."""
+    def deal(
+        self, bins: Sequence[Bins], options: ExchangeOptions
+    ) -> tuple[list[list[Array]], list[tuple[Pair, Array]]]:
+        """Return what stays, arrays by part of this rank, and what leaves, by pair.
+
+        *local all2all* (L) joins what the parts of this rank have for a part, before
+        *uniquify* (U) looks for repeats; the part with the same place on this rank
+        sends it.  Nearest higher ranks come first, to spread the load.
+        """
         if self._on_device:
-            self._homes[:-1] = [own[0].device for own in bins]
-        return [[own[part] for own in bins] for part in self.parts]
+            self._homes[:-1] = [found.items.device for found in bins]
+        own: list[list[Array]] = [[] for _ in self.parts]
+        placement = self._placement
+        leaving: dict[Pair, list[Array]] = {}
+        for place, found in enumerate(bins):
+            for part, array in found.pieces():
+                rank, there = placement.rank_of(part), placement.device_of(part)
+                if rank == self.rank:
+                    own[there].append(array)
+                else:
+                    here = there if options.local_all2all else place
+                    leaving.setdefault(Pair(rank, here, there), []).append(array)
+        return own, [
+            (pair, self.packed(leaving[pair], options.uniquify))
+            for pair in sorted(leaving, key=self._turn_of)
+        ]
+
+    def _turn_of(self, pair: Pair) -> tuple[int, int, int]:
+        """Return when a pair has its turn among those of this rank."""
+        return (pair.rank - self.rank) % self._ranks, pair.there, pair.here
 
     def packed(self, arrays: Sequence[Array], unique: bool) -> Array:
         """Return arrays as a contiguous one on the current device, item [k].

@@ -3,9 +3,10 @@
 Source: Pan, Pearce, Owens 2018, Section V.  NCCL has no OR.  Short masks are gathered
 from all ranks and OR-ed on each device; of long ones, or with many ranks, every rank
 gets one slice from all, ORs it and gives it to all, so that a mask crosses twice and
-not ranks - 1 times (``sliced``).  Vertices: the counts by MPI_Alltoall on the host,
-then grouped sends and receives from the bins straight into place.  Everything runs on
-the stream of the communicator, in the order of the calls.
+not ranks - 1 times (``sliced``).  Vertices: the counts by MPI on the host, between
+ranks that have something for each other, then grouped sends and receives from the bins
+straight into place.  Everything runs on the stream of the communicator, in the order of
+the calls.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.errors import UsageError
-from distbfs.exchange.base import Traffic, need_device_arrays
+from distbfs.exchange.base import need_device_arrays
 from distbfs.exchange.local_phase import LocalPhase, device_empty
 from distbfs.exchange.message_sizes import Messages
 from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.nccl_link import link_of
+from distbfs.exchange.partners import Partners
+from distbfs.exchange.traffic import Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
+    from distbfs.exchange.bins import Bins
     from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
@@ -52,8 +56,6 @@ class NcclExchange:
     """Serves any number of ranks; see ``base.Exchange``.  Making one is collective.
 
     Arrays that are returned stay as they are until the level after the next one.
-    ``traffic.mask_bytes`` counts each mask once; ``traffic.messages`` counts one for
-    each rank that vertices are sent to.
     """
 
     name = "nccl"
@@ -76,12 +78,12 @@ class NcclExchange:
                 f"exchange 'nccl' needs MPI between {world.size} ranks, "
                 f"not a {type(world).__name__}"
             )
-        self.traffic = Traffic()
+        self.traffic = Traffic(placement.per_rank)
         self._local = LocalPhase(world, placement, delegates, item, on_device=True)
         self._world = world
-        self._placement = placement
         self._options = options
         self._link = link = link_of(world)
+        self._partners = Partners(world) if isinstance(world, MpiWorld) else None
         cp = self._local.xp
         self._words = words = (delegates + 63) // 64
         self._sliced = sliced(words, world.size)
@@ -109,7 +111,7 @@ class NcclExchange:
         self._mask_given.record(self._local.xp.cuda.get_current_stream())
         self._waits = True
         if self._world.size > 1:
-            self.traffic.mask_bytes += self._mask.nbytes
+            self.traffic.count(self._mask.nbytes, "masks")
         if self._options.mask_reduce == "nonblocking":
             self._reduce()
 
@@ -123,9 +125,9 @@ class NcclExchange:
         self._mask = None
         return self._results[0][: self._words]
 
-    def start_normals(self, bins: Sequence[Sequence[Array]]) -> None:
-        """Tell the other ranks the counts and start to send; collective."""
-        found = Messages(self._world, self._placement, self._local, self._options, bins)
+    def start_normals(self, bins: Sequence[Bins]) -> None:
+        """Tell other ranks the counts and start to send; collective."""
+        found = Messages(self._local, self._partners, self._options, bins)
         self._received = found.received
         self._under_way = [found]
         self._link.follow()
@@ -133,10 +135,8 @@ class NcclExchange:
             for place, arrays in found.copies:
                 self._local.fill(place, arrays)
         with self._link.group():
-            for rank, arrays in enumerate(found.outgoing):
-                for array in arrays:
-                    if array.size:
-                        self._link.send(array, rank)
+            for pair, array in found.leaving:
+                self._link.send(array, pair.rank)
             for rank, place in found.receives:
                 self._link.receive(place, rank)
         self._normals_done.record(self._stream)
@@ -155,6 +155,8 @@ class NcclExchange:
         """Return the maximum over all parts of all ranks, a new array; collective."""
         result = self._local.reduce_max(values)
         if result.size:
+            if self._world.size > 1:
+                self.traffic.count(result.nbytes, "parents")
             self._link.follow()
             self._link.maximum(result)
             self._max_done.record(self._stream)
@@ -187,7 +189,7 @@ class NcclExchange:
                 self._link.gather(array, self._shared[key])
                 gathered.append(self._shared[key].reshape(self._world.size, -1))
         for array in arrays[1:]:  # the first has counts
-            self.traffic.mask_bytes += array.nbytes
+            self.traffic.count(array.nbytes, "masks")
         return gathered
 
     def swap(
@@ -203,9 +205,7 @@ class NcclExchange:
         with self._link.group():
             for rank, array in leaving:
                 self._link.send(array, rank)
-                self.traffic.messages += 1
-                self.traffic.normals_sent += array.size
-                self.traffic.normal_bytes += array.nbytes
+                self.traffic.count(array.nbytes, part=0)
             for rank, place in arriving:
                 self._link.receive(place, rank)
         return arriving
@@ -217,10 +217,13 @@ class NcclExchange:
         """
         if self._mask is not None or self._under_way:
             held = (self._mask, self._under_way, self._gathered, *self._results)
-            self._link.hold(held)
+            self._link.hold(held, self._partners)
+        elif self._partners is not None:
+            self._partners.free()
         self._mask, self._under_way, self._received = None, [], []
         self._waits = False
         self._gathered, self._results, self._shared = None, [], {}
+        self._partners = None
         self._local.free()
 
     def _reduce(self) -> None:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.exchange.base import Traffic
 from distbfs.exchange.local_phase import LocalPhase
+from distbfs.exchange.traffic import Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
+    from distbfs.exchange.bins import Bins
     from distbfs.options import ExchangeOptions
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, Words, World
@@ -37,7 +38,7 @@ class SoloExchange:
         world: World,
         placement: Placement,
         delegates: int,
-        options: ExchangeOptions,  # noqa: ARG002
+        options: ExchangeOptions,
         *,
         item: npt.DTypeLike = np.uint32,
         on_device: bool = False,
@@ -47,8 +48,9 @@ class SoloExchange:
                 f"exchange 'solo' serves 1 rank, not {world.size}; allowed: host"
             )
         self.on_device = on_device
-        self.traffic = Traffic()
+        self.traffic = Traffic(placement.per_rank)
         self._local = LocalPhase(world, placement, delegates, item, on_device)
+        self._options = options
         self._masks: Sequence[Words] = ()
         self._bins: list[list[Array]] = []
 
@@ -61,16 +63,18 @@ class SoloExchange:
         masks, self._masks = self._masks, ()
         return self._local.reduce_masks(masks)
 
-    def start_normals(self, bins: Sequence[Sequence[Array]]) -> None:
+    def start_normals(self, bins: Sequence[Bins]) -> None:
         """Note the bins; collective."""
-        self._bins = self._local.local_bins(bins)
+        self._bins, _ = self._local.deal(bins, self._options)
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
         """Return for each part what arrived: (0, numbers); collective."""
         self._local.next_level()
         bins, self._bins = self._bins, []
-        spaces = [self._local.collect(k, arrays) for k, arrays in enumerate(bins)]
-        return [[(0, space)] if space.size else [] for space in spaces]
+        return [
+            [(0, self._local.collect(k, arrays))] if arrays else []
+            for k, arrays in enumerate(bins)
+        ]
 
     def max_delegates(self, values: Sequence[Array]) -> Array:
         """Return the maximum over all parts, a new array; collective."""

@@ -34,6 +34,7 @@ LATENCY = 3e-5  # seconds a level: starting kernels, one small reduction
 FINISH = 4e-12  # seconds a vertex of a device: level and parent, 12 bytes at 3 TB/s
 CONSTANTS = ("rate", "bandwidth", "latency", "finish")
 OPTIONAL = ("latency", "finish")  # may be 0
+NUMBERS = ("normals", "questions", "answers")  # what parts send, in a record
 ENOUGH = 3  # records that a fit needs
 COUNTS = ("normals", "delegates")
 
@@ -305,7 +306,7 @@ class Record:
                 normals=int(values["normals"]),
                 delegates=int(values["delegates"]),
                 mask_bytes=int(sent.get("masks", 0)),
-                normal_bytes=int(sent.get("normals", 0)),
+                normal_bytes=sum(int(sent.get(kind, 0)) for kind in NUMBERS),
                 seconds=float(spent),
             )
         except (KeyError, TypeError, AttributeError, OverflowError) as error:

@@ -28,10 +28,15 @@ NOT_ONE_UP = -1
 
 @dataclass
 class ParentCost:
-    """What completing the parents of a search took on this rank."""
+    """What completing the parents of a search took on this rank.
+
+    asked: vertices whose parents others were asked for
+    bytes_sent, messages_sent: to other ranks, a reduction or gathering counts once
+    """
 
     asked: int = 0
     bytes_sent: int = 0
+    messages_sent: int = 0
 
 
 def by_rank(values: Array, ranks: Array, size: int) -> tuple[list[Array], Array]:
@@ -61,11 +66,14 @@ class CarriedParents:
         """Give every reached delegate its parent (collective)."""
         if not self._searches[0].part.delegate_count:
             return ParentCost()
+        traffic = self._exchange.traffic
+        before = traffic.sent
         candidates = [search.delegate_parents() for search in self._searches]
         parents = self._exchange.max_delegates(candidates)
         for search in self._searches:
             search.take_delegate_parents(parents)
-        return ParentCost(bytes_sent=int(parents.nbytes))
+        size, messages = (traffic.sent - before).sum(axis=(0, 2)).tolist()
+        return ParentCost(bytes_sent=size, messages_sent=messages)
 
 
 class ParentFinder:
@@ -87,7 +95,9 @@ class ParentFinder:
 
     def _sent(self, arrays: Sequence[Array], cost: ParentCost) -> None:
         rank = self._world.rank
-        cost.bytes_sent += sum(a.nbytes for r, a in enumerate(arrays) if r != rank)
+        sizes = [a.nbytes for r, a in enumerate(arrays) if r != rank and len(a)]
+        cost.bytes_sent += sum(sizes)
+        cost.messages_sent += len(sizes)
 
     def _normals(self, cost: ParentCost) -> None:
         """Ask the ranks that delivered vertices which neighbour found them."""
@@ -140,6 +150,7 @@ class ParentFinder:
         wanted = [search.parents_wanted() for search in self._searches]
         mine = np.concatenate(wanted)
         cost.bytes_sent += mine.nbytes * (self._world.size - 1)
+        cost.messages_sent += bool(len(mine) and self._world.size > 1)
         answers = []
         for asked in self._world.allgather(mine):
             largest = np.full(len(asked), -1, dtype=np.int64)

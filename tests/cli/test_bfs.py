@@ -282,7 +282,9 @@ def test_records_of_parts(stores, tmp_path, ranks, parts):
             assert record["directions"]["nn"] == "push"
             assert set(record["directions"].values()) <= {"push", "pull"}
             assert min(record["checks"].values()) >= 0
-            assert set(record["bytes_sent"]) == {"masks", "normals"}
+            assert set(record["bytes_sent"]) == set(record["messages_sent"])
+            for kind, size in record["bytes_sent"].items():
+                assert (size > 0) == (record["messages_sent"][kind] > 0)
             assert {"work", "advance", "exchange", "accept"} <= set(record["seconds"])
             assert min(record["seconds"].values()) >= 0
     if ranks > 1:

@@ -27,6 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "mpi"))
 
 from test_exchange_contract import (
+    bins_of,
     exchange_of,
     expected_normals,
     host,
@@ -132,7 +133,8 @@ def timed(world, kind):
         with exchange_of(kind, world, 1, 64 * words, **options) as made:
             exchange = made.exchange
             masks = [cp.zeros(words, np.uint64)]
-            bins = [[cp.zeros(per_pair, np.uint32)] * world.size]
+            row = [np.zeros(per_pair, np.uint32)] * world.size
+            bins = [bins_of(row, cp.asarray)]
             seconds = []
             for _ in range(30):
                 world.barrier()

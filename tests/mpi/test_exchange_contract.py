@@ -17,6 +17,8 @@ import pytest
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, LaunchError, ResourceError, UsageError
 from distbfs.exchange import nccl
+from distbfs.exchange.bins import Bins
+from distbfs.exchange.traffic import KINDS, by_kind
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
 from distbfs.registry import EXCHANGES, lookup
@@ -31,12 +33,21 @@ DELEGATES = 200
 Level = tuple[list[np.ndarray], list[list[np.ndarray]]]
 
 
-KINDS = [
+NAMES = [
     kind
     for name in EXCHANGES
     for kind in (name, f"{name}-device")
     if kind != name or not lookup(EXCHANGES, "exchange", name).needs_devices
 ]
+
+
+def bins_of(row: list[np.ndarray], put: Any = np.asarray) -> Bins:
+    """The numbers of a part by destination, gaps between, as an engine has them."""
+    gap = np.full(2, 77, row[0].dtype)
+    items = put(np.concatenate([piece for array in row for piece in (gap, array)]))
+    sizes = np.array([array.size for array in row])
+    ends = np.cumsum(sizes + gap.size)
+    return Bins(items, lambda: (ends - sizes, ends))
 
 
 class Given:
@@ -54,7 +65,7 @@ class Given:
         self.exchange.start_masks(self.masks)
 
     def start_normals(self, bins: Any) -> None:
-        self.bins = [[self.put(array) for array in row] for row in bins]
+        self.bins = [bins_of(row, self.put) for row in bins]
         self.exchange.start_normals(self.bins)
 
     def max_delegates(self, values: Any) -> Any:
@@ -113,6 +124,12 @@ def exchange_of(
             yield Given(exchange, put)
         finally:
             exchange.close()
+
+
+def sent_by(exchange: Any) -> dict[str, tuple[int, int]]:
+    """Bytes and messages that a rank has sent, by kind."""
+    size, messages = by_kind(exchange.traffic.sent.sum(axis=0)).values()
+    return {kind: (size[kind], messages[kind]) for kind in KINDS}
 
 
 def random_level(
@@ -183,7 +200,7 @@ def run_level(exchange: Any, world: Ranks, level: Level) -> tuple[Any, Any]:
     return mask, exchange.finish_normals()
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("per_rank", [1, 2, 3])
 @pytest.mark.parametrize("chunk", [1, 3, LONGEST])
 @pytest.mark.parametrize("local_all2all", [False, True], ids=["-", "L"])
@@ -238,7 +255,7 @@ def test_masks_are_reduced_as_asked_for(world: Ranks, reduce: str) -> None:
         assert noting.calls & {"Allreduce", "Iallreduce"} == {wanted}
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("reduce", ["blocking", "nonblocking"])
 def test_orders_of_start_and_finish(world: Ranks, name: str, reduce: str) -> None:
     masks, bins = random_level(2 * world.size, 9)
@@ -261,7 +278,7 @@ def test_orders_of_start_and_finish(world: Ranks, name: str, reduce: str) -> Non
         np.testing.assert_array_equal(host(exchange.finish_masks()), wanted_mask)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", NAMES)
 def test_results_outlive_the_next_level(world: Ranks, name: str) -> None:
     levels = [random_level(2 * world.size, seed) for seed in range(3)]
     with exchange_of(name, world, 2) as exchange:
@@ -275,19 +292,18 @@ def test_results_outlive_the_next_level(world: Ranks, name: str) -> None:
             before = now
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", NAMES)
 def test_inputs_are_left_alone(world: Ranks, name: str) -> None:
     masks, bins = random_level(2 * world.size, 5)
     with exchange_of(name, world, 2, local_all2all=True, uniquify=True) as exchange:
         run_level(exchange, world, (masks, bins))
         for given, wanted in zip(exchange.masks, mine(world, masks), strict=True):
             np.testing.assert_array_equal(host(given), wanted)
-        for row, wanted_row in zip(exchange.bins, mine(world, bins), strict=True):
-            for given, wanted in zip(row, wanted_row, strict=True):
-                np.testing.assert_array_equal(host(given), wanted)
+        for given, wanted in zip(exchange.bins, mine(world, bins), strict=True):
+            np.testing.assert_array_equal(host(given.items), bins_of(wanted).items)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", NAMES)
 def test_without_delegates_and_without_normals(world: Ranks, name: str) -> None:
     parts = 2 * world.size
     nothing = [[np.empty(0, np.uint32)] * parts] * parts
@@ -296,10 +312,10 @@ def test_without_delegates_and_without_normals(world: Ranks, name: str) -> None:
         mask, received = run_level(exchange, world, (no_masks, nothing))
         assert mask.size == 0
         assert received == [[], []]
-        assert exchange.traffic.normals_sent == 0
+        assert sent_by(exchange)["normals"] == (0, 0)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("reduce", ["blocking", "nonblocking"])
 def test_ranks_at_different_speeds(world: Ranks, name: str, reduce: str) -> None:
     """A rank that is a level ahead must not take messages of the level before."""
@@ -314,29 +330,71 @@ def test_ranks_at_different_speeds(world: Ranks, name: str, reduce: str) -> None
             same_normals(received, expected_normals(world, level[1]))
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("local_all2all", [False, True], ids=["-", "L"])
 def test_traffic(world: Ranks, name: str, local_all2all: bool) -> None:
     per_rank, size = 3, world.size
     masks, bins = random_level(per_rank * size, 3)
     with exchange_of(name, world, per_rank, local_all2all=local_all2all) as exchange:
         run_level(exchange, world, (masks, bins))
-        traffic = exchange.traffic
+        sent = sent_by(exchange)
+        by_part = exchange.traffic.sent[:-1, 1, KINDS.index("normals")]
     remote = [
         array.size
         for row in mine(world, bins)
         for part, array in enumerate(row)
         if part % size != world.rank
     ]
-    assert traffic.normals_sent == sum(remote)
-    assert traffic.normal_bytes == 4 * sum(remote)
-    if name.partition("-")[0] in {"host", "cuda_aware"}:
-        pairs = per_rank * (size - 1) * (1 if local_all2all else per_rank)
-        assert traffic.messages == pairs
-        assert traffic.mask_bytes == (masks[0].nbytes if size > 1 else 0)
+    pairs = {
+        (part if local_all2all else (here, part))
+        for here, row in enumerate(mine(world, bins))
+        for part, array in enumerate(row)
+        if part % size != world.rank and array.size
+    }
+    assert sent["normals"] == (4 * sum(remote), len(pairs))
+    assert sent["masks"] == ((masks[0].nbytes, 1) if size > 1 else (0, 0))
+    if not local_all2all:
+        here = np.array([here for here, _ in pairs], int)
+        np.testing.assert_array_equal(by_part, np.bincount(here, minlength=per_rank))
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("local_all2all", [False, True], ids=["-", "L"])
+def test_who_has_nothing_to_send_sends_nothing(
+    world: Ranks, name: str, local_all2all: bool
+) -> None:
+    """Only the first part has something, for the last; the level after it nobody."""
+    parts = 2 * world.size
+    nothing = np.zeros(0, np.uint32)
+    bins = [[nothing] * parts for _ in range(parts)]
+    bins[0][-1] = np.array([5, 7], np.uint32)
+    sent = int(world.rank == 0 and world.size > 1)
+    with exchange_of(name, world, 2, local_all2all=local_all2all) as exchange:
+        for some in (bins, [[nothing] * parts] * parts, bins):
+            exchange.start_normals(mine(world, some))
+            same_normals(exchange.finish_normals(), expected_normals(world, some))
+        assert sent_by(exchange)["normals"] == (2 * 4 * 2 * sent, 2 * sent)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_traffic_by_kind(world: Ranks, name: str) -> None:
+    """Numbers are of the kind that the caller says; what all send is of no part."""
+    masks, bins = random_level(2 * world.size, 3)
+    with exchange_of(name, world, 2) as exchange:
+        for kind in ("questions", "answers"):
+            with exchange.traffic.of(kind):
+                run_level(exchange, world, (masks, bins))
+        exchange.max_delegates(mine(world, masks))
+        sent, whole = sent_by(exchange), exchange.traffic.sent
+    assert sent["questions"] == sent["answers"]
+    assert sent["normals"] == (0, 0)
+    assert sent["parents"] == ((masks[0].nbytes, 1) if world.size > 1 else (0, 0))
+    together = [KINDS.index(kind) for kind in ("masks", "parents")]
+    assert not whole[:-1, :, together].any()
+    assert not whole[-1, :, [k for k in range(len(KINDS)) if k not in together]].any()
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("uniquify", [False, True], ids=["-", "U"])
 @pytest.mark.parametrize("reduce", ["blocking", "nonblocking"])
 def test_wide_items(world: Ranks, name: str, uniquify: bool, reduce: str) -> None:
@@ -347,11 +405,18 @@ def test_wide_items(world: Ranks, name: str, uniquify: bool, reduce: str) -> Non
             mask, received = run_level(exchange, world, level)
             np.testing.assert_array_equal(host(mask), np.bitwise_or.reduce(level[0]))
             same_normals(received, expected_normals(world, level[1]), unique=uniquify)
-    sent = exchange.traffic
-    assert sent.normal_bytes == 8 * sent.normals_sent
+    remote = sum(
+        array.size
+        for seed in range(3)
+        for row in mine(world, random_level(2 * world.size, seed, item=np.uint64)[1])
+        for part, array in enumerate(row)
+        if part % world.size != world.rank
+    )
+    size, _ = sent_by(exchange)["normals"]
+    assert size <= 8 * remote if uniquify else size == 8 * remote
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
 @pytest.mark.parametrize("count", [0, 1, 200])
 def test_max_delegates(world: Ranks, name: str, dtype: str, count: int) -> None:
@@ -396,7 +461,7 @@ def test_nccl_slices_only_what_is_long() -> None:
 
 
 @pytest.mark.mpi(min_size=2)
-@pytest.mark.parametrize("name", [kind for kind in KINDS if "solo" not in kind])
+@pytest.mark.parametrize("name", [kind for kind in NAMES if "solo" not in kind])
 @pytest.mark.parametrize("item", [np.uint32, np.uint64])
 def test_uniquify_sends_each_vertex_once(world: Ranks, name: str, item: Any) -> None:
     """Wide items with one number and other parents, too; one of them arrives."""
@@ -437,7 +502,7 @@ def test_placement_for_other_ranks_is_refused(world: Ranks, name: str) -> None:
         factory(world, Placement(other, other), 1, ExchangeOptions())
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", NAMES)
 def test_close_with_something_under_way_does_not_wait(world: Ranks, name: str) -> None:
     masks, bins = random_level(world.size, 1)
     with exchange_of(name, world, 1, mask_reduce="nonblocking") as exchange:

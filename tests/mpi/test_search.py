@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from graphs import NAMED, Tuples, build, random_tuples, some_roots
 from sessions import open_parts
 
 from distbfs.errors import UsageError
+from distbfs.exchange.traffic import KINDS
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
@@ -165,6 +167,41 @@ def test_ranks_build_what_one_process_builds(
             np.testing.assert_array_equal(one.columns, two.columns)
         for array in ("vertices", "degrees", "tuple_degrees", "delegates"):
             np.testing.assert_array_equal(getattr(part, array), getattr(other, array))
+
+
+@pytest.mark.parametrize("per_rank", [1, 2])
+@pytest.mark.parametrize("local_all2all", [False, True], ids=["-", "L"])
+def test_records_of_what_is_sent(
+    world: Ranks, per_rank: int, local_all2all: bool
+) -> None:
+    """Bytes and messages agree by kind, domains add up to them, parents come last."""
+    parts, _ = parts_of(world, "random", per_rank, 8)
+    options = {"threads": 1, "stepwise": True, "local_all2all": local_all2all}
+    session = open_parts(
+        world, parts, SearchOptions.named(**options), Permutation(300, SEED)
+    )
+    found = session.search(int(GRAPHS["random"].degrees.argmax()), records=True)
+    total: Counter[str] = Counter()
+    for record in found.records:
+        size, messages = record["bytes_sent"], record["messages_sent"]
+        total.update(messages)
+        assert set(size) == set(messages) == set(KINDS)
+        assert all((size[kind] > 0) == (messages[kind] > 0) for kind in KINDS)
+        assert len(record["domains"]) == (per_rank if per_rank > 1 else 0)
+        for own in record["domains"]:
+            assert own["bytes_sent"]["masks"] == own["messages_sent"]["masks"] == 0
+        if per_rank > 1:
+            each = sum(own["bytes_sent"]["normals"] for own in record["domains"])
+            assert each == size["normals"]
+    for record in found.records[:-1]:
+        assert record["messages_sent"]["parents"] == 0
+    cost, last = found.parent_cost, found.records[-1]
+    assert last["bytes_sent"]["parents"] == cost.bytes_sent
+    assert last["messages_sent"]["parents"] == cost.messages_sent
+    for kind in ("masks", "normals", "parents"):
+        assert bool(total[kind]) == (world.size > 1), kind
+    assert total["questions"] == total["answers"] == 0
+    session.close()
 
 
 def test_a_source_that_is_no_vertex(world: Ranks) -> None:

@@ -202,6 +202,16 @@ def test_bytes_that_were_sent_go_before_those_of_the_paper():
     assert sent == pytest.approx([100 * 16, 300 * 16])
 
 
+def test_numbers_of_a_record_are_of_any_kind():
+    """Records of before messages were counted know masks and normals alone."""
+    sent = {"masks": 8, "normals": 100}
+    assert Record.parse(GOOD | {"bytes_sent": sent}).normal_bytes == 100
+    sent |= {"questions": 30, "answers": 4, "parents": 1000}
+    more = {"messages_sent": dict.fromkeys(sent, 1), "domains": []}
+    record = Record.parse(GOOD | {"bytes_sent": sent} | more)
+    assert (record.mask_bytes, record.normal_bytes) == (8, 134)
+
+
 GOOD = {
     "root": 1,
     "level": 1,

@@ -20,6 +20,7 @@ from sessions import open_parts
 from distbfs.device import cc
 from distbfs.engines.base import on_device
 from distbfs.errors import CompilerMissing, DeviceMissing, UsageError
+from distbfs.exchange.traffic import KINDS
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.options import Factors, Knobs, SearchOptions
@@ -165,7 +166,8 @@ def test_records_of_a_stepwise_search():
         assert record["normals"] == (here & (degrees <= 20)).sum()
         assert record["delegates"] == (here & (degrees > 20)).sum()
         assert record["directions"]["nn"] == "push"
-        assert record["bytes_sent"] == {"masks": 0, "normals": 0}
+        for sent in ("bytes_sent", "messages_sent"):
+            assert record[sent] == dict.fromkeys(KINDS, 0)
         assert all(seconds >= 0 for seconds in record["seconds"].values())
         turned |= set(record["directions"].values())
     assert turned == {"push", "pull"}

@@ -9,6 +9,7 @@ from test_session import HOSTED, session_of
 from worlds import on_ranks
 
 from distbfs.errors import SearchStopped
+from distbfs.exchange.traffic import KINDS
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
 from distbfs.search.runners.base import Found
@@ -196,6 +197,11 @@ def test_phases_go_into_a_trace():
     result = session.search(0)
     names = [span.name for span in trace.spans]
     assert names.count("work") == result.depth + 1 + 1
+    spans = [span.values for span in trace.spans if span.name == "level"]
+    assert [values["level"] for values in spans] == list(range(1, result.depth + 2))
+    for values in spans:
+        for sent in ("bytes_sent", "messages_sent"):
+            assert values[sent] == dict.fromkeys(KINDS, 0)
     assert names[-1] == "search"
     assert trace.spans[-1].values == {"root": 0}
     assert all(span.begin <= span.end for span in trace.spans)

@@ -10,6 +10,7 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
+from distbfs.exchange.bins import Bins
 from distbfs.graph.csr import CSR
 from distbfs.partition.part import Part, mask_of, mask_words
 from distbfs.types import SUBGRAPHS, Array, Choice, Ids, Words
@@ -90,6 +91,7 @@ class OpenMPPart:
         for name, (result, arguments) in FUNCTIONS.items():
             function = getattr(self._library, f"part_{name}")
             function.restype, function.argtypes = result, (POINTER, *arguments)
+        self._bounds = np.zeros(part.layout.parts + 1, dtype=np.int64)
         self._arrays: dict[str, Array] = {
             "nn_mask": mask_of(np.flatnonzero(np.diff(part.nn.offsets)), words * 64),
             "nd_mask": mask_of(part.nd_sources, words * 64),
@@ -102,7 +104,7 @@ class OpenMPPart:
             "delivered": np.empty(part.active, dtype=np.uint32),
             "outbox": np.empty(0, dtype=np.uint64),
             "bins": np.empty(0, dtype=np.uint32),
-            "ends": np.empty(part.layout.parts, dtype=np.int64),
+            "ends": self._bounds[1:],
             "work": np.empty(COUNTS, dtype=np.int64),
             "checks": np.zeros(len(SUBGRAPHS), dtype=np.int64),
             "targets": np.empty(0, dtype=np.int64),
@@ -137,7 +139,6 @@ class OpenMPPart:
         self._self = ctypes.addressof(self._state)
         self._owned, self._owned_local = part.owned_delegates()
         self._work, self._checks = self._arrays["work"], self._arrays["checks"]
-        self._no_bins = [self._arrays["bins"]] * part.layout.parts
         self._counting = False
         self._room = self._edges = 0
         self._isolated: int | None = None
@@ -218,15 +219,10 @@ class OpenMPPart:
             self._arrays[name] = cc.aligned_empty(count, dtype)
             setattr(self._state, name, self._arrays[name].ctypes.data)
 
-    def _bins(self, noted: int) -> list[Array]:
-        """Return what nn found on each other part."""
-        if not noted:
-            return self._no_bins
-        bins, start, out = self._arrays["bins"], 0, []
-        for end in self._arrays["ends"].tolist():
-            out.append(bins[start:end])
-            start = end
-        return out
+    def _bins(self, noted: int) -> Bins:
+        """Return what nn found on other parts."""
+        items, bounds = self._arrays["bins"], self._bounds
+        return Bins(items, (lambda: (bounds[:-1], bounds[1:])) if noted else None)
 
     def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
         """Make what all parts found the next frontier; see ``DomainSearch``."""

@@ -27,24 +27,34 @@ from distbfs.engines.base import (
     Work,
 )
 from distbfs.errors import SearchStopped
+from distbfs.exchange.traffic import by_kind
 from distbfs.partition.layout import Placement
 from distbfs.search.direction import OUTER, policy_of
 from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFinder
 from distbfs.search.runners.base import Found
 from distbfs.search.runners.streamed import StreamedLevels
-from distbfs.timing import Stopwatch, Trace
+from distbfs.timing import Stopwatch, Trace, kept
+from distbfs.types import Ids
 
 if TYPE_CHECKING:
     from distbfs.exchange.base import Exchange, StreamedExchange
+    from distbfs.exchange.bins import Bins
     from distbfs.options import SearchOptions
-    from distbfs.types import Array, Ids, Stop, Words, World
+    from distbfs.types import Array, Stop, Words, World
 
 UNTIMED = nullcontext()
+NOTHING_SENT: Ids = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class LevelReport:
-    """One level; counts are sums over all ranks, bytes and seconds are this rank's."""
+    """One level; counts are sums over all ranks, what is sent and seconds this rank's.
+
+    bytes_sent, messages_sent: by ``KINDS`` of exchange/traffic.py; parents are
+        completed after the last level and count towards it
+    domains: where a rank serves several, "part", "bytes_sent" and "messages_sent" of
+        each, without what it sends for all of them together
+    """
 
     level: int
     directions: dict[str, str]
@@ -52,7 +62,9 @@ class LevelReport:
     delegates: int
     checks: dict[str, int]
     bytes_sent: dict[str, int]
+    messages_sent: dict[str, int]
     seconds: dict[str, float]
+    domains: list[dict[str, Any]]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record as JSON values."""
@@ -84,7 +96,7 @@ class Board:
 
     def __init__(self, exchange: Exchange, domains: int) -> None:
         self._exchange = exchange
-        self._bins: list[Sequence[Array]] = [()] * domains
+        self._bins: list[Any] = [None] * domains
         self._masks: list[Any] = [None] * domains
         self.offers = [DomainOffer(self, index) for index in range(domains)]
         self._normals_wait = self._masks_wait = 0
@@ -95,7 +107,7 @@ class Board:
         self.sends, self.reduces = sends, reduces
         self._normals_wait = self._masks_wait = len(self.offers)
 
-    def normals(self, index: int, bins: Sequence[Array]) -> None:
+    def normals(self, index: int, bins: Bins) -> None:
         """Take the bins of a domain."""
         self._bins[index] = bins
         self._normals_wait -= 1
@@ -120,8 +132,8 @@ class DomainOffer:
     def __init__(self, board: Board, index: int) -> None:
         self._board, self._index = board, index
 
-    def normals(self, bins: Sequence[Array]) -> None:
-        """Offer what nn found on each other part."""
+    def normals(self, bins: Bins) -> None:
+        """Offer what nn found on other parts."""
         self._board.normals(self._index, bins)
 
     def bits(self, mask: Words) -> None:
@@ -210,6 +222,9 @@ class BetweenDomains:
         if parents:
             with clock("parents"):
                 cost = self._parents.complete()
+            if log:
+                log[-1].bytes_sent["parents"] += cost.bytes_sent
+                log[-1].messages_sent["parents"] += cost.messages_sent
         with clock("finish"):
             results = [search.finish() for search in self._searches]
         self._world.doing = ""
@@ -245,11 +260,11 @@ class BetweenDomains:
         visits = self._searches[0].visits
         levels = 0
         before: dict[str, float] = {}
-        sent: dict[str, int] = {}
+        traffic, sent = self._exchange.traffic, NOTHING_SENT
         while True:
             world.doing = f"level {levels}"
             if log is not None:
-                before, sent = dict(clock.seconds), self._traffic()
+                before = dict(clock.seconds)
             work, stopped = self._all_work(stop, timed, first=not levels)
             if not work.normals + work.delegates:
                 return levels
@@ -260,8 +275,14 @@ class BetweenDomains:
                 raise SearchStopped(f"the search was stopped at level {levels}")
             levels += 1
             choice = policy.choose(work)
-            checks = self._level(work, choice, timed, counting=log is not None)
+            if timed is not untimed:
+                sent = traffic.sent
+            with kept(self.trace, "level", level=levels) as span:
+                checks = self._level(work, choice, timed, counting=log is not None)
+                if span is not None:
+                    span.update(by_kind((traffic.sent - sent).sum(axis=0)))
             if log is not None:
+                sent = traffic.sent - sent
                 looked = world.allreduce(np.array(checks, dtype=np.int64).sum(axis=0))
                 log.append(
                     LevelReport(
@@ -270,8 +291,11 @@ class BetweenDomains:
                         work.normals,
                         work.delegates,
                         dict(zip(visits, looked.tolist(), strict=True)),
-                        {k: v - sent[k] for k, v in self._traffic().items()},
-                        {k: v - before.get(k, 0) for k, v in clock.seconds.items()},
+                        **by_kind(sent.sum(axis=0)),
+                        seconds={
+                            k: v - before.get(k, 0) for k, v in clock.seconds.items()
+                        },
+                        domains=self._by_domain(sent),
                     )
                 )
 
@@ -303,9 +327,14 @@ class BetweenDomains:
             *sums, stopped = world.allreduce(counts).tolist()
         return Work._make(sums), bool(stopped)
 
-    def _traffic(self) -> dict[str, int]:
-        traffic = self._exchange.traffic
-        return {"masks": traffic.mask_bytes, "normals": traffic.normal_bytes}
+    def _by_domain(self, sent: Ids) -> list[dict[str, Any]]:
+        """Return what each domain of this rank has sent, where there are several."""
+        if len(self._searches) == 1:
+            return []
+        return [
+            {"part": search.part.index, **by_kind(own)}
+            for search, own in zip(self._searches, sent[:-1], strict=True)
+        ]
 
     def _start(self, root: int, until: Until, *, counting: bool) -> None:
         """Tell every domain where the search begins; all ranks find it alike."""
@@ -379,11 +408,14 @@ class BetweenDomains:
         """Let unvisited vertices ask other domains; accept what was found."""
         searches = cast("Sequence[PullingSearch]", self._searches)
         exchange = self._exchange
-        exchange.start_normals([search.questions() for search in searches])
-        asked = exchange.finish_normals()
+        with exchange.traffic.of("questions"):
+            exchange.start_normals([search.questions() for search in searches])
+            asked = exchange.finish_normals()
         answers = [s.answers(x) for s, x in zip(searches, asked, strict=True)]
-        exchange.start_normals(answers)
-        for search, replies in zip(searches, exchange.finish_normals(), strict=True):
+        with exchange.traffic.of("answers"):
+            exchange.start_normals(answers)
+            arrived = exchange.finish_normals()
+        for search, replies in zip(searches, arrived, strict=True):
             search.accept(mask, (), replies)
 
 

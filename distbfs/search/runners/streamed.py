@@ -62,7 +62,8 @@ class StreamedLevels:
             self._fetch(controls)
             sizes = search.sizes_of(self._wait())[:, self._parts]
             if sizes.any():  # the same on all ranks
-                items = [array for _, array in self._swap(sizes)]
+                with exchange.traffic.of("questions" if pull else "normals"):
+                    items = [array for _, array in self._swap(sizes)]
                 if pull:
                     items, answers = [], self._answers(items, sizes)
         search.end_level(masks[0] if masks else None, items, answers)
@@ -82,7 +83,8 @@ class StreamedLevels:
         search = self._search
         search.reply(questions)
         (controls,) = self._exchange.share(search.shared[:1])
-        answers = self._swap(sizes.T)
+        with self._exchange.traffic.of("answers"):
+            answers = self._swap(sizes.T)
         return [(array, self._told(controls, rank)) for rank, array in answers]
 
     def _swap(self, sizes: Ids) -> list[tuple[int, Any]]:

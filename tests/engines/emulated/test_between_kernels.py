@@ -24,8 +24,10 @@ from worlds import on_ranks
 
 from distbfs.device import cuda
 from distbfs.engines.base import Until
-from distbfs.exchange.base import Traffic
-from distbfs.options import SearchOptions
+from distbfs.exchange.solo import SoloExchange
+from distbfs.exchange.traffic import KINDS, Traffic
+from distbfs.exchange.world import SoloWorld
+from distbfs.options import ExchangeOptions, SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.between import BetweenDomains
@@ -67,6 +69,53 @@ def test_vertices_that_have_outer_edges_alone(device, name, direction):
             check(driver, source, root)
 
 
+def kinds_of_records(records, *, pulls):
+    """Numbers are normals, or questions and answers; returns the messages of each."""
+    total = dict.fromkeys(KINDS, 0)
+    for record in records:
+        for kind, count in record["messages_sent"].items():
+            assert (count > 0) == (record["bytes_sent"][kind] > 0)
+            total[kind] += count
+    assert bool(total["questions"]) == pulls
+    assert bool(total["answers"]) == pulls
+    assert bool(total["normals"]) != pulls
+
+
+class CountingExchange(SoloExchange):
+    """Counts what parts of one rank have for each other as if it left."""
+
+    def start_normals(self, bins):
+        super().start_normals(bins)
+        for place, own in enumerate(bins):
+            for _, array in own.pieces():
+                self.traffic.count(array.nbytes, part=place)
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_records_tell_kinds_and_domains(device, direction):
+    source, parts = GRAPHS["kronecker"], 3
+    runner = driver_of(
+        device_parts(source, parts, threshold=LARGE),
+        engine="xbfs",
+        direction=direction,
+    )
+    runner._exchange = runner._board._exchange = CountingExchange(
+        SoloWorld(),
+        Placement(parts, 1),
+        0,
+        ExchangeOptions(),
+        item=np.uint64,
+        on_device=True,
+    )
+    found = runner.search(some_roots(source, 1)[0], records=True)
+    kinds_of_records(found.records, pulls=direction == "pull")
+    for record in found.records:
+        assert [own["part"] for own in record["domains"]] == list(range(parts))
+        for what in ("bytes_sent", "messages_sent"):
+            for kind, count in record[what].items():
+                assert count == sum(own[what][kind] for own in record["domains"])
+
+
 class StreamedThreads:
     """An ``exchange.base.StreamedExchange`` between ranks that are threads."""
 
@@ -91,6 +140,8 @@ class StreamedThreads:
 
     def swap(self, leaving, sizes):
         self.swaps += 1
+        for _, array in leaving:
+            self.traffic.count(array.nbytes, part=0)
         sent = dict(leaving)
         nothing = np.zeros(0, np.uint64)
         outgoing = [sent.get(rank, nothing) for rank in range(self.world.size)]
@@ -104,12 +155,10 @@ class StreamedThreads:
         return cuda.cupy().asarray(most)
 
 
-def streamed(
-    source, parts, aims=((None, None),), records=False, devices=1, kind=None, **options
-):
+def streamed(source, parts, aims=((None, None),), records=False, devices=1, **options):
     """Search by ranks that are threads, one part each, and check what they find.
 
-    devices: of a domain; kind: of the exchange
+    devices: of a domain
     """
     placed = device_parts(source, parts, threshold=options.pop("threshold"))
     overrides = options.pop("overrides", {})
@@ -124,7 +173,7 @@ def streamed(
         (search,) = engine.together([placed[part]], domain, group)
         for name, value in overrides.items():
             setattr(search.own, name, value)
-        exchange = (kind or StreamedThreads)(world)
+        exchange = StreamedThreads(world)
         runner = BetweenDomains(world, [search], exchange, options, placement)
         results = []
         for root in some_roots(source, 2):
@@ -135,7 +184,7 @@ def streamed(
                 results.append((root, until, found, *arrays))
         return results, exchange.swaps
 
-    ranks = on_ranks(parts, work)
+    ranks, noted = on_ranks(parts, work), []
     of_part = [ranks[Placement(parts, parts, devices).rank_of(k)] for k in range(parts)]
     for pieces in zip(*(results for results, _ in of_part), strict=True):
         root, until, found = pieces[0][:3]
@@ -151,6 +200,9 @@ def streamed(
         if records:
             counts = np.bincount(wanted[wanted >= 0]).tolist()
             assert [r["normals"] + r["delegates"] for r in found.records] == counts
+            noted += [r for _, _, other, *_ in pieces for r in other.records]
+    if records:
+        kinds_of_records(noted, pulls=options.direction == "pull")
     return ranks[0][1]
 
 
@@ -188,7 +240,9 @@ def test_ends_and_records_on_the_stream(device):
     lone = np.flatnonzero(source.degrees == 0)[:1]
     aims = ((1, None), (None, far), (None, lone), (2, far))
     streamed(source, 2, aims, threshold=4)
-    streamed(source, 2, threshold=4, records=True)
+    for direction in ("push", "pull"):
+        options = {"threshold": LARGE, "records": True, "direction": direction}
+        streamed(GRAPHS["kronecker"], 2, **options)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -249,7 +303,7 @@ def test_what_is_sent_is_what_the_model_of_th_counts(
     start = exchange.start_normals
 
     def counted(bins):
-        sent.append(sum(len(x) for boxes in bins for x in boxes))
+        sent.append(sum(len(x) for own in bins for _, x in own.pieces()))
         start(bins)
 
     monkeypatch.setattr(exchange, "start_normals", counted)

@@ -15,8 +15,8 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
-from distbfs.engines.cuda.common.boxes import Boxes
 from distbfs.errors import UsageError
+from distbfs.exchange.bins import Bins
 from distbfs.exchange.local_phase import brought_here
 from distbfs.partition.device_part import DevicePart, DeviceRows
 from distbfs.partition.layout import Placement
@@ -94,12 +94,15 @@ class Control:
         """Begin to copy the counters to the host."""
         self._copy.begin(stream)
 
-    def values(self) -> tuple[Ids, Ids, Ids]:
-        """Wait for the copy; return (work, checks, sizes of boxes [parts])."""
-        counters = self._copy.wait().astype(np.int64)
-        work = counters[self._work :]
-        boxes = counters[2 * BOX_STEP : self._work : BOX_STEP]
-        return work[:COUNTS], work[COUNTS:], boxes
+    def values(self) -> tuple[Ids, Ids]:
+        """Wait for the copy; return (work, checks)."""
+        counts = self._copy.wait()[self._work :].astype(np.int64)
+        return counts[:COUNTS], counts[COUNTS:]
+
+    def box_sizes(self) -> Ids:
+        """Wait for the copy; return the sizes of boxes, int64 [parts]."""
+        sizes = self._copy.wait()[2 * BOX_STEP : self._work : BOX_STEP]
+        return sizes.astype(np.int64)
 
 
 class CudaPart:
@@ -329,7 +332,7 @@ class CudaPart:
 
     def work(self) -> Ids:
         """Return what the next level costs; its queues are formed already."""
-        work, _, _ = self._control.values()
+        work, _ = self._control.values()
         if self._isolated is not None and not self.params.depth:
             work[NORMALS] += 1  # the root is in no row that the kernels look at
         work[TARGETS] += self._lost_targets
@@ -349,7 +352,9 @@ class CudaPart:
             dn = self.visit("dn", choice["dn"])
         # the host may wait for nn now that all have begun; the caller's device is the
         # exchange's, which may be another
-        offer.normals(Boxes(self.part.layout.parts, self.found_elsewhere))
+        sends = self._work.nn and self.part.layout.parts > 1
+        outbox = self._held["outbox"]
+        offer.normals(Bins(outbox, self.found_elsewhere if sends else None))
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             main.wait_event(self._events["found"])
@@ -370,23 +375,17 @@ class CudaPart:
         if not self._counting:
             return 0
         self._control.fetch(stream)
-        _, checks, _ = self._control.values()
+        _, checks = self._control.values()
         return int(checks[SUBGRAPHS.index(name)])
 
-    def found_elsewhere(self) -> list[Any]:
-        """Wait for nn; return what it found on each other part, uint64, by part."""
-        parts, box = self.part.layout.parts, self._held["outbox"]
-        if not self._work.nn or parts == 1:
-            return [box[:0]] * parts
+    def found_elsewhere(self) -> tuple[Ids, Ids]:
+        """Wait for nn; return where the box of each part begins and is filled up to."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             main.wait_event(self._events["nn"])
             self._control.fetch(main)
-            _, _, sizes = self._control.values()
-        ends = self._boxes_at[:-1] + sizes
-        return [
-            box[int(a) : int(b)] for a, b in zip(self._boxes_at[:-1], ends, strict=True)
-        ]
+        starts = self._boxes_at[:-1]
+        return starts, starts + self._control.box_sizes()
 
     def accept(self, bits: Any, normals: Sequence[tuple[int, Any]]) -> None:
         """Make what all parts found the frontier of the next level."""

@@ -9,7 +9,7 @@ numbers, each once.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,11 @@ import numpy as np
 from distbfs.build.cuda.inner import WIDE, InnerPart
 from distbfs.device import cuda, programs
 from distbfs.engines.base import Offer, Targets, Work
-from distbfs.engines.cuda.common.boxes import Boxes
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, NO_LIMIT, ROWS, THREADS
 from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES, State
 from distbfs.engines.cuda.xbfs.shared import DeviceControl, MemberParams, SharedMemory
 from distbfs.errors import DistbfsError
+from distbfs.exchange.bins import Bins
 from distbfs.exchange.local_phase import brought_here
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.partition.part import PART_SHIFT, mask_words
@@ -62,6 +62,24 @@ class Between(MemberParams):
         *((name, ctypes.c_uint64) for name in ("sent_words", "item_count")),
         *((name, ctypes.c_uint32) for name in NUMBERS),
     )
+
+
+class Checks(Sequence[int]):
+    """Edge checks of a level, outer and inner; waited for when they are looked at.
+
+    So all devices of a rank have begun before the host waits for one of them.
+    """
+
+    def __init__(self, read: Callable[[], list[int]]) -> None:
+        self._read = read
+        self._checks: list[int] = []
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: Any) -> Any:
+        self._checks = self._checks or self._read()
+        return self._checks[index]
 
 
 class BetweenSearch:
@@ -319,13 +337,13 @@ class BetweenSearch:
             self._level(main)
             self._ready.record(main)
         # the caller's device is the exchange's, which may be another
-        offer.normals(self._boxes())
+        offer.normals(self._bins())
         cuda.cupy().cuda.get_current_stream().wait_event(self._ready)
         offer.bits(self._mask)
         if not self._counting:
             return [0, 0]
         boxed = self._boxed
-        return Boxes(2, lambda: self.checks_of(self._sizes.wait() if boxed else None))
+        return Checks(lambda: self.checks_of(self._sizes.wait() if boxed else None))
 
     def checks_of(self, control: Any = None) -> list[int]:
         """Return the edge checks of the last level, outer and inner.
@@ -347,33 +365,26 @@ class BetweenSearch:
         self._run(kernel, main)
         self._sizes.begin(main)
 
-    def _boxes(self) -> Boxes:
-        """Return what was put into boxes, to be waited for."""
-        return Boxes(self.part.layout.parts, self._filled_boxes)
+    def _bins(self) -> Bins:
+        """Return what was put into boxes, uint64, to be waited for."""
+        return Bins(self._held["outbox"], self._filled if self._boxed else None)
 
-    def _filled_boxes(self) -> list[Any]:
-        """Wait for what was put into boxes; return that for each part, uint64."""
-        parts, outbox = self.part.layout.parts, self._held["outbox"]
-        if not self._boxed:
-            return [outbox[:0]] * parts
+    def _filled(self) -> tuple[Ids, Ids]:
+        """Wait for the boxes; return where each begins and is filled up to."""
         sizes = self._sizes.wait()[len(COUNTED) :: BOX_STEP].astype(np.int64)
         starts = self._box_at[:-1]
-        with self._device:
-            return [
-                outbox[a:b]
-                for a, b in zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
-            ]
+        return starts, starts + sizes
 
-    def questions(self) -> Boxes:
-        """Return what the unvisited vertices ask, for each part, after ``advance``."""
+    def questions(self) -> Bins:
+        """Return what the unvisited vertices ask other parts, after ``advance``."""
         with self._device:
             self._boxed = bool(self._outer.open)
             if self._boxed:
                 self._box("ask", cuda.cupy().cuda.get_current_stream())
-        return self._boxes()
+        return self._bins()
 
-    def answers(self, questions: Sequence[tuple[int, Any]]) -> Boxes:
-        """Return what is answered to each part, before ``accept``.
+    def answers(self, questions: Sequence[tuple[int, Any]]) -> Bins:
+        """Return what is answered to other parts, before ``accept``.
 
         questions: (source rank, what parts of it ask this one)
         """
@@ -385,7 +396,7 @@ class BetweenSearch:
                 self._take("answer", items, self.part.place, main)
                 self._answered = True
             self._sizes.begin(main)
-        return self._boxes()
+        return self._bins()
 
     def _take(
         self, kernel: str, items: Any, place: Any, main: Any, size: Any = None

@@ -1,0 +1,85 @@
+"""How a rank learns what comes to it in a level, where few of many ranks send.
+
+Each rank knows how many messages it sends to whom.  Their sums tell every rank how many
+come to it (MPI_Reduce_scatter_block); it then takes that many from any source.  What
+the host does goes with the messages, not with the ranks.  The sum is a blocking call:
+Open MPI's nonblocking one sends the sums from rank 0, a message for each rank.
+
+Levels take turns between two communicators, so that a rank which is ahead sends nothing
+that another takes for a message of its level.  It cannot be two levels ahead: the sums
+of the level between need those of all ranks, who give them when they have received
+everything of the level before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from distbfs.exchange.mpi import MpiWorld
+    from distbfs.types import Ids
+
+
+class Partners:
+    """The ranks that have messages for each other; making one is collective.
+
+    comm: communicator of the messages of this level
+    """
+
+    def __init__(self, world: MpiWorld) -> None:
+        from mpi4py import MPI  # noqa: PLC0415
+
+        self._mpi: Any = MPI
+        self._world = world
+        self.comm: Any = world.comm.Dup()
+        self._other: Any = world.comm.Dup()
+        self._sent = np.zeros(world.size, np.int32)
+        self._ranks: list[int] = []
+        self._coming = np.zeros(1, np.int32)
+
+    def next_level(self) -> None:
+        """Change to the other communicator."""
+        self.comm, self._other = self._other, self.comm
+
+    def announce(self, rank: int) -> None:
+        """Count a message of this level that this rank sends."""
+        self._sent[rank] += 1
+        self._ranks.append(rank)
+
+    def coming(self) -> int:
+        """Return how many messages of this level come to this rank; collective."""
+        with self._world.waits("exchange of counts"):
+            self.comm.Reduce_scatter_block(self._sent, self._coming)
+        for rank in self._ranks:
+            self._sent[rank] = 0
+        self._ranks.clear()
+        return int(self._coming[0])
+
+    def swap(self, counts: Mapping[int, Ids], shape: tuple[int, ...]) -> dict[int, Ids]:
+        """Send counts to the ranks that they are for; return what comes; collective.
+
+        int64 [shape], by rank, ascending in what is returned
+        """
+        self.next_level()
+        requests = [self.comm.Isend(row, rank) for rank, row in counts.items()]
+        for rank in counts:
+            self.announce(rank)
+        status = self._mpi.Status()
+        arrived: dict[int, Ids] = {}
+        coming = self.coming()
+        with self._world.waits("exchange of counts"):
+            for _ in range(coming):
+                row = np.empty(shape, np.int64)
+                self.comm.Recv(row, status=status)
+                arrived[status.Get_source()] = row
+            self._mpi.Request.Waitall(requests)
+        return dict(sorted(arrived.items()))
+
+    def free(self) -> None:
+        """Give the communicators back, when no message is under way."""
+        self.comm.Free()
+        self._other.Free()
