@@ -641,7 +641,7 @@ MUTATIONS = (
     # resident on several devices
     Mutation(
         "resident-rule-turned",
-        "distbfs/engines/cuda/xbfs/domain.cu",
+        "distbfs/engines/cuda/xbfs/domain_level.cuh",
         "(j.edges < p.pull_edges && j.edges < p.mark_edges && !p.pull_only);",
         "(j.edges >= p.pull_edges && j.edges < p.mark_edges && !p.pull_only);",
         "frontiers of few edges are marked or pulled",
@@ -812,10 +812,42 @@ MUTATIONS = (
     Mutation(
         "between-empty-rows-have-neighbours",
         f"{CUDA}/xbfs/prepare.cu",
-        "row[v] < row[v + 1] ? adj[row[v]] : (u32)v",
-        "adj[row[v]]",
+        "const u32 u = row[v] < row[v + 1] ? adj[row[v]]",
+        "const u32 u = true ? adj[row[v]]",
         "a vertex without inner edges takes a neighbour of the next one",
         (f"{OUTER_EDGES}::test_vertices_that_have_outer_edges_alone[tree-pull]",),
+    ),
+    Mutation(
+        "between-several-parents-stay",
+        f"{CUDA}/xbfs/between.py",
+        "parents.fill(-1)",
+        "pass",
+        "parents of delegates of other devices are those of the search before",
+        (f"{OUTER_EDGES}::test_parents_of_delegates_are_of_this_search",),
+    ),
+    Mutation(
+        "between-several-not-everywhere",
+        f"{CUDA}/xbfs/between.cuh",
+        "if (mine) set_everywhere(b, v >> 5, bit, b.device->joint.now);",
+        "",
+        "devices of a domain do not see what came from other domains in a pull",
+        (f"{OUTER_EDGES}::test_several_devices_search_each_way[pull]",),
+    ),
+    Mutation(
+        "between-several-own-position",
+        f"{CUDA}/xbfs/prepare.cu",
+        ": position_in((u32)v, devices, device);",
+        ": (u32)v;",
+        "a vertex without inner edges has another device's vertex as neighbour",
+        (f"{OUTER_EDGES}::test_domains_of_several_devices",),
+    ),
+    Mutation(
+        "domains-of-hosts",
+        CHOOSE,
+        "for size in [x for x in reversed(sizes[1:])",
+        "for size in [x for x in ()",
+        "ranks of several hosts have domains of one device each",
+        (f"{SESSIONS}::test_domains_of_hosts[None]",),
     ),
     Mutation(
         "between-never-asks",

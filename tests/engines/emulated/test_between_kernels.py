@@ -276,13 +276,21 @@ def test_directions_of_several_devices(device, direction):
         streamed(GRAPHS[name], 6, devices=3, **told)
 
 
+def test_parents_of_delegates_are_of_this_search(device):
+    """Searches one after the other, of vertices that all are delegates."""
+    for name in ("tree", "grid"):
+        streamed(GRAPHS[name], 4, devices=2, threshold=0)
+
+
 def test_ends_and_records_of_several_devices(device):
     source = GRAPHS["hub"]
     far = np.array([int(source.distances(some_roots(source, 1)[0]).argmax())])
     lone = np.flatnonzero(source.degrees == 0)[:1]
     aims = ((1, None), (None, far), (None, lone), (2, far))
     streamed(source, 4, aims, threshold=4, devices=2)
-    streamed(source, 4, threshold=4, records=True, devices=2)
+    for direction in ("push", "pull"):
+        options = {"threshold": LARGE, "records": True, "direction": direction}
+        streamed(GRAPHS["kronecker"], 4, devices=2, **options)
 
 
 @pytest.mark.parametrize("parts", [2, 3])
