@@ -233,11 +233,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             Mail *later = &p.control->mail[then];
             if (lead) later->size = later->edges = later->hubs = 0;
             if (blockIdx.x == 0 && threadIdx.x < MOST_PARTS) r.device->sent[then][threadIdx.x] = 0;
-            bool pairs = true;
+            bool pairs;
             const bool fine =
-                by_queue ? push_level(r, j, received, mail, sent, pairs, warp, warps, lane)
-                         : mark_level(r, j, received, room, mail, sent, warp, warps, lane);
-            if (!fine || (pairs && !meet(r, j, 0, by_queue ? mail : 0, 0, received))) return;
+                by_queue ? push_level(r, j, received, mail, sent, pairs, warp, warps, lane) &&
+                               (!pairs || meet(r, j, 0, mail, 0, received))
+                         : mark_level(r, j, received, room, mail, sent, warp, warps, lane) &&
+                               meet(r, j, 0, 0, 0, received);
+            if (!fine) return;
             if (first) {
                 j.used++, j.s.depth++;
                 if (COUNT && lead && s.depth < p.rows) p.counts[s.depth] += s.edges;
