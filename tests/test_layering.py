@@ -127,10 +127,6 @@ def test_the_walk_sees_what_it_should():
 
 
 NO_NAMES = {"found", "told", "given"}  # of what a variable holds
-HAVE_THEM = {  # still
-    *("engines/cuda/xbfs/between.py", "exchange/host.py"),
-    *("exchange/message_sizes.py", "exchange/nccl.py"),
-}
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
@@ -140,8 +136,7 @@ def test_variables_say_what_they_hold(path):
     inside = [x for function in functions for x in ast.walk(function)]
     names = {x.id for x in inside if isinstance(x, ast.Name)}
     names |= {x.arg for x in inside if isinstance(x, ast.arg)}
-    if str(path.relative_to(ROOT)) not in HAVE_THEM:
-        assert not names & NO_NAMES
+    assert not names & NO_NAMES
 
 
 ELSEWHERE = [  # words whose meaning is another room's

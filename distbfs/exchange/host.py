@@ -143,7 +143,7 @@ class HostExchange:
         for index, arrays in enumerate(own):
             if arrays:
                 received[index][self._local.rank] = self._local.collect(index, arrays)
-        return [sorted(found.items()) for found in received]
+        return [sorted(by_rank.items()) for by_rank in received]
 
     def max_delegates(self, values: Sequence[Array]) -> Array:
         """Return the maximum over all parts of all ranks, a new array; collective."""

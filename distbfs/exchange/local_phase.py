@@ -129,12 +129,12 @@ class LocalPhase:
         sends it.  Nearest higher ranks come first, to spread the load.
         """
         if self._on_device:
-            self._homes[:-1] = [found.items.device for found in bins]
+            self._homes[:-1] = [own.items.device for own in bins]
         own: list[list[Array]] = [[] for _ in self.parts]
         placement = self._placement
         leaving: dict[Pair, list[Array]] = {}
-        for place, found in enumerate(bins):
-            for part, array in found.pieces():
+        for place, sent in enumerate(bins):
+            for part, array in sent.pieces():
                 rank, there = placement.rank_of(part), placement.device_of(part)
                 if rank == self.rank:
                     own[there].append(array)

@@ -127,20 +127,20 @@ class NcclExchange:
 
     def start_normals(self, bins: Sequence[Bins]) -> None:
         """Tell other ranks the counts and start to send; collective."""
-        found = Messages(self._local, self._partners, self._options, bins)
-        self._received = found.received
-        self._under_way = [found]
+        messages = Messages(self._local, self._partners, self._options, bins)
+        self._received = messages.received
+        self._under_way = [messages]
         self._link.follow()
         with self._stream:
-            for place, arrays in found.copies:
+            for place, arrays in messages.copies:
                 self._local.fill(place, arrays)
         with self._link.group():
-            for pair, array in found.leaving:
+            for pair, array in messages.leaving:
                 self._link.send(array, pair.rank)
-            for rank, place in found.receives:
+            for rank, place in messages.receives:
                 self._link.receive(place, rank)
         self._normals_done.record(self._stream)
-        found.tell(self.traffic)
+        messages.tell(self.traffic)
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
         """Return for each part what arrived: (source rank, numbers); collective.

@@ -85,7 +85,7 @@ class StreamedLevels:
         (controls,) = self._exchange.share(search.shared[:1])
         with self._exchange.traffic.of("answers"):
             answers = self._swap(sizes.T)
-        return [(array, self._told(controls, rank)) for rank, array in answers]
+        return [(array, self._size_of(controls, rank)) for rank, array in answers]
 
     def _swap(self, sizes: Ids) -> list[tuple[int, Any]]:
         """Exchange boxes; sizes: [from, to]."""
@@ -97,7 +97,7 @@ class StreamedLevels:
         ]
         return self._exchange.swap(leaving, sizes[:, self._rank].tolist())
 
-    def _told(self, controls: Any, rank: int) -> Any:
+    def _size_of(self, controls: Any, rank: int) -> Any:
         """Return how much a rank has for this one, uint64 [1] on the device."""
         at = self._search.size_at(self._parts[self._rank])
         return controls[rank, at : at + 1]

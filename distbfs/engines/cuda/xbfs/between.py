@@ -450,11 +450,11 @@ class BetweenSearch:
             p.mask, p.masks = masks.data.ptr, len(masks)
             self._run("take_mask", main)
             p.masks = 1
-        for found in items:
-            self._take("take_items", found, self.part.place, main)
+        for array in items:
+            self._take("take_items", array, self.part.place, main)
         numbers = self.part.graph.numbers
-        for found, size in answers:
-            self._take("take_items", found, numbers, main, size)
+        for array, size in answers:
+            self._take("take_items", array, numbers, main, size)
         self._run("settle", main)
 
     def accept(
