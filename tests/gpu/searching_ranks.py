@@ -52,11 +52,14 @@ VARIANTS = (
 def session_of(world, source, how, parts, threshold, engine="xbfs", **options):
     """The session of a graph on the devices of these ranks.
 
-    how: "domain", the devices of all ranks together; "first", that of rank 0; or the
-    exchange between so many parts
+    how: "domain", the devices of all ranks together; "first", that of rank 0; "pairs",
+    level by level in domains of two devices; or the exchange between so many parts
     """
     request = Request(parts, "--parts")
-    if how in WHOLE:
+    if how == "pairs":
+        request = Request(domain=2)
+        options = {"exchange": "solo" if world.size == 1 else "host", **options}
+    elif how in WHOLE:
         devices = None
         if how == "domain":
             devices = world.size * len(take_devices(world, share=True))
@@ -113,8 +116,25 @@ def check_parts(world, exchange, name, threshold, per_rank, variants):
         print(name, per_rank, exchange, used, flush=True)
 
 
+def check_pairs(world, names):
+    """Compare searches of domains of two devices with the reference."""
+    for name in names:
+        graph = GRAPHS[name]
+        for threshold in THRESHOLDS:
+            for more in VARIANTS[:4]:
+                session = session_of(world, graph, "pairs", None, threshold, **more)
+                for root in some_roots(graph, 4):
+                    compare(world, session, graph, int(root))
+                session.close()
+        if world.rank == 0:
+            print(name, "pairs", session.why, flush=True)
+
+
 def brief(world, how):
     """What takes less time, with a part on each device of this rank."""
+    if how == "pairs":
+        check_pairs(world, BRIEF)
+        return
     if how in WHOLE:
         check_whole(world, how, BRIEF)
         return
@@ -180,6 +200,8 @@ def main():
     for how in ways:
         if what == "brief":
             brief(world, how)
+        elif what == "check" and how == "pairs":
+            check_pairs(world, GRAPHS)
         elif what == "check" and how in WHOLE:
             check_whole(world, how, GRAPHS)
         elif what == "check":

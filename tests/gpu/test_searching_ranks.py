@@ -18,6 +18,7 @@ SHARED = ("host", "first")  # what ranks that share one device have
 WHY = {
     "domain": "devices map each other's memory",
     "first": "one device searches alone, as",
+    "pairs": "exchange is for searches between domains",
 }
 
 
@@ -36,7 +37,7 @@ def test_one_process_with_all_devices():
     assert "auto is right" in done.stdout
 
 
-@pytest.mark.parametrize("how", ["auto", "domain", "first"])
+@pytest.mark.parametrize("how", ["auto", "domain", "first", "pairs"])
 def test_one_process_with_a_part_on_every_device(how):
     need_devices(2)
     done = run_ranks(1, [*RANKS, "brief", how], timeout=280)
@@ -45,7 +46,7 @@ def test_one_process_with_a_part_on_every_device(how):
 
 
 @needs_mpi
-@pytest.mark.parametrize("how", ["auto", "nccl", "host", "domain", "first"])
+@pytest.mark.parametrize("how", ["auto", "nccl", "host", "domain", "first", "pairs"])
 def test_levels_and_parents(how):
     """Ranks that share the one device have host, or that of rank 0 for small graphs."""
     ranks = 2 if how in SHARED else min(devices(), 4)
