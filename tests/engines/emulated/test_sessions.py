@@ -64,6 +64,13 @@ def opened(source=SOURCE, **told):
     return open_tuples(source, **told)
 
 
+def distbfs_open(folder, world):
+    """A session of a store."""
+    store = open_store(folder)
+    source = Source(store.manifest.n, store.manifest.parts, store=store)
+    return open_source(world, source, SearchOptions.named(engine="auto"))
+
+
 def domain(devices, count=3, **options):
     """A session of one domain of several devices."""
     devices[:] = [0] * count
@@ -350,9 +357,9 @@ def test_domains_of_a_rank(device, devices, name, count, size):
         session.close()
 
 
-@pytest.mark.parametrize("asked", [None, 1, 2])
-def test_domains_of_hosts(devices, monkeypatch, asked):
-    """Ranks of a host, one device each, have a domain together."""
+@pytest.fixture
+def hosts(devices, monkeypatch):
+    """What makes a rank of four one of two on each of two hosts, with one device."""
 
     def peers(world, _):
         count = len(set(world.hosts))
@@ -363,32 +370,71 @@ def test_domains_of_hosts(devices, monkeypatch, asked):
     monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
     exchange = f"{StreamedThreads.__module__}:StreamedThreads"
     monkeypatch.setitem(EXCHANGES, "host", exchange)
-    source = GRAPHS["hub"]
+
+    def at_hosts(world):
+        world.hosts = ["a", "a", "b", "b"]
+        return world
+
+    return at_hosts
+
+
+def searched_by_ranks(hosts, source, how):
+    """Search by four ranks; return why each of them says that it did so.
+
+    how: returns the session of a rank
+    """
 
     def rank(world):
-        world.hosts = ["a", "a", "b", "b"]
-        session = opened(source, world=world, request=Request(domain=asked))
+        session = how(hosts(world))
         searched = []
         for root in some_roots(source, 2):
             found = session.search(root)
             searched.append((root, *found.to_numpy(), found.reached, found.nedge))
-        about, why = session.layout.parts, session.why
+        about = session.layout.parts, session.why
         session.close()
-        return searched, about, why
+        return searched, about
 
     ranks = on_ranks(4, rank)
-    size = "one device" if asked == 1 else "2 devices"
-    why = f"domains of {size}: the ranks are on 2 hosts"
-    if asked:
-        why = f"there is a CUDA device; domains of {size} were asked for"
-    for _, parts, said in ranks:
-        assert parts == 4
-        assert said.endswith(f": {why}; exchange host: no NCCL here")
-    for pieces in zip(*(searched for searched, *_ in ranks), strict=True):
+    for pieces in zip(*(searched for searched, _ in ranks), strict=True):
         level, parent = (np.concatenate([x[k] for x in pieces]) for k in (1, 2))
         wanted = check_search(source, pieces[0][0], level, parent)
         ends = source.ends[wanted >= 0].sum() // 2
         assert {x[3:] for x in pieces} == {((wanted >= 0).sum(), ends)}
+    assert {parts for _, (parts, _) in ranks} == {4}
+    return {why for _, (_, why) in ranks}
+
+
+@pytest.mark.parametrize("asked", [None, 1, 2])
+def test_domains_of_hosts(hosts, asked):
+    """Ranks of a host, one device each, have a domain together."""
+    source, request = GRAPHS["hub"], Request(domain=asked)
+    said = searched_by_ranks(
+        hosts, source, lambda world: opened(source, world=world, request=request)
+    )
+    size = "one device" if asked == 1 else "2 devices"
+    why = f"domains of {size}: the ranks are on 2 hosts"
+    if asked:
+        why = f"there is a CUDA device; domains of {size} were asked for"
+    assert said == {f"auto: {why}; exchange host: no NCCL here"}
+
+
+def test_a_store_for_domains_of_hosts(hosts, tmp_path):
+    """It has a part for each device; else domains are of one device each."""
+    source = GRAPHS["kronecker"]
+    write_graph(SoloWorld(), source, tmp_path / "g", 4, BuildOptions(threshold=6))
+    said = searched_by_ranks(
+        hosts, source, lambda world: distbfs_open(tmp_path / "g", world)
+    )
+    why = "domains of 2 devices: the ranks are on 2 hosts"
+    assert said == {f"auto: {why}; exchange host: no NCCL here"}
+
+    def choice(world):
+        options, request = SearchOptions(engine="xbfs"), Request(stored=8)
+        return choosing.choose(hosts(world), options, source.n, request)
+
+    for one in on_ranks(4, choice):
+        assert (one.place, one.domain) == ("separated", 1)
+        assert "one device: the store has 8 parts for 4 devices; " in one.why
 
 
 @pytest.mark.parametrize(
