@@ -88,7 +88,6 @@ class Request:
     parts with delegates, "" for none
     devices: how many of each rank, or which; domain: devices of a domain
     alone: take one device of each rank, where it has any
-    stored: parts of the store that is opened
     """
 
     parts: int | None = None
@@ -96,7 +95,6 @@ class Request:
     devices: int | Sequence[int] | None = None
     domain: int | None = None
     alone: bool = False
-    stored: int | None = None
 
 
 def silent(message: str) -> None:
@@ -348,10 +346,7 @@ def _separated(
         if problem:
             raise UsageError(f"domain is {domain}, and {problem}; allowed: 1")
     free = request.domain is None and request.parts in (None, 1)
-    free = free and bool(whole or len(set(getattr(world, "hosts", [""]))) > 1)
-    if free and request.stored not in (None, total):
-        reason = f"the store has {request.stored} parts for {total} devices"
-    elif free:
+    if free and (whole or len(set(getattr(world, "hosts", [""]))) > 1):
         for size in [x for x in reversed(sizes[1:]) if not whole or x < total]:
             problem = group_problem(world, options, n, devices, size)
             if not problem:

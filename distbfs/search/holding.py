@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from distbfs.build.cuda.domain import construct_domain
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.parts import construct_on_devices
@@ -31,6 +33,7 @@ from distbfs.search.vertices import (
 )
 from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.cuda_part import part_of_store
+from distbfs.store.cuda_rows import Ends, StoreRows
 from distbfs.store.hdf5 import Store, Watch
 from distbfs.store.tuples import StoreTuples, permutation_of
 from distbfs.timing import clock
@@ -258,10 +261,11 @@ def hold_device_parts(
     permutation, generation, construction = None, 0.0, 0.0
     mine = placement.parts_of(world.rank)
     dealt = [devices[k % len(devices)] for k in range(len(mine))]
-    if source.store is not None:
-        permutation = permutation_of(source.store)
+    store = source.store
+    if store is not None and store.manifest.parts == placement.parts:
+        permutation = permutation_of(store)
         with source.telling("loading") as done:
-            parts = parts_of_store(source.store, mine, dealt, done)
+            parts = parts_of_store(store, mine, dealt, done)
     else:
         with source.telling("building") as done:
             parts, summary = construct_on_devices(
@@ -276,6 +280,9 @@ def hold_device_parts(
             )
         generation = summary.generation_seconds
         construction = summary.construction_seconds
+        if store is not None:
+            with source.telling("loading") as done:
+                count_input_tuples(store, parts, done)
     first = parts[0]
     shards = [shard_of_device_part(part) for part in parts]
     return Held(
@@ -294,6 +301,17 @@ def hold_device_parts(
             }
         },
     )
+
+
+def count_input_tuples(store: Store, parts: Sequence[DevicePart], done: Sum) -> None:
+    """Give parts made of a store's edges the ends of the tuples it was made of."""
+    for part in parts:
+        what = f"the ends of tuples of part {part.index}"
+        with part.vertices.device, cuda.memory_of(what):
+            ends = cuda.cupy().zeros(part.local_count, np.uint32)
+            owner = Ends(part.layout.parts, part.index, ends)
+            StoreRows(store, (), ends=[owner], done=done)
+            part.tuple_degrees = ends[part.vertices]
 
 
 def subgraphs(part: DevicePart) -> tuple[Any, ...]:

@@ -41,8 +41,6 @@ def prepare(
     request = request or Request()
     if source.graph is not None and request.devices is None and request.domain is None:
         request = replace(request, alone=True)
-    if source.store is not None:
-        request = replace(request, stored=source.parts)
     choice = choose(world, options, source.n, request, directed=source.directed)
     auto = options.engine == "auto"
     return Opening(world, source, choice, request, auto, say, held, names)

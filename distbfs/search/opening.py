@@ -196,13 +196,15 @@ def _open_separated(opening: Opening) -> Session:
 def shares_of(opening: Opening) -> tuple[Source, Placement]:
     """Return the source with its parts, and where their shares are, one a device.
 
-    UsageError where a store or the number of parts that is asked for does not fit.
+    UsageError where the number of parts that is asked for does not fit.
     """
     world, choice, source = opening.world, opening.choice, opening.source
     devices, domain = world.size * len(choice.devices), choice.domain
     if domain == 1:
         if source.store is None:
             source = replace(source, parts=opening.request.parts or devices)
+        elif source.parts % world.size:  # it is cut anew
+            source = replace(source, parts=devices)
         return source, Placement(source.parts, world.size)
     wanted = opening.request.parts or 1
     if wanted not in (1, devices // domain):
@@ -210,13 +212,7 @@ def shares_of(opening: Opening) -> tuple[Source, Placement]:
             f"parts is {wanted}; {devices} devices in domains of {domain} have "
             f"{devices // domain}"
         )
-    if source.store is not None and source.parts != devices:
-        raise UsageError(
-            f"domains of {domain} of {devices} devices need a store of {devices} "
-            f"parts, and this has {source.parts}; use distbfs partition, or --domain 1"
-        )
-    if source.store is None:
-        source = replace(source, parts=devices // domain)
+    source = replace(source, parts=devices // domain)
     return source, Placement(devices, world.size, choice.together)
 
 
