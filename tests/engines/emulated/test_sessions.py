@@ -64,11 +64,11 @@ def opened(source=SOURCE, **told):
     return open_tuples(source, **told)
 
 
-def distbfs_open(folder, world):
+def distbfs_open(folder, world, request):
     """A session of a store."""
     store = open_store(folder)
     source = Source(store.manifest.n, store.manifest.parts, store=store)
-    return open_source(world, source, SearchOptions.named(engine="auto"))
+    return open_source(world, source, SearchOptions.named(engine="auto"), request)
 
 
 def domain(devices, count=3, **options):
@@ -418,15 +418,18 @@ def test_domains_of_hosts(hosts, asked):
     assert said == {f"auto: {why}; exchange host: no NCCL here"}
 
 
-@pytest.mark.parametrize("parts", [1, 3, 4])
-def test_a_store_for_domains_of_hosts(hosts, tmp_path, parts):
+@pytest.mark.parametrize(("parts", "size"), [(1, 2), (3, 2), (4, 2), (3, 1)])
+def test_a_store_for_domains_of_hosts(hosts, tmp_path, parts, size):
     """Parts go to devices as they are where there are as many; else it is cut anew."""
     source, build = GRAPHS["hub"], BuildOptions(threshold=6, permute_seed=parts)
     write_graph(SoloWorld(), source, tmp_path / "g", parts, build)
+    request = Request(domain=size if size == 1 else None)
     said = searched_by_ranks(
-        hosts, source, lambda world: distbfs_open(tmp_path / "g", world)
+        hosts, source, lambda world: distbfs_open(tmp_path / "g", world, request)
     )
     why = "domains of 2 devices: the ranks are on 2 hosts"
+    if size == 1:
+        why = "there is a CUDA device; domains of one device were asked for"
     assert said == {f"auto: {why}; exchange host: no NCCL here"}
 
 
