@@ -103,7 +103,7 @@ class CountingExchange(HostExchange):
 
     def close(self):
         super().close()
-        if self.levels and not self._rank:
+        if self.levels and not self._local.rank:
             print(f"counting: {self.levels} levels")
             self.levels = 0
 '''

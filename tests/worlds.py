@@ -118,7 +118,7 @@ class ThreadExchange:
 
     name = "threads"
 
-    on_device = False
+    on_device = needs_devices = False
 
     def __init__(self, world, placement, delegates, options, *, item, on_device):
         assert (item, on_device) == (np.uint32, False)

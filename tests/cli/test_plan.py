@@ -75,13 +75,20 @@ def arrays_in(value):
 
 
 def allocated(search, part):
-    """Return the bytes of the arrays that a search holds and the part does not."""
+    """Return the bytes of the arrays that a search holds and the part does not.
+
+    Pieces of others are not counted twice.
+    """
     shared = list(part_arrays(part).values())
     every = {array.ctypes.data: array for array in arrays_in(vars(search))}
+    own = [x for x in every.values() if x.nbytes]
     return sum(
         array.nbytes
-        for array in every.values()
-        if array.nbytes and not any(np.may_share_memory(array, x) for x in shared)
+        for array in own
+        if not any(
+            np.may_share_memory(array, x)
+            for x in [*shared, *(y for y in own if y.nbytes > array.nbytes)]
+        )
     )
 
 

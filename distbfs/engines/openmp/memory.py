@@ -43,7 +43,8 @@ def part_bytes(shape: PartShape, *, parents: bool) -> int:
     vertices = 4 * max(n, 64 * words)
     first = 4 * 64 * (words + 2 * delegate_words)  # of nd, dn and dd
     masks = 8 * (5 * words + 3 * delegate_words)
-    counts = 8 * (COUNTS + len(SUBGRAPHS) + shape.parts)  # work, checks, ends of bins
+    bounds = shape.parts + 1  # of bins
+    counts = 8 * (COUNTS + len(SUBGRAPHS) + bounds)  # work, checks
     dirty = 2 * 4 * words
     delegates = (2 * vertex + 4) * d  # ids, parent, level
     owned = 2 * 8 * shape.owned

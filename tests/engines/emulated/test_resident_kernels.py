@@ -32,7 +32,7 @@ from graphs import (
 from resident_parts import look, resident_driver
 
 from distbfs.engines.cuda.xbfs import arrays as fast_arrays
-from distbfs.engines.cuda.xbfs import domain as resident
+from distbfs.engines.cuda.xbfs import domain, shared
 from distbfs.errors import DistbfsError, SearchStopped, UsageError
 
 BOTH = [True, False]
@@ -204,7 +204,7 @@ def test_steps_are_those_of_one_device(device):
     for name in ("kronecker", "granules", "two-blobs"):
         source, kinds = SHAPES[name](), []
         root = int(source.degrees.argmax())
-        share = source.matrix.nnz // resident.PULL_SHARE  # one part has another
+        share = source.matrix.nnz // shared.PULL_SHARE  # one part has another
         for parts in (1, 2, 4):
             driver = resident_driver(source, parts, overrides={"pull_edges": share})
             records = look(driver, source, root, records=True).records
@@ -259,10 +259,10 @@ def test_a_stop_and_what_is_refused(device):
 
 def test_constants_are_those_of_the_kernels():
     text = (fast_arrays.KERNELS / "domain.cuh").read_text(encoding="utf-8")
-    assert f"#define MOST_PARTS {resident.MOST_PARTS}\n" in text
-    messages = resident.MAILBOX_BYTES // resident.MOST_PARTS // resident.MESSAGE_BYTES
+    assert f"#define MOST_PARTS {shared.MOST_PARTS}\n" in text
+    messages = shared.MAILBOX_BYTES // shared.MOST_PARTS // shared.MESSAGE_BYTES
     assert messages == (2 + 1) * 4  # kinds and tallies, and turns
     assert "message[KINDS][4][MOST_PARTS]" in text
-    assert f"#define ALONE {resident.ALONE} " in text
+    assert f"#define ALONE {shared.ALONE} " in text
     text = (fast_arrays.KERNELS / "search.cuh").read_text(encoding="utf-8")
-    assert f"#define NARROW {resident.NARROW} " in text
+    assert f"#define NARROW {domain.NARROW} " in text
