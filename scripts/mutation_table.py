@@ -1393,8 +1393,8 @@ MUTATIONS = (
     Mutation(
         "threshold-of-each-rank",
         "distbfs/build/host/parts.py",
-        "threshold = world.broadcast(suggest_threshold(histogram, parts))",
-        "threshold = suggest_threshold(histogram, parts)",
+        "threshold = world.broadcast(suggest_host_threshold(histogram, parts))",
+        "threshold = suggest_host_threshold(histogram, parts)",
         "each rank takes the threshold that it suggests",
         (f"{CONSTRUCT}::test_ranks_that_round_differently_take_one_threshold",),
     ),

@@ -169,7 +169,7 @@ def price(
 
 
 def suggest_threshold(histogram: DegreeHistogram, parts: int) -> int:
-    """Return the threshold of the least modelled time with d <= 4n/p.
+    """Return the threshold of the least modelled time on devices with d <= 4n/p.
 
     One part needs no delegates: its threshold is the largest degree.  So is that of a
     graph whose degrees spread no more than by chance: none of its vertices is a hub,
@@ -185,6 +185,25 @@ def suggest_threshold(histogram: DegreeHistogram, parts: int) -> int:
     thresholds = [t for t in (0, *last.tolist()) if histogram.above(t) <= limit]
     costs = weigh_thresholds(histogram, parts, thresholds)
     return min(costs, key=lambda cost: (cost.total, cost.delegates)).threshold
+
+
+def suggest_host_threshold(histogram: DegreeHistogram, parts: int) -> int:
+    """Return the threshold for parts in host memory: the fewest bytes, d <= 4n/p.
+
+    Their engines push every nn edge, inside a part, too, so that it costs as much as
+    it takes; a delegate costs what it takes on every part.  One part has none.
+    """
+    if parts == 1 or not len(histogram.degrees):
+        return histogram.largest
+    thresholds = np.union1d(0, histogram.degrees)
+    ends = np.cumsum(histogram.degrees * histogram.counts)
+    below = np.cumsum(histogram.counts)
+    at = np.searchsorted(histogram.degrees, thresholds, side="right")
+    d = histogram.n - np.concatenate([[0], below])[at]
+    nn = np.concatenate([[0], ends])[at] ** 2.0 / max(histogram.m, 1)
+    few = d <= DELEGATES_PER_PART * histogram.n / parts
+    stored = np.where(few, 8 * d * parts + 4 * nn, np.inf)  # what depends on TH
+    return int(thresholds[np.argmin(stored)])
 
 
 def _classes(

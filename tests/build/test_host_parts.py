@@ -19,7 +19,7 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.options import BuildOptions
 from distbfs.partition.degree import DelegateIndex
-from distbfs.plan.threshold import suggest_threshold
+from distbfs.plan.threshold import suggest_host_threshold
 
 PARTS = [1, 2, 3, 8, 64]
 THRESHOLDS = [None, 0, 2, 16, 10**9]
@@ -180,14 +180,14 @@ def test_summary(name):
 def test_a_suggestion_is_used():
     _, summary = build(graph(12), 4)
     values, counts = np.unique(graph(12).degrees, return_counts=True)
-    suggested = suggest_threshold(DegreeHistogram(values, counts), 4)
+    suggested = suggest_host_threshold(DegreeHistogram(values, counts), 4)
     assert summary.threshold == suggested
     assert summary.delegates == (values > suggested) @ counts
 
 
 def test_ranks_that_round_differently_take_one_threshold(monkeypatch):
     suggestions = iter([3, 9, 5])
-    name = "distbfs.build.host.parts.suggest_threshold"
+    name = "distbfs.build.host.parts.suggest_host_threshold"
     monkeypatch.setattr(name, lambda *_: next(suggestions))
     summaries = [x for _, x in on_ranks(3, lambda world: build(graph(9), 3, world))]
     assert len({x.threshold for x in summaries}) == 1

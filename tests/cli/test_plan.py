@@ -21,7 +21,7 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
 from distbfs.plan import memory
 from distbfs.plan.memory import PartShape
-from distbfs.plan.threshold import suggest_threshold
+from distbfs.plan.threshold import suggest_host_threshold, suggest_threshold
 from distbfs.store.hdf5 import open_store
 from distbfs.store.schema import DATASETS, part_arrays
 from distbfs.store.write import write_graph
@@ -120,7 +120,7 @@ def test_expected_graphs_are_close_to_built_ones(scale, parts):
     real = [sizes_of(part) for part in made]
     histogram = memory.expected_degrees(scale, 16)
     assert histogram.n == 1 << scale
-    threshold = suggest_threshold(histogram, parts)
+    threshold = suggest_host_threshold(histogram, parts)
     nn = separate(scale, [threshold])[0].nn
     shape = memory.expected_shape(histogram, parts, threshold, nn)
     sizes = memory.array_bytes(shape)

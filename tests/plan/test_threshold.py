@@ -18,7 +18,13 @@ from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan import threshold as model
 from distbfs.plan.cost_model import BANDWIDTH, LATENCY, RATE, Constants
 from distbfs.plan.memory import expected_degrees
-from distbfs.plan.threshold import expected_nn, suggest_threshold, weigh_thresholds
+from distbfs.plan.threshold import (
+    DELEGATES_PER_PART,
+    expected_nn,
+    suggest_host_threshold,
+    suggest_threshold,
+    weigh_thresholds,
+)
 from distbfs.search import direction
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -246,3 +252,19 @@ def test_long_graphs_are_best_without_delegates(counts_of, family, parts):
         counted, _ = counts_of(source, parts, threshold, 4)
         times.append(counted.total - counted.seconds["latency"])
     assert times[-1] < 1.25 * min(times)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 8, 64])
+def test_in_host_memory_the_fewest_bytes_are_taken(parts):
+    for degrees in ([0], [3], [1, 1, 2, 7, 7, 40], SOURCE.degrees, [1] * 60 + [60]):
+        counts = histogram(np.array(degrees))
+        best = suggest_host_threshold(counts, parts)
+        if parts == 1:
+            assert best == counts.largest
+            continue
+        stored = {
+            t: 8 * counts.above(t) * parts + 4 * expected_nn(counts, t)
+            for t in {0, *counts.degrees.tolist()}
+            if counts.above(t) <= DELEGATES_PER_PART * counts.n / parts
+        }
+        assert stored[best] == pytest.approx(min(stored.values()))

@@ -19,7 +19,7 @@ from distbfs.options import BuildOptions
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import Part
 from distbfs.plan.memory import machine_memory, readable
-from distbfs.plan.threshold import suggest_threshold
+from distbfs.plan.threshold import suggest_host_threshold
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, Ids, TupleSource, World
 
@@ -93,7 +93,7 @@ def construct(
         histogram = histogram_of(world, degrees.values())
         threshold = options.threshold
         if threshold is None:
-            threshold = world.broadcast(suggest_threshold(histogram, parts))
+            threshold = world.broadcast(suggest_host_threshold(histogram, parts))
         distributor = Distributor(
             world, layout, threshold, degrees, options.order_block, threads
         )
