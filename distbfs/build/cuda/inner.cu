@@ -4,7 +4,7 @@
  * then write the keys of a range of rows, each row at its place, to be sorted; outer
  * edges are copied in their order.
  *
- * Data encoding: numbers and positions are those of inner.py; a key is row * 2^32 +
+ * Data encoding: numbers and positions are those of inner_part.py; a key is row * 2^32 +
  * position, rows of delegates are positions, those of normal vertices are numbers; columns
  * of nn are share * 2^32 + number there, or the number alone (NN); share q is of domain
  * q modulo domains, and of its device q / domains.

@@ -1,175 +1,36 @@
-"""A degree-separated part as one graph, for an engine that searches between domains.
-
-The inner graph of a domain has nd, dn, dd and the edges of nn that stay in the domain.
-The devices of a domain have rows each: share q of a graph is of domain q mod p and of
-its device q div p, with its normal vertices and with the delegates whose vertices
-(v div p) mod D gives to that device, in every domain alike.
-
-On a device, vertices are numbers: its delegates in their global order; a gap; then the
-normal vertices with edges by falling class of their degree inside the domain.  Numbers
-of the devices of a domain are interleaved in granules of 1,024 as positions (see
-domain.py); so the delegates have the same positions in every domain, and a mask of
-delegates is the first words of a bitmap by position.  Of one device, numbers are
-positions.  Rows are numbers, columns positions.  A row may have no edge.  The outer
-edges, those of nn to other domains, are rows by normal number.
-
-Source: Pan, Pearce, Owens 2018, Section III (the subgraphs of a part).
-"""
+"""The inner graphs of domains, and the edges that leave them (see inner_part.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
+from distbfs.build.cuda.inner_part import (
+    WIDE,
+    Delegates,
+    Domain,
+    InnerPart,
+    positions_of,
+    slots_after,
+)
 from distbfs.build.cuda.kernels import BLOCK, BLOCKS_PER_MULTIPROCESSOR, Kernels
 from distbfs.build.cuda.numbering import Numbering
 from distbfs.device import cuda, programs
-from distbfs.device.take import take
 from distbfs.errors import UsageError
 from distbfs.exchange.local_phase import brought_here
 from distbfs.graph.device_graph import AT_LEAST, COLUMN_PAD, ISOLATED, DeviceGraph
 from distbfs.partition.device_part import DevicePart, DeviceRows
-from distbfs.partition.layout import Layout
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, Ids, World
 
 KEYS = 1 << 28  # at a time; the longest row fits in any case
 KEY_BYTES = 16  # a key and its place in the sort
 SWAP_BYTES = 64  # a key that other devices may have, and what chooses it
-WIDE = 1 << 32
-
-
-@dataclass(frozen=True)
-class Domain:
-    """The devices that have the shares of one domain.
-
-    devices: D; domains: p; granules: of a device, the same for all
-    active: numbers of all devices that a vertex may have; edges: m inside
-    """
-
-    devices: int
-    domains: int
-    granules: int
-    active: int
-    edges: int
-
-
-@dataclass
-class InnerPart:
-    """One device's share of a part, where it is current; CuPy arrays.
-
-    layout, index: as in DevicePart; domain: whose device (index div p) this is
-    delegates: NumPy int64 [positions of delegates], global ids, -1 in gaps, the same on
-        every device
-    graph: the rows of the inner graph; ``active`` counts all numbers; n, vertices and
-        numbers go by local id; vertices is ISOLATED for delegates of other parts and in
-        the gap
-    ids: uint32 [slots + room], position -> vertex id; from ``slots`` on, room for an id
-        of another domain for each vertex here that has edges, and one more
-    owned: int64, numbers of the delegates whose vertices this share has, by rising id
-    normals: first number of a normal vertex; place: uint32 [normal vertices], what
-        others know it by -> number
-    outer_offsets: uint64 [normal vertices + 1]; outer_columns: share << 32 | what it
-        knows it by, uint64 [outer edges], or uint32 [0] of the only share
-    """
-
-    layout: Layout
-    index: int
-    domain: Domain
-    delegates: Ids
-    graph: DeviceGraph
-    ids: Any
-    slots: int
-    owned: Ids
-    normals: int
-    place: Any
-    outer_offsets: Any
-    outer_columns: Any
-
-    @property
-    def local_count(self) -> int:
-        """Number of vertices that this part serves."""
-        return self.graph.n
-
-    @property
-    def delegate_count(self) -> int:
-        """Number of positions of delegates (d, and gaps between several devices)."""
-        return len(self.delegates)
-
-    @property
-    def device(self) -> int:
-        """Which device of the domain this is."""
-        return self.index // self.domain.domains
-
-    def number_of(self, local: int) -> int:
-        """Return the number of a local id; where it has no edges, WIDE + local id."""
-        return int(self.numbers_of(np.array([local]))[0])
-
-    def numbers_of(self, places: Ids) -> Ids:
-        """Return the same of local ids, int64 [k] on the host."""
-        numbers = take(self.graph.numbers, places).astype(np.int64)
-        return np.where(numbers == ISOLATED, WIDE + places, numbers)
-
-    def numbers_at(self, positions: Ids) -> Ids:
-        """Return the numbers of positions, int64 [k], -1 for those of other devices."""
-        devices = self.domain.devices
-        if devices == 1:
-            return positions
-        granules = positions // GRANULE
-        numbers = granules // devices * GRANULE + positions % GRANULE
-        return np.where(granules % devices == self.device, numbers, -1)
-
-
-class Delegates:
-    """Where delegates stand on the devices of every domain.
-
-    ids: int64 [d], by global delegate number; normals: first number of a normal vertex
-
-    device, number, position: int64 [d]
-    """
-
-    def __init__(self, ids: Ids, domains: int, devices: int) -> None:
-        self.ids, self._devices = ids, devices
-        self.device = ids // domains % devices
-        self.number = np.zeros(len(ids), np.int64)
-        most = 0
-        for device in range(devices):
-            here = np.flatnonzero(self.device == device)
-            self.number[here] = np.arange(len(here))
-            most = max(most, len(here))
-        unit = GRANULE if devices > 1 else 64
-        self.normals = -(-most // unit) * unit
-        self.position = positions_of(self.number, self.device, devices)
-
-    def by_position(self) -> Ids:
-        """Return the ids by position, int64, -1 in the gaps of several devices."""
-        if self._devices == 1:
-            return self.ids
-        every = np.full(self.normals * self._devices, -1, np.int64)
-        every[self.position] = self.ids
-        return every
-
-    def of(self, device: int) -> Ids:
-        """Return the delegate numbers of a device, int64, rising."""
-        return np.flatnonzero(self.device == device)
-
-
-def positions_of(numbers: Any, device: Any, devices: int) -> Any:
-    """Return the positions of numbers of a device, or of each its own."""
-    if devices == 1:
-        return numbers
-    return (numbers // GRANULE * devices + device) * GRANULE + numbers % GRANULE
-
-
-def slots_after(count: int) -> int:
-    """Return the end of ids by position: a bitmap has whole tiles of 256."""
-    return -(-count // 256) * 256
 
 
 def joined(arrays: Sequence[Any]) -> Any:

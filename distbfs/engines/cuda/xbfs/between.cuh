@@ -1,7 +1,7 @@
 /* A part that is searched level by level between domains: its data beside domain.cuh's.
  *
  * A domain has one device, or SEVERAL; a device has rows of the inner graph by number, and
- * columns are positions (inner.py), which are numbers where there is one device.  The
+ * columns are positions (inner_part.py), which are numbers where there is one device.  The
  * delegates come first, so that a mask of delegates is the first words of a bitmap by
  * position.  The inner graph is searched by the kernels of method fast, or by those of
  * resident searches.  Between two levels, what other domains found is put into the newest

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.inner import WIDE, InnerPart
+from distbfs.build.cuda.inner_part import WIDE, InnerPart
 from distbfs.device import cuda, programs
 from distbfs.engines.base import Offer, Targets, Work
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, NO_LIMIT, ROWS, THREADS

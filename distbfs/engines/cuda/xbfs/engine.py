@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from distbfs.build.cuda.inner import InnerPart, inner_parts
+from distbfs.build.cuda.inner import inner_parts
+from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceSearch, NoOptions
 from distbfs.engines.cuda.common.graph_engine import OnHost, graph_of_part
