@@ -17,7 +17,7 @@ from distbfs.plan import memory
 from distbfs.plan.threshold import (
     DELEGATES_PER_PART,
     expected_nn,
-    suggest_threshold,
+    suggest_host_threshold,
 )
 
 PAPER_DEVICE, PAPER_LAST = 26, 33
@@ -33,7 +33,7 @@ def expected(scale: int, device: int) -> dict[str, float]:
     """Return TH and what it gives, with some scale a device."""
     parts = 1 << (scale - device)
     histogram = memory.expected_degrees(scale, 16)
-    best = suggest_threshold(histogram, parts)
+    best = suggest_host_threshold(histogram, parts)
     shares = separate(scale, [best])[0]
     return {
         "scale": scale,

@@ -188,9 +188,9 @@ def suggest_threshold(histogram: DegreeHistogram, parts: int) -> int:
 
 
 def suggest_host_threshold(histogram: DegreeHistogram, parts: int) -> int:
-    """Return the threshold for parts in host memory: the fewest bytes, d <= 4n/p.
+    """Return the threshold for stores and in host memory: fewest bytes, d <= 4n/p.
 
-    Their engines push every nn edge, inside a part, too, so that it costs as much as
+    Engines there push every nn edge, inside a part, too, so that it costs as much as
     it takes; a delegate costs what it takes on every part.  One part has none.
     """
     if parts == 1 or not len(histogram.degrees):

@@ -29,7 +29,7 @@ from distbfs.graph.degrees import DegreeHistogram, merge
 from distbfs.options import BuildOptions
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
-from distbfs.plan.threshold import suggest_threshold
+from distbfs.plan.threshold import suggest_host_threshold, suggest_threshold
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, TupleSource, World
@@ -146,7 +146,8 @@ def construct_on_devices(
 ) -> tuple[list[DevicePart], BuildSummary]:
     """Build every part of this rank in device memory (collective).
 
-    domains: that the threshold is for, where each has several parts of ``placement``
+    domains: that search the parts on devices, which the threshold is for; None: as of
+        parts in host memory and of stores
     buffer_bytes: device memory for keys and their sort (default: what is free; the keys
         of the longest row fit in any case)
     devices: CUDA device of each part, in the order of ``Placement.parts_of`` (default:
@@ -167,8 +168,10 @@ def construct_on_devices(
         histogram, loops = _share_degrees(world, source, counted)
         threshold = options.threshold
         if threshold is None:
-            parts = domains or placement.parts
-            threshold = world.broadcast(suggest_threshold(histogram, parts))
+            threshold = suggest_host_threshold(histogram, placement.parts)
+            if domains is not None:
+                threshold = suggest_threshold(histogram, domains)
+            threshold = world.broadcast(threshold)
         numbered = crew.each(
             lambda builder, k, part: builder.number(part, counted[k], threshold)
         )
