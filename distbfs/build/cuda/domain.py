@@ -38,6 +38,18 @@ GRANULE = 1024  # numbers of an owner that follow each other in the positions
 WIDE = 1 << 32
 
 
+def positions_of(numbers: Any, device: Any, devices: int) -> Any:
+    """Return the positions of numbers of a device, or of each its own."""
+    return (numbers // GRANULE * devices + device) * GRANULE + numbers % GRANULE
+
+
+def numbers_of(positions: Any, devices: int) -> tuple[Any, Any]:
+    """Return (device, number there) of positions."""
+    granules = positions // GRANULE
+    numbers = granules // devices * GRANULE + positions % GRANULE
+    return granules % devices, numbers
+
+
 @dataclass
 class MemberRows:
     """The rows of one part on the device that is current when it is made.
@@ -65,8 +77,7 @@ class MemberRows:
 
     def position_of(self, number: Array) -> Array:
         """Return the positions of numbers of this part."""
-        parts = self.layout.parts
-        return (number // GRANULE * parts + self.index) * GRANULE + number % GRANULE
+        return positions_of(number, self.index, self.layout.parts)
 
 
 @dataclass

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE
+from distbfs.build.cuda.domain import GRANULE, numbers_of, positions_of
 from distbfs.build.cuda.inner_part import (
     WIDE,
     Delegates,
     Domain,
     InnerPart,
-    positions_of,
     slots_after,
 )
 from distbfs.build.cuda.kernels import BLOCK, BLOCKS_PER_MULTIPROCESSOR, Kernels
@@ -43,13 +42,13 @@ def joined(arrays: Sequence[Any]) -> Any:
 class InnerBuilder:
     """Makes the inner graph and the outer edges of one device's share.
 
-    domain, domains: which of how many; devices: of the domain
+    domains: how many there are
     """
 
     def __init__(self, part: DevicePart, domains: int, delegates: Delegates) -> None:
         cp = cuda.cupy()
         self.part, self._clock, self._delegates = part, Stopwatch(), delegates
-        self._domains, self._devices = domains, part.layout.parts // domains
+        self._devices = part.layout.parts // domains
         self.device = part.index // domains
         rows = {name: getattr(part, name) for name in ("nn", "nd", "dn", "dd")}
         if any(x.offsets.dtype.itemsize == 8 for x in rows.values()):
@@ -101,7 +100,7 @@ class InnerBuilder:
         lengths = np.zeros(d, np.int64)
         for name in ("dd", "dn"):
             lengths += np.diff(rows[name].offsets[: d + 1].get().astype(np.int64))
-        self._held = lengths
+        self._before = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
         return lengths
 
     def keys_room(self) -> int:
@@ -136,7 +135,8 @@ class InnerBuilder:
         """
         cp = cuda.cupy()
         lengths = cp.zeros(self.count, np.uint32)
-        own = delegate_lengths[self._delegates.of(self.device)]
+        self._mine = self._delegates.of(self.device)
+        own = delegate_lengths[self._mine]
         lengths[: len(own)] = cp.asarray(own.astype(np.uint32))
         lengths[self.normals :] = self._lengths
         self._offsets = self._sums(lengths)
@@ -158,23 +158,20 @@ class InnerBuilder:
         """
         cp = cuda.cupy()
         dd, dn = self._rows["dd"], self._rows["dn"]
-        before = np.concatenate([[0], np.cumsum(self._held)]).astype(np.uint64)
+        before = self._before
         keys = cp.empty(int(before[high] - before[low]), np.uint64)
         rows = (dd.offsets, dd.columns, dn.offsets, dn.columns)
         at = (self._spot, self.positions, before[low], cp.asarray(before), keys)
         self._launch("delegate_keys", np.uint32(low), np.uint32(high), *rows, *at)
         if self._devices == 1:
             return [keys]
-        devices, unit = np.uint64(self._devices), np.uint64(GRANULE)
-        row, column = keys >> np.uint64(32), keys & np.uint64(WIDE - 1)
-        device = row // unit % devices
-        numbers = row // unit // devices * unit + row % unit
-        keys = numbers << np.uint64(32) | column
+        device, numbers = numbers_of(keys >> np.uint64(32), self._devices)
+        keys = numbers << np.uint64(32) | keys & np.uint64(WIDE - 1)
         return [keys[device == np.uint64(k)] for k in range(self._devices)]
 
     def take_delegates(self, keys: Any, low: int) -> None:
         """Write the rows of this device's delegates from ``low`` on; all their keys."""
-        self._write(keys, int(np.searchsorted(self._delegates.of(self.device), low)))
+        self._write(keys, int(np.searchsorted(self._mine, low)))
 
     def _write(self, keys: Any, row: int) -> None:
         """Write columns of keys from a row on."""
@@ -274,14 +271,12 @@ class DomainBuilder:
     def __init__(self, parts: Sequence[DevicePart], world: World) -> None:
         self._world, first = world, parts[0]
         self._devices = world.size * len(parts)
-        self._delegates = Delegates(
-            first.delegates, first.layout.parts // self._devices, self._devices
-        )
+        self._domains = first.layout.parts // self._devices
+        self._delegates = Delegates(first.delegates, self._domains, self._devices)
         self._builders: list[InnerBuilder] = []
         for part in parts:
             with self._on(part):
-                domains = first.layout.parts // self._devices
-                made = InnerBuilder(part, domains, self._delegates)
+                made = InnerBuilder(part, self._domains, self._delegates)
                 self._builders.append(made)
         most = int(
             world.allreduce(np.array([max(x.count for x in self._builders)]), "max")[0]
@@ -319,8 +314,7 @@ class DomainBuilder:
                 count += one.count
         self._write_delegates(lengths)
         edges, count = world.allreduce(np.array([edges, count])).tolist()
-        domains = self._builders[0].part.layout.parts // self._devices
-        domain = Domain(self._devices, domains, self._granules, count, edges)
+        domain = Domain(self._devices, self._domains, self._granules, count, edges)
         shares = []
         for one in self._builders:
             with self._on(one.part):
@@ -355,21 +349,30 @@ class DomainBuilder:
 
         lengths: of the whole rows, int64 [d]
         """
-        rooms = np.array([min(x.keys_room() for x in self._builders)])
-        room = int(self._world.allreduce(rooms, "min")[0])
+        rooms = []
+        for one in self._builders:
+            with self._on(one.part):
+                rooms.append(one.keys_room())
+        room = int(self._world.allreduce(np.array([min(rooms)]), "min")[0])
         upto, low = np.concatenate([[0], np.cumsum(lengths)]), 0
         while low < len(lengths):
             high = int(np.searchsorted(upto, upto[low] + room, "right")) - 1
             high = min(max(high, low + 1), len(lengths))
-            boxes = []
+            self._write_range(low, high)
             for one in self._builders:
                 with self._on(one.part):
-                    boxes.append(one.delegate_keys(low, high))
-            for one, keys in zip(self._builders, self._swapped(boxes), strict=True):
-                with self._on(one.part):
-                    one.take_delegates(joined(keys), low)
-                    cuda.release()
+                    cuda.release()  # the keys
             low = high
+
+    def _write_range(self, low: int, high: int) -> None:
+        """Write the rows of delegates from ``low`` up to ``high``."""
+        boxes = []
+        for one in self._builders:
+            with self._on(one.part):
+                boxes.append(one.delegate_keys(low, high))
+        for one, keys in zip(self._builders, self._swapped(boxes), strict=True):
+            with self._on(one.part):
+                one.take_delegates(joined(keys), low)
 
     def _swapped(self, boxes: list[list[Any]]) -> list[list[Any]]:
         """Return what all devices have for each of this rank, from boxes by device."""

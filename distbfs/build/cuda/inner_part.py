@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE
+from distbfs.build.cuda.domain import GRANULE, numbers_of, positions_of
 from distbfs.device.take import take
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
 from distbfs.partition.layout import Layout
@@ -105,12 +105,8 @@ class InnerPart:
 
     def numbers_at(self, positions: Ids) -> Ids:
         """Return the numbers of positions, int64 [k], -1 for those of other devices."""
-        devices = self.domain.devices
-        if devices == 1:
-            return positions
-        granules = positions // GRANULE
-        numbers = granules // devices * GRANULE + positions % GRANULE
-        return np.where(granules % devices == self.device, numbers, -1)
+        device, numbers = numbers_of(positions, self.domain.devices)
+        return np.where(device == self.device, numbers, -1)
 
 
 class Delegates:
@@ -145,13 +141,6 @@ class Delegates:
     def of(self, device: int) -> Ids:
         """Return the delegate numbers of a device, int64, rising."""
         return np.flatnonzero(self.device == device)
-
-
-def positions_of(numbers: Any, device: Any, devices: int) -> Any:
-    """Return the positions of numbers of a device, or of each its own."""
-    if devices == 1:
-        return numbers
-    return (numbers // GRANULE * devices + device) * GRANULE + numbers % GRANULE
 
 
 def slots_after(count: int) -> int:

@@ -168,8 +168,9 @@ def construct_on_devices(
         histogram, loops = _share_degrees(world, source, counted)
         threshold = options.threshold
         if threshold is None:
-            threshold = suggest_host_threshold(histogram, placement.parts)
-            if domains is not None:
+            if domains is None:
+                threshold = suggest_host_threshold(histogram, placement.parts)
+            else:
                 threshold = suggest_threshold(histogram, domains)
             threshold = world.broadcast(threshold)
         numbered = crew.each(
