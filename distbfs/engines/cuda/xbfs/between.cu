@@ -91,7 +91,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_con
         }
         while (__any_sync(ALL, open)) {
             const u32 c = open ? w * 32 + __ffs(open) - 1 : 0;
-            if (admit(b, s, open != 0, c, lane) && p.parents) p.parent[c] = unknown(b);
+            bool fresh = open != 0;
+            admit<1>(b, s, &fresh, &c, lane);
+            if (fresh && p.parents) p.parent[c] = unknown(b);
             open &= open - 1;
         }
     }
@@ -102,16 +104,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_items(const __grid_co
     const Params &p = b.own;
     const State s = *p.state;
     const u32 lane = threadIdx.x & 31;
-    const u64 count = items_of(b);
-    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count;
-         i += (u64)gridDim.x * THREADS) {
-        const bool ok = i < count;
-        const u64 item = ok ? __ldcg(b.items + i) : 0;
-        const u32 v = ok ? b.item_place[item >> 32] : 0;
-        const bool mine = admit(b, s, ok, v, lane);
+    const u64 count = items_of(b), all = (u64)gridDim.x * THREADS;
+    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count; i += EACH * all) {
+        u64 item[EACH];
+        u32 v[EACH];
+        bool ok[EACH];
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            ok[k] = i + k * all < count;
+            item[k] = ok[k] ? __ldcg(b.items + i + k * all) : 0;
+        }
+#pragma unroll
+        for (int k = 0; k < EACH; k++) v[k] = ok[k] ? b.item_place[item[k] >> 32] : 0;
+        admit<EACH>(b, s, ok, v, lane);
         if (!p.parents) continue;
-        const u32 slot = take_place(mine, b.filled);
-        if (mine) name_parent(b, v, slot, (u32)item);
+        u32 slot = take_places<EACH>(ok, b.filled);
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+            if (ok[k]) name_parent(b, v[k], slot++, (u32)item[k]);
     }
 }
 

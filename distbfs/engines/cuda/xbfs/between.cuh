@@ -81,26 +81,36 @@ INLINE u64 items_of(const Between &b) {
     return told < b.item_count ? told : b.item_count;
 }
 
-/* Take one vertex a lane where `ok`, found outside at level s.depth; returns whether this
- * lane was the first to have it.  A whole warp calls it. */
-INLINE bool admit(const Between &b, const State &s, bool ok, u32 v, u32 lane) {
+/* Take N vertices a lane where `ok`, found outside at level s.depth; leaves `ok` where this
+ * lane was the first to have one.  A whole warp calls it. */
+template <int N>
+INLINE void admit(const Between &b, const State &s, bool *ok, const u32 *v, u32 lane) {
     const Params &p = b.own;
-    u32 *now = newest(p, s);
-    const u32 bit = 1u << (v & 31);
-    const bool mine = ok && !(__ldcg(now + (v >> 5)) & bit) && !(atomicOr(now + (v >> 5), bit) & bit);
-    if (s.phase != PUSHING) {
-#if SEVERAL
-        if (mine) set_everywhere(b, v >> 5, bit, b.device->joint.now);
-#endif
-        return mine;
+    u32 *now = newest(p, s), seen[N];
+#pragma unroll
+    for (int i = 0; i < N; i++) seen[i] = ok[i] ? __ldcg(now + (v[i] >> 5)) : ALL;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const u32 bit = 1u << (v[i] & 31);
+        if (!(seen[i] & bit)) seen[i] = atomicOr(now + (v[i] >> 5), bit);
+        ok[i] = !(seen[i] & bit);
     }
     const u32 to = s.depth & 1;
-    const OFFSET begin = mine ? p.row[v] : 0;
-    const u32 degree = mine ? (u32)(p.row[v + 1] - begin) : 0;
-    append(p, degree != 0, v, begin, degree, Queue{p.queue[to], p.hub_queue[to], b.mail + to}, lane);
-    const u32 at = take_place(mine && !degree, b.idle + to);
-    if (mine && !degree) p.queue[to][p.active - 1 - at].x = v;
-    if (mine) p.direct[v] = s.depth;
-    return mine;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        if (s.phase != PUSHING) {
+#if SEVERAL
+            if (ok[i]) set_everywhere(b, v[i] >> 5, 1u << (v[i] & 31), b.device->joint.now);
+#endif
+            continue;
+        }
+        const OFFSET begin = ok[i] ? p.row[v[i]] : 0;
+        const u32 degree = ok[i] ? (u32)(p.row[v[i] + 1] - begin) : 0;
+        append(p, degree != 0, v[i], begin, degree,
+               Queue{p.queue[to], p.hub_queue[to], b.mail + to}, lane);
+        const u32 at = take_place(ok[i] && !degree, b.idle + to);
+        if (ok[i] && !degree) p.queue[to][p.active - 1 - at].x = v[i];
+        if (ok[i]) p.direct[v[i]] = s.depth;
+    }
 }
 #endif
