@@ -333,7 +333,16 @@ class AskingSearch(DomainSearch, Protocol):
 
 
 class CarryingSearch(DomainSearch, Protocol):
-    """A part on a device: arrays are CuPy's, and what is sent carries its parent."""
+    """A part on a device: arrays are CuPy's, and what is sent carries its parent.
+
+    asks_for_delegates: it is a ``DelegateSearch``, else a ``MaximumSearch``
+    """
+
+    asks_for_delegates: bool
+
+
+class MaximumSearch(CarryingSearch, Protocol):
+    """Every part tells its parent of every delegate; the largest id serves."""
 
     def delegate_parents(self) -> Any:
         """Return the parents (vertex ids) of delegates that this part found, [d].
@@ -343,6 +352,22 @@ class CarryingSearch(DomainSearch, Protocol):
 
     def take_delegate_parents(self, parents: Any) -> None:
         """Accept the parents of all reached delegates, as above."""
+
+
+class DelegateSearch(CarryingSearch, Protocol):
+    """A part asks for the parents of its delegates that others found, and it did not.
+
+    Questions and answers are exchanged as normals are; uint64 items.
+    """
+
+    def ask_parents(self) -> Bins:
+        """Return what this part asks others, when all levels are done."""
+
+    def answer_parents(self, questions: Sequence[tuple[int, Array]]) -> Bins:
+        """Return the parents that this part knows; questions: (source rank, items)."""
+
+    def take_parents(self, answers: Sequence[tuple[int, Array]]) -> None:
+        """Accept answers, of which there may be several for a delegate."""
 
 
 @dataclass

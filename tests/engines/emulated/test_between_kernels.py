@@ -122,8 +122,9 @@ class StreamedThreads:
     name, on_device, streamed = "threads", True, True
     stream = Stream()
 
-    def __init__(self, world, *_, **__):
-        self.world, self.traffic, self.swaps = world, Traffic(), 0
+    def __init__(self, world, placement):
+        self.world, self.placement = world, placement
+        self.traffic, self.swaps = Traffic(), 0
 
     def close(self):
         pass
@@ -150,9 +151,18 @@ class StreamedThreads:
         some = [(rank, x) for rank, x in enumerate(arrays) if len(x)]
         return [(rank, cuda.cupy().asarray(x)) for rank, x in some]
 
-    def max_delegates(self, values):
-        most = self.world.allreduce(np.asarray(values[0]), "max")
-        return cuda.cupy().asarray(most)
+    def start_normals(self, bins):
+        (own,) = bins
+        nothing = np.zeros(0, np.uint64)
+        outgoing = [nothing] * self.world.size
+        for part, array in own.pieces():
+            outgoing[self.placement.rank_of(part)] = np.asarray(array)
+            self.traffic.count(array.nbytes, part=0)
+        self.arrived = self.world.alltoall(outgoing)
+
+    def finish_normals(self):
+        arrays = enumerate(self.arrived)
+        return [[(k, cuda.cupy().asarray(x)) for k, x in arrays if len(x)]]
 
 
 def streamed(source, parts, aims=((None, None),), records=False, devices=1, **options):
@@ -173,7 +183,7 @@ def streamed(source, parts, aims=((None, None),), records=False, devices=1, **op
         (search,) = engine.together([placed[part]], domain, group)
         for name, value in overrides.items():
             setattr(search.own, name, value)
-        exchange = StreamedThreads(world)
+        exchange = StreamedThreads(world, placement)
         runner = BetweenDomains(world, [search], exchange, options, placement)
         results = []
         for root in some_roots(source, 2):
@@ -276,10 +286,11 @@ def test_directions_of_several_devices(device, direction):
         streamed(GRAPHS[name], 6, devices=3, **told)
 
 
-def test_parents_of_delegates_are_of_this_search(device):
-    """Searches one after the other, of vertices that all are delegates."""
+def test_parents_of_delegates_are_asked_for(device):
+    """Of vertices that all are delegates, search after search."""
     for name in ("tree", "grid"):
         streamed(GRAPHS[name], 4, devices=2, threshold=0)
+        streamed(GRAPHS[name], 3, threshold=0)
 
 
 def test_ends_and_records_of_several_devices(device):
@@ -299,7 +310,7 @@ def test_ends_and_records_of_several_devices(device):
 def test_what_is_sent_is_what_the_model_of_th_counts(
     device, monkeypatch, name, threshold, parts
 ):
-    """Numbers, questions and answers of every search, to the last one."""
+    """Numbers, questions, answers, and those for parents, to the last one."""
     monkeypatch.syspath_prepend(str(SCRIPTS))
     outer = importlib.import_module("threshold_counts").Outer
     for module in ("threshold_counts", "pan_figures"):
@@ -319,5 +330,5 @@ def test_what_is_sent_is_what_the_model_of_th_counts(
         sent.clear()
         found = check(driver, source, root)
         levels = joined(found.level, source.n).astype(np.int32)
-        _, items, questions, answers = outer(made).search(levels)
-        assert sum(sent) == items + questions + answers
+        _, *counts = outer(made).search(levels)
+        assert sum(sent) == sum(counts)

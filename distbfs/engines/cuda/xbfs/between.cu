@@ -5,13 +5,14 @@
  * domain.cu on SEVERAL devices, which meet inside (between_level.cuh), and tells which
  * delegates were found; instead of `outer`, before it, `ask` and `answer` may come after it,
  * where few vertices are left; `take_mask` and `take_items` admit what all domains found and
- * what others found here; `settle` counts.  How a level is searched is the domain's own
+ * what others found here; `settle` counts.  When all is searched, a share asks for the parents
+ * of its own delegates that other domains found (`ask_parents` to `take_parents`).  How a level is searched is the domain's own
  * affair; one whose frontier is empty goes on, as the next may come from outside.
  *
  * Data: between.cuh, search.cuh.  Sources: those of search.cu; Pan, Pearce, Owens 2018,
  * Sections IV and V (delegates and normal vertices between parts).
  *
- * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 VERTEX=int,i64 SEVERAL=0,1
+ * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1
  */
 #include "between.cuh"
 #include "between_level.cuh"
@@ -189,35 +190,64 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     *p.state = s;
 }
 
-/* The parents of delegates that this device found, by position. */
-extern "C" __global__ void __launch_bounds__(THREADS) tell_parents(const __grid_constant__ Between b) {
-    const Params &p = b.own;
-    const u32 *now = newest(p, *p.state);
-    for (u32 c = blockIdx.x * THREADS + threadIdx.x; c < b.normals; c += gridDim.x * THREADS) {
-        const u32 at = position_here(b, c);
-        if (at >= b.d) continue;
-        VERTEX parent = -1;
-        if (bit_of(now, c)) {
-            const bool first = bit_of(p.by_first, c);
-            const u32 named = first ? 0 : p.parent[c];
-            if (first || named != unknown(b))
-                parent = (VERTEX)(first ? p.first_id[c] : p.vertices[named]);
-        }
-        b.delegate_parents[at] = parent;
-    }
-}
-
-/* Those of this share's own vertices that other domains found; then the search is over. */
-extern "C" __global__ void __launch_bounds__(THREADS) take_parents(const __grid_constant__ Between b) {
+/* Ask other domains for the parents of this share's own vertices that they found. */
+extern "C" __global__ void __launch_bounds__(THREADS) ask_parents(const __grid_constant__ Between b) {
     const Params &p = b.own;
     const u32 lane = threadIdx.x & 31, *now = newest(p, *p.state);
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i - lane < b.owned_count;
          i += gridDim.x * THREADS) {
-        const u32 c = i < b.owned_count ? b.owned[i] : 0;
-        const bool mine = i < b.owned_count && bit_of(now, c) && !bit_of(p.by_first, c) &&
-                          p.parent[c] == unknown(b);
+        const u32 c = i < b.owned_count ? b.owned[i] : 0, at = position_here(b, c);
+        const bool wanted = i < b.owned_count && bit_of(now, c) && !has_parent(b, c);
+        for (u32 k = 0; k < b.domains; k += EACH) {
+            bool ok[EACH];
+            u32 part[EACH];
+            u64 item[EACH];
+#pragma unroll
+            for (int j = 0; j < EACH; j++) {
+                ok[j] = wanted && k + j < b.domains && k + j != b.share % b.domains;
+                part[j] = share_at(b, ok[j] ? k + j : 0);
+                item[j] = (u64)at << 32 | b.share;
+            }
+            post(b, ok, part, item, lane);
+        }
+    }
+}
+
+/* Name the parents of delegates that other shares ask for and this device found. */
+extern "C" __global__ void __launch_bounds__(THREADS) answer_parents(const __grid_constant__ Between b) {
+    const Params &p = b.own;
+    const u32 lane = threadIdx.x & 31, *now = newest(p, *p.state);
+    const u64 count = items_of(b), all = (u64)gridDim.x * THREADS;
+    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count; i += EACH * all) {
+        bool ok[EACH];
+        u32 part[EACH];
+        u64 item[EACH];
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            item[k] = i + k * all < count ? __ldcg(b.items + i + k * all) : 0;
+            const u32 at = (u32)(item[k] >> 32), c = number_here(b, at);
+            part[k] = (u32)item[k];
+            ok[k] = i + k * all < count && bit_of(now, c) && has_parent(b, c);
+            if (!ok[k]) continue;
+            const u32 id = bit_of(p.by_first, c) ? p.first_id[c] : p.vertices[p.parent[c]];
+            item[k] = (u64)at << 32 | id;
+        }
+        post(b, ok, part, item, lane);
+    }
+}
+
+/* The answers: of several for a vertex, one serves. */
+extern "C" __global__ void __launch_bounds__(THREADS) take_parents(const __grid_constant__ Between b) {
+    const u32 lane = threadIdx.x & 31;
+    const u64 count = items_of(b);
+    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count;
+         i += (u64)gridDim.x * THREADS) {
+        const u64 item = i < count ? __ldcg(b.items + i) : 0;
+        const u32 c = i < count ? number_here(b, (u32)(item >> 32)) : 0;
+        const bool mine =
+            i < count && atomicCAS(b.own.parent + c, unknown(b), NONE) == unknown(b);
         const u32 slot = take_place(mine, b.filled);
-        if (mine) name_parent(b, c, slot, (u32)b.delegate_parents[position_here(b, c)]);
+        if (mine) name_parent(b, c, slot, (u32)item);
     }
 }
 

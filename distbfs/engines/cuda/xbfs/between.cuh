@@ -46,9 +46,8 @@ struct Between : Member {
     const u32 *item_place;      /* of what items name -> number: place, or own.numbers */
     const u32 *owned;           /* [owned_count], delegates whose vertices this share has */
     u32 *open;                  /* [1], numbers that are not visited */
-    VERTEX *delegate_parents;   /* [d], ids, -1: found by another part, or by none */
     u64 sent_words, item_count;
-    u32 normals, slots, dwords, masks, d, owned_count;
+    u32 normals, slots, dwords, masks, owned_count, domains;
     u32 shares, share;          /* of all domains: how many, and which this is */
     u32 lost;                   /* targets that no search can reach */
     u32 root;                   /* a number, NONE: not here */
@@ -57,6 +56,12 @@ struct Between : Member {
 /* The position of a number here, and that of a word of numbers. */
 INLINE u32 position_here(const Between &b, u32 v) { return SEVERAL ? position_of(b, v) : v; }
 INLINE u32 place_here(const Between &b, u32 w) { return SEVERAL ? place_of(b, w) : w; }
+INLINE u32 number_here(const Between &b, u32 at) { return SEVERAL ? owner_of(b, at).number : at; }
+
+/* The share of a domain that has this share's positions of delegates: of the same device. */
+INLINE u32 share_at(const Between &b, u32 domain) {
+    return b.share - b.share % b.domains + domain;
+}
 
 INLINE u32 id_of(const Between &b, u32 v) { return b.own.vertices[position_here(b, v)]; }
 
@@ -64,6 +69,11 @@ INLINE u32 *newest(const Params &p, const State &s) { return p.snapshot + s.k * 
 
 /* The parent of a delegate that another part found, until that is told: slot 0. */
 INLINE u32 unknown(const Between &b) { return b.slots; }
+
+/* Whether this device knows the parent of a delegate that is found. */
+INLINE bool has_parent(const Between &b, u32 c) {
+    return bit_of(b.own.by_first, c) || b.own.parent[c] != unknown(b);
+}
 
 /* A vertex that another part found: its parent is an id. */
 INLINE void name_parent(const Between &b, u32 v, u32 slot, u32 id) {

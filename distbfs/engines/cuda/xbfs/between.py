@@ -40,17 +40,16 @@ TOGETHER = ("level", "settle")  # kernels whose blocks meet
 ALONE = ("begin", "end")  # of one block
 KERNEL_NAMES = (
     *("clean_up", "begin", "outer", "level", "ask", "answer", "take_mask"),
-    *("take_items", "settle", "tell_parents", "take_parents", "end"),
+    *("take_items", "settle", "ask_parents", "answer_parents", "take_parents", "end"),
 )
 POINTERS = (  # behind those of ``MemberParams``
     *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
     *("answered", "outbox", "box", "box_size", "known", "found", "mail", "counts"),
-    *("idle", "filled", "mask", "items", "item_size", "item_place", "owned"),
-    *("open", "delegate_parents"),
+    *("idle", "filled", "mask", "items", "item_size", "item_place", "owned", "open"),
 )
 NUMBERS = (
-    *("normals", "slots", "dwords", "masks", "d", "owned_count", "shares", "share"),
-    *("lost", "root"),
+    *("normals", "slots", "dwords", "masks", "owned_count", "domains", "shares"),
+    *("share", "lost", "root"),
 )
 
 
@@ -89,7 +88,7 @@ class BetweenSearch:
     What it sends is uint64, see between_outer.cuh.
     """
 
-    carries_parents = streamed = True
+    carries_parents = asks_for_delegates = streamed = True
     directions = ("outer",)
     visits = ("outer", "inner")
 
@@ -98,7 +97,6 @@ class BetweenSearch:
         self.part, self._device = part, cp.cuda.Device()
         self._memory, self._arrays = shared, shared.arrays
         arrays = self._arrays
-        parents = bool(arrays.params.parents)
         parts, d = part.layout.parts, len(part.delegates)
         self._vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
         sent_words = -(-part.layout.local_count(0) // 32)
@@ -121,7 +119,6 @@ class BetweenSearch:
             "idle": cp.zeros(2, np.uint32),
             "filled": cp.zeros(1, np.uint32),
             "owned": cp.asarray(part.owned.astype(np.uint32)),
-            "delegate_parents": cp.full(d if parents else 0, -1, self._vertex),
         }
         self._held = held
         pointers = {name: array.data.ptr for name, array in held.items()}
@@ -141,8 +138,8 @@ class BetweenSearch:
             slots=part.slots,
             dwords=2 * mask_words(d),
             masks=1,
-            d=d,
             owned_count=len(part.owned),
+            domains=part.domain.domains,
             shares=parts,
             share=part.index,
         )
@@ -165,16 +162,21 @@ class BetweenSearch:
     def _box_bounds(self) -> Ids:
         """Return where the box of each part begins and all end, int64 [parts + 1].
 
-        There may be as many questions as edges lead there.
+        There may be as many questions as edges lead there, or as this part or that one
+        has delegates.
         """
-        cp, layout = cuda.cupy(), self.part.layout
-        columns, edges = self.part.outer_columns, np.zeros(layout.parts, np.int64)
+        cp, part = cuda.cupy(), self.part
+        parts = part.layout.parts
+        columns, edges = part.outer_columns, np.zeros(parts, np.int64)
         for start in range(0, len(columns), SLICE):
-            part = (columns[start : start + SLICE] >> np.uint64(PART_SHIFT)).astype(
-                np.int32
-            )
-            edges += cp.bincount(part, minlength=layout.parts).get().astype(np.int64)
-        return np.concatenate([[0], np.cumsum(edges)])
+            there = columns[start : start + SLICE] >> np.uint64(PART_SHIFT)
+            counts = cp.bincount(there.astype(np.int32), minlength=parts)
+            edges += counts.get().astype(np.int64)
+        owners = part.layout.part_of(part.delegates[part.delegates >= 0])
+        owned = np.bincount(owners, minlength=parts)
+        rooms = np.maximum(edges, np.maximum(owned, owned[part.index]))
+        rooms[part.index] = 0
+        return np.concatenate([[0], np.cumsum(rooms)])
 
     def _rows_with_edges(self) -> Any:
         """Return the positions with outer edges, a bitmap, uint32 [words]."""
@@ -192,7 +194,6 @@ class BetweenSearch:
             OFFSET=self._arrays.offset,
             COUNT=int(counting),
             IN_IDS=1,
-            VERTEX="int" if self._vertex.itemsize == 4 else "i64",
             SEVERAL=int(self.part.domain.devices > 1),
         )
         made = self._launches[counting] = {}
@@ -388,13 +389,17 @@ class BetweenSearch:
 
         questions: (source rank, what parts of it ask this one)
         """
+        self._answered |= bool(questions)
+        return self._reply("answer", questions)
+
+    def _reply(self, kernel: str, questions: Sequence[tuple[int, Any]]) -> Bins:
+        """Return what a kernel answers to other parts."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             self._boxed = bool(questions)
             cuda.clear(self._control, main)
             for _, items in questions:
-                self._take("answer", items, self.part.place, main)
-                self._answered = True
+                self._take(kernel, items, self.part.place, main)
             self._sizes.begin(main)
         return self._bins()
 
@@ -476,23 +481,23 @@ class BetweenSearch:
                 self._take("take_items", items, self.part.graph.numbers, main)
             self._settle(main)
 
-    def delegate_parents(self) -> Any:
-        """Return the parents of delegates that this part found, vertex ids [d].
-
-        -1 for the others.
-        """
-        parents = self._held["delegate_parents"]
+    def ask_parents(self) -> Bins:
+        """Return what this part asks other domains, when all is searched."""
         with self._device:
-            if self.part.domain.devices > 1:
-                parents.fill(-1)  # those of other devices
-            self._run("tell_parents", cuda.cupy().cuda.get_current_stream())
-        return parents
+            self._boxed = True
+            self._box("ask_parents", cuda.cupy().cuda.get_current_stream())
+        return self._bins()
 
-    def take_delegate_parents(self, parents: Any) -> None:
-        """Accept the parents of all reached delegates."""
+    def answer_parents(self, questions: Sequence[tuple[int, Any]]) -> Bins:
+        """Return the parents that this part knows; see ``answers``."""
+        return self._reply("answer_parents", questions)
+
+    def take_parents(self, answers: Sequence[tuple[int, Any]]) -> None:
+        """Accept the parents that other domains know."""
         with self._device:
-            self._held["delegate_parents"][...] = brought_here(parents)
-            self._run("take_parents", cuda.cupy().cuda.get_current_stream())
+            main = cuda.cupy().cuda.get_current_stream()
+            for _, items in answers:
+                self._take("take_parents", items, self.part.place, main)
 
     def finish(self) -> tuple[Any, Any]:
         """Return levels, int8 or int32, and parents by local id, CuPy arrays."""
