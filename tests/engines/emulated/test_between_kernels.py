@@ -24,6 +24,7 @@ from worlds import on_ranks
 
 from distbfs.device import cuda
 from distbfs.engines.base import Until
+from distbfs.engines.cuda.xbfs import between
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.traffic import KINDS, Traffic
 from distbfs.exchange.world import SoloWorld
@@ -119,12 +120,12 @@ def test_records_tell_kinds_and_domains(device, direction):
 class StreamedThreads:
     """An ``exchange.base.StreamedExchange`` between ranks that are threads."""
 
-    name, on_device, streamed = "threads", True, True
+    name, on_device, streamed, captures = "threads", True, True, False
     stream = Stream()
 
     def __init__(self, world, placement):
         self.world, self.placement = world, placement
-        self.traffic, self.swaps = Traffic(), 0
+        self.traffic, self.rooms = Traffic(), 0
 
     def close(self):
         pass
@@ -135,21 +136,22 @@ class StreamedThreads:
     def wait(self, event):
         pass
 
-    def share(self, arrays):
-        gathered = [np.stack(self.world.allgather(x)) for x in arrays]
-        return [cuda.cupy().asarray(x) for x in gathered]
-
-    def swap(self, leaving, sizes):
-        self.swaps += 1
-        for _, array in leaving:
-            self.traffic.count(array.nbytes, part=0)
+    def cross(self, gathers, leaving=(), coming=()):
+        for array, whole in gathers:
+            whole[...] = np.stack(self.world.allgather(np.asarray(array)))
         sent = dict(leaving)
         nothing = np.zeros(0, np.uint64)
-        outgoing = [sent.get(rank, nothing) for rank in range(self.world.size)]
-        arrays = [np.asarray(x) for x in self.world.alltoall(outgoing)]
-        assert [len(x) for x in arrays] == list(sizes)
-        some = [(rank, x) for rank, x in enumerate(arrays) if len(x)]
-        return [(rank, cuda.cupy().asarray(x)) for rank, x in some]
+        outgoing = [np.asarray(sent.get(k, nothing)) for k in range(self.world.size)]
+        arrays = self.world.alltoall(outgoing)
+        places = dict(coming)
+        assert {k for k, x in enumerate(arrays) if len(x)} == set(places)
+        for rank, place in places.items():
+            assert place.shape == arrays[rank].shape
+            place[...] = arrays[rank]
+
+    def room(self, count):
+        self.rooms += 1
+        return cuda.cupy().zeros(count, np.uint64)
 
     def start_normals(self, bins):
         (own,) = bins
@@ -192,7 +194,7 @@ def streamed(source, parts, aims=((None, None),), records=False, devices=1, **op
                 found = runner.search(root, until=until, records=records)
                 arrays = found.level[0].get(), found.parent[0].get()
                 results.append((root, until, found, *arrays))
-        return results, exchange.swaps
+        return results, exchange.rooms
 
     ranks, noted = on_ranks(parts, work), []
     of_part = [ranks[Placement(parts, parts, devices).rank_of(k)] for k in range(parts)]
@@ -240,8 +242,19 @@ def check_parents(source, root, level, parent):
 def test_levels_on_the_stream_of_an_exchange(device, name, direction):
     source = GRAPHS[name]
     aims = ((2, 5), (3, LARGE))
-    swaps = [streamed(source, p, threshold=t, direction=direction) for p, t in aims]
-    assert swaps[1] > 0
+    for parts, threshold in aims:
+        streamed(source, parts, threshold=threshold, direction=direction)
+
+
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("parts", [2, 3])
+def test_boxes_with_more_than_their_first_items(device, monkeypatch, parts, direction):
+    """What is left of them follows, of some ranks and levels."""
+    for name, limit in (("kronecker", 3), ("random", 1), ("tree", 8), ("grid", 2)):
+        monkeypatch.setattr(between, "FIRST", limit)
+        monkeypatch.setattr(between, "LEAST_FIRST", limit)
+        source = GRAPHS[name]
+        assert streamed(source, parts, threshold=LARGE, direction=direction) > 0
 
 
 def test_ends_and_records_on_the_stream(device):

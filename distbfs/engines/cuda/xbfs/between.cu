@@ -75,6 +75,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) level(const __grid_cons
     search_level(b, (u32 *)dynamic);
 }
 
+/* Tell the sizes of boxes, and of what came, where its boxes are here; the boxes are empty then. */
+extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_constant__ Between b) {
+    for (u32 i = threadIdx.x; i < b.shares; i += THREADS) {
+        b.sizes[i] = b.outbox[b.box[i]], b.outbox[b.box[i]] = 0;
+        if (b.item_step) b.sizes[b.shares + i] = b.items[i * b.item_step];
+    }
+}
+
 /* Delegates that other domains found. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_constant__ Between b) {
     const Params &p = b.own;
@@ -111,10 +119,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_items(const __grid_co
         u32 v[EACH];
         bool ok[EACH];
 #pragma unroll
-        for (int k = 0; k < EACH; k++) {
-            ok[k] = i + k * all < count;
-            item[k] = ok[k] ? __ldcg(b.items + i + k * all) : 0;
-        }
+        for (int k = 0; k < EACH; k++) ok[k] = item_at(b, i + k * all, count, item[k]);
 #pragma unroll
         for (int k = 0; k < EACH; k++) v[k] = ok[k] ? b.item_place[item[k] >> 32] : 0;
         admit<EACH>(b, s, ok, v, lane);
@@ -150,7 +155,8 @@ INLINE void count_words(const Between &b, const State &s, u64 *count) {
     }
 }
 
-/* What was found, here and elsewhere, becomes the frontier; `counts` is zero before. */
+/* What was found, here and elsewhere, becomes the frontier; `counts` is zero before.  Not yet
+ * where more than the first items of a box has still to come. */
 extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_constant__ Between b) {
     const Params &p = b.own;
     State s = *p.state;
@@ -158,6 +164,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     u32 turn = 0;
     u64 count[COUNTS];
     clear_other(p);
+    if (blockIdx.x == 0)
+        for (u32 i = threadIdx.x; i < b.shares; i += THREADS) b.outbox[b.box[i]] = 0;
+    bool over = false;
+    for (u32 i = threadIdx.x; b.first && i < 2 * b.shares; i += THREADS)
+        over |= b.sizes[i] > b.first;
+    if (__syncthreads_or(over)) {
+        if (blockIdx.x == 0 && threadIdx.x == 0) b.counts[OVER] = 1;
+        return;
+    }
 #pragma unroll
     for (int k = 0; k < COUNTS; k++) count[k] = 0;
     count_words(b, s, count);
@@ -224,10 +239,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) answer_parents(const __gri
         u64 item[EACH];
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
-            item[k] = i + k * all < count ? __ldcg(b.items + i + k * all) : 0;
+            const bool here = item_at(b, i + k * all, count, item[k]);
             const u32 at = (u32)(item[k] >> 32), c = number_here(b, at);
             part[k] = (u32)item[k];
-            ok[k] = i + k * all < count && bit_of(now, c) && has_parent(b, c);
+            ok[k] = here && bit_of(now, c) && has_parent(b, c);
             if (!ok[k]) continue;
             const u32 id = bit_of(p.by_first, c) ? p.first_id[c] : p.vertices[p.parent[c]];
             item[k] = (u64)at << 32 | id;
@@ -242,10 +257,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_parents(const __grid_
     const u64 count = items_of(b);
     for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count;
          i += (u64)gridDim.x * THREADS) {
-        const u64 item = i < count ? __ldcg(b.items + i) : 0;
-        const u32 c = i < count ? number_here(b, (u32)(item >> 32)) : 0;
-        const bool mine =
-            i < count && atomicCAS(b.own.parent + c, unknown(b), NONE) == unknown(b);
+        u64 item;
+        const bool here = item_at(b, i, count, item);
+        const u32 c = number_here(b, (u32)(item >> 32));
+        const bool mine = here && atomicCAS(b.own.parent + c, unknown(b), NONE) == unknown(b);
         const u32 slot = take_place(mine, b.filled);
         if (mine) name_parent(b, c, slot, (u32)item);
     }

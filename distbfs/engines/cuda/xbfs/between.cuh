@@ -17,10 +17,8 @@
 #include "domain_late.cuh"
 #endif
 
-#define BOX_STEP 16 /* u64 between two counters of boxes */
-
-/* What is counted between two levels. */
-enum Count { NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, FAILED, CHECKS, COUNTS };
+/* What is counted between two levels.  OVER: a box had more than its first items. */
+enum Count { NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, FAILED, CHECKS, OVER, COUNTS };
 
 /* Its parts are the devices of the domain, zeros where there is one. */
 struct Between : Member {
@@ -31,9 +29,9 @@ struct Between : Member {
     u32 *names;                 /* [slots + normal vertices]: own.vertices, to write slots */
     u32 *sent;                  /* [shares][sent_words]: vertices that were sent already */
     u32 *answered;              /* [shares][sent_words]: local ids that were told they are found */
-    u64 *outbox;                /* [outer edges], see between_outer.cuh */
+    u64 *outbox;                /* for each share how many items, and them: between_outer.cuh */
     const u64 *box;             /* [shares], where the box of each begins */
-    u64 *box_size;              /* [shares][BOX_STEP] */
+    u64 *sizes;                 /* [2][shares]: of boxes to others, and of those that came */
     u32 *known;                 /* [normals / 32], by number: delegates that all parts know of */
     u32 *found;                 /* [dwords], by position: those that this device alone knows of */
     Mail *mail;                 /* [3]: of the queues of even and odd levels, of gathering */
@@ -41,14 +39,15 @@ struct Between : Member {
     u32 *idle;                  /* [2]: vertices at the end of the queue of even and odd levels */
     u32 *filled;                /* [1], slots in use; the first is of no vertex */
     const u32 *mask;            /* [masks][dwords]: delegates that shares, or all, found */
-    const u64 *items;           /* [item_count], as in boxes of other shares for this one */
-    const u64 *item_size;       /* [1]: how many of them there are; null: item_count */
+    const u64 *items;           /* of boxes of other shares for this one, see `item_at` */
     const u32 *item_place;      /* of what items name -> number: place, or own.numbers */
     const u32 *owned;           /* [owned_count], delegates whose vertices this share has */
     u32 *open;                  /* [1], numbers that are not visited */
-    u64 sent_words, item_count;
+    u64 sent_words, item_count, item_step;
     u32 normals, slots, dwords, masks, owned_count, domains;
     u32 shares, share;          /* of all domains: how many, and which this is */
+    u32 boxes;                  /* that items lie in */
+    u32 first;                  /* items of a box that are sent before its size is known, 0: all */
     u32 lost;                   /* targets that no search can reach */
     u32 root;                   /* a number, NONE: not here */
 };
@@ -86,9 +85,22 @@ INLINE u32 queued(const Params &p, u32 now, u32 count, u32 i) {
     return p.queue[now][i < count ? i : p.active - 1 - (i - count)].x;
 }
 
+/* What other shares sent: item_count items; or boxes of item_step words, each how many items
+ * there are in it, of which as many as it has room for are here. */
 INLINE u64 items_of(const Between &b) {
-    const u64 told = b.item_size ? __ldcg(b.item_size) : b.item_count;
-    return told < b.item_count ? told : b.item_count;
+    return b.item_step ? b.boxes * (b.item_step - 1) : b.item_count;
+}
+INLINE bool item_at(const Between &b, u64 i, u64 count, u64 &item) {
+    item = 0;
+    if (i >= count) return false;
+    if (b.item_step) {
+        const u64 room = b.item_step - 1, box = b.boxes == 1 ? 0 : i / room, k = i - box * room;
+        const u64 *at = b.items + box * b.item_step;
+        if (k >= __ldcg(at)) return false;
+        i = at - b.items + 1 + k;
+    }
+    item = __ldcg(b.items + i);
+    return true;
 }
 
 /* Take N vertices a lane where `ok`, found outside at level s.depth; leaves `ok` where this

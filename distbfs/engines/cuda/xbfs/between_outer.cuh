@@ -3,7 +3,7 @@
  * Push: the frontier's vertices name what they find in other parts, each once a search.
  * Pull: when the inner graph was searched, unvisited vertices ask for their neighbours; who
  * was visited before this level answers, once for each that asks from a part.
- * A box has what goes to one part: number there << 32 | id of the parent; a question is
+ * A box has what goes to one part, how many items and then them: number there << 32 | id of the parent; a question is
  * number there << 32 | id that asks; an answer local id that asked << 32 | id of the parent.
  *
  * Source: Pan, Pearce, Owens 2018, Section V-B (normal vertices, uniquified). */
@@ -53,7 +53,7 @@ INLINE void post(const Between &b, const bool *mine, const u32 *part, const u64 
     if (!__any_sync(ALL, some)) return;
     if (b.shares == 2) { /* there is one other part */
         const u32 to = b.share ^ 1;
-        u64 at = b.box[to] + take_places<EACH>(mine, b.box_size + to * BOX_STEP);
+        u64 at = b.box[to] + 1 + take_places<EACH>(mine, b.outbox + b.box[to]);
 #pragma unroll
         for (int i = 0; i < EACH; i++)
             if (mine[i]) b.outbox[at++] = item[i];
@@ -66,10 +66,10 @@ INLINE void post(const Between &b, const bool *mine, const u32 *part, const u64 
         const u32 same = __match_any_sync(ALL, mine[i] ? part[i] : NONE) & all;
         const u32 first = same ? __ffs(same) - 1 : 0;
         u64 at = 0;
-        if (mine[i] && lane == first)
-            at = atomicAdd(b.box_size + part[i] * BOX_STEP, (u64)__popc(same));
+        const u64 box = mine[i] ? b.box[part[i]] : 0;
+        if (mine[i] && lane == first) at = box + 1 + atomicAdd(b.outbox + box, (u64)__popc(same));
         at = __shfl_sync(ALL, at, first);
-        if (mine[i]) b.outbox[b.box[part[i]] + at + __popc(same & lanes_below(lane))] = item[i];
+        if (mine[i]) b.outbox[at + __popc(same & lanes_below(lane))] = item[i];
     }
 }
 
@@ -225,10 +225,7 @@ INLINE void answer_outer(const Between &b, const State &s, u32 lane) {
         u64 item[EACH];
         bool ok[EACH];
 #pragma unroll
-        for (int k = 0; k < EACH; k++) {
-            ok[k] = i + k * all < count;
-            item[k] = ok[k] ? __ldcg(b.items + i + k * all) : 0;
-        }
+        for (int k = 0; k < EACH; k++) ok[k] = item_at(b, i + k * all, count, item[k]);
 #pragma unroll
         for (int k = 0; k < EACH; k++) v[k] = ok[k] ? b.place[item[k] >> 32] : 0;
 #pragma unroll
