@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Stop, Words, World
 
 UNTIMED = nullcontext()
+WIDE = 1 << 62  # more vertices than there are
 NOTHING_SENT: Ids = np.zeros(0, np.int64)
 
 
@@ -176,6 +177,7 @@ class BetweenDomains:
         self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # the last: stop
         self._sums = self._counts[:-1]
         self._nothing: list[list[tuple[int, Array]]] = [[] for _ in searches]
+        self._root = Work()
         self._streamed: StreamedLevels | None = None
         alone = len(searches) == 1 and world.size > 1
         if alone and searches[0].streamed and exchange.streamed:
@@ -265,7 +267,7 @@ class BetweenDomains:
             world.doing = f"level {levels}"
             if log is not None:
                 before = dict(clock.seconds)
-            work, stopped = self._all_work(stop, timed, first=not levels)
+            work, stopped = self._all_work(stop, timed, first=not levels, aimed=aimed)
             if not work.normals + work.delegates:
                 return levels
             if levels == last or (aimed and not work.targets):
@@ -305,16 +307,20 @@ class BetweenDomains:
         timed: Callable[[str], AbstractContextManager[None]],
         *,
         first: bool,
+        aimed: bool,
     ) -> tuple[Work, bool]:
         """Return (work of all domains, whether a rank says stop).
 
-        first: there was no level yet
+        first: there was no level yet: on a stream, none waits to know that the root is
+        all there is; aimed: targets are counted
         """
         world, counts = self._world, self._counts
         counts[-1] = stop is not None and stop()
-        if self._streamed is not None and not first:
-            with timed("work"):
-                work = self._streamed.work()
+        if self._streamed is not None and not (first and aimed):
+            work = self._root
+            if not first:
+                with timed("work"):
+                    work = self._streamed.work()
             if stop is None:
                 return work, False
             with timed("counts"):
@@ -342,6 +348,8 @@ class BetweenDomains:
         delegate: int | None = int(self._delegates.of(np.array([root]))[0])
         if delegate == -1:
             delegate = None
+        normal = delegate is None
+        self._root = Work(int(normal), int(not normal), int(normal), open=WIDE)
         part, local = self._layout.part_of(root), self._layout.local_of(root)
         targets: list[Targets | None] = [None] * len(self._searches)
         if until.targets is not None:
