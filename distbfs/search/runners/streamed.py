@@ -161,11 +161,8 @@ class StreamedLevels:
         """Gather what all parts have counted, and begin to bring it to the host."""
         search, stream = self._search, self._exchange.stream
         self._exchange.cross([(search.counts, self._gathered)])
-        for array, pinned in (
-            (self._gathered.ravel(), self._counts),
-            (search.sizes, self._sizes),
-        ):
-            array.get(stream, out=pinned, blocking=False)
+        cuda.copy_to_host(self._gathered, self._counts, stream)
+        cuda.copy_to_host(search.sizes, self._sizes, stream)
 
     def _wait(self) -> Array:
         """Wait for it; return the counts, uint64 [ranks, words]."""
