@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from distbfs.exchange.base import Exchange
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
 from distbfs.types import Array, Ids, World
+
+if TYPE_CHECKING:
+    from distbfs.search.runners.streamed import StreamedLevels
 
 NOT_ONE_UP = -1
 
@@ -61,8 +64,14 @@ class Finder(Protocol):
 class CarriedParents:
     """Parts that send parents with vertices: those of delegates alone are apart."""
 
-    def __init__(self, exchange: Exchange, searches: Sequence[CarryingSearch]) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        searches: Sequence[CarryingSearch],
+        streamed: StreamedLevels | None,
+    ) -> None:
         self._exchange, self._searches = exchange, searches
+        self._streamed = streamed
 
     def complete(self) -> ParentCost:
         """Give every reached delegate its parent (collective)."""
@@ -70,7 +79,9 @@ class CarriedParents:
             return ParentCost()
         traffic = self._exchange.traffic
         before = traffic.sent
-        if self._searches[0].asks_for_delegates:
+        if self._streamed is not None:
+            self._streamed.complete()
+        elif self._searches[0].asks_for_delegates:
             self._ask(cast("Sequence[DelegateSearch]", self._searches))
         else:
             self._take_largest(cast("Sequence[MaximumSearch]", self._searches))

@@ -171,7 +171,6 @@ class BetweenDomains:
         self._layout = part.layout
         self._placement = placement or Placement(part.layout.parts, world.size)
         self._policy = policy_of(searches[0].directions, options)
-        self._parents = self._finder()
         self._delegates = DelegateNumbers(part.delegates)
         self._board = Board(exchange, len(searches))
         self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # the last: stop
@@ -184,12 +183,13 @@ class BetweenDomains:
             one = cast("StreamedSearch", searches[0])
             streamed = cast("StreamedExchange", exchange)
             self._streamed = StreamedLevels(world, self._placement, one, streamed)
+        self._parents = self._finder()
 
     def _finder(self) -> Finder:
         """Return what completes the parents of these engines."""
         if self._searches[0].carries_parents:
             carrying = cast("Sequence[CarryingSearch]", self._searches)
-            return CarriedParents(self._exchange, carrying)
+            return CarriedParents(self._exchange, carrying, self._streamed)
         asking = cast("Sequence[AskingSearch]", self._searches)
         return ParentFinder(self._world, self._placement, asking)
 

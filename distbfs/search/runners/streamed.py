@@ -76,7 +76,10 @@ class StreamedLevels:
         self._count(numbers, sends=sends)
         counts = self._wait()
         if search.is_over(counts):
-            self._finish(numbers, pull=pull)
+            some, items, answers = self._rest(numbers, pull=pull)
+            if some:
+                search.end_level(None, items, answers, last=True)
+            self._gather()
             counts = self._wait()
         return search.checks_of(counts[self._rank]) if counting else ()
 
@@ -95,7 +98,7 @@ class StreamedLevels:
         elif gathers:
             exchange.cross(gathers)
         if pull:
-            search.reply(self._boxes)
+            search.reply(self._boxes, parents=False)
             exchange.cross((), *self._first(self._replies))
         items, answers = [self._boxes] * push, [self._replies] * pull
         search.end_level(self._masks, items, answers, last=False)
@@ -104,9 +107,10 @@ class StreamedLevels:
     def _count(self, numbers: str, *, sends: bool) -> None:
         """Count what a launch has sent; numbers: its kind."""
         count, mask = self._exchange.traffic.count, self._search.mask
-        if mask is not None:
+        if mask is not None and numbers != "parents":
             count(mask.nbytes, "masks")
-        kinds = [numbers] + ["answers"] * (numbers == "questions")
+        answers = {"questions": ["answers"], "parents": ["parents"]}
+        kinds = [numbers, *answers.get(numbers, [])]
         for kind in kinds * (len(self._others) if sends else 0):
             count(8 * (1 + self._search.first), kind, part=0)
 
@@ -116,8 +120,31 @@ class StreamedLevels:
         leaving = [(rank, self._search.box(part, 0, end)) for rank, part in others]
         return leaving, [(rank, into[rank]) for rank, _ in others]
 
-    def _finish(self, numbers: str, *, pull: bool) -> None:
-        """Exchange what the first items have left; numbers: its kind."""
+    def complete(self) -> None:
+        """Complete the parents of delegates, after the last level."""
+        search = self._search
+        with self.stream():
+            self._replays("parents", search.form, self._launch_parents)
+            self._count("parents", sends=True)
+            self._wait()
+            search.learn(self._rest("parents", pull=True)[2])
+
+    def _launch_parents(self) -> None:
+        """Launch questions and answers for parents, the first ones of each box."""
+        search, exchange = self._search, self._exchange
+        search.ask()
+        exchange.cross((), *self._first(self._boxes))
+        search.told(self._boxes)
+        search.reply(self._boxes, parents=True)
+        exchange.cross((), *self._first(self._replies))
+        search.learn([self._replies])
+        self._fetch()
+
+    def _rest(self, numbers: str, *, pull: bool) -> tuple[bool, list[Any], list[Any]]:
+        """Exchange what the first items have left; numbers: its kind.
+
+        Returns (whether this rank has part in it, items, answers).
+        """
         search, first = self._search, self._search.first
         own, came = self._sizes.astype(np.int64).reshape(2, -1)
         away = [(k, part, int(own[part]) - first) for k, part in self._others]
@@ -129,16 +156,15 @@ class StreamedLevels:
             for rank, part, rest in away
         ]
         items, _ = self._swap(leaving, [(k, rest) for k, _, rest in rests], numbers)
-        answers: list[Any] = []
-        if pull:
-            if rests:
-                search.reply(items)
-            leaving = [(k, search.box(part, 0, 1 + rest)) for k, part, rest in rests]
-            coming = [(rank, 1 + rest) for rank, _, rest in away]
-            answers = [x[None] for x in self._swap(leaving, coming, "answers")[1]]
-        if away or rests:
-            search.end_level(None, [] if pull else [items], answers, last=True)
-        self._gather()
+        if not pull:
+            return bool(away or rests), [items] * bool(rests), []
+        parents = numbers == "parents"
+        if rests:
+            search.reply(items, parents=parents)
+        leaving = [(k, search.box(part, 0, 1 + rest)) for k, part, rest in rests]
+        coming = [(rank, 1 + rest) for rank, _, rest in away]
+        _, answers = self._swap(leaving, coming, numbers if parents else "answers")
+        return bool(away or rests), [], [array[None] for array in answers]
 
     def _swap(
         self, leaving: list[tuple[int, Any]], coming: list[tuple[int, int]], kind: str
@@ -159,10 +185,13 @@ class StreamedLevels:
 
     def _gather(self) -> None:
         """Gather what all parts have counted, and begin to bring it to the host."""
-        search, stream = self._search, self._exchange.stream
-        self._exchange.cross([(search.counts, self._gathered)])
-        cuda.copy_to_host(self._gathered, self._counts, stream)
-        cuda.copy_to_host(search.sizes, self._sizes, stream)
+        self._exchange.cross([(self._search.counts, self._gathered)])
+        cuda.copy_to_host(self._gathered, self._counts, self._exchange.stream)
+        self._fetch()
+
+    def _fetch(self) -> None:
+        """Begin to bring the sizes of boxes to the host."""
+        cuda.copy_to_host(self._search.sizes, self._sizes, self._exchange.stream)
 
     def _wait(self) -> Array:
         """Wait for it; return the counts, uint64 [ranks, words]."""

@@ -75,6 +75,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) level(const __grid_cons
     search_level(b, (u32 *)dynamic);
 }
 
+INLINE void empty_boxes(const Between &b) {
+    if (blockIdx.x) return;
+    for (u32 i = threadIdx.x; i < b.shares; i += THREADS) b.outbox[b.box[i]] = 0;
+}
+
 /* Tell the sizes of boxes, and of what came, where its boxes are here; the boxes are empty then. */
 extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_constant__ Between b) {
     for (u32 i = threadIdx.x; i < b.shares; i += THREADS) {
@@ -164,8 +169,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     u32 turn = 0;
     u64 count[COUNTS];
     clear_other(p);
-    if (blockIdx.x == 0)
-        for (u32 i = threadIdx.x; i < b.shares; i += THREADS) b.outbox[b.box[i]] = 0;
+    empty_boxes(b);
     bool over = false;
     for (u32 i = threadIdx.x; b.first && i < 2 * b.shares; i += THREADS)
         over |= b.sizes[i] > b.first;
@@ -251,9 +255,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) answer_parents(const __gri
     }
 }
 
-/* The answers: of several for a vertex, one serves. */
+/* The answers: of several for a vertex, one serves.  The own boxes are empty then. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_parents(const __grid_constant__ Between b) {
     const u32 lane = threadIdx.x & 31;
+    empty_boxes(b);
     const u64 count = items_of(b);
     for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count;
          i += (u64)gridDim.x * THREADS) {

@@ -467,11 +467,25 @@ class BetweenSearch:
         p.items, (p.boxes, p.item_step) = boxes.data.ptr, boxes.shape
         self._run("tell_sizes", cuda.cupy().cuda.get_current_stream())
 
-    def reply(self, questions: Any) -> None:
-        """Put the answers to what other parts ask into boxes."""
+    def ask(self) -> None:
+        """Put the questions for parents of delegates into boxes."""
+        self._run("ask_parents", cuda.cupy().cuda.get_current_stream())
+
+    def reply(self, questions: Any, *, parents: bool) -> None:
+        """Put the answers to what other parts ask into boxes.
+
+        parents: the questions are those for parents of delegates
+        """
         main = cuda.cupy().cuda.get_current_stream()
-        self._take("answer", questions, self.part.place, main)
-        self._answered = True
+        kernel = "answer_parents" if parents else "answer"
+        self._take(kernel, questions, self.part.place, main)
+        self._answered |= not parents
+
+    def learn(self, answers: Sequence[Any]) -> None:
+        """Accept parents of delegates; see ``_take``."""
+        main = cuda.cupy().cuda.get_current_stream()
+        for array in answers:
+            self._take("take_parents", array, self.part.place, main)
 
     def end_level(
         self, masks: Any, items: Sequence[Any], answers: Sequence[Any], *, last: bool
@@ -528,9 +542,7 @@ class BetweenSearch:
     def take_parents(self, answers: Sequence[tuple[int, Any]]) -> None:
         """Accept the parents that other domains know."""
         with self._device:
-            main = cuda.cupy().cuda.get_current_stream()
-            for _, items in answers:
-                self._take("take_parents", items, self.part.place, main)
+            self.learn([items for _, items in answers])
 
     def finish(self) -> tuple[Any, Any]:
         """Return levels, int8 or int32, and parents by local id, CuPy arrays."""
