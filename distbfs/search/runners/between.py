@@ -73,10 +73,14 @@ class LevelReport:
 
 
 class DelegateNumbers:
-    """The delegate numbers of vertices; delegates: [d] global ids."""
+    """The delegate numbers of vertices; delegates: [d] global ids, -1 for none.
+
+    count: how many there are
+    """
 
     def __init__(self, delegates: Ids) -> None:
         self._delegates, self._order = delegates, np.argsort(delegates)
+        self.count = int(np.count_nonzero(delegates >= 0))
 
     def of(self, vertices: Ids) -> Ids:
         """Return the delegate number of each vertex, int64 [k], -1 for a normal one."""
@@ -176,7 +180,7 @@ class BetweenDomains:
         self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # the last: stop
         self._sums = self._counts[:-1]
         self._nothing: list[list[tuple[int, Array]]] = [[] for _ in searches]
-        self._root = Work()
+        self._root, self._hidden = Work(), 0  # delegates that no level has found
         self._streamed: StreamedLevels | None = None
         alone = len(searches) == 1 and world.size > 1
         if alone and searches[0].streamed and exchange.streamed:
@@ -276,6 +280,7 @@ class BetweenDomains:
                 world.doing = ""
                 raise SearchStopped(f"the search was stopped at level {levels}")
             levels += 1
+            self._hidden -= work.delegates
             choice = policy.choose(work)
             if timed is not untimed:
                 sent = traffic.sent
@@ -349,6 +354,7 @@ class BetweenDomains:
         if delegate == -1:
             delegate = None
         normal = delegate is None
+        self._hidden = self._delegates.count
         self._root = Work(int(normal), int(not normal), int(normal), open=WIDE)
         part, local = self._layout.part_of(root), self._layout.local_of(root)
         targets: list[Targets | None] = [None] * len(self._searches)
@@ -388,12 +394,17 @@ class BetweenDomains:
             with timed("advance"):
                 sends = bool(work.nn)
                 return [
-                    self._streamed.level(sends=sends, pull=pulls, counting=counting)
+                    self._streamed.level(
+                        sends=sends,
+                        pull=pulls,
+                        reduces=self._hidden > 0,
+                        counting=counting,
+                    )
                 ]
         exchange, board = self._exchange, self._board
         board.begin(
             sends=bool(work.nn) and not pulls,
-            reduces=bool(work.dd_forward or work.nd_forward),
+            reduces=self._hidden > 0 and bool(work.dd_forward or work.nd_forward),
         )
         with timed("advance"):
             checks = [

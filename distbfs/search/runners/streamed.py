@@ -61,19 +61,28 @@ class StreamedLevels:
         done.record(exchange.stream)
         cp.cuda.get_current_stream().wait_event(done)
 
-    def level(self, *, sends: bool, pull: bool, counting: bool) -> Sequence[int]:
+    def level(
+        self, *, sends: bool, pull: bool, reduces: bool, counting: bool
+    ) -> Sequence[int]:
         """Run one level; where they are counted, return edge checks.
 
         sends: whether a domain may have something for another; pull: how
+        reduces: whether there are delegates left to find
         """
         search = self._search
         push, pull = sends and not pull, sends and pull
         numbers = "questions" if pull else "normals"
+        masks = reduces and search.mask is not None
         self._replays(
-            (push, pull), search.form, lambda: self._launch(push=push, pull=pull)
+            (push, pull, masks),
+            search.form,
+            lambda: self._launch(push=push, pull=pull, masks=masks),
         )
         search.depth += 1
-        self._count(numbers, sends=sends)
+        if masks:
+            self._exchange.traffic.count(search.mask.nbytes, "masks")
+        if sends:
+            self._count(numbers)
         counts = self._wait()
         if search.is_over(counts):
             some, items, answers = self._rest(numbers, pull=pull)
@@ -87,11 +96,11 @@ class StreamedLevels:
         """Return the work of all domains, when a level has ended."""
         return self._search.work_of_all(self._of_ranks())
 
-    def _launch(self, *, push: bool, pull: bool) -> None:
+    def _launch(self, *, push: bool, pull: bool, masks: bool) -> None:
         """Launch a level, with the first items of each box."""
         search, exchange = self._search, self._exchange
         search.begin_level(push=push, pull=pull)
-        gathers = [] if self._masks is None else [(search.mask, self._masks)]
+        gathers = [(search.mask, self._masks)] * masks
         if push or pull:
             exchange.cross(gathers, *self._first(self._boxes))
             search.told(self._boxes)
@@ -101,18 +110,16 @@ class StreamedLevels:
             search.reply(self._boxes, parents=False)
             exchange.cross((), *self._first(self._replies))
         items, answers = [self._boxes] * push, [self._replies] * pull
-        search.end_level(self._masks, items, answers, last=False)
+        arrived = self._masks if masks else None
+        search.end_level(arrived, items, answers, last=False)
         self._gather()
 
-    def _count(self, numbers: str, *, sends: bool) -> None:
+    def _count(self, numbers: str) -> None:
         """Count what a launch has sent; numbers: its kind."""
-        count, mask = self._exchange.traffic.count, self._search.mask
-        if mask is not None and numbers != "parents":
-            count(mask.nbytes, "masks")
         answers = {"questions": ["answers"], "parents": ["parents"]}
-        kinds = [numbers, *answers.get(numbers, [])]
-        for kind in kinds * (len(self._others) if sends else 0):
-            count(8 * (1 + self._search.first), kind, part=0)
+        for kind in [numbers, *answers.get(numbers, [])] * len(self._others):
+            size = 8 * (1 + self._search.first)
+            self._exchange.traffic.count(size, kind, part=0)
 
     def _first(self, into: Any) -> tuple[list[tuple[int, Any]], list[tuple[int, Any]]]:
         """Return the first items for other ranks, and where theirs go."""
@@ -125,7 +132,7 @@ class StreamedLevels:
         search = self._search
         with self.stream():
             self._replays("parents", search.form, self._launch_parents)
-            self._count("parents", sends=True)
+            self._count("parents")
             self._wait()
             search.learn(self._rest("parents", pull=True)[2])
 
