@@ -92,25 +92,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_co
 extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_constant__ Between b) {
     const Params &p = b.own;
     const State s = *p.state;
-    const u32 lane = threadIdx.x & 31, warps = gridDim.x * WARPS;
-    const u32 *now = newest(p, s);
-    for (u32 w0 = ((threadIdx.x >> 5) * gridDim.x + blockIdx.x) * 32; w0 < b.normals / 32;
-         w0 += warps * 32) {
-        const u32 w = w0 + lane;
-        u32 open = 0;
-        if (w < b.normals / 32) {
-            const u32 at = place_here(b, w);
-            for (u32 k = 0; k < b.masks; k++) open |= b.mask[k * b.dwords + at];
-            open &= ~now[w];
-        }
-        while (__any_sync(ALL, open)) {
-            const u32 c = open ? w * 32 + __ffs(open) - 1 : 0;
-            bool fresh = open != 0;
-            admit<1>(b, s, &fresh, &c, lane);
-            if (fresh && p.parents) p.parent[c] = unknown(b);
-            open &= open - 1;
-        }
-    }
+    const u32 *now = newest(p, s), warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x;
+    const auto fresh = [&](u32 w) {
+        const u32 at = place_here(b, w);
+        u32 all = 0;
+        for (u32 k = 0; k < b.masks; k++) all |= b.mask[k * b.dwords + at];
+        return all & ~now[w];
+    };
+    each_bit(0, b.normals / 32, warp, gridDim.x * WARPS, threadIdx.x & 31, fresh,
+             [&](bool some, u32 c, u32 lane) {
+                 admit<1>(b, s, &some, &c, lane);
+                 if (some && p.parents) p.parent[c] = unknown(b);
+             });
 }
 
 /* Normal vertices here that other domains found. */

@@ -137,13 +137,14 @@ INLINE u32 nth_bit(u32 bits, u32 n) {
 template <class Bits, class Take>
 INLINE void each_bit(u32 first, u32 end, u32 warp, u32 warps, u32 lane, const Bits &bits,
                      const Take &take) {
-    const u32 rounds = (end - first) / (warps * 32) + 1, span = rounds < SPAN ? rounds : SPAN;
-    for (u32 w0 = first + warp * span * 32; w0 < end; w0 += warps * span * 32) {
+    const u32 share = (end - first + warps - 1) / warps, each = share < 32 ? share : 32;
+    const u32 span = each < 32 ? 1 : share < SPAN * 32 ? share / 32 : SPAN, step = each * span;
+    for (u32 w0 = first + warp * step; w0 < end; w0 += warps * step) {
         u32 set[SPAN], own = 0;
 #pragma unroll
         for (u32 k = 0; k < SPAN; k++) {
             const u32 w = w0 + k * 32 + lane;
-            set[k] = k < span && w < end ? bits(w) : 0;
+            set[k] = k < span && lane < each && w < end ? bits(w) : 0;
             own += __popc(set[k]);
         }
         const u32 upto = warp_scan(own, lane), total = __shfl_sync(ALL, upto, 31);
