@@ -18,7 +18,7 @@ from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions, depth_limit
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
-from distbfs.types import Array, Choice, Ids, Stop, Words
+from distbfs.types import Array, Choice, DirectionName, Ids, Stop, Words
 
 
 @dataclass(frozen=True)
@@ -325,17 +325,20 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     """A domain whose levels run on the current stream while the host goes ahead.
 
     Arrays are CuPy's, uint64.  A level is ``begin_level``; where there are boxes for
-    other parts, ``told``, of pulled ones also ``reply``; and ``end_level``.  A box is
-    how many items there are, and then the items.  The first ones of each are sent
-    before the host knows how many there are; the others are sent, and admitted by a
-    further ``end_level``, where ``is_over``.  Then ``ask``, ``told``, ``reply`` and
-    ``learn`` complete the parents of delegates.  What a level launches may be launched
-    again as it was where ``form`` is the same.
+    other parts, ``told``, and of pulled ones ``reply``; ``end_level``; and ``choose``,
+    when the counts of all parts are gathered: what the next level does follows from
+    them on the device, so that it may be launched before the host knows.  It does
+    nothing where the search is over, or waits.  A box is how many items there are, and
+    then the items.  The first ones of each are sent before the host knows how many
+    there are; the others are sent, and admitted by a further ``end_level``, where
+    ``is_over``.  Then ``ask``, ``told``, ``reply`` and ``learn`` complete the parents
+    of delegates.  What a level launches may be launched again as it was where ``form``
+    is the same.
 
     first: items of a box that are sent at once
     depth: levels so far, to be raised with each
-    counts: of the last level, to be gathered when it has ended
-    sizes: [2, parts], of the boxes for other parts and of those that came
+    counts: of the last level, to be gathered when it has ended, zeros before the first
+    sizes: [2, parts], of the boxes for other parts and of those that came, the same
     mask: delegates that this device alone knows of, to be gathered; None: there are no
         delegates
     """
@@ -350,20 +353,36 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     def form(self) -> int | None:
         """What launches of a level depend on; None: on what no later search has."""
 
-    def begin_level(self, *, push: bool, pull: bool) -> None:
-        """Begin a level; push, pull: whether outer edges are looked at, and how."""
+    def follow(
+        self, gathered: Any, forced: DirectionName | None, pull_share: int
+    ) -> None:
+        """Let levels do what follows from the counts of all parts.
+
+        gathered: [parts, words], where they will lie; forced, pull_share: as of
+        ``search.direction.OuterPolicy``; the first level of a normal root pushes unless
+        it is forced
+        """
+
+    def begin_level(self) -> None:
+        """Begin a level."""
 
     def box(self, part: int, begin: int, end: int) -> Any:
         """Return words of the box for a part."""
 
-    def told(self, boxes: Any) -> None:
+    def told(self, boxes: Any, *, parents: bool) -> None:
         """Note all sizes in ``sizes``; boxes: [parts, words] that came."""
 
-    def reply(self, questions: Any, *, parents: bool) -> None:
+    def reply(self, questions: Any, *, parents: bool, last: bool) -> None:
         """Put answers into boxes; questions: [k], or boxes [k, words].
 
-        parents: they are those of ``ask``
+        parents: they are those of ``ask``; last: they are what the first ones have left
         """
+
+    def ask(self) -> None:
+        """Put the questions for the parents of delegates into boxes."""
+
+    def learn(self, answers: Sequence[Any]) -> None:
+        """Accept what other parts answered to them; each as questions."""
 
     def end_level(
         self, masks: Any, items: Sequence[Any], answers: Sequence[Any], *, last: bool
@@ -375,11 +394,8 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         last: nothing more comes; else counts say ``is_over`` where it does
         """
 
-    def ask(self) -> None:
-        """Put the questions for the parents of delegates into boxes."""
-
-    def learn(self, answers: Sequence[Any]) -> None:
-        """Accept what other parts answered to them; each as questions."""
+    def choose(self) -> None:
+        """Choose what the next level does; ``counts`` and ``sizes`` are zeros then."""
 
     def is_over(self, counts: Any) -> bool:
         """Return whether a box had more than its first items; counts: as below."""

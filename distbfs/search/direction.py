@@ -79,14 +79,17 @@ class OuterPolicy:
 
     Of a pull, every unvisited vertex that the inner graph leaves asks for all of its
     neighbours in other parts; of a push, those of the frontier name theirs.
+    Levels that are launched ahead choose alike on devices (``choose`` in between.cu).
+
+    forced: the only direction, or None
     """
 
     def __init__(self, options: SearchOptions) -> None:
-        self._forced: DirectionName | None = None
+        self.forced: DirectionName | None = None
         if options.direction == "pull":
-            self._forced = "pull"
+            self.forced = "pull"
         if options.direction == "push" or options.exchange.uniquify:
-            self._forced = "push"  # where numbers come once, questions would be lost
+            self.forced = "push"  # where numbers come once, questions would be lost
 
     def start(self) -> None:
         """Begin a search."""
@@ -94,7 +97,7 @@ class OuterPolicy:
     def choose(self, work: Work) -> dict[str, DirectionName]:
         """Return the direction for the next level."""
         pull = work.nn * PULL_SHARE > work.open
-        return {OUTER: self._forced or ("pull" if pull else "push")}
+        return {OUTER: self.forced or ("pull" if pull else "push")}
 
 
 def policy_of(directions: tuple[str, ...], options: SearchOptions) -> Policy:

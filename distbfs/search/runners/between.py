@@ -29,7 +29,7 @@ from distbfs.engines.base import (
 from distbfs.errors import SearchStopped
 from distbfs.exchange.traffic import by_kind
 from distbfs.partition.layout import Placement
-from distbfs.search.direction import OUTER, policy_of
+from distbfs.search.direction import OUTER, OuterPolicy, policy_of
 from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFinder
 from distbfs.search.runners.base import Found
 from distbfs.search.runners.streamed import StreamedLevels
@@ -181,12 +181,16 @@ class BetweenDomains:
         self._sums = self._counts[:-1]
         self._nothing: list[list[tuple[int, Array]]] = [[] for _ in searches]
         self._root, self._hidden = Work(), 0  # delegates that no level has found
+        self._ahead = False  # levels may be launched before it is known what they do
         self._streamed: StreamedLevels | None = None
         alone = len(searches) == 1 and world.size > 1
         if alone and searches[0].streamed and exchange.streamed:
             one = cast("StreamedSearch", searches[0])
             streamed = cast("StreamedExchange", exchange)
-            self._streamed = StreamedLevels(world, self._placement, one, streamed)
+            forced = OuterPolicy(options).forced
+            self._streamed = StreamedLevels(
+                world, self._placement, one, streamed, forced
+            )
         self._parents = self._finder()
 
     def _finder(self) -> Finder:
@@ -219,8 +223,9 @@ class BetweenDomains:
         with clock("start"):
             self._start(root, until, counting=records)
         timed = clock if records or self.trace is not None else untimed
+        self._ahead = timed is untimed and until == WHOLE and stop is None
         whole = UNTIMED if timed is clock else clock("levels")
-        stream = UNTIMED if self._streamed is None else self._streamed.stream()
+        stream = UNTIMED if self._streamed is None else self._streamed.levels()
         with whole, stream:
             levels = self._levels(until, stop, timed, clock, log)
         self._world.doing = "parents"
@@ -321,11 +326,13 @@ class BetweenDomains:
         """
         world, counts = self._world, self._counts
         counts[-1] = stop is not None and stop()
-        if self._streamed is not None and not (first and aimed):
-            work = self._root
-            if not first:
-                with timed("work"):
-                    work = self._streamed.work()
+        if self._streamed is not None:
+            with timed("work"):
+                work = self._root if first else self._streamed.work()
+                if first and aimed:
+                    left = self._searches[0].work()[Work._fields.index("targets")]
+                    left = world.allreduce(np.array([left]))[0]
+                    work = work._replace(targets=int(left))
             if stop is None:
                 return work, False
             with timed("counts"):
@@ -399,6 +406,7 @@ class BetweenDomains:
                         pull=pulls,
                         reduces=self._hidden > 0,
                         counting=counting,
+                        ahead=self._ahead,
                     )
                 ]
         exchange, board = self._exchange, self._board

@@ -48,29 +48,33 @@ extern "C" __global__ void __launch_bounds__(THREADS) begin(const __grid_constan
         p.direct[root] = 0;
         if (p.parents) p.parent[root] = position_here(b, root);
     }
-    *p.state = s;
+    *p.state = s, *b.does = b.begins;
 #if SEVERAL
     b.device->joint.now = b.device->joint.complete = 0;
 #endif
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) outer(const __grid_constant__ Between b) {
+    if (skips(b)) return;
     const State s = *b.own.state;
     push_outer(b, s, (threadIdx.x >> 5) * gridDim.x + blockIdx.x, gridDim.x * WARPS,
                threadIdx.x & 31);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) ask(const __grid_constant__ Between b) {
+    if (skips(b)) return;
     const State s = *b.own.state;
     ask_outer(b, s, (threadIdx.x >> 5) * gridDim.x + blockIdx.x, gridDim.x * WARPS,
               threadIdx.x & 31);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) answer(const __grid_constant__ Between b) {
+    if (skips(b)) return;
     answer_outer(b, *b.own.state, threadIdx.x & 31);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) level(const __grid_constant__ Between b) {
+    if (skips(b)) return;
     extern __shared__ uint4 dynamic[];
     search_level(b, (u32 *)dynamic);
 }
@@ -82,6 +86,7 @@ INLINE void empty_boxes(const Between &b) {
 
 /* Tell the sizes of boxes, and of what came, where its boxes are here; the boxes are empty then. */
 extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_constant__ Between b) {
+    if (skips(b)) return;
     for (u32 i = threadIdx.x; i < b.shares; i += THREADS) {
         b.sizes[i] = b.outbox[b.box[i]], b.outbox[b.box[i]] = 0;
         if (b.item_step) b.sizes[b.shares + i] = b.items[i * b.item_step];
@@ -90,6 +95,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_co
 
 /* Delegates that other domains found. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_constant__ Between b) {
+    if (skips(b)) return;
     const Params &p = b.own;
     const State s = *p.state;
     const u32 *now = newest(p, s), warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x;
@@ -108,6 +114,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_con
 
 /* Normal vertices here that other domains found. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_items(const __grid_constant__ Between b) {
+    if (skips(b)) return;
     const Params &p = b.own;
     const State s = *p.state;
     const u32 lane = threadIdx.x & 31;
@@ -156,6 +163,7 @@ INLINE void count_words(const Between &b, const State &s, u64 *count) {
 /* What was found, here and elsewhere, becomes the frontier; `counts` is zero before.  Not yet
  * where more than the first items of a box has still to come. */
 extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_constant__ Between b) {
+    if (skips(b)) return;
     const Params &p = b.own;
     State s = *p.state;
     const u32 lane = threadIdx.x & 31;
@@ -166,10 +174,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     bool over = false;
     for (u32 i = threadIdx.x; b.first && i < 2 * b.shares; i += THREADS)
         over |= b.sizes[i] > b.first;
-    if (__syncthreads_or(over)) {
-        if (blockIdx.x == 0 && threadIdx.x == 0) b.counts[OVER] = 1;
-        return;
-    }
+    over = __syncthreads_or(over);
+    if (blockIdx.x == 0 && threadIdx.x == 0) b.counts[OVER] = over;
+    if (over) return;
 #pragma unroll
     for (int k = 0; k < COUNTS; k++) count[k] = 0;
     count_words(b, s, count);
@@ -200,6 +207,25 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     next->size = next->edges = next->hubs = 0;
     gathered->size = gathered->edges = gathered->hubs = 0;
     *p.state = s;
+}
+
+/* What the next level does, alike on all shares; one block.  Nothing where the search is over,
+ * or the host has still to bring what is over in a box; else its counts begin anew. */
+extern "C" __global__ void __launch_bounds__(THREADS) choose(const __grid_constant__ Between b) {
+    __shared__ u64 sums[COUNTS];
+    if (threadIdx.x < COUNTS) {
+        u64 sum = 0;
+        for (u32 i = 0; i < b.shares; i++) sum += b.gathered[i * COUNTS + threadIdx.x];
+        sums[threadIdx.x] = sum;
+    }
+    __syncthreads();
+    const bool goes = sums[NORMALS] + sums[DELEGATES] && !sums[OVER];
+    const bool asks = sums[OUTER] * b.pull_share > sums[OPEN_OUTER];
+    const u32 way = b.rule == (PUSHES | ASKS) ? (asks ? ASKS : PUSHES) : b.rule;
+    if (threadIdx.x == 0) *b.does = goes ? GOES | (sums[OUTER] ? way : 0) : 0;
+    if (!goes) return;
+    for (u32 i = threadIdx.x; i < COUNTS; i += THREADS) b.counts[i] = 0;
+    for (u32 i = threadIdx.x; i < 2 * b.shares; i += THREADS) b.sizes[i] = 0;
 }
 
 /* Ask other domains for the parents of this share's own vertices that they found. */

@@ -17,6 +17,10 @@
 #include "domain_late.cuh"
 #endif
 
+/* What a level does.  The host says so where it waits for each level; else `choose` does, when
+ * all shares have counted, and kernels that are launched without knowing look at it. */
+enum Does { GOES = 1, PUSHES = 2, ASKS = 4 };
+
 /* What is counted between two levels.  OVER: a box had more than its first items. */
 enum Count { NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, FAILED, CHECKS, OVER, COUNTS };
 
@@ -43,9 +47,14 @@ struct Between : Member {
     const u32 *item_place;      /* of what items name -> number: place, or own.numbers */
     const u32 *owned;           /* [owned_count], delegates whose vertices this share has */
     u32 *open;                  /* [1], numbers that are not visited */
+    u32 *does;                  /* [1], see Does */
+    const u64 *gathered;        /* [shares][COUNTS], what all have counted */
     u64 sent_words, item_count, item_step;
     u32 normals, slots, dwords, masks, owned_count, domains;
     u32 shares, share;          /* of all domains: how many, and which this is */
+    u32 needs;                  /* a launch does nothing unless the level does this; 0: it does */
+    u32 begins;                 /* what the first level does */
+    u32 rule, pull_share;       /* what later levels may do; see `choose` */
     u32 boxes;                  /* that items lie in */
     u32 first;                  /* items of a box that are sent before its size is known, 0: all */
     u32 lost;                   /* targets that no search can reach */
@@ -63,6 +72,8 @@ INLINE u32 share_at(const Between &b, u32 domain) {
 }
 
 INLINE u32 id_of(const Between &b, u32 v) { return b.own.vertices[position_here(b, v)]; }
+
+INLINE bool skips(const Between &b) { return b.needs && !(*b.does & b.needs); }
 
 INLINE u32 *newest(const Params &p, const State &s) { return p.snapshot + s.k * p.stride; }
 

@@ -25,8 +25,9 @@ from distbfs.exchange.bins import Bins
 from distbfs.exchange.local_phase import brought_here
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.partition.part import PART_SHIFT, mask_words
-from distbfs.types import Choice, Ids
+from distbfs.types import Choice, DirectionName, Ids
 
+GOES, PUSHES, ASKS = 1, 2, 4  # ``Does`` in between.cuh
 NARROW = 126  # the largest level of one byte, in search.cuh
 FIRST, LEAST_FIRST = (
     1 << 14,
@@ -40,7 +41,7 @@ COUNTED = (
 )
 SLICE = 1 << 26  # columns that are looked at in one piece
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
-ALONE = ("begin", "tell_sizes", "end")  # of one block
+ALONE = ("begin", "tell_sizes", "choose", "end")  # of one block
 KERNEL_NAMES = (
     *(
         "clean_up",
@@ -52,16 +53,19 @@ KERNEL_NAMES = (
         "answer",
         "take_mask",
     ),
-    *("take_items", "settle", "ask_parents", "answer_parents", "take_parents", "end"),
+    *("take_items", "settle", "choose", "ask_parents", "answer_parents"),
+    *("take_parents", "end"),
 )
 POINTERS = (  # behind those of ``MemberParams``
     *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
     *("answered", "outbox", "box", "sizes", "known", "found", "mail", "counts"),
-    *("idle", "filled", "mask", "items", "item_place", "owned", "open"),
+    *("idle", "filled", "mask", "items", "item_place", "owned", "open", "does"),
+    "gathered",
 )
 NUMBERS = (
     *("normals", "slots", "dwords", "masks", "owned_count", "domains", "shares"),
-    *("share", "boxes", "first", "lost", "root"),
+    *("share", "needs", "begins", "rule", "pull_share", "boxes", "first", "lost"),
+    "root",
 )
 
 
@@ -131,6 +135,7 @@ class BetweenSearch:
             "box": cp.asarray(self._box_at[:-1].astype(np.uint64)),
             "known": cp.zeros(part.normals // 32, np.uint32),
             "open": cp.zeros(1, np.uint32),
+            "does": cp.zeros(1, np.uint32),
             "device": cp.zeros(ctypes.sizeof(DeviceControl), np.uint8),
             "mail": cp.zeros(3 * MAIL_BYTES, np.uint8),
             "idle": cp.zeros(2, np.uint32),
@@ -157,6 +162,7 @@ class BetweenSearch:
             masks=1,
             owned_count=len(part.owned),
             domains=part.domain.domains,
+            rule=PUSHES | ASKS,
             shares=parts,
             share=part.index,
         )
@@ -172,7 +178,7 @@ class BetweenSearch:
         self._ready = cp.cuda.Event(disable_timing=True)
         self._dirty, self._counting = True, False
         self.depth, self._boxed = 0, False
-        self._isolated, self._answered = False, False
+        self._isolated = False
         self._outer = Work()
         self._load(counting=False)
 
@@ -223,8 +229,12 @@ class BetweenSearch:
                 self.params, blocks, THREADS, shared=shared, cooperative=together
             )
 
-    def _run(self, name: str, stream: Any) -> None:
-        """Launch a kernel with the arguments as they are now."""
+    def _run(self, name: str, stream: Any, needs: int = 0) -> None:
+        """Launch a kernel with the arguments as they are now.
+
+        needs: what the level must do, else the kernel does nothing
+        """
+        self.params.needs = needs
         if name in TOGETHER:  # each clears the counters of the other
             base, at = self._kept.data.ptr, TOGETHER.index(name)
             self.own.control = base + at * CONTROL_BYTES
@@ -254,6 +264,8 @@ class BetweenSearch:
                 number = None
             if delegate is not None:
                 number = int(self.part.numbers_at(np.array([delegate]))[0])
+            way = PUSHES if p.rule & PUSHES else ASKS
+            p.begins = GOES | (way if delegate is None else 0)
             p.root = ISOLATED if number is None or number < 0 else number
             own.snapshot, own.next_snapshot = own.next_snapshot, own.snapshot
             own.by_first, own.next_by_first = own.next_by_first, own.by_first
@@ -261,9 +273,8 @@ class BetweenSearch:
                 self._run("clean_up", main)
             self._dirty, self.depth = True, 0
             cuda.clear(self._kept, main)
-            for name in ("sent", "known", *["answered"] * self._answered):
+            for name in ("sent", "known", "answered"):
                 cuda.clear(self._held[name], main)
-            self._answered = False
             self._run("begin", main)
             self._settle(main)
 
@@ -407,7 +418,6 @@ class BetweenSearch:
 
         questions: (source rank, what parts of it ask this one)
         """
-        self._answered |= bool(questions)
         return self._reply("answer", questions)
 
     def _reply(self, kernel: str, questions: Sequence[tuple[int, Any]]) -> Bins:
@@ -421,7 +431,9 @@ class BetweenSearch:
             self._tell_sizes(main)
         return self._bins()
 
-    def _take(self, kernel: str, items: Any, place: Any, main: Any) -> None:
+    def _take(
+        self, kernel: str, items: Any, place: Any, main: Any, needs: int = 0
+    ) -> None:
         """Let a kernel look at what other parts sent.
 
         items: [k], or boxes [k, words] as they were sent; place: of what they name
@@ -431,7 +443,7 @@ class BetweenSearch:
         if near.ndim > 1:
             p.boxes, p.item_step = near.shape
         p.item_place = place.data.ptr
-        self._run(kernel, main)
+        self._run(kernel, main, needs)
 
     @property
     def form(self) -> int | None:
@@ -440,46 +452,56 @@ class BetweenSearch:
             return None
         return int(self.own.snapshot)
 
-    def begin_level(self, *, push: bool, pull: bool) -> None:
+    def follow(
+        self, gathered: Any, forced: DirectionName | None, pull_share: int
+    ) -> None:
+        """Let levels do what follows from the counts of all parts; see ``OuterPolicy``.
+
+        gathered: uint64 [parts, words], where they will lie
+        """
+        ways = {None: PUSHES | ASKS, "push": PUSHES, "pull": ASKS}
+        p = self.params
+        p.gathered, p.rule, p.pull_share = gathered.data.ptr, ways[forced], pull_share
+
+    def begin_level(self) -> None:
         """Begin a level on the current stream, with what goes to other parts.
 
         What is for them lies in ``mask`` and in boxes then; see ``StreamedSearch``.
         """
         main = cuda.cupy().cuda.get_current_stream()
-        cuda.clear(self._control, main)
-        if push:
-            self._run("outer", main)
-        self._run("level", main)
-        if pull:
-            self._run("ask", main)
+        self._run("outer", main, PUSHES)
+        self._run("level", main, GOES)
+        self._run("ask", main, ASKS)
 
     def box(self, part: int, begin: int, end: int) -> Any:
         """Return words of the box for a part: its size, then the items."""
         start = int(self._box_at[part])
         return self._held["outbox"][start + begin : start + end]
 
-    def told(self, boxes: Any) -> None:
+    def told(self, boxes: Any, *, parents: bool) -> None:
         """Note the sizes of boxes in ``sizes``; the own ones are empty then.
 
         boxes: uint64 [parts, words], that came from other parts
         """
-        p = self.params
+        p, main = self.params, cuda.cupy().cuda.get_current_stream()
         p.items, (p.boxes, p.item_step) = boxes.data.ptr, boxes.shape
-        self._run("tell_sizes", cuda.cupy().cuda.get_current_stream())
+        self._run("tell_sizes", main, 0 if parents else GOES)
 
     def ask(self) -> None:
         """Put the questions for parents of delegates into boxes."""
         self._run("ask_parents", cuda.cupy().cuda.get_current_stream())
 
-    def reply(self, questions: Any, *, parents: bool) -> None:
+    def reply(self, questions: Any, *, parents: bool, last: bool) -> None:
         """Put the answers to what other parts ask into boxes.
 
-        parents: the questions are those for parents of delegates
+        parents: the questions are those for parents of delegates; last: they are what
+        the first ones have left
         """
-        main = cuda.cupy().cuda.get_current_stream()
-        kernel = "answer_parents" if parents else "answer"
-        self._take(kernel, questions, self.part.place, main)
-        self._answered |= not parents
+        main, needs = cuda.cupy().cuda.get_current_stream(), 0 if last else ASKS
+        if parents:
+            self._take("answer_parents", questions, self.part.place, main)
+        else:
+            self._take("answer", questions, self.part.place, main, needs)
 
     def learn(self, answers: Sequence[Any]) -> None:
         """Accept parents of delegates; see ``_take``."""
@@ -496,18 +518,23 @@ class BetweenSearch:
         items: what other parts pushed; answers: what they answered; see ``_take``
         last: nothing more comes; else counts say ``over`` where it does
         """
-        main, p = cuda.cupy().cuda.get_current_stream(), self.params
+        main, p, part = cuda.cupy().cuda.get_current_stream(), self.params, self.part
+        goes, pushes, asks = (0, 0, 0) if last else (GOES, PUSHES, ASKS)
         if masks is not None:
             p.mask, p.masks = masks.data.ptr, len(masks)
-            self._run("take_mask", main)
+            self._run("take_mask", main, goes)
             p.masks = 1
         for array in items:
-            self._take("take_items", array, self.part.place, main)
+            self._take("take_items", array, part.place, main, pushes)
         for array in answers:
-            self._take("take_items", array, self.part.graph.numbers, main)
+            self._take("take_items", array, part.graph.numbers, main, asks)
         p.first = 0 if last else self.first
-        self._run("settle", main)
+        self._run("settle", main, goes)
         p.first = 0
+
+    def choose(self) -> None:
+        """Choose what the next level does, when counts of all parts are gathered."""
+        self._run("choose", cuda.cupy().cuda.get_current_stream())
 
     def accept(
         self,
