@@ -140,7 +140,7 @@ class HostCopy:
     """A small array in device memory and what of it has come to the host.
 
     array: of any dtype; pinned: the copy, a NumPy array of its size and dtype that the
-        next copy overwrites; see ``begin`` and ``Launch.timed``
+        next copy overwrites
     """
 
     def __init__(self, array: DeviceArray) -> None:

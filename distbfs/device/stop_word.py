@@ -47,13 +47,14 @@ class StopWord:
         """Where the word is, for a kernel; 0 where nobody is asked."""
         return 0 if self.stop is None else int(self._word.data.ptr)
 
-    def watch(self, ended: Callable[[], bool]) -> None:
+    def watch(self, ended: Callable[[], bool]) -> bool:
         """Ask ``stop`` until a launch has ended, or until it says yes: set the word.
 
-        What is raised meanwhile is raised with the word set: the launch ends, too.
+        Returns whether the end was seen.  What is raised meanwhile is raised with the
+        word set: the launch ends, too.
         """
         if self.stop is None:
-            return
+            return False
         began = time.perf_counter()
         try:
             while not ended():
@@ -62,11 +63,12 @@ class StopWord:
                     continue
                 if self.stop():
                     self._raise()
-                    return
+                    return False
                 time.sleep(min(PAUSE, SHARE * spent))
         except BaseException:
             self._raise()
             raise
+        return True
 
     def _raise(self) -> None:
         """Set the word, beside what runs: its stream waits for no other."""

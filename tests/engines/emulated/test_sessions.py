@@ -696,7 +696,7 @@ def test_wanted_levels(engine, parents):
 
 
 def test_wanted_levels_come_with_the_search(device):
-    """The next time: a search of as many launches more, and none for its levels."""
+    """The next time: a search of as many launches, and none for its levels."""
     ids = np.array([3, 5])
     with opened(engine="xbfs", parents=False) as session:
         session.search(1, wanted=ids).at(ids)
@@ -704,21 +704,34 @@ def test_wanted_levels_come_with_the_search(device):
         alone = session.search(2)
         launches = device.launches - before
         levels = session.search(2, wanted=ids)
-        assert device.launches - before == 2 * launches + 1
+        assert device.launches - before == 2 * launches
         assert levels.at(ids)[0].tolist() == alone_levels(2, ids)
-        assert device.launches - before == 2 * launches + 1
+        assert device.launches - before == 2 * launches
         levels.at(ids[:1])
-        assert device.launches - before == 2 * launches + 2
+        assert device.launches - before == 2 * launches + 1
         with pytest.raises(UsageError, match="searched again"):
             alone.at(ids)
-        levels = session.search(2, wanted=np.arange(FEW + 1) % SOURCE.n)
-        assert device.launches - before == 3 * launches + 2, "too many to come along"
+        many = np.arange(FEW + 1) % SOURCE.n
+        levels = session.search(2, wanted=many)
+        assert levels.at(many)[0].tolist() == alone_levels(2, many)
         for outside in (-1, SOURCE.n):
             session.search(2, wanted=np.array([1, outside]))
-        assert device.launches - before == 5 * launches + 2, "nor what is no vertex"
+        assert device.launches - before == 5 * launches + 1
         with pytest.raises(SearchStopped):
             session.search(2, wanted=ids, stop=lambda: True)
         assert session.search(4, wanted=ids).at(ids)[0].tolist() == alone_levels(4, ids)
+
+
+def test_wanted_levels_need_no_wait_of_their_own(device, monkeypatch):
+    """No call of CuPy or of the driver comes after the wait of the search."""
+    ids = np.array([3, 5])
+    with opened(engine="xbfs") as session:
+        session.search(1, wanted=ids).at(ids)
+        result = session.search(2, parents=False, wanted=ids)
+        monkeypatch.setattr(cuda, "cupy", lambda: pytest.fail("a call of CuPy"))
+        monkeypatch.setattr(cuda, "driver", lambda: pytest.fail("a call of CUDA"))
+        monkeypatch.setattr(type(result.level), "__getitem__", None)
+        assert result.at(ids)[0].tolist() == alone_levels(2, ids)
 
 
 def alone_levels(root, ids):

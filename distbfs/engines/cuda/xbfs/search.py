@@ -11,6 +11,7 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
+from distbfs.device.take import Back
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.xbfs.arrays import (
     NO_LIMIT,
@@ -94,7 +95,7 @@ class FastSearch:
             # what is read at the end lies together: it comes in one copy
             size = STATE_AT + ctypes.sizeof(State)
             self._kept = cuda.cupy().zeros(size, dtype=np.uint8)
-            self._copy = cuda.HostCopy(self._kept)
+            self._copy = Back(self._kept)
             self._cluster: ClusterSearch | None = None
             if suits(self._arrays.mean_next) and direction == "auto" and graph.active:
                 a.widen()
