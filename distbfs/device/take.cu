@@ -11,10 +11,11 @@
 #define FEW 4096 /* places, at most */
 
 struct Request {
-    const void *values; /* [any], items of `size` bytes */
-    u32 count, size;    /* size: 1, 2, 4 or 8 */
-    u64 places[FEW];    /* [count] of them */
-    u64 taken[FEW];     /* [count] items of `size` bytes */
+    const void *values; /* [length], items of `size` bytes */
+    u64 length;
+    u32 count, size; /* size: 1, 2, 4 or 8 */
+    u64 places[FEW]; /* [count] of them; what is none is not looked at */
+    u64 taken[FEW];  /* [count] items of `size` bytes */
 };
 
 struct Bring {
@@ -29,9 +30,11 @@ extern "C" __global__ void bring(const Bring b) {
     if (!b.request) return;
     Request &r = *b.request;
     const void *values = r.values;
+    const u64 length = r.length;
     const u32 count = r.count, size = r.size;
     for (u32 k = threadIdx.x; k < count; k += blockDim.x) {
         const u64 at = r.places[k];
+        if (at >= length) continue;
         switch (size) {
         case 1: ((u8 *)r.taken)[k] = ((const u8 *)values)[at]; break;
         case 2: ((u16 *)r.taken)[k] = ((const u16 *)values)[at]; break;

@@ -26,6 +26,7 @@ class Request(ctypes.Structure):
 
     _fields_ = (
         ("values", ctypes.c_void_p),
+        ("length", ctypes.c_uint64),
         *((name, ctypes.c_uint32) for name in ("count", "size")),
         *((name, ctypes.c_uint64 * FEW) for name in ("places", "taken")),
     )
@@ -90,16 +91,15 @@ class Asked:
         self._taken = np.frombuffer(self._request.taken, np.uint64)
         self._by_type: dict[Any, Array] = {}
 
-    def ask(self, values: Any, places: Ids) -> None:
-        """Have values[places] of a contiguous array taken by the next launch."""
-        count, request = len(places), self._request
-        self._places[:count] = places
-        request.values = values.data.ptr
-        request.count, request.size = count, values.dtype.itemsize
+    def take_from(self, values: Any) -> None:
+        """Have values taken from a contiguous array from now on."""
+        self._request.values, self._request.length = values.data.ptr, len(values)
+        self._request.size = values.dtype.itemsize
 
-    def ask_nothing(self) -> None:
-        """Have nothing taken."""
-        self._request.count = 0
+    def ask(self, places: Ids) -> None:
+        """Have the values at places, int64 [up to FEW], taken by the next launch."""
+        self._request.count = count = len(places)
+        self._places[:count] = places
 
     def taken(self, count: int, dtype: Any) -> Array:
         """Return a copy of what has been taken; the launch was waited for."""
@@ -121,7 +121,8 @@ class Taker:
         """Return values[places] of a contiguous array."""
         stream = cuda.cupy().cuda.get_current_stream()
         with self._lock:
-            self._asked.ask(values, places)
+            self._asked.take_from(values)
+            self._asked.ask(places)
             self._launch(stream.ptr)
             stream.synchronize()
             return self._asked.taken(len(places), values.dtype)
@@ -141,21 +142,15 @@ class Ahead:
     def __init__(self) -> None:
         self._asked = Asked()
         self._array: Any = None  # of the last ``take``, kept alive for the next search
-        self._asking: Any = None  # the same, where this search is to take from it
-        self._taken_from: Any = None  # the same, where it has done so
         self._count, self._places = 0, b""
+        self._launched = False  # since they were asked for
         self._token: Any = None
 
     def of(self, places: Ids) -> Ahead:
         """Ask for values at places, int64 [1 to FEW]."""
         self._count, self._places = len(places), places.tobytes()
-        array, self._taken_from = self._array, None
-        inside = array is not None and 0 <= places.min() <= places.max() < len(array)
-        self._asking = array if inside else None
-        if inside:
-            self._asked.ask(array, places)
-        else:
-            self._asked.ask_nothing()
+        self._launched = False
+        self._asked.ask(places)
         return self
 
     def __enter__(self) -> Take:
@@ -177,17 +172,20 @@ class Ahead:
 
     def begin(self) -> None:
         """Note that a timed launch begins, which takes the values."""
-        self._taken_from = self._asking
+        self._launched = True
 
     def take(self, values: Any, places: Ids) -> Array:
         """Return values[places] of the contiguous array that the search wrote."""
-        self._array, array = values, self._taken_from
-        same = array is values or (
-            array is not None
-            and array.data.ptr == values.data.ptr
-            and array.dtype == values.dtype
-        )
-        if same and len(places) == self._count and places.tobytes() == self._places:
+        array = self._array
+        if values is not array and (
+            array is None
+            or values.data.ptr != array.data.ptr
+            or values.dtype != array.dtype
+        ):
+            self._array, self._launched = values, False
+            self._asked.take_from(values)
+        same = len(places) == self._count and places.tobytes() == self._places
+        if self._launched and same:
             return self._asked.taken(len(places), values.dtype)
         return take(values, places)
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from device_parts import checked_searches, part_to_device
-from emulated_device import at_address
+from emulated_device import DeviceArray, Launch, at_address
 from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
 from part_graphs import GRAPHS
 from sessions import open_parts, open_tuples
@@ -23,6 +23,7 @@ from distbfs.engines.base import on_device
 from distbfs.engines.cuda.pan import search as part
 from distbfs.engines.cuda.xbfs.memory import part_bytes
 from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError
+from distbfs.exchange.signals import StopFlag
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
@@ -37,6 +38,7 @@ from distbfs.search.graph import Graph, bfs
 from distbfs.search.holding import Source, hold_device_parts, parts_of_store
 from distbfs.search.open import open_source
 from distbfs.search.opening import between_domains
+from distbfs.service.rank_calls import Ranks
 from distbfs.store import schema
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.write import write_graph
@@ -722,16 +724,34 @@ def test_wanted_levels_come_with_the_search(device):
         assert session.search(4, wanted=ids).at(ids)[0].tolist() == alone_levels(4, ids)
 
 
-def test_wanted_levels_need_no_wait_of_their_own(device, monkeypatch):
-    """No call of CuPy or of the driver comes after the wait of the search."""
-    ids = np.array([3, 5])
+def test_a_lone_query_waits_once(device, monkeypatch):
+    """Nothing of CuPy or of the driver is called after the wait of its search."""
+    timed, cut = Launch.timed, DeviceArray.__getitem__
+    cupy, driver = cuda.cupy, cuda.driver
+    asked = [["at", [3, 5, 3]]]
+
+    def wait_once(launch, *arguments, **options):
+        seconds = timed(launch, *arguments, **options)
+        for name in ("cupy", "driver"):
+            monkeypatch.setattr(cuda, name, lambda: pytest.fail("a call"))
+        monkeypatch.setattr(DeviceArray, "__getitem__", lambda *_: pytest.fail("a cut"))
+        return seconds
+
     with opened(engine="xbfs") as session:
-        session.search(1, wanted=ids).at(ids)
-        result = session.search(2, parents=False, wanted=ids)
-        monkeypatch.setattr(cuda, "cupy", lambda: pytest.fail("a call of CuPy"))
-        monkeypatch.setattr(cuda, "driver", lambda: pytest.fail("a call of CUDA"))
-        monkeypatch.setattr(type(result.level), "__getitem__", None)
-        assert result.at(ids)[0].tolist() == alone_levels(2, ids)
+        ranks = Ranks(session, StopFlag())
+        ranks.search(1, asked, parents=False, stop=lambda: False)
+        for root in (2, 4, 2):
+            monkeypatch.setattr(Launch, "timed", wait_once)
+            before = device.launches
+            values = ranks.search(root, asked, parents=False, stop=lambda: False)[1]
+            for owner, name, value in (
+                (cuda, "cupy", cupy),
+                (cuda, "driver", driver),
+                (DeviceArray, "__getitem__", cut),
+            ):
+                monkeypatch.setattr(owner, name, value)
+            assert device.launches - before == 3, "search, results, what comes back"
+            assert values == [alone_levels(root, [3, 5, 3])]
 
 
 def alone_levels(root, ids):
