@@ -6,6 +6,7 @@ import json
 import socket
 import stat
 import string
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from http.client import HTTPException
@@ -140,7 +141,7 @@ def encoded(request: dict[str, Any]) -> bytes:
 
 def _broken(address: object, error: object, seconds: float) -> ServiceError:
     """Return the error for an answer that did not come or cannot be read."""
-    if isinstance(error, TimeoutError):
+    if isinstance(error, (TimeoutError, BlockingIOError)):
         why = f"no answer within {seconds:g} seconds"
     elif isinstance(error, OSError):
         why = "the connection has ended"
@@ -167,7 +168,10 @@ class SocketClient(Client):
     def __init__(self, path: Path, timeout: float = SECONDS) -> None:
         self._path, self._timeout = path, timeout
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(timeout)
+        # the kernel's own: Python's would ask before each call whether it may block
+        limit = struct.pack("@ll", *divmod(max(round(timeout * 1e6), 1), 1_000_000))
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            self._socket.setsockopt(socket.SOL_SOCKET, option, limit)
         try:
             self._socket.connect(str(path))
         except OSError as error:
@@ -192,7 +196,7 @@ class SocketClient(Client):
         try:
             self._socket.sendall(request + b"\n")
             for line in self._lines:
-                answer = json.loads(line)
+                answer = json.loads(line.decode())
                 if not isinstance(answer, dict) or answer.get("id") in (
                     self._next,
                     None,
