@@ -42,10 +42,14 @@ class StopWord:
         word: DeviceArray = cp.zeros(1, dtype=np.uint64)
         return word
 
+    @cached_property
+    def _place(self) -> int:
+        return int(self._word.data.ptr)
+
     @property
     def address(self) -> int:
         """Where the word is, for a kernel; 0 where nobody is asked."""
-        return 0 if self.stop is None else int(self._word.data.ptr)
+        return 0 if self.stop is None else self._place
 
     def watch(self, ended: Callable[[], bool]) -> bool:
         """Ask ``stop`` until a launch has ended, or until it says yes: set the word.

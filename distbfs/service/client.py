@@ -159,7 +159,7 @@ def _plain(value: object) -> object:
     raise ServiceError("bad_request", text)
 
 
-ENCODER = json.JSONEncoder(default=_plain)
+ENCODER, DECODER = json.JSONEncoder(default=_plain), json.JSONDecoder()
 
 
 class SocketClient(Client):
@@ -196,7 +196,10 @@ class SocketClient(Client):
         try:
             self._socket.sendall(request + b"\n")
             for line in self._lines:
-                answer = json.loads(line.decode())
+                text = line.decode()  # ``loads`` would guess a codec and skip blanks
+                answer, end = DECODER.raw_decode(text)
+                if text[end:].strip():
+                    raise ValueError("more than one value")
                 if not isinstance(answer, dict) or answer.get("id") in (
                     self._next,
                     None,

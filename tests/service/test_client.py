@@ -29,7 +29,8 @@ client.path(0)  # wrong
 client.distances(0.5, [1])  # wrong
 """
 BODY = b"Content-Length: 1\r\n\r\nx"
-JUNK = [b"junk\r\n", b"[]\n", b"\xff\n", b"HTTP/1.1 502 Bad Gateway\r\n" + BODY]
+TWICE = b'{"id":1,"ok":true} {}\n'
+JUNK = [b"junk\r\n", b"[]\n", TWICE, b"\xff\n", b"HTTP/1.1 502 Bad Gateway\r\n" + BODY]
 MOVED = b"HTTP/1.1 302 Moved\r\nLocation: http://127.0.0.1:1\r\n" + BODY
 
 
