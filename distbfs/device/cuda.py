@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from distbfs.errors import DeviceMissing, ResourceError
 from distbfs.types import Array, DeviceArray, Ids, Stream
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 DRIVER = "libcuda.so.1"
 
@@ -117,16 +119,28 @@ def require(need: int, what: str) -> None:
         )
 
 
-@contextmanager
-def memory_of(what: str) -> Iterator[None]:
+class memory_of:  # noqa: N801 - used as a function
     """Turn CuPy's out-of-memory error into a ResourceError, freeing the pool."""
-    try:
-        yield
-    except cupy().cuda.memory.OutOfMemoryError as error:
-        release()
-        raise ResourceError(
-            f"{what}: {error}; {free_bytes()} bytes are free"
-        ) from error
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None and isinstance(error, cupy().cuda.memory.OutOfMemoryError):
+            release()
+            raise ResourceError(
+                f"{self._what}: {error}; {free_bytes()} bytes are free"
+            ) from error
 
 
 def pinned_empty(count: int, dtype: npt.DTypeLike) -> Array:
@@ -147,7 +161,7 @@ class HostCopy:
     """A small array in device memory and what of it has come to the host.
 
     array: of any dtype; pinned: the copy, a NumPy array of its size and dtype that the
-        next copy overwrites; see ``begin`` and ``Launch.timed``
+        next copy overwrites
     """
 
     def __init__(self, array: DeviceArray) -> None:

@@ -1,24 +1,24 @@
 """Kernels on a CUDA device, launched with little overhead.
 
-Kernels are launched through the driver with arguments that are laid out once, so that
-a search costs three calls: event, launch, event.
+Kernels are launched through the driver with arguments that are laid out once; a search
+is one CUDA graph (timed_graph.py) and one wait.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from distbfs.device import cuda, nvrtc
 from distbfs.device.timed_graph import TimedGraph
 
 if TYPE_CHECKING:
     from distbfs.device.stop_word import StopWord
+    from distbfs.device.take import Back
     from distbfs.types import DeviceArray, KernelArgument
 
 PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
@@ -28,28 +28,28 @@ REGISTERS, LOCAL_BYTES, STATIC_SHARED = 4, 3, 1
 COOPERATIVE, CLUSTER = 2, 4  # CUlaunchAttributeID
 KEPT_SHARED = 1 << 10  # bytes of shared memory that a block has besides its own
 
-_behind: ContextVar[Callable[[], None] | None] = ContextVar("behind", default=None)
 
+class Asking(Protocol):
+    """Values that the timed launches of a block bring along (a ``take.Ahead``).
 
-@contextmanager
-def behind(launch: Callable[[], None]) -> Iterator[None]:
-    """Launch more behind each timed launch of a block, before that is waited for.
-
-    launch: called then, for the legacy stream.  A search may be several timed launches;
-    what it finds is complete behind the last one.
+    A search may be several timed launches; what it finds is complete in the last one.
     """
-    token = _behind.set(launch)
-    try:
-        yield
-    finally:
-        _behind.reset(token)
+
+    def launch(self, back: Back | None) -> Launch:
+        """Return the last kernel of timed launches; back: what it brings besides."""
+
+    def begin(self) -> None:
+        """Note that a timed launch begins, which ends with that kernel."""
 
 
-def launch_behind() -> None:
-    """Launch what is to come behind a timed launch, if anything."""
-    launch = _behind.get()
-    if launch is not None:
-        launch()
+ASKED: ContextVar[Asking | None] = ContextVar("asked", default=None)
+
+
+def last_launch(asked: Asking | None, back: Back | None) -> Launch | None:
+    """Return the kernel that brings to the host what is asked for, if anything is."""
+    if asked is not None:
+        return asked.launch(back)
+    return None if back is None else back.launch()
 
 
 class LaunchAttribute(ctypes.Structure):
@@ -184,7 +184,7 @@ class Launch:
             count,
         )
         self._parameters = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
-        self._graph: TimedGraph | None = None
+        self._graphs: dict[Asking | None, TimedGraph] = {}
 
     def __call__(self, stream: int = 0) -> None:
         """Launch on a stream, by default the legacy one."""
@@ -201,7 +201,7 @@ class Launch:
         self,
         before: Sequence[tuple[DeviceArray, int]] = (),
         then: Launch | None = None,
-        back: cuda.HostCopy | None = None,
+        back: Back | None = None,
         word: StopWord | None = None,
     ) -> float:
         """Launch, wait, and return the seconds between events around the kernel.
@@ -213,28 +213,32 @@ class Launch:
         word: what the kernel looks at between levels, to end where its ``stop`` says so
 
         Events and kernels are one graph, so that no gap of the host lies between them.
-        What comes behind it (``behind``) is neither waited for nor timed.
+        What is ``ASKED`` for has come to the host at the end, too.
         """
         graph = self.record(before, then, back)
         graph.set_arguments()
         graph.launch()
-        launch_behind()
         return graph.wait(word)
 
     def record(
         self,
         before: Sequence[tuple[DeviceArray, int]] = (),
         then: Launch | None = None,
-        back: cuda.HostCopy | None = None,
+        back: Back | None = None,
     ) -> TimedGraph:
         """Return what ``timed`` launches, made when it is first asked for.
 
         To launch as soon as one can, set its arguments before; then ``wait``.
         """
-        if self._graph is None:
+        asked = ASKED.get()
+        graph = self._graphs.get(asked)
+        if graph is None:
             launches = [self] if then is None else [self, then]
-            self._graph = TimedGraph(launches, before, back)
-        return self._graph
+            graph = TimedGraph(launches, before, last_launch(asked, back))
+            self._graphs[asked] = graph
+        if asked is not None:
+            asked.begin()
+        return graph
 
     @property
     def parameters(self) -> ctypes.Array[ctypes.c_void_p]:

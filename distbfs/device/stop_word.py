@@ -42,18 +42,23 @@ class StopWord:
         word: DeviceArray = cp.zeros(1, dtype=np.uint64)
         return word
 
+    @cached_property
+    def _place(self) -> int:
+        return int(self._word.data.ptr)
+
     @property
     def address(self) -> int:
         """Where the word is, for a kernel; 0 where nobody is asked."""
-        return 0 if self.stop is None else int(self._word.data.ptr)
+        return 0 if self.stop is None else self._place
 
-    def watch(self, ended: Callable[[], bool]) -> None:
+    def watch(self, ended: Callable[[], bool]) -> bool:
         """Ask ``stop`` until a launch has ended, or until it says yes: set the word.
 
-        What is raised meanwhile is raised with the word set: the launch ends, too.
+        Returns whether the end was seen.  What is raised meanwhile is raised with the
+        word set: the launch ends, too.
         """
         if self.stop is None:
-            return
+            return False
         began = time.perf_counter()
         try:
             while not ended():
@@ -62,11 +67,12 @@ class StopWord:
                     continue
                 if self.stop():
                     self._raise()
-                    return
+                    return False
                 time.sleep(min(PAUSE, SHARE * spent))
         except BaseException:
             self._raise()
             raise
+        return True
 
     def _raise(self) -> None:
         """Set the word, beside what runs: its stream waits for no other."""

@@ -1,26 +1,45 @@
-/* Values at few places of a large array, for a host that reads them.
+/* What a host reads of the memory of a device: a small array, and values at few places of
+ * a large one.
  *
- * Method: a thread a place; one launch and no copy.
- * Data: places and what is taken lie in pinned memory of the host, which devices reach
- * themselves.  Source: CUDA C++ Programming Guide, mapped memory.
+ * Method: one block writes both to memory of the host; no copy.  As the last kernel of a
+ * CUDA graph it needs no new arguments: what the host asks for lies in its own memory.
+ * Data: `back` and requests lie in pinned memory, which devices reach themselves.
+ * Source: CUDA C++ Programming Guide, mapped memory.
  */
 #include "../engines/cuda/common/base.cuh"
 
-struct Take {
-    const void *values; /* [any], items of `size` bytes */
-    const u64 *places;  /* [count] */
-    void *out;          /* [count], items of `size` bytes */
-    u32 count, size;    /* size: 1, 2, 4 or 8 */
+#define FEW 4096 /* places, at most */
+
+struct Request {
+    const void *values; /* [length], items of `size` bytes */
+    u64 length;
+    u32 count, size; /* size: 1, 2, 4 or 8 */
+    u64 places[FEW]; /* [count] of them; what is none is not looked at */
+    u64 taken[FEW];  /* [count] items of `size` bytes */
 };
 
-extern "C" __global__ void take(const Take t) {
-    const u32 k = thread_of<u32>();
-    if (k >= t.count) return;
-    const u64 at = t.places[k];
-    switch (t.size) {
-    case 1: ((u8 *)t.out)[k] = ((const u8 *)t.values)[at]; break;
-    case 2: ((u16 *)t.out)[k] = ((const u16 *)t.values)[at]; break;
-    case 4: ((u32 *)t.out)[k] = ((const u32 *)t.values)[at]; break;
-    default: ((u64 *)t.out)[k] = ((const u64 *)t.values)[at];
+struct Bring {
+    const u32 *array; /* [words] */
+    u32 *back;        /* [words] */
+    Request *request; /* or null */
+    u32 words;
+};
+
+extern "C" __global__ void bring(const Bring b) {
+    for (u32 k = threadIdx.x; k < b.words; k += blockDim.x) b.back[k] = b.array[k];
+    if (!b.request) return;
+    Request &r = *b.request;
+    const void *values = r.values;
+    const u64 length = r.length;
+    const u32 count = r.count, size = r.size;
+    for (u32 k = threadIdx.x; k < count; k += blockDim.x) {
+        const u64 at = r.places[k];
+        if (at >= length) continue;
+        switch (size) {
+        case 1: ((u8 *)r.taken)[k] = ((const u8 *)values)[at]; break;
+        case 2: ((u16 *)r.taken)[k] = ((const u16 *)values)[at]; break;
+        case 4: ((u32 *)r.taken)[k] = ((const u32 *)values)[at]; break;
+        default: r.taken[k] = ((const u64 *)values)[at];
+        }
     }
 }

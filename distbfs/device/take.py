@@ -1,10 +1,8 @@
-"""Values of a device array at some places, for the host."""
+"""What a host reads of arrays of a device, by one small kernel (take.cu)."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -15,99 +13,181 @@ import numpy as np
 from distbfs.device import cuda, programs
 
 if TYPE_CHECKING:
-    from distbfs.types import Array, Ids, Take
+    from types import TracebackType
+
+    from distbfs.types import Array, DeviceArray, Ids, Take
 
 SOURCE = Path(__file__).with_name("take.cu")
-FEW, BLOCK = 4096, 256  # places of a launch; threads of a block
+FEW, THREADS = 4096, 1024  # places of a request; threads of the one block
 
 
 class Request(ctypes.Structure):
-    """``Take`` in take.cu."""
+    """``Request`` in take.cu."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("values", "places", "out")),
+        ("values", ctypes.c_void_p),
+        ("length", ctypes.c_uint64),
         *((name, ctypes.c_uint32) for name in ("count", "size")),
+        *((name, ctypes.c_uint64 * FEW) for name in ("places", "taken")),
     )
+
+
+class Bring(ctypes.Structure):
+    """``Bring`` in take.cu."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("array", "back", "request")),
+        ("words", ctypes.c_uint32),
+    )
+
+
+@cache
+def bring_kernel(cupy: Any, device: int) -> programs.Kernel:  # noqa: ARG001 - one each
+    """Return the kernel of a device, which is the current one."""
+    return programs.Module(SOURCE).kernel("bring")
+
+
+def bring(arguments: Bring) -> programs.Launch:
+    """Return a launch on the current device."""
+    cupy = cuda.cupy()
+    kernel = bring_kernel(cupy, int(cupy.cuda.Device()))
+    return kernel.prepare(arguments, 1, THREADS)
+
+
+class Back:
+    """A small array in device memory that comes to the host behind timed launches.
+
+    array: of a multiple of four bytes; pinned: what has come, a NumPy array of its size
+        and dtype that the next launch overwrites; see ``Launch.timed``
+    """
+
+    def __init__(self, array: DeviceArray) -> None:
+        if array.nbytes % 4:
+            raise ValueError(f"an array of {array.nbytes} bytes comes back")
+        self.array = array
+        self.pinned = cuda.pinned_empty(array.size, array.dtype)
+
+    def launch(self, request: int = 0) -> programs.Launch:
+        """Return a launch that brings it; request: address of what is taken besides."""
+        return bring(
+            Bring(
+                array=self.array.data.ptr,
+                back=self.pinned.ctypes.data,
+                request=request,
+                words=self.array.nbytes // 4,
+            )
+        )
+
+
+class Asked:
+    """A request for values at up to FEW places, in pinned memory."""
+
+    def __init__(self) -> None:
+        memory = cuda.pinned_empty(ctypes.sizeof(Request), np.uint8)
+        self._request = Request.from_buffer(memory.data)
+        self._request.count = 0
+        self.address = int(memory.ctypes.data)
+        self._places = np.frombuffer(self._request.places, np.int64)
+        self._taken = np.frombuffer(self._request.taken, np.uint64)
+        self._by_type: dict[Any, Array] = {}
+
+    def take_from(self, values: Any) -> None:
+        """Have values taken from a contiguous array from now on."""
+        self._request.values, self._request.length = values.data.ptr, len(values)
+        self._request.size = values.dtype.itemsize
+
+    def ask(self, places: Ids) -> None:
+        """Have the values at places, int64 [up to FEW], taken by the next launch."""
+        self._request.count = count = len(places)
+        self._places[:count] = places
+
+    def taken(self, count: int, dtype: Any) -> Array:
+        """Return a copy of what has been taken; the launch was waited for."""
+        values = self._by_type.get(dtype)
+        if values is None:
+            values = self._by_type[dtype] = self._taken.view(dtype)
+        copy: Array = values[:count].copy()
+        return copy
 
 
 class Taker:
     """Takes values at up to FEW places on the current device, in one launch."""
 
     def __init__(self) -> None:
-        self._places = cuda.pinned_empty(FEW, np.uint64)
-        self._values = cuda.pinned_empty(FEW, np.uint64)
-        self._request = Request(
-            places=self._places.ctypes.data, out=self._values.ctypes.data
-        )
-        kernel = programs.Module(SOURCE).kernel("take")
-        self._launch = kernel.prepare(self._request, FEW // BLOCK, BLOCK)
-        self._lock = Lock()
-
-    def begin(self, values: Any, places: Ids, stream: int) -> None:
-        """Take values[places] of a contiguous array behind what is on a stream."""
-        count = len(places)
-        self._places[:count] = places
-        self._request.values = values.data.ptr
-        self._request.count, self._request.size = count, values.dtype.itemsize
-        self._launch(stream)
-
-    def taken(self, count: int, dtype: Any) -> Array:
-        """Return a copy of what has been taken; the stream was waited for."""
-        copy: Array = self._values.view(dtype)[:count].copy()
-        return copy
+        self._asked, self._lock = Asked(), Lock()
+        self._launch = bring(Bring(request=self._asked.address))
 
     def take(self, values: Any, places: Ids) -> Array:
         """Return values[places] of a contiguous array."""
         stream = cuda.cupy().cuda.get_current_stream()
         with self._lock:
-            self.begin(values, places, stream.ptr)
+            self._asked.take_from(values)
+            self._asked.ask(places)
+            self._launch(stream.ptr)
             stream.synchronize()
-            return self.taken(len(places), values.dtype)
+            return self._asked.taken(len(places), values.dtype)
 
 
 class Ahead:
-    """Takes a few results of a search behind the search, before it is waited for.
+    """Takes a few results of a search within its launch, so that one wait serves both.
 
     Which array a search has written to shows when it is over.  Mostly it is that of the
-    search before, so values are taken there: one wait serves both.  Where it is another
-    one they are taken again.  Made, and used, with the device current.
+    search before, so values are taken there; where it is another one they are taken
+    again.  Made, and used, with the device current.
+
+    ``with ahead.of(places) as take`` takes values with the search of the block, which
+    has to return what its last timed launch has found.
     """
 
     def __init__(self) -> None:
-        self._taker = Taker()
+        self._asked = Asked()
         self._array: Any = None  # of the last ``take``, kept alive for the next search
-        self._taken_from: Any = None  # the same, where this search has taken from it
-        self._places: Ids = np.zeros(0, dtype=np.int64)
+        self._count, self._places = 0, b""
+        self._launched = False  # since they were asked for
+        self._token: Any = None
 
-    @contextmanager
-    def of(self, places: Ids) -> Iterator[Take]:
-        """Take values at places, int64 [1 to FEW], with the search of a block.
+    def of(self, places: Ids) -> Ahead:
+        """Ask for values at places, int64 [1 to FEW]."""
+        self._count, self._places = len(places), places.tobytes()
+        self._launched = False
+        self._asked.ask(places)
+        return self
 
-        Yields what returns them afterwards, see ``take``.  The search has to return
-        what it found behind its last timed launch.
-        """
-        self._places, self._taken_from = places.copy(), None
-        with programs.behind(self._begin):
-            yield self.take
+    def __enter__(self) -> Take:
+        self._token = programs.ASKED.set(self)
+        return self.take
 
-    def _begin(self) -> None:
-        array, places = self._array, self._places
-        if array is not None and places.min() >= 0 and places.max() < len(array):
-            self._taker.begin(array, places, 0)
-            self._taken_from = array
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        programs.ASKED.reset(self._token)
+
+    def launch(self, back: Back | None) -> programs.Launch:
+        """Return the last kernel of timed launches; see ``programs.Asking``."""
+        address = self._asked.address
+        return bring(Bring(request=address)) if back is None else back.launch(address)
+
+    def begin(self) -> None:
+        """Note that a timed launch begins, which takes the values."""
+        self._launched = True
 
     def take(self, values: Any, places: Ids) -> Array:
         """Return values[places] of the contiguous array that the search wrote."""
-        self._array, taken = values, self._taken_from
-        if not (
-            taken is not None
-            and taken.data.ptr == values.data.ptr
-            and taken.dtype == values.dtype
-            and np.array_equal(places, self._places)
+        array = self._array
+        if values is not array and (
+            array is None
+            or values.data.ptr != array.data.ptr
+            or values.dtype != array.dtype
         ):
-            return take(values, places)
-        cuda.cupy().cuda.Stream.null.synchronize()
-        return self._taker.taken(len(places), values.dtype)
+            self._array, self._launched = values, False
+            self._asked.take_from(values)
+        same = len(places) == self._count and places.tobytes() == self._places
+        if self._launched and same:
+            return self._asked.taken(len(places), values.dtype)
+        return take(values, places)
 
 
 @cache

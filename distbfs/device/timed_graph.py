@@ -49,20 +49,20 @@ class KernelLaunch(Protocol):
 class TimedGraph:
     """An event, fills, kernels one after the other and an event as one CUDA graph.
 
-    back: what is copied to the host after them, if anything
+    last: a kernel after them, whose arguments stay; it brings results to the host
     """
 
     def __init__(
         self,
         launches: Sequence[KernelLaunch],
         before: Sequence[tuple[DeviceArray, int]],
-        back: cuda.HostCopy | None = None,
+        last: KernelLaunch | None = None,
     ) -> None:
-        self._held = ([array for array, _ in before], back)
+        self._held = ([array for array, _ in before], last)
         self._launches = list(launches)
         self._name = launches[0].kernel.name
         # around the kernels, and at the end
-        self._events = [ctypes.c_void_p() for _ in range(2 if back is None else 3)]
+        self._events = [ctypes.c_void_p() for _ in range(2 if last is None else 3)]
         stream, graph = ctypes.c_void_p(), ctypes.c_void_p()
         self._exec = ctypes.c_void_p()
         for event in self._events:
@@ -81,14 +81,8 @@ class TimedGraph:
         for launch in launches:
             launch(stream.value or 0)
         self._call("cuEventRecordWithFlags", self._events[1], stream, 1)
-        if back is not None:
-            self._call(
-                "cuMemcpyDtoHAsync_v2",
-                ctypes.c_void_p(back.pinned.ctypes.data),
-                ctypes.c_uint64(back.array.data.ptr),
-                ctypes.c_size_t(back.pinned.nbytes),
-                stream,
-            )
+        if last is not None:
+            last(stream.value or 0)
             self._call("cuEventRecordWithFlags", self._events[2], stream, 1)
         self._call("cuStreamEndCapture", stream, ctypes.byref(graph))
         self._call(
@@ -100,15 +94,24 @@ class TimedGraph:
         self._nodes = self._kernel_nodes(graph)
         self._call("cuStreamDestroy_v2", stream)
         self._graph = graph
+        # what a search calls, laid out once
+        library = cuda.driver()
+        self._set_node = library.cuGraphExecKernelNodeSetParams_v2
+        self._launch, self._query = library.cuGraphLaunch, library.cuEventQuery
+        self._elapsed, self._end = library.cuEventElapsedTime, self._events[-1]
         self._milliseconds = ctypes.c_float()
+        self._span = (ctypes.byref(self._milliseconds), *self._events[:2])
 
     def _call(self, name: str, *arguments: Any) -> None:
         cuda.check(getattr(cuda.driver(), name)(*arguments), f"{name} for {self._name}")
 
     def _kernel_nodes(
         self, graph: ctypes.c_void_p
-    ) -> list[tuple[ctypes.c_void_p, NodeParameters]]:
-        """Return the nodes of the launches, in their order."""
+    ) -> list[tuple[ctypes.c_void_p, Any]]:
+        """Return the nodes of the launches, each with its parameters by reference.
+
+        They point to where the arguments are, so that these may change.
+        """
         count = ctypes.c_size_t()
         self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
         nodes = (ctypes.c_void_p * count.value)()
@@ -122,48 +125,47 @@ class TimedGraph:
                 read = "cuGraphKernelNodeGetParams_v2"
                 self._call(read, handle, ctypes.byref(parameters))
                 nodes_of[int(parameters.function or 0)] = handle, parameters
-        functions = [int(launch.kernel.function.ptr) for launch in self._launches]
-        if any(function not in nodes_of for function in functions):
-            raise ResourceError(f"CUDA: the graph of {self._name} lacks a kernel")
-        return [nodes_of[function] for function in functions]
+        nodes_of_launches = []
+        for launch in self._launches:
+            function = int(launch.kernel.function.ptr)
+            if function not in nodes_of:
+                raise ResourceError(f"CUDA: the graph of {self._name} lacks a kernel")
+            handle, parameters = nodes_of[function]
+            parameters.parameters = ctypes.addressof(launch.parameters)
+            nodes_of_launches.append((handle, ctypes.byref(parameters)))
+        return nodes_of_launches
 
     def set_arguments(self) -> None:
         """Take the arguments as they are now."""
-        library = cuda.driver()
-        for launch, (node, parameters) in zip(self._launches, self._nodes, strict=True):
-            parameters.parameters = ctypes.addressof(launch.parameters)
-            code = library.cuGraphExecKernelNodeSetParams_v2(
-                self._exec, node, ctypes.byref(parameters)
-            )
-            cuda.check(code, f"arguments of {launch.kernel.name}")
+        for node, parameters in self._nodes:
+            code = self._set_node(self._exec, node, parameters)
+            cuda.check(code, f"arguments of {self._name}")
 
     def launch(self) -> None:
         """Begin, on the legacy stream of the current device."""
-        code = cuda.driver().cuGraphLaunch(self._exec, None)
+        code = self._launch(self._exec, None)
         cuda.check(code, f"launch of {self._name}")
 
     def _ended(self) -> bool:
-        code = cuda.driver().cuEventQuery(self._events[-1])
-        if code != NOT_READY:
-            cuda.check(code, f"cuEventQuery for {self._name}")
-        return bool(code != NOT_READY)
+        code = self._query(self._end)
+        if code == NOT_READY:
+            return False
+        cuda.check(code, f"cuEventQuery for {self._name}")
+        return True
 
     def wait(self, word: StopWord | None = None) -> float:
         """Wait for the end; return the seconds between the events.
 
         word: what the kernels look at; its ``stop`` is asked meanwhile
         """
+        ended = False
         try:
-            if word is not None:
-                word.watch(self._ended)
+            ended = word is not None and word.watch(self._ended)
         finally:
-            self._call("cuEventSynchronize", self._events[-1])
+            if not ended:
+                self._call("cuEventSynchronize", self._end)
             if word is not None:
                 word.clear()
-        self._call(
-            "cuEventElapsedTime",
-            ctypes.byref(self._milliseconds),
-            self._events[0],
-            self._events[1],
-        )
+        code = self._elapsed(*self._span)
+        cuda.check(code, f"cuEventElapsedTime for {self._name}")
         return float(self._milliseconds.value) * 1e-3

@@ -132,22 +132,22 @@ class Session:
 
     def _until(self, depth_limit: int | None, targets: Iterable[Any] | None) -> Until:
         """Return the end of a search, targets by ids inside; WHOLE where none."""
+        if depth_limit is None and targets is None:
+            return WHOLE
         ids: Ids | None = None
         if targets is not None:
             named = [self._id_of(vertex) for vertex in targets]
             ids = np.unique(self.vertices.inside(np.array(named, dtype=np.int64)))
-        if depth_limit is None and (ids is None or not len(ids)):
-            return WHOLE
-        return Until(depth_limit, ids if ids is not None and len(ids) else None)
+        return Until(depth_limit, ids)
 
     def _taking(self, wanted: Ids | None) -> AbstractContextManager[Take]:
         """Yield what takes the wanted levels of the search of a block.
 
         With the search, where they lie on the one device that has them all.
         """
-        vertices = self.vertices
         few = wanted is not None and 0 < len(wanted) <= FEW
-        if wanted is None or not (few and vertices.on_devices and vertices.whole_here):
+        on_one = self.vertices.whole_here and self.vertices.on_devices
+        if wanted is None or not (few and on_one):
             return nullcontext(values_of)
         if self._ahead is None:
             self._ahead = Ahead()
@@ -183,7 +183,7 @@ class Session:
         """
         root = self._id_of(source)
         until = self._until(depth_limit, targets)
-        inside = int(self.vertices.inside(np.array([root]))[0])
+        inside = self.vertices.one_inside(root)
         self._searches += 1
         turn = self._searches
         self.world.barrier()

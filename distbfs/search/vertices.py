@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -155,7 +156,7 @@ class VertexMap:
         self.shards, self.permutation = list(shards), permutation
         self._blocks: BlockMap | None = None
 
-    @property
+    @cached_property
     def on_devices(self) -> bool:
         """Whether results of this rank lie on devices."""
         return any(shard.device is not None for shard in self.shards)
@@ -168,7 +169,7 @@ class VertexMap:
             allowed = f"allowed: 0 to {n - 1}" if n else "the graph has none"
             raise UsageError(f"source {outside[0]} is not a vertex; {allowed}")
 
-    @property
+    @cached_property
     def whole_here(self) -> bool:
         """Whether rows of this rank's one shard are the input ids of all vertices."""
         straight = self.permutation is None and self.layout.parts == 1
@@ -177,6 +178,12 @@ class VertexMap:
     def inside(self, ids: Ids) -> Ids:
         """Return the ids inside of input ids, int64."""
         return ids if self.permutation is None else self.permutation.forward(ids)
+
+    def one_inside(self, vertex: int) -> int:
+        """Return the id inside of one input id."""
+        if self.permutation is None:
+            return vertex
+        return int(self.permutation.forward(np.array([vertex]))[0])
 
     def outside(self, ids: Ids) -> Ids:
         """Return the input ids of ids inside, int64; -1 stays."""

@@ -6,6 +6,7 @@ import json
 import socket
 import stat
 import string
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from http.client import HTTPException
@@ -140,7 +141,7 @@ def encoded(request: dict[str, Any]) -> bytes:
 
 def _broken(address: object, error: object, seconds: float) -> ServiceError:
     """Return the error for an answer that did not come or cannot be read."""
-    if isinstance(error, TimeoutError):
+    if isinstance(error, (TimeoutError, BlockingIOError)):
         why = f"no answer within {seconds:g} seconds"
     elif isinstance(error, OSError):
         why = "the connection has ended"
@@ -158,7 +159,7 @@ def _plain(value: object) -> object:
     raise ServiceError("bad_request", text)
 
 
-ENCODER = json.JSONEncoder(default=_plain)
+ENCODER, DECODER = json.JSONEncoder(default=_plain), json.JSONDecoder()
 
 
 class SocketClient(Client):
@@ -167,7 +168,10 @@ class SocketClient(Client):
     def __init__(self, path: Path, timeout: float = SECONDS) -> None:
         self._path, self._timeout = path, timeout
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(timeout)
+        # the kernel's own: Python's would ask before each call whether it may block
+        limit = struct.pack("@ll", *divmod(max(round(timeout * 1e6), 1), 1_000_000))
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            self._socket.setsockopt(socket.SOL_SOCKET, option, limit)
         try:
             self._socket.connect(str(path))
         except OSError as error:
@@ -192,7 +196,10 @@ class SocketClient(Client):
         try:
             self._socket.sendall(request + b"\n")
             for line in self._lines:
-                answer = json.loads(line)
+                text = line.decode()  # ``loads`` would guess a codec and skip blanks
+                answer, end = DECODER.raw_decode(text)
+                if text[end:].strip():
+                    raise ValueError("more than one value")
                 if not isinstance(answer, dict) or answer.get("id") in (
                     self._next,
                     None,

@@ -8,7 +8,7 @@ import json
 import select
 import socket
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from threading import Lock
 
 from distbfs.errors import ServiceError
@@ -29,37 +29,39 @@ class Splitter:
         self._rest = bytearray()
         self._skipping = False
 
-    def feed(self, data: bytes) -> Iterator[bytes | None]:
-        """Yield complete lines without their ends, None for one that was too long."""
-        start = 0
-        while (end := data.find(b"\n", start)) >= 0:
-            yield from self._line(data[start:end])
-            start = end + 1
-        self._keep(data[start:])
-        if len(self._rest) > self._limit:
-            self._rest.clear()
-            if not self._skipping:
+    def feed(self, data: bytes) -> list[bytes | None]:
+        """Return complete lines without their ends, None for one that was too long."""
+        *ends, rest = data.split(b"\n")
+        lines: list[bytes | None] = []
+        for end in ends:
+            self._add_line(lines, end)
+        if rest and not self._skipping:
+            self._rest += rest
+            if len(self._rest) > self._limit:
+                self._rest.clear()
                 self._skipping = True
-                yield None
+                lines.append(None)
+        return lines
 
-    def end(self) -> Iterator[bytes | None]:
-        """Yield the last line where its end is missing."""
-        yield from self._line(b"")
+    def end(self) -> list[bytes | None]:
+        """Return the last line, or none, where its end is missing."""
+        lines: list[bytes | None] = []
+        self._add_line(lines, b"")
+        return lines
 
-    def _keep(self, data: bytes) -> None:
-        if not self._skipping:
-            self._rest += data
-
-    def _line(self, data: bytes) -> Iterator[bytes | None]:
+    def _add_line(self, lines: list[bytes | None], end: bytes) -> None:
+        """Append the line that ends so; not one without a word, nor one skipped."""
         if self._skipping:
             self._skipping = False
             return
-        line = bytes(self._rest) + data
-        self._rest.clear()
+        line = end
+        if self._rest:
+            line = bytes(self._rest) + end
+            self._rest.clear()
         if len(line) > self._limit:
-            yield None
+            lines.append(None)
         elif line.strip():
-            yield line
+            lines.append(line)
 
 
 def hung_up(handle: int) -> bool:

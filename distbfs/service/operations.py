@@ -124,11 +124,6 @@ def _shown(value: object) -> str:
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
 
 
-def _whole(value: object) -> object:
-    """Return 3 for 3.0, which is an integer in JSON; all else as it is."""
-    return int(value) if type(value) is float and value.is_integer() else value
-
-
 class Checker:
     """Checks requests; vertices come as their names and leave as numbers."""
 
@@ -172,7 +167,8 @@ class Checker:
             raise
 
     def _id(self, value: object) -> int | str | None:
-        value = _whole(value)
+        if type(value) is float and value.is_integer():
+            value = int(value)
         if value is None or (type(value) is int and -(1 << 63) <= value < 1 << 63):
             return value
         if isinstance(value, str) and len(value) <= MAX_ID_TEXT:
@@ -199,9 +195,15 @@ class Checker:
                     "bad_request",
                     f"{name} has no field {_shown(key)}; allowed: {allowed}",
                 )
-        checked = {
-            key: self._value(name, key, item, values) for key, item in fields.items()
-        }
+        checked: dict[str, Any] = {}
+        for key, item in fields.items():
+            if key in values:
+                checked[key] = self._value(key, item, values[key])
+            elif item.required:
+                text = f"{name} lacks '{key}': {item.text}"
+                raise ServiceError("bad_request", text)
+            else:
+                checked[key] = item.default
         deadline = checked.pop("deadline")
         if checked.get("result") in ("inline", "summary") and "name" in values:
             raise ServiceError(
@@ -209,12 +211,7 @@ class Checker:
             )
         return Request(number, name, checked, deadline)
 
-    def _value(self, op: str, key: str, item: Field, values: dict[str, Any]) -> Any:
-        if key not in values:
-            if item.required:
-                raise ServiceError("bad_request", f"{op} lacks '{key}': {item.text}")
-            return item.default
-        value = values[key]
+    def _value(self, key: str, item: Field, value: Any) -> Any:
         if item.kind == "vertices":
             return self._vertices(key, value)
         if item.kind == "vertex":
@@ -239,7 +236,7 @@ class Checker:
         )
 
     def _vertex(self, key: str, value: object) -> int:
-        vertex = self.names.find(_whole(value))
+        vertex = self.names.find(value)
         if vertex < 0:
             self._wrong(key, value, self.names.allowed)
         return vertex
@@ -252,10 +249,10 @@ class Checker:
                 "too_large",
                 f"{key} has {len(value)} vertices; allowed: 1 to {self.limits.ids}",
             )
-        vertices = [self.names.find(_whole(item)) for item in value]
-        for place, vertex in enumerate(vertices):
-            if vertex < 0:
-                self._vertex(f"{key}[{place}]", value[place])
+        vertices = [*map(self.names.find, value)]
+        if min(vertices) < 0:
+            place = next(k for k, vertex in enumerate(vertices) if vertex < 0)
+            self._wrong(f"{key}[{place}]", value[place], self.names.allowed)
         return vertices
 
     def _seconds(self, key: str, value: Any) -> None:

@@ -31,12 +31,9 @@ def _never() -> bool:
     return False
 
 
-def first_wanted(steps: Sequence[Step]) -> Ids | None:
-    """Return the ids, int64 [k], whose levels are asked for first, None where none."""
-    for name, *arguments in steps:
-        if name == "at":
-            return np.array(arguments[0], dtype=np.int64)
-    return None
+def with_ids(step: Step) -> Step:
+    """Return a step with vertices as the session takes them, int64 [k], made once."""
+    return ("at", np.array(step[1], dtype=np.int64)) if step[0] == "at" else step
 
 
 class Ranks:
@@ -122,12 +119,13 @@ class Ranks:
         return self.together.levels(call["sources"], call["asked"], stop)
 
     def _run(self, call: dict[str, Any], stop: Stop) -> tuple[float, list[Any]]:
-        steps = call["steps"]
+        steps = [with_ids(step) for step in call["steps"]]
+        wanted = [step[1] for step in steps if step[0] == "at"]
         result = self.session.search(
             call["source"],
             parents=call["parents"],
             stop=stop,
-            wanted=first_wanted(steps),
+            wanted=wanted[0] if wanted else None,
         )
         values = []
         for name, *arguments in steps:
@@ -135,10 +133,9 @@ class Ranks:
                 values.append(self._steps[name](result, *arguments))
         return result.seconds, values
 
-    def _at(self, result: Result, ids: list[int]) -> list[int]:
+    def _at(self, result: Result, ids: Ids) -> list[int]:
         """Return the levels of vertices."""
-        level, _ = result.at(np.array(ids, dtype=np.int64))
-        return level.tolist()
+        return result.at(ids)[0].tolist()
 
     def _path(
         self, result: Result, target: int, longest: int

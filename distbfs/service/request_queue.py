@@ -109,6 +109,8 @@ class Tickets:
         if self._together is None or first.request.op not in SMALL:
             return []
         fewest, most = self._together
+        if 1 + len(self._waiting) < fewest:
+            return []
         sources: set[int] = set()
         group = []
         for ticket in (first, *self._waiting):

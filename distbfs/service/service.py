@@ -227,7 +227,7 @@ class Service:
     def _several(self, group: list[Ticket]) -> bool:
         """Return whether requests are for more than one source."""
         first = group[0].request.values["source"]
-        return any(ticket.request.values["source"] != first for ticket in group)
+        return any(ticket.request.values["source"] != first for ticket in group[1:])
 
     def _search_together(self, group: list[Ticket]) -> None:
         """Search from many sources at once and answer small requests."""

@@ -33,8 +33,10 @@ class Names:
     def find(self, value: object) -> int:
         """Return the vertex that a JSON value names, -1 where there is none.
 
-        Of kept ids, a whole number and its digits name the same.
+        Of kept ids, a whole number and its digits name the same; 3.0 is one in JSON.
         """
+        if type(value) is float and value.is_integer():
+            value = int(value)
         if self.ids is not None:
             known = type(value) in (int, str)
             return self.ids.find(str(value)) if known else -1

@@ -3,7 +3,6 @@
 import ctypes
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from distbfs.device import cuda, programs
@@ -74,14 +73,19 @@ def test_a_graph_is_recorded_once_and_launched_with_new_arguments(driver):
 
 
 def test_what_comes_back_is_waited_for(driver):
-    pinned = np.zeros(4, np.uint32)
-    back = SimpleNamespace(array=SimpleNamespace(data=SimpleNamespace(ptr=64)))
-    back.pinned = pinned
-    graph = TimedGraph([launch()], [], back)
-    recorded = [x for x in driver.names if x.startswith(("cuEventRecord", "cuMemcpy"))]
-    copied = "cuMemcpyDtoHAsync_v2"
-    assert recorded == ["cuEventRecordWithFlags"] * 2 + [copied, recorded[0]]
-    assert graph._events[-1] not in graph._events[:2]
+    """It comes by one more kernel, behind the event that ends the time."""
+
+    def last(stream):
+        driver.names.append("last")
+
+    graph = TimedGraph([launch()], [], last)
+    record = "cuEventRecordWithFlags"
+    recorded = [x for x in driver.names if x in (record, "last")]
+    assert recorded == [record, record, "last", record]
+    driver.names.clear()
+    graph.wait()
+    assert driver.names == ["cuEventSynchronize", "cuEventElapsedTime"]
+    assert graph._end not in graph._span[1:]
 
 
 class Word:
@@ -93,6 +97,7 @@ class Word:
     def watch(self, ended):
         while not ended():
             pass
+        return True
 
     def clear(self):
         self.names.append("clear")
@@ -104,13 +109,13 @@ def test_a_word_is_watched_until_the_end_and_cleared_after_it(driver):
     driver._cuEventQuery = lambda *_: answers.pop(0)
     driver.names.clear()
     assert graph.wait(Word(driver.names)) == 0.0
-    end = ["cuEventSynchronize", "clear", "cuEventElapsedTime"]
-    assert driver.names == ["cuEventQuery"] * 3 + end
+    assert driver.names == ["cuEventQuery"] * 3 + ["clear", "cuEventElapsedTime"]
     answers[:] = [700]
     driver.names.clear()
     with pytest.raises(ResourceError, match=r"cuEventQuery for search: .*\(700\)"):
         graph.wait(Word(driver.names))
-    assert driver.names[-2:] == end[:2], "the word is cleared whatever happens"
+    end = ["cuEventSynchronize", "clear"]
+    assert driver.names[-2:] == end, "the word is cleared whatever happens"
 
 
 def test_a_graph_without_its_kernel(driver):
@@ -125,20 +130,35 @@ def test_a_call_that_fails(driver):
         graph.launch()
 
 
-def test_what_comes_behind_is_launched_before_the_wait(driver):
-    """Of each timed launch of the block, and of none after it."""
+class Asking:
+    """Values that the timed launches of a block bring along."""
+
+    def __init__(self, names):
+        self.names, self.backs = names, []
+
+    def launch(self, back):
+        self.backs.append(back)
+        return lambda stream: self.names.append("last")
+
+    def begin(self):
+        self.names.append("begin")
+
+
+def test_what_is_asked_for_comes_in_the_same_graph(driver):
+    """With each timed launch of the block: one graph is launched and waited for."""
     kernel = SimpleNamespace(function=SimpleNamespace(ptr=FUNCTION), name="search")
     made = programs.Launch(kernel, ctypes.c_int(), 1, 32, 0, False, 0)
-    made.timed()
-    driver.names.clear()
-    with programs.behind(lambda: driver.names.append("more")):
-        made.timed()
-        made.timed()
-    begin = ["cuGraphExecKernelNodeSetParams_v2", "cuGraphLaunch"]
-    end = ["cuEventSynchronize", "cuEventElapsedTime"]
-    assert driver.names == [*begin, "more", *end] * 2
-    driver.names.clear()
-    with pytest.raises(KeyError), programs.behind(driver.names.clear):
-        raise KeyError(1)
-    made.timed()
-    assert driver.names == begin + end
+    asking, back = Asking(driver.names), SimpleNamespace(launch=launch)
+    made.timed(back=back)
+    for _ in range(2):
+        token = programs.ASKED.set(asking)
+        made.timed(back=back)
+        driver.names.clear()
+        made.timed(back=back)
+        programs.ASKED.reset(token)
+        calls = ["begin", "cuGraphExecKernelNodeSetParams_v2", "cuGraphLaunch"]
+        assert driver.names == [*calls, "cuEventSynchronize", "cuEventElapsedTime"]
+        driver.names.clear()
+        made.timed(back=back)
+        assert driver.names[:2] == calls[1:]
+    assert asking.backs == [back], "one graph more"

@@ -5,9 +5,11 @@ import select
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from distbfs.service import arrivals as arrivals_of
 from distbfs.service.arrivals import Arrivals
 
 LONG = 10.0  # seconds, which no test waits
@@ -170,3 +172,55 @@ def test_many_clients_of_two_threads_lose_nothing(arrivals):
         assert b"".join(data for _, data in x.read) == bytes(range(200))
         x.here.close()
         x.there.close()
+
+
+class Polled:
+    """An epoll that is asked ``after`` times before it has something, or never."""
+
+    def __init__(self, after=None):
+        self.after, self.timeouts = after, []
+
+    def poll(self, timeout):
+        self.timeouts.append(timeout)
+        if timeout:  # it sleeps, and is woken
+            return [(-1, select.EPOLLIN)] if self.after is not None else []
+        if self.after is not None and len(self.timeouts) > self.after:
+            return [(-1, select.EPOLLIN)]
+        return []
+
+
+def waits(arrivals, after=None):
+    """How often a wait looks, and whether it sleeps in the end."""
+    arrivals._sockets = polled = Polled(after)
+    arrivals.wait(LONG, [])
+    *looks, last = polled.timeouts
+    assert not any(looks), "it sleeps once, at the end"
+    return len(polled.timeouts) - (last == LONG), last == LONG
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that goes on by 1/10 of SPIN at each look at it."""
+    ticks = iter(range(10_000))
+    tick = arrivals_of.SPIN / 10
+    stand_in = SimpleNamespace(perf_counter=lambda: next(ticks) * tick)
+    monkeypatch.setattr(arrivals_of, "time", stand_in)
+
+
+def test_a_client_that_asks_again_at_once_wakes_nobody(arrivals, clock):
+    arrivals._alone = False
+    assert waits(arrivals, 0) == (0, True), "the first time, it sleeps"
+    assert waits(arrivals, 3) == (4, False), "the last wait was short"
+    assert waits(arrivals, 3) == (4, False)
+    looks, sleeps = waits(arrivals)
+    assert sleeps
+    assert 5 < looks < 12, "for SPIN seconds"
+    assert waits(arrivals) == (0, True), "the last wait was long"
+    assert waits(arrivals, 0) == (0, True)
+    assert waits(arrivals, 2) == (3, False)
+
+
+def test_a_lone_processor_is_left_to_the_client(arrivals, clock):
+    arrivals._alone = True
+    for _ in range(3):
+        assert waits(arrivals, 0) == (0, True)

@@ -29,7 +29,8 @@ client.path(0)  # wrong
 client.distances(0.5, [1])  # wrong
 """
 BODY = b"Content-Length: 1\r\n\r\nx"
-JUNK = [b"junk\r\n", b"[]\n", b"\xff\n", b"HTTP/1.1 502 Bad Gateway\r\n" + BODY]
+TWICE = b'{"id":1,"ok":true} {}\n'
+JUNK = [b"junk\r\n", b"[]\n", TWICE, b"\xff\n", b"HTTP/1.1 502 Bad Gateway\r\n" + BODY]
 MOVED = b"HTTP/1.1 302 Moved\r\nLocation: http://127.0.0.1:1\r\n" + BODY
 
 
@@ -145,3 +146,17 @@ def test_mypy_sees_connect(tmp_path):
     wrong = [n for n, line in enumerate(PROGRAM.splitlines(), 1) if "# wrong" in line]
     lines = re.findall(r"program\.py:(\d+): error", done.stdout)
     assert [int(number) for number in lines] == wrong, done.stdout + done.stderr
+
+
+def test_a_call_is_one_system_call_each_way(tmp_path):
+    """The kernel watches the time, of what is sent, too; Python would ask before."""
+    address = str(tmp_path / "s")
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(address)
+    listening.listen()
+    with listening:
+        client = distbfs.connect(address, timeout=0.2)
+        assert client._socket.gettimeout() is None
+        with pytest.raises(ServiceError, match=r"no answer within 0\.2 seconds"):
+            client.distances(0, list(range(1 << 18)))  # more than anybody takes
+        client.close()

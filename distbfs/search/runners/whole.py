@@ -211,6 +211,7 @@ class WholeRunner:
         self._world, self._search = world, search
         self.mode = "stepwise" if stepwise else "resident"
         self._together = search is not None and search.collective
+        self._no_word = world.size == 1 or self._together  # of the end, to other ranks
 
     @property
     def trace(self) -> Trace | None:
@@ -236,10 +237,10 @@ class WholeRunner:
         Where other ranks wait for the one that searches, ``stop`` is asked on all
         before the search and on that one during it.
         """
-        options: dict[str, Any] = {"parents": parents, "until": until}
-        options["records"] = records
-        if self._search is not None and (self._together or self._world.size == 1):
-            return self._search.search(root, stop=stop, **options)
+        if self._search is not None and self._no_word:
+            return self._search.search(
+                root, parents=parents, until=until, stop=stop, records=records
+            )
         if stop is not None:
             asked = self._world.allreduce(np.array([stop()], dtype=np.int64), "max")
             if asked[0]:
@@ -247,7 +248,9 @@ class WholeRunner:
         result, reason, facts = Found([], [], 0), "", None
         if self._search is not None:
             try:
-                result = self._search.search(root, stop=stop, **options)
+                result = self._search.search(
+                    root, parents=parents, until=until, stop=stop, records=records
+                )
             except SearchStopped as stopped:
                 reason = str(stopped)
             facts = result.levels, result.seconds, result.records, result.phases

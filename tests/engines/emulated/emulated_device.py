@@ -431,7 +431,10 @@ class Launch:
         self.kernel.run([ctypes.addressof(self.arguments)], *self.form)
 
     def record(self, before=(), then=None, back=None):
-        self.recorded = before, then, back
+        asked = programs.ASKED.get()
+        self.recorded = before, then, programs.last_launch(asked, back)
+        if asked is not None:
+            asked.begin()
         return self
 
     def set_arguments(self):
@@ -454,24 +457,22 @@ class Launch:
         return seconds
 
     def timed(self, before=(), then=None, back=None, word=None):
+        self.record(before, then, back)
         if word is None or word.stop is None:
-            seconds = self.spent(before, then, back)
-        else:
-            ask_once(word)
-            self.record(before, then, back).launch()
-            seconds = self.wait(word)
-        programs.launch_behind()
-        return seconds
+            return self.spent(*self.recorded)
+        ask_once(word)
+        self.launch()
+        return self.wait(word)
 
-    def spent(self, before, then, back):
+    def spent(self, before, then, last):
         begin = time.perf_counter()
         for array, value in before:
             array.view(np.uint32)[...] = value & 0xFFFFFFFF
         self()
         if then is not None:
             then()
-        if back is not None:
-            back.pinned[...] = back.array
+        if last is not None:
+            last()
         return max(time.perf_counter() - begin, 1e-9)
 
 

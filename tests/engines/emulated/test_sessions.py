@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from device_parts import checked_searches, part_to_device
-from emulated_device import at_address
+from emulated_device import DeviceArray, Launch, at_address
 from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
 from part_graphs import GRAPHS
 from sessions import open_parts, open_tuples
@@ -23,6 +23,7 @@ from distbfs.engines.base import on_device
 from distbfs.engines.cuda.pan import search as part
 from distbfs.engines.cuda.xbfs.memory import part_bytes
 from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError
+from distbfs.exchange.signals import StopFlag
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
@@ -37,6 +38,7 @@ from distbfs.search.graph import Graph, bfs
 from distbfs.search.holding import Source, hold_device_parts, parts_of_store
 from distbfs.search.open import open_source
 from distbfs.search.opening import between_domains
+from distbfs.service.rank_calls import Ranks
 from distbfs.store import schema
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.write import write_graph
@@ -696,7 +698,7 @@ def test_wanted_levels(engine, parents):
 
 
 def test_wanted_levels_come_with_the_search(device):
-    """The next time: a search of as many launches more, and none for its levels."""
+    """The next time: a search of as many launches, and none for its levels."""
     ids = np.array([3, 5])
     with opened(engine="xbfs", parents=False) as session:
         session.search(1, wanted=ids).at(ids)
@@ -704,21 +706,52 @@ def test_wanted_levels_come_with_the_search(device):
         alone = session.search(2)
         launches = device.launches - before
         levels = session.search(2, wanted=ids)
-        assert device.launches - before == 2 * launches + 1
+        assert device.launches - before == 2 * launches
         assert levels.at(ids)[0].tolist() == alone_levels(2, ids)
-        assert device.launches - before == 2 * launches + 1
+        assert device.launches - before == 2 * launches
         levels.at(ids[:1])
-        assert device.launches - before == 2 * launches + 2
+        assert device.launches - before == 2 * launches + 1
         with pytest.raises(UsageError, match="searched again"):
             alone.at(ids)
-        levels = session.search(2, wanted=np.arange(FEW + 1) % SOURCE.n)
-        assert device.launches - before == 3 * launches + 2, "too many to come along"
+        many = np.arange(FEW + 1) % SOURCE.n
+        levels = session.search(2, wanted=many)
+        assert levels.at(many)[0].tolist() == alone_levels(2, many)
         for outside in (-1, SOURCE.n):
             session.search(2, wanted=np.array([1, outside]))
-        assert device.launches - before == 5 * launches + 2, "nor what is no vertex"
+        assert device.launches - before == 5 * launches + 1
         with pytest.raises(SearchStopped):
             session.search(2, wanted=ids, stop=lambda: True)
         assert session.search(4, wanted=ids).at(ids)[0].tolist() == alone_levels(4, ids)
+
+
+def test_a_lone_query_waits_once(device, monkeypatch):
+    """Nothing of CuPy or of the driver is called after the wait of its search."""
+    timed, cut = Launch.timed, DeviceArray.__getitem__
+    cupy, driver = cuda.cupy, cuda.driver
+    asked = [["at", [3, 5, 3]]]
+
+    def wait_once(launch, *arguments, **options):
+        seconds = timed(launch, *arguments, **options)
+        for name in ("cupy", "driver"):
+            monkeypatch.setattr(cuda, name, lambda: pytest.fail("a call"))
+        monkeypatch.setattr(DeviceArray, "__getitem__", lambda *_: pytest.fail("a cut"))
+        return seconds
+
+    with opened(engine="xbfs") as session:
+        ranks = Ranks(session, StopFlag())
+        ranks.search(1, asked, parents=False, stop=lambda: False)
+        for root in (2, 4, 2):
+            monkeypatch.setattr(Launch, "timed", wait_once)
+            before = device.launches
+            values = ranks.search(root, asked, parents=False, stop=lambda: False)[1]
+            for owner, name, value in (
+                (cuda, "cupy", cupy),
+                (cuda, "driver", driver),
+                (DeviceArray, "__getitem__", cut),
+            ):
+                monkeypatch.setattr(owner, name, value)
+            assert device.launches - before == 3, "search, results, what comes back"
+            assert values == [alone_levels(root, [3, 5, 3])]
 
 
 def alone_levels(root, ids):

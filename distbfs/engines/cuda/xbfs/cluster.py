@@ -10,6 +10,7 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
+from distbfs.device.take import Back
 from distbfs.engines.cuda.xbfs.arrays import NO_LIMIT
 from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import DeviceGraph
@@ -60,7 +61,7 @@ class ClusterSearch:
         self._level, self._parent = level, parent
         self._record = cp.empty(4 * graph.active, dtype=cp.uint32)
         self._state = cp.zeros(4, dtype=cp.uint32)
-        self._ended = cuda.HostCopy(self._state)
+        self._ended = Back(self._state)
         module.kernel("records")(
             8 * cuda.multiprocessors(),
             256,

@@ -15,6 +15,7 @@ import numpy as np
 from distbfs.build.cuda.domain import MemberRows
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
+from distbfs.device.take import Back
 from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.xbfs.arrays import ROWS, Arrays, last_and_targets
 from distbfs.engines.cuda.xbfs.search import (
@@ -93,7 +94,7 @@ class MemberSearch:
         )
         # what is read at the end lies together: it comes in one copy
         self._kept = cp.zeros(CONTROL_AT + ctypes.sizeof(DeviceControl), dtype=np.uint8)
-        self._copy = cuda.HostCopy(self._kept)
+        self._copy = Back(self._kept)
         clean = State(phase=DONE, dirty=1)
         at = slice(STATE_AT, STATE_AT + ctypes.sizeof(State))
         self._kept[at].set(np.frombuffer(bytes(clean), dtype=np.uint8))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
+from distbfs.device.take import Back
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.xbfs.arrays import (
     NO_LIMIT,
@@ -94,14 +94,20 @@ class FastSearch:
             # what is read at the end lies together: it comes in one copy
             size = STATE_AT + ctypes.sizeof(State)
             self._kept = cuda.cupy().zeros(size, dtype=np.uint8)
-            self._copy = cuda.HostCopy(self._kept)
+            self._back = Back(self._kept)
             self._cluster: ClusterSearch | None = None
             if suits(self._arrays.mean_next) and direction == "auto" and graph.active:
                 a.widen()
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
         self.params = self._arrays.params
-        self.params.state = self._kept.data.ptr + STATE_AT
+        base, came = self._kept.data.ptr, self._back.pinned.data
+        self.params.state = base + STATE_AT
+        self._controls = (base, base + CONTROL_BYTES)  # in turn
+        self._state = State.from_buffer(came, STATE_AT)  # at the end of a launch
+        places = (HIGHEST_AT, CONTROL_BYTES + HIGHEST_AT)
+        self._highest = [ctypes.c_uint64.from_buffer(came, at) for at in places]
         self._turn, self._results_taken, self._word = 0, False, StopWord()
+        self._views: dict[bool, tuple[Any, Any]] = {}
         self._launches: dict[int, programs.Launch] = {}
         self._counts: Any = None
         self._trace: Any = None
@@ -154,24 +160,21 @@ class FastSearch:
             spent = self._run(launch)
             seconds += spent
             launches += 1
-            kept = bytes(self._copy.pinned)
-            state = State.from_buffer_copy(kept, STATE_AT)
-            if state.depth > depth:
-                steps.append((STEPS[state.step], spent))
+            phase, last_depth, depth = self._state.phase, depth, self._state.depth
+            if depth > last_depth:
+                steps.append((STEPS[self._state.step], spent))
             elif steps:
                 steps[-1] = (steps[-1][0], steps[-1][1] + spent)
-            depth = state.depth
-            if state.phase == DONE:
+            if phase == DONE:
                 break
-            if state.phase != STOPPED:  # a launch a level
+            if phase != STOPPED:  # a launch a level
                 if stop is None or not stop():
                     continue
                 self._reset()
             raise SearchStopped(f"the search was stopped at level {depth}")
         if depth > NARROW and self._arrays.wide is None:
-            seconds += self._results_again()
-            kept = bytes(self._copy.pinned)  # the results tell the highest level
-        result = self._result(state, kept, seconds, launches)
+            seconds += self._results_again()  # which tell the highest level
+        result = self._result(depth, seconds, launches)
         if records:
             result.records = self._records(result, steps)
         return result
@@ -180,7 +183,7 @@ class FastSearch:
         """Write levels that need more than a byte, for the first time; in seconds."""
         with cuda.memory_of("levels of a deep graph"):
             self._arrays.widen()
-        return 0.0 if self._results is None else self._results.timed(back=self._copy)
+        return 0.0 if self._results is None else self._results.timed(back=self._back)
 
     def _by_cluster(self, cluster: ClusterSearch) -> DeviceResult | None:
         """Return a search by one cluster; None, now and later, if that is too small."""
@@ -191,10 +194,18 @@ class FastSearch:
         if not complete:
             self._cluster = None
             return None
-        count = self.graph.n if self.in_ids else self.graph.active
-        parent = self._arrays.parent
-        parent = None if parent is None else parent[:count]
-        return DeviceResult(self._arrays.wide[:count], parent, depth + 1, seconds, 1)
+        level, parent = self._written(narrow=False)
+        return DeviceResult(level, parent, depth + 1, seconds, 1)
+
+    def _written(self, *, narrow: bool) -> tuple[Any, Any]:
+        """Return (level, parent or None) that searches write, the same each time."""
+        views = self._views.get(narrow)
+        if views is None:
+            a, count = self._arrays, self.graph.n if self.in_ids else self.graph.active
+            level = (a.level if narrow else a.wide)[:count]
+            views = (level, None if a.parent is None else a.parent[:count])
+            self._views[narrow] = views
+        return views
 
     def _records(
         self, result: DeviceResult, steps: list[tuple[str, float]]
@@ -248,6 +259,7 @@ class FastSearch:
         p.stop = self._word.address
         if self._results_taken:
             self._arrays.renew()
+            self._views.clear()
             self._results_taken = False
 
     def _begin(self, budget: int) -> None:
@@ -259,24 +271,16 @@ class FastSearch:
 
     def _run(self, launch: programs.Launch) -> float:
         """Launch once, with the counters that the launch before has cleared."""
-        base = self._kept.data.ptr
-        self._turn ^= 1
-        self.params.control = base + self._turn * CONTROL_BYTES
-        self.params.other = base + (self._turn ^ 1) * CONTROL_BYTES
-        return launch.timed(then=self._results, back=self._copy, word=self._word)
+        p, other = self.params, self._turn
+        self._turn = other ^ 1
+        p.control, p.other = self._controls[self._turn], self._controls[other]
+        return launch.timed(then=self._results, back=self._back, word=self._word)
 
-    def _result(
-        self, state: State, kept: bytes, seconds: float, launches: int
-    ) -> DeviceResult:
-        count = self.graph.n if self.in_ids else self.graph.active
-        narrow = state.depth <= NARROW
-        level = self._arrays.level if narrow else self._arrays.wide
-        parent = self._arrays.parent
-        parent = None if parent is None else parent[:count]
-        at = self._turn * CONTROL_BYTES + HIGHEST_AT
-        highest = int.from_bytes(kept[at : at + 8], sys.byteorder)
-        levels = (state.base + highest if state.k else state.depth) + 1
-        result = DeviceResult(level[:count], parent, levels, seconds, launches)
+    def _result(self, depth: int, seconds: float, launches: int) -> DeviceResult:
+        narrow, state = depth <= NARROW, self._state
+        level, parent = self._written(narrow=narrow)
+        deepest = state.base + self._highest[self._turn].value if state.k else depth
+        result = DeviceResult(level, parent, deepest + 1, seconds, launches)
         if self.in_ids and narrow and self._cluster is None:
             result.give = self._give
         return result
