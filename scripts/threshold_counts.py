@@ -108,6 +108,14 @@ class Outer:
         parents = self._parents(levels)
         return [int(pushed.sum()), len(self.pairs(pushed)), questions, answers, parents]
 
+    def mask_levels(self, levels: Ids) -> int:
+        """Return how many levels exchange masks: until all delegates are found."""
+        of_delegates = levels[self._delegates]
+        every = int(levels.max()) + 1
+        if not len(of_delegates):
+            return 0
+        return every if of_delegates.min() < 0 else int(of_delegates.max())
+
     def _parents(self, levels: Ids) -> int:
         """Return what is sent for the parents of delegates."""
         knows = np.zeros((self._parts, self._n), dtype=bool)
@@ -134,8 +142,11 @@ def count(source: TupleSource, parts: int, threshold: int, roots: int) -> list[A
         levels = [session.search(root).level.copy() for root in chosen]
     counts = np.mean([outer.search(x) for x in levels], axis=0).tolist()
     depth = float(np.mean([x.max() + 1 for x in levels]))
+    with_masks = float(np.mean([outer.mask_levels(x) for x in levels]))
     graph, edges = summary.histogram, len(outer.source)
-    counted = price(graph, parts, threshold, edges, depth, counts, Constants())
+    counted = price(
+        graph, parts, threshold, edges, depth, with_masks, counts, Constants()
+    )
     return [counted, *weigh_thresholds(graph, parts, [threshold])]
 
 

@@ -30,7 +30,7 @@ is in another part.
 A part sends, over the levels of a search, with 2 f times the bytes for what all parts
 reduce in slices and gather (every part sends and gets each slice of the others):
 
-    masks    levels d / 8 2 f
+    masks    d / 8 2 f on each level until all delegates are found
     parents  8 (questions + answers) / p
     normals  (8 numbers + 8 questions + 8 answers) / p, each with a parent's id
     work     visits of a device: d, and (edges that are looked at + 2 questions
@@ -70,8 +70,9 @@ class ThresholdCost:
     """What a threshold is expected to give, and to make a search between domains take.
 
     delegates: d; outer_edges: nn edges between parts
-    levels: mean over the roots; pushed_edges: outer edges that pushes look at; items,
-    questions, answers: of all parts in a search; parents: those for delegates'
+    levels, mask_levels: mean over the roots, all and those with masks
+    pushed_edges: outer edges that pushes look at; items, questions, answers: of all
+    parts in a search; parents: questions and answers for those of delegates
     bytes: that a part sends in a search; seconds: of a search; each by kind
     """
 
@@ -79,6 +80,7 @@ class ThresholdCost:
     delegates: int
     outer_edges: float
     levels: float
+    mask_levels: float
     pushed_edges: float
     items: float
     questions: float
@@ -127,6 +129,7 @@ def weigh_thresholds(
             threshold,
             expected_nn(histogram, threshold) * (parts - 1) / parts,
             search.levels,
+            float(search.mask_levels[k]),
             search.counts[:, k].tolist(),
             constants,
         )
@@ -140,6 +143,7 @@ def price(
     threshold: int,
     outer_edges: float,
     levels: float,
+    mask_levels: float,
     counts: Sequence[float],
     constants: Constants,
 ) -> ThresholdCost:
@@ -152,7 +156,7 @@ def price(
     pushed, items, questions, answers, parents = counts
     sent = ITEM * items + QUESTION * questions + ANSWER * answers
     volumes = {
-        "masks": levels * d / 8 * shared,
+        "masks": mask_levels * d / 8 * shared,
         "parents": ITEM * parents / parts,
         "normals": sent / parts,
     }
@@ -163,6 +167,7 @@ def price(
         delegates=d,
         outer_edges=outer_edges,
         levels=levels,
+        mask_levels=mask_levels,
         pushed_edges=pushed,
         items=items,
         questions=questions,
@@ -272,7 +277,7 @@ class _Search:
         self._away = (parts - 1) / parts
         self._outer_share = self._ends.sum(axis=1) * self._away
         self._leaving = self._normal * (1 - self._power(1 - self._outer_share))
-        self.levels = 0.0
+        self.levels, self.mask_levels = 0.0, np.zeros(len(normal))
         self.counts = np.zeros((5, len(normal)))
 
     def _power(self, base: Floats) -> Floats:
@@ -285,6 +290,8 @@ class _Search:
         degrees, normal, others = self._degrees, self._normal, self._parts - 1
         self.levels += (len(q) - 1) / ROOTS
         left, onward = q[:, None] ** degrees, q[:, None] ** (degrees - 1)
+        hidden = left[:-1] @ self._hubs.T  # delegates that are left before each level
+        self.mask_levels += (hidden >= 0.5).sum(axis=0) / ROOTS
         a = np.zeros_like(self._outer_share)
         for t in range(1, len(q) - 1):
             new = left[t - 1] - left[t]

@@ -89,7 +89,7 @@ def test_terms_are_those_of_the_header():
     sent = cost.items + cost.questions + cost.answers
     assert cost.bytes == pytest.approx(
         {
-            "masks": cost.levels * 2 / 8 * 2 * 3 / 4,
+            "masks": cost.mask_levels * 2 / 8 * 2 * 3 / 4,
             "parents": 8 * cost.parents / 4,
             "normals": 8 * sent / 4,
         }
@@ -183,7 +183,7 @@ def test_bytes_of_two_devices():
     low, high = weigh_thresholds(EXPECTED(27, 16), 2, [256, 512])
     assert low.bytes["normals"] == pytest.approx(20e6, rel=0.15)
     assert high.bytes["normals"] == pytest.approx(31e6, rel=0.15)
-    assert low.bytes["masks"] / low.levels == pytest.approx(0.3e6, rel=0.15)
+    assert low.bytes["masks"] / low.mask_levels == pytest.approx(0.3e6, rel=0.15)
     assert low.levels == 8
     assert 64 <= suggest_threshold(EXPECTED(27, 16), 2) <= 256
 
@@ -245,7 +245,7 @@ def test_long_graphs_are_best_without_delegates(counts_of, family, parts):
     for threshold in (1, 2, 4, 8, 1 << 20):
         counted, _ = counts_of(source, parts, threshold, 4)
         times.append(counted.total - counted.seconds["latency"])
-    assert times[-1] < 1.4 * min(times)
+    assert times[-1] < 1.5 * min(times)
 
 
 @pytest.mark.parametrize("parts", [1, 2, 8, 64])
