@@ -44,7 +44,7 @@ from distbfs.exchange.world import run_guarded, start
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
 from distbfs.registry import EXCHANGES, lookup
-from distbfs.search.choose import choose_exchange
+from distbfs.search.domains import choose_exchange
 
 FLAGS = (False, True)
 REDUCTIONS = ("blocking", "nonblocking")

@@ -16,7 +16,7 @@ from distbfs.device import cuda, programs
 from distbfs.errors import LaunchError
 from distbfs.exchange import nccl
 from distbfs.exchange.world import SoloWorld
-from distbfs.search.choose import choose_exchange
+from distbfs.search.domains import choose_exchange
 
 RANKS = [sys.executable, str(Path(__file__).with_name("exchange_ranks.py"))]
 LIMIT = 10.0

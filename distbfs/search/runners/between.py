@@ -177,7 +177,7 @@ class BetweenDomains:
         self._sums = self._counts[:-1]
         self._nothing: list[list[tuple[int, Array]]] = [[] for _ in searches]
         self._streamed: StreamedLevels | None = None
-        alone = len(searches) == 1 and world.size > 1
+        alone = self._placement.per_rank == 1 and world.size > 1
         if alone and searches[0].streamed and exchange.streamed:
             one = cast("StreamedSearch", searches[0])
             streamed = cast("StreamedExchange", exchange)

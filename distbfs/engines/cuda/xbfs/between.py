@@ -285,8 +285,8 @@ class BetweenSearch:
         """Return what the next level costs."""
         work = self._work_of(self._work.wait()[: len(COUNTED)])
         lone = self._isolated and not self._depth
-        part = self.part  # all domains count the delegates
-        mine = work.delegates if part.index % part.domain.domains == 0 else 0
+        # all domains count the delegates
+        mine = 0 if self.part.domain.index else work.delegates
         work = work._replace(normals=work.normals + lone, delegates=mine)
         self._outer = work
         return np.array(work, dtype=np.int64)
@@ -312,9 +312,8 @@ class BetweenSearch:
     def work_of_all(self, controls: Any) -> Work:
         """Return the sum of what all parts have counted; controls: [parts, words]."""
         work = self._work_of(controls[:, : len(COUNTED)].sum(axis=0))
-        first = controls[: self.part.domain.devices]  # all domains count them
-        delegates = int(first[:, COUNTED.index("delegates")].sum())
-        return work._replace(delegates=delegates)
+        times = len(self.part.domain.of)  # all domains count them
+        return work._replace(delegates=work.delegates // times)
 
     @staticmethod
     def size_at(part: int) -> int:
