@@ -142,9 +142,9 @@ class LocalPhase:
                 if rank == self.rank:
                     own[there].append(array)
                 else:
-                    joined = there % len(self.parts)
-                    here = joined if options.local_all2all else place
-                    leaving.setdefault(Pair(rank, here, there), []).append(array)
+                    here = there if options.local_all2all else place
+                    pair = Pair(rank, here % len(self.parts), there)
+                    leaving.setdefault(pair, []).append(array)
         return own, [
             (pair, self.packed(leaving[pair], options.uniquify))
             for pair in sorted(leaving, key=self._turn_of)

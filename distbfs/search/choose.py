@@ -225,8 +225,7 @@ def _on_devices(
     hosts.check(request.domain, name)
     asked = between_reason(options, request.separate, request.domain, hosts.total)
     if kind.domains and (asked or not kind.alone):
-        why = f"{why}; {asked}" if why and asked else why or asked
-        return _separated(hosts, named, n, request, why)
+        return _separated(hosts, named, n, request, (why, asked))
     alone = len(devices) == 1 or kind.devices == 1
     small = n < ALONE_BELOW and request.domain is None
     if small and hosts.total > 1 and kind.devices > 1:
@@ -247,7 +246,7 @@ def _on_devices(
         return Choice("domain", named, devices, why=why)
     if options.internal_ids:
         raise LaunchError(f"internal ids need one domain of all devices: {reason}")
-    return _separated(hosts, named, n, request, "", reason)
+    return _separated(hosts, named, n, request, (), reason)
 
 
 def check_named(options: SearchOptions, request: Request, *, directed: bool) -> None:
@@ -283,14 +282,14 @@ def _separated(
     options: SearchOptions,
     n: int,
     request: Request,
-    why: str,
+    why: tuple[str, ...],
     whole: str = "",
 ) -> Choice:
     """Return the search between domains (collective); whole: see ``choose_domains``."""
     free = request.parts in (None, 1)
     placement, sizes = hosts.choose_domains(options, n, request.domain, free, whole)
     name, chosen = choose_exchange(hosts.world, options.exchange.name, hosts.devices)
-    reasons = "; ".join(x for x in (why, sizes, chosen) if x)
+    reasons = "; ".join(x for x in (*why, sizes, chosen) if x)
     return Choice("separated", options, hosts.devices, name, reasons, placement)
 
 

@@ -81,21 +81,26 @@ class HostDevices:
         raise UsageError(f"domain is {asked}; allowed with engine {engine}: {allowed}")
 
     def cut(self, size: int, *, even: bool = False) -> Placement:
-        """Place domains of ``size`` devices, the last of a host smaller.
+        """Place domains of up to ``size`` devices of a host; the last is smaller.
 
-        A domain has whole ranks of a host, or a rank has whole domains.
-        even: domains of a host are about equal, as many as they are anyway
+        A domain has whole ranks, those of its host in order, or a rank has whole
+        domains.
+        even: domains of a host are of about one size, where their number stays
         """
         of_hosts: Counter[str] = Counter()
         for host, count in zip(self._hosts, self.counts, strict=True):
             of_hosts[host] += count
-        groups: list[list[int]] = []  # ranks that have domains together
-        limits: list[int] = []
+
+        def most(devices: int) -> int:
+            return -(-devices // -(-devices // size)) if even else size
+
+        groups: list[list[int]] = []  # ranks that have a domain, or domains of a rank
+        limits: list[int] = []  # devices of these domains
         last: dict[str, list[int]] = {}
-        for rank, host in enumerate(self._hosts):
-            count, limit = self.counts[rank], size
-            if even:
-                limit = -(-of_hosts[host] // -(-of_hosts[host] // size))
+        for rank, (host, count) in enumerate(
+            zip(self._hosts, self.counts, strict=True)
+        ):
+            limit = most(count) if count > size else max(most(of_hosts[host]), count)
             joined = last.get(host, [])
             if joined and sum(self.counts[x] for x in joined) + count <= limit:
                 joined.append(rank)
@@ -104,9 +109,7 @@ class HostDevices:
             groups.append(last[host])
             limits.append(limit)
         every = [self._in_turn(ranks) for ranks in groups]
-        times = [
-            -(-len(ranks) // limit) for ranks, limit in zip(every, limits, strict=True)
-        ]
+        times = [-(-len(x) // limit) for x, limit in zip(every, limits, strict=True)]
         owners = [
             every[group][k * limits[group] : (k + 1) * limits[group]]
             for group, k in in_turn(times)
