@@ -863,7 +863,7 @@ MUTATIONS = (
         "np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)",
         "[rows]",
         "rows of delegates of several lanes are written as if they followed each other",
-        (f"{OUTER_EDGES}::test_domains_of_several_devices[sizes4-6-kronecker]",),
+        (f"{OUTER_EDGES}::test_rows_of_delegates_come_in_pieces",),
     ),
     Mutation(
         "domains-count-delegates-once",

@@ -66,7 +66,7 @@ def test_sizes_that_may_be_asked_for():
             hosts.check(7, "xbfs")
         wanted = f"domain is 7; allowed with engine xbfs: {allowed}"
         assert str(raised.value) == wanted
-    with pytest.raises(UsageError, match="engine pan: 1$"):
+    with pytest.raises(UsageError, match=r"engine pan: 1$"):
         devices_of("ab", [2, 1], most=1).check(2, "pan")
 
 

@@ -23,6 +23,7 @@ from test_resident_kernels import SHAPES
 from thread_peers import ThreadPeers
 from worlds import on_ranks
 
+from distbfs.build.cuda import inner
 from distbfs.device import cuda
 from distbfs.engines.base import Until
 from distbfs.exchange.solo import SoloExchange
@@ -263,6 +264,14 @@ def test_ends_and_records_on_the_stream(device):
 )
 def test_domains_of_several_devices(device, name, sizes, threshold):
     streamed(GRAPHS[name], sizes, threshold=threshold)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 1), (3, 2)])
+def test_rows_of_delegates_come_in_pieces(device, monkeypatch, sizes):
+    """Where keys take more memory than there is: no piece has all rows of a lane."""
+    monkeypatch.setattr(inner, "KEYS", 300)
+    for name, threshold in (("kronecker", 6), ("grid", 0)):
+        streamed(GRAPHS[name], sizes, threshold=threshold)
 
 
 EACH_WAY = {
