@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from graphs import check_search, grid, kronecker, random_tuples, some_roots, uni
 from sessions import open_tuples  # noqa: E402
 
 from distbfs.device import cuda  # noqa: E402
+from distbfs.errors import ResourceError  # noqa: E402
 from distbfs.exchange.device_choice import take_devices  # noqa: E402
 from distbfs.exchange.world import run_guarded, start  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
@@ -176,16 +178,32 @@ def compare_together(session, graph):
             np.testing.assert_array_equal(levels, graph.distances(root))
 
 
+def tell_loss():
+    """Print when this rank is lost."""
+    print(f"lost at {time.monotonic():.3f}", flush=True)
+    time.sleep(0.1)  # so that the launcher has read it
+
+
+def end_this_rank():
+    """Tell when, and be killed."""
+    tell_loss()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def search_for_ever(world, how, what):
     """Search until rank 1 is gone."""
     if what == "memory" and world.rank == 1:
         cuda.free_bytes = lambda: 200 << 20  # a full one would fail other tests, too
     scale = 22 if what == "memory" else 20
     parts = None if how in WHOLE else world.size
-    session = session_of(world, Kronecker(scale, 16, 1), how, parts, 32)
+    try:
+        session = session_of(world, Kronecker(scale, 16, 1), how, parts, 32)
+    except ResourceError:
+        tell_loss()
+        raise
     session.search(3)
     if what == "kill" and world.rank == 1:
-        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        threading.Timer(1.0, end_this_rank).start()
     if world.rank == 0:
         print("searching", flush=True)
     for _ in range(200_000):
