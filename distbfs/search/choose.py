@@ -10,7 +10,7 @@ device     the one device of the one rank, whole
 first      the first device of rank 0, whole, while the other ranks wait
 domain     the devices of all ranks together, whole: they map each other's memory
 separated  engine xbfs or pan, between domains: of one device each, or, with xbfs, of
-           several of a host
+           several of a host, see domains.py
 =========  ========================================================================
 """
 
