@@ -490,6 +490,21 @@ def test_hosts_of_unequal_size(hosts, name, names, counts, asked, made, why):
         assert said == {f"auto: {sizes}; {why}"}
 
 
+@pytest.mark.parametrize("name", ["hub", "kronecker"])
+@pytest.mark.parametrize("counts", [(1, 2), (3, 1)])
+def test_pan_on_hosts_of_unequal_size(hosts, name, counts):
+    """Each device is a domain; parents come with the part of their rank."""
+    source = GRAPHS[name]
+    for threshold in (0, 6, 1 << 30):
+        options = {"engine": "pan", "threshold": threshold}
+
+        def how(world, options=options):
+            return opened(source, world=world, **options)
+
+        (said,) = searched_by_ranks(hosts, source, how, "ab", counts)
+        assert said.endswith("devices")
+
+
 @pytest.mark.parametrize(("names", "counts"), [("aab", (1, 1, 1)), ("ab", (1, 2))])
 @pytest.mark.parametrize("parts", [1, 3, 5])
 def test_a_store_for_hosts_of_unequal_size(hosts, tmp_path, names, counts, parts):
