@@ -8,6 +8,7 @@ Source: Pan, Pearce, Owens 2018, Section III-B (functions P and G of Algorithm 1
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,6 +93,11 @@ class Domains:
     def shares(self) -> int:
         """Devices of all domains."""
         return sum(self.sizes)
+
+    @property
+    def lanes(self) -> int:
+        """The least common multiple of all sizes: see ``build.cuda.inner_part``."""
+        return math.lcm(*self.sizes)
 
     def domain_of(self, share: Index) -> Index:
         """Return the domain of a share."""

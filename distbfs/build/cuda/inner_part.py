@@ -18,7 +18,6 @@ Source: Pan, Pearce, Owens 2018, Section III (the subgraphs of a part).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +50,11 @@ class Domain:
     def devices(self) -> int:
         """How many there are."""
         return self.of.sizes[self.index]
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of delegates on a device, in turn by granules of its numbers."""
+        return self.of.lanes // self.devices
 
 
 @dataclass
@@ -119,8 +123,8 @@ class Delegates:
     """Where delegates stand on the devices of a domain.
 
     A granule of positions lies on the device that it gives modulo the size of a domain.
-    So granules with the same remainder modulo ``lanes``, the least common multiple of
-    all sizes, lie on one device in every domain.  Delegates whose vertices device k of
+    So granules with the same remainder modulo ``lanes``, a common multiple of all
+    sizes, lie on one device in every domain.  Delegates whose vertices device k of
     a domain of D devices has are in lanes k, k + D, …, in turn by local id, so that
     they are on that device there.  Those of a lane fill its granules in global order.
 
@@ -131,7 +135,7 @@ class Delegates:
     """
 
     def __init__(self, ids: Ids, domains: Domains, index: int) -> None:
-        sizes, lanes = np.array(domains.sizes), math.lcm(*domains.sizes)
+        sizes, lanes = np.array(domains.sizes), domains.lanes
         owner, local = ids % domains.shares, ids // domains.shares
         own = sizes[domains.domain_of(owner)]
         lane = domains.device_of(owner) + own * (local % (lanes // own))

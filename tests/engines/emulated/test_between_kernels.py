@@ -16,7 +16,7 @@ from device_parts import (
     part_to_device,
 )
 from emulated_device import Stream
-from fast_graphs import HUGE, binary_tree
+from fast_graphs import HUGE, binary_tree, bipartite
 from graphs import build, grid, some_roots
 from part_graphs import GRAPHS
 from test_resident_kernels import SHAPES
@@ -26,11 +26,12 @@ from worlds import on_ranks
 from distbfs.build.cuda import inner
 from distbfs.device import cuda
 from distbfs.engines.base import Until
+from distbfs.engines.cuda.xbfs import arrays
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.traffic import KINDS, Traffic
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import ExchangeOptions, SearchOptions
-from distbfs.partition.layout import Placement
+from distbfs.partition.layout import Domains, Placement
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.between import BetweenDomains
 
@@ -264,6 +265,22 @@ def test_ends_and_records_on_the_stream(device):
 )
 def test_domains_of_several_devices(device, name, sizes, threshold):
     streamed(GRAPHS[name], sizes, threshold=threshold)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (6, 1)])
+def test_hubs_of_all_lanes_are_hubs(device, monkeypatch, sizes):
+    """Long rows are cut for many warps, wherever a lane has them."""
+    monkeypatch.setattr(arrays, "HUB_DEGREE", 64)
+    source, domains = bipartite(40, 700), Domains(sizes)
+    placed = device_parts(source, domains.shares, threshold=50)
+    engine = lookup(ENGINES, "engine", "xbfs")(SearchOptions(engine="xbfs"))
+    (search,) = engine.together([placed[1]], domains, SoloWorld())
+    lengths = np.diff(search.part.graph.offsets.get())
+    assert search.part.domain.devices == 1
+    assert search.part.domain.lanes == sizes[0]
+    long = np.flatnonzero(lengths >= 64)
+    assert len(long) == 40
+    assert search.own.hubs == long[-1] + 1
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (2, 1), (3, 2)])

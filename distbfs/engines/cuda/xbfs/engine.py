@@ -128,6 +128,7 @@ class XbfsEngine:
             names=share.ids,
             columns=share.slots,
             devices=(domain.devices, share.device),
+            lanes=domain.lanes,
             overrides={
                 "push_only": direction == "push",
                 "pull_only": direction == "pull",
