@@ -40,7 +40,7 @@ from distbfs.types import Ids, Marks, TupleSource
 FAMILIES = ("kronecker", "road", "geometric", "uniform")
 SHOWN = (
     *("delegates", "outer_edges", "levels", "pushed_edges"),
-    *("items", "questions", "answers"),
+    *("items", "questions", "answers", "parents"),
 )
 OPTIONS = SearchOptions.named(engine="openmp", threads=1)
 LARGEST = 22
@@ -55,6 +55,8 @@ class Outer:
     def __init__(self, parts: Sequence[Part]) -> None:
         layout = parts[0].layout
         self._n, self._parts = layout.n, layout.parts
+        self._delegates = parts[0].delegates
+        self._rows: list[tuple[Ids, Ids]] = []  # of delegates: (delegate, neighbour)
         rows, columns, inner_rows, inner_columns = [], [], [], []
         ids = [part.ids() for part in parts]
         for part, own in zip(parts, ids, strict=True):
@@ -69,6 +71,10 @@ class Outer:
             nd_index, delegate = part.nd.edges_of(np.arange(part.local_count))
             inner_rows += [own[index[~away]], own[nd_index]]
             inner_columns += [target[~away], part.delegates[delegate]]
+            every = np.arange(part.delegate_count)
+            (dd, other), (dn, number) = (x.edges_of(every) for x in (part.dd, part.dn))
+            ends = np.concatenate([part.delegates[other], own[number]])
+            self._rows.append((part.delegates[np.concatenate([dd, dn])], ends))
         self.source, self.target = np.concatenate(rows), np.concatenate(columns)
         self._inner = np.concatenate(inner_rows), np.concatenate(inner_columns)
         self.normal = np.bincount(self.source, minlength=self._n) > 0
@@ -99,7 +105,17 @@ class Outer:
             asks = (left & ~(inside & (levels == level + 1)))[self.target]
             questions += int(asks.sum())
             answers += len(self.pairs(asks & (of_source == level)))
-        return [int(pushed.sum()), len(self.pairs(pushed)), questions, answers]
+        parents = self._parents(levels)
+        return [int(pushed.sum()), len(self.pairs(pushed)), questions, answers, parents]
+
+    def _parents(self, levels: Ids) -> int:
+        """Return what is sent for the parents of delegates."""
+        knows = np.zeros((self._parts, self._n), dtype=bool)
+        for own, (delegate, neighbour) in zip(knows, self._rows, strict=True):
+            own[delegate[levels[neighbour] == levels[delegate] - 1]] = True
+        reached = self._delegates[levels[self._delegates] > 0]
+        asking = reached[~knows[reached % self._parts, reached]]
+        return (self._parts - 1) * len(asking) + int(knows[:, asking].sum())
 
 
 def count(source: TupleSource, parts: int, threshold: int, roots: int) -> list[Any]:

@@ -249,55 +249,6 @@ class PullingSearch(DomainSearch, Protocol):
         """Make what all parts found the frontier; answers as normals, or instead."""
 
 
-class StreamedSearch(PullingSearch, Protocol):
-    """A domain whose levels run on the current stream while the host goes ahead.
-
-    Arrays are CuPy's.  A level is ``begin_level``, ``reply`` where it is pulled, and
-    ``end_level``.
-
-    shared: uint64 arrays that all parts must see when a level has begun, and the first
-        of them also when it has ended: counts and sizes of boxes, delegates found
-    """
-
-    shared: Sequence[Any]
-
-    def begin_level(self, *, push: bool, pull: bool) -> None:
-        """Begin a level; push, pull: whether outer edges are looked at, and how."""
-
-    def sizes_of(self, controls: Any) -> Ids:
-        """Return how much each part has for each, int64 [parts, parts].
-
-        controls: NumPy uint64 [parts, words], the first of ``shared`` of all parts
-        """
-
-    def size_at(self, part: int) -> int:
-        """Return where in a control the size of the box for a part stands."""
-
-    def work_of_all(self, controls: Any) -> Work:
-        """Return the work of all parts together, when a level has ended."""
-
-    def box(self, part: int, size: int) -> Any:
-        """Return the first ``size`` items for a part."""
-
-    def reply(self, questions: Sequence[Any]) -> None:
-        """Put the answers to what other parts ask into boxes."""
-
-    def end_level(
-        self, masks: Any, items: Sequence[Any], answers: Sequence[tuple[Any, Any]]
-    ) -> None:
-        """Admit what all parts found, and count.
-
-        masks: uint64 [parts, words], None where there are no delegates
-        items: what other parts pushed; answers: (answers, how many of them, uint64 [1])
-        """
-
-    def checks_of(self, control: Any) -> Sequence[int]:
-        """Return the edge checks of the last level, where they are counted.
-
-        control: NumPy uint64 [words], of this part
-        """
-
-
 class AskingSearch(DomainSearch, Protocol):
     """A part in host memory, whose parents are completed by questions and answers."""
 
@@ -333,7 +284,16 @@ class AskingSearch(DomainSearch, Protocol):
 
 
 class CarryingSearch(DomainSearch, Protocol):
-    """A part on a device: arrays are CuPy's, and what is sent carries its parent."""
+    """A part on a device: arrays are CuPy's, and what is sent carries its parent.
+
+    asks_for_delegates: it is a ``DelegateSearch``, else a ``MaximumSearch``
+    """
+
+    asks_for_delegates: bool
+
+
+class MaximumSearch(CarryingSearch, Protocol):
+    """Every part tells its parent of every delegate; the largest id serves."""
 
     def delegate_parents(self) -> Any:
         """Return the parents (vertex ids) of delegates that this part found, [d].
@@ -343,6 +303,95 @@ class CarryingSearch(DomainSearch, Protocol):
 
     def take_delegate_parents(self, parents: Any) -> None:
         """Accept the parents of all reached delegates, as above."""
+
+
+class DelegateSearch(CarryingSearch, Protocol):
+    """A part asks for the parents of its delegates that others found, and it did not.
+
+    Questions and answers are exchanged as normals are; uint64 items.
+    """
+
+    def ask_parents(self) -> Bins:
+        """Return what this part asks others, when all levels are done."""
+
+    def answer_parents(self, questions: Sequence[tuple[int, Array]]) -> Bins:
+        """Return the parents that this part knows; questions: (source rank, items)."""
+
+    def take_parents(self, answers: Sequence[tuple[int, Array]]) -> None:
+        """Accept answers, of which there may be several for a delegate."""
+
+
+class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
+    """A domain whose levels run on the current stream while the host goes ahead.
+
+    Arrays are CuPy's, uint64.  A level is ``begin_level``; where there are boxes for
+    other parts, ``told``, of pulled ones also ``reply``; and ``end_level``.  A box is
+    how many items there are, and then the items.  The first ones of each are sent
+    before the host knows how many there are; the others are sent, and admitted by a
+    further ``end_level``, where ``is_over``.  Then ``ask``, ``told``, ``reply`` and
+    ``learn`` complete the parents of delegates.  What a level launches may be launched
+    again as it was where ``form`` is the same.
+
+    first: items of a box that are sent at once
+    depth: levels so far, to be raised with each
+    counts: of the last level, to be gathered when it has ended
+    sizes: [2, parts], of the boxes for other parts and of those that came
+    mask: delegates that this device alone knows of, to be gathered; None: there are no
+        delegates
+    """
+
+    first: int
+    depth: int
+    counts: Any
+    sizes: Any
+    mask: Any
+
+    @property
+    def form(self) -> int | None:
+        """What launches of a level depend on; None: on what no later search has."""
+
+    def begin_level(self, *, push: bool, pull: bool) -> None:
+        """Begin a level; push, pull: whether outer edges are looked at, and how."""
+
+    def box(self, part: int, begin: int, end: int) -> Any:
+        """Return words of the box for a part."""
+
+    def told(self, boxes: Any) -> None:
+        """Note all sizes in ``sizes``; boxes: [parts, words] that came."""
+
+    def reply(self, questions: Any, *, parents: bool) -> None:
+        """Put answers into boxes; questions: [k], or boxes [k, words].
+
+        parents: they are those of ``ask``
+        """
+
+    def end_level(
+        self, masks: Any, items: Sequence[Any], answers: Sequence[Any], *, last: bool
+    ) -> None:
+        """Admit what all parts found, and count.
+
+        masks: [parts, words], or None; items, answers: what other parts pushed or
+        answered, each as questions
+        last: nothing more comes; else counts say ``is_over`` where it does
+        """
+
+    def ask(self) -> None:
+        """Put the questions for the parents of delegates into boxes."""
+
+    def learn(self, answers: Sequence[Any]) -> None:
+        """Accept what other parts answered to them; each as questions."""
+
+    def is_over(self, counts: Any) -> bool:
+        """Return whether a box had more than its first items; counts: as below."""
+
+    def work_of_all(self, counts: Any) -> Work:
+        """Return the work of all parts; counts: NumPy uint64 [parts, words]."""
+
+    def checks_of(self, counts: Any) -> Sequence[int]:
+        """Return the edge checks of the last level, where they are counted.
+
+        counts: NumPy uint64 [words], of this part
+        """
 
 
 @dataclass

@@ -79,27 +79,29 @@ class StreamedExchange(Exchange, Protocol):
     """Moves arrays between ranks on a stream, one part a rank; the host goes ahead.
 
     stream: what everything runs on, in the order of the calls; collective like all else
+    captures: ``cross`` may be captured in a CUDA graph
     """
 
     stream: Any
+    captures: bool
 
     def follow(self) -> None:
         """Let what is called next run after what the caller's stream has to do."""
 
-    def share(self, arrays: Sequence[Any]) -> list[Any]:
-        """Return each array of all ranks, [ranks, its shape].
+    def cross(
+        self,
+        gathers: Sequence[tuple[Any, Any]],
+        leaving: Sequence[tuple[int, Any]] = (),
+        coming: Sequence[tuple[int, Any]] = (),
+    ) -> None:
+        """Gather arrays of all ranks, and send and receive arrays, all at once.
 
-        They stay as they are until ``share`` is called for the third time from now.
+        gathers: (array, where those of all ranks go, [ranks, its shape])
+        leaving: (rank, array); coming: (rank, where it goes)
         """
 
-    def swap(
-        self, leaving: Sequence[tuple[int, Any]], sizes: Sequence[int]
-    ) -> list[tuple[int, Any]]:
-        """Send arrays to ranks; return (rank, array) of those that come, as ``sizes``.
-
-        leaving: (rank, item [k]); sizes: what comes from each rank.  The arrays stay as
-        they are until ``swap`` is called for the second time from now.
-        """
+    def room(self, count: int) -> Any:
+        """Return uint64 [count] for what comes, until the second next call."""
 
     def wait(self, event: Any) -> None:
         """Wait until an event of the stream; DistbfsError where a rank is gone."""

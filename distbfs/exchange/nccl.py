@@ -19,7 +19,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.errors import UsageError
 from distbfs.exchange.base import need_device_arrays
-from distbfs.exchange.local_phase import LocalPhase, device_empty
+from distbfs.exchange.local_phase import LocalPhase
 from distbfs.exchange.message_sizes import Messages
 from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.nccl_link import link_of
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 REDUCE = Path(__file__).with_name("reduce.cu")
 BLOCK = 256
 MOST_BLOCKS = 1024
-SHARES = 3  # sets of arrays of all ranks that stay as they are
 SLICE_BYTES = 4 << 20  # what crosses while a further NCCL call starts, about 20 us
 
 
@@ -59,7 +58,7 @@ class NcclExchange:
     """
 
     name = "nccl"
-    streamed = needs_devices = True
+    streamed = captures = needs_devices = True
     on_device = True
 
     def __init__(
@@ -101,8 +100,6 @@ class NcclExchange:
         self._waits = False  # the reduction is not started yet
         self._under_way: list[Any] = []  # arrays that NCCL reads and writes
         self._received: list[list[tuple[int, Array]]] = []
-        self._shared: dict[tuple[int, int], Any] = {}
-        self._shared_turn = 0
         self._stream = link.stream
 
     def start_masks(self, masks: Sequence[Words]) -> None:
@@ -176,39 +173,25 @@ class NcclExchange:
         """Wait until an event of the stream; DistbfsError where a rank is gone."""
         self._link.wait(event)
 
-    def share(self, arrays: Sequence[Any]) -> list[Any]:
-        """Return each array of all ranks, [ranks, its shape]; collective."""
-        self._shared_turn = (self._shared_turn + 1) % SHARES
-        gathered = []
+    def cross(
+        self,
+        gathers: Sequence[tuple[Any, Any]],
+        leaving: Sequence[tuple[int, Any]] = (),
+        coming: Sequence[tuple[int, Any]] = (),
+    ) -> None:
+        """Gather, send and receive, all at once; collective."""
         with self._link.group():
-            for array in arrays:
-                key = self._shared_turn, array.size
-                if key not in self._shared:
-                    room = device_empty(self._world.size * array.size, array.dtype)
-                    self._shared[key] = room
-                self._link.gather(array, self._shared[key])
-                gathered.append(self._shared[key].reshape(self._world.size, -1))
-        for array in arrays[1:]:  # the first has counts
-            self.traffic.count(array.nbytes, "masks")
-        return gathered
-
-    def swap(
-        self, leaving: Sequence[tuple[int, Any]], sizes: Sequence[int]
-    ) -> list[tuple[int, Any]]:
-        """Send arrays to ranks; return (rank, array) of those that come; collective."""
-        self._local.next_level()
-        space, start, arriving = self._local.arrivals(sum(sizes)), 0, []
-        for rank, size in enumerate(sizes):
-            if size:
-                arriving.append((rank, space[start : start + size]))
-                start += size
-        with self._link.group():
+            for array, whole in gathers:
+                self._link.gather(array, whole)
             for rank, array in leaving:
                 self._link.send(array, rank)
-                self.traffic.count(array.nbytes, part=0)
-            for rank, place in arriving:
+            for rank, place in coming:
                 self._link.receive(place, rank)
-        return arriving
+
+    def room(self, count: int) -> Any:
+        """Return uint64 [count] for what comes, until the second next call."""
+        self._local.next_level()
+        return self._local.arrivals(count)
 
     def close(self) -> None:
         """Free the buffers; never waits, so that errors get through.
@@ -222,7 +205,7 @@ class NcclExchange:
             self._partners.free()
         self._mask, self._under_way, self._received = None, [], []
         self._waits = False
-        self._gathered, self._results, self._shared = None, [], {}
+        self._gathered, self._results = None, []
         self._partners = None
         self._local.free()
 

@@ -99,6 +99,12 @@ class Domains:
         """The least common multiple of all sizes: see ``build.cuda.inner_part``."""
         return math.lcm(*self.sizes)
 
+    def homes(self) -> Ids:
+        """Return the share of each domain that has each lane, int64 [domains, lanes]."""
+        lanes = np.arange(self.lanes)
+        own = (self.shares_of(domain) for domain in range(len(self)))
+        return np.stack([shares[lanes % len(shares)] for shares in own])
+
     def domain_of(self, share: Index) -> Index:
         """Return the domain of a share."""
         return _entry(self._turns[0], share)

@@ -21,12 +21,17 @@ is in another part.
     questions        c_k k x^(k-1) u, answers (p-1) c_k (x^k - (x - o/(p-1))^k); o, u:
                      chances that an end is outer and in the frontier, or not reached
                      before it; x = q_t+1 + o: not reached by this level's inner edges
+    parents          of delegates, on all levels: their own part asks p-1 others where
+                     it found none, c_k (w_t v_t-1 - q_t^k), and those that did answer,
+                     (p-1) c_k w_t q_t-1^(k(p-2)/p) (w_t-1 - w_t); w = q^(k/p) for the
+                     ends there, v = q^(k(p-1)/p) for the others.  At most: hubs that
+                     are joined to hubs more than at random are found by all parts
 
 A part sends, over the levels of a search, with 2 f times the bytes for what all parts
 reduce in slices and gather (every part sends and gets each slice of the others):
 
     masks    levels d / 8 2 f
-    parents  of delegates, 4 or 8 d 2 f
+    parents  8 (questions + answers) / p
     normals  (8 numbers + 8 questions + 8 answers) / p, each with a parent's id
     work     visits of a device: d, and (edges that are looked at + 2 questions
              + what arrives) / p
@@ -52,7 +57,6 @@ from distbfs.types import Array, Floats
 DELEGATES_PER_PART = 4  # d <= 4 n / p, so that they take the memory of some vertices
 SPREAD = 2  # variance of degrees over their mean, 1 in a graph of random edges
 ITEM = QUESTION = ANSWER = 8  # bytes: a number or a local id, and an id
-NARROW_VERTICES = 1 << 31  # parents of delegates are 4 bytes below, 8 from there on
 PULL_SHARE = 4  # of search.direction
 ROOTS = 8  # their degrees are quantiles of those of the vertices with edges
 MOST_LEVELS = 64  # the levels after these are left out
@@ -67,7 +71,7 @@ class ThresholdCost:
 
     delegates: d; outer_edges: nn edges between parts
     levels: mean over the roots; pushed_edges: outer edges that pushes look at; items,
-    questions, answers: of all parts in a search
+    questions, answers: of all parts in a search; parents: those for delegates'
     bytes: that a part sends in a search; seconds: of a search; each by kind
     """
 
@@ -79,6 +83,7 @@ class ThresholdCost:
     items: float
     questions: float
     answers: float
+    parents: float
     bytes: dict[str, float]
     seconds: dict[str, float]
 
@@ -140,15 +145,15 @@ def price(
 ) -> ThresholdCost:
     """Return what searches of some counts take.
 
-    counts: edges that are pushed, items, questions and answers, of all parts
+    counts: edges that are pushed, items, questions and answers, and what is sent for
+    parents of delegates, of all parts
     """
     d, shared = histogram.above(threshold), 2 * (parts - 1) / parts
-    pushed, items, questions, answers = counts
+    pushed, items, questions, answers, parents = counts
     sent = ITEM * items + QUESTION * questions + ANSWER * answers
-    vertex = 4 if histogram.n < NARROW_VERTICES else 8
     volumes = {
         "masks": levels * d / 8 * shared,
-        "parents": vertex * d * shared,
+        "parents": ITEM * parents / parts,
         "normals": sent / parts,
     }
     visits = d + (pushed + 2 * questions + items + answers) / parts
@@ -162,6 +167,7 @@ def price(
         items=items,
         questions=questions,
         answers=answers,
+        parents=parents,
         bytes=volumes,
         seconds=seconds
         | {"work": visits / constants.rate, "latency": levels * constants.latency},
@@ -251,7 +257,8 @@ class _Search:
     """Expected counts of a search, mean over the roots.
 
     Made of classes of vertices, and of which are normal, bool [thresholds, classes].
-    counts: edges that are pushed, items, questions, answers, float64 [4, thresholds]
+    counts: edges that are pushed, items, questions, answers, and what is sent for
+        parents of delegates, float64 [5, thresholds]
     """
 
     def __init__(
@@ -260,12 +267,13 @@ class _Search:
         self._degrees, self._parts = degrees, parts
         m = float(degrees @ counts)
         self._normal = np.where(normal, counts, 0.0)
+        self._hubs = np.where(normal, 0.0, counts)
         self._ends = self._normal * degrees / max(m, 1.0)
         self._away = (parts - 1) / parts
         self._outer_share = self._ends.sum(axis=1) * self._away
         self._leaving = self._normal * (1 - self._power(1 - self._outer_share))
         self.levels = 0.0
-        self.counts = np.zeros((4, len(normal)))
+        self.counts = np.zeros((5, len(normal)))
 
     def _power(self, base: Floats) -> Floats:
         """Return base^k, float64 [thresholds, classes]; base: [thresholds]."""
@@ -294,4 +302,17 @@ class _Search:
                 pulls * u * ((normal * missed) @ degrees) / x,
                 pulls * others * (normal * (missed - without)).sum(axis=1),
             )
-            self.counts += np.stack(level) / ROOTS
+            self.counts[:4] += np.stack(level) / ROOTS
+        self.counts[4] += others * self._hubs @ self._asked(q) / ROOTS
+
+    def _asked(self, q: Floats) -> Floats:
+        """Return what is sent for the parent of a delegate, a part, float64 [classes].
+
+        The question of the part that has its vertex, and the answer of one that knows.
+        """
+        p = self._parts
+        here, beside = (q[:, None] ** (self._degrees * x / p) for x in (1, p - 2))
+        before, after = here[:-1], here[1:]
+        questions = after * beside[:-1] * before - q[1:, None] ** self._degrees
+        answers = after * beside[:-1] * (before - after)
+        return np.asarray((questions + answers).sum(axis=0))

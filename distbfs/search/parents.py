@@ -13,15 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
-from distbfs.engines.base import AskingSearch, CarryingSearch
+from distbfs.engines.base import (
+    AskingSearch,
+    CarryingSearch,
+    DelegateSearch,
+    MaximumSearch,
+)
 from distbfs.exchange.base import Exchange
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
 from distbfs.types import Array, Ids, World
+
+if TYPE_CHECKING:
+    from distbfs.search.runners.streamed import StreamedLevels
 
 NOT_ONE_UP = -1
 
@@ -54,13 +62,16 @@ class Finder(Protocol):
 
 
 class CarriedParents:
-    """Parts that send parents with vertices: those of delegates alone are apart.
+    """Parts that send parents with vertices: those of delegates alone are apart."""
 
-    Every part that found a delegate has a parent of it; the largest id serves.
-    """
-
-    def __init__(self, exchange: Exchange, searches: Sequence[CarryingSearch]) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        searches: Sequence[CarryingSearch],
+        streamed: StreamedLevels | None,
+    ) -> None:
         self._exchange, self._searches = exchange, searches
+        self._streamed = streamed
 
     def complete(self) -> ParentCost:
         """Give every reached delegate its parent (collective)."""
@@ -68,12 +79,33 @@ class CarriedParents:
             return ParentCost()
         traffic = self._exchange.traffic
         before = traffic.sent
-        candidates = [search.delegate_parents() for search in self._searches]
-        parents = self._exchange.max_delegates(candidates)
-        for search in self._searches:
-            search.take_delegate_parents(parents)
+        if self._streamed is not None:
+            self._streamed.complete()
+        elif self._searches[0].asks_for_delegates:
+            self._ask(cast("Sequence[DelegateSearch]", self._searches))
+        else:
+            self._take_largest(cast("Sequence[MaximumSearch]", self._searches))
         size, messages = (traffic.sent - before).sum(axis=(0, 2)).tolist()
         return ParentCost(bytes_sent=size, messages_sent=messages)
+
+    def _ask(self, searches: Sequence[DelegateSearch]) -> None:
+        """Ask those who found what its own part did not."""
+        exchange = self._exchange
+        with exchange.traffic.of("parents"):
+            exchange.start_normals([search.ask_parents() for search in searches])
+            asked = exchange.finish_normals()
+            pairs = zip(searches, asked, strict=True)
+            exchange.start_normals([search.answer_parents(x) for search, x in pairs])
+            answers = exchange.finish_normals()
+        for search, arrived in zip(searches, answers, strict=True):
+            search.take_parents(arrived)
+
+    def _take_largest(self, searches: Sequence[MaximumSearch]) -> None:
+        """Reduce what all parts found; the largest id serves."""
+        candidates = [search.delegate_parents() for search in searches]
+        parents = self._exchange.max_delegates(candidates)
+        for search in searches:
+            search.take_delegate_parents(parents)
 
 
 class ParentFinder:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Stop, Words, World
 
 UNTIMED = nullcontext()
+WIDE = 1 << 62  # more vertices than there are
 NOTHING_SENT: Ids = np.zeros(0, np.int64)
 
 
@@ -72,10 +73,14 @@ class LevelReport:
 
 
 class DelegateNumbers:
-    """The delegate numbers of vertices; delegates: [d] global ids."""
+    """The delegate numbers of vertices; delegates: [d] global ids, -1 for none.
+
+    count: how many there are
+    """
 
     def __init__(self, delegates: Ids) -> None:
         self._delegates, self._order = delegates, np.argsort(delegates)
+        self.count = int(np.count_nonzero(delegates >= 0))
 
     def of(self, vertices: Ids) -> Ids:
         """Return the delegate number of each vertex, int64 [k], -1 for a normal one."""
@@ -170,24 +175,25 @@ class BetweenDomains:
         self._layout = part.layout
         self._placement = placement or Placement(part.layout.parts, world.size)
         self._policy = policy_of(searches[0].directions, options)
-        self._parents = self._finder()
         self._delegates = DelegateNumbers(part.delegates)
         self._board = Board(exchange, len(searches))
         self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # the last: stop
         self._sums = self._counts[:-1]
         self._nothing: list[list[tuple[int, Array]]] = [[] for _ in searches]
+        self._root, self._hidden = Work(), 0  # delegates that no level has found
         self._streamed: StreamedLevels | None = None
         alone = self._placement.per_rank == 1 and world.size > 1
         if alone and searches[0].streamed and exchange.streamed:
             one = cast("StreamedSearch", searches[0])
             streamed = cast("StreamedExchange", exchange)
             self._streamed = StreamedLevels(world, self._placement, one, streamed)
+        self._parents = self._finder()
 
     def _finder(self) -> Finder:
         """Return what completes the parents of these engines."""
         if self._searches[0].carries_parents:
             carrying = cast("Sequence[CarryingSearch]", self._searches)
-            return CarriedParents(self._exchange, carrying)
+            return CarriedParents(self._exchange, carrying, self._streamed)
         asking = cast("Sequence[AskingSearch]", self._searches)
         return ParentFinder(self._world, self._placement, asking)
 
@@ -265,7 +271,7 @@ class BetweenDomains:
             world.doing = f"level {levels}"
             if log is not None:
                 before = dict(clock.seconds)
-            work, stopped = self._all_work(stop, timed, first=not levels)
+            work, stopped = self._all_work(stop, timed, first=not levels, aimed=aimed)
             if not work.normals + work.delegates:
                 return levels
             if levels == last or (aimed and not work.targets):
@@ -274,6 +280,7 @@ class BetweenDomains:
                 world.doing = ""
                 raise SearchStopped(f"the search was stopped at level {levels}")
             levels += 1
+            self._hidden -= work.delegates
             choice = policy.choose(work)
             if timed is not untimed:
                 sent = traffic.sent
@@ -305,16 +312,20 @@ class BetweenDomains:
         timed: Callable[[str], AbstractContextManager[None]],
         *,
         first: bool,
+        aimed: bool,
     ) -> tuple[Work, bool]:
         """Return (work of all domains, whether a rank says stop).
 
-        first: there was no level yet
+        first: there was no level yet: on a stream, none waits to know that the root is
+        all there is; aimed: targets are counted
         """
         world, counts = self._world, self._counts
         counts[-1] = stop is not None and stop()
-        if self._streamed is not None and not first:
-            with timed("work"):
-                work = self._streamed.work()
+        if self._streamed is not None and not (first and aimed):
+            work = self._root
+            if not first:
+                with timed("work"):
+                    work = self._streamed.work()
             if stop is None:
                 return work, False
             with timed("counts"):
@@ -342,6 +353,9 @@ class BetweenDomains:
         delegate: int | None = int(self._delegates.of(np.array([root]))[0])
         if delegate == -1:
             delegate = None
+        normal = delegate is None
+        self._hidden = self._delegates.count
+        self._root = Work(int(normal), int(not normal), int(normal), open=WIDE)
         part, local = self._layout.part_of(root), self._layout.local_of(root)
         targets: list[Targets | None] = [None] * len(self._searches)
         if until.targets is not None:
@@ -380,12 +394,17 @@ class BetweenDomains:
             with timed("advance"):
                 sends = bool(work.nn)
                 return [
-                    self._streamed.level(sends=sends, pull=pulls, counting=counting)
+                    self._streamed.level(
+                        sends=sends,
+                        pull=pulls,
+                        reduces=self._hidden > 0,
+                        counting=counting,
+                    )
                 ]
         exchange, board = self._exchange, self._board
         board.begin(
             sends=bool(work.nn) and not pulls,
-            reduces=bool(work.dd_forward or work.nd_forward),
+            reduces=self._hidden > 0 and bool(work.dd_forward or work.nd_forward),
         )
         with timed("advance"):
             checks = [

@@ -312,6 +312,8 @@ class ArrayModule:
                 CUDARuntimeError=RuntimeError,
                 getDeviceCount=lambda: 1,
                 memcpy=lambda to, at, size, kind: ctypes.memmove(to, at, size),
+                memcpyAsync=lambda to, at, size, *_: ctypes.memmove(to, at, size),
+                memcpyDeviceToHost=2,
             ),
         )
 

@@ -26,7 +26,7 @@ from worlds import on_ranks
 from distbfs.build.cuda import inner
 from distbfs.device import cuda
 from distbfs.engines.base import Until
-from distbfs.engines.cuda.xbfs import arrays
+from distbfs.engines.cuda.xbfs import arrays, between
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.traffic import KINDS, Traffic
 from distbfs.exchange.world import SoloWorld
@@ -122,11 +122,12 @@ def test_records_tell_kinds_and_domains(device, direction):
 class StreamedThreads:
     """An ``exchange.base.StreamedExchange`` between ranks that are threads."""
 
-    name, on_device, streamed = "threads", True, True
+    name, on_device, streamed, captures = "threads", True, True, False
     stream = Stream()
 
-    def __init__(self, world, *_, **__):
-        self.world, self.traffic, self.swaps = world, Traffic(), 0
+    def __init__(self, world, placement):
+        self.world, self.placement = world, placement
+        self.traffic, self.rooms = Traffic(), 0
 
     def close(self):
         pass
@@ -137,25 +138,35 @@ class StreamedThreads:
     def wait(self, event):
         pass
 
-    def share(self, arrays):
-        gathered = [np.stack(self.world.allgather(x)) for x in arrays]
-        return [cuda.cupy().asarray(x) for x in gathered]
-
-    def swap(self, leaving, sizes):
-        self.swaps += 1
-        for _, array in leaving:
-            self.traffic.count(array.nbytes, part=0)
+    def cross(self, gathers, leaving=(), coming=()):
+        for array, whole in gathers:
+            whole[...] = np.stack(self.world.allgather(np.asarray(array)))
         sent = dict(leaving)
         nothing = np.zeros(0, np.uint64)
-        outgoing = [sent.get(rank, nothing) for rank in range(self.world.size)]
-        arrays = [np.asarray(x) for x in self.world.alltoall(outgoing)]
-        assert [len(x) for x in arrays] == list(sizes)
-        some = [(rank, x) for rank, x in enumerate(arrays) if len(x)]
-        return [(rank, cuda.cupy().asarray(x)) for rank, x in some]
+        outgoing = [np.asarray(sent.get(k, nothing)) for k in range(self.world.size)]
+        arrays = self.world.alltoall(outgoing)
+        places = dict(coming)
+        assert {k for k, x in enumerate(arrays) if len(x)} == set(places)
+        for rank, place in places.items():
+            assert place.shape == arrays[rank].shape
+            place[...] = arrays[rank]
 
-    def max_delegates(self, values):
-        most = self.world.allreduce(np.asarray(values[0]), "max")
-        return cuda.cupy().asarray(most)
+    def room(self, count):
+        self.rooms += 1
+        return cuda.cupy().zeros(count, np.uint64)
+
+    def start_normals(self, bins):
+        (own,) = bins
+        nothing = np.zeros(0, np.uint64)
+        outgoing = [nothing] * self.world.size
+        for part, array in own.pieces():
+            outgoing[self.placement.rank_of(part)] = np.asarray(array)
+            self.traffic.count(array.nbytes, part=0)
+        self.arrived = self.world.alltoall(outgoing)
+
+    def finish_normals(self):
+        arrays = enumerate(self.arrived)
+        return [[(k, cuda.cupy().asarray(x)) for k, x in arrays if len(x)]]
 
 
 def one_each(sizes):
@@ -184,7 +195,7 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
         (search,) = engine.together([placed[part]], domains, domain, group)
         for name, value in overrides.items():
             setattr(search.own, name, value)
-        exchange = StreamedThreads(world)
+        exchange = StreamedThreads(world, placement)
         runner = BetweenDomains(world, [search], exchange, options, placement)
         results = []
         for root in some_roots(source, 2):
@@ -193,7 +204,7 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
                 found = runner.search(root, until=until, records=records)
                 arrays = found.level[0].get(), found.parent[0].get()
                 results.append((root, until, found, *arrays))
-        return results, exchange.swaps
+        return results, exchange.rooms
 
     ranks, noted = on_ranks(parts, work), []
     of_part = [ranks[placement.rank_of(k)] for k in range(parts)]
@@ -241,10 +252,19 @@ def check_parents(source, root, level, parent):
 def test_levels_on_the_stream_of_an_exchange(device, name, direction):
     source = GRAPHS[name]
     aims = ((2, 5), (3, LARGE))
-    swaps = [
-        streamed(source, [1] * p, threshold=t, direction=direction) for p, t in aims
-    ]
-    assert swaps[1] > 0
+    for parts, threshold in aims:
+        streamed(source, [1] * parts, threshold=threshold, direction=direction)
+
+
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 1, 1), (2, 1)])
+def test_boxes_with_more_than_their_first_items(device, monkeypatch, sizes, direction):
+    """What is left of them follows, of some ranks and levels."""
+    for name, limit in (("kronecker", 3), ("random", 1), ("tree", 8), ("grid", 2)):
+        monkeypatch.setattr(between, "FIRST", limit)
+        monkeypatch.setattr(between, "LEAST_FIRST", limit)
+        source = GRAPHS[name]
+        assert streamed(source, sizes, threshold=LARGE, direction=direction) > 0
 
 
 def test_ends_and_records_on_the_stream(device):
@@ -324,10 +344,11 @@ def test_directions_of_several_devices(device, direction):
         streamed(GRAPHS[name], sizes, threshold=threshold, direction=direction)
 
 
-def test_parents_of_delegates_are_of_this_search(device):
-    """Searches one after the other, of vertices that all are delegates."""
-    for name, sizes in (("tree", (2, 2)), ("grid", (2, 2)), ("grid", (3, 1))):
-        streamed(GRAPHS[name], sizes, threshold=0)
+def test_parents_of_delegates_are_asked_for(device):
+    """Of vertices that all are delegates, search after search."""
+    for name in ("tree", "grid"):
+        for sizes in ((2, 2), (1, 1, 1), (3, 1)):
+            streamed(GRAPHS[name], sizes, threshold=0)
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (2, 1), (1, 3)])
@@ -349,7 +370,7 @@ def test_ends_and_records_of_several_devices(device, sizes):
 def test_what_is_sent_is_what_the_model_of_th_counts(
     device, monkeypatch, name, threshold, parts
 ):
-    """Numbers, questions and answers of every search, to the last one."""
+    """Numbers, questions, answers, and those for parents, to the last one."""
     monkeypatch.syspath_prepend(str(SCRIPTS))
     outer = importlib.import_module("threshold_counts").Outer
     for module in ("threshold_counts", "pan_figures"):
@@ -369,5 +390,5 @@ def test_what_is_sent_is_what_the_model_of_th_counts(
         sent.clear()
         found = check(driver, source, root)
         levels = joined(found.level, source.n).astype(np.int32)
-        _, items, questions, answers = outer(made).search(levels)
-        assert sum(sent) == items + questions + answers
+        _, *counts = outer(made).search(levels)
+        assert sum(sent) == sum(counts)

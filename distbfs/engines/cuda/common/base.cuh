@@ -77,6 +77,17 @@ template <class T> INLINE T take_place(bool mine, T *tail) {
     return __shfl_sync(ALL, at, 0) + __popc(who & lanes_below());
 }
 
+/* The same for N of a lane: the place of the first of them, the others follow. */
+template <int N, class T> INLINE T take_places(const bool *mine, T *tail) {
+    u32 own = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++) own += mine[i];
+    const u32 upto = warp_scan(own), total = __shfl_sync(ALL, upto, 31);
+    T at = 0;
+    if (lane_id() == 0 && total) at = atomicAdd(tail, (T)total);
+    return __shfl_sync(ALL, at, 0) + upto - own;
+}
+
 /* What a launch knows between two steps waits in shared memory while one runs, so that
  * the step has the registers.  All threads of a block call both. */
 template <class Run> INLINE void park(Run *parked, const Run &r) {

@@ -113,6 +113,7 @@ class CudaPart:
     """
 
     carries_parents = True
+    asks_for_delegates = False
     streamed = False
     directions = CHOSEN
     visits = SUBGRAPHS

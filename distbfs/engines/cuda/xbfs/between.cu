@@ -5,13 +5,14 @@
  * domain.cu on SEVERAL devices, which meet inside (between_level.cuh), and tells which
  * delegates were found; instead of `outer`, before it, `ask` and `answer` may come after it,
  * where few vertices are left; `take_mask` and `take_items` admit what all domains found and
- * what others found here; `settle` counts.  How a level is searched is the domain's own
+ * what others found here; `settle` counts.  When all is searched, a share asks for the parents
+ * of its own delegates that other domains found (`ask_parents` to `take_parents`).  How a level is searched is the domain's own
  * affair; one whose frontier is empty goes on, as the next may come from outside.
  *
  * Data: between.cuh, search.cuh.  Sources: those of search.cu; Pan, Pearce, Owens 2018,
  * Sections IV and V (delegates and normal vertices between parts).
  *
- * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 VERTEX=int,i64 SEVERAL=0,1
+ * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1
  */
 #include "between.cuh"
 #include "between_level.cuh"
@@ -74,27 +75,35 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) level(const __grid_cons
     search_level(b, (u32 *)dynamic);
 }
 
+INLINE void empty_boxes(const Between &b) {
+    if (blockIdx.x) return;
+    for (u32 i = threadIdx.x; i < b.shares; i += THREADS) b.outbox[b.box[i]] = 0;
+}
+
+/* Tell the sizes of boxes, and of what came, where its boxes are here; the boxes are empty then. */
+extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_constant__ Between b) {
+    for (u32 i = threadIdx.x; i < b.shares; i += THREADS) {
+        b.sizes[i] = b.outbox[b.box[i]], b.outbox[b.box[i]] = 0;
+        if (b.item_step) b.sizes[b.shares + i] = b.items[i * b.item_step];
+    }
+}
+
 /* Delegates that other domains found. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_constant__ Between b) {
     const Params &p = b.own;
     const State s = *p.state;
-    const u32 lane = threadIdx.x & 31, warps = gridDim.x * WARPS;
-    const u32 *now = newest(p, s);
-    for (u32 w0 = ((threadIdx.x >> 5) * gridDim.x + blockIdx.x) * 32; w0 < b.normals / 32;
-         w0 += warps * 32) {
-        const u32 w = w0 + lane;
-        u32 open = 0;
-        if (w < b.normals / 32) {
-            const u32 at = place_here(b, w);
-            for (u32 k = 0; k < b.masks; k++) open |= b.mask[k * b.dwords + at];
-            open &= ~now[w];
-        }
-        while (__any_sync(ALL, open)) {
-            const u32 c = open ? w * 32 + __ffs(open) - 1 : 0;
-            if (admit(b, s, open != 0, c, lane) && p.parents) p.parent[c] = unknown(b);
-            open &= open - 1;
-        }
-    }
+    const u32 *now = newest(p, s), warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x;
+    const auto fresh = [&](u32 w) {
+        const u32 at = place_here(b, w);
+        u32 all = 0;
+        for (u32 k = 0; k < b.masks; k++) all |= b.mask[k * b.dwords + at];
+        return all & ~now[w];
+    };
+    each_bit(0, b.normals / 32, warp, gridDim.x * WARPS, threadIdx.x & 31, fresh,
+             [&](bool some, u32 c, u32 lane) {
+                 admit<1>(b, s, &some, &c, lane);
+                 if (some && p.parents) p.parent[c] = unknown(b);
+             });
 }
 
 /* Normal vertices here that other domains found. */
@@ -102,16 +111,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_items(const __grid_co
     const Params &p = b.own;
     const State s = *p.state;
     const u32 lane = threadIdx.x & 31;
-    const u64 count = items_of(b);
-    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count;
-         i += (u64)gridDim.x * THREADS) {
-        const bool ok = i < count;
-        const u64 item = ok ? __ldcg(b.items + i) : 0;
-        const u32 v = ok ? b.item_place[item >> 32] : 0;
-        const bool mine = admit(b, s, ok, v, lane);
+    const u64 count = items_of(b), all = (u64)gridDim.x * THREADS;
+    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count; i += EACH * all) {
+        u64 item[EACH];
+        u32 v[EACH];
+        bool ok[EACH];
+#pragma unroll
+        for (int k = 0; k < EACH; k++) ok[k] = item_at(b, i + k * all, count, item[k]);
+#pragma unroll
+        for (int k = 0; k < EACH; k++) v[k] = ok[k] ? b.item_place[item[k] >> 32] : 0;
+        admit<EACH>(b, s, ok, v, lane);
         if (!p.parents) continue;
-        const u32 slot = take_place(mine, b.filled);
-        if (mine) name_parent(b, v, slot, (u32)item);
+        u32 slot = take_places<EACH>(ok, b.filled);
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+            if (ok[k]) name_parent(b, v[k], slot++, (u32)item[k]);
     }
 }
 
@@ -139,7 +153,8 @@ INLINE void count_words(const Between &b, const State &s, u64 *count) {
     }
 }
 
-/* What was found, here and elsewhere, becomes the frontier; `counts` is zero before. */
+/* What was found, here and elsewhere, becomes the frontier; `counts` is zero before.  Not yet
+ * where more than the first items of a box has still to come. */
 extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_constant__ Between b) {
     const Params &p = b.own;
     State s = *p.state;
@@ -147,6 +162,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     u32 turn = 0;
     u64 count[COUNTS];
     clear_other(p);
+    empty_boxes(b);
+    bool over = false;
+    for (u32 i = threadIdx.x; b.first && i < 2 * b.shares; i += THREADS)
+        over |= b.sizes[i] > b.first;
+    if (__syncthreads_or(over)) {
+        if (blockIdx.x == 0 && threadIdx.x == 0) b.counts[OVER] = 1;
+        return;
+    }
 #pragma unroll
     for (int k = 0; k < COUNTS; k++) count[k] = 0;
     count_words(b, s, count);
@@ -179,35 +202,65 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     *p.state = s;
 }
 
-/* The parents of delegates that this device found, by position. */
-extern "C" __global__ void __launch_bounds__(THREADS) tell_parents(const __grid_constant__ Between b) {
-    const Params &p = b.own;
-    const u32 *now = newest(p, *p.state);
-    for (u32 c = blockIdx.x * THREADS + threadIdx.x; c < b.normals; c += gridDim.x * THREADS) {
-        const u32 at = position_here(b, c);
-        if (at >= b.d) continue;
-        VERTEX parent = -1;
-        if (bit_of(now, c)) {
-            const bool first = bit_of(p.by_first, c);
-            const u32 named = first ? 0 : p.parent[c];
-            if (first || named != unknown(b))
-                parent = (VERTEX)(first ? p.first_id[c] : p.vertices[named]);
-        }
-        b.delegate_parents[at] = parent;
-    }
-}
-
-/* Those of this share's own vertices that other domains found; then the search is over. */
-extern "C" __global__ void __launch_bounds__(THREADS) take_parents(const __grid_constant__ Between b) {
+/* Ask other domains for the parents of this share's own vertices that they found. */
+extern "C" __global__ void __launch_bounds__(THREADS) ask_parents(const __grid_constant__ Between b) {
     const Params &p = b.own;
     const u32 lane = threadIdx.x & 31, *now = newest(p, *p.state);
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i - lane < b.owned_count;
          i += gridDim.x * THREADS) {
-        const u32 c = i < b.owned_count ? b.owned[i] : 0;
-        const bool mine = i < b.owned_count && bit_of(now, c) && !bit_of(p.by_first, c) &&
-                          p.parent[c] == unknown(b);
+        const u32 c = i < b.owned_count ? b.owned[i] : 0, at = position_here(b, c);
+        const bool wanted = i < b.owned_count && bit_of(now, c) && !has_parent(b, c);
+        for (u32 k = 0; k < b.domains; k += EACH) {
+            bool ok[EACH];
+            u32 part[EACH];
+            u64 item[EACH];
+#pragma unroll
+            for (int j = 0; j < EACH; j++) {
+                ok[j] = wanted && k + j < b.domains && k + j != b.domain;
+                part[j] = share_at(b, ok[j] ? k + j : 0, at);
+                item[j] = (u64)at << 32 | b.share;
+            }
+            post(b, ok, part, item, lane);
+        }
+    }
+}
+
+/* Name the parents of delegates that other shares ask for and this device found. */
+extern "C" __global__ void __launch_bounds__(THREADS) answer_parents(const __grid_constant__ Between b) {
+    const Params &p = b.own;
+    const u32 lane = threadIdx.x & 31, *now = newest(p, *p.state);
+    const u64 count = items_of(b), all = (u64)gridDim.x * THREADS;
+    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count; i += EACH * all) {
+        bool ok[EACH];
+        u32 part[EACH];
+        u64 item[EACH];
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            const bool here = item_at(b, i + k * all, count, item[k]);
+            const u32 at = (u32)(item[k] >> 32), c = number_here(b, at);
+            part[k] = (u32)item[k];
+            ok[k] = here && bit_of(now, c) && has_parent(b, c);
+            if (!ok[k]) continue;
+            const u32 id = bit_of(p.by_first, c) ? p.first_id[c] : p.vertices[p.parent[c]];
+            item[k] = (u64)at << 32 | id;
+        }
+        post(b, ok, part, item, lane);
+    }
+}
+
+/* The answers: of several for a vertex, one serves.  The own boxes are empty then. */
+extern "C" __global__ void __launch_bounds__(THREADS) take_parents(const __grid_constant__ Between b) {
+    const u32 lane = threadIdx.x & 31;
+    empty_boxes(b);
+    const u64 count = items_of(b);
+    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count;
+         i += (u64)gridDim.x * THREADS) {
+        u64 item;
+        const bool here = item_at(b, i, count, item);
+        const u32 c = number_here(b, (u32)(item >> 32));
+        const bool mine = here && atomicCAS(b.own.parent + c, unknown(b), NONE) == unknown(b);
         const u32 slot = take_place(mine, b.filled);
-        if (mine) name_parent(b, c, slot, (u32)b.delegate_parents[position_here(b, c)]);
+        if (mine) name_parent(b, c, slot, (u32)item);
     }
 }
 

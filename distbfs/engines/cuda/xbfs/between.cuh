@@ -17,10 +17,8 @@
 #include "domain_late.cuh"
 #endif
 
-#define BOX_STEP 16 /* u64 between two counters of boxes */
-
-/* What is counted between two levels. */
-enum Count { NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, FAILED, CHECKS, COUNTS };
+/* What is counted between two levels.  OVER: a box had more than its first items. */
+enum Count { NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, FAILED, CHECKS, OVER, COUNTS };
 
 /* Its parts are the devices of the domain, zeros where there is one. */
 struct Between : Member {
@@ -31,9 +29,9 @@ struct Between : Member {
     u32 *names;                 /* [slots + normal vertices]: own.vertices, to write slots */
     u32 *sent;                  /* [shares][sent_words]: vertices that were sent already */
     u32 *answered;              /* [shares][sent_words]: local ids that were told they are found */
-    u64 *outbox;                /* [outer edges], see between_outer.cuh */
+    u64 *outbox;                /* for each share how many items, and them: between_outer.cuh */
     const u64 *box;             /* [shares], where the box of each begins */
-    u64 *box_size;              /* [shares][BOX_STEP] */
+    u64 *sizes;                 /* [2][shares]: of boxes to others, and of those that came */
     u32 *known;                 /* [normals / 32], by number: delegates that all parts know of */
     u32 *found;                 /* [dwords], by position: those that this device alone knows of */
     Mail *mail;                 /* [3]: of the queues of even and odd levels, of gathering */
@@ -41,15 +39,17 @@ struct Between : Member {
     u32 *idle;                  /* [2]: vertices at the end of the queue of even and odd levels */
     u32 *filled;                /* [1], slots in use; the first is of no vertex */
     const u32 *mask;            /* [masks][dwords]: delegates that shares, or all, found */
-    const u64 *items;           /* [item_count], as in boxes of other shares for this one */
-    const u64 *item_size;       /* [1]: how many of them there are; null: item_count */
+    const u64 *items;           /* of boxes of other shares for this one, see `item_at` */
     const u32 *item_place;      /* of what items name -> number: place, or own.numbers */
     const u32 *owned;           /* [owned_count], delegates whose vertices this share has */
+    const u32 *homes;           /* [domains][lanes], the share that has a lane of delegates */
     u32 *open;                  /* [1], numbers that are not visited */
-    VERTEX *delegate_parents;   /* [d], ids, -1: found by another part, or by none */
-    u64 sent_words, item_count;
-    u32 normals, slots, dwords, masks, d, owned_count;
+    u64 sent_words, item_count, item_step;
+    u32 normals, slots, dwords, masks, owned_count;
+    u32 domains, domain, lanes; /* how many, which this is, lanes of delegates in all */
     u32 shares, share;          /* of all domains: how many, and which this is */
+    u32 boxes;                  /* that items lie in */
+    u32 first;                  /* items of a box that are sent before its size is known, 0: all */
     u32 lost;                   /* targets that no search can reach */
     u32 root;                   /* a number, NONE: not here */
 };
@@ -57,6 +57,12 @@ struct Between : Member {
 /* The position of a number here, and that of a word of numbers. */
 INLINE u32 position_here(const Between &b, u32 v) { return SEVERAL ? position_of(b, v) : v; }
 INLINE u32 place_here(const Between &b, u32 w) { return SEVERAL ? place_of(b, w) : w; }
+INLINE u32 number_here(const Between &b, u32 at) { return SEVERAL ? owner_of(b, at).number : at; }
+
+/* The share of a domain that has a position of delegates. */
+INLINE u32 share_at(const Between &b, u32 domain, u32 position) {
+    return b.homes[domain * b.lanes + (position >> 10) % b.lanes];
+}
 
 INLINE u32 id_of(const Between &b, u32 v) { return b.own.vertices[position_here(b, v)]; }
 
@@ -64,6 +70,11 @@ INLINE u32 *newest(const Params &p, const State &s) { return p.snapshot + s.k * 
 
 /* The parent of a delegate that another part found, until that is told: slot 0. */
 INLINE u32 unknown(const Between &b) { return b.slots; }
+
+/* Whether this device knows the parent of a delegate that is found. */
+INLINE bool has_parent(const Between &b, u32 c) {
+    return bit_of(b.own.by_first, c) || b.own.parent[c] != unknown(b);
+}
 
 /* A vertex that another part found: its parent is an id. */
 INLINE void name_parent(const Between &b, u32 v, u32 slot, u32 id) {
@@ -76,31 +87,54 @@ INLINE u32 queued(const Params &p, u32 now, u32 count, u32 i) {
     return p.queue[now][i < count ? i : p.active - 1 - (i - count)].x;
 }
 
+/* What other shares sent: item_count items; or boxes of item_step words, each how many items
+ * there are in it, of which as many as it has room for are here. */
 INLINE u64 items_of(const Between &b) {
-    const u64 told = b.item_size ? __ldcg(b.item_size) : b.item_count;
-    return told < b.item_count ? told : b.item_count;
+    return b.item_step ? b.boxes * (b.item_step - 1) : b.item_count;
+}
+INLINE bool item_at(const Between &b, u64 i, u64 count, u64 &item) {
+    item = 0;
+    if (i >= count) return false;
+    if (b.item_step) {
+        const u64 room = b.item_step - 1, box = b.boxes == 1 ? 0 : i / room, k = i - box * room;
+        const u64 *at = b.items + box * b.item_step;
+        if (k >= __ldcg(at)) return false;
+        i = at - b.items + 1 + k;
+    }
+    item = __ldcg(b.items + i);
+    return true;
 }
 
-/* Take one vertex a lane where `ok`, found outside at level s.depth; returns whether this
- * lane was the first to have it.  A whole warp calls it. */
-INLINE bool admit(const Between &b, const State &s, bool ok, u32 v, u32 lane) {
+/* Take N vertices a lane where `ok`, found outside at level s.depth; leaves `ok` where this
+ * lane was the first to have one.  A whole warp calls it. */
+template <int N>
+INLINE void admit(const Between &b, const State &s, bool *ok, const u32 *v, u32 lane) {
     const Params &p = b.own;
-    u32 *now = newest(p, s);
-    const u32 bit = 1u << (v & 31);
-    const bool mine = ok && !(__ldcg(now + (v >> 5)) & bit) && !(atomicOr(now + (v >> 5), bit) & bit);
-    if (s.phase != PUSHING) {
-#if SEVERAL
-        if (mine) set_everywhere(b, v >> 5, bit, b.device->joint.now);
-#endif
-        return mine;
+    u32 *now = newest(p, s), seen[N];
+#pragma unroll
+    for (int i = 0; i < N; i++) seen[i] = ok[i] ? __ldcg(now + (v[i] >> 5)) : ALL;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const u32 bit = 1u << (v[i] & 31);
+        if (!(seen[i] & bit)) seen[i] = atomicOr(now + (v[i] >> 5), bit);
+        ok[i] = !(seen[i] & bit);
     }
     const u32 to = s.depth & 1;
-    const OFFSET begin = mine ? p.row[v] : 0;
-    const u32 degree = mine ? (u32)(p.row[v + 1] - begin) : 0;
-    append(p, degree != 0, v, begin, degree, Queue{p.queue[to], p.hub_queue[to], b.mail + to}, lane);
-    const u32 at = take_place(mine && !degree, b.idle + to);
-    if (mine && !degree) p.queue[to][p.active - 1 - at].x = v;
-    if (mine) p.direct[v] = s.depth;
-    return mine;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        if (s.phase != PUSHING) {
+#if SEVERAL
+            if (ok[i]) set_everywhere(b, v[i] >> 5, 1u << (v[i] & 31), b.device->joint.now);
+#endif
+            continue;
+        }
+        const OFFSET begin = ok[i] ? p.row[v[i]] : 0;
+        const u32 degree = ok[i] ? (u32)(p.row[v[i] + 1] - begin) : 0;
+        append(p, degree != 0, v[i], begin, degree,
+               Queue{p.queue[to], p.hub_queue[to], b.mail + to}, lane);
+        const u32 at = take_place(ok[i] && !degree, b.idle + to);
+        if (ok[i] && !degree) p.queue[to][p.active - 1 - at].x = v[i];
+        if (ok[i]) p.direct[v[i]] = s.depth;
+    }
 }
 #endif

@@ -28,29 +28,41 @@ from distbfs.partition.part import PART_SHIFT, mask_words
 from distbfs.types import Choice, Ids
 
 NARROW = 126  # the largest level of one byte, in search.cuh
-BOX_STEP = 16  # uint64 words between counters, as in between.cuh
+FIRST, LEAST_FIRST = (
+    1 << 14,
+    64,
+)  # items that are sent before sizes are known: all, to one
 MAIL_BYTES = 128  # ``Mail`` in search.cuh
 BLOCKS = 2  # of a kernel on each multiprocessor
 COUNTED = (
     *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),
-    *("failed", "checks"),
+    *("failed", "checks", "over"),
 )
 SLICE = 1 << 26  # columns that are looked at in one piece
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
-ALONE = ("begin", "end")  # of one block
+ALONE = ("begin", "tell_sizes", "end")  # of one block
 KERNEL_NAMES = (
-    *("clean_up", "begin", "outer", "level", "ask", "answer", "take_mask"),
-    *("take_items", "settle", "tell_parents", "take_parents", "end"),
+    *(
+        "clean_up",
+        "begin",
+        "outer",
+        "level",
+        "ask",
+        "tell_sizes",
+        "answer",
+        "take_mask",
+    ),
+    *("take_items", "settle", "ask_parents", "answer_parents", "take_parents", "end"),
 )
 POINTERS = (  # behind those of ``MemberParams``
     *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
-    *("answered", "outbox", "box", "box_size", "known", "found", "mail", "counts"),
-    *("idle", "filled", "mask", "items", "item_size", "item_place", "owned"),
-    *("open", "delegate_parents"),
+    *("answered", "outbox", "box", "sizes", "known", "found", "mail", "counts"),
+    *("idle", "filled", "mask", "items", "item_place", "owned", "homes"),
+    *("open",),
 )
 NUMBERS = (
-    *("normals", "slots", "dwords", "masks", "d", "owned_count", "shares", "share"),
-    *("lost", "root"),
+    *("normals", "slots", "dwords", "masks", "owned_count", "domains", "domain"),
+    *("lanes", "shares", "share", "boxes", "first", "lost", "root"),
 )
 
 
@@ -59,7 +71,10 @@ class Between(MemberParams):
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in POINTERS),
-        *((name, ctypes.c_uint64) for name in ("sent_words", "item_count")),
+        *(
+            (name, ctypes.c_uint64)
+            for name in ("sent_words", "item_count", "item_step")
+        ),
         *((name, ctypes.c_uint32) for name in NUMBERS),
     )
 
@@ -89,7 +104,7 @@ class BetweenSearch:
     What it sends is uint64, see between_outer.cuh.
     """
 
-    carries_parents = streamed = True
+    carries_parents = asks_for_delegates = streamed = True
     directions = ("outer",)
     visits = ("outer", "inner")
 
@@ -98,21 +113,22 @@ class BetweenSearch:
         self.part, self._device = part, cp.cuda.Device()
         self._memory, self._arrays = shared, shared.arrays
         arrays = self._arrays
-        parents = bool(arrays.params.parents)
         parts, d = part.layout.parts, len(part.delegates)
         self._vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
         sent_words = -(-part.layout.local_count(0) // 32)
+        self.first = max(FIRST // max(parts - 1, 1), LEAST_FIRST)
         self._box_at = self._box_bounds()
         # what the host reads lies together
-        self._control = cp.zeros(len(COUNTED) + parts * BOX_STEP, np.uint64)
+        self._control = cp.zeros(len(COUNTED) + 2 * parts, np.uint64)
+        self.counts, self.sizes = cp.split(self._control, [len(COUNTED)])
         self._kept = cp.zeros(2 * CONTROL_BYTES + ctypes.sizeof(State), np.uint8)
         self._mask = cp.zeros(mask_words(d), np.uint64)
-        self.shared = [self._control] + [self._mask] * bool(d)
+        self.mask = self._mask if d else None
         held: dict[str, Any] = {
             "has_outer": self._rows_with_edges(),
             "sent": cp.zeros(sent_words * parts, np.uint32),
             "answered": cp.zeros(sent_words * parts, np.uint32),
-            "outbox": cp.empty(max(int(self._box_at[-1]), 1), np.uint64),
+            "outbox": cp.zeros(int(self._box_at[-1]), np.uint64),
             "box": cp.asarray(self._box_at[:-1].astype(np.uint64)),
             "known": cp.zeros(part.normals // 32, np.uint32),
             "open": cp.zeros(1, np.uint32),
@@ -121,7 +137,7 @@ class BetweenSearch:
             "idle": cp.zeros(2, np.uint32),
             "filled": cp.zeros(1, np.uint32),
             "owned": cp.asarray(part.owned.astype(np.uint32)),
-            "delegate_parents": cp.full(d if parents else 0, -1, self._vertex),
+            "homes": cp.asarray(part.domain.of.homes().astype(np.uint32)),
         }
         self._held = held
         pointers = {name: array.data.ptr for name, array in held.items()}
@@ -133,16 +149,18 @@ class BetweenSearch:
             outer_offsets=part.outer_offsets.data.ptr,
             outer_columns=part.outer_columns.data.ptr,
             names=part.ids.data.ptr,
-            box_size=self._control.data.ptr + 8 * len(COUNTED),
-            counts=self._control.data.ptr,
+            sizes=self.sizes.data.ptr,
+            counts=self.counts.data.ptr,
             found=self._mask.data.ptr,
             sent_words=sent_words,
             normals=part.normals,
             slots=part.slots,
             dwords=2 * mask_words(d),
             masks=1,
-            d=d,
             owned_count=len(part.owned),
+            domains=len(part.domain.of),
+            domain=part.domain.index,
+            lanes=part.domain.of.lanes,
             shares=parts,
             share=part.index,
         )
@@ -156,8 +174,8 @@ class BetweenSearch:
         self._sizes = cuda.HostCopy(self._control)
         self._work = cuda.HostCopy(self._control)
         self._ready = cp.cuda.Event(disable_timing=True)
-        self._turn, self._dirty, self._counting = 0, True, False
-        self._depth, self._boxed = 0, False
+        self._dirty, self._counting = True, False
+        self.depth, self._boxed = 0, False
         self._isolated, self._answered = False, False
         self._outer = Work()
         self._load(counting=False)
@@ -165,16 +183,22 @@ class BetweenSearch:
     def _box_bounds(self) -> Ids:
         """Return where the box of each part begins and all end, int64 [parts + 1].
 
-        There may be as many questions as edges lead there.
+        There may be as many questions as edges lead there, or as this part or that one
+        has delegates; before them stands how many there are.
         """
-        cp, layout = cuda.cupy(), self.part.layout
-        columns, edges = self.part.outer_columns, np.zeros(layout.parts, np.int64)
+        cp, part = cuda.cupy(), self.part
+        parts = part.layout.parts
+        columns, edges = part.outer_columns, np.zeros(parts, np.int64)
         for start in range(0, len(columns), SLICE):
-            part = (columns[start : start + SLICE] >> np.uint64(PART_SHIFT)).astype(
-                np.int32
-            )
-            edges += cp.bincount(part, minlength=layout.parts).get().astype(np.int64)
-        return np.concatenate([[0], np.cumsum(edges)])
+            there = columns[start : start + SLICE] >> np.uint64(PART_SHIFT)
+            counts = cp.bincount(there.astype(np.int32), minlength=parts)
+            edges += counts.get().astype(np.int64)
+        owners = part.layout.part_of(part.delegates[part.delegates >= 0])
+        owned = np.bincount(owners, minlength=parts)
+        rooms = np.maximum(edges, np.maximum(owned, owned[part.index]))
+        rooms = np.maximum(rooms, self.first)
+        rooms[part.index] = 0
+        return np.concatenate([[0], np.cumsum(1 + rooms)])
 
     def _rows_with_edges(self) -> Any:
         """Return the positions with outer edges, a bitmap, uint32 [words]."""
@@ -192,7 +216,6 @@ class BetweenSearch:
             OFFSET=self._arrays.offset,
             COUNT=int(counting),
             IN_IDS=1,
-            VERTEX="int" if self._vertex.itemsize == 4 else "i64",
             SEVERAL=int(self.part.domain.devices > 1),
         )
         made = self._launches[counting] = {}
@@ -206,11 +229,10 @@ class BetweenSearch:
 
     def _run(self, name: str, stream: Any) -> None:
         """Launch a kernel with the arguments as they are now."""
-        if name in TOGETHER:
-            base = self._kept.data.ptr
-            self._turn ^= 1
-            self.own.control = base + self._turn * CONTROL_BYTES
-            self.own.other = base + (self._turn ^ 1) * CONTROL_BYTES
+        if name in TOGETHER:  # each clears the counters of the other
+            base, at = self._kept.data.ptr, TOGETHER.index(name)
+            self.own.control = base + at * CONTROL_BYTES
+            self.own.other = base + (1 - at) * CONTROL_BYTES
         self._launches[self._counting][name](stream.ptr)
 
     def start(
@@ -241,7 +263,8 @@ class BetweenSearch:
             own.by_first, own.next_by_first = own.next_by_first, own.by_first
             if self._dirty:
                 self._run("clean_up", main)
-            self._dirty, self._depth = True, 0
+            self._dirty, self.depth = True, 0
+            cuda.clear(self._kept, main)
             for name in ("sent", "known", *["answered"] * self._answered):
                 cuda.clear(self._held[name], main)
             self._answered = False
@@ -284,7 +307,7 @@ class BetweenSearch:
     def work(self) -> Ids:
         """Return what the next level costs."""
         work = self._work_of(self._work.wait()[: len(COUNTED)])
-        lone = self._isolated and not self._depth
+        lone = self._isolated and not self.depth
         # all domains count the delegates
         mine = 0 if self.part.domain.index else work.delegates
         work = work._replace(normals=work.normals + lone, delegates=mine)
@@ -309,22 +332,16 @@ class BetweenSearch:
             open=counted["open_outer"],
         )
 
-    def work_of_all(self, controls: Any) -> Work:
-        """Return the sum of what all parts have counted; controls: [parts, words]."""
-        work = self._work_of(controls[:, : len(COUNTED)].sum(axis=0))
+    def work_of_all(self, counts: Any) -> Work:
+        """Return the sum of what all parts have counted; counts: [parts, COUNTED]."""
+        work = self._work_of(counts.sum(axis=0))
         times = len(self.part.domain.of)  # all domains count them
         return work._replace(delegates=work.delegates // times)
 
     @staticmethod
-    def size_at(part: int) -> int:
-        """Return where in a control the size of the box for a part stands."""
-        return len(COUNTED) + part * BOX_STEP
-
-    @staticmethod
-    def sizes_of(controls: Any) -> Ids:
-        """Return how much each part has for each, int64 [parts, parts]."""
-        sizes: Ids = controls[:, len(COUNTED) :: BOX_STEP].astype(np.int64)
-        return sizes
+    def is_over(counts: Any) -> bool:
+        """Return whether a box had more than its first items; counts as above."""
+        return bool(counts[:, COUNTED.index("over")].any())
 
     def advance(self, choice: Choice, offer: Offer) -> Sequence[int]:
         """Begin a level; who looks at the edge checks, waits for it."""
@@ -344,24 +361,30 @@ class BetweenSearch:
         boxed = self._boxed
         return Checks(lambda: self.checks_of(self._sizes.wait() if boxed else None))
 
-    def checks_of(self, control: Any = None) -> list[int]:
+    def checks_of(self, counts: Any = None) -> list[int]:
         """Return the edge checks of the last level, outer and inner.
 
-        control: NumPy uint64, of this part; None: there were no outer ones
+        counts: NumPy uint64, of this part; None: there were no outer ones
         """
-        sent = 0 if control is None else int(control[COUNTED.index("checks")])
+        sent = 0 if counts is None else int(counts[COUNTED.index("checks")])
         with self._device:
-            return [sent, int(self._counts[0, min(self._depth, ROWS - 1)])]
+            return [sent, int(self._counts[0, min(self.depth, ROWS - 1)])]
 
     def _level(self, main: Any) -> None:
         """Begin a level of the inner graph."""
         self._run("level", main)
-        self._depth += 1
+        self.depth += 1
 
     def _box(self, kernel: str, main: Any) -> None:
         """Fill the boxes; their sizes go to the host."""
         cuda.clear(self._control, main)
         self._run(kernel, main)
+        self._tell_sizes(main)
+
+    def _tell_sizes(self, main: Any) -> None:
+        """Begin to bring the sizes of boxes to the host."""
+        self.params.item_step = 0
+        self._run("tell_sizes", main)
         self._sizes.begin(main)
 
     def _bins(self) -> Bins:
@@ -370,9 +393,9 @@ class BetweenSearch:
 
     def _filled(self) -> tuple[Ids, Ids]:
         """Wait for the boxes; return where each begins and is filled up to."""
-        sizes = self._sizes.wait()[len(COUNTED) :: BOX_STEP].astype(np.int64)
-        starts = self._box_at[:-1]
-        return starts, starts + sizes
+        sizes = self._sizes.wait()[len(COUNTED) :].astype(np.int64)
+        starts = self._box_at[:-1] + 1
+        return starts, starts + sizes[: len(starts)]
 
     def questions(self) -> Bins:
         """Return what the unvisited vertices ask other parts, after ``advance``."""
@@ -387,62 +410,94 @@ class BetweenSearch:
 
         questions: (source rank, what parts of it ask this one)
         """
+        self._answered |= bool(questions)
+        return self._reply("answer", questions)
+
+    def _reply(self, kernel: str, questions: Sequence[tuple[int, Any]]) -> Bins:
+        """Return what a kernel answers to other parts."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             self._boxed = bool(questions)
             cuda.clear(self._control, main)
             for _, items in questions:
-                self._take("answer", items, self.part.place, main)
-                self._answered = True
-            self._sizes.begin(main)
+                self._take(kernel, items, self.part.place, main)
+            self._tell_sizes(main)
         return self._bins()
 
-    def _take(
-        self, kernel: str, items: Any, place: Any, main: Any, size: Any = None
-    ) -> None:
+    def _take(self, kernel: str, items: Any, place: Any, main: Any) -> None:
         """Let a kernel look at what other parts sent.
 
-        place: of what it names; size: [1], how many there are, where that is not known
+        items: [k], or boxes [k, words] as they were sent; place: of what they name
         """
         p, near = self.params, brought_here(items)
-        p.items, p.item_count = near.data.ptr, len(near)
-        p.item_size = None if size is None else size.data.ptr
+        p.items, p.item_count, p.item_step = near.data.ptr, near.size, 0
+        if near.ndim > 1:
+            p.boxes, p.item_step = near.shape
         p.item_place = place.data.ptr
         self._run(kernel, main)
+
+    @property
+    def form(self) -> int | None:
+        """What launches of a level depend on; None: on what no later search has."""
+        if self._counting or self.own.sought or self.params.lost:
+            return None
+        return int(self.own.snapshot)
 
     def begin_level(self, *, push: bool, pull: bool) -> None:
         """Begin a level on the current stream, with what goes to other parts.
 
-        What all parts must see lies in ``shared`` then; see ``StreamedSearch``.
+        What is for them lies in ``mask`` and in boxes then; see ``StreamedSearch``.
         """
         main = cuda.cupy().cuda.get_current_stream()
         cuda.clear(self._control, main)
         if push:
             self._run("outer", main)
-        self._level(main)
+        self._run("level", main)
         if pull:
             self._run("ask", main)
 
-    def box(self, part: int, size: int) -> Any:
-        """Return the first ``size`` items for a part."""
+    def box(self, part: int, begin: int, end: int) -> Any:
+        """Return words of the box for a part: its size, then the items."""
         start = int(self._box_at[part])
-        return self._held["outbox"][start : start + size]
+        return self._held["outbox"][start + begin : start + end]
 
-    def reply(self, questions: Sequence[Any]) -> None:
-        """Put the answers to what other parts ask into boxes, which begin anew."""
+    def told(self, boxes: Any) -> None:
+        """Note the sizes of boxes in ``sizes``; the own ones are empty then.
+
+        boxes: uint64 [parts, words], that came from other parts
+        """
+        p = self.params
+        p.items, (p.boxes, p.item_step) = boxes.data.ptr, boxes.shape
+        self._run("tell_sizes", cuda.cupy().cuda.get_current_stream())
+
+    def ask(self) -> None:
+        """Put the questions for parents of delegates into boxes."""
+        self._run("ask_parents", cuda.cupy().cuda.get_current_stream())
+
+    def reply(self, questions: Any, *, parents: bool) -> None:
+        """Put the answers to what other parts ask into boxes.
+
+        parents: the questions are those for parents of delegates
+        """
         main = cuda.cupy().cuda.get_current_stream()
-        cuda.clear(self._control[len(COUNTED) :], main)
-        for items in questions:
-            self._take("answer", items, self.part.place, main)
-            self._answered = True
+        kernel = "answer_parents" if parents else "answer"
+        self._take(kernel, questions, self.part.place, main)
+        self._answered |= not parents
+
+    def learn(self, answers: Sequence[Any]) -> None:
+        """Accept parents of delegates; see ``_take``."""
+        main = cuda.cupy().cuda.get_current_stream()
+        for array in answers:
+            self._take("take_parents", array, self.part.place, main)
 
     def end_level(
-        self, masks: Any, items: Sequence[Any], answers: Sequence[tuple[Any, Any]]
+        self, masks: Any, items: Sequence[Any], answers: Sequence[Any], *, last: bool
     ) -> None:
-        """Admit what all parts found, and count; the counts lie in ``shared`` then.
+        """Admit what all parts found, and count in ``counts``.
 
-        masks: uint64 [parts, words], None: there are no delegates
-        items: what other parts pushed; answers: (answers, how many of them, uint64 [1])
+        masks: uint64 [parts, words], None: nothing of delegates
+        items: what other parts pushed; answers: what they answered; see ``_take``
+        last: nothing more comes; else counts say ``over`` where it does
         """
         main, p = cuda.cupy().cuda.get_current_stream(), self.params
         if masks is not None:
@@ -451,10 +506,11 @@ class BetweenSearch:
             p.masks = 1
         for array in items:
             self._take("take_items", array, self.part.place, main)
-        numbers = self.part.graph.numbers
-        for array, size in answers:
-            self._take("take_items", array, numbers, main, size)
+        for array in answers:
+            self._take("take_items", array, self.part.graph.numbers, main)
+        p.first = 0 if last else self.first
         self._run("settle", main)
+        p.first = 0
 
     def accept(
         self,
@@ -475,23 +531,21 @@ class BetweenSearch:
                 self._take("take_items", items, self.part.graph.numbers, main)
             self._settle(main)
 
-    def delegate_parents(self) -> Any:
-        """Return the parents of delegates that this part found, vertex ids [d].
-
-        -1 for the others.
-        """
-        parents = self._held["delegate_parents"]
+    def ask_parents(self) -> Bins:
+        """Return what this part asks other domains, when all is searched."""
         with self._device:
-            if self.part.domain.devices > 1:
-                parents.fill(-1)  # those of other devices
-            self._run("tell_parents", cuda.cupy().cuda.get_current_stream())
-        return parents
+            self._boxed = True
+            self._box("ask_parents", cuda.cupy().cuda.get_current_stream())
+        return self._bins()
 
-    def take_delegate_parents(self, parents: Any) -> None:
-        """Accept the parents of all reached delegates."""
+    def answer_parents(self, questions: Sequence[tuple[int, Any]]) -> Bins:
+        """Return the parents that this part knows; see ``answers``."""
+        return self._reply("answer_parents", questions)
+
+    def take_parents(self, answers: Sequence[tuple[int, Any]]) -> None:
+        """Accept the parents that other domains know."""
         with self._device:
-            self._held["delegate_parents"][...] = brought_here(parents)
-            self._run("take_parents", cuda.cupy().cuda.get_current_stream())
+            self.learn([items for _, items in answers])
 
     def finish(self) -> tuple[Any, Any]:
         """Return levels, int8 or int32, and parents by local id, CuPy arrays."""
@@ -501,7 +555,7 @@ class BetweenSearch:
             self._run("end", main)
             self._results(main.ptr)
             self._dirty = False
-            level = (arrays.wide if self._depth > NARROW else arrays.level)[:count]
+            level = (arrays.wide if self.depth > NARROW else arrays.level)[:count]
             if arrays.parent is None:
                 return level, None
             parent = arrays.parent[:count]

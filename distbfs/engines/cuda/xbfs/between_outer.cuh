@@ -3,7 +3,7 @@
  * Push: the frontier's vertices name what they find in other parts, each once a search.
  * Pull: when the inner graph was searched, unvisited vertices ask for their neighbours; who
  * was visited before this level answers, once for each that asks from a part.
- * A box has what goes to one part: number there << 32 | id of the parent; a question is
+ * A box has what goes to one part, how many items and then them: number there << 32 | id of the parent; a question is
  * number there << 32 | id that asks; an answer local id that asked << 32 | id of the parent.
  *
  * Source: Pan, Pearce, Owens 2018, Section V-B (normal vertices, uniquified). */
@@ -47,16 +47,13 @@ INLINE u32 each_outer(const Between &b, bool some, u32 v, u32 lane, const Take &
 /* Puts the items of lanes that are `mine` into the boxes of their parts; a whole warp calls
  * it. */
 INLINE void post(const Between &b, const bool *mine, const u32 *part, const u64 *item, u32 lane) {
-    u32 own = 0;
+    bool some = false;
 #pragma unroll
-    for (int i = 0; i < EACH; i++) own += mine[i];
-    const u32 some = __ballot_sync(ALL, own);
-    if (!some) return;
+    for (int i = 0; i < EACH; i++) some |= mine[i];
+    if (!__any_sync(ALL, some)) return;
     if (b.shares == 2) { /* there is one other part */
-        const u32 upto = warp_scan(own, lane), to = b.share ^ 1;
-        u64 at = 0;
-        if (lane == 31) at = atomicAdd(b.box_size + to * BOX_STEP, (u64)upto);
-        at = __shfl_sync(ALL, at, 31) + upto - own + b.box[to];
+        const u32 to = b.share ^ 1;
+        u64 at = b.box[to] + 1 + take_places<EACH>(mine, b.outbox + b.box[to]);
 #pragma unroll
         for (int i = 0; i < EACH; i++)
             if (mine[i]) b.outbox[at++] = item[i];
@@ -69,10 +66,10 @@ INLINE void post(const Between &b, const bool *mine, const u32 *part, const u64 
         const u32 same = __match_any_sync(ALL, mine[i] ? part[i] : NONE) & all;
         const u32 first = same ? __ffs(same) - 1 : 0;
         u64 at = 0;
-        if (mine[i] && lane == first)
-            at = atomicAdd(b.box_size + part[i] * BOX_STEP, (u64)__popc(same));
+        const u64 box = mine[i] ? b.box[part[i]] : 0;
+        if (mine[i] && lane == first) at = box + 1 + atomicAdd(b.outbox + box, (u64)__popc(same));
         at = __shfl_sync(ALL, at, first);
-        if (mine[i]) b.outbox[b.box[part[i]] + at + __popc(same & lanes_below(lane))] = item[i];
+        if (mine[i]) b.outbox[at + __popc(same & lanes_below(lane))] = item[i];
     }
 }
 
@@ -128,6 +125,48 @@ struct Asker {
     }
 };
 
+#define SPAN 4 /* words of a bitmap that a lane looks at together */
+
+INLINE u32 nth_bit(u32 bits, u32 n) {
+    while (n--) bits &= bits - 1;
+    return __ffs(bits) - 1;
+}
+
+/* Calls take(some, number, lane) by whole warps for the bits set in bits(word), one a lane,
+ * for words from `first` up to `end`. */
+template <class Bits, class Take>
+INLINE void each_bit(u32 first, u32 end, u32 warp, u32 warps, u32 lane, const Bits &bits,
+                     const Take &take) {
+    const u32 share = (end - first + warps - 1) / warps, each = share < 32 ? share : 32;
+    const u32 span = each < 32 ? 1 : share < SPAN * 32 ? share / 32 : SPAN, step = each * span;
+    for (u32 w0 = first + warp * step; w0 < end; w0 += warps * step) {
+        u32 set[SPAN], own = 0;
+#pragma unroll
+        for (u32 k = 0; k < SPAN; k++) {
+            const u32 w = w0 + k * 32 + lane;
+            set[k] = k < span && lane < each && w < end ? bits(w) : 0;
+            own += __popc(set[k]);
+        }
+        const u32 upto = warp_scan(own, lane), total = __shfl_sync(ALL, upto, 31);
+        const u32 before = upto - own;
+        for (u32 e = 0; e < total; e += 32) {
+            u32 from = 0, v = 0;
+#pragma unroll
+            for (int s = 16; s; s >>= 1)
+                if (__shfl_sync(ALL, before, from + s) <= e + lane) from += s;
+            u32 skip = e + lane - __shfl_sync(ALL, before, from);
+            bool some = false;
+#pragma unroll
+            for (u32 k = 0; k < SPAN; k++) {
+                const u32 one = __shfl_sync(ALL, set[k], from), count = __popc(one);
+                if (!some && skip < count) some = true, v = (w0 + k * 32 + from) * 32 + nth_bit(one, skip);
+                skip -= count;
+            }
+            take(some, v, lane);
+        }
+    }
+}
+
 /* How many vertices a warp takes at once, so that all have some. */
 INLINE u32 share_of(u32 count, u32 warps) {
     const u32 each = (count + warps - 1) / warps;
@@ -150,14 +189,8 @@ INLINE void each_front(const Between &b, const State &s, u32 warp, u32 warps, u3
         return;
     }
     const u32 *now = newest(p, s), *before = now - p.stride;
-    for (u32 w0 = b.normals / 32 + warp * 32; w0 < p.words; w0 += warps * 32) {
-        const u32 w = w0 + lane;
-        u32 front = w < p.words ? now[w] & ~before[w] & b.has_outer[w] : 0;
-        while (__any_sync(ALL, front)) {
-            take(front != 0, front ? w * 32 + __ffs(front) - 1 : 0u, lane);
-            front &= front - 1;
-        }
-    }
+    each_bit(b.normals / 32, p.words, warp, warps, lane,
+             [&](u32 w) { return now[w] & ~before[w] & b.has_outer[w]; }, take);
 }
 
 INLINE void push_outer(const Between &b, const State &s, u32 warp, u32 warps, u32 lane) {
@@ -173,14 +206,11 @@ INLINE void ask_outer(const Between &b, const State &s, u32 warp, u32 warps, u32
     const Params &p = b.own;
     const u32 *now = newest(p, s);
     u64 checks = 0;
-    for (u32 w0 = b.normals / 32 + warp * 32; w0 < p.words; w0 += warps * 32) {
-        const u32 w = w0 + lane;
-        u32 open = w < p.words ? ~now[w] & b.has_outer[w] : 0;
-        while (__any_sync(ALL, open)) {
-            checks += each_outer(b, open != 0, open ? w * 32 + __ffs(open) - 1 : 0u, lane, Asker{b});
-            open &= open - 1;
-        }
-    }
+    each_bit(b.normals / 32, p.words, warp, warps, lane,
+             [&](u32 w) { return ~now[w] & b.has_outer[w]; },
+             [&](bool some, u32 v, u32 lane) {
+                 checks += each_outer(b, some, v, lane, Asker{b});
+             });
     if (lane == 0 && checks) atomicAdd(b.counts + CHECKS, checks);
 }
 
@@ -196,10 +226,7 @@ INLINE void answer_outer(const Between &b, const State &s, u32 lane) {
         u64 item[EACH];
         bool ok[EACH];
 #pragma unroll
-        for (int k = 0; k < EACH; k++) {
-            ok[k] = i + k * all < count;
-            item[k] = ok[k] ? __ldcg(b.items + i + k * all) : 0;
-        }
+        for (int k = 0; k < EACH; k++) ok[k] = item_at(b, i + k * all, count, item[k]);
 #pragma unroll
         for (int k = 0; k < EACH; k++) v[k] = ok[k] ? b.place[item[k] >> 32] : 0;
 #pragma unroll
