@@ -100,7 +100,7 @@ class Domains:
         return math.lcm(*self.sizes)
 
     def homes(self) -> Ids:
-        """Return the share of each domain that has each lane, int64 [domains, lanes]."""
+        """Return the share that has a lane in a domain, int64 [domains, lanes]."""
         lanes = np.arange(self.lanes)
         own = (self.shares_of(domain) for domain in range(len(self)))
         return np.stack([shares[lanes % len(shares)] for shares in own])

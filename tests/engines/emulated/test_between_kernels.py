@@ -125,7 +125,7 @@ class StreamedThreads:
     name, on_device, streamed, captures = "threads", True, True, False
     stream = Stream()
 
-    def __init__(self, world, placement):
+    def __init__(self, world, placement, *_, **__):
         self.world, self.placement = world, placement
         self.traffic, self.rooms = Traffic(), 0
 
