@@ -874,6 +874,14 @@ MUTATIONS = (
         (f"{OUTER_EDGES}::test_rows_of_delegates_come_in_pieces",),
     ),
     Mutation(
+        "domains-homes",
+        "distbfs/engines/cuda/xbfs/between.cuh",
+        "(position >> 10) % b.lanes",
+        "(position >> 10) % 1",
+        "parents of delegates are asked of a share that has other delegates",
+        (f"{OUTER_EDGES}::test_parents_of_delegates_are_asked_for",),
+    ),
+    Mutation(
         "domains-count-delegates-once",
         f"{CUDA}/xbfs/between.py",
         "mine = 0 if self.part.domain.index else work.delegates",
