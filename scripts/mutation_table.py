@@ -41,7 +41,7 @@ VALIDATE = "tests/validation/test_validate.py"
 TEAM = "tests/device/test_team.py"
 ON_DEVICE = "tests/validation/test_cuda_on_host.py"
 CHOOSE, OPENING = "distbfs/search/choose.py", "distbfs/search/opening.py"
-BETWEEN = "distbfs/search/runners/between.py"
+BETWEEN, DOMAINS = "distbfs/search/runners/between.py", "distbfs/search/domains.py"
 RESULT, VERTICES = "distbfs/search/result.py", "distbfs/search/vertices.py"
 SESSIONS = f"{EMULATED}/test_sessions.py"
 SESSION, STOPS = "tests/search/test_session.py", "tests/search/test_stops.py"
@@ -787,7 +787,7 @@ MUTATIONS = (
     ),
     Mutation(
         "place-most-devices",
-        CHOOSE,
+        DOMAINS,
         "if total > MOST_DEVICES:",
         "if total > 2 * MOST_DEVICES:",
         "a domain may have more devices than kernels serve",
@@ -795,7 +795,7 @@ MUTATIONS = (
     ),
     Mutation(
         "place-kinds",
-        CHOOSE,
+        DOMAINS,
         "if len(kinds) > 1:",
         "if len(kinds) > 2:",
         "devices of two kinds are one domain",
@@ -851,11 +851,59 @@ MUTATIONS = (
     ),
     Mutation(
         "domains-of-hosts",
-        CHOOSE,
-        "for size in [x for x in reversed(sizes[1:])",
-        "for size in [x for x in ()",
+        DOMAINS,
+        "for size in range(self.most, 1, -1):",
+        "for size in ():",
         "ranks of several hosts have domains of one device each",
         (f"{SESSIONS}::test_domains_of_hosts[None]",),
+    ),
+    Mutation(
+        "domains-lanes",
+        "distbfs/build/cuda/inner_part.py",
+        "lane = domains.device_of(owner) + own * (local % (lanes // own))",
+        "lane = local % lanes",
+        "delegates of a domain are on other devices than their vertices",
+        (f"{OUTER_EDGES}::test_domains_of_several_devices[sizes2-4-kronecker]",),
+    ),
+    Mutation(
+        "domains-lanes-apart",
+        "distbfs/build/cuda/inner.py",
+        "np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)",
+        "[rows]",
+        "rows of delegates of several lanes are written as if they followed each other",
+        (f"{OUTER_EDGES}::test_rows_of_delegates_come_in_pieces",),
+    ),
+    Mutation(
+        "domains-homes",
+        "distbfs/engines/cuda/xbfs/between.cuh",
+        "(position >> 10) % b.lanes",
+        "(position >> 10) % 1",
+        "parents of delegates are asked of a share that has other delegates",
+        (f"{OUTER_EDGES}::test_parents_of_delegates_are_asked_for",),
+    ),
+    Mutation(
+        "domains-count-delegates-once",
+        f"{CUDA}/xbfs/between.py",
+        "mine = 0 if self.part.domain.index else work.delegates",
+        "mine = 0 if self.part.index else work.delegates",
+        "delegates of the other devices of a domain are not counted",
+        (f"{SESSIONS}::test_domains_of_a_rank",),
+    ),
+    Mutation(
+        "domains-count-all-delegates",
+        f"{CUDA}/xbfs/between.py",
+        "delegates=work.delegates // times",
+        "delegates=work.delegates // self.part.domain.devices",
+        "delegates are counted as often as their domain has devices",
+        (f"{OUTER_EDGES}::test_ends_and_records_of_several_devices",),
+    ),
+    Mutation(
+        "domains-even",
+        DOMAINS,
+        "if even else size",
+        "if False else size",
+        "the last domain of a host has one device where others have eight",
+        (f"{SESSIONS}::test_where_one_domain_cannot_be",),
     ),
     Mutation(
         "between-never-asks",

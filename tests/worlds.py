@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 
+from distbfs.device import cuda
 from distbfs.exchange.traffic import Traffic
 
 REDUCE = {
@@ -117,22 +118,25 @@ class ThreadExchange:
     """An exchange between the ranks of a meeting; see ``exchange.base.Exchange``."""
 
     name = "threads"
-
-    on_device = needs_devices = False
+    streamed = needs_devices = False
 
     def __init__(self, world, placement, delegates, options, *, item, on_device):
-        assert (item, on_device) == (np.uint32, False)
-        self.traffic = Traffic(placement.per_rank)
+        assert np.dtype(item) == (np.uint64 if on_device else np.uint32)
+        self.on_device = on_device
+        self._here = cuda.cupy().asarray if on_device else np.asarray
+        self.traffic = Traffic(len(placement.parts_of(world.rank)))
         self._world = world
         self._mine = placement.parts_of(world.rank)
         self._ranks = [placement.parts_of(rank) for rank in range(world.size)]
         self._words = (delegates + 63) // 64
-        self._mask = np.zeros(self._words, dtype=np.uint64)
+        self._nothing = np.zeros(0, item)
+        self._mask = self._here(np.zeros(self._words, dtype=np.uint64))
         self._arrived = []
 
     def start_masks(self, masks):
         assert all(len(mask) == self._words for mask in masks)
-        self._mask = self._world.allreduce(np.bitwise_or.reduce(masks), "or")
+        mine = np.bitwise_or.reduce([np.asarray(mask) for mask in masks])
+        self._mask = self._here(self._world.allreduce(mine, "or"))
 
     def finish_masks(self):
         return self._mask
@@ -140,22 +144,22 @@ class ThreadExchange:
     def start_normals(self, bins):
         """Bins travel one destination device after another."""
         self._arrived = [[] for _ in self._mine]
-        pieces = [dict(own.pieces()) for own in bins]
-        nothing = np.zeros(0, np.uint32)
-        for device, arrived in enumerate(self._arrived):
+        pieces = [{k: np.asarray(x) for k, x in own.pieces()} for own in bins]
+        for device in range(max(map(len, self._ranks))):
             sent = [
-                np.concatenate([own.get(parts[device], nothing) for own in pieces])
-                for parts in self._ranks
+                np.concatenate([own.get(part, self._nothing) for own in pieces])
+                for part in (dict(enumerate(x)).get(device) for x in self._ranks)
             ]
-            received = enumerate(self._world.alltoall(sent))
-            arrived.extend(
-                (rank, normals_of_rank)
-                for rank, normals_of_rank in received
-                if len(normals_of_rank)
-            )
+            for rank, items in enumerate(self._world.alltoall(sent)):
+                if len(items):
+                    self._arrived[device].append((rank, self._here(items)))
 
     def finish_normals(self):
         return self._arrived
+
+    def max_delegates(self, values):
+        mine = np.max([np.asarray(value) for value in values], axis=0)
+        return self._here(self._world.allreduce(mine, "max"))
 
     def close(self):
         pass

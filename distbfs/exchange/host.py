@@ -60,7 +60,7 @@ class HostExchange:
         on_device: bool = False,
     ) -> None:
         self.on_device = on_device
-        self.traffic = Traffic(placement.per_rank)
+        self.traffic = Traffic(len(placement.parts_of(world.rank)))
         self._local = LocalPhase(world, placement, delegates, item, on_device)
         self._devices = placement.per_rank
         self._options = options

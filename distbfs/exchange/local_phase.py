@@ -70,7 +70,8 @@ class LocalPhase:
     is until the level after the next one.  On a device everything runs in the order of
     the current stream; only what lies on another device is waited for.
 
-    rank: this one; parts: of it; xp: NumPy, or CuPy where arrays are on a device
+    rank: this one; parts: of it; most: parts of a rank
+    xp: NumPy, or CuPy where arrays are on a device
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class LocalPhase:
                 f"but {world.size} were started"
             )
         self.rank, self.parts = world.rank, placement.parts_of(world.rank)
+        self.most = placement.per_rank
         self._placement = placement
         self.xp = array_module(on_device)
         self.item = np.dtype(item)
@@ -125,8 +127,9 @@ class LocalPhase:
         """Return what stays, arrays by part of this rank, and what leaves, by pair.
 
         *local all2all* (L) joins what the parts of this rank have for a part, before
-        *uniquify* (U) looks for repeats; the part with the same place on this rank
-        sends it.  Nearest higher ranks come first, to spread the load.
+        *uniquify* (U) looks for repeats; the part with the same place on this rank,
+        modulo its parts, sends it.  Nearest higher ranks come first, which spreads the
+        load.
         """
         if self._on_device:
             self._homes[:-1] = [own.items.device for own in bins]
@@ -140,7 +143,8 @@ class LocalPhase:
                     own[there].append(array)
                 else:
                     here = there if options.local_all2all else place
-                    leaving.setdefault(Pair(rank, here, there), []).append(array)
+                    pair = Pair(rank, here % len(self.parts), there)
+                    leaving.setdefault(pair, []).append(array)
         return own, [
             (pair, self.packed(leaving[pair], options.uniquify))
             for pair in sorted(leaving, key=self._turn_of)

@@ -47,8 +47,8 @@ class Messages:
         self._lay_out({} if partners is None else self._counts(partners))
 
     def _counts(self, partners: Partners) -> dict[int, Ids]:
-        """Return what comes, int64 [parts here, parts there] by rank, ascending."""
-        parts = len(self._local.parts)
+        """Return what comes, int64 [place here, place there] by rank, ascending."""
+        parts = self._local.most
         rows: dict[int, Ids] = {}
         for pair, array in self.leaving:
             if pair.rank not in rows:

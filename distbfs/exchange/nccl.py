@@ -77,7 +77,7 @@ class NcclExchange:
                 f"exchange 'nccl' needs MPI between {world.size} ranks, "
                 f"not a {type(world).__name__}"
             )
-        self.traffic = Traffic(placement.per_rank)
+        self.traffic = Traffic(len(placement.parts_of(world.rank)))
         self._local = LocalPhase(world, placement, delegates, item, on_device=True)
         self._world = world
         self._options = options

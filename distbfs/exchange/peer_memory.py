@@ -19,6 +19,7 @@ from distbfs.device.peers import (
 )
 from distbfs.errors import DeviceMissing, LaunchError, ResourceError
 from distbfs.exchange.agreement import first_reason, gather_texts
+from distbfs.partition.layout import in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,9 +38,10 @@ def on_device(device: int) -> AbstractContextManager[Any]:
 
 
 class PeerGroup:
-    """Parts whose memory is shared; methods are collective.
+    """Parts whose memory is shared; methods, and making it, are collective.
 
-    devices: CUDA device of each part of this rank; with one rank they may be the same
+    devices: CUDA device of each part of this rank; with one rank they may be the same.
+    Ranks have the parts in turn, see ``partition.layout.in_turn``.
 
     Raises LaunchError on all ranks where devices of one have no peer access.
     """
@@ -49,6 +51,8 @@ class PeerGroup:
         self.devices = list(devices)
         self._blocks: list[PeerBlock] = []
         self._opened: list[tuple[int, int]] = []
+        counts = world.allgather(np.array([len(self.devices)]))
+        self._turns = in_turn([int(count[0]) for count in counts])
         problem = access_problem(sorted(set(self.devices)))
         if problem := first_reason(world, problem):
             raise LaunchError(problem)
@@ -93,19 +97,17 @@ class PeerGroup:
     def _mapped(
         self, every: Sequence[bytes], blocks: Sequence[PeerBlock], device: int
     ) -> Ids:
-        """Return the addresses of all parts' memory on a device; part = rank + k p."""
-        ranks, mine = len(every), self._world.rank
-        table = np.zeros(ranks * len(blocks), dtype=np.int64)
-        for rank, handles in enumerate(every):
-            for k in range(len(blocks)):
-                part = rank + k * ranks
-                if rank == mine:
-                    table[part] = blocks[k].array.data.ptr
-                    continue
-                with on_device(device):
-                    address = open_handle(handles[k * HANDLE : (k + 1) * HANDLE])
-                self._opened.append((device, address))
-                table[part] = address
+        """Return the addresses of all parts' memory on a device."""
+        table = np.zeros(self.parts, dtype=np.int64)
+        for part, (rank, k) in enumerate(self._turns):
+            if rank == self._world.rank:
+                table[part] = blocks[k].array.data.ptr
+                continue
+            with on_device(device):
+                handle = every[rank][k * HANDLE : (k + 1) * HANDLE]
+                address = open_handle(handle)
+            self._opened.append((device, address))
+            table[part] = address
         return table
 
     def _all(self, work: Callable[[], None]) -> str:
@@ -127,7 +129,7 @@ class PeerGroup:
         reason = ""
         try:
             for k, device in enumerate(self.devices):
-                mine = world.rank + k * world.size
+                mine = self._turns.index((world.rank, k))
                 with on_device(device):
                     word = cuda.cupy().full(1, mine + 1, np.uint64)
                     for address in tables[k].tolist():
@@ -148,7 +150,7 @@ class PeerGroup:
     @property
     def parts(self) -> int:
         """Parts of all ranks."""
-        return self._world.size * len(self.devices)
+        return len(self._turns)
 
     def close(self) -> None:
         """Give the memory back when all ranks are done with it."""

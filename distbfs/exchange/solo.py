@@ -48,7 +48,7 @@ class SoloExchange:
                 f"exchange 'solo' serves 1 rank, not {world.size}; allowed: host"
             )
         self.on_device = on_device
-        self.traffic = Traffic(placement.per_rank)
+        self.traffic = Traffic(len(placement.parts_of(world.rank)))
         self._local = LocalPhase(world, placement, delegates, item, on_device)
         self._options = options
         self._masks: Sequence[Words] = ()

@@ -1,17 +1,24 @@
 """Who owns which vertex: global id <-> (part, local id), part <-> (rank, device).
 
+A part that the several devices of a domain search is cut into shares, one a device;
+shares are numbered and placed as parts are.
+
 Source: Pan, Pearce, Owens 2018, Section III-B (functions P and G of Algorithm 1).
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
 from typing import TypeVar
 
 import numpy as np
 
 from distbfs.errors import LaunchError, UsageError
-from distbfs.types import Array
+from distbfs.types import Array, Ids
 
 Index = TypeVar("Index", int, Array)
 
@@ -55,46 +62,143 @@ class Layout:
         return (self.n - part + self.parts - 1) // self.parts if part < self.n else 0
 
 
+def in_turn(counts: Sequence[int]) -> list[tuple[int, int]]:
+    """Return (holder, which of its own) of all that holders have, ``counts`` of each.
+
+    The first of every holder come first, then the second of each that has two.
+    """
+    every = [(holder, k) for holder, count in enumerate(counts) for k in range(count)]
+    return sorted(every, key=itemgetter(1, 0))
+
+
+@dataclass(frozen=True)
+class Domains:
+    """The vertices dealt to the devices of domains, an equal share to each.
+
+    sizes: devices of each domain.  Shares go to domains in turn, see ``in_turn``: of
+    p domains of D devices, share q is of domain q mod p and of its device q div p.
+    """
+
+    sizes: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @cached_property
+    def _turns(self) -> Ids:
+        """Domain, and device within it, of each share, int64 [2, shares]."""
+        return np.array(in_turn(self.sizes), dtype=np.int64).T
+
+    @property
+    def shares(self) -> int:
+        """Devices of all domains."""
+        return sum(self.sizes)
+
+    @property
+    def lanes(self) -> int:
+        """The least common multiple of all sizes: see ``build.cuda.inner_part``."""
+        return math.lcm(*self.sizes)
+
+    def homes(self) -> Ids:
+        """Return the share that has a lane in a domain, int64 [domains, lanes]."""
+        lanes = np.arange(self.lanes)
+        own = (self.shares_of(domain) for domain in range(len(self)))
+        return np.stack([shares[lanes % len(shares)] for shares in own])
+
+    def domain_of(self, share: Index) -> Index:
+        """Return the domain of a share."""
+        return _entry(self._turns[0], share)
+
+    def device_of(self, share: Index) -> Index:
+        """Return which device of its domain has a share."""
+        return _entry(self._turns[1], share)
+
+    def shares_of(self, domain: int) -> Ids:
+        """Return the shares of a domain by device, int64."""
+        return np.flatnonzero(self._turns[0] == domain)
+
+
 @dataclass(frozen=True)
 class Placement:
-    """Parts on ranks, where ``together`` ranks that follow each other have a domain.
+    """Parts on ranks: as many on each, or those of the devices of domains.
 
-    Part q is a device's share of domain q mod p, p domains; that is its (q div p)-th
-    device, which the ranks of the domain have in turn.  With a rank for each domain, or
-    for several, rank = part mod p_rank, device = part div p_rank.
+    parts, ranks: how many there are
+    owners: of each domain, the rank of each device; part q is share q of ``domains``.
+        Where there are none, each part is a domain, and part q is on rank q mod ranks.
     """
 
     parts: int
     ranks: int
-    together: int = 1
+    owners: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.parts % self.ranks:
+        if not self.owners and self.parts % self.ranks:
             raise LaunchError(
                 f"{self.parts} parts do not divide by {self.ranks} ranks; start with a "
                 f"number of ranks that divides {self.parts}, or use distbfs partition"
             )
-        if self.ranks % self.together:
-            raise LaunchError(
-                f"{self.ranks} ranks do not divide by {self.together} of a domain"
-            )
+
+    @classmethod
+    def of_domains(cls, owners: Sequence[Sequence[int]], ranks: int) -> Placement:
+        """Return the placement of a part for each device; owners: see the class."""
+        every = tuple(tuple(domain) for domain in owners)
+        return cls(sum(len(domain) for domain in every), ranks, every)
+
+    @cached_property
+    def domains(self) -> Domains:
+        """The domains that the parts are shares of."""
+        return Domains(tuple(len(x) for x in self.owners) or (1,) * self.parts)
+
+    @cached_property
+    def _ranks(self) -> Ids:
+        """The rank of each part, int64 [parts]."""
+        if not self.owners:
+            return np.arange(self.parts) % self.ranks
+        turns = in_turn(self.domains.sizes)
+        return np.array([self.owners[domain][device] for domain, device in turns])
+
+    @cached_property
+    def _parts(self) -> list[list[int]]:
+        """The parts of each rank, of one of its domains after the other."""
+        every: list[list[int]] = [[] for _ in range(self.ranks)]
+        domains = self.domains.domain_of(np.arange(self.parts))
+        for part in np.argsort(domains, kind="stable").tolist():
+            every[self._ranks[part]].append(part)
+        return every
+
+    @cached_property
+    def _devices(self) -> Ids:
+        """The place of each part among those of its rank, int64 [parts]."""
+        places = np.zeros(self.parts, dtype=np.int64)
+        for parts in self._parts:
+            places[parts] = np.arange(len(parts))
+        return places
 
     @property
     def per_rank(self) -> int:
-        """Parts per rank (p_gpu)."""
-        return self.parts // self.ranks
+        """Parts of a rank (p_gpu), of the one with most."""
+        return max(len(parts) for parts in self._parts)
 
     def rank_of(self, part: Index) -> Index:
         """Return the rank that holds a part."""
-        groups = self.ranks // self.together
-        return part % groups * self.together + part // groups % self.together
+        return _entry(self._ranks, part)
 
     def device_of(self, part: Index) -> Index:
         """Return the device index of a part inside its rank."""
-        return part // self.ranks
+        return _entry(self._devices, part)
 
     def parts_of(self, rank: int) -> list[int]:
         """Return the parts of a rank in device order."""
-        groups = self.ranks // self.together
-        first = rank // self.together + rank % self.together * groups
-        return list(range(first, self.parts, self.ranks))
+        return self._parts[rank]
+
+    def places_of(self, rank: int) -> dict[int, list[int]]:
+        """Return the places of a rank's parts in ``parts_of``, by domain."""
+        places: dict[int, list[int]] = {}
+        for place, part in enumerate(self._parts[rank]):
+            places.setdefault(self.domains.domain_of(part), []).append(place)
+        return places
+
+
+def _entry(table: Ids, index: Index) -> Index:
+    """Return the entries of a table, an int for one of them."""
+    return table[index] if isinstance(index, np.ndarray) else int(table[index])

@@ -10,7 +10,7 @@ device     the one device of the one rank, whole
 first      the first device of rank 0, whole, while the other ranks wait
 domain     the devices of all ranks together, whole: they map each other's memory
 separated  engine xbfs or pan, between domains: of one device each, or, with xbfs, of
-           several of a host
+           several of a host, see domains.py
 =========  ========================================================================
 """
 
@@ -20,15 +20,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from distbfs import registry
 from distbfs.device import cuda
 from distbfs.errors import CompilerMissing, DeviceMissing, LaunchError, UsageError
-from distbfs.exchange.agreement import first_reason, gather_texts
+from distbfs.exchange.agreement import first_reason
 from distbfs.exchange.device_choice import take_devices
-from distbfs.exchange.nccl_link import nccl_problem
-from distbfs.exchange.peer_memory import peer_problem
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import (
     COMMON_OPTIONS,
@@ -37,9 +33,17 @@ from distbfs.options import (
     SearchOptions,
     check_range,
 )
+from distbfs.search.domains import (
+    BETWEEN_OPTIONS,
+    HostDevices,
+    between_asked,
+    between_reason,
+    choose_exchange,
+)
 
 if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.partition.layout import Placement
     from distbfs.partition.part import Part
     from distbfs.types import World
 
@@ -50,13 +54,10 @@ NEEDS_SYMMETRIC = (
     "search it in one process without --stepwise"
 )
 DIRECTED = "xbfs-paper"  # what auto takes for directed graphs on a device
-MOST_DEVICES = 8  # of a domain
 MANY_LEVELS = 256  # from which what a level costs at least is what counts
 HIGH_AVERAGE = 16.0  # edges of a vertex from which a virtual warp has work
 WIDE = 1 << 20  # edges a level from which a level's least time does not count
-BETWEEN_OPTIONS = (*EXCHANGE_OPTIONS, *FACTOR_OPTIONS)
 ALONE_BELOW = 1 << 24  # vertices: a meeting of devices costs more than they save
-MOST_VERTICES = (1 << 32) - (1 << 24)  # of a domain: positions have 32 bits
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Choice:
     """What searches, on all ranks alike.
 
     place: see the top of this file; devices: of this rank; why: what it was taken for
-    domain: devices of a domain, between domains
+    placement: between domains of devices, of a share of the vertices for each device
     """
 
     place: str
@@ -72,12 +73,7 @@ class Choice:
     devices: tuple[int, ...] = ()
     exchange: str = "none"
     why: str = ""
-    domain: int = 1
-
-    @property
-    def together(self) -> int:
-        """How many ranks that follow each other have the devices of one domain."""
-        return max(self.domain // max(len(self.devices), 1), 1)
+    placement: Placement | None = None
 
 
 @dataclass(frozen=True)
@@ -175,12 +171,6 @@ def check_known(options: SearchOptions) -> None:
             raise UsageError(f"option '{name}'; allowed: {allowed}")
 
 
-def between_asked(options: SearchOptions) -> list[str]:
-    """Return which options of searches between domains are not the usual ones."""
-    now, usual = options.as_dict(), SearchOptions().as_dict()
-    return [x for x in BETWEEN_OPTIONS if now[x] != usual[x]]
-
-
 def wants_device(options: SearchOptions, request: Request) -> bool:
     """Return whether something is asked for that devices alone have."""
     asked = (request.devices, request.domain)
@@ -226,25 +216,19 @@ def _on_devices(
 
     An engine that was named is checked already, see ``check_named``.
     """
-    total = world.size * len(devices)
     name, why = options.engine, ""
     if name == "auto":
         name, why = _device_engine(options, directed=directed)
         check_named(replace(options, engine=name), request, directed=directed)
     named, kind = replace(options, engine=name), kind_of(name)
-    sizes = domain_sizes(kind, total, len(devices))
-    if request.domain not in (None, *sizes):
-        allowed = ", ".join(str(size) for size in sizes)
-        raise UsageError(
-            f"domain is {request.domain}; allowed with engine {name}: {allowed}"
-        )
-    asked = between_reason(options, request, total)
+    hosts = HostDevices(world, devices, kind)
+    hosts.check(request.domain, name)
+    asked = between_reason(options, request.separate, request.domain, hosts.total)
     if kind.domains and (asked or not kind.alone):
-        why = f"{why}; {asked}" if why and asked else why or asked
-        return _separated(world, named, n, request, devices, [why])
+        return _separated(hosts, named, n, request, (why, asked))
     alone = len(devices) == 1 or kind.devices == 1
     small = n < ALONE_BELOW and request.domain is None
-    if small and total > 1 and kind.devices > 1:
+    if small and hosts.total > 1 and kind.devices > 1:
         why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
     if world.size == 1 and (alone or small):
         if n > MAX_VERTICES:
@@ -256,13 +240,13 @@ def _on_devices(
         raise UsageError(f"engine {name} searches on one device of one process")
     if small:
         return Choice("first", named, devices[:1], why=why)
-    reason = domain_problem(world, named, n, devices)
+    reason = hosts.whole_problem(named, n)
     if not reason:
-        why = f"{total} devices map each other's memory"
+        why = f"{hosts.total} devices map each other's memory"
         return Choice("domain", named, devices, why=why)
     if options.internal_ids:
         raise LaunchError(f"internal ids need one domain of all devices: {reason}")
-    return _separated(world, named, n, request, devices, [], reason)
+    return _separated(hosts, named, n, request, (), reason)
 
 
 def check_named(options: SearchOptions, request: Request, *, directed: bool) -> None:
@@ -293,158 +277,20 @@ def _device_engine(options: SearchOptions, *, directed: bool) -> tuple[str, str]
     return "xbfs", why
 
 
-def between_reason(options: SearchOptions, request: Request, total: int) -> str:
-    """Return why a graph is searched between domains on one host, "" where not.
-
-    total: devices of all ranks
-    """
-    asked = [request.separate] if request.separate else []
-    asked += between_asked(options)
-    if asked:
-        return f"{asked[0]} is for searches between domains"
-    if request.domain not in (None, total):
-        return f"domains of {counted(request.domain)} were asked for"
-    return ""
-
-
-def counted(devices: int | None) -> str:
-    """Return how many devices, in words."""
-    return "one device" if devices == 1 else f"{devices} devices"
-
-
-def domain_sizes(kind: Any, total: int, each: int) -> list[int]:
-    """Return of how many devices a domain may be, rising.
-
-    total: devices of all ranks; each: of one rank.  A rank serves whole domains, or a
-    domain has whole ranks.
-    """
-    most = min(total, kind.devices, MOST_DEVICES)
-    sizes = [x for x in range(1, most + 1) if total % x == 0]
-    return [x for x in sizes if each % x == 0 or x % each == 0]
-
-
 def _separated(
-    world: World,
+    hosts: HostDevices,
     options: SearchOptions,
     n: int,
     request: Request,
-    devices: tuple[int, ...],
-    why: list[str],
+    why: tuple[str, ...],
     whole: str = "",
 ) -> Choice:
-    """Return the search between domains (collective).
-
-    They have as many devices as are asked for; else as many as map each other's memory
-    where there are several hosts, or where all are not one domain.
-    whole: why they are not, "" where that was not looked at
-    """
-    total = world.size * len(devices)
-    sizes = domain_sizes(kind_of(options.engine), total, len(devices))
-    domain, reason = request.domain or 1, whole
-    if domain > 1:
-        problem = group_problem(world, options, n, devices, domain)
-        if problem:
-            raise UsageError(f"domain is {domain}, and {problem}; allowed: 1")
-    free = request.domain is None and request.parts in (None, 1)
-    if free and (whole or len(set(getattr(world, "hosts", [""]))) > 1):
-        for size in [x for x in reversed(sizes[1:]) if not whole or x < total]:
-            problem = group_problem(world, options, n, devices, size)
-            if not problem:
-                domain = size
-                break
-            reason = reason or problem
-    if request.domain is None and (reason or domain > 1):
-        made = f"domains of {counted(domain)}"
-        why = [*why, f"{made}: {reason}" if reason else made]
-    exchange, chosen = choose_exchange(world, options.exchange.name, devices)
-    why = [x for x in (*why, chosen) if x]
-    return Choice("separated", options, devices, exchange, "; ".join(why), domain)
-
-
-def group_problem(
-    world: World, options: SearchOptions, n: int, devices: Sequence[int], size: int
-) -> str:
-    """Return why domains cannot have ``size`` devices, "" where they can (collective).
-
-    The same text on all ranks.
-    """
-    together = max(size // len(devices), 1)
-    share = -(-n * size // (world.size * len(devices)))
-    ranks = world.split(world.rank // together)
-    reason = ""
-    groups = max(len(devices) // size, 1)
-    for first in range(groups):
-        problem = domain_problem(ranks, options, share, devices[first::groups])
-        reason = reason or problem
-    ranks.free()
-    return first_reason(world, reason)
-
-
-def domain_problem(
-    world: World, options: SearchOptions, n: int, devices: Sequence[int]
-) -> str:
-    """Return why the devices of all ranks cannot be one domain, "" where they can.
-
-    Collective, the same text on all ranks.
-    """
-    total = world.size * len(devices)
-    if total > MOST_DEVICES:
-        return f"{total} devices; a domain has up to {MOST_DEVICES}"
-    if options.stepwise:
-        return "levels by the host are asked for"
-    if n > MOST_VERTICES:
-        return f"{n} vertices; positions have 32 bits"
-    counts = world.allgather(np.array([len(devices)]))
-    if len({int(x[0]) for x in counts}) > 1:
-        return "ranks have different numbers of devices"
-    names = [device_model(device) for device in devices]
-    kinds = {
-        text for x in gather_texts(world, "|".join(names)) for text in x.split("|")
-    }
-    if len(kinds) > 1:
-        return f"the devices are of several kinds: {', '.join(sorted(kinds))}"
-    return peer_problem(world, devices)
-
-
-def device_model(device: int) -> str:
-    """Return the model of a device."""
-    with cuda.cupy().cuda.Device(device):
-        return str(cuda.describe()["device"])
-
-
-def exchange_kind(name: str) -> Any:
-    """Return the class of an exchange; UsageError for an unknown name."""
-    return registry.lookup(registry.EXCHANGES, "exchange", name)
-
-
-def choose_exchange(
-    world: World, name: str, devices: Sequence[int] = ()
-) -> tuple[str, str]:
-    """Return (name in the registry, why) of the exchange between domains (collective).
-
-    devices: of this rank, none where arrays are in host memory.  ``auto``: solo for one
-    rank; host for arrays in host memory; nccl where CuPy has it and every rank has one
-    device of its own, else host.
-    """
-    if name != "auto":
-        if exchange_kind(name).needs_devices and not devices:
-            others = [
-                x for x in registry.EXCHANGES if not exchange_kind(x).needs_devices
-            ]
-            raise UsageError(
-                f"exchange '{name}' is for parts on devices; allowed: auto, "
-                f"{', '.join(others)}"
-            )
-        return name, f"exchange {name} as asked for"
-    if world.size == 1:
-        return "solo", "one rank"
-    if not devices:
-        return "host", "arrays are in host memory"
-    several = f"it has {len(devices)} devices" if len(devices) > 1 else ""
-    reason = first_reason(world, several) or nccl_problem(world)
-    if reason:
-        return "host", f"exchange host: {reason}"
-    return "nccl", "exchange nccl: every rank has a device of its own"
+    """Return the search between domains (collective); whole: see ``choose_domains``."""
+    free = request.parts in (None, 1)
+    placement, sizes = hosts.choose_domains(options, n, request.domain, free, whole)
+    name, chosen = choose_exchange(hosts.world, options.exchange.name, hosts.devices)
+    reasons = "; ".join(x for x in (*why, sizes, chosen) if x)
+    return Choice("separated", options, hosts.devices, name, reasons, placement)
 
 
 def make_host_engine(

@@ -74,7 +74,9 @@ def open(  # noqa: A001
     engine: "auto" (devices where every rank has one, else "openmp"), or a name of
         ``distbfs bfs --help``
     exchange: between domains: "auto", or a name of ``distbfs bfs --help``
-    domain: devices of a domain; None for as many as map each other's memory
+    domain: devices of a domain, fewer in the last one of a host where its devices do
+        not divide by it; None for as many as map each other's memory, those of each
+        host, which may have unequal numbers
     parts, threshold: of tuples searched between domains: how many parts, and TH
     options: of ``SearchOptions.named``, as method, threads, direction; others are
     the engine's own

@@ -23,13 +23,17 @@ from distbfs.search.choose import (
     Choice,
     Request,
     Say,
-    choose_exchange,
     engine_for,
-    exchange_kind,
     kind_of,
     make_host_engine,
 )
 from distbfs.search.domain import DomainDriver
+from distbfs.search.domains import (
+    choose_exchange,
+    described,
+    exchange_kind,
+    split_by_domain,
+)
 from distbfs.search.holding import (
     Source,
     graph_on_device,
@@ -91,10 +95,11 @@ class Opening:
 
 
 def device_notes(world: World, devices: Sequence[int]) -> dict[str, str]:
-    """Return what the text of a report says of devices: name -> text (local)."""
+    """Return what the text of a report says of devices: name -> text (collective)."""
+    count = int(world.allreduce(np.array([len(set(devices))]))[0])
     if not devices:
         return {}
-    about, count = cuda.describe(), world.size * len(set(devices))
+    about = cuda.describe()
     driver = f"{about['driver'] // 1000}.{about['driver'] % 1000 // 10}"
     return {
         "device": f"{count} x {about['device']}" if count > 1 else about["device"],
@@ -179,13 +184,13 @@ def _open_separated(opening: Opening) -> Session:
     began = clock()
     engine = kind_of(options.engine)(options)
     closing: list[Callable[[], None]] = []
-    if choice.domain == 1:
+    if max(placement.domains.sizes) == 1:
         searches = []
         for part in held.device_parts:
             with part.vertices.device:
                 searches.append(engine.domain(part, placement))
     else:
-        searches = domains_of_several(world, choice, engine, held, closing)
+        searches = domains_of_several(world, placement, engine, held, closing)
     runner = between_domains(world, searches, choice.exchange, options, placement)
     clocked = ClockedRunner(world, runner, held.devices)
     session = opening.session(timed(held, began), clocked, options, engine.describe)
@@ -196,29 +201,31 @@ def _open_separated(opening: Opening) -> Session:
 def shares_of(opening: Opening) -> tuple[Source, Placement]:
     """Return the source with its parts, and where their shares are, one a device.
 
-    UsageError where the number of parts that is asked for does not fit.
+    Of domains of one device there may be any number of parts, as many on each rank.
+    UsageError where the number that is asked for does not fit.
     """
-    world, choice, source = opening.world, opening.choice, opening.source
-    devices, domain = world.size * len(choice.devices), choice.domain
-    if domain == 1:
-        if source.store is None:
-            source = replace(source, parts=opening.request.parts or devices)
-        elif source.parts % world.size:  # it is cut anew
-            source = replace(source, parts=devices)
-        return source, Placement(source.parts, world.size)
-    wanted = opening.request.parts or 1
-    if wanted not in (1, devices // domain):
-        raise UsageError(
-            f"parts is {wanted}; {devices} devices in domains of {domain} have "
-            f"{devices // domain}"
-        )
-    source = replace(source, parts=devices // domain)
-    return source, Placement(devices, world.size, choice.together)
+    world, source, placement = opening.world, opening.source, opening.choice.placement
+    if placement is None:
+        raise UsageError("there are no devices to search between")
+    domains, wanted = placement.domains, opening.request.parts
+    if max(domains.sizes) > 1:
+        if wanted not in (None, 1, len(domains)):
+            raise UsageError(
+                f"parts is {wanted}; {domains.shares} devices in {described(domains)} "
+                f"have {len(domains)}"
+            )
+    elif source.store is None:
+        parts = wanted or domains.shares
+        if parts != domains.shares:
+            placement = Placement(parts, world.size)
+    elif source.parts % world.size == 0 and source.parts != domains.shares:
+        placement = Placement(source.parts, world.size)
+    return replace(source, parts=len(placement.domains)), placement
 
 
 def domains_of_several(
     world: World,
-    choice: Choice,
+    placement: Placement,
     engine: Any,
     held: Held,
     closing: list[Callable[[], None]],
@@ -227,18 +234,16 @@ def domains_of_several(
 
     closing: gets what ends what they share, the last first
     """
-    ranks = world.split(world.rank // choice.together)
+    ranks = split_by_domain(world, placement)
     closing.append(ranks.free)
-    domains = held.vertices.layout.parts // choice.domain
-    parts = held.device_parts
     searches: dict[int, Any] = {}
-    for domain in dict.fromkeys(part.index % domains for part in parts):
-        places = [k for k, x in enumerate(parts) if x.index % domains == domain]
-        group = PeerGroup(ranks, [held.devices[k] for k in places])
-        made = engine.together([parts[k] for k in places], ranks, group)
+    for places in placement.places_of(world.rank).values():
+        parts = [held.device_parts[place] for place in places]
+        group = PeerGroup(ranks, [held.devices[place] for place in places])
+        made = engine.together(parts, placement.domains, ranks, group)
         searches.update(zip(places, made, strict=True))
         closing.append(group.close)
-    return [searches[k] for k in range(len(parts))]
+    return [searches[place] for place in sorted(searches)]
 
 
 OPENERS: dict[str, Callable[[Opening], Session]] = {

@@ -342,7 +342,8 @@ search_options = with_options(
     click.option(
         "--domain",
         type=click.IntRange(1),
-        help="Devices of a domain; default: all that map each other's memory.",
+        help="Devices of a domain, fewer in the last of a host where they do not "
+        "divide; default: all that map each other's memory.",
     ),
     click.option(
         "--threads",

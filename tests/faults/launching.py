@@ -32,13 +32,16 @@ ONE_HOST = {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
 LAUNCHER_LINE = re.compile(r"^\[[^\]\n]*\] .*ORTE_ERROR_LOG.*\n?", re.MULTILINE)
+LOST = re.compile(r"lost at (\d+\.\d+)")
 BANNER = re.compile(r"^[-=]{40,}\n.*?^[-=]{40,}\n", re.MULTILINE | re.DOTALL)
 
 
 @dataclass
 class Finished(subprocess.CompletedProcess):
-    """A process that ended; ``seconds`` is how long it ran.
+    """A process that ended.
 
+    seconds: how long it ran; ended: when, by ``time.monotonic``, which all processes of
+    a host have alike
     ``said``: stderr without what the launcher adds between lines of dashes
     """
 
@@ -47,6 +50,12 @@ class Finished(subprocess.CompletedProcess):
     stdout: str
     stderr: str
     seconds: float
+    ended: float
+
+    @property
+    def seconds_after_loss(self) -> float:
+        """Seconds since the first moment at which a rank printed that it is lost."""
+        return self.ended - min(map(float, LOST.findall(self.stdout)))
 
     @property
     def said(self) -> str:
@@ -119,8 +128,8 @@ def run(
         end_tree(process)
         out, err = process.communicate()
         pytest.fail(f"still running after {timeout} s: {argv}\n{out}\n{err}")
-    seconds = time.monotonic() - start
-    return Finished(argv, process.returncode, out, err, seconds)
+    ended = time.monotonic()
+    return Finished(argv, process.returncode, out, err, ended - start, ended)
 
 
 def run_ranks(

@@ -44,7 +44,7 @@ from distbfs.exchange.world import run_guarded, start
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
 from distbfs.registry import EXCHANGES, lookup
-from distbfs.search.choose import choose_exchange
+from distbfs.search.domains import choose_exchange
 
 FLAGS = (False, True)
 REDUCTIONS = ("blocking", "nonblocking")
@@ -117,6 +117,8 @@ def wait_for_lost(world, kind, what):
         look(exchange, world, random_level(world.size, 1), False)
         if world.rank == 1:
             time.sleep(1)
+            print(f"lost at {time.monotonic():.3f}", flush=True)
+            time.sleep(0.1)  # so that the launcher has read it
             if what == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             raise InputError("this rank fails")

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from graphs import check_search, grid, kronecker, random_tuples, some_roots, uni
 from sessions import open_tuples  # noqa: E402
 
 from distbfs.device import cuda  # noqa: E402
+from distbfs.errors import ResourceError  # noqa: E402
 from distbfs.exchange.device_choice import take_devices  # noqa: E402
 from distbfs.exchange.world import run_guarded, start  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
@@ -38,6 +40,7 @@ GRAPHS = {
 }
 BRIEF = ("kronecker", "random")
 WHOLE = ("domain", "first")  # ways without an exchange
+SEVERAL = ("pairs", "uneven")  # domains of several devices
 THRESHOLDS = (0, 6, 40, 1 << 30)
 VARIANTS = (
     {},
@@ -52,12 +55,18 @@ VARIANTS = (
 def session_of(world, source, how, parts, threshold, engine="xbfs", **options):
     """The session of a graph on the devices of these ranks.
 
-    how: "domain", the devices of all ranks together; "first", that of rank 0; "pairs",
-    level by level in domains of two devices; or the exchange between so many parts
+    how: "domain", the devices of all ranks together; "first", that of rank 0; level by
+    level in domains of two devices, "pairs", or "uneven", of two and one of a process,
+    or of one less than all ranks and one; or the exchange between so many parts
     """
     request = Request(parts, "--parts")
-    if how == "pairs":
+    if how in SEVERAL:
         request = Request(domain=2)
+        if how == "uneven" and world.size == 1:
+            request = Request(devices=[0, 1, 2], domain=2)
+        elif how == "uneven":
+            request = Request(devices=[world.rank])
+            world.hosts = ["a"] * (world.size - 1) + ["b"]
         options = {"exchange": "solo" if world.size == 1 else "host", **options}
     elif how in WHOLE:
         devices = None
@@ -116,24 +125,24 @@ def check_parts(world, exchange, name, threshold, per_rank, variants):
         print(name, per_rank, exchange, used, flush=True)
 
 
-def check_pairs(world, names):
-    """Compare searches of domains of two devices with the reference."""
+def check_several(world, how, names):
+    """Compare searches of domains of several devices with the reference."""
     for name in names:
         graph = GRAPHS[name]
         for threshold in THRESHOLDS:
             for more in VARIANTS[:4]:
-                session = session_of(world, graph, "pairs", None, threshold, **more)
+                session = session_of(world, graph, how, None, threshold, **more)
                 for root in some_roots(graph, 4):
                     compare(world, session, graph, int(root))
                 session.close()
         if world.rank == 0:
-            print(name, "pairs", session.why, flush=True)
+            print(name, how, session.why, flush=True)
 
 
 def brief(world, how):
     """What takes less time, with a part on each device of this rank."""
-    if how == "pairs":
-        check_pairs(world, BRIEF)
+    if how in SEVERAL:
+        check_several(world, how, BRIEF)
         return
     if how in WHOLE:
         check_whole(world, how, BRIEF)
@@ -176,16 +185,32 @@ def compare_together(session, graph):
             np.testing.assert_array_equal(levels, graph.distances(root))
 
 
+def tell_loss():
+    """Print when this rank is lost."""
+    print(f"lost at {time.monotonic():.3f}", flush=True)
+    time.sleep(0.1)  # so that the launcher has read it
+
+
+def end_this_rank():
+    """Tell when, and be killed."""
+    tell_loss()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def search_for_ever(world, how, what):
     """Search until rank 1 is gone."""
     if what == "memory" and world.rank == 1:
         cuda.free_bytes = lambda: 200 << 20  # a full one would fail other tests, too
     scale = 22 if what == "memory" else 20
     parts = None if how in WHOLE else world.size
-    session = session_of(world, Kronecker(scale, 16, 1), how, parts, 32)
+    try:
+        session = session_of(world, Kronecker(scale, 16, 1), how, parts, 32)
+    except ResourceError:
+        tell_loss()
+        raise
     session.search(3)
     if what == "kill" and world.rank == 1:
-        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        threading.Timer(1.0, end_this_rank).start()
     if world.rank == 0:
         print("searching", flush=True)
     for _ in range(200_000):
@@ -200,8 +225,8 @@ def main():
     for how in ways:
         if what == "brief":
             brief(world, how)
-        elif what == "check" and how == "pairs":
-            check_pairs(world, GRAPHS)
+        elif what == "check" and how in SEVERAL:
+            check_several(world, how, GRAPHS)
         elif what == "check" and how in WHOLE:
             check_whole(world, how, GRAPHS)
         elif what == "check":

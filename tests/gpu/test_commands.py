@@ -150,7 +150,7 @@ def need_two_devices():
     [
         ((), "xbfs", 1, "auto: one device searches alone, as 4096 vertices are below"),
         (("--domain", 2), "xbfs", 2, "auto: 2 devices map each other's memory"),
-        (("--domain", 1), "xbfs", 2, "auto: domains of one device were asked for"),
+        (("--domain", 1), "xbfs", 2, "domains of one device were asked for; one rank"),
         (("--engine", "pan"), "pan", 2, "one rank"),
         (("--engine", "xbfs", "--domain", 2), "xbfs", 2, "2 devices map each other's"),
     ],

@@ -142,13 +142,13 @@ def test_sessions_of_a_domain(internal):
 
 
 def test_domains_of_one_device():
-    """Engine pan searches between them, in one process."""
+    """Engine xbfs searches between them, in one process."""
     source = GRAPHS["random"]
     for parts in several():
         request = Request(devices=devices_of(parts), domain=1)
         session = open_tuples(source, request=request, threshold=6)
         about = session.describe()
-        assert (about["engine"], about["exchange"]) == ("pan", "solo")
+        assert (about["engine"], about["exchange"]) == ("xbfs", "solo")
         assert session.held.devices == devices_of(parts)
         assert session.layout.parts == parts
         for found in checked_searches(session, source):

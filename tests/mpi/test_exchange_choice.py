@@ -20,7 +20,7 @@ from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.nccl import NcclExchange
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
-from distbfs.search.choose import choose_exchange
+from distbfs.search.domains import choose_exchange
 
 if TYPE_CHECKING:
     from distbfs.exchange.world import Ranks

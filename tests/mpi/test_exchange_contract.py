@@ -20,7 +20,7 @@ from distbfs.exchange import nccl
 from distbfs.exchange.bins import Bins
 from distbfs.exchange.traffic import KINDS, by_kind
 from distbfs.options import ExchangeOptions
-from distbfs.partition.layout import Placement
+from distbfs.partition.layout import Placement, in_turn
 from distbfs.registry import EXCHANGES, lookup
 
 if TYPE_CHECKING:
@@ -98,10 +98,11 @@ def exchange_of(
     per_rank: int,
     delegates: int = DELEGATES,
     item: Any = np.uint32,
+    placement: Placement | None = None,
     **options: Any,
 ) -> Iterator[Any]:
     """An exchange from the registry; skips where it does not serve this world."""
-    placement = Placement(per_rank * world.size, world.size)
+    placement = placement or Placement(per_rank * world.size, world.size)
     name, _, on_device = kind.partition("-")
     factory = lookup(EXCHANGES, "exchange", name)
     with pytest.MonkeyPatch.context() as patch:
@@ -228,6 +229,37 @@ def test_levels_in_a_row(
             np.testing.assert_array_equal(host(mask), np.bitwise_or.reduce(level[0]))
             assert mask.dtype == np.uint64
             same_normals(received, expected_normals(world, level[1]), unique=uniquify)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("local_all2all", [False, True], ids=["-", "L"])
+@pytest.mark.parametrize("uniquify", [False, True], ids=["-", "U"])
+def test_ranks_have_parts_of_any_number(
+    world: Ranks, name: str, local_all2all: bool, uniquify: bool
+) -> None:
+    """The first has three, the second one, as devices of hosts of unequal size."""
+    counts = [3 if rank == 0 else rank for rank in range(world.size)]
+    owners = [(rank,) for rank, _ in in_turn(counts)]
+    placement = Placement.of_domains(owners, world.size)
+    own = placement.parts_of(world.rank)
+    options = {"local_all2all": local_all2all, "uniquify": uniquify}
+    with exchange_of(name, world, 1, placement=placement, **options) as exchange:
+        for seed in range(4):
+            masks, bins = random_level(placement.parts, seed)
+            exchange.start_masks([masks[part] for part in own])
+            exchange.start_normals([bins[part] for part in own])
+            np.testing.assert_array_equal(
+                host(exchange.finish_masks()), np.bitwise_or.reduce(masks)
+            )
+            wanted: list[list[tuple[int, np.ndarray]]] = [[] for _ in own]
+            for rank in range(world.size):
+                sources = placement.parts_of(rank)
+                for arrived, part in zip(wanted, own, strict=True):
+                    array = np.concatenate([bins[source][part] for source in sources])
+                    if array.size:
+                        arrived.append((rank, array))
+            same_normals(exchange.finish_normals(), wanted, unique=uniquify)
+        assert exchange.traffic.sent.shape[0] == len(own) + 1
 
 
 class Noting:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distbfs.errors import LaunchError, UsageError
-from distbfs.partition.layout import Layout, Placement
+from distbfs.partition.layout import Domains, Layout, Placement, in_turn
 
 
 @given(st.integers(0, 10**12), st.integers(1, 30), st.integers(1, 8), st.data())
@@ -74,3 +74,58 @@ def test_parts_of_ranks(parts, ranks):
 def test_parts_that_do_not_divide(parts, ranks):
     with pytest.raises(LaunchError, match=f"{parts} parts do not divide by {ranks}"):
         Placement(parts, ranks)
+
+
+def test_turns():
+    assert in_turn([2, 0, 3]) == [(0, 0), (2, 0), (0, 1), (2, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("sizes", [(1,), (2, 1), (1, 3), (3, 2, 1), (2, 2), (4,)])
+def test_shares_of_domains(sizes):
+    """Each device has one; of p domains of D, share q is q mod p's device q div p."""
+    domains = Domains(sizes)
+    shares = np.arange(domains.shares)
+    at = list(zip(domains.domain_of(shares), domains.device_of(shares), strict=True))
+    assert sorted(at) == [(k, d) for k, size in enumerate(sizes) for d in range(size)]
+    for domain, size in enumerate(sizes):
+        own = domains.shares_of(domain)
+        assert [domains.domain_of(share) for share in own.tolist()] == [domain] * size
+        assert [domains.device_of(share) for share in own.tolist()] == list(range(size))
+    if len(set(sizes)) == 1:
+        np.testing.assert_array_equal(domains.domain_of(shares), shares % len(sizes))
+        np.testing.assert_array_equal(domains.device_of(shares), shares // len(sizes))
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [
+        [(0, 0), (1,)],
+        [(0, 1), (2, 3), (4,)],
+        [(0, 0), (1, 1), (0,)],
+        [(1, 0, 1), (2, 2)],
+        [(0,), (1,), (1,)],
+    ],
+)
+def test_shares_on_ranks(owners):
+    """A rank has those of one of its domains after the other."""
+    ranks = 1 + max(map(max, owners))
+    placement = Placement.of_domains(owners, ranks)
+    domains = placement.domains
+    assert domains.sizes == tuple(map(len, owners))
+    assert placement.parts == sum(domains.sizes)
+    assert placement.per_rank == np.bincount(np.concatenate(owners)).max()
+    for rank in range(ranks):
+        mine = placement.parts_of(rank)
+        of_domains = [domains.domain_of(share) for share in mine]
+        assert of_domains == sorted(of_domains)
+        assert [placement.rank_of(share) for share in mine] == [rank] * len(mine)
+        assert [placement.device_of(share) for share in mine] == list(range(len(mine)))
+        for share, domain in zip(mine, of_domains, strict=True):
+            assert owners[domain][domains.device_of(share)] == rank
+        places = placement.places_of(rank)
+        assert [k for x in places.values() for k in x] == list(range(len(mine)))
+        assert [k for k, x in places.items() for _ in x] == of_domains
+    every = np.arange(placement.parts)
+    np.testing.assert_array_equal(
+        placement.rank_of(every), [placement.rank_of(k) for k in every.tolist()]
+    )

@@ -6,8 +6,8 @@
  *
  * Data encoding: numbers and positions are those of inner_part.py; a key is row * 2^32 +
  * position, rows of delegates are positions, those of normal vertices are numbers; columns
- * of nn are share * 2^32 + number there, or the number alone (NN); share q is of domain
- * q modulo domains, and of its device q / domains.
+ * of nn are share * 2^32 + number there, or the number alone (NN); device [shares] says
+ * which device of this domain has a share, NONE: it is of another domain.
  *
  * Source: Pan, Pearce, Owens 2018, Section III-B (the subgraphs).
  *
@@ -26,14 +26,14 @@ INLINE u64 warp_of() { return thread_of(BLOCK) >> 5; }
 INLINE u64 all_warps() { return threads_of(BLOCK) >> 5; }
 
 /* Whether a column of nn stays in a domain. */
-INLINE bool is_inner(NN column, u32 domain, u32 domains) {
-    return sizeof(NN) == 4 || (u32)((u64)column >> 32) % domains == domain;
+INLINE bool is_inner(NN column, const u32 *device) {
+    return sizeof(NN) == 4 || device[(u64)column >> 32] != NONE;
 }
 
 /* The position of a column of nn that stays; see normal_keys. */
-INLINE u32 position_of(NN column, u32 domains, const u64 *starts, const u32 *places) {
-    const u32 device = sizeof(NN) == 4 ? 0 : (u32)((u64)column >> 32) / domains;
-    return places[starts[device] + (u32)column];
+INLINE u32 position_of(NN column, const u32 *device, const u64 *starts, const u32 *places) {
+    const u32 there = sizeof(NN) == 4 ? 0 : device[(u64)column >> 32];
+    return places[starts[there] + (u32)column];
 }
 
 /* Counts the edges of normal vertices: inside (nd, nn), and to other parts.
@@ -41,13 +41,13 @@ INLINE u32 position_of(NN column, u32 domains, const u64 *starts, const u32 *pla
  * nn, nd: [active + 1], offsets; nn_columns: [edges]; inner, outer: [active]
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
-count_normals(u32 active, u32 domain, u32 domains, const OFFSET *nn, const NN *nn_columns,
+count_normals(u32 active, const u32 *device, const OFFSET *nn, const NN *nn_columns,
               const OFFSET *nd, u32 *inner, u32 *outer) {
     const u32 lane = threadIdx.x & 31;
     for (u64 v = warp_of(); v < active; v += all_warps()) {
         const u64 begin = nn[v], end = nn[v + 1];
         u32 here = 0;
-        for (u64 e = begin + lane; e < end; e += 32) here += is_inner(nn_columns[e], domain, domains);
+        for (u64 e = begin + lane; e < end; e += 32) here += is_inner(nn_columns[e], device);
         here = __reduce_add_sync(ALL, here);
         if (lane) continue;
         inner[v] = here + (u32)(nd[v + 1] - nd[v]);
@@ -90,14 +90,14 @@ delegate_keys(u32 low, u32 high, const OFFSET *dd, const u32 *dd_columns, const 
 
 /* The keys of normal vertices: nd, then what of nn stays in the domain.
  *
- * low, high: the range of rows; normals: the first row of one; domain, domains: see above
+ * low, high: the range of rows; normals: the first row of one; device: [shares], see above
  * order: [active], row - normals -> number; nn, nd: [active + 1], offsets;
  * nn_columns, nd_columns: [edges]; spot: [d], delegate -> position; starts: [devices] and
  * places: [normal vertices of the domain], where a device begins, and its number -> position
  * first: keys before the range; offsets: [rows + 1]; keys: [keys of the range]
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
-normal_keys(u32 low, u32 high, u32 normals, u32 domain, u32 domains, const u32 *order,
+normal_keys(u32 low, u32 high, u32 normals, const u32 *device, const u32 *order,
             const OFFSET *nn, const NN *nn_columns, const OFFSET *nd, const u32 *nd_columns,
             const u32 *spot, const u64 *starts, const u32 *places, u64 first, const u64 *offsets,
             u64 *keys) {
@@ -111,11 +111,11 @@ normal_keys(u32 low, u32 high, u32 normals, u32 domain, u32 domains, const u32 *
         for (u64 e = nn[v]; e < nn[v + 1]; e += 32) {
             const bool some = e + lane < nn[v + 1];
             const NN column = some ? nn_columns[e + lane] : (NN)0;
-            const bool inner = some && is_inner(column, domain, domains);
+            const bool inner = some && is_inner(column, device);
             const u32 who = __ballot_sync(ALL, inner);
             if (inner)
                 keys[at + __popc(who & lanes_below(lane))] =
-                    row | position_of(column, domains, starts, places);
+                    row | position_of(column, device, starts, places);
             at += __popc(who);
         }
     }
@@ -134,7 +134,7 @@ low_halves(u64 count, const u64 *keys, u32 *columns) {
  * offsets: [active + 1], of the outer edges; columns: [outer edges], as in nn
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
-outer_rows(u32 active, u32 domain, u32 domains, const u32 *order, const OFFSET *nn,
+outer_rows(u32 active, const u32 *device, const u32 *order, const OFFSET *nn,
            const NN *nn_columns, const u64 *offsets, NN *columns) {
     const u32 lane = threadIdx.x & 31;
     for (u64 k = warp_of(); k < active; k += all_warps()) {
@@ -143,7 +143,7 @@ outer_rows(u32 active, u32 domain, u32 domains, const u32 *order, const OFFSET *
         for (u64 e = nn[v]; e < nn[v + 1]; e += 32) {
             const bool some = e + lane < nn[v + 1];
             const NN column = some ? nn_columns[e + lane] : (NN)0;
-            const bool outer = some && !is_inner(column, domain, domains);
+            const bool outer = some && !is_inner(column, device);
             const u32 who = __ballot_sync(ALL, outer);
             if (outer) columns[at + __popc(who & lanes_below(lane))] = column;
             at += __popc(who);

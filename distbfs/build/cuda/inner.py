@@ -24,6 +24,7 @@ from distbfs.errors import UsageError
 from distbfs.exchange.local_phase import brought_here
 from distbfs.graph.device_graph import AT_LEAST, COLUMN_PAD, ISOLATED, DeviceGraph
 from distbfs.partition.device_part import DevicePart, DeviceRows
+from distbfs.partition.layout import Domains
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, Ids, World
 
@@ -40,16 +41,16 @@ def joined(arrays: Sequence[Any]) -> Any:
 
 
 class InnerBuilder:
-    """Makes the inner graph and the outer edges of one device's share.
+    """Makes the inner graph and the outer edges of one device's share."""
 
-    domains: how many there are
-    """
-
-    def __init__(self, part: DevicePart, domains: int, delegates: Delegates) -> None:
+    def __init__(
+        self, part: DevicePart, domains: Domains, delegates: Delegates
+    ) -> None:
         cp = cuda.cupy()
         self.part, self._clock, self._delegates = part, Stopwatch(), delegates
-        self._devices = part.layout.parts // domains
-        self.device = part.index // domains
+        index = domains.domain_of(part.index)
+        self._devices = domains.sizes[index]
+        self.device = domains.device_of(part.index)
         rows = {name: getattr(part, name) for name in ("nn", "nd", "dn", "dd")}
         if any(x.offsets.dtype.itemsize == 8 for x in rows.values()):
             rows = {
@@ -64,7 +65,9 @@ class InnerBuilder:
             NN="u32" if nn.itemsize == 4 else "u64",
         )
         self._grid = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
-        self._own = np.uint32(part.index % domains), np.uint32(domains)
+        inside = np.full(domains.shares, ISOLATED, np.uint32)
+        inside[domains.shares_of(index)] = np.arange(self._devices)
+        self._inside = cp.asarray(inside)
         self.normals = delegates.normals
         self.count = self.normals + part.active
         self._spot = cp.asarray(delegates.position.astype(np.uint32))
@@ -81,7 +84,8 @@ class InnerBuilder:
         if part.active:
             rows = (nn.offsets, nn.columns, nd.offsets)
             active = np.uint32(part.active)
-            self._launch("count_normals", active, *self._own, *rows, inside, outside)
+            counts = inside, outside
+            self._launch("count_normals", active, self._inside, *rows, *counts)
         inside, self._outside = inside[: part.active], outside[: part.active]
         # one more, so that those without inner edges come as a class of their own
         numbering = Numbering(Kernels(self._clock), inside + np.uint32(1))
@@ -136,8 +140,9 @@ class InnerBuilder:
         cp = cuda.cupy()
         lengths = cp.zeros(self.count, np.uint32)
         self._mine = self._delegates.of(self.device)
-        own = delegate_lengths[self._mine]
-        lengths[: len(own)] = cp.asarray(own.astype(np.uint32))
+        own = np.zeros(self.normals, np.uint32)
+        own[self._delegates.number[self._mine]] = delegate_lengths[self._mine]
+        lengths[: self.normals] = cp.asarray(own)
         lengths[self.normals :] = self._lengths
         self._offsets = self._sums(lengths)
         self.edges = int(self._offsets[-1])
@@ -169,16 +174,25 @@ class InnerBuilder:
         keys = numbers << np.uint64(32) | keys & np.uint64(WIDE - 1)
         return [keys[device == np.uint64(k)] for k in range(self._devices)]
 
-    def take_delegates(self, keys: Any, low: int) -> None:
-        """Write the rows of this device's delegates from ``low`` on; all their keys."""
-        self._write(keys, int(np.searchsorted(self._mine, low)))
+    def take_delegates(self, keys: Any, low: int, high: int) -> None:
+        """Write the rows of this device's delegates from ``low`` up to ``high``.
 
-    def _write(self, keys: Any, row: int) -> None:
-        """Write columns of keys from a row on."""
+        keys: all of them.  Rows are apart where they are of several lanes.
+        """
         keys.sort()
-        first = int(self._offsets[row])
-        into = self._columns[first : first + len(keys)]
-        self._launch("low_halves", np.uint64(len(keys)), keys, into)
+        first, last = np.searchsorted(self._mine, [low, high])
+        rows = np.sort(self._delegates.number[self._mine[first:last]])
+        done = 0
+        for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
+            if len(run):
+                done += self._write(keys[done:], int(run[0]), int(run[-1]) + 1)
+
+    def _write(self, keys: Any, low: int, high: int) -> int:
+        """Write columns of rows from the first of sorted keys; return how many."""
+        first, last = (int(x) for x in self._offsets[[low, high]].get())
+        into = self._columns[first:last]
+        self._launch("low_halves", np.uint64(last - first), keys, into)
+        return last - first
 
     def write_normals(self) -> None:
         """Write the rows of normal vertices, as many keys at a time as fit."""
@@ -195,8 +209,9 @@ class InnerBuilder:
             positions, starts = self._places
             ends = np.uint32(low), np.uint32(high), np.uint32(self.normals)
             at = (self._spot, starts, positions, np.uint64(first), offsets, keys)
-            self._launch("normal_keys", *ends, *self._own, *rows, *at)
-            self._write(keys, low)
+            self._launch("normal_keys", *ends, self._inside, *rows, *at)
+            keys.sort()
+            self._write(keys, low, high)
             del keys
             cuda.release()
             low = high
@@ -209,7 +224,7 @@ class InnerBuilder:
         if len(columns):
             active = np.uint32(self.part.active)
             rows = (self._order, nn.offsets, nn.columns, offsets, columns)
-            self._launch("outer_rows", active, *self._own, *rows)
+            self._launch("outer_rows", active, self._inside, *rows)
         return offsets, columns
 
     def finish(self, domain: Domain) -> InnerPart:
@@ -256,28 +271,35 @@ class InnerBuilder:
         )
 
 
-def inner_parts(parts: Sequence[DevicePart], world: World) -> list[InnerPart]:
+def inner_parts(
+    parts: Sequence[DevicePart], domains: Domains, world: World
+) -> list[InnerPart]:
     """Return the shares of one domain's devices with outer edges, each on its device.
 
-    parts: of this rank, in the order of its devices; world: the ranks that have devices
-    of the domain.  Collective.  UsageError where positions do not fit 32 bits.
+    parts: of this rank, in the order of its devices; domains: all there are
+    world: the ranks that have devices of the domain.  Collective.  UsageError where
+    positions do not fit 32 bits.
     """
-    return DomainBuilder(parts, world).build()
+    return DomainBuilder(parts, domains, world).build()
 
 
 class DomainBuilder:
     """The devices of this rank while the shares of a domain are made of parts."""
 
-    def __init__(self, parts: Sequence[DevicePart], world: World) -> None:
-        self._world, first = world, parts[0]
-        self._devices = world.size * len(parts)
-        self._domains = first.layout.parts // self._devices
-        self._delegates = Delegates(first.delegates, self._domains, self._devices)
+    def __init__(
+        self, parts: Sequence[DevicePart], domains: Domains, world: World
+    ) -> None:
+        self._world, self._domains, first = world, domains, parts[0]
+        self._index = domains.domain_of(first.index)
+        self._devices = domains.sizes[self._index]
+        self._delegates = Delegates(first.delegates, domains, self._index)
         self._builders: list[InnerBuilder] = []
         for part in parts:
             with self._on(part):
-                made = InnerBuilder(part, self._domains, self._delegates)
+                made = InnerBuilder(part, domains, self._delegates)
                 self._builders.append(made)
+        mine = np.array([one.device for one in self._builders])
+        self._on_ranks = [devices.tolist() for devices in world.allgather(mine)]
         most = int(
             world.allreduce(np.array([max(x.count for x in self._builders)]), "max")[0]
         )
@@ -314,7 +336,7 @@ class DomainBuilder:
                 count += one.count
         self._write_delegates(lengths)
         edges, count = world.allreduce(np.array([edges, count])).tolist()
-        domain = Domain(self._devices, self._domains, self._granules, count, edges)
+        domain = Domain(self._domains, self._index, self._granules, count, edges)
         shares = []
         for one in self._builders:
             with self._on(one.part):
@@ -337,11 +359,14 @@ class DomainBuilder:
 
     def _gathered(self, arrays: Sequence[Any]) -> list[Array]:
         """Return the arrays of all devices of the domain, by device, on the host."""
-        ranks = self._world.size
+        near = [array.get() for array in arrays]
+        sizes = self._world.allgather(np.array([len(array) for array in near]))
         every: list[Any] = [None] * self._devices
-        for k, array in enumerate(arrays):
-            for rank, values in enumerate(self._world.allgather(array.get())):
-                every[rank + k * ranks] = values
+        values = self._world.allgather(np.concatenate(near))
+        for devices, counts, joint in zip(self._on_ranks, sizes, values, strict=True):
+            pieces = np.split(joint, np.cumsum(counts)[:-1])
+            for device, piece in zip(devices, pieces, strict=True):
+                every[device] = piece
         return every
 
     def _write_delegates(self, lengths: Ids) -> None:
@@ -372,18 +397,20 @@ class DomainBuilder:
                 boxes.append(one.delegate_keys(low, high))
         for one, keys in zip(self._builders, self._swapped(boxes), strict=True):
             with self._on(one.part):
-                one.take_delegates(joined(keys), low)
+                one.take_delegates(joined(keys), low, high)
 
     def _swapped(self, boxes: list[list[Any]]) -> list[list[Any]]:
         """Return what all devices have for each of this rank, from boxes by device."""
-        world, own = self._world, len(boxes)
+        world = self._world
         if world.size == 1:
-            return [[sent[k] for sent in boxes] for k in range(own)]
-        arrived: list[list[Any]] = [[] for _ in boxes]
-        for sent in boxes:
-            for k in range(own):
-                leaving = [
-                    sent[rank + k * world.size].get() for rank in range(world.size)
-                ]
-                arrived[k] += world.alltoall(leaving)
-        return arrived
+            (mine,) = self._on_ranks
+            return [[sent[device] for sent in boxes] for device in mine]
+        sizes, keys = [], []
+        for devices in self._on_ranks:
+            leaving = [[sent[device].get() for sent in boxes] for device in devices]
+            sizes.append(np.array([sum(map(len, some)) for some in leaving]))
+            keys.append(np.concatenate([box for some in leaving for box in some]))
+        counts = world.alltoall(sizes)
+        arrived = zip(world.alltoall(keys), counts, strict=True)
+        pieces = [np.split(values, np.cumsum(some)[:-1]) for values, some in arrived]
+        return [list(of_device) for of_device in zip(*pieces, strict=True)]

@@ -1,17 +1,17 @@
 """A degree-separated part as one graph, for an engine that searches between domains.
 
 The inner graph of a domain has nd, dn, dd and the edges of nn that stay in the domain.
-The devices of a domain have rows each: share q of a graph is of domain q mod p and of
-its device q div p, with its normal vertices and with the delegates whose vertices
-(v div p) mod D gives to that device, in every domain alike.
+The devices of a domain have rows each: a share has its normal vertices and some of the
+delegates, among them those whose vertices it has.  Domains may have devices of any
+number; ``partition.layout.Domains`` says which share is of which device.
 
 On a device, vertices are numbers: its delegates in their global order; a gap; then the
 normal vertices with edges by falling class of their degree inside the domain.  Numbers
 of the devices of a domain are interleaved in granules of 1,024 as positions (see
-domain.py); so the delegates have the same positions in every domain, and a mask of
-delegates is the first words of a bitmap by position.  Of one device, numbers are
-positions.  Rows are numbers, columns positions.  A row may have no edge.  The outer
-edges, those of nn to other domains, are rows by normal number.
+domain.py).  The delegates have the same positions in every domain, whatever its size
+(see ``Delegates``), and a mask of delegates is the first words of a bitmap by position.
+Of one device, numbers are positions.  Rows are numbers, columns positions.  A row may
+have no edge.  The outer edges, those of nn to other domains, are rows by normal number.
 
 Source: Pan, Pearce, Owens 2018, Section III (the subgraphs of a part).
 """
@@ -26,7 +26,7 @@ import numpy as np
 from distbfs.build.cuda.domain import GRANULE, numbers_of, positions_of
 from distbfs.device.take import take
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
-from distbfs.partition.layout import Layout
+from distbfs.partition.layout import Domains, Layout
 from distbfs.types import Ids
 
 WIDE = 1 << 32
@@ -36,22 +36,32 @@ WIDE = 1 << 32
 class Domain:
     """The devices that have the shares of one domain.
 
-    devices: D; domains: p; granules: of a device, the same for all
+    of: all domains; index: which this is; granules: of a device, the same for all
     active: numbers of all devices that a vertex may have; edges: m inside
     """
 
-    devices: int
-    domains: int
+    of: Domains
+    index: int
     granules: int
     active: int
     edges: int
+
+    @property
+    def devices(self) -> int:
+        """How many there are."""
+        return self.of.sizes[self.index]
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of delegates on a device, in turn by granules of its numbers."""
+        return self.of.lanes // self.devices
 
 
 @dataclass
 class InnerPart:
     """One device's share of a part, where it is current; CuPy arrays.
 
-    layout, index: as in DevicePart; domain: whose device (index div p) this is
+    layout, index: as in DevicePart; domain: of whose devices one has this
     delegates: NumPy int64 [positions of delegates], global ids, -1 in gaps, the same on
         every device
     graph: the rows of the inner graph; ``active`` counts all numbers; n, vertices and
@@ -86,13 +96,13 @@ class InnerPart:
 
     @property
     def delegate_count(self) -> int:
-        """Number of positions of delegates (d, and gaps between several devices)."""
+        """Number of positions of delegates (d, and gaps; the same in all domains)."""
         return len(self.delegates)
 
     @property
     def device(self) -> int:
         """Which device of the domain this is."""
-        return self.index // self.domain.domains
+        return self.domain.of.device_of(self.index)
 
     def number_of(self, local: int) -> int:
         """Return the number of a local id; where it has no edges, WIDE + local id."""
@@ -110,31 +120,42 @@ class InnerPart:
 
 
 class Delegates:
-    """Where delegates stand on the devices of every domain.
+    """Where delegates stand on the devices of a domain.
 
-    ids: int64 [d], by global delegate number; normals: first number of a normal vertex
+    A granule of positions lies on the device that it gives modulo the size of a domain.
+    So granules with the same remainder modulo ``lanes``, a common multiple of all
+    sizes, lie on one device in every domain.  Delegates whose vertices device k of
+    a domain of D devices has are in lanes k, k + D, …, in turn by local id, so that
+    they are on that device there.  Those of a lane fill its granules in global order.
+
+    ids: int64 [d], by global delegate number; count: positions, with gaps at the ends
+    of lanes; normals: first number of a normal vertex
 
     device, number, position: int64 [d]
     """
 
-    def __init__(self, ids: Ids, domains: int, devices: int) -> None:
-        self.ids, self._devices = ids, devices
-        self.device = ids // domains % devices
-        self.number = np.zeros(len(ids), np.int64)
-        most = 0
-        for device in range(devices):
-            here = np.flatnonzero(self.device == device)
-            self.number[here] = np.arange(len(here))
-            most = max(most, len(here))
-        unit = GRANULE if devices > 1 else 64
-        self.normals = -(-most // unit) * unit
-        self.position = positions_of(self.number, self.device, devices)
+    def __init__(self, ids: Ids, domains: Domains, index: int) -> None:
+        sizes, lanes = np.array(domains.sizes), domains.lanes
+        owner, local = ids % domains.shares, ids // domains.shares
+        own = sizes[domains.domain_of(owner)]
+        lane = domains.device_of(owner) + own * (local % (lanes // own))
+        counts = np.bincount(lane, minlength=lanes)
+        order, places = np.argsort(lane, kind="stable"), np.arange(len(ids))
+        in_lane = np.empty_like(places)
+        in_lane[order] = places - np.repeat(np.cumsum(counts) - counts, counts)
+        unit = GRANULE if lanes > 1 else 64
+        self.count = -(-int(counts.max()) // unit) * unit * lanes
+        devices = domains.sizes[index]
+        self.ids, self.normals = ids, self.count // devices
+        self.position = positions_of(in_lane, lane, lanes)
+        self.device, self.number = numbers_of(self.position, devices)
+        self._lanes = lanes
 
     def by_position(self) -> Ids:
-        """Return the ids by position, int64, -1 in the gaps of several devices."""
-        if self._devices == 1:
+        """Return the ids by position, int64, -1 in the gaps between lanes."""
+        if self._lanes == 1:
             return self.ids
-        every = np.full(self.normals * self._devices, -1, np.int64)
+        every = np.full(self.count, -1, np.int64)
         every[self.position] = self.ids
         return every
 

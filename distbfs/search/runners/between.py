@@ -183,7 +183,7 @@ class BetweenDomains:
         self._root, self._hidden = Work(), 0  # delegates that no level has found
         self._ahead = False  # levels may be launched before it is known what they do
         self._streamed: StreamedLevels | None = None
-        alone = len(searches) == 1 and world.size > 1
+        alone = self._placement.per_rank == 1 and world.size > 1
         if alone and searches[0].streamed and exchange.streamed:
             one = cast("StreamedSearch", searches[0])
             streamed = cast("StreamedExchange", exchange)

@@ -14,7 +14,7 @@ import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock
+from threading import Lock, get_ident, local
 from types import SimpleNamespace
 
 import numpy as np
@@ -218,13 +218,14 @@ class EmulatedDevice:
 
     multiprocessors, shared, capability: of the device
     one_rank: has all devices of a domain, whose levels are begun one after the other
+    of_rank.devices: how many the rank has that is this thread, where it is not one
     """
 
     def __init__(self, kernels):
         self.kernels = kernels
         self.multiprocessors, self.shared, self.capability = 2, 227 << 10, "90"
         self.arrays, self.begun = {}, {}
-        self.launches, self.one_rank = 0, False
+        self.launches, self.one_rank, self.of_rank = 0, False, local()
 
     def install(self, monkeypatch):
         arrays = ArrayModule(self)
@@ -256,13 +257,15 @@ class EmulatedDevice:
         monkeypatch.setattr(paper, "_resident_blocks", lambda kernel: 2)
 
     def begin_together(self, domain, parts, run):
-        """Run kernels of the devices of a domain at once; wait at the last of them."""
-        begun = self.begun.setdefault(domain, [])
+        """Run kernels of a rank's devices of a domain at once; wait at the last one."""
+        parts = min(parts, getattr(self.of_rank, "devices", parts))
+        key = domain, get_ident()
+        begun = self.begun.setdefault(key, [])
         pool = ThreadPoolExecutor(1)
         begun.append(pool.submit(run))
         pool.shutdown(wait=False)
         if len(begun) == parts:
-            for one in self.begun.pop(domain):
+            for one in self.begun.pop(key):
                 one.result()
 
     def allocate(self, shape, dtype, fill=GARBAGE):

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,21 +16,22 @@ from device_parts import (
     part_to_device,
 )
 from emulated_device import Stream
-from fast_graphs import HUGE, binary_tree
+from fast_graphs import HUGE, binary_tree, bipartite
 from graphs import build, grid, some_roots
 from part_graphs import GRAPHS
 from test_resident_kernels import SHAPES
 from thread_peers import ThreadPeers
 from worlds import on_ranks
 
+from distbfs.build.cuda import inner
 from distbfs.device import cuda
 from distbfs.engines.base import Until
-from distbfs.engines.cuda.xbfs import between
+from distbfs.engines.cuda.xbfs import arrays, between
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.traffic import KINDS, Traffic
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import ExchangeOptions, SearchOptions
-from distbfs.partition.layout import Placement
+from distbfs.partition.layout import Domains, Placement
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.between import BetweenDomains
 
@@ -123,7 +125,7 @@ class StreamedThreads:
     name, on_device, streamed, captures = "threads", True, True, False
     stream = Stream()
 
-    def __init__(self, world, placement):
+    def __init__(self, world, placement, *_, **__):
         self.world, self.placement = world, placement
         self.traffic, self.rooms = Traffic(), 0
 
@@ -167,22 +169,30 @@ class StreamedThreads:
         return [[(k, cuda.cupy().asarray(x)) for k, x in arrays if len(x)]]
 
 
-def streamed(source, parts, aims=((None, None),), records=False, devices=1, **options):
+def one_each(sizes):
+    """The placement of domains of so many devices, each of a rank of its own."""
+    bounds = np.cumsum([0, *sizes])
+    return Placement.of_domains([range(*x) for x in pairwise(bounds)], bounds[-1])
+
+
+def streamed(source, sizes, aims=((None, None),), records=False, **options):
     """Search by ranks that are threads, one part each, and check what they find.
 
-    devices: of a domain
+    sizes: of the domains
     """
+    placement = one_each(sizes)
+    parts = placement.parts
     placed = device_parts(source, parts, threshold=options.pop("threshold"))
     overrides = options.pop("overrides", {})
     options = SearchOptions.named(engine="xbfs", **options)
 
     def work(world):
-        placement = Placement(parts, parts, devices)
         engine = lookup(ENGINES, "engine", "xbfs")(options)
         (part,) = placement.parts_of(world.rank)
-        domain = world.split(part % (parts // devices))
-        group = ThreadPeers(domain, [0]) if devices > 1 else None
-        (search,) = engine.together([placed[part]], domain, group)
+        domain = world.split(placement.domains.domain_of(part))
+        group = ThreadPeers(domain, [0])
+        domains = placement.domains
+        (search,) = engine.together([placed[part]], domains, domain, group)
         for name, value in overrides.items():
             setattr(search.own, name, value)
         exchange = StreamedThreads(world, placement)
@@ -197,7 +207,7 @@ def streamed(source, parts, aims=((None, None),), records=False, devices=1, **op
         return results, exchange.rooms
 
     ranks, noted = on_ranks(parts, work), []
-    of_part = [ranks[Placement(parts, parts, devices).rank_of(k)] for k in range(parts)]
+    of_part = [ranks[placement.rank_of(k)] for k in range(parts)]
     for pieces in zip(*(results for results, _ in of_part), strict=True):
         root, until, found = pieces[0][:3]
         whole = [joined([DeviceLike(x[k]) for x in pieces], source.n) for k in (3, 4)]
@@ -243,18 +253,18 @@ def test_levels_on_the_stream_of_an_exchange(device, name, direction):
     source = GRAPHS[name]
     aims = ((2, 5), (3, LARGE))
     for parts, threshold in aims:
-        streamed(source, parts, threshold=threshold, direction=direction)
+        streamed(source, [1] * parts, threshold=threshold, direction=direction)
 
 
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
-@pytest.mark.parametrize("parts", [2, 3])
-def test_boxes_with_more_than_their_first_items(device, monkeypatch, parts, direction):
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 1, 1), (2, 1)])
+def test_boxes_with_more_than_their_first_items(device, monkeypatch, sizes, direction):
     """What is left of them follows, of some ranks and levels."""
     for name, limit in (("kronecker", 3), ("random", 1), ("tree", 8), ("grid", 2)):
         monkeypatch.setattr(between, "FIRST", limit)
         monkeypatch.setattr(between, "LEAST_FIRST", limit)
         source = GRAPHS[name]
-        assert streamed(source, parts, threshold=LARGE, direction=direction) > 0
+        assert streamed(source, sizes, threshold=LARGE, direction=direction) > 0
 
 
 def test_ends_and_records_on_the_stream(device):
@@ -262,18 +272,43 @@ def test_ends_and_records_on_the_stream(device):
     far = np.array([int(source.distances(some_roots(source, 1)[0]).argmax())])
     lone = np.flatnonzero(source.degrees == 0)[:1]
     aims = ((1, None), (None, far), (None, lone), (2, far))
-    streamed(source, 2, aims, threshold=4)
+    streamed(source, (1, 1), aims, threshold=4)
     for direction in ("push", "pull"):
         options = {"threshold": LARGE, "records": True, "direction": direction}
-        streamed(GRAPHS["kronecker"], 2, **options)
+        streamed(GRAPHS["kronecker"], (1, 1), **options)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize(("domains", "threshold"), [((2, 2), 4), ((1, 3), LARGE)])
-def test_domains_of_several_devices(device, name, domains, threshold):
-    parts, devices = domains
-    source = GRAPHS[name]
-    streamed(source, parts * devices, devices=devices, threshold=threshold)
+@pytest.mark.parametrize(
+    ("sizes", "threshold"),
+    [((2, 2), 4), ((3,), LARGE), ((2, 1), 4), ((1, 3), 0), ((3, 2, 1), 6)],
+)
+def test_domains_of_several_devices(device, name, sizes, threshold):
+    streamed(GRAPHS[name], sizes, threshold=threshold)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (6, 1)])
+def test_hubs_of_all_lanes_are_hubs(device, monkeypatch, sizes):
+    """Long rows are cut for many warps, wherever a lane has them."""
+    monkeypatch.setattr(arrays, "HUB_DEGREE", 64)
+    source, domains = bipartite(40, 700), Domains(sizes)
+    placed = device_parts(source, domains.shares, threshold=50)
+    engine = lookup(ENGINES, "engine", "xbfs")(SearchOptions(engine="xbfs"))
+    (search,) = engine.together([placed[1]], domains, SoloWorld())
+    lengths = np.diff(search.part.graph.offsets.get())
+    assert search.part.domain.devices == 1
+    assert search.part.domain.lanes == sizes[0]
+    long = np.flatnonzero(lengths >= 64)
+    assert len(long) == 40
+    assert search.own.hubs == long[-1] + 1
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 1), (3, 2)])
+def test_rows_of_delegates_come_in_pieces(device, monkeypatch, sizes):
+    """Where keys take more memory than there is: no piece has all rows of a lane."""
+    monkeypatch.setattr(inner, "KEYS", 300)
+    for name, threshold in (("kronecker", 6), ("grid", 0)):
+        streamed(GRAPHS[name], sizes, threshold=threshold)
 
 
 EACH_WAY = {
@@ -287,34 +322,46 @@ EACH_WAY = {
 
 @pytest.mark.parametrize("way", EACH_WAY)
 def test_several_devices_search_each_way(device, way):
-    for name, threshold in (("granules", 12), ("hub", 3), ("kronecker", 40)):
+    """Also where a domain has lanes of several granules on a device."""
+    for name, sizes, threshold in (
+        ("granules", (2, 2), 12),
+        ("granules", (1, 2), 0),
+        ("hub", (2, 2), 3),
+        ("kronecker", (2, 1), 40),
+    ):
         source = SHAPES[name]() if name in SHAPES else GRAPHS[name]
-        streamed(source, 4, devices=2, threshold=threshold, overrides=EACH_WAY[way])
+        streamed(source, sizes, threshold=threshold, overrides=EACH_WAY[way])
 
 
 @pytest.mark.parametrize("direction", ["push", "pull"])
 def test_directions_of_several_devices(device, direction):
-    for name, threshold in (("grid", 0), ("random", 5), ("complete", LARGE)):
-        told = {"threshold": threshold, "direction": direction}
-        streamed(GRAPHS[name], 6, devices=3, **told)
+    for name, sizes, threshold in (
+        ("grid", (3, 3), 0),
+        ("random", (1, 3), 5),
+        ("grid", (2, 1), 2),
+        ("complete", (3, 2, 1), LARGE),
+    ):
+        streamed(GRAPHS[name], sizes, threshold=threshold, direction=direction)
 
 
 def test_parents_of_delegates_are_asked_for(device):
     """Of vertices that all are delegates, search after search."""
     for name in ("tree", "grid"):
-        streamed(GRAPHS[name], 4, devices=2, threshold=0)
-        streamed(GRAPHS[name], 3, threshold=0)
+        for sizes in ((2, 2), (1, 1, 1), (3, 1)):
+            streamed(GRAPHS[name], sizes, threshold=0)
 
 
-def test_ends_and_records_of_several_devices(device):
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 1), (1, 3)])
+def test_ends_and_records_of_several_devices(device, sizes):
     source = GRAPHS["hub"]
     far = np.array([int(source.distances(some_roots(source, 1)[0]).argmax())])
     lone = np.flatnonzero(source.degrees == 0)[:1]
     aims = ((1, None), (None, far), (None, lone), (2, far))
-    streamed(source, 4, aims, threshold=4, devices=2)
+    streamed(source, sizes, aims, threshold=4)
     for direction in ("push", "pull"):
-        options = {"threshold": LARGE, "records": True, "direction": direction}
-        streamed(GRAPHS["kronecker"], 4, devices=2, **options)
+        options = {"records": True, "direction": direction}
+        for threshold in (40, LARGE):
+            streamed(GRAPHS["kronecker"], sizes, threshold=threshold, **options)
 
 
 @pytest.mark.parametrize("parts", [2, 3])

@@ -17,6 +17,7 @@ from distbfs.device import cuda
 from distbfs.engines.cuda.pan import search as part
 from distbfs.exchange.world import SoloWorld, run_guarded
 from distbfs.search import choose as choosing
+from distbfs.search import domains
 from distbfs.validation.host import validate
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
@@ -30,7 +31,7 @@ def bench(device, monkeypatch):
     module = importlib.import_module("bench_devices")
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0, 0])
-    monkeypatch.setattr(choosing, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
     monkeypatch.setattr(cuda, "uuid", lambda: "GPU-0")
     told = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}
     monkeypatch.setattr(cuda, "describe", lambda: told)

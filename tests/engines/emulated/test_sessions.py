@@ -14,7 +14,7 @@ from part_graphs import GRAPHS
 from sessions import open_parts, open_tuples
 from test_between_kernels import StreamedThreads
 from thread_peers import ThreadPeers
-from worlds import on_ranks
+from worlds import ThreadExchange, on_ranks
 
 import distbfs
 from distbfs.device import cuda
@@ -32,7 +32,7 @@ from distbfs.plan.memory import PartShape
 from distbfs.progress import Sum
 from distbfs.registry import ENGINES, EXCHANGES, lookup
 from distbfs.search import choose as choosing
-from distbfs.search import opening, shared_tuples
+from distbfs.search import domains, opening, shared_tuples
 from distbfs.search.choose import Request
 from distbfs.search.graph import Graph, bfs
 from distbfs.search.holding import Source, hold_device_parts, parts_of_store
@@ -56,8 +56,8 @@ def devices(device, monkeypatch):
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
     lent = [0]
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: list(lent))
-    monkeypatch.setattr(choosing, "peer_problem", lambda *_: "")
-    monkeypatch.setattr(choosing, "nccl_problem", lambda *_: "no NCCL here")
+    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(domains, "nccl_problem", lambda *_: "no NCCL here")
     return lent
 
 
@@ -317,16 +317,18 @@ def test_where_one_domain_cannot_be(device, devices, monkeypatch, how, why):
     devices[:] = [0] * (9 if how == "many" else 2)
     monkeypatch.setattr(choosing, "ALONE_BELOW", 0)
     if how == "peers":
-        monkeypatch.setattr(choosing, "peer_problem", lambda *_: why)
+        monkeypatch.setattr(domains, "peer_problem", lambda *_: why)
     if how == "kinds":
         names = iter("AB" * 9)
-        monkeypatch.setattr(choosing, "device_model", lambda _: next(names))
+        monkeypatch.setattr(domains, "device_model", lambda _: next(names))
     if how == "ids":
-        monkeypatch.setattr(choosing, "MOST_VERTICES", 255)
+        monkeypatch.setattr(domains, "MOST_VERTICES", 255)
     device.one_rank = True
     session = opened()
-    made = "3 devices" if how == "many" else "one device"
-    assert session.why.startswith(f"auto: domains of {made}: {why}; one rank")
+    made = "domains of one device"
+    if how == "many":
+        made = "1 domain of 5 devices and 1 of 4 devices"
+    assert session.why.startswith(f"auto: {made}: {why}; one rank")
     assert session.layout.parts == len(devices)
     check_search(SOURCE, 1, *session.search(1).to_numpy())
     session.close()
@@ -336,9 +338,19 @@ def test_where_one_domain_cannot_be(device, devices, monkeypatch, how, why):
 
 
 @pytest.mark.parametrize("name", ["kronecker", "hub"])
-@pytest.mark.parametrize(("count", "size"), [(4, 2), (6, 3), (6, 2), (3, 1)])
-def test_domains_of_a_rank(device, devices, name, count, size):
-    """One rank serves several domains of several devices each."""
+@pytest.mark.parametrize(
+    ("count", "size", "sizes"),
+    [
+        (4, 2, ""),
+        (6, 2, ""),
+        (3, 1, ""),
+        (3, 2, "1 domain of 2 devices and 1 of one device; "),
+        (5, 2, "2 domains of 2 devices and 1 of one device; "),
+        (5, 3, "1 domain of 3 devices and 1 of 2 devices; "),
+    ],
+)
+def test_domains_of_a_rank(device, devices, name, count, size, sizes):
+    """One rank serves several domains of several devices each; the last is smaller."""
     device.one_rank = True
     devices[:] = [0] * count
     source = GRAPHS[name]
@@ -347,7 +359,8 @@ def test_domains_of_a_rank(device, devices, name, count, size):
             source, request=Request(domain=size), threshold=threshold, engine="xbfs"
         )
         many = "one device" if size == 1 else f"{size} devices"
-        assert session.why.startswith(f"domains of {many} were asked for; ")
+        why = f"domains of {many} were asked for; {sizes}one rank"
+        assert session.why.startswith(why)
         assert session.layout.parts == count
         for root in some_roots(source, 3):
             found = session.search(root, records=True)
@@ -359,35 +372,49 @@ def test_domains_of_a_rank(device, devices, name, count, size):
         session.close()
 
 
+class UnevenThreads(ThreadExchange):
+    """Would be streamed, but a rank has several parts."""
+
+    streamed = True
+
+
 @pytest.fixture
-def hosts(devices, monkeypatch):
-    """What makes a rank of four one of two on each of two hosts, with one device."""
+def hosts(device, monkeypatch):
+    """What puts a rank on one of some hosts, with so many devices."""
 
     def peers(world, _):
         count = len(set(world.hosts))
         return f"the ranks are on {count} hosts" if count > 1 else ""
 
-    monkeypatch.setattr(choosing, "ALONE_BELOW", 0)
-    monkeypatch.setattr(choosing, "peer_problem", peers)
-    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
-    exchange = f"{StreamedThreads.__module__}:StreamedThreads"
-    monkeypatch.setitem(EXCHANGES, "host", exchange)
+    def taken(world, **_):
+        return [0] * world.counts[world.rank]
 
-    def at_hosts(world):
-        world.hosts = ["a", "a", "b", "b"]
+    monkeypatch.setattr(choosing, "take_devices", taken)
+    monkeypatch.setattr(choosing, "ALONE_BELOW", 0)
+    monkeypatch.setattr(domains, "peer_problem", peers)
+    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
+
+    def at_hosts(world, names, counts):
+        threads = max(counts) > 1
+        kind = UnevenThreads if threads else StreamedThreads
+        exchange = f"{kind.__module__}:{kind.__name__}"
+        monkeypatch.setitem(EXCHANGES, "host", exchange)
+        world.hosts, world.counts = list(names), counts
+        device.one_rank, device.of_rank.devices = threads, counts[world.rank]
         return world
 
     return at_hosts
 
 
-def searched_by_ranks(hosts, source, how):
-    """Search by four ranks; return why each of them says that it did so.
+def searched_by_ranks(hosts, source, how, names="aabb", counts=(1, 1, 1, 1)):
+    """Search by ranks of hosts; return why each of them says that it did so.
 
-    how: returns the session of a rank
+    how: returns the session of a rank; names: of the host of each rank
+    counts: devices of each
     """
 
     def rank(world):
-        session = how(hosts(world))
+        session = how(hosts(world, names, counts))
         searched = []
         for root in some_roots(source, 2):
             found = session.search(root)
@@ -396,13 +423,13 @@ def searched_by_ranks(hosts, source, how):
         session.close()
         return searched, about
 
-    ranks = on_ranks(4, rank)
+    ranks = on_ranks(len(names), rank)
     for pieces in zip(*(searched for searched, _ in ranks), strict=True):
         level, parent = (np.concatenate([x[k] for x in pieces]) for k in (1, 2))
         wanted = check_search(source, pieces[0][0], level, parent)
         ends = source.ends[wanted >= 0].sum() // 2
         assert {x[3:] for x in pieces} == {((wanted >= 0).sum(), ends)}
-    assert {parts for _, (parts, _) in ranks} == {4}
+    assert {parts for _, (parts, _) in ranks} == {sum(counts)}
     return {why for _, (_, why) in ranks}
 
 
@@ -418,6 +445,84 @@ def test_domains_of_hosts(hosts, asked):
     if asked:
         why = f"there is a CUDA device; domains of {size} were asked for"
     assert said == {f"auto: {why}; exchange host: no NCCL here"}
+
+
+HOST = "exchange host: no NCCL here"
+SEVERAL_A_RANK = "exchange host: rank {}: it has {} devices"
+
+
+@pytest.mark.parametrize("name", ["hub", "kronecker"])
+@pytest.mark.parametrize(
+    ("names", "counts", "asked", "made", "why"),
+    [
+        ("aab", (1, 1, 1), None, "1 domain of 2 devices and 1 of one device", HOST),
+        ("abbb", (1, 1, 1, 1), None, "1 domain of 3 devices and 1 of one device", HOST),
+        ("aba", (1, 1, 1), 2, "1 domain of 2 devices and 1 of one device", HOST),
+        (
+            *("ab", (3, 2), None, "1 domain of 3 devices and 1 of 2 devices"),
+            SEVERAL_A_RANK.format(0, 3),
+        ),
+        (
+            *("ab", (1, 4), 3, "1 domain of 3 devices and 2 of one device"),
+            SEVERAL_A_RANK.format(1, 4),
+        ),
+        (
+            *("aab", (2, 1, 2), None, "1 domain of 3 devices and 1 of 2 devices"),
+            SEVERAL_A_RANK.format(0, 2),
+        ),
+        ("ab", (1, 2), 1, "domains of one device", SEVERAL_A_RANK.format(1, 2)),
+        (
+            *("aa", (1, 2), None, "domains of 3 devices"),
+            SEVERAL_A_RANK.format(1, 2),
+        ),
+    ],
+)
+def test_hosts_of_unequal_size(hosts, name, names, counts, asked, made, why):
+    """The devices of each host are a domain, whatever their number and their ranks."""
+    source, request = GRAPHS[name], Request(domain=asked)
+    for threshold in (0, 6, None, 1 << 30):
+
+        def how(world, threshold=threshold):
+            return opened(source, world=world, request=request, threshold=threshold)
+
+        said = searched_by_ranks(hosts, source, how, names, counts)
+        problem = "the ranks are on 2 hosts"
+        if names == "aa":
+            problem = "ranks have different numbers of devices"
+        sizes = f"{made}: {problem}"
+        if asked:
+            many = "one device" if asked == 1 else f"{asked} devices"
+            sizes = f"there is a CUDA device; domains of {many} were asked for"
+            sizes += f"; {made}" if asked > 1 else ""
+        assert said == {f"auto: {sizes}; {why}"}
+
+
+@pytest.mark.parametrize("name", ["hub", "kronecker"])
+@pytest.mark.parametrize("counts", [(1, 2), (3, 1)])
+def test_pan_on_hosts_of_unequal_size(hosts, name, counts):
+    """Each device is a domain; parents come with the part of their rank."""
+    source = GRAPHS[name]
+    for threshold in (0, 6, 1 << 30):
+        options = {"engine": "pan", "threshold": threshold}
+
+        def how(world, options=options):
+            return opened(source, world=world, **options)
+
+        (said,) = searched_by_ranks(hosts, source, how, "ab", counts)
+        assert said.endswith("devices")
+
+
+@pytest.mark.parametrize(("names", "counts"), [("aab", (1, 1, 1)), ("ab", (1, 2))])
+@pytest.mark.parametrize("parts", [1, 3, 5])
+def test_a_store_for_hosts_of_unequal_size(hosts, tmp_path, names, counts, parts):
+    source, build = GRAPHS["hub"], BuildOptions(threshold=6, permute_seed=parts)
+    write_graph(SoloWorld(), source, tmp_path / "g", parts, build)
+    for size in (None, 1):
+
+        def how(world, size=size):
+            return distbfs_open(tmp_path / "g", world, Request(domain=size))
+
+        searched_by_ranks(hosts, source, how, names, counts)
 
 
 @pytest.mark.parametrize(("parts", "size"), [(1, 2), (3, 2), (4, 2), (3, 1)])
@@ -438,8 +543,8 @@ def test_a_store_for_domains_of_hosts(hosts, tmp_path, parts, size):
 @pytest.mark.parametrize(
     ("request_", "text"),
     [
-        (Request(3, domain=2), "parts is 3; 4 devices in domains of 2 have 2"),
-        (Request(domain=3), "domain is 3; allowed with engine xbfs: 1, 2, 4"),
+        (Request(3, domain=2), "parts is 3; 4 devices in domains of 2 devices have 2"),
+        (Request(domain=5), "domain is 5; allowed with engine xbfs: 1, 2, 3, 4"),
     ],
 )
 def test_domains_that_cannot_be(devices, request_, text):
@@ -450,7 +555,7 @@ def test_domains_that_cannot_be(devices, request_, text):
 
 def test_a_domain_without_peers(devices, monkeypatch):
     devices[:] = [0] * 4
-    monkeypatch.setattr(choosing, "peer_problem", lambda *_: "no access between them")
+    monkeypatch.setattr(domains, "peer_problem", lambda *_: "no access between them")
     with pytest.raises(UsageError, match="domain is 2, and no access between them; "):
         opened(request=Request(domain=2))
 

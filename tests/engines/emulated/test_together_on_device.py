@@ -16,7 +16,7 @@ from distbfs.errors import SearchStopped
 from distbfs.exchange.signals import StopFlag
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import domain_bits
-from distbfs.search import choose
+from distbfs.search import choose, domains
 from distbfs.search.choose import Request
 from distbfs.search.holding import held_graph
 from distbfs.service.limits import Limits
@@ -64,7 +64,7 @@ def test_where_it_cannot_be(device):
 def domain(monkeypatch, count):
     """A session of one domain of several devices, which are one."""
     monkeypatch.setattr(choose, "take_devices", lambda *_, **__: [0] * count)
-    monkeypatch.setattr(choose, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
     return open_tuples(SOURCE, request=Request(domain=count))
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.partition.layout import in_turn
 
 
 class ThreadPeers:
@@ -14,7 +15,9 @@ class ThreadPeers:
     def share(self, sizes, what):
         arrays = [cuda.cupy().zeros(size, np.uint8) for size in sizes]
         addresses = np.array([array.data.ptr for array in arrays], dtype=np.int64)
-        table = np.stack(self._world.allgather(addresses), axis=1).ravel()
+        every = self._world.allgather(addresses)
+        turns = in_turn([len(of_rank) for of_rank in every])
+        table = np.array([every[rank][k] for rank, k in turns])
         return arrays, [table] * len(arrays)
 
     def close(self):

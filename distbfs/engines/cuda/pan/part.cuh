@@ -60,12 +60,13 @@ struct Params {
     u64 *box_size;                 /* [parts][BOX_STEP] how many there are, then unused */
     u64 *work;                     /* [COUNTS] */
     u64 *checks;                   /* [4] edge checks of nn, nd, dn, dd, with COUNT */
-    const u64 *items;              /* [item_count] that arrived from parts of rank `came_from` */
+    const u64 *items;              /* [item_count] that arrived from parts of one rank */
+    const u32 *senders;            /* [devices] the parts of that rank */
     const u32 *owned, *places;     /* [owned_count] delegates of this part, their local ids */
     const u32 *targets, *dtargets; /* [words], [dwords] this part's targets, or null */
     u64 sent_words, item_count;
     u32 words, dwords, active, d, owned_count, index, parts;
-    u32 ranks, devices, came_from; /* part = rank + device * ranks */
+    u32 devices, device;      /* parts of a rank, at most, and which of its own this is */
     int depth;                /* of what is found */
     u32 number, delegate;     /* of the root, NONE where it is no such vertex here */
 };
@@ -77,11 +78,11 @@ INLINE VERTEX id_of(const Params &p, u32 number) {
 /* A vertex that was found for another part: its number there, and the local id of its
  * parent with the device that has it. */
 INLINE u64 item_of(const Params &p, u32 number, u32 parent) {
-    return (u64)number << 32 | (p.vertices[parent] * p.devices + p.index / p.ranks);
+    return (u64)number << 32 | (p.vertices[parent] * p.devices + p.device);
 }
 
-INLINE VERTEX parent_of(const Params &p, u64 item, u32 came_from) {
-    const u32 low = (u32)item, part = came_from + low % p.devices * p.ranks;
+INLINE VERTEX parent_of(const Params &p, u64 item) {
+    const u32 low = (u32)item, part = p.senders[low % p.devices];
     return (VERTEX)(low / p.devices) * (VERTEX)p.parts + (VERTEX)part;
 }
 

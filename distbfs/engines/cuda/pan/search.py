@@ -46,12 +46,12 @@ POINTERS = (
     ["visited", "fresh", "front", "dvisited", "dfresh", "dfront", "mask", "sent"],
     ["level", "dlevel", "parent", "dparent"],
     ["dd_queue", "dn_queue", "size", "box", "box_size", "work", "checks", "items"],
-    ["owned", "places", "targets", "dtargets"],
+    ["senders", "owned", "places", "targets", "dtargets"],
 )
 LONGS = ("sent_words", "item_count")
 WORDS = (
     ["words", "dwords", "active", "d", "owned_count", "index", "parts"],
-    ["ranks", "devices", "came_from"],
+    ["devices", "device"],
 )
 
 
@@ -140,6 +140,9 @@ class CudaPart:
         owned = np.flatnonzero(part.layout.part_of(part.delegates) == part.index)
         owned = owned[np.argsort(part.delegates[owned])]  # results are written in order
         parts = part.layout.parts
+        on_ranks = np.zeros((placement.ranks, placement.per_rank), np.uint32)
+        for rank, row in enumerate(on_ranks):
+            row[: len(placement.parts_of(rank))] = placement.parts_of(rank)
         sent_words = -(-part.layout.local_count(0) // 32)
         with cuda.memory_of(f"a search of part {part.index}"):
             boxes = self._boxes(graphs["nn"])
@@ -156,6 +159,7 @@ class CudaPart:
                 "dd_queue": cp.empty(4 * d, dtype=np.uint32),
                 "dn_queue": cp.empty(4 * d, dtype=np.uint32),
                 "outbox": cp.empty(max(int(boxes[-1]), 1), dtype=np.uint64),
+                "senders": cp.asarray(on_ranks),
                 "owned": cp.asarray(owned.astype(np.uint32)),
                 "places": cp.asarray(
                     part.layout.local_of(part.delegates[owned]).astype(np.uint32)
@@ -189,8 +193,8 @@ class CudaPart:
                 index=part.index,
                 parts=parts,
                 sent_words=sent_words,
-                ranks=placement.ranks,
                 devices=placement.per_rank,
+                device=placement.device_of(part.index),
             )
             self._modules: dict[bool, dict[str, programs.Launch]] = {}
             self._row_masks(graphs, words, dwords)
@@ -401,7 +405,8 @@ class CudaPart:
             p = self.params
             for rank, items in normals:
                 near = brought_here(items)
-                p.items, p.item_count, p.came_from = near.data.ptr, len(near), rank
+                p.items, p.item_count = near.data.ptr, len(near)
+                p.senders = self._held["senders"][rank].data.ptr
                 self._run("take_normals", main)
             self._mask = self._own_mask if bits is None else brought_here(bits)
             p.depth += 1

@@ -220,7 +220,7 @@ INLINE void backward_dd(const Params &p) {
     tell_checks(p, DD_ROWS, checks);
 }
 
-/* Vertices of this part that parts of rank `came_from` found. */
+/* Vertices of this part that parts of a rank found. */
 INLINE void take_items(const Params &p) {
     const u64 count = p.item_count;
     for (u64 i = thread_of<u32>(THREADS); i < count; i += (u64)threads_of<u32>(THREADS) * EACH) {
@@ -232,7 +232,7 @@ INLINE void take_items(const Params &p) {
         }
 #pragma unroll
         for (int j = 0; j < EACH; j++)
-            if (item[j] != ~0ull) discover(p, (u32)(item[j] >> 32), parent_of(p, item[j], p.came_from));
+            if (item[j] != ~0ull) discover(p, (u32)(item[j] >> 32), parent_of(p, item[j]));
     }
 }
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda, programs
 from distbfs.engines.base import Until
 from distbfs.errors import UsageError
@@ -145,6 +146,7 @@ class Arrays:
         a graph, whose queues hold all vertices
     columns: how many columns there are, if not as many as rows
     devices: how many have positions among the columns, and which this is
+    lanes: sequences of falling degree that the first numbers have, in turn by granules
     overrides: arguments that are not the usual ones, as limits of pushes
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
@@ -161,6 +163,7 @@ class Arrays:
         names: Any = None,
         columns: int | None = None,
         devices: tuple[int, int] = (1, 0),
+        lanes: int = 1,
         overrides: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.graph = g = graph
@@ -170,7 +173,7 @@ class Arrays:
         self.wide: Any = None
         self.offset = "u32" if g.offsets.dtype.itemsize == 4 else "u64"
         self._module = programs.Module(KERNELS / "prepare.cu", OFFSET=self.offset)
-        hubs, self.mean_next, pieces = self._degrees()
+        hubs, self.mean_next, pieces = self._degrees(lanes)
         words = -(-g.active // 256) * 8
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
         self.range_room = (shared - TABLE_BYTES) // 4 - 8
@@ -289,7 +292,7 @@ class Arrays:
         values = [np.uint32(a) if isinstance(a, int) else a for a in arguments]
         self._module.kernel(name)(self.grid * 8, 256, *values)
 
-    def _degrees(self) -> tuple[int, float, int]:
+    def _degrees(self, lanes: int) -> tuple[int, float, int]:
         """Return (hubs, mean degree of a neighbour, pieces of other rows)."""
         cp, g = cuda.cupy(), self.graph
         self.squares, self.longest = 0.0, 0
@@ -300,8 +303,13 @@ class Arrays:
         top = min(g.active, MOST_HUBS + 1)
         degrees = cp.diff(g.offsets[: top + 1].astype(cp.int64)).get()
         self.longest = int(degrees.max())  # of the first class, which comes first
-        short = np.flatnonzero(degrees < HUB_DEGREE)
-        hubs = min(int(short[0]) if len(short) else top, MOST_HUBS)
+        hubs, lane = 0, np.arange(top) // GRANULE % lanes
+        for k in range(min(lanes, -(-top // GRANULE))):
+            own = np.flatnonzero(lane == k)
+            short = np.flatnonzero(degrees[own] < HUB_DEGREE)
+            own = own[: short[0]] if len(short) else own
+            hubs = max(hubs, int(own[-1]) + 1 if len(own) else 0)
+        hubs = min(hubs, MOST_HUBS)
         longest, step = 0, 1 << 26
         for low in range(hubs, g.active, step):
             high = min(low + step, g.active)

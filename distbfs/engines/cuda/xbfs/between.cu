@@ -242,8 +242,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) ask_parents(const __grid_c
             u64 item[EACH];
 #pragma unroll
             for (int j = 0; j < EACH; j++) {
-                ok[j] = wanted && k + j < b.domains && k + j != b.share % b.domains;
-                part[j] = share_at(b, ok[j] ? k + j : 0);
+                ok[j] = wanted && k + j < b.domains && k + j != b.domain;
+                part[j] = share_at(b, ok[j] ? k + j : 0, at);
                 item[j] = (u64)at << 32 | b.share;
             }
             post(b, ok, part, item, lane);

@@ -46,11 +46,13 @@ struct Between : Member {
     const u64 *items;           /* of boxes of other shares for this one, see `item_at` */
     const u32 *item_place;      /* of what items name -> number: place, or own.numbers */
     const u32 *owned;           /* [owned_count], delegates whose vertices this share has */
+    const u32 *homes;           /* [domains][lanes], the share that has a lane of delegates */
     u32 *open;                  /* [1], numbers that are not visited */
     u32 *does;                  /* [1], see Does */
     const u64 *gathered;        /* [shares][COUNTS], what all have counted */
     u64 sent_words, item_count, item_step;
-    u32 normals, slots, dwords, masks, owned_count, domains;
+    u32 normals, slots, dwords, masks, owned_count;
+    u32 domains, domain, lanes; /* how many, which this is, lanes of delegates in all */
     u32 shares, share;          /* of all domains: how many, and which this is */
     u32 needs;                  /* a launch does nothing unless the level does this; 0: it does */
     u32 begins;                 /* what the first level does */
@@ -66,9 +68,9 @@ INLINE u32 position_here(const Between &b, u32 v) { return SEVERAL ? position_of
 INLINE u32 place_here(const Between &b, u32 w) { return SEVERAL ? place_of(b, w) : w; }
 INLINE u32 number_here(const Between &b, u32 at) { return SEVERAL ? owner_of(b, at).number : at; }
 
-/* The share of a domain that has this share's positions of delegates: of the same device. */
-INLINE u32 share_at(const Between &b, u32 domain) {
-    return b.share - b.share % b.domains + domain;
+/* The share of a domain that has a position of delegates. */
+INLINE u32 share_at(const Between &b, u32 domain, u32 position) {
+    return b.homes[domain * b.lanes + (position >> 10) % b.lanes];
 }
 
 INLINE u32 id_of(const Between &b, u32 v) { return b.own.vertices[position_here(b, v)]; }

@@ -59,13 +59,13 @@ KERNEL_NAMES = (
 POINTERS = (  # behind those of ``MemberParams``
     *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
     *("answered", "outbox", "box", "sizes", "known", "found", "mail", "counts"),
-    *("idle", "filled", "mask", "items", "item_place", "owned", "open", "does"),
-    "gathered",
+    *("idle", "filled", "mask", "items", "item_place", "owned", "homes", "open"),
+    *("does", "gathered"),
 )
 NUMBERS = (
-    *("normals", "slots", "dwords", "masks", "owned_count", "domains", "shares"),
-    *("share", "needs", "begins", "rule", "pull_share", "boxes", "first", "lost"),
-    "root",
+    *("normals", "slots", "dwords", "masks", "owned_count", "domains", "domain"),
+    *("lanes", "shares", "share", "needs", "begins", "rule", "pull_share", "boxes"),
+    *("first", "lost", "root"),
 )
 
 
@@ -141,6 +141,7 @@ class BetweenSearch:
             "idle": cp.zeros(2, np.uint32),
             "filled": cp.zeros(1, np.uint32),
             "owned": cp.asarray(part.owned.astype(np.uint32)),
+            "homes": cp.asarray(part.domain.of.homes().astype(np.uint32)),
         }
         self._held = held
         pointers = {name: array.data.ptr for name, array in held.items()}
@@ -161,7 +162,9 @@ class BetweenSearch:
             dwords=2 * mask_words(d),
             masks=1,
             owned_count=len(part.owned),
-            domains=part.domain.domains,
+            domains=len(part.domain.of),
+            domain=part.domain.index,
+            lanes=part.domain.of.lanes,
             rule=PUSHES | ASKS,
             shares=parts,
             share=part.index,
@@ -315,8 +318,8 @@ class BetweenSearch:
         """Return what the next level costs."""
         work = self._work_of(self._work.wait()[: len(COUNTED)])
         lone = self._isolated and not self.depth
-        part = self.part  # all domains count the delegates
-        mine = work.delegates if part.index % part.domain.domains == 0 else 0
+        # all domains count the delegates
+        mine = 0 if self.part.domain.index else work.delegates
         work = work._replace(normals=work.normals + lone, delegates=mine)
         self._outer = work
         return np.array(work, dtype=np.int64)
@@ -342,9 +345,8 @@ class BetweenSearch:
     def work_of_all(self, counts: Any) -> Work:
         """Return the sum of what all parts have counted; counts: [parts, COUNTED]."""
         work = self._work_of(counts.sum(axis=0))
-        first = counts[: self.part.domain.devices]  # all domains count them
-        delegates = int(first[:, COUNTED.index("delegates")].sum())
-        return work._replace(delegates=delegates)
+        times = len(self.part.domain.of)  # all domains count them
+        return work._replace(delegates=work.delegates // times)
 
     @staticmethod
     def is_over(counts: Any) -> bool:

@@ -26,7 +26,7 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.device_part import DevicePart
-from distbfs.partition.layout import Placement
+from distbfs.partition.layout import Domains, Placement
 from distbfs.partition.part import Part
 from distbfs.types import World
 
@@ -86,21 +86,26 @@ class XbfsEngine:
         """Prepare the search of a graph that is one part without delegates."""
         return OnHost(self.on_graph(graph_of_part(self.name, part)))
 
-    def domain(self, part: DevicePart, placement: Placement) -> BetweenSearch:  # noqa: ARG002
+    def domain(self, part: DevicePart, placement: Placement) -> BetweenSearch:
         """Prepare the search of one part, level by level, in ids."""
-        return self.together([part], SoloWorld())[0]
+        return self.together([part], placement.domains, SoloWorld())[0]
 
     def together(
-        self, parts: Sequence[DevicePart], world: World, group: PeerGroup | None = None
+        self,
+        parts: Sequence[DevicePart],
+        domains: Domains,
+        world: World,
+        group: PeerGroup | None = None,
     ) -> list[BetweenSearch]:
         """Prepare the searches of a domain's devices, level by level, in ids.
 
-        parts: shares of this rank; world: the ranks that have devices of the domain
+        parts: shares of this rank; domains: all there are
+        world: the ranks that have devices of the domain
         group: the devices, where there are several; it lasts as long as the searches
         Collective.
         """
         shared = []
-        inner = inner_parts(parts, world)
+        inner = inner_parts(parts, domains, world)
         for share in inner:
             what = f"a search of part {share.index}"
             with share.ids.device, cuda.memory_of(what):
@@ -123,6 +128,7 @@ class XbfsEngine:
             names=share.ids,
             columns=share.slots,
             devices=(domain.devices, share.device),
+            lanes=domain.lanes,
             overrides={
                 "push_only": direction == "push",
                 "pull_only": direction == "pull",

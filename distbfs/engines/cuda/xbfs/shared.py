@@ -90,7 +90,7 @@ class SharedMemory:
         edges: int,
         active: int,
     ) -> None:
-        self.arrays, self.devices, self._index = arrays, devices, index
+        self.arrays, self.devices, self.index = arrays, devices, index
         self.device = int(arrays.graph.numbers.device)
         self.granules, self._edges, self._active = granules, edges, active
         self.memory: Any = None
@@ -164,7 +164,7 @@ class SharedMemory:
             "patience": PATIENCE,
             "active_all": self._active,
             "parts": devices,
-            "index": self._index,
+            "index": self.index,
             "all_words": self.all_words,
             "room": self.granules * GRANULE,
             "longest": min(int(facts[2]), 0xFFFFFFFF),
@@ -201,12 +201,14 @@ def connect_devices(
 def _cut(world: World, devices: Sequence[SharedMemory], hubs: int) -> tuple[Array, int]:
     """Return destination ranges, in words of a bitmap of all positions."""
     first = devices[0]
-    load = np.zeros((first.granules, first.devices))
-    for k, one in enumerate(devices):
+    load, mine = np.zeros((first.granules, first.devices)), []
+    for one in devices:
         with cuda.cupy().cuda.Device(one.device):
-            mine = one.weights(hubs)
-        for rank, weights in enumerate(world.allgather(mine)):
-            load[:, rank + k * world.size] = weights
+            mine.append(one.weights(hubs))
+    indices = world.allgather(np.array([one.index for one in devices]))
+    weights = world.allgather(np.concatenate(mine))
+    for on_rank, of_rank in zip(indices, weights, strict=True):
+        load[:, on_rank] = of_rank.reshape(len(on_rank), -1).T
     flat = load.ravel()
     flat += BASE_LOAD * max(float(flat.sum()), 1.0) / len(flat)
     with cuda.cupy().cuda.Device(first.device):

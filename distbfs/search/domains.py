@@ -1,0 +1,267 @@
+"""Which devices search together as a domain, and what goes between domains.
+
+As many are one as map each other's memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs import registry
+from distbfs.device import cuda
+from distbfs.errors import UsageError
+from distbfs.exchange.agreement import first_reason, gather_texts
+from distbfs.exchange.nccl_link import nccl_problem
+from distbfs.exchange.peer_memory import peer_problem
+from distbfs.options import EXCHANGE_OPTIONS, FACTOR_OPTIONS, SearchOptions
+from distbfs.partition.layout import Domains, Placement, in_turn
+
+if TYPE_CHECKING:
+    from distbfs.types import World
+
+BETWEEN_OPTIONS = (*EXCHANGE_OPTIONS, *FACTOR_OPTIONS)
+MOST_DEVICES = 8  # of a domain
+MOST_VERTICES = (1 << 32) - (1 << 24)  # of a domain: positions have 32 bits
+
+
+def between_asked(options: SearchOptions) -> list[str]:
+    """Return which options of searches between domains are not the usual ones."""
+    now, usual = options.as_dict(), SearchOptions().as_dict()
+    return [x for x in BETWEEN_OPTIONS if now[x] != usual[x]]
+
+
+def between_reason(
+    options: SearchOptions, separate: str, domain: int | None, total: int
+) -> str:
+    """Return why a graph is searched between domains on one host, "" where not.
+
+    separate, domain: as of a ``Request``; total: devices of all ranks
+    """
+    asked = [separate] if separate else []
+    asked += between_asked(options)
+    if asked:
+        return f"{asked[0]} is for searches between domains"
+    if domain not in (None, total):
+        return f"domains of {counted(domain)} were asked for"
+    return ""
+
+
+class HostDevices:
+    """The devices of all ranks, by host (making it is collective).
+
+    devices: of this rank; kind: class of the engine
+    counts: of each rank; total: of all; most: that a domain may have
+    several: whether there are several hosts
+    """
+
+    def __init__(self, world: World, devices: tuple[int, ...], kind: Any) -> None:
+        self.world, self.devices = world, devices
+        counts = world.allgather(np.array([len(devices)]))
+        self.counts = [int(count[0]) for count in counts]
+        self.total = sum(self.counts)
+        self.most = min(self.total, kind.devices, MOST_DEVICES)
+        self._hosts = list(getattr(world, "hosts", [""] * world.size))
+        self.several = len(set(self._hosts)) > 1
+
+    @property
+    def sizes(self) -> list[int]:
+        """Of how many devices a domain may be asked for, rising."""
+        made = (self.cut(size).domains.sizes for size in range(1, self.most + 1))
+        return sorted({max(sizes) for sizes in made})
+
+    def check(self, asked: int | None, engine: str) -> None:
+        """Raise UsageError where domains cannot have so many devices."""
+        if asked is None or asked in self.sizes:
+            return
+        allowed = ", ".join(str(size) for size in self.sizes)
+        raise UsageError(f"domain is {asked}; allowed with engine {engine}: {allowed}")
+
+    def cut(self, size: int, *, even: bool = False) -> Placement:
+        """Place domains of up to ``size`` devices of a host; the last is smaller.
+
+        A domain has whole ranks, those of its host in order, or a rank has whole
+        domains.
+        even: domains of a host are of about one size, where their number stays
+        """
+        of_hosts: Counter[str] = Counter()
+        for host, count in zip(self._hosts, self.counts, strict=True):
+            of_hosts[host] += count
+
+        def most(devices: int) -> int:
+            return -(-devices // -(-devices // size)) if even else size
+
+        groups: list[list[int]] = []  # ranks that have a domain, or domains of a rank
+        limits: list[int] = []  # devices of these domains
+        last: dict[str, list[int]] = {}
+        for rank, (host, count) in enumerate(
+            zip(self._hosts, self.counts, strict=True)
+        ):
+            limit = most(count) if count > size else max(most(of_hosts[host]), count)
+            joined = last.get(host, [])
+            if joined and sum(self.counts[x] for x in joined) + count <= limit:
+                joined.append(rank)
+                continue
+            last[host] = [rank]
+            groups.append(last[host])
+            limits.append(limit)
+        every = [self._in_turn(ranks) for ranks in groups]
+        times = [-(-len(x) // limit) for x, limit in zip(every, limits, strict=True)]
+        owners = [
+            every[group][k * limits[group] : (k + 1) * limits[group]]
+            for group, k in in_turn(times)
+        ]
+        return Placement.of_domains(owners, self.world.size)
+
+    def _in_turn(self, ranks: Sequence[int]) -> list[int]:
+        """Return the rank of each device of some ranks, in the order of a domain."""
+        return [ranks[k] for k, _ in in_turn([self.counts[rank] for rank in ranks])]
+
+    def choose_domains(
+        self, options: SearchOptions, n: int, asked: int | None, free: bool, whole: str
+    ) -> tuple[Placement, str]:
+        """Return what searches between domains, and why it is so (collective).
+
+        They have as many devices as are asked for; else, where they are ``free`` to,
+        as many as map each other's memory where there are several hosts, or where all
+        are not one domain.
+        whole: why they are not, "" where that was not looked at
+        """
+        if asked is not None:
+            placement = self.cut(asked)
+            problem = self.problem(options, n, placement) if asked > 1 else ""
+            if problem:
+                raise UsageError(f"domain is {asked}, and {problem}; allowed: 1")
+            uneven = len(set(placement.domains.sizes)) > 1
+            return placement, described(placement.domains) if uneven else ""
+        reason = whole
+        if free and (whole or self.several):
+            for placement in self._candidates():
+                problem = self.problem(options, n, placement)
+                if not problem:
+                    made = described(placement.domains)
+                    return placement, f"{made}: {reason}" if reason else made
+                reason = reason or problem
+        placement = self.cut(1)
+        return placement, f"domains of one device: {reason}" if reason else ""
+
+    def _candidates(self) -> Iterator[Placement]:
+        """Yield placements of domains of several devices, the largest first."""
+        before = None
+        for size in range(self.most, 1, -1):
+            placement = self.cut(size, even=True)
+            if placement != before and max(placement.domains.sizes) > 1:
+                yield placement
+            before = placement
+
+    def whole_problem(self, options: SearchOptions, n: int) -> str:
+        """Return why all devices are not one domain, "" where they are (collective)."""
+        reason = domain_problem(self.world, options, n, self.devices)
+        if not reason and len(set(self.counts)) > 1:
+            reason = "ranks have different numbers of devices"
+        return reason
+
+    def problem(self, options: SearchOptions, n: int, placement: Placement) -> str:
+        """Return why domains cannot be as placed, "" where they can (collective).
+
+        The same text on all ranks.
+        """
+        world, domains = self.world, placement.domains
+        ranks = split_by_domain(world, placement)
+        reason = ""
+        for domain, places in placement.places_of(world.rank).items():
+            share = -(-n * domains.sizes[domain] // domains.shares)
+            devices = [self.devices[place] for place in places]
+            problem = domain_problem(ranks, options, share, devices)
+            reason = reason or problem
+        ranks.free()
+        return first_reason(world, reason)
+
+
+def split_by_domain(world: World, placement: Placement) -> World:
+    """Return the ranks that have the domains of this one, as a world (collective)."""
+    first = next(iter(placement.places_of(world.rank)))
+    return world.split(placement.owners[first][0])
+
+
+def described(domains: Domains) -> str:
+    """Return the sizes of domains, in words."""
+    times = sorted(Counter(domains.sizes).items(), reverse=True)
+    if len(times) == 1:
+        return f"domains of {counted(domains.sizes[0])}"
+    several = "domains" if times[0][1] > 1 else "domain"
+    first, *others = [(count, counted(size)) for size, count in times]
+    rest = "".join(f" and {count} of {size}" for count, size in others)
+    return f"{first[0]} {several} of {first[1]}{rest}"
+
+
+def counted(devices: int | None) -> str:
+    """Return how many devices, in words."""
+    return "one device" if devices == 1 else f"{devices} devices"
+
+
+def domain_problem(
+    world: World, options: SearchOptions, n: int, devices: Sequence[int]
+) -> str:
+    """Return why the devices of all ranks cannot be one domain, "" where they can.
+
+    Collective, the same text on all ranks.
+    """
+    total = int(world.allreduce(np.array([len(devices)]))[0])
+    if total > MOST_DEVICES:
+        return f"{total} devices; a domain has up to {MOST_DEVICES}"
+    if options.stepwise:
+        return "levels by the host are asked for"
+    if n > MOST_VERTICES:
+        return f"{n} vertices; positions have 32 bits"
+    names = [device_model(device) for device in devices]
+    kinds = {
+        text for x in gather_texts(world, "|".join(names)) for text in x.split("|")
+    }
+    if len(kinds) > 1:
+        return f"the devices are of several kinds: {', '.join(sorted(kinds))}"
+    return peer_problem(world, devices)
+
+
+def device_model(device: int) -> str:
+    """Return the model of a device."""
+    with cuda.cupy().cuda.Device(device):
+        return str(cuda.describe()["device"])
+
+
+def exchange_kind(name: str) -> Any:
+    """Return the class of an exchange; UsageError for an unknown name."""
+    return registry.lookup(registry.EXCHANGES, "exchange", name)
+
+
+def choose_exchange(
+    world: World, name: str, devices: Sequence[int] = ()
+) -> tuple[str, str]:
+    """Return (name in the registry, why) of the exchange between domains (collective).
+
+    devices: of this rank, none where arrays are in host memory.  ``auto``: solo for one
+    rank; host for arrays in host memory; nccl where CuPy has it and every rank has one
+    device of its own, else host.
+    """
+    if name != "auto":
+        if exchange_kind(name).needs_devices and not devices:
+            others = [
+                x for x in registry.EXCHANGES if not exchange_kind(x).needs_devices
+            ]
+            raise UsageError(
+                f"exchange '{name}' is for parts on devices; allowed: auto, "
+                f"{', '.join(others)}"
+            )
+        return name, f"exchange {name} as asked for"
+    if world.size == 1:
+        return "solo", "one rank"
+    if not devices:
+        return "host", "arrays are in host memory"
+    several = f"it has {len(devices)} devices" if len(devices) > 1 else ""
+    reason = first_reason(world, several) or nccl_problem(world)
+    if reason:
+        return "host", f"exchange host: {reason}"
+    return "nccl", "exchange nccl: every rank has a device of its own"
