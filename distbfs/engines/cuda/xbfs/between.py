@@ -69,6 +69,11 @@ NUMBERS = (
 )
 
 
+def first_items(parts: int) -> int:
+    """Return how many items of a box are sent before its size is known."""
+    return max(FIRST // max(parts - 1, 1), LEAST_FIRST)
+
+
 class Between(MemberParams):
     """``Between`` in between.cuh."""
 
@@ -119,7 +124,7 @@ class BetweenSearch:
         parts, d = part.layout.parts, len(part.delegates)
         self._vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
         sent_words = -(-part.layout.local_count(0) // 32)
-        self.first = max(FIRST // max(parts - 1, 1), LEAST_FIRST)
+        self.first = first_items(parts)
         self._box_at = self._box_bounds()
         # what the host reads lies together
         self._control = cp.zeros(len(COUNTED) + 2 * parts, np.uint64)

@@ -12,13 +12,13 @@ from distbfs.engines.cuda.common.memory import (
     WIDE,
     search_bytes,
 )
+from distbfs.engines.cuda.xbfs.between import first_items
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.partition.part import mask_words
 from distbfs.plan import memory
 from distbfs.plan.memory import PartShape
 from distbfs.types import SUBGRAPHS
 
-NARROW_VERTICES = 1 << 31  # ids of a larger graph have 64 bits
 NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees
 OUTER_EDGE, BOXED = 8, 8  # a column; a number or a question, with an id
 WIDE_LEVEL = 4
@@ -56,14 +56,15 @@ def part_bytes(
         multiprocessors=multiprocessors,
     )
     search += WIDE_LEVEL * local + places // 8
-    vertex = 4 if shape.n < NARROW_VERTICES else 8
-    search += vertex * parents * d + 4 * shape.owned + 2 * 8 * mask_words(d)
+    search += 4 * shape.owned + 2 * 8 * mask_words(d)
     sent = 2 * 4 * -(-local // 32) * parts
+    others = max(parts - 1, 1)
+    box = max(outer // others, shape.owned * (parts > 1), first_items(parts))
     needs = {
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,
         "inner": inner,
         "search": search,
-        "messages": BOXED * outer + sent,
+        "messages": BOXED * (1 + (parts - 1) * (1 + box)) + sent,
     }
     return needs | {"total": sum(needs.values())}
