@@ -21,7 +21,7 @@ struct Request {
 struct Bring {
     const u32 *array; /* [words] */
     u32 *back;        /* [words] */
-    Request *request; /* or null */
+    Request *request; /* [1], or null */
     u32 words;
 };
 

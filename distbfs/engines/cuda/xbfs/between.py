@@ -29,12 +29,9 @@ from distbfs.types import Choice, DirectionName, Ids
 
 GOES, PUSHES, ASKS = 1, 2, 4  # ``Does`` in between.cuh
 NARROW = 126  # the largest level of one byte, in search.cuh
-FIRST, LEAST_FIRST = (
-    1 << 14,
-    64,
-)  # items that are sent before sizes are known: all, to one
+FIRST = 1 << 15  # items for all others together that are sent before sizes are known
+LEAST_FIRST = 64  # and for one
 MAIL_BYTES = 128  # ``Mail`` in search.cuh
-BLOCKS = 2  # of a kernel on each multiprocessor
 COUNTED = (
     *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),
     *("failed", "checks", "over"),
