@@ -84,8 +84,8 @@ class Asked:
 
     def __init__(self) -> None:
         memory = cuda.pinned_empty(ctypes.sizeof(Request), np.uint8)
+        memory[:] = 0  # nothing is asked for, of nothing
         self._request = Request.from_buffer(memory.data)
-        self._request.count = 0
         self.address = int(memory.ctypes.data)
         self._places = np.frombuffer(self._request.places, np.int64)
         self._taken = np.frombuffer(self._request.taken, np.uint64)

@@ -81,7 +81,7 @@ LOADS = {
         (
             "engines/cuda/xbfs",
             ("between.cu",),
-            {**COUNTED, "IN_IDS": (1,), "VERTEX": ("int", "i64"), "SEVERAL": (0, 1)},
+            {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1)},
         )
     ],
     "engines/cuda/xbfs/cluster.py": [("engines/cuda/xbfs", ("cluster.cu",), WIDTH)],
