@@ -29,7 +29,7 @@ from distbfs.types import Choice, DirectionName, Ids
 
 GOES, PUSHES, ASKS = 1, 2, 4  # ``Does`` in between.cuh
 NARROW = 126  # the largest level of one byte, in search.cuh
-FIRST = 1 << 15  # items for all others together that are sent before sizes are known
+FIRST = 1 << 14  # items for all others together that are sent before sizes are known
 LEAST_FIRST = 64  # and for one
 MAIL_BYTES = 128  # ``Mail`` in search.cuh
 COUNTED = (
