@@ -74,8 +74,10 @@ class StreamedLevels:
         with self.stream():
             cuda.clear(search.counts, stream)
             cuda.clear(search.sizes, stream)
-            yield
-            self._drop()
+            try:
+                yield
+            finally:
+                self._drop()
 
     def level(
         self, *, sends: bool, pull: bool, reduces: bool, counting: bool, ahead: bool
