@@ -818,6 +818,22 @@ MUTATIONS = (
         (f"{OUTER_EDGES}::test_vertices_that_have_outer_edges_alone[tree-pull]",),
     ),
     Mutation(
+        "between-boxes-are-never-over",
+        f"{CUDA}/xbfs/between.cu",
+        "over |= b.sizes[i] > b.first;",
+        "over |= false;",
+        "what the first items of a box have left is never sent",
+        (f"{OUTER_EDGES}::test_boxes_with_more_than_their_first_items",),
+    ),
+    Mutation(
+        "between-ahead-does-not-wait",
+        f"{CUDA}/xbfs/between.cu",
+        "sums[NORMALS] + sums[DELEGATES] && !sums[OVER];",
+        "sums[NORMALS] + sums[DELEGATES] || sums[OVER];",
+        "a level that was launched ahead runs before all of the last one has come",
+        (f"{OUTER_EDGES}::test_boxes_with_more_than_their_first_items",),
+    ),
+    Mutation(
         "between-parents-unknown",
         f"{CUDA}/xbfs/between.cu",
         "bit_of(now, c) && has_parent(b, c);",
