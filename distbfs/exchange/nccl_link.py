@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import os
 import time
 import warnings
 from contextlib import contextmanager
@@ -149,6 +150,7 @@ class Link:
         polls, since = 0, time.monotonic()
         while not event.done:
             polls += 1
+            os.sched_yield()  # to NCCL's threads, which may share the only processor
             if polls % POLLS == 0 and time.monotonic() - since > LOOK_SECONDS:
                 self._look()
                 since = time.monotonic()
