@@ -77,13 +77,15 @@ def run_searches(
 
     Searches run in batches, and every result of a batch is validated before the next:
     as many as RESULT_BYTES of host memory hold, or what devices have free.  One search
-    before the first is not counted.
+    before the first is not counted, on devices two: bitmaps alternate between searches,
+    and launches are laid out for each set of them.
     """
     figures: list[SearchFigures] = []
     done = done or Sum()
     validation = validation_of(session, source) if check else None
     if len(roots):
-        result = session.search(int(roots[0]))
+        for _ in range(2 if session.on_devices else 1):
+            result = session.search(int(roots[0]))
         most = MOST_BYTES if session.on_devices else RESULT_BYTES
         holders = max(len(set(session.held.devices)), 1)
         size = max(result.result_bytes // holders, 1)

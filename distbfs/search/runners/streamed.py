@@ -278,7 +278,7 @@ class Slot:
 class Replays:
     """What is launched on a stream, as a CUDA graph from its second time on.
 
-    The first time makes what is made at first use.  stream: None: nothing is captured
+    The first time also makes what is made at first use.  stream: None: none is captured
     """
 
     def __init__(self, stream: Any) -> None:
@@ -288,14 +288,15 @@ class Replays:
     def __call__(self, kind: Any, form: Any, launch: Callable[[], None]) -> None:
         """Do ``launch``; kind, form: what it depends on; form None: just once."""
         key = kind, form
-        if self._stream is None or form is None or key not in self._graphs:
-            self._graphs[key] = None
-            launch()
+        if key in self._graphs:
+            self._graphs[key].launch(self._stream)
             return
-        if self._graphs[key] is None:
-            self._stream.begin_capture()
-            try:
-                launch()
-            finally:
-                self._graphs[key] = self._stream.end_capture()
-        self._graphs[key].launch(self._stream)
+        launch()
+        if self._stream is None or form is None:
+            return
+        self._stream.begin_capture()
+        try:
+            launch()
+        finally:
+            graph = self._stream.end_capture()
+        self._graphs[key] = graph
