@@ -907,7 +907,7 @@ MUTATIONS = (
     ),
     Mutation(
         "domains-count-all-delegates",
-        f"{CUDA}/xbfs/between.py",
+        f"{CUDA}/xbfs/between_stream.py",
         "delegates=work.delegates // times",
         "delegates=work.delegates // self.part.domain.devices",
         "delegates are counted as often as their domain has devices",

@@ -223,8 +223,8 @@ class BetweenDomains:
         with clock("start"):
             self._start(root, until, counting=records)
         timed = clock if records or self.trace is not None else untimed
-        self._ahead = timed is untimed and stop is None
-        self._ahead &= until.depth is None and until.targets is None
+        to_the_end = until.depth is None and until.targets is None
+        self._ahead = timed is untimed and stop is None and to_the_end
         whole = UNTIMED if timed is clock else clock("levels")
         stream = UNTIMED if self._streamed is None else self._streamed.levels()
         with whole, stream:

@@ -192,10 +192,11 @@ class StreamedLevels:
         """
         search, first = self._search, self._search.first
         own, came = self._slot.sizes.astype(np.int64).reshape(2, -1)
-        away = [(k, part, int(own[part]) - first) for k, part in self._others]
-        away = [(rank, part, rest) for rank, part, rest in away if rest > 0]
-        rests = [(k, part, int(came[k]) - first) for k, part in self._others]
-        rests = [(rank, part, rest) for rank, part, rest in rests if rest > 0]
+        left = [
+            (k, p, int(own[p]) - first, int(came[k]) - first) for k, p in self._others
+        ]
+        away = [(rank, part, rest) for rank, part, rest, _ in left if rest > 0]
+        rests = [(rank, part, rest) for rank, part, _, rest in left if rest > 0]
         leaving = [
             (rank, search.box(part, 1 + first, 1 + first + rest))
             for rank, part, rest in away

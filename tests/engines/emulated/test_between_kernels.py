@@ -26,7 +26,7 @@ from worlds import on_ranks
 from distbfs.build.cuda import inner
 from distbfs.device import cuda
 from distbfs.engines.base import Until
-from distbfs.engines.cuda.xbfs import arrays, between
+from distbfs.engines.cuda.xbfs import arrays, between_params
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.traffic import KINDS, Traffic
 from distbfs.exchange.world import SoloWorld
@@ -261,8 +261,8 @@ def test_levels_on_the_stream_of_an_exchange(device, name, direction):
 def test_boxes_with_more_than_their_first_items(device, monkeypatch, sizes, direction):
     """What is left of them follows, of some ranks and levels."""
     for name, limit in (("kronecker", 3), ("random", 1), ("tree", 8), ("grid", 2)):
-        monkeypatch.setattr(between, "FIRST", limit)
-        monkeypatch.setattr(between, "LEAST_FIRST", limit)
+        monkeypatch.setattr(between_params, "FIRST", limit)
+        monkeypatch.setattr(between_params, "LEAST_FIRST", limit)
         source = GRAPHS[name]
         assert streamed(source, sizes, threshold=LARGE, direction=direction) > 0
 

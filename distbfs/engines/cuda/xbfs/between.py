@@ -18,70 +18,33 @@ from distbfs.build.cuda.inner_part import WIDE, InnerPart
 from distbfs.device import cuda, programs
 from distbfs.engines.base import Offer, Targets, Work
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, NO_LIMIT, ROWS, THREADS
+from distbfs.engines.cuda.xbfs.between_params import (
+    ASKS,
+    COUNTED,
+    GOES,
+    MAIL_BYTES,
+    PUSHES,
+    Between,
+    first_items,
+)
 from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES, State
-from distbfs.engines.cuda.xbfs.shared import DeviceControl, MemberParams, SharedMemory
+from distbfs.engines.cuda.xbfs.shared import DeviceControl, SharedMemory
 from distbfs.errors import DistbfsError
 from distbfs.exchange.bins import Bins
 from distbfs.exchange.local_phase import brought_here
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.partition.part import PART_SHIFT, mask_words
-from distbfs.types import Choice, DirectionName, Ids
+from distbfs.types import Choice, Ids
 
-GOES, PUSHES, ASKS = 1, 2, 4  # ``Does`` in between.cuh
 NARROW = 126  # the largest level of one byte, in search.cuh
-FIRST = 1 << 14  # items for all others together that are sent before sizes are known
-LEAST_FIRST = 64  # and for one
-MAIL_BYTES = 128  # ``Mail`` in search.cuh
-COUNTED = (
-    *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),
-    *("failed", "checks", "over"),
-)
 SLICE = 1 << 26  # columns that are looked at in one piece
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
 ALONE = ("begin", "tell_sizes", "choose", "end")  # of one block
 KERNEL_NAMES = (
-    *(
-        "clean_up",
-        "begin",
-        "outer",
-        "level",
-        "ask",
-        "tell_sizes",
-        "answer",
-        "take_mask",
-    ),
-    *("take_items", "settle", "choose", "ask_parents", "answer_parents"),
-    *("take_parents", "end"),
+    *("clean_up", "begin", "outer", "level", "ask", "tell_sizes", "answer"),
+    *("take_mask", "take_items", "settle", "choose", "end"),
+    *("ask_parents", "answer_parents", "take_parents"),
 )
-POINTERS = (  # behind those of ``MemberParams``
-    *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
-    *("answered", "outbox", "box", "sizes", "known", "found", "mail", "counts"),
-    *("idle", "filled", "mask", "items", "item_place", "owned", "homes", "open"),
-    *("does", "gathered"),
-)
-NUMBERS = (
-    *("normals", "slots", "dwords", "masks", "owned_count", "domains", "domain"),
-    *("lanes", "shares", "share", "needs", "begins", "rule", "pull_share", "boxes"),
-    *("first", "lost", "root"),
-)
-
-
-def first_items(parts: int) -> int:
-    """Return how many items of a box are sent before its size is known."""
-    return max(FIRST // max(parts - 1, 1), LEAST_FIRST)
-
-
-class Between(MemberParams):
-    """``Between`` in between.cuh."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in POINTERS),
-        *(
-            (name, ctypes.c_uint64)
-            for name in ("sent_words", "item_count", "item_step")
-        ),
-        *((name, ctypes.c_uint32) for name in NUMBERS),
-    )
 
 
 class Checks(Sequence[int]):
@@ -102,14 +65,14 @@ class Checks(Sequence[int]):
         return self._checks[index]
 
 
-class BetweenSearch:
-    """Searches level by level on a device, the current one; a ``CarryingSearch``.
+class BetweenLevels:
+    """Searches level by level on a device, the current one; a ``PullingSearch``.
 
     shared: of this device, connected where its domain has several
     What it sends is uint64, see between_outer.cuh.
     """
 
-    carries_parents = asks_for_delegates = streamed = True
+    carries_parents = asks_for_delegates = True
     directions = ("outer",)
     visits = ("outer", "inner")
 
@@ -162,7 +125,6 @@ class BetweenSearch:
             normals=part.normals,
             slots=part.slots,
             dwords=2 * mask_words(d),
-            masks=1,
             owned_count=len(part.owned),
             domains=len(part.domain.of),
             domain=part.domain.index,
@@ -344,17 +306,6 @@ class BetweenSearch:
             open=counted["open_outer"],
         )
 
-    def work_of_all(self, counts: Any) -> Work:
-        """Return the sum of what all parts have counted; counts: [parts, COUNTED]."""
-        work = self._work_of(counts.sum(axis=0))
-        times = len(self.part.domain.of)  # all domains count them
-        return work._replace(delegates=work.delegates // times)
-
-    @staticmethod
-    def is_over(counts: Any) -> bool:
-        """Return whether a box had more than its first items; counts as above."""
-        return bool(counts[:, COUNTED.index("over")].any())
-
     def advance(self, choice: Choice, offer: Offer) -> Sequence[int]:
         """Begin a level; who looks at the edge checks, waits for it."""
         with self._device:
@@ -362,7 +313,8 @@ class BetweenSearch:
             self._boxed = choice["outer"] == "push" and bool(self._outer.nn)
             if self._boxed:
                 self._box("outer", main)
-            self._level(main)
+            self._run("level", main)
+            self.depth += 1
             self._ready.record(main)
         # the caller's device is the exchange's, which may be another
         offer.normals(self._bins())
@@ -381,11 +333,6 @@ class BetweenSearch:
         sent = 0 if counts is None else int(counts[COUNTED.index("checks")])
         with self._device:
             return [sent, int(self._counts[0, min(self.depth, ROWS - 1)])]
-
-    def _level(self, main: Any) -> None:
-        """Begin a level of the inner graph."""
-        self._run("level", main)
-        self.depth += 1
 
     def _box(self, kernel: str, main: Any) -> None:
         """Fill the boxes; their sizes go to the host."""
@@ -449,96 +396,34 @@ class BetweenSearch:
         p.item_place = place.data.ptr
         self._run(kernel, main, needs)
 
-    @property
-    def form(self) -> int | None:
-        """What launches of a level depend on; None: on what no later search has."""
-        if self._counting or self.own.sought or self.params.lost:
-            return None
-        return int(self.own.snapshot)
-
-    def follow(
-        self, gathered: Any, forced: DirectionName | None, pull_share: int
-    ) -> None:
-        """Let levels do what follows from the counts of all parts; see ``OuterPolicy``.
-
-        gathered: uint64 [parts, words], where they will lie
-        """
-        ways = {None: PUSHES | ASKS, "push": PUSHES, "pull": ASKS}
-        p = self.params
-        p.gathered, p.rule, p.pull_share = gathered.data.ptr, ways[forced], pull_share
-
-    def begin_level(self) -> None:
-        """Begin a level on the current stream, with what goes to other parts.
-
-        What is for them lies in ``mask`` and in boxes then; see ``StreamedSearch``.
-        """
-        main = cuda.cupy().cuda.get_current_stream()
-        self._run("outer", main, PUSHES)
-        self._run("level", main, GOES)
-        self._run("ask", main, ASKS)
-
-    def box(self, part: int, begin: int, end: int) -> Any:
-        """Return words of the box for a part: its size, then the items."""
-        start = int(self._box_at[part])
-        return self._held["outbox"][start + begin : start + end]
-
-    def told(self, boxes: Any, *, parents: bool) -> None:
-        """Note the sizes of boxes in ``sizes``; the own ones are empty then.
-
-        boxes: uint64 [parts, words], that came from other parts
-        """
-        p, main = self.params, cuda.cupy().cuda.get_current_stream()
-        p.items, (p.boxes, p.item_step) = boxes.data.ptr, boxes.shape
-        self._run("tell_sizes", main, 0 if parents else GOES)
-
-    def ask(self) -> None:
-        """Put the questions for parents of delegates into boxes."""
-        self._run("ask_parents", cuda.cupy().cuda.get_current_stream())
-
-    def reply(self, questions: Any, *, parents: bool, last: bool) -> None:
-        """Put the answers to what other parts ask into boxes.
-
-        parents: the questions are those for parents of delegates; last: they are what
-        the first ones have left
-        """
-        main, needs = cuda.cupy().cuda.get_current_stream(), 0 if last else ASKS
-        if parents:
-            self._take("answer_parents", questions, self.part.place, main)
-        else:
-            self._take("answer", questions, self.part.place, main, needs)
-
     def learn(self, answers: Sequence[Any]) -> None:
         """Accept parents of delegates; see ``_take``."""
         main = cuda.cupy().cuda.get_current_stream()
         for array in answers:
             self._take("take_parents", array, self.part.place, main)
 
-    def end_level(
-        self, masks: Any, items: Sequence[Any], answers: Sequence[Any], *, last: bool
+    def _admit(
+        self,
+        masks: Any,
+        items: Sequence[Any],
+        answers: Sequence[Any],
+        main: Any,
+        goes: int = 0,
+        pushes: int = 0,
+        asks: int = 0,
     ) -> None:
-        """Admit what all parts found, and count in ``counts``.
+        """Admit masks, uint64 [k, words] or None, and what was pushed and answered.
 
-        masks: uint64 [parts, words], None: nothing of delegates
-        items: what other parts pushed; answers: what they answered; see ``_take``
-        last: nothing more comes; else counts say ``over`` where it does
+        goes, pushes, asks: what the level must do for each, see ``_run``
         """
-        main, p, part = cuda.cupy().cuda.get_current_stream(), self.params, self.part
-        goes, pushes, asks = (0, 0, 0) if last else (GOES, PUSHES, ASKS)
+        p, part = self.params, self.part
         if masks is not None:
             p.mask, p.masks = masks.data.ptr, len(masks)
             self._run("take_mask", main, goes)
-            p.masks = 1
         for array in items:
             self._take("take_items", array, part.place, main, pushes)
         for array in answers:
             self._take("take_items", array, part.graph.numbers, main, asks)
-        p.first = 0 if last else self.first
-        self._run("settle", main, goes)
-        p.first = 0
-
-    def choose(self) -> None:
-        """Choose what the next level does, when counts of all parts are gathered."""
-        self._run("choose", cuda.cupy().cuda.get_current_stream())
 
     def accept(
         self,
@@ -548,15 +433,12 @@ class BetweenSearch:
     ) -> None:
         """Make what all parts found the frontier of the next level."""
         with self._device:
-            main, p = cuda.cupy().cuda.get_current_stream(), self.params
-            if bits is not None and p.dwords:
-                mask = brought_here(bits)
-                p.mask = mask.data.ptr
-                self._run("take_mask", main)
-            for _, items in normals:
-                self._take("take_items", items, self.part.place, main)
-            for _, items in answers:
-                self._take("take_items", items, self.part.graph.numbers, main)
+            main = cuda.cupy().cuda.get_current_stream()
+            mask = None
+            if bits is not None and self.params.dwords:
+                mask = brought_here(bits)[None]
+            items, replies = ([x for _, x in pairs] for pairs in (normals, answers))
+            self._admit(mask, items, replies, main)
             self._settle(main)
 
     def ask_parents(self) -> Bins:

@@ -17,7 +17,7 @@ from distbfs.engines.base import DeviceSearch, NoOptions
 from distbfs.engines.cuda.common.graph_engine import OnHost, graph_of_part
 from distbfs.engines.cuda.common.memory import LISTS, search_bytes
 from distbfs.engines.cuda.xbfs.arrays import Arrays
-from distbfs.engines.cuda.xbfs.between import BetweenSearch
+from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS, SharedMemory, connect_devices
 from distbfs.errors import UsageError

@@ -12,7 +12,7 @@ from distbfs.engines.cuda.common.memory import (
     WIDE,
     search_bytes,
 )
-from distbfs.engines.cuda.xbfs.between import first_items
+from distbfs.engines.cuda.xbfs.between_params import first_items
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.partition.part import mask_words
 from distbfs.plan import memory

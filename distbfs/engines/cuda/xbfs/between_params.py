@@ -1,0 +1,43 @@
+"""What between.cuh declares: arguments of searches between domains, what is counted."""
+
+from __future__ import annotations
+
+import ctypes
+
+from distbfs.engines.cuda.xbfs.shared import MemberParams
+
+GOES, PUSHES, ASKS = 1, 2, 4  # ``Does`` in between.cuh
+FIRST = 1 << 14  # items for all others together that are sent before sizes are known
+LEAST_FIRST = 64  # and for one
+MAIL_BYTES = 128  # ``Mail`` in search.cuh
+COUNTED = (
+    *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),
+    *("failed", "checks", "over"),
+)
+POINTERS = (  # behind those of ``MemberParams``
+    *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
+    *("answered", "outbox", "box", "sizes", "known", "found", "mail", "counts"),
+    *("idle", "filled", "mask", "items", "item_place", "owned", "homes", "open"),
+    *("does", "gathered"),
+)
+LONGS = ("sent_words", "item_count", "item_step")
+NUMBERS = (
+    *("normals", "slots", "dwords", "masks", "owned_count", "domains", "domain"),
+    *("lanes", "shares", "share", "needs", "begins", "rule", "pull_share", "boxes"),
+    *("first", "lost", "root"),
+)
+
+
+def first_items(parts: int) -> int:
+    """Return how many items of a box are sent before its size is known."""
+    return max(FIRST // max(parts - 1, 1), LEAST_FIRST)
+
+
+class Between(MemberParams):
+    """``Between`` in between.cuh."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in POINTERS),
+        *((name, ctypes.c_uint64) for name in LONGS),
+        *((name, ctypes.c_uint32) for name in NUMBERS),
+    )

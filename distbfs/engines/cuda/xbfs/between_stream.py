@@ -1,0 +1,111 @@
+"""Levels between domains on a stream, which devices go through by themselves.
+
+What a level does stands in device memory (``Does`` in between.cuh): kernels that are
+launched before the host knows look at it; see ``engines.base.StreamedSearch``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from distbfs.device import cuda
+from distbfs.engines.base import Work
+from distbfs.engines.cuda.xbfs.between import BetweenLevels
+from distbfs.engines.cuda.xbfs.between_params import ASKS, COUNTED, GOES, PUSHES
+from distbfs.types import DirectionName
+
+
+class BetweenSearch(BetweenLevels):
+    """One device of a domain, level by level or on a stream; a ``StreamedSearch``."""
+
+    streamed = True
+
+    @property
+    def form(self) -> int | None:
+        """What launches of a level depend on; None: on what no later search has."""
+        if self._counting or self.own.sought or self.params.lost:
+            return None
+        return int(self.own.snapshot)
+
+    def follow(
+        self, gathered: Any, forced: DirectionName | None, pull_share: int
+    ) -> None:
+        """Let levels do what follows from the counts of all parts; see ``OuterPolicy``.
+
+        gathered: uint64 [parts, words], where they will lie
+        """
+        ways = {None: PUSHES | ASKS, "push": PUSHES, "pull": ASKS}
+        p = self.params
+        p.gathered, p.rule, p.pull_share = gathered.data.ptr, ways[forced], pull_share
+
+    def begin_level(self) -> None:
+        """Begin a level on the current stream, with what goes to other parts.
+
+        What is for them lies in ``mask`` and in boxes then; see ``StreamedSearch``.
+        """
+        main = cuda.cupy().cuda.get_current_stream()
+        self._run("outer", main, PUSHES)
+        self._run("level", main, GOES)
+        self._run("ask", main, ASKS)
+
+    def box(self, part: int, begin: int, end: int) -> Any:
+        """Return words of the box for a part: its size, then the items."""
+        start = int(self._box_at[part])
+        return self._held["outbox"][start + begin : start + end]
+
+    def told(self, boxes: Any, *, parents: bool) -> None:
+        """Note the sizes of boxes in ``sizes``; the own ones are empty then.
+
+        boxes: uint64 [parts, words], that came from other parts
+        """
+        p, main = self.params, cuda.cupy().cuda.get_current_stream()
+        p.items, (p.boxes, p.item_step) = boxes.data.ptr, boxes.shape
+        self._run("tell_sizes", main, 0 if parents else GOES)
+
+    def ask(self) -> None:
+        """Put the questions for parents of delegates into boxes."""
+        self._run("ask_parents", cuda.cupy().cuda.get_current_stream())
+
+    def reply(self, questions: Any, *, parents: bool, last: bool) -> None:
+        """Put the answers to what other parts ask into boxes.
+
+        parents: the questions are those for parents of delegates; last: they are what
+        the first ones have left
+        """
+        main, needs = cuda.cupy().cuda.get_current_stream(), 0 if last else ASKS
+        if parents:
+            self._take("answer_parents", questions, self.part.place, main)
+        else:
+            self._take("answer", questions, self.part.place, main, needs)
+
+    def end_level(
+        self, masks: Any, items: Sequence[Any], answers: Sequence[Any], *, last: bool
+    ) -> None:
+        """Admit what all parts found, and count in ``counts``.
+
+        masks: uint64 [parts, words], None: nothing of delegates
+        items: what other parts pushed; answers: what they answered; see ``_take``
+        last: nothing more comes; else counts say ``over`` where it does
+        """
+        main, p = cuda.cupy().cuda.get_current_stream(), self.params
+        does = (0, 0, 0) if last else (GOES, PUSHES, ASKS)
+        self._admit(masks, items, answers, main, *does)
+        p.first = 0 if last else self.first
+        self._run("settle", main, does[0])
+        p.first = 0
+
+    def choose(self) -> None:
+        """Choose what the next level does, when counts of all parts are gathered."""
+        self._run("choose", cuda.cupy().cuda.get_current_stream())
+
+    def work_of_all(self, counts: Any) -> Work:
+        """Return the sum of what all parts have counted; counts: [parts, COUNTED]."""
+        work = self._work_of(counts.sum(axis=0))
+        times = len(self.part.domain.of)  # all domains count them
+        return work._replace(delegates=work.delegates // times)
+
+    @staticmethod
+    def is_over(counts: Any) -> bool:
+        """Return whether a box had more than its first items; counts as above."""
+        return bool(counts[:, COUNTED.index("over")].any())
