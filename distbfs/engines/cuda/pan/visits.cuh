@@ -17,8 +17,14 @@ struct NormalsFound {
     /* those of v … v + 3 that are in `hit` */
     __device__ __forceinline__ void found_first(u32 v, u32 hit, const u32 *c) {
         if (!p.parent || !hit) return;
-        const uint4 x = load_once4(p.vertices + v);
-        const u32 at[4] = {x.x, x.y, x.z, x.w};
+        u32 at[4];
+        if (v + 4 <= p.active) {
+            const uint4 x = load_once4(p.vertices + v);
+            at[0] = x.x, at[1] = x.y, at[2] = x.z, at[3] = x.w;
+        } else
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                if (hit >> j & 1) at[j] = p.vertices[v + j];
 #pragma unroll
         for (int j = 0; j < 4; j++)
             if (hit >> j & 1) p.parent[at[j]] = p.delegate_ids[c[j]];
