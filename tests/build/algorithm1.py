@@ -25,8 +25,8 @@ def edge_distributor(edges, degree, threshold, p_rank, p_gpu):
     lines = [
         (normal[u], to(u)),  # 2
         (normal[v], to(v)),  # 3
-        (degree[u] < degree[v], to(u)),  # 4, 5
-        (degree[u] > degree[v], to(v)),  # 6, 7
+        (degree[u] > degree[v], to(u)),  # 4, 5, but for the end of the higher degree
+        (degree[u] < degree[v], to(v)),  # 6, 7
         (np.ones(len(u), dtype=bool), to(np.minimum(u, v))),  # 8
     ]
     for condition, place in lines:

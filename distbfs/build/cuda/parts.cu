@@ -75,8 +75,8 @@ struct Separated {
             return;
         }
         if (!entry(xp, xl, xe) || !entry(yp, yl, ye)) return;
-        u32 dx = (u32)(xe >> 32), dy = (u32)(ye >> 32);
-        bool kept_at_x = dx < dy || (dx == dy && x < y);
+        /* Algorithm 1 takes the end of lower degree; why not here: build/host/separate.py */
+        bool kept_at_x = (u32)xe < (u32)ye;
         if (kept_at_x ? !own_x : !own_y) return;
         u32 base = 2 * active + delegates;
         found.add(base + (u32)xe, (u32)ye);

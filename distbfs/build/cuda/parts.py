@@ -1,7 +1,8 @@
 """Kernel 1 on CUDA devices: from edge tuples to the parts of this rank.
 
-Every device makes all tuples itself and keeps what its part holds by Algorithm 1 (Pan,
-Pearce, Owens 2018, Section III-B), so that no tuple is sent.  In a first round each
+Every device makes all tuples itself and keeps what its part holds (Algorithm 1 of Pan,
+Pearce, Owens 2018, Section III-B, as build/host/separate.py has it), so that no tuple
+is sent.  In a first round each
 part finds the degrees of its vertices.  Then the ranks share the degree histogram, the
 delegates, and which vertices are normal.  In a second round each part makes its four
 subgraphs, straight in the numbers that they have at the end.

@@ -3,9 +3,12 @@
 Source: Pan, Pearce, Owens 2018, Section III-B.  The rows that a part has collected are
 those of the vertices that it serves.  That is already where Algorithm 1 puts every
 nn and nd edge.  A dn edge goes to the server of its target, so dn is nd turned round;
-a dd edge goes to the server of the end with the lower degree (equal: the lower id), so
-each part keeps those of its delegates' edges and turns them round as well.  Only the
-numbers of remote normal vertices have to be asked for.
+a dd edge goes to the server of one end, so each part keeps those of its delegates'
+edges and turns them round as well.  The paper takes the end with the lower degree, so
+that a delegate has all its neighbours of higher degree in one part, and pulls in the
+others look through the rest in vain.  Here it is the end with the higher degree (equal:
+the lower id), which is the first of the two by delegate number: every part has its
+share of them.  Only the numbers of remote normal vertices have to be asked for.
 """
 
 from __future__ import annotations
@@ -70,8 +73,6 @@ class Distributor:
             [degrees[part][ids] for part, ids in high.items()],
         )
         self.index = DelegateIndex(layout.n, self.delegates)
-        rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
-        self.rising = inverse(rising, threads)
         self.numbering: dict[int, Numbering] = {}
         for part, all_degrees in degrees.items():
             normal = all_degrees
@@ -143,8 +144,8 @@ class Distributor:
         return nn, nd, dn, dd
 
     def _dd_kept(self, u: Array, v: Array) -> Words:
-        """Return keys of the dd edges whose source has the lower degree, or id."""
-        kept = self.rising[u] < self.rising[v]
+        """Return keys of the dd edges whose source is the first of both delegates."""
+        kept = u < v
         return u[kept].astype(np.uint64) << SHIFT | v[kept].astype(np.uint64)
 
     def _resolve(self, vertices: Ids) -> Array:
