@@ -125,7 +125,8 @@ struct Asker {
     }
 };
 
-#define SPAN 4 /* words of a bitmap that a lane looks at together */
+#define SPAN 4   /* words of a bitmap that a lane looks at together */
+#define CLOSE 8 /* words that lie together of those that a warp looks at */
 
 INLINE u32 nth_bit(u32 bits, u32 n) {
     while (n--) bits &= bits - 1;
@@ -133,18 +134,21 @@ INLINE u32 nth_bit(u32 bits, u32 n) {
 }
 
 /* Calls take(some, number, lane) by whole warps for the bits set in bits(word), one a lane,
- * for words from `first` up to `end`. */
+ * for words from `first` up to `end`.  A warp looks at words far from each other: what a
+ * search has left, or finds at once, lies together. */
 template <class Bits, class Take>
 INLINE void each_bit(u32 first, u32 end, u32 warp, u32 warps, u32 lane, const Bits &bits,
                      const Take &take) {
-    const u32 share = (end - first + warps - 1) / warps, each = share < 32 ? share : 32;
-    const u32 span = each < 32 ? 1 : share < SPAN * 32 ? share / 32 : SPAN, step = each * span;
-    for (u32 w0 = first + warp * step; w0 < end; w0 += warps * step) {
+    const u32 close = end - first < warps * CLOSE ? 1 : CLOSE, units = 32 / close;
+    const auto word_at = [&](u32 unit0, u32 k, u32 lane) {
+        return first + (unit0 + (k * units + lane / close) * warps) * close + lane % close;
+    };
+    for (u32 unit0 = warp; first + unit0 * close < end; unit0 += SPAN * units * warps) {
         u32 set[SPAN], own = 0;
 #pragma unroll
         for (u32 k = 0; k < SPAN; k++) {
-            const u32 w = w0 + k * 32 + lane;
-            set[k] = k < span && lane < each && w < end ? bits(w) : 0;
+            const u32 w = word_at(unit0, k, lane);
+            set[k] = w < end ? bits(w) : 0;
             own += __popc(set[k]);
         }
         const u32 upto = warp_scan(own, lane), total = __shfl_sync(ALL, upto, 31);
@@ -159,7 +163,8 @@ INLINE void each_bit(u32 first, u32 end, u32 warp, u32 warps, u32 lane, const Bi
 #pragma unroll
             for (u32 k = 0; k < SPAN; k++) {
                 const u32 one = __shfl_sync(ALL, set[k], from), count = __popc(one);
-                if (!some && skip < count) some = true, v = (w0 + k * 32 + from) * 32 + nth_bit(one, skip);
+                if (!some && skip < count)
+                    some = true, v = word_at(unit0, k, from) * 32 + nth_bit(one, skip);
                 skip -= count;
             }
             take(some, v, lane);
