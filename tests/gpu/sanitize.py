@@ -49,6 +49,8 @@ from distbfs.store.hdf5 import open_store  # noqa: E402
 from distbfs.store.write import write_graph  # noqa: E402
 from distbfs.validation.cuda import validate_on_device  # noqa: E402
 
+BLOCKS = 8  # of a grid: all have their turn soon, however slow each is
+
 GRAPHS = {
     "kronecker": lambda: kronecker(9),
     "hub": lambda: shuffled(beside(star(1200), uniform(500, 1500))),
@@ -286,6 +288,7 @@ def main(names):
         print(*kinds, sep="\n")
         return
     cuda.cupy().cuda.set_allocator(None)
+    cuda.multiprocessors = lambda: BLOCKS
     every = dict(GRAPHS)
     for name in kinds:
         kind, _, only = name.partition(":")
