@@ -182,7 +182,7 @@ class DomainSearch(Protocol):
 
     def start(
         self,
-        number: int | None,
+        local: int | None,
         delegate: int | None,
         *,
         counting: bool = False,
@@ -190,7 +190,7 @@ class DomainSearch(Protocol):
     ) -> None:
         """Forget the last search; set the root where this part knows it.
 
-        number: the root's number if it is a normal vertex of this part;
+        local: the root's local id if it is a normal vertex of this part;
         delegate: the root's delegate number if it is one (the same on all parts);
         counting: edge checks are wanted; else ``advance`` may return 0
         targets: to be counted in ``work`` until they are reached
@@ -335,7 +335,7 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     of delegates.  What a level launches may be launched again as it was where ``form``
     is the same.
 
-    first: items of a box that are sent at once
+    first: items of a box that are sent at once where nothing else is known
     depth: levels so far, to be raised with each
     counts: of the last level, to be gathered when it has ended, zeros before the first
     sizes: [2, parts], of the boxes for other parts and of those that came, the same
@@ -366,6 +366,18 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     def begin_level(self) -> None:
         """Begin a level."""
 
+    def report(self, words: Any) -> None:
+        """Let ``told`` and ``choose`` bring what they have to the host.
+
+        words: NumPy, pinned: gathered counts, then sizes
+        """
+
+    def clear_counts(self) -> None:
+        """Set ``counts`` and ``sizes`` to zeros, before the first level."""
+
+    def room(self, part: int) -> int:
+        """Return how many items the box for a part may have, and that of it for us."""
+
     def box(self, part: int, begin: int, end: int) -> Any:
         """Return words of the box for a part."""
 
@@ -385,13 +397,14 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         """Accept what other parts answered to them; each as questions."""
 
     def end_level(
-        self, masks: Any, items: Sequence[Any], answers: Sequence[Any], *, last: bool
+        self, masks: Any, items: Sequence[Any], answers: Sequence[Any], *, first: int
     ) -> None:
         """Admit what all parts found, and count.
 
         masks: [parts, words], or None; items, answers: what other parts pushed or
         answered, each as questions
-        last: nothing more comes; else counts say ``is_over`` where it does
+        first: items of a box that came; 0: nothing more comes; else counts say
+        ``is_over`` where it does
         """
 
     def choose(self) -> None:
@@ -399,6 +412,12 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
 
     def is_over(self, counts: Any) -> bool:
         """Return whether a box had more than its first items; counts: as below."""
+
+    def most(self, counts: Any) -> int:
+        """Return how many items the fullest box of all parts had; counts: as below."""
+
+    def progress(self, counts: Any) -> tuple[int, int]:
+        """Return (vertices found, vertices left) of all parts; counts: as below."""
 
     def work_of_all(self, counts: Any) -> Work:
         """Return the work of all parts; counts: NumPy uint64 [parts, words]."""

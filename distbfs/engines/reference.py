@@ -181,7 +181,7 @@ class ReferencePart:
 
     def start(
         self,
-        number: int | None,
+        local: int | None,
         delegate: int | None,
         *,
         counting: bool = False,  # noqa: ARG002
@@ -196,6 +196,7 @@ class ReferencePart:
         self._parent = np.full(n, NOBODY, dtype=np.int64)
         self._delegate_parent = np.full(d, NOBODY, dtype=np.int64)
         self._rank = np.full(n, -1, dtype=np.int32)
+        number = None if local is None else self.part.number_of(local)
         if number is not None:
             self._level[number] = 0
             self._parent[number] = self._ids[number]

@@ -180,6 +180,8 @@ class NcclExchange:
         coming: Sequence[tuple[int, Any]] = (),
     ) -> None:
         """Gather, send and receive, all at once; collective."""
+        if not (gathers or leaving or coming):
+            return
         with self._link.group():
             for array, whole in gathers:
                 self._link.gather(array, whole)

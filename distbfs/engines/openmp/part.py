@@ -145,7 +145,7 @@ class OpenMPPart:
 
     def start(
         self,
-        number: int | None,
+        local: int | None,
         delegate: int | None,
         *,
         counting: bool = False,
@@ -155,6 +155,7 @@ class OpenMPPart:
         if self._isolated is not None:
             self._write(self._isolated, -1, -1)
             self._isolated = None
+        number = None if local is None else self.part.number_of(local)
         lone = number is not None and number >= self.part.active
         if targets is not None:
             self._aim(targets, number if lone else None)

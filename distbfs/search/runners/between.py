@@ -370,8 +370,8 @@ class BetweenDomains:
             targets = self._targets(np.unique(until.targets))
         for search, wanted in zip(self._searches, targets, strict=True):
             here = delegate is None and search.part.index == part
-            number = search.part.number_of(local) if here else None
-            search.start(number, delegate, counting=counting, targets=wanted)
+            mine = local if here else None
+            search.start(mine, delegate, counting=counting, targets=wanted)
 
     def _targets(self, ids: Ids) -> list[Targets | None]:
         """Return the targets that each domain of this rank owns; ids: each once."""

@@ -4,19 +4,25 @@ Everything of a level runs on the stream of the exchange, from its second time o
 CUDA graph.  What a level does follows on the device from what all parts have counted;
 so the host launches the next one before it waits for those counts.  Where a box had
 more than the first items, which are sent before their number is known, the level that
-was launched does nothing, and the others follow.  MPI takes no part.
+was launched does nothing, and the others follow; levels that are like some that had
+more send as many at first (``Expected``).  MPI takes no part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import log2
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from distbfs.device import cuda
 from distbfs.search.direction import PULL_SHARE
+
+LEARNT = 256  # kinds of levels whose boxes are known
+ALIKE = 2.0  # octaves, of what was found and of what was left
+WIDEST, STEP = 1 << 26, 1024  # items of all boxes that are sent at first; of each
 
 if TYPE_CHECKING:
     from distbfs.engines.base import StreamedSearch, Work
@@ -45,6 +51,7 @@ class StreamedLevels:
         with cuda.memory_of("boxes of other parts"):
             self._boxes = empty((ranks, words), np.uint64)
             self._replies = empty((ranks, words), np.uint64)
+            self._wide = empty((2, 0), np.uint64)  # both, with room for more items
             self._gathered = empty((ranks, search.counts.size), np.uint64)
             self._masks: Any = None
             if search.mask is not None:
@@ -54,7 +61,9 @@ class StreamedLevels:
         self._slots = [Slot(self._gathered, search.sizes) for _ in range(2)]
         self._slot = self._slots[0]  # of the last level
         self._turn = 0  # the slot of the next launch
-        self._launched: Form | None = None  # ahead
+        self._launched: Launched | None = None  # ahead
+        self._expected = Expected(search.first, WIDEST // ranks)
+        self._known: LevelKey | None = None  # of the last level whose counts are here
 
     @contextmanager
     def stream(self) -> Iterator[None]:
@@ -70,10 +79,9 @@ class StreamedLevels:
     @contextmanager
     def levels(self) -> Iterator[None]:
         """Run the levels of a search inside."""
-        search, stream = self._search, self._exchange.stream
         with self.stream():
-            cuda.clear(search.counts, stream)
-            cuda.clear(search.sizes, stream)
+            self._search.clear_counts()
+            self._known = None
             try:
                 yield
             finally:
@@ -93,21 +101,24 @@ class StreamedLevels:
         if self._launched is None:
             asks = self._both_ways if ahead else pull
             self._start(Form(ahead or sends, asks, masks))
-        form, self._launched = cast("Form", self._launched), None
+        this, self._launched = cast("Launched", self._launched), None
         self._slot = self._slots[self._turn ^ 1]
-        self._count(numbers, form)
+        self._count(numbers, this.form, this.items)
         search.depth += 1
         if ahead:
-            self._start(form._replace(masks=masks))
+            self._start(this.form._replace(masks=masks))
         counts = self._wait()
         if search.is_over(counts):
             self._drop()  # it does nothing
-            some, items, answers = self._rest(numbers, pull=pull)
+            some, items, answers = self._rest(numbers, this.items, pull=pull)
             if some:
-                search.end_level(None, items, answers, last=True)
+                search.end_level(None, items, answers, first=0)
             self._gather(self._slot)
             self._slot.read.record(self._exchange.stream)
             counts = self._wait()
+        if this.key is not None:
+            self._expected.learn(this.key, search.most(counts))
+        self._known = LevelKey.of(*search.progress(counts))
         return search.checks_of(counts[self._rank]) if counting else ()
 
     def work(self) -> Work:
@@ -116,52 +127,75 @@ class StreamedLevels:
 
     def _start(self, form: Form) -> None:
         """Launch a level."""
-        slot, kind = self._slots[self._turn], (*form, self._turn)
-        self._replays(kind, self._search.form, lambda: self._launch(form, slot))
+        search, slot, kind = self._search, self._slots[self._turn], (*form, self._turn)
+        items = self._expected.items(self._known) if form.sends else search.first
+        again = search.form if items == search.first else None
+        self._replays(kind, again, lambda: self._launch(form, items, slot))
         slot.read.record(self._exchange.stream)
         self._turn ^= 1
-        self._launched = form
+        self._launched = Launched(form, items, self._known)
 
     def _drop(self) -> None:
         """Forget what was launched ahead."""
         if self._launched is not None:
-            self._count("normals", self._launched)
+            self._count("normals", self._launched.form, self._launched.items)
         self._launched = None
 
-    def _launch(self, form: Form, slot: Slot) -> None:
-        """Launch a level, with the first items of each box."""
+    def _launch(self, form: Form, items: int, slot: Slot) -> None:
+        """Launch a level, with the first ``items`` of each box."""
         search, exchange = self._search, self._exchange
+        boxes, replies = self._space(items)
+        search.report(slot.words)
         search.begin_level()
         gathers = [(search.mask, self._masks)] * form.masks
         if form.sends:
-            exchange.cross(gathers, *self._first(self._boxes))
-            search.told(self._boxes, parents=False)
+            exchange.cross(gathers, *self._first(boxes))
+            search.told(boxes, parents=False)
         elif gathers:
             exchange.cross(gathers)
         asks = form.sends and form.asks
         if asks:
-            search.reply(self._boxes, parents=False, last=False)
-            exchange.cross((), *self._first(self._replies))
+            search.reply(boxes, parents=False, last=False)
+            exchange.cross((), *self._first(replies))
         masks = self._masks if form.masks else None
-        items, answers = [self._boxes] * form.sends, [self._replies] * asks
-        search.end_level(masks, items, answers, last=False)
+        came, answers = [boxes] * form.sends, [replies] * asks
+        search.end_level(masks, came, answers, first=items)
         self._gather(slot)
 
-    def _count(self, numbers: str, form: Form) -> None:
+    def _space(self, items: int) -> tuple[Any, Any]:
+        """Return where boxes of other parts, and replies, come; [ranks, 1 + items]."""
+        if items == self._search.first:
+            return self._boxes, self._replies
+        ranks, words = len(self._boxes), 1 + items
+        if self._wide.shape[1] < ranks * words:
+            with cuda.memory_of("boxes of other parts"):
+                self._wide = cuda.cupy().empty((2, ranks * words), np.uint64)
+        boxes, replies = (one[: ranks * words].reshape(ranks, -1) for one in self._wide)
+        for own in (boxes[self._rank, :1], replies[self._rank, :1]):
+            cuda.clear(own, self._exchange.stream)  # nothing comes from here
+        return boxes, replies
+
+    def _sent(self, part: int, items: int) -> int:
+        """Return the words that are sent to a part, or come from it, at first."""
+        return 1 + min(items, self._search.room(part))
+
+    def _count(self, numbers: str, form: Form, items: int) -> None:
         """Count what a launch has sent; numbers: its kind."""
-        count, size = self._exchange.traffic.count, 8 * (1 + self._search.first)
+        count = self._exchange.traffic.count
         if form.masks:
             count(self._search.mask.nbytes, "masks")
         answers = numbers if numbers == "parents" else "answers"
         kinds = [numbers] * form.sends + [answers] * (form.sends and form.asks)
-        for kind in kinds * len(self._others):
-            count(size, kind, part=0)
+        for _, part in self._others:
+            for kind in kinds:
+                count(8 * self._sent(part, items), kind, part=0)
 
     def _first(self, into: Any) -> tuple[list[tuple[int, Any]], list[tuple[int, Any]]]:
         """Return the first items for other ranks, and where theirs go."""
-        end, others = 1 + self._search.first, self._others
-        leaving = [(rank, self._search.box(part, 0, end)) for rank, part in others]
-        return leaving, [(rank, into[rank]) for rank, _ in others]
+        items, box = into.shape[1] - 1, self._search.box
+        ends = [(rank, part, self._sent(part, items)) for rank, part in self._others]
+        leaving = [(rank, box(part, 0, end)) for rank, part, end in ends]
+        return leaving, [(rank, into[rank, :end]) for rank, _, end in ends]
 
     def complete(self) -> None:
         """Complete the parents of delegates, after the last level."""
@@ -170,27 +204,30 @@ class StreamedLevels:
             self._slot = slot
             self._replays("parents", search.form, lambda: self._launch_parents(slot))
             slot.read.record(self._exchange.stream)
-            self._count("parents", Form(sends=True, asks=True, masks=False))
+            form = Form(sends=True, asks=True, masks=False)
+            self._count("parents", form, search.first)
             self._wait()
-            search.learn(self._rest("parents", pull=True)[2])
+            search.learn(self._rest("parents", search.first, pull=True)[2])
 
     def _launch_parents(self, slot: Slot) -> None:
         """Launch questions and answers for parents, the first ones of each box."""
         search, exchange = self._search, self._exchange
+        search.report(slot.words)
         search.ask()
         exchange.cross((), *self._first(self._boxes))
         search.told(self._boxes, parents=True)
         search.reply(self._boxes, parents=True, last=False)
         exchange.cross((), *self._first(self._replies))
         search.learn([self._replies])
-        slot.fetch_sizes(exchange.stream)
 
-    def _rest(self, numbers: str, *, pull: bool) -> tuple[bool, list[Any], list[Any]]:
+    def _rest(
+        self, numbers: str, first: int, *, pull: bool
+    ) -> tuple[bool, list[Any], list[Any]]:
         """Exchange what the first items have left; numbers: its kind.
 
         Returns (whether this rank has part in it, items, answers).
         """
-        search, first = self._search, self._search.first
+        search = self._search
         own, came = self._slot.sizes.astype(np.int64).reshape(2, -1)
         left = [
             (k, p, int(own[p]) - first, int(came[k]) - first) for k, p in self._others
@@ -230,10 +267,10 @@ class StreamedLevels:
         return space, [array for _, array in places]
 
     def _gather(self, slot: Slot) -> None:
-        """Gather what all parts have counted, and begin to bring it to the host."""
-        search, exchange = self._search, self._exchange
-        exchange.cross([(search.counts, self._gathered)])
-        slot.fetch(exchange.stream)
+        """Gather what all parts have counted, which then is brought to the host."""
+        search = self._search
+        self._exchange.cross([(search.counts, self._gathered)])
+        search.report(slot.words)
         search.choose()
 
     def _wait(self) -> Array:
@@ -253,27 +290,83 @@ class Form(NamedTuple):
     masks: bool
 
 
+class LevelKey(NamedTuple):
+    """By what a level is like another: logarithms of counts."""
+
+    reached: float
+    left: float
+
+    @classmethod
+    def of(cls, reached: int, left: int) -> LevelKey:
+        """Return that of counts: vertices that were reached, and that are left."""
+        return cls(round(4 * log2(1 + reached)) / 4, round(4 * log2(1 + left)) / 4)
+
+
+class Launched(NamedTuple):
+    """A level that was launched.
+
+    items: of a box, sent at first; key: of the level before the one before it
+    """
+
+    form: Form
+    items: int
+    key: LevelKey | None
+
+
+class Expected:
+    """How many items a box will have, from what boxes had in levels before.
+
+    All ranks learn the same.  A level is launched when the counts of the one before are
+    not known; it is taken to be like the one, of this search or an earlier one, that
+    followed most similar counts.
+
+    first: items that are sent in any case, and where nothing is known; most: at most
+    """
+
+    def __init__(self, first: int, most: int) -> None:
+        self._first, self._most = first, most
+        self._keys = np.full((LEARNT, 2), np.inf)
+        self._needs = [0] * LEARNT
+        self._place: dict[LevelKey, int] = {}
+
+    def learn(self, key: LevelKey, items: int) -> None:
+        """Keep what the fullest box had two levels after counts."""
+        place = self._place.get(key)
+        if place is None:
+            if len(self._place) == LEARNT:
+                return
+            place = self._place[key] = len(self._place)
+            self._keys[place] = key
+        # what grew once may again
+        self._needs[place] = max(items, self._needs[place] * 3 // 4)
+
+    def items(self, key: LevelKey | None) -> int:
+        """Return how many items to send at first."""
+        if key is None:
+            return self._first
+        distance = np.abs(self._keys - key).sum(axis=1)
+        nearest = int(distance.argmin())
+        if distance[nearest] > ALIKE:
+            return self._first
+        wanted = self._needs[nearest] * 9 // 8
+        if wanted > self._first:
+            wanted = -(-wanted // STEP) * STEP
+        return wanted if self._first < wanted <= self._most else self._first
+
+
 class Slot:
     """What the host reads of a level; one each for two under way.
 
-    counts: uint64 [ranks, words]; sizes: uint64 [2 * parts]; read: they are here
+    counts: uint64 [ranks, words]; sizes: uint64 [2 * parts]; words: both, in pinned
+    memory that the device writes; read: they are here
     """
 
     def __init__(self, gathered: Any, sizes: Any) -> None:
-        self._arrays = gathered, sizes
-        self.sizes = cuda.pinned_empty(sizes.size, np.uint64)
-        counts = cuda.pinned_empty(gathered.size, np.uint64)
-        self.counts = counts.reshape(gathered.shape)
+        count = gathered.size
+        self.words = cuda.pinned_empty(count + sizes.size, np.uint64)
+        self.counts = self.words[:count].reshape(gathered.shape)
+        self.sizes = self.words[count:]
         self.read = cuda.cupy().cuda.Event(disable_timing=True)
-
-    def fetch(self, stream: Any) -> None:
-        """Begin to copy both."""
-        cuda.copy_to_host(self._arrays[0], self.counts, stream)
-        self.fetch_sizes(stream)
-
-    def fetch_sizes(self, stream: Any) -> None:
-        """Begin to copy the sizes alone."""
-        cuda.copy_to_host(self._arrays[1], self.sizes, stream)
 
 
 class Replays:

@@ -33,6 +33,7 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.options import ExchangeOptions, SearchOptions
 from distbfs.partition.layout import Domains, Placement
 from distbfs.registry import ENGINES, lookup
+from distbfs.search.runners import streamed as streamed_levels
 from distbfs.search.runners.between import BetweenDomains
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
@@ -178,12 +179,13 @@ def one_each(sizes):
 def streamed(source, sizes, aims=((None, None),), records=False, **options):
     """Search by ranks that are threads, one part each, and check what they find.
 
-    sizes: of the domains
+    sizes: of the domains; count: roots.  Returns how often more was exchanged than the
+    first items.
     """
     placement = one_each(sizes)
     parts = placement.parts
     placed = device_parts(source, parts, threshold=options.pop("threshold"))
-    overrides = options.pop("overrides", {})
+    overrides, count = options.pop("overrides", {}), options.pop("count", 2)
     options = SearchOptions.named(engine="xbfs", **options)
 
     def work(world):
@@ -198,7 +200,7 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
         exchange = StreamedThreads(world, placement)
         runner = BetweenDomains(world, [search], exchange, options, placement)
         results = []
-        for root in some_roots(source, 2):
+        for root in some_roots(source, count):
             for depth, targets in aims:
                 until = Until(depth, targets)
                 found = runner.search(root, until=until, records=records)
@@ -265,6 +267,35 @@ def test_boxes_with_more_than_their_first_items(device, monkeypatch, sizes, dire
         monkeypatch.setattr(between_params, "LEAST_FIRST", limit)
         source = GRAPHS[name]
         assert streamed(source, sizes, threshold=LARGE, direction=direction) > 0
+
+
+def test_as_much_is_sent_at_first_as_boxes_had_before(device, monkeypatch):
+    """The same search once more exchanges again in its first two levels alone."""
+    for name, limit in (("kronecker", 3), ("tree", 8)):
+        monkeypatch.setattr(between_params, "FIRST", limit)
+        monkeypatch.setattr(between_params, "LEAST_FIRST", limit)
+        options = {"threshold": LARGE, "count": 1}
+        once = streamed(GRAPHS[name], (1, 1, 1), **options)
+        twice = streamed(GRAPHS[name], (1, 1, 1), aims=[(None, None)] * 2, **options)
+        assert 2 < once <= twice <= once + 2
+
+
+def test_what_boxes_are_expected_to_have():
+    expected, key = streamed_levels.Expected(100, 5000), streamed_levels.LevelKey.of
+    assert expected.items(None) == expected.items(key(10, 10)) == 100
+    expected.learn(key(1000, 90_000), 2000)
+    assert expected.items(key(1000, 90_000)) == 3072  # an eighth more, in whole steps
+    assert expected.items(key(1500, 70_000)) == 3072
+    assert expected.items(key(9000, 90_000)) == expected.items(None) == 100
+    expected.learn(key(20, 90_000), 50)
+    assert expected.items(key(30, 90_000)) == 100
+    expected.learn(key(1000, 90_000), 1000)  # not forgotten at once
+    assert expected.items(key(1000, 90_000)) == 2048
+    expected.learn(key(1000, 90_000), 9000)
+    assert expected.items(key(1000, 90_000)) == 100  # more than there is room for
+    for k in range(2 * streamed_levels.LEARNT):
+        expected.learn(key(k, 1), 200)
+    assert expected.items(key(2, 1)) == 1024
 
 
 def test_ends_and_records_on_the_stream(device):

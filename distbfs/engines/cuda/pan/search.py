@@ -285,7 +285,7 @@ class CudaPart:
 
     def start(
         self,
-        number: int | None,
+        local: int | None,
         delegate: int | None,
         *,
         counting: bool = False,
@@ -297,6 +297,7 @@ class CudaPart:
             if self._isolated is not None:
                 self._write(self._isolated, -1, -1)
                 self._isolated = None
+            number = None if local is None else self.part.number_of(local)
             lone = number is not None and number >= self.part.active
             self._aim(targets, number if lone else None)
             if lone:

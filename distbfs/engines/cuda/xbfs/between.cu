@@ -27,11 +27,35 @@ extern "C" __global__ void __launch_bounds__(THREADS) clean_up(const __grid_cons
 #endif
 }
 
-/* The root, where this part knows it; one block. */
+/* The number of the root, NONE where this device does not have it, or it has no edges. */
+INLINE u32 root_here(const Between &b) {
+    if (b.delegate == NONE) return b.own.root == NONE ? NONE : b.own.numbers[b.own.root];
+#if SEVERAL
+    const Owner to = owner_of(b, b.delegate);
+    return to.part == b.index ? to.number : NONE;
+#else
+    return b.delegate;
+#endif
+}
+
+INLINE void zero(u64 *words, u64 count) {
+    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i < count; i += (u64)gridDim.x * THREADS)
+        words[i] = 0;
+}
+
+/* Forget the last search; the root, where this part knows it. */
 extern "C" __global__ void __launch_bounds__(THREADS) begin(const __grid_constant__ Between b) {
     const Params &p = b.own;
-    if (threadIdx.x) return;
-    const u32 root = b.root;
+    const u64 sent = (b.shares * b.sent_words + 1) / 2; /* two a word, as of known */
+    zero((u64 *)b.sent, sent);
+    zero((u64 *)b.answered, sent);
+    zero((u64 *)b.known, b.normals / 64);
+    zero((u64 *)p.control, sizeof(Control) / 8);
+    zero((u64 *)p.other, sizeof(Control) / 8);
+    zero(b.counts, COUNTS);
+    zero(b.sizes, 2 * b.shares);
+    if (blockIdx.x || threadIdx.x) return;
+    const u32 root = root_here(b);
     const bool some = root != NONE;
     State s = {PUSHING, 0, 0, 0, 0, 0, 0, 0, 0, 1, START};
     Mail *mail = b.mail;
@@ -84,6 +108,12 @@ INLINE void empty_boxes(const Between &b) {
     for (u32 i = threadIdx.x; i < b.shares; i += THREADS) b.outbox[b.box[i]] = 0;
 }
 
+/* Bring the sizes of boxes to the host. */
+INLINE void report_sizes(const Between &b) {
+    for (u32 i = threadIdx.x; b.report && i < 2 * b.shares; i += THREADS)
+        b.report[b.shares * COUNTS + i] = b.sizes[i];
+}
+
 /* Tell the sizes of boxes, and of what came, where its boxes are here; the boxes are empty then. */
 extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_constant__ Between b) {
     if (skips(b)) return;
@@ -91,6 +121,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_co
         b.sizes[i] = b.outbox[b.box[i]], b.outbox[b.box[i]] = 0;
         if (b.item_step) b.sizes[b.shares + i] = b.items[i * b.item_step];
     }
+    __syncthreads();
+    report_sizes(b);
 }
 
 /* Delegates that other domains found. */
@@ -136,6 +168,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_items(const __grid_co
     }
 }
 
+/* Whether the root is a vertex without edges of this device, of which nothing else knows. */
+INLINE bool lone(const Between &b, const State &s) {
+    return !s.depth && b.own.root != NONE && b.own.numbers[b.own.root] == NONE;
+}
+
 /* This thread's share of what is counted between two levels. */
 INLINE void count_words(const Between &b, const State &s, u64 *count) {
     const Params &p = b.own;
@@ -171,17 +208,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     u64 count[COUNTS];
     clear_other(p);
     empty_boxes(b);
-    bool over = false;
-    for (u32 i = threadIdx.x; b.first && i < 2 * b.shares; i += THREADS)
-        over |= b.sizes[i] > b.first;
-    over = __syncthreads_or(over);
+    u64 most = 0;
+    for (u32 i = threadIdx.x; i < 2 * b.shares; i += THREADS) if (b.sizes[i] > most) most = b.sizes[i];
+    const bool over = __syncthreads_or(b.first && most > b.first);
+    if (blockIdx.x == 0 && most) atomicMax(b.counts + MOST, most);
     if (blockIdx.x == 0 && threadIdx.x == 0) b.counts[OVER] = over;
     if (over) return;
 #pragma unroll
     for (int k = 0; k < COUNTS; k++) count[k] = 0;
     count_words(b, s, count);
     if (p.targets) count[MISSED] = missed(p, newest(p, s));
-    if (blockIdx.x == 0 && threadIdx.x == 0) count[MISSED] += b.lost;
+    if (blockIdx.x == 0 && threadIdx.x == 0) count[MISSED] += b.lost, count[NORMALS] += lone(b, s);
     count[FOUND] = count[NORMALS] + count[DELEGATES];
 #pragma unroll
     for (int k = 0; k < FAILED; k++) {
@@ -210,9 +247,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
 }
 
 /* What the next level does, alike on all shares; one block.  Nothing where the search is over,
- * or the host has still to bring what is over in a box; else its counts begin anew. */
+ * or the host, which is told the counts, has still to bring what is over in a box; else its
+ * counts begin anew. */
 extern "C" __global__ void __launch_bounds__(THREADS) choose(const __grid_constant__ Between b) {
     __shared__ u64 sums[COUNTS];
+    for (u32 i = threadIdx.x; i < b.shares * COUNTS; i += THREADS) b.report[i] = b.gathered[i];
+    report_sizes(b);
     if (threadIdx.x < COUNTS) {
         u64 sum = 0;
         for (u32 i = 0; i < b.shares; i++) sum += b.gathered[i * COUNTS + threadIdx.x];

@@ -21,8 +21,11 @@
  * all shares have counted, and kernels that are launched without knowing look at it. */
 enum Does { GOES = 1, PUSHES = 2, ASKS = 4 };
 
-/* What is counted between two levels.  OVER: a box had more than its first items. */
-enum Count { NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, FAILED, CHECKS, OVER, COUNTS };
+/* What is counted between two levels.  OVER: a box had more than its first items; MOST: items
+ * that one had. */
+enum Count {
+    NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, FAILED, CHECKS, OVER, MOST, COUNTS
+};
 
 /* Its parts are the devices of the domain, zeros where there is one. */
 struct Between : Member {
@@ -50,6 +53,7 @@ struct Between : Member {
     u32 *open;                  /* [1], numbers that are not visited */
     u32 *does;                  /* [1], see Does */
     const u64 *gathered;        /* [shares][COUNTS], what all have counted */
+    u64 *report;                /* [shares * COUNTS + 2 * shares], pinned: gathered, sizes; or null */
     u64 sent_words, item_count, item_step;
     u32 normals, slots, dwords, masks, owned_count;
     u32 domains, domain, lanes; /* how many, which this is, lanes of delegates in all */
@@ -60,7 +64,7 @@ struct Between : Member {
     u32 boxes;                  /* that items lie in */
     u32 first;                  /* items of a box that are sent before its size is known, 0: all */
     u32 lost;                   /* targets that no search can reach */
-    u32 root;                   /* a number, NONE: not here */
+    u32 delegate;               /* position of the root, NONE: it is no delegate */
 };
 
 /* The position of a number here, and that of a word of numbers. */

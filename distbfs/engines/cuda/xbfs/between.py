@@ -39,7 +39,7 @@ from distbfs.types import Choice, Ids
 NARROW = 126  # the largest level of one byte, in search.cuh
 SLICE = 1 << 26  # columns that are looked at in one piece
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
-ALONE = ("begin", "tell_sizes", "choose", "end")  # of one block
+ALONE = ("tell_sizes", "choose", "end")  # of one block
 KERNEL_NAMES = (
     *("clean_up", "begin", "outer", "level", "ask", "tell_sizes", "answer"),
     *("take_mask", "take_items", "settle", "choose", "end"),
@@ -84,6 +84,7 @@ class BetweenLevels:
         parts, d = part.layout.parts, len(part.delegates)
         self._vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
         sent_words = -(-part.layout.local_count(0) // 32)
+        sent_room = -(-sent_words * parts // 2) * 2  # cleared two at a time
         self.first = first_items(parts)
         self._box_at = self._box_bounds()
         # what the host reads lies together
@@ -94,8 +95,8 @@ class BetweenLevels:
         self.mask = self._mask if d else None
         held: dict[str, Any] = {
             "has_outer": self._rows_with_edges(),
-            "sent": cp.zeros(sent_words * parts, np.uint32),
-            "answered": cp.zeros(sent_words * parts, np.uint32),
+            "sent": cp.zeros(sent_room, np.uint32),
+            "answered": cp.zeros(sent_room, np.uint32),
             "outbox": cp.zeros(int(self._box_at[-1]), np.uint64),
             "box": cp.asarray(self._box_at[:-1].astype(np.uint64)),
             "known": cp.zeros(part.normals // 32, np.uint32),
@@ -134,7 +135,8 @@ class BetweenLevels:
             share=part.index,
         )
         own = self.own = self.params.own
-        own.state = self._kept.data.ptr + 2 * CONTROL_BYTES
+        base = own.control = self._kept.data.ptr
+        own.other, own.state = base + CONTROL_BYTES, base + 2 * CONTROL_BYTES
         own.last = NO_LIMIT
         own.root = ISOLATED
         self._results = arrays.results_launch(own)
@@ -145,7 +147,6 @@ class BetweenLevels:
         self._ready = cp.cuda.Event(disable_timing=True)
         self._dirty, self._counting = True, False
         self.depth, self._boxed = 0, False
-        self._isolated = False
         self._outer = Work()
         self._load(counting=False)
 
@@ -210,7 +211,7 @@ class BetweenLevels:
 
     def start(
         self,
-        number: int | None,
+        local: int | None,
         delegate: int | None,
         *,
         counting: bool = False,
@@ -221,29 +222,24 @@ class BetweenLevels:
             main = cuda.cupy().cuda.get_current_stream()
             self._count(counting=counting)
             p, own = self.params, self.own
-            self._isolated = number is not None and number >= WIDE
-            self._aim(targets, number if self._isolated else None)
-            own.root = own.root_id = ISOLATED
-            if self._isolated and number is not None:
-                layout = self.part.layout
-                own.root = number - WIDE
-                own.root_id = layout.global_of(self.part.index, own.root)
-                number = None
+            self._aim(targets, local)
+            own.root = own.root_id = p.delegate = ISOLATED
+            if local is not None:
+                own.root = local
+                own.root_id = self.part.layout.global_of(self.part.index, local)
             if delegate is not None:
-                number = int(self.part.numbers_at(np.array([delegate]))[0])
+                p.delegate = delegate
             way = PUSHES if p.rule & PUSHES else ASKS
             p.begins = GOES | (way if delegate is None else 0)
-            p.root = ISOLATED if number is None or number < 0 else number
             own.snapshot, own.next_snapshot = own.next_snapshot, own.snapshot
             own.by_first, own.next_by_first = own.next_by_first, own.by_first
             if self._dirty:
                 self._run("clean_up", main)
             self._dirty, self.depth = True, 0
-            cuda.clear(self._kept, main)
-            for name in ("sent", "known", "answered"):
-                cuda.clear(self._held[name], main)
             self._run("begin", main)
-            self._settle(main)
+            self._run("settle", main)
+            if targets is not None or not p.gathered:
+                self._work.begin(main)
 
     def _count(self, *, counting: bool) -> None:
         """Take the kernels with or without counters of edge checks."""
@@ -256,15 +252,15 @@ class BetweenLevels:
         if counting:
             self._counts.fill(0)
 
-    def _aim(self, targets: Targets | None, lone: int | None) -> None:
-        """Count targets in ``work``; lone: the number of a root without edges."""
+    def _aim(self, targets: Targets | None, root: int | None) -> None:
+        """Count targets in ``work``; root: local id, it may have no edges."""
         own, self.params.lost = self.own, 0
         own.targets = own.sought = 0
         if targets is None:
             return
         numbers = targets.numbers[targets.numbers < WIDE]
-        isolated = targets.numbers[targets.numbers >= WIDE]
-        self.params.lost = int((isolated != lone).sum())
+        isolated = targets.numbers[targets.numbers >= WIDE] - WIDE
+        self.params.lost = int((isolated != (-1 if root is None else root)).sum())
         delegates = self.part.numbers_at(targets.delegates)
         places = np.concatenate([numbers, delegates]).astype(np.uint32)
         if len(places):
@@ -281,10 +277,9 @@ class BetweenLevels:
     def work(self) -> Ids:
         """Return what the next level costs."""
         work = self._work_of(self._work.wait()[: len(COUNTED)])
-        lone = self._isolated and not self.depth
         # all domains count the delegates
         mine = 0 if self.part.domain.index else work.delegates
-        work = work._replace(normals=work.normals + lone, delegates=mine)
+        work = work._replace(delegates=mine)
         self._outer = work
         return np.array(work, dtype=np.int64)
 

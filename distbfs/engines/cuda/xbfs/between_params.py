@@ -12,19 +12,19 @@ LEAST_FIRST = 64  # and for one
 MAIL_BYTES = 128  # ``Mail`` in search.cuh
 COUNTED = (
     *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),
-    *("failed", "checks", "over"),
+    *("failed", "checks", "over", "most"),
 )
 POINTERS = (  # behind those of ``MemberParams``
     *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
     *("answered", "outbox", "box", "sizes", "known", "found", "mail", "counts"),
     *("idle", "filled", "mask", "items", "item_place", "owned", "homes", "open"),
-    *("does", "gathered"),
+    *("does", "gathered", "report"),
 )
 LONGS = ("sent_words", "item_count", "item_step")
 NUMBERS = (
     *("normals", "slots", "dwords", "masks", "owned_count", "domains", "domain"),
     *("lanes", "shares", "share", "needs", "begins", "rule", "pull_share", "boxes"),
-    *("first", "lost", "root"),
+    *("first", "lost", "delegate"),
 )
 
 

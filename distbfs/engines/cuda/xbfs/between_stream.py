@@ -49,6 +49,18 @@ class BetweenSearch(BetweenLevels):
         self._run("level", main, GOES)
         self._run("ask", main, ASKS)
 
+    def report(self, words: Any) -> None:
+        """Let kernels bring counts and sizes to the host; see ``StreamedSearch``."""
+        self.params.report = words.ctypes.data
+
+    def clear_counts(self) -> None:
+        """Set counts and sizes to zeros."""
+        cuda.clear(self._control, cuda.cupy().cuda.get_current_stream())
+
+    def room(self, part: int) -> int:
+        """Return how many items the box for a part may have; it has as many for us."""
+        return int(self._box_at[part + 1] - self._box_at[part]) - 1
+
     def box(self, part: int, begin: int, end: int) -> Any:
         """Return words of the box for a part: its size, then the items."""
         start = int(self._box_at[part])
@@ -80,18 +92,19 @@ class BetweenSearch(BetweenLevels):
             self._take("answer", questions, self.part.place, main, needs)
 
     def end_level(
-        self, masks: Any, items: Sequence[Any], answers: Sequence[Any], *, last: bool
+        self, masks: Any, items: Sequence[Any], answers: Sequence[Any], *, first: int
     ) -> None:
         """Admit what all parts found, and count in ``counts``.
 
         masks: uint64 [parts, words], None: nothing of delegates
         items: what other parts pushed; answers: what they answered; see ``_take``
-        last: nothing more comes; else counts say ``over`` where it does
+        first: items of a box that came, where counts say ``over`` if there are more;
+        0: nothing more comes
         """
         main, p = cuda.cupy().cuda.get_current_stream(), self.params
-        does = (0, 0, 0) if last else (GOES, PUSHES, ASKS)
+        does = (GOES, PUSHES, ASKS) if first else (0, 0, 0)
         self._admit(masks, items, answers, main, *does)
-        p.first = 0 if last else self.first
+        p.first = first
         self._run("settle", main, does[0])
         p.first = 0
 
@@ -104,6 +117,17 @@ class BetweenSearch(BetweenLevels):
         work = self._work_of(counts.sum(axis=0))
         times = len(self.part.domain.of)  # all domains count them
         return work._replace(delegates=work.delegates // times)
+
+    @staticmethod
+    def most(counts: Any) -> int:
+        """Return how many items the fullest box of all parts had; counts as above."""
+        return int(counts[:, COUNTED.index("most")].max())
+
+    @staticmethod
+    def progress(counts: Any) -> tuple[int, int]:
+        """Return how many vertices were found, and how many are left, of all parts."""
+        reached, left = (counts[:, COUNTED.index(x)].sum() for x in ("found", "left"))
+        return int(reached), int(left)
 
     @staticmethod
     def is_over(counts: Any) -> bool:
