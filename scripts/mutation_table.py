@@ -1433,9 +1433,9 @@ MUTATIONS = (
     Mutation(
         "algorithm-1-by-id",
         "distbfs/build/host/separate.py",
-        "kept = u < v",
-        "kept = self.delegates[u] < self.delegates[v]",
-        "dd edges go to the part of the lower id, not of the higher degree",
+        "kept = (self.rising[u] < self.rising[v])",
+        "kept = (self.delegates[u] < self.delegates[v])",
+        "dd edges go to the part of the lower id, not of the lower degree",
         (f"{CONSTRUCT}::test_kronecker",),
     ),
     Mutation(

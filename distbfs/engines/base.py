@@ -363,8 +363,8 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         it is forced
         """
 
-    def begin_level(self) -> None:
-        """Begin a level."""
+    def begin_level(self, *, pushes: bool, asks: bool) -> None:
+        """Begin a level; it pushes, or asks; where both are set, as counts say."""
 
     def report(self, words: Any) -> None:
         """Let ``told`` and ``choose`` bring what they have to the host.

@@ -1,9 +1,9 @@
 """Parts for the store tests: Algorithm 1 written once more, edge by edge.
 
-Shares no code with the builder.  Rules (Pan, Pearce, Owens 2018, Section III-B, but
-for the last): an edge u -> v lies with u where u is normal, else with v where v is
-normal, else with the end of larger degree, and with the smaller id where degrees are
-equal.
+Shares no code with the builder.  Rules (Pan, Pearce, Owens 2018, Section III-B): an
+edge u -> v lies with u where u is normal, else with v where v is normal, else with the
+end of smaller degree, and with the smaller id where degrees are equal; but with the
+other end where four divides the sum of the delegate numbers.
 """
 
 from __future__ import annotations
@@ -64,10 +64,9 @@ def make_parts(n, p, threshold, tuples):
             home = u % p
         elif kind[1] == "n":
             home = v % p
-        elif degree[u] != degree[v]:
-            home = max((u, v), key=lambda w: degree[w]) % p
         else:
-            home = min(u, v) % p
+            ends_of = sorted((u, v), key=lambda w: (degree[w], w))
+            home = ends_of[(rank_of[u] + rank_of[v]) % 4 == 0] % p
         row = rank_of[u] if kind[0] == "d" else number[u]
         column = rank_of[v] if kind[1] == "d" else number[v]
         if kind == "nn" and p > 1:

@@ -236,9 +236,11 @@ class InnerBuilder:
         vertices[self.normals :] = part.vertices[self._order]
         local = part.layout.local_of(self._delegates.ids[self._owned])
         vertices[cp.asarray(owned)] = cp.asarray(local.astype(np.uint32))
-        numbers = cp.full(max(part.local_count, 1), ISOLATED, np.uint32)
-        named = cp.flatnonzero(vertices != np.uint32(ISOLATED))
-        numbers[vertices[named]] = named.astype(np.uint32)
+        # the last one is of what is not here
+        numbers = cp.full(part.local_count + 1, ISOLATED, np.uint32)
+        at = cp.minimum(vertices, np.uint32(part.local_count))
+        numbers[at] = cp.arange(self.count, dtype=np.uint32)
+        numbers = numbers[: max(part.local_count, 1)]
         wide = self.edges >= WIDE
         graph = DeviceGraph(
             n=part.local_count,

@@ -18,6 +18,8 @@
 #include "../../engines/cuda/common/positions.cuh"
 #include "sets.cuh"
 
+#define TURNED 4 /* one dd edge of so many is with the other end; build/host/separate.py */
+
 /* At most two keys that come of a tuple. */
 struct Found {
     u32 row[2], column[2], count;
@@ -75,8 +77,9 @@ struct Separated {
             return;
         }
         if (!entry(xp, xl, xe) || !entry(yp, yl, ye)) return;
-        /* Algorithm 1 takes the end of lower degree; why not here: build/host/separate.py */
-        bool kept_at_x = (u32)xe < (u32)ye;
+        u32 dx = (u32)(xe >> 32), dy = (u32)(ye >> 32);
+        bool kept_at_x = dx < dy || (dx == dy && x < y);
+        if (((u32)xe + (u32)ye) % TURNED == 0) kept_at_x = !kept_at_x;
         if (kept_at_x ? !own_x : !own_y) return;
         u32 base = 2 * active + delegates;
         found.add(base + (u32)xe, (u32)ye);

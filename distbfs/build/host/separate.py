@@ -4,11 +4,11 @@ Source: Pan, Pearce, Owens 2018, Section III-B.  The rows that a part has collec
 those of the vertices that it serves.  That is already where Algorithm 1 puts every
 nn and nd edge.  A dn edge goes to the server of its target, so dn is nd turned round;
 a dd edge goes to the server of one end, so each part keeps those of its delegates'
-edges and turns them round as well.  The paper takes the end with the lower degree, so
-that a delegate has all its neighbours of higher degree in one part, and pulls in the
-others look through the rest in vain.  Here it is the end with the higher degree (equal:
-the lower id), which is the first of the two by delegate number: every part has its
-share of them.  Only the numbers of remote normal vertices have to be asked for.
+edges and turns them round as well.  The paper takes the end with the lower degree
+(equal: the lower id).  So a delegate has all its neighbours of higher degree in one
+part, and pulls in the others look through the rest in vain; one edge in TURNED is
+therefore with the other end.  Only the numbers of remote normal vertices have to be
+asked for.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from distbfs.partition.part import PART_SHIFT, Part
 from distbfs.types import Array, Ids, Numbers, Words, World
 
 SHIFT = np.uint64(PART_SHIFT)
+TURNED = 4  # as in build/cuda/parts.cu
 
 
 def whole_rows(rows: Rows, numbering: Numbering, threads: int = 0) -> CSR:
@@ -73,6 +74,8 @@ class Distributor:
             [degrees[part][ids] for part, ids in high.items()],
         )
         self.index = DelegateIndex(layout.n, self.delegates)
+        rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
+        self.rising = inverse(rising, threads)
         self.numbering: dict[int, Numbering] = {}
         for part, all_degrees in degrees.items():
             normal = all_degrees
@@ -144,8 +147,8 @@ class Distributor:
         return nn, nd, dn, dd
 
     def _dd_kept(self, u: Array, v: Array) -> Words:
-        """Return keys of the dd edges whose source is the first of both delegates."""
-        kept = u < v
+        """Return keys of the dd edges that are with their source."""
+        kept = (self.rising[u] < self.rising[v]) ^ ((u + v) % TURNED == 0)
         return u[kept].astype(np.uint64) << SHIFT | v[kept].astype(np.uint64)
 
     def _resolve(self, vertices: Ids) -> Array:

@@ -400,10 +400,8 @@ class BetweenDomains:
         pulls = bool(work.nn) and choice.get(OUTER) == "pull"
         if self._streamed is not None:
             with timed("advance"):
-                sends = bool(work.nn)
                 return [
                     self._streamed.level(
-                        sends=sends,
                         pull=pulls,
                         reduces=self._hidden > 0,
                         counting=counting,

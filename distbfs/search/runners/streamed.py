@@ -21,7 +21,7 @@ from distbfs.device import cuda
 from distbfs.search.direction import PULL_SHARE
 
 LEARNT = 256  # kinds of levels whose boxes are known
-ALIKE = 2.0  # octaves, of what was found and of what was left
+ALIKE = 4.0  # octaves, of what was found and of what was left
 WIDEST, STEP = 1 << 26, 1024  # items of all boxes that are sent at first; of each
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class StreamedLevels:
             if search.mask is not None:
                 self._masks = empty((ranks, search.mask.size), np.uint64)
         search.follow(self._gathered, forced, PULL_SHARE)
-        self._both_ways = forced != "push"
+        self._forced = forced
         self._slots = [Slot(self._gathered, search.sizes) for _ in range(2)]
         self._slot = self._slots[0]  # of the last level
         self._turn = 0  # the slot of the next launch
@@ -88,36 +88,38 @@ class StreamedLevels:
                 self._drop()
 
     def level(
-        self, *, sends: bool, pull: bool, reduces: bool, counting: bool, ahead: bool
+        self, *, pull: bool, reduces: bool, counting: bool, ahead: bool
     ) -> Sequence[int]:
         """Run one level; where they are counted, return edge checks.
 
-        sends: whether a domain may have something for another; pull: how
+        pull: how what one domain has for another is found, where that is known
         reduces: whether there are delegates left to find
         ahead: whether the next level may be launched before this one has ended
         """
-        search, numbers = self._search, "questions" if pull else "normals"
-        masks = reduces and search.mask is not None
+        search, masks = self._search, reduces and self._search.mask is not None
+        chosen: DirectionName = "pull" if pull else "push"
         if self._launched is None:
-            asks = self._both_ways if ahead else pull
-            self._start(Form(ahead or sends, asks, masks))
+            self._start(None if ahead else chosen, masks=masks)
         this, self._launched = cast("Launched", self._launched), None
+        form = this.form
+        pulls = form.asks and (pull or not form.pushes)
+        numbers = "questions" if pulls else "normals"
         self._slot = self._slots[self._turn ^ 1]
-        self._count(numbers, this.form, this.items)
+        self._count(numbers, form, this.items)
         search.depth += 1
         if ahead:
-            self._start(this.form._replace(masks=masks))
+            self._start(None, masks=masks)
         counts = self._wait()
         if search.is_over(counts):
             self._drop()  # it does nothing
-            some, items, answers = self._rest(numbers, this.items, pull=pull)
+            some, items, answers = self._rest(numbers, this.items, pull=pulls)
             if some:
                 search.end_level(None, items, answers, first=0)
             self._gather(self._slot)
             self._slot.read.record(self._exchange.stream)
             counts = self._wait()
         if this.key is not None:
-            self._expected.learn(this.key, search.most(counts))
+            self._expected.learn(this.key, search.most(counts), chosen)
         self._known = LevelKey.of(*search.progress(counts))
         return search.checks_of(counts[self._rank]) if counting else ()
 
@@ -125,11 +127,14 @@ class StreamedLevels:
         """Return the work of all domains, when a level has ended."""
         return self._search.work_of_all(self._slot.counts)
 
-    def _start(self, form: Form) -> None:
-        """Launch a level."""
-        search, slot, kind = self._search, self._slots[self._turn], (*form, self._turn)
-        items = self._expected.items(self._known) if form.sends else search.first
+    def _start(self, way: DirectionName | None, *, masks: bool) -> None:
+        """Launch a level; way: None where it is not known yet."""
+        search, slot = self._search, self._slots[self._turn]
+        items, likely = self._expected.level(self._known)
+        way = self._forced or way or likely
+        form = Form(way != "pull", way != "push", masks)
         again = search.form if items == search.first else None
+        kind = (*form, self._turn)
         self._replays(kind, again, lambda: self._launch(form, items, slot))
         slot.read.record(self._exchange.stream)
         self._turn ^= 1
@@ -146,19 +151,15 @@ class StreamedLevels:
         search, exchange = self._search, self._exchange
         boxes, replies = self._space(items)
         search.report(slot.words)
-        search.begin_level()
+        search.begin_level(pushes=form.pushes, asks=form.asks)
         gathers = [(search.mask, self._masks)] * form.masks
-        if form.sends:
-            exchange.cross(gathers, *self._first(boxes))
-            search.told(boxes, parents=False)
-        elif gathers:
-            exchange.cross(gathers)
-        asks = form.sends and form.asks
-        if asks:
+        exchange.cross(gathers, *self._first(boxes))
+        search.told(boxes, parents=False)
+        if form.asks:
             search.reply(boxes, parents=False, last=False)
             exchange.cross((), *self._first(replies))
         masks = self._masks if form.masks else None
-        came, answers = [boxes] * form.sends, [replies] * asks
+        came, answers = [boxes] * form.pushes, [replies] * form.asks
         search.end_level(masks, came, answers, first=items)
         self._gather(slot)
 
@@ -185,7 +186,7 @@ class StreamedLevels:
         if form.masks:
             count(self._search.mask.nbytes, "masks")
         answers = numbers if numbers == "parents" else "answers"
-        kinds = [numbers] * form.sends + [answers] * (form.sends and form.asks)
+        kinds = [numbers] + [answers] * form.asks
         for _, part in self._others:
             for kind in kinds:
                 count(8 * self._sent(part, items), kind, part=0)
@@ -204,7 +205,7 @@ class StreamedLevels:
             self._slot = slot
             self._replays("parents", search.form, lambda: self._launch_parents(slot))
             slot.read.record(self._exchange.stream)
-            form = Form(sends=True, asks=True, masks=False)
+            form = Form(pushes=False, asks=True, masks=False)
             self._count("parents", form, search.first)
             self._wait()
             search.learn(self._rest("parents", search.first, pull=True)[2])
@@ -282,10 +283,10 @@ class StreamedLevels:
 class Form(NamedTuple):
     """What a launch of a level has.
 
-    sends: boxes for other parts; asks: which may have questions; masks: of delegates
+    pushes, asks: what boxes for other parts may have; masks: of delegates
     """
 
-    sends: bool
+    pushes: bool
     asks: bool
     masks: bool
 
@@ -314,7 +315,7 @@ class Launched(NamedTuple):
 
 
 class Expected:
-    """How many items a box will have, from what boxes had in levels before.
+    """How many items a box will have, and which, from what boxes had in levels before.
 
     All ranks learn the same.  A level is launched when the counts of the one before are
     not known; it is taken to be like the one, of this search or an earlier one, that
@@ -327,10 +328,11 @@ class Expected:
         self._first, self._most = first, most
         self._keys = np.full((LEARNT, 2), np.inf)
         self._needs = [0] * LEARNT
+        self._ways: list[DirectionName] = ["push"] * LEARNT
         self._place: dict[LevelKey, int] = {}
 
-    def learn(self, key: LevelKey, items: int) -> None:
-        """Keep what the fullest box had two levels after counts."""
+    def learn(self, key: LevelKey, items: int, way: DirectionName) -> None:
+        """Keep what the fullest box had two levels after counts, and the direction."""
         place = self._place.get(key)
         if place is None:
             if len(self._place) == LEARNT:
@@ -339,19 +341,21 @@ class Expected:
             self._keys[place] = key
         # what grew once may again
         self._needs[place] = max(items, self._needs[place] * 3 // 4)
+        self._ways[place] = way
 
-    def items(self, key: LevelKey | None) -> int:
-        """Return how many items to send at first."""
+    def level(self, key: LevelKey | None) -> tuple[int, DirectionName | None]:
+        """Return how many items to send at first, and the direction, None: either."""
         if key is None:
-            return self._first
+            return self._first, None
         distance = np.abs(self._keys - key).sum(axis=1)
         nearest = int(distance.argmin())
         if distance[nearest] > ALIKE:
-            return self._first
-        wanted = self._needs[nearest] * 9 // 8
+            return self._first, None
+        wanted = self._needs[nearest] * 5 // 4
         if wanted > self._first:
             wanted = -(-wanted // STEP) * STEP
-        return wanted if self._first < wanted <= self._most else self._first
+        fits = self._first < wanted <= self._most
+        return wanted if fits else self._first, self._ways[nearest]
 
 
 class Slot:

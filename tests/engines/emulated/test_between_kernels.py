@@ -270,32 +270,36 @@ def test_boxes_with_more_than_their_first_items(device, monkeypatch, sizes, dire
 
 
 def test_as_much_is_sent_at_first_as_boxes_had_before(device, monkeypatch):
-    """The same search once more exchanges again in its first two levels alone."""
+    """Then few levels have to exchange a second time."""
     for name, limit in (("kronecker", 3), ("tree", 8)):
         monkeypatch.setattr(between_params, "FIRST", limit)
         monkeypatch.setattr(between_params, "LEAST_FIRST", limit)
         options = {"threshold": LARGE, "count": 1}
-        once = streamed(GRAPHS[name], (1, 1, 1), **options)
-        twice = streamed(GRAPHS[name], (1, 1, 1), aims=[(None, None)] * 2, **options)
-        assert 2 < once <= twice <= once + 2
+        aims = [(None, None)] * 3
+        thrice = streamed(GRAPHS[name], (1, 1, 1), aims, **options)
+        with monkeypatch.context() as patch:
+            patch.setattr(streamed_levels, "ALIKE", -1)
+            unlike = streamed(GRAPHS[name], (1, 1, 1), aims, **options)
+        assert 0 < thrice < unlike
 
 
 def test_what_boxes_are_expected_to_have():
     expected, key = streamed_levels.Expected(100, 5000), streamed_levels.LevelKey.of
-    assert expected.items(None) == expected.items(key(10, 10)) == 100
-    expected.learn(key(1000, 90_000), 2000)
-    assert expected.items(key(1000, 90_000)) == 3072  # an eighth more, in whole steps
-    assert expected.items(key(1500, 70_000)) == 3072
-    assert expected.items(key(9000, 90_000)) == expected.items(None) == 100
-    expected.learn(key(20, 90_000), 50)
-    assert expected.items(key(30, 90_000)) == 100
-    expected.learn(key(1000, 90_000), 1000)  # not forgotten at once
-    assert expected.items(key(1000, 90_000)) == 2048
-    expected.learn(key(1000, 90_000), 9000)
-    assert expected.items(key(1000, 90_000)) == 100  # more than there is room for
+    level = expected.level
+    assert level(None) == level(key(10, 10)) == (100, None)
+    expected.learn(key(1000, 90_000), 2000, "pull")
+    assert level(key(1000, 90_000)) == (3072, "pull")  # a quarter more, in whole steps
+    assert level(key(1500, 70_000)) == (3072, "pull")
+    assert level(key(60_000, 90_000)) == level(None) == (100, None)
+    expected.learn(key(20, 90_000), 50, "push")
+    assert level(key(30, 90_000)) == (100, "push")
+    expected.learn(key(1000, 90_000), 1000, "push")  # not forgotten at once
+    assert level(key(1000, 90_000)) == (2048, "push")
+    expected.learn(key(1000, 90_000), 9000, "pull")
+    assert level(key(1000, 90_000)) == (100, "pull")  # more than there is room for
     for k in range(2 * streamed_levels.LEARNT):
-        expected.learn(key(k, 1), 200)
-    assert expected.items(key(2, 1)) == 1024
+        expected.learn(key(k, 1), 200, "push")
+    assert level(key(2, 1)) == (1024, "push")
 
 
 def test_ends_and_records_on_the_stream(device):

@@ -20,6 +20,7 @@ class BetweenSearch(BetweenLevels):
     """One device of a domain, level by level or on a stream; a ``StreamedSearch``."""
 
     streamed = True
+    _pushes, _asks = PUSHES, ASKS  # what a level must do to push, or to ask
 
     @property
     def form(self) -> int | None:
@@ -39,15 +40,19 @@ class BetweenSearch(BetweenLevels):
         p = self.params
         p.gathered, p.rule, p.pull_share = gathered.data.ptr, ways[forced], pull_share
 
-    def begin_level(self) -> None:
+    def begin_level(self, *, pushes: bool, asks: bool) -> None:
         """Begin a level on the current stream, with what goes to other parts.
 
         What is for them lies in ``mask`` and in boxes then; see ``StreamedSearch``.
         """
         main = cuda.cupy().cuda.get_current_stream()
-        self._run("outer", main, PUSHES)
+        both = PUSHES | ASKS
+        self._pushes, self._asks = (PUSHES, ASKS) if pushes and asks else (both, both)
+        if pushes:
+            self._run("outer", main, self._pushes)
         self._run("level", main, GOES)
-        self._run("ask", main, ASKS)
+        if asks:
+            self._run("ask", main, self._asks)
 
     def report(self, words: Any) -> None:
         """Let kernels bring counts and sizes to the host; see ``StreamedSearch``."""
@@ -85,7 +90,7 @@ class BetweenSearch(BetweenLevels):
         parents: the questions are those for parents of delegates; last: they are what
         the first ones have left
         """
-        main, needs = cuda.cupy().cuda.get_current_stream(), 0 if last else ASKS
+        main, needs = cuda.cupy().cuda.get_current_stream(), 0 if last else self._asks
         if parents:
             self._take("answer_parents", questions, self.part.place, main)
         else:
@@ -102,7 +107,7 @@ class BetweenSearch(BetweenLevels):
         0: nothing more comes
         """
         main, p = cuda.cupy().cuda.get_current_stream(), self.params
-        does = (GOES, PUSHES, ASKS) if first else (0, 0, 0)
+        does = (GOES, self._pushes, self._asks) if first else (0, 0, 0)
         self._admit(masks, items, answers, main, *does)
         p.first = first
         self._run("settle", main, does[0])

@@ -31,6 +31,7 @@ from distbfs.partition.part import Part
 from distbfs.types import World
 
 METHODS = ("fast",)
+PULL_SHARE = 28  # as in arrays.py, between domains: there rows of delegates are shorter
 NEEDS_SYMMETRIC = (
     "engine xbfs searches symmetric graphs, and this one is directed; use xbfs-paper"
 )
@@ -136,6 +137,7 @@ class XbfsEngine:
         )
         if domain.devices == 1:
             arrays.cut_ranges()
+            arrays.set_limits(domain.edges, arrays.mean_next, PULL_SHARE)
         return SharedMemory(
             arrays,
             devices=domain.devices,
