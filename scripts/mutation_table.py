@@ -820,10 +820,26 @@ MUTATIONS = (
     Mutation(
         "between-boxes-are-never-over",
         f"{CUDA}/xbfs/between.cu",
-        "over |= b.sizes[i] > b.first;",
-        "over |= false;",
+        "b.first && most > b.first",
+        "false && most > b.first",
         "what the first items of a box have left is never sent",
         (f"{OUTER_EDGES}::test_boxes_with_more_than_their_first_items",),
+    ),
+    Mutation(
+        "between-lone-root",
+        f"{CUDA}/xbfs/between.cu",
+        "count[NORMALS] += lone(b, s)",
+        "count[NORMALS] += 0",
+        "a root without edges is not found",
+        (f"{OUTER_EDGES}::test_levels_and_parents",),
+    ),
+    Mutation(
+        "streamed-less-than-expected",
+        "distbfs/search/runners/streamed.py",
+        "self._needs[nearest] * 5 // 4",
+        "self._needs[nearest] * 1 // 4",
+        "fewer items are sent at first than such levels had",
+        (f"{OUTER_EDGES}::test_what_boxes_are_expected_to_have",),
     ),
     Mutation(
         "between-ahead-does-not-wait",

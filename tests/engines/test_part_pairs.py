@@ -61,12 +61,12 @@ class Pair:
         ]
 
     def start(self, root, *, counting):
-        number = np.flatnonzero(self.part.ids() == root)
+        layout = self.part.layout
+        here = layout.part_of(root) == self.part.index
         delegate = np.flatnonzero(self.part.delegates == root)
-        normal = len(number) and not len(delegate)
         self.both(
             "start",
-            int(number[0]) if normal else None,
+            layout.local_of(root) if here and not len(delegate) else None,
             int(delegate[0]) if len(delegate) else None,
             counting=counting,
         )
@@ -269,7 +269,7 @@ def test_levels_only(name):
     part = build(NAMED["kronecker"], 2, threshold=8)[0][0]
     placement = Placement(part.layout.parts, 1)
     search = make_engine(name, parents=False).domain(part, placement)
-    search.start(0, None)
+    search.start(int(part.vertices[0]), None)
     level, parent = search.finish()
     assert parent is None
     assert (level >= 0).sum() == 1
