@@ -826,6 +826,14 @@ MUTATIONS = (
         (f"{OUTER_EDGES}::test_boxes_with_more_than_their_first_items",),
     ),
     Mutation(
+        "pan-reads-beyond-ids",
+        f"{CUDA}/pan/visits.cuh",
+        "if (v + 4 <= p.active) {",
+        "if (v < p.active) {",
+        "ids beyond the last vertex of a part are read, and not used",
+        (f"{EMULATED}/test_addresses.py",),
+    ),
+    Mutation(
         "between-lone-root",
         f"{CUDA}/xbfs/between.cu",
         "count[NORMALS] += lone(b, s)",

@@ -49,7 +49,7 @@ from distbfs.store.hdf5 import open_store  # noqa: E402
 from distbfs.store.write import write_graph  # noqa: E402
 from distbfs.validation.cuda import validate_on_device  # noqa: E402
 
-BLOCKS = 8  # of a grid: all have their turn soon, however slow each is
+BLOCKS = 4  # of a grid: all have their turn soon, however slow each is
 
 GRAPHS = {
     "kronecker": lambda: kronecker(9),

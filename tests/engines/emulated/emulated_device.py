@@ -41,9 +41,13 @@ def compiler():
 
 
 class Kernels:
-    """Libraries of kernel files, compiled at first use and cached by content."""
+    """Libraries of kernel files, compiled at first use and cached by content.
 
-    def __init__(self):
+    flags: of the compiler
+    """
+
+    def __init__(self, flags=FLAGS):
+        self.flags = flags
         self.folder = cache_folder() / "emulated"
         self.folder.mkdir(exist_ok=True)
         self.found, self.locks = {}, {}
@@ -73,23 +77,23 @@ class Kernels:
         files["all.cpp"] = "\n".join(code) + "\n"
         macros = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
         options = (*LIBRARY, *macros)
-        content = repr((sorted(files.items()), options, FLAGS, compiler()))
+        content = repr((sorted(files.items()), options, self.flags, compiler()))
         key = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
         target = self.folder / f"{source.stem}-{key}.so"
         with exclusive(self.folder / f"{key}.lock"):
             if not target.exists():
                 executor = self.executor(files["cuda_on_cpu.hpp"])
-                build(files, options, target, executor)
+                build(files, (*self.flags, *options), target, executor)
         return ctypes.CDLL(str(target))
 
     def executor(self, text):
         """The header that all kernels begin with, compiled once for all of them."""
-        content = repr((text, FLAGS, compiler()))
+        content = repr((text, self.flags, compiler()))
         key = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
         target = self.folder / f"{key}.gch"
         with exclusive(self.folder / f"{key}.lock"):
             if not target.exists():
-                build({"all.cpp": text}, HEADER, target)
+                build({"all.cpp": text}, (*self.flags, *HEADER), target)
         return target
 
     def prepare(self, wanted):
@@ -109,7 +113,7 @@ def build(files, options, target, executor=None):
             (folder / file).write_text(text)
         if executor is not None:
             (folder / "cuda_on_cpu.hpp.gch").symlink_to(executor)
-        command = [compiler(), *FLAGS, *options, "-o", folder / "all.so"]
+        command = [compiler(), *options, "-o", folder / "all.so"]
         subprocess.run([*command, folder / "all.cpp"], check=True)
         (folder / "all.so").rename(target)
 
@@ -275,8 +279,12 @@ class EmulatedDevice:
         raw = np.full(size + 2 * GUARD + ALIGNED, GUARDED, np.uint8)
         start = GUARD + -(raw.ctypes.data + GUARD) % ALIGNED
         raw[start : start + size] = fill
-        self.arrays[id(raw)] = weakref.ref(raw), start, size
+        self.guard(raw, start, size)
         return raw[start : start + size].view(dtype).reshape(shape).view(DeviceArray)
+
+    def guard(self, raw, start, size):
+        """Remember an array, and what lies around it."""
+        self.arrays[id(raw)] = weakref.ref(raw), start, size
 
     def check(self, when):
         """Look for writes outside of arrays."""
