@@ -181,6 +181,7 @@ class BetweenDomains:
         self._sums = self._counts[:-1]
         self._nothing: list[list[tuple[int, Array]]] = [[] for _ in searches]
         self._root, self._hidden = Work(), 0  # delegates that no level has found
+        self._delegate: int | None = None  # number of the root
         self._ahead = False  # levels may be launched before it is known what they do
         self._streamed: StreamedLevels | None = None
         alone = self._placement.per_rank == 1 and world.size > 1
@@ -226,7 +227,9 @@ class BetweenDomains:
         to_the_end = until.depth is None and until.targets is None
         self._ahead = timed is untimed and stop is None and to_the_end
         whole = UNTIMED if timed is clock else clock("levels")
-        stream = UNTIMED if self._streamed is None else self._streamed.levels()
+        stream: AbstractContextManager[None] = UNTIMED
+        if self._streamed is not None:
+            stream = self._streamed.levels(self._delegate)
         with whole, stream:
             levels = self._levels(until, stop, timed, clock, log)
         self._world.doing = "parents"
@@ -362,7 +365,7 @@ class BetweenDomains:
         if delegate == -1:
             delegate = None
         normal = delegate is None
-        self._hidden = self._delegates.count
+        self._hidden, self._delegate = self._delegates.count, delegate
         self._root = Work(int(normal), int(not normal), int(normal), open=WIDE)
         part, local = self._layout.part_of(root), self._layout.local_of(root)
         targets: list[Targets | None] = [None] * len(self._searches)

@@ -22,6 +22,8 @@ from distbfs.search.direction import PULL_SHARE
 
 LEARNT = 256  # kinds of levels whose boxes are known
 ALIKE = 4.0  # octaves, of what was found and of what was left
+ROOT = -100.0  # no logarithm of a count
+SURE = 1.0  # the same, where a wrong direction would not be much dearer
 WIDEST, STEP = 1 << 26, 1024  # items of all boxes that are sent at first; of each
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ class StreamedLevels:
         self._turn = 0  # the slot of the next launch
         self._launched: Launched | None = None  # ahead
         self._expected = Expected(search.first, WIDEST // ranks)
-        self._known: LevelKey | None = None  # of the last level whose counts are here
+        self._known = LevelKey.of_root(None)  # of the last level whose counts are here
 
     @contextmanager
     def stream(self) -> Iterator[None]:
@@ -77,11 +79,11 @@ class StreamedLevels:
         cp.cuda.get_current_stream().wait_event(done)
 
     @contextmanager
-    def levels(self) -> Iterator[None]:
-        """Run the levels of a search inside."""
+    def levels(self, delegate: int | None) -> Iterator[None]:
+        """Run the levels of a search inside; delegate: number of the root."""
         with self.stream():
             self._search.clear_counts()
-            self._known = None
+            self._known = LevelKey.of_root(delegate)
             try:
                 yield
             finally:
@@ -130,7 +132,8 @@ class StreamedLevels:
     def _start(self, way: DirectionName | None, *, masks: bool) -> None:
         """Launch a level; way: None where it is not known yet."""
         search, slot = self._search, self._slots[self._turn]
-        items, likely = self._expected.level(self._known)
+        key = self._known if way is None else None
+        items, likely = self._expected.level(key)
         way = self._forced or way or likely
         form = Form(way != "pull", way != "push", masks)
         again = search.form if items == search.first else None
@@ -138,7 +141,8 @@ class StreamedLevels:
         self._replays(kind, again, lambda: self._launch(form, items, slot))
         slot.read.record(self._exchange.stream)
         self._turn ^= 1
-        self._launched = Launched(form, items, self._known)
+        self._launched = Launched(form, items, key)
+        self._known = self._known.after_root()
 
     def _drop(self) -> None:
         """Forget what was launched ahead."""
@@ -302,6 +306,20 @@ class LevelKey(NamedTuple):
         """Return that of counts: vertices that were reached, and that are left."""
         return cls(round(4 * log2(1 + reached)) / 4, round(4 * log2(1 + left)) / 4)
 
+    @classmethod
+    def of_root(cls, delegate: int | None) -> LevelKey:
+        """Return what stands for counts before the first level.
+
+        delegate: number of the root, which rises as degrees fall; None: it is normal
+        """
+        if delegate is None:
+            return cls(ROOT, ROOT)
+        return cls(2 * ROOT - round(4 * log2(1 + delegate)) / 4, ROOT)
+
+    def after_root(self) -> LevelKey:
+        """Return what stands for counts before the second level, or these counts."""
+        return self._replace(left=2 * ROOT) if self.left == ROOT else self
+
 
 class Launched(NamedTuple):
     """A level that was launched.
@@ -355,7 +373,8 @@ class Expected:
         if wanted > self._first:
             wanted = -(-wanted // STEP) * STEP
         fits = self._first < wanted <= self._most
-        return wanted if fits else self._first, self._ways[nearest]
+        sure = distance[nearest] <= SURE
+        return wanted if fits else self._first, self._ways[nearest] if sure else None
 
 
 class Slot:
