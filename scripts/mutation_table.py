@@ -843,11 +843,11 @@ MUTATIONS = (
     ),
     Mutation(
         "streamed-less-than-expected",
-        "distbfs/search/runners/streamed.py",
+        "distbfs/search/runners/expected.py",
         "self._needs[nearest] * 5 // 4",
         "self._needs[nearest] * 1 // 4",
         "fewer items are sent at first than such levels had",
-        (f"{OUTER_EDGES}::test_what_boxes_are_expected_to_have",),
+        ("tests/search/test_expected.py",),
     ),
     Mutation(
         "between-ahead-does-not-wait",

@@ -12,19 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from math import log2
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from distbfs.device import cuda
 from distbfs.search.direction import PULL_SHARE
+from distbfs.search.runners.expected import Expected, LevelKey
 
-LEARNT = 256  # kinds of levels whose boxes are known
-ALIKE = 4.0  # octaves, of what was found and of what was left
-ROOT = -100.0  # no logarithm of a count
-SURE = 1.0  # the same, where a wrong direction would not be much dearer
-WIDEST, STEP = 1 << 26, 1024  # items of all boxes that are sent at first; of each
+WIDEST = 1 << 26  # items of all boxes that are sent at first
 
 if TYPE_CHECKING:
     from distbfs.engines.base import StreamedSearch, Work
@@ -295,32 +291,6 @@ class Form(NamedTuple):
     masks: bool
 
 
-class LevelKey(NamedTuple):
-    """By what a level is like another: logarithms of counts."""
-
-    reached: float
-    left: float
-
-    @classmethod
-    def of(cls, reached: int, left: int) -> LevelKey:
-        """Return that of counts: vertices that were reached, and that are left."""
-        return cls(round(4 * log2(1 + reached)) / 4, round(4 * log2(1 + left)) / 4)
-
-    @classmethod
-    def of_root(cls, delegate: int | None) -> LevelKey:
-        """Return what stands for counts before the first level.
-
-        delegate: number of the root, which rises as degrees fall; None: it is normal
-        """
-        if delegate is None:
-            return cls(ROOT, ROOT)
-        return cls(2 * ROOT - round(4 * log2(1 + delegate)) / 4, ROOT)
-
-    def after_root(self) -> LevelKey:
-        """Return what stands for counts before the second level, or these counts."""
-        return self._replace(left=2 * ROOT) if self.left == ROOT else self
-
-
 class Launched(NamedTuple):
     """A level that was launched.
 
@@ -330,51 +300,6 @@ class Launched(NamedTuple):
     form: Form
     items: int
     key: LevelKey | None
-
-
-class Expected:
-    """How many items a box will have, and which, from what boxes had in levels before.
-
-    All ranks learn the same.  A level is launched when the counts of the one before are
-    not known; it is taken to be like the one, of this search or an earlier one, that
-    followed most similar counts.
-
-    first: items that are sent in any case, and where nothing is known; most: at most
-    """
-
-    def __init__(self, first: int, most: int) -> None:
-        self._first, self._most = first, most
-        self._keys = np.full((LEARNT, 2), np.inf)
-        self._needs = [0] * LEARNT
-        self._ways: list[DirectionName] = ["push"] * LEARNT
-        self._place: dict[LevelKey, int] = {}
-
-    def learn(self, key: LevelKey, items: int, way: DirectionName) -> None:
-        """Keep what the fullest box had two levels after counts, and the direction."""
-        place = self._place.get(key)
-        if place is None:
-            if len(self._place) == LEARNT:
-                return
-            place = self._place[key] = len(self._place)
-            self._keys[place] = key
-        # what grew once may again
-        self._needs[place] = max(items, self._needs[place] * 3 // 4)
-        self._ways[place] = way
-
-    def level(self, key: LevelKey | None) -> tuple[int, DirectionName | None]:
-        """Return how many items to send at first, and the direction, None: either."""
-        if key is None:
-            return self._first, None
-        distance = np.abs(self._keys - key).sum(axis=1)
-        nearest = int(distance.argmin())
-        if distance[nearest] > ALIKE:
-            return self._first, None
-        wanted = self._needs[nearest] * 5 // 4
-        if wanted > self._first:
-            wanted = -(-wanted // STEP) * STEP
-        fits = self._first < wanted <= self._most
-        sure = distance[nearest] <= SURE
-        return wanted if fits else self._first, self._ways[nearest] if sure else None
 
 
 class Slot:

@@ -33,7 +33,7 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.options import ExchangeOptions, SearchOptions
 from distbfs.partition.layout import Domains, Placement
 from distbfs.registry import ENGINES, lookup
-from distbfs.search.runners import streamed as streamed_levels
+from distbfs.search.runners import expected
 from distbfs.search.runners.between import BetweenDomains
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
@@ -278,39 +278,9 @@ def test_as_much_is_sent_at_first_as_boxes_had_before(device, monkeypatch):
         aims = [(None, None)] * 3
         thrice = streamed(GRAPHS[name], (1, 1, 1), aims, **options)
         with monkeypatch.context() as patch:
-            patch.setattr(streamed_levels, "ALIKE", -1)
+            patch.setattr(expected, "ALIKE", -1)
             unlike = streamed(GRAPHS[name], (1, 1, 1), aims, **options)
         assert 0 < thrice < unlike
-
-
-def test_what_boxes_are_expected_to_have():
-    expected, key = streamed_levels.Expected(100, 5000), streamed_levels.LevelKey.of
-    level = expected.level
-    assert level(None) == level(key(10, 10)) == (100, None)
-    expected.learn(key(1000, 90_000), 2000, "pull")
-    assert level(key(1000, 90_000)) == (3072, "pull")  # a quarter more, in whole steps
-    assert level(key(1500, 80_000)) == (3072, "pull")
-    assert level(key(3000, 80_000)) == (3072, None)  # the other way may be far better
-    assert level(key(60_000, 90_000)) == level(None) == (100, None)
-    expected.learn(key(20, 90_000), 50, "push")
-    assert level(key(30, 90_000)) == (100, "push")
-    assert level(key(70, 90_000)) == (100, None)
-    expected.learn(key(1000, 90_000), 1000, "push")  # not forgotten at once
-    assert level(key(1000, 90_000)) == (2048, "push")
-    expected.learn(key(1000, 90_000), 9000, "pull")
-    assert level(key(1000, 90_000)) == (100, "pull")  # more than there is room for
-    root = streamed_levels.LevelKey.of_root
-    expected.learn(root(5), 300, "pull")
-    expected.learn(root(None), 250, "push")
-    expected.learn(root(None).after_root(), 400, "push")
-    assert level(root(7)) == (1024, "pull")
-    assert level(root(5000)) == (100, None)
-    assert level(root(5).after_root()) == (100, None)
-    assert level(root(None)) == level(root(None).after_root()) == (1024, "push")
-    assert key(5, 5).after_root() == key(5, 5)
-    for k in range(2 * streamed_levels.LEARNT):
-        expected.learn(key(k, 1), 200, "push")
-    assert level(key(2, 1)) == (1024, "push")
 
 
 def test_ends_and_records_on_the_stream(device):
