@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -84,6 +86,18 @@ class StreamedLevels:
                 yield
             finally:
                 self._drop()
+            self._prepare()
+
+    def _prepare(self) -> None:
+        """Capture every form of a level that one was launched of, of this search."""
+        search, ways = self._search, [(True, True), (True, False), (False, True)]
+        if not self._replays.begun(search.form):
+            return
+        masks = [False] * (search.mask is None) or [True, False]
+        for way, mask, turn in product(ways, masks, range(2)):
+            form, slot = Form(*way, mask), self._slots[turn]
+            launch = partial(self._launch, form, search.first, slot)
+            self._replays.capture((*form, turn), search.form, launch)
 
     def level(
         self, *, pull: bool, reduces: bool, counting: bool, ahead: bool
@@ -326,6 +340,7 @@ class Replays:
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._graphs: dict[Any, Any] = {}
+        self._begun: set[Any] = set()
 
     def __call__(self, kind: Any, form: Any, launch: Callable[[], None]) -> None:
         """Do ``launch``; kind, form: what it depends on; form None: just once."""
@@ -335,6 +350,20 @@ class Replays:
             return
         launch()
         if self._stream is None or form is None:
+            return
+        self._begun.add(form)
+        self.capture(kind, form, launch)
+
+    def begun(self, form: Any) -> bool:
+        """Return whether something of a form was captured since the last call."""
+        begun = form in self._begun
+        self._begun.discard(form)
+        return begun
+
+    def capture(self, kind: Any, form: Any, launch: Callable[[], None]) -> None:
+        """Capture what is launched the next time, unless that was done."""
+        key = kind, form
+        if key in self._graphs:
             return
         self._stream.begin_capture()
         try:
