@@ -1,4 +1,4 @@
-"""What is launched again is a CUDA graph, captured when it was first launched or before."""
+"""What is launched again is a CUDA graph."""
 
 import pytest
 
