@@ -847,7 +847,7 @@ MUTATIONS = (
         "self._needs[nearest] * 5 // 4",
         "self._needs[nearest] * 1 // 4",
         "fewer items are sent at first than such levels had",
-        ("tests/search/test_expected.py",),
+        ("tests/search/test_expected_levels.py",),
     ),
     Mutation(
         "between-ahead-does-not-wait",
