@@ -289,6 +289,11 @@ def main(names):
         return
     cuda.cupy().cuda.set_allocator(None)
     cuda.multiprocessors = lambda: BLOCKS
+    search(kinds)
+
+
+def search(kinds):
+    """Run kinds, each with the graph that it names or with all, and say so."""
     every = dict(GRAPHS)
     for name in kinds:
         kind, _, only = name.partition(":")

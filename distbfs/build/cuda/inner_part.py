@@ -104,12 +104,11 @@ class InnerPart:
         """Which device of the domain this is."""
         return self.domain.of.device_of(self.index)
 
-    def number_of(self, local: int) -> int:
-        """Return the number of a local id; where it has no edges, WIDE + local id."""
-        return int(self.numbers_of(np.array([local]))[0])
-
     def numbers_of(self, places: Ids) -> Ids:
-        """Return the same of local ids, int64 [k] on the host."""
+        """Return the numbers of local ids, int64 [k] on the host.
+
+        Where one has no edges, it is WIDE + local id.
+        """
         numbers = take(self.graph.numbers, places).astype(np.int64)
         return np.where(numbers == ISOLATED, WIDE + places, numbers)
 

@@ -2,10 +2,10 @@
 
 Every device makes all tuples itself and keeps what its part holds (Algorithm 1 of Pan,
 Pearce, Owens 2018, Section III-B, as build/host/separate.py has it), so that no tuple
-is sent.  In a first round each
-part finds the degrees of its vertices.  Then the ranks share the degree histogram, the
-delegates, and which vertices are normal.  In a second round each part makes its four
-subgraphs, straight in the numbers that they have at the end.
+is sent.  In a first round each part finds the degrees of its vertices.  Then the ranks
+share the degree histogram, the delegates, and which vertices are normal.  In a second
+round each part makes its four subgraphs, straight in the numbers that they have at the
+end.
 
 The graph is that of ``construct``, but for the order inside a part: normal vertices
 with edges come first, all others after them, both by rising local id.

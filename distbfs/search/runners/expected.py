@@ -49,7 +49,7 @@ class LevelKey(NamedTuple):
 class Expected:
     """How many items a box will have, and which, from what boxes had in levels before.
 
-    All ranks learn the same.  A level is launched when the counts of the one before are
+    A level is launched when the counts of the one before are
     not known; it is taken to be like the one, of this search or an earlier one, that
     followed most similar counts.
 

@@ -93,7 +93,7 @@ class StreamedLevels:
         search, ways = self._search, [(True, True), (True, False), (False, True)]
         if not self._replays.begun(search.form):
             return
-        masks = [False] * (search.mask is None) or [True, False]
+        masks = [False] if search.mask is None else [True, False]
         for way, mask, turn in product(ways, masks, range(2)):
             form, slot = Form(*way, mask), self._slots[turn]
             launch = partial(self._launch, form, search.first, slot)

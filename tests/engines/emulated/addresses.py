@@ -1,8 +1,8 @@
 """Searches of tests/gpu/sanitize.py on a CPU, with kernels under AddressSanitizer.
 
-Usage: addresses.py KIND:GRAPH ...  What lies around an array is poisoned, so that reads
-beyond it end the program as well as writes do.  Kinds whose kernels the emulator does
-not have end with an error of the compiler.
+Usage: addresses.py [KIND[:GRAPH] ...], as sanitize.py.  What lies around an array is
+poisoned, so that reads beyond it end the program as well as writes do.  Kinds whose
+kernels the emulator does not have end with an error of the compiler.
 """
 
 import ctypes
@@ -58,13 +58,7 @@ def search(kinds):
 
     kernels = emulated_device.Kernels((*emulated_device.FLAGS, *FLAGS))
     Poisoned(kernels).install(Patch())
-    graphs = dict(sanitize.GRAPHS)
-    for name in kinds:
-        kind, _, only = name.partition(":")
-        sanitize.GRAPHS.clear()
-        sanitize.GRAPHS.update({only: graphs[only]} if only else graphs)
-        sanitize.KINDS[kind](name)
-        print(f"{name}: right", flush=True)
+    sanitize.search(list(sanitize.wanted(kinds)))
 
 
 if __name__ == "__main__":
