@@ -40,7 +40,7 @@ from distbfs.types import Ids, Marks, TupleSource
 FAMILIES = ("kronecker", "road", "geometric", "uniform")
 SHOWN = (
     *("delegates", "outer_edges", "levels", "pushed_edges"),
-    *("items", "questions", "answers", "parents"),
+    *("items", "questions", "parents"),
 )
 OPTIONS = SearchOptions.named(engine="openmp", threads=1)
 LARGEST = 22
@@ -92,7 +92,7 @@ class Outer:
         inside = np.zeros(self._n, dtype=bool)  # found along an inner edge
         inside[rows[levels[columns] == levels[rows] - 1]] = True
         pushed = np.zeros(len(self.source), dtype=bool)
-        questions = answers = 0
+        questions = 0
         for level in range(int(levels.max()) + 1):
             left = self.normal & ((levels < 0) | (levels > level))
             frontier = int((self.normal & (levels == level)).sum())
@@ -104,9 +104,8 @@ class Outer:
                 continue
             asks = (left & ~(inside & (levels == level + 1)))[self.target]
             questions += int(asks.sum())
-            answers += len(self.pairs(asks & (of_source == level)))
         parents = self._parents(levels)
-        return [int(pushed.sum()), len(self.pairs(pushed)), questions, answers, parents]
+        return [int(pushed.sum()), len(self.pairs(pushed)), questions, parents]
 
     def mask_levels(self, levels: Ids) -> int:
         """Return how many levels exchange masks: until all delegates are found."""

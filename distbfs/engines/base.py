@@ -328,14 +328,15 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     other parts, ``told``, and of pulled ones ``reply``; ``end_level``; and ``choose``,
     when the counts of all parts are gathered: what the next level does follows from
     them on the device, so that it may be launched before the host knows.  It does
-    nothing where the search is over, or waits.  A box is how many items there are, and
-    then the items.  The first ones of each are sent before the host knows how many
-    there are; the others are sent, and admitted by a further ``end_level``, where
-    ``is_over``.  Then ``ask``, ``told``, ``reply`` and ``learn`` complete the parents
-    of delegates.  What a level launches may be launched again as it was where ``form``
-    is the same.
+    nothing where the search is over, or waits.  A box is a word about it, and then what
+    it has: items of a word, or questions of half a word, to which the answers come in
+    their order.  The first words of each are sent before the host knows how many there
+    are; the others are sent, answered (``reply_to``, ``learn_from``), and admitted by a
+    further ``end_level``, where ``is_over``.  Then ``ask``, ``told``, ``reply`` and
+    ``learn`` complete the parents of delegates.  What a level launches may be launched
+    again as it was where ``form`` is the same.
 
-    first: items of a box that are sent at once where nothing else is known
+    first: words of a box that are sent at once where nothing else is known
     depth: levels so far, to be raised with each
     counts: of the last level, to be gathered when it has ended, zeros before the first
     sizes: [2, parts], of the boxes for other parts and of those that came, the same
@@ -354,11 +355,19 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         """What launches of a level depend on; None: on what no later search has."""
 
     def follow(
-        self, gathered: Any, forced: DirectionName | None, pull_share: int
+        self,
+        gathered: Any,
+        place: int,
+        report: Any,
+        forced: DirectionName | None,
+        pull_share: int,
     ) -> None:
         """Let levels do what follows from the counts of all parts.
 
-        gathered: [parts, words], where they will lie; forced, pull_share: as of
+        gathered: [parts, words], where they will lie; place: of this part among them
+        and among boxes, of which that one does not come; report: NumPy, pinned, [2,
+        words] for counts and ``sizes``, to which ``choose`` brings both in turn,
+        beginning with the first of a search; forced, pull_share: as of
         ``search.direction.OuterPolicy``; the first level of a normal root pushes unless
         it is forced
         """
@@ -366,17 +375,11 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     def begin_level(self, *, pushes: bool, asks: bool) -> None:
         """Begin a level; it pushes, or asks; where both are set, as counts say."""
 
-    def report(self, words: Any) -> None:
-        """Let ``told`` and ``choose`` bring what they have to the host.
-
-        words: NumPy, pinned: gathered counts, then sizes
-        """
-
     def clear_counts(self) -> None:
         """Set ``counts`` and ``sizes`` to zeros, before the first level."""
 
     def room(self, part: int) -> int:
-        """Return how many items the box for a part may have, and that of it for us."""
+        """Return how many words the box for a part may have, and that of it for us."""
 
     def box(self, part: int, begin: int, end: int) -> Any:
         """Return words of the box for a part."""
@@ -384,11 +387,17 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     def told(self, boxes: Any, *, parents: bool) -> None:
         """Note all sizes in ``sizes``; boxes: [parts, words] that came."""
 
-    def reply(self, questions: Any, *, parents: bool, last: bool) -> None:
-        """Put answers into boxes; questions: [k], or boxes [k, words].
+    def reply(self, questions: Any, *, parents: bool) -> None:
+        """Put answers into boxes; questions: boxes [k, words].
 
-        parents: they are those of ``ask``; last: they are what the first ones have left
+        parents: they are those of ``ask``
         """
+
+    def reply_to(self, part: int, questions: Any, first: int) -> None:
+        """Put answers into the box for a part, to what comes after ``first`` words."""
+
+    def learn_from(self, part: int, answers: Any, first: int) -> None:
+        """Admit a part's answers to such questions; both: uint64 [k]."""
 
     def ask(self) -> None:
         """Put the questions for the parents of delegates into boxes."""
@@ -397,24 +406,33 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         """Accept what other parts answered to them; each as questions."""
 
     def end_level(
-        self, masks: Any, items: Sequence[Any], answers: Sequence[Any], *, first: int
+        self,
+        masks: Any,
+        items: Sequence[Any],
+        answers: Sequence[Any],
+        *,
+        first: int,
+        pulls: bool | None,
     ) -> None:
         """Admit what all parts found, and count.
 
         masks: [parts, words], or None; items, answers: what other parts pushed or
-        answered, each as questions
-        first: items of a box that came; 0: nothing more comes; else counts say
-        ``is_over`` where it does
+        answered, boxes [k, words], or items alone [k]
+        first: words of a box that came; 0: nothing more comes; else counts say
+        ``is_over`` where it does; pulls: whether it did, None: as counts said
         """
 
     def choose(self) -> None:
         """Choose what the next level does; ``counts`` and ``sizes`` are zeros then."""
 
     def is_over(self, counts: Any) -> bool:
-        """Return whether a box had more than its first items; counts: as below."""
+        """Return whether a box had more than its first words; counts: as below."""
 
     def most(self, counts: Any) -> int:
-        """Return how many items the fullest box of all parts had; counts: as below."""
+        """Return how many words the fullest box of all parts had; counts: as below."""
+
+    def unknown(self, counts: Any) -> int:
+        """Return how many items the fullest box of ``ask`` has; counts: as below."""
 
     def progress(self, counts: Any) -> tuple[int, int]:
         """Return (vertices found, vertices left) of all parts; counts: as below."""

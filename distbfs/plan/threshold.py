@@ -18,9 +18,9 @@ is in another part.
                      unvisited ones, as ``search.direction``; else it pushes
     numbers pushed   (p-1) c_k (1 - (1 - a/p)^k), once each to a part; a: chance that an
                      end is normal and was on a level that pushed
-    questions        c_k k x^(k-1) u, answers (p-1) c_k (x^k - (x - o/(p-1))^k); o, u:
-                     chances that an end is outer and in the frontier, or not reached
-                     before it; x = q_t+1 + o: not reached by this level's inner edges
+    questions        c_k k x^(k-1) u, each with an answer; o, u: chances that an end is
+                     outer and in the frontier, or not reached before it; x = q_t+1 +
+                     o: not reached by this level's inner edges
     parents          of delegates, on all levels: their own part asks p-1 others where
                      it found none, c_k (w_t v_t-1 - q_t^k), and those that did answer,
                      (p-1) c_k w_t q_t-1^(k(p-2)/p) (w_t-1 - w_t); w = q^(k/p) for the
@@ -32,9 +32,9 @@ reduce in slices and gather (every part sends and gets each slice of the others)
 
     masks    d / 8 2 f on each level until all delegates are found
     parents  8 (questions + answers) / p
-    normals  (8 numbers + 8 questions + 8 answers) / p, each with a parent's id
-    work     visits of a device: d, and (edges that are looked at + 2 questions
-             + what arrives) / p
+    normals  (8 numbers + 4 questions + 4 answers) / p, with the ids of parents
+    work     visits of a device: d, and (edges that are looked at + 3 questions
+             + numbers) / p
 
 The time is bytes / bandwidth + work / rate + levels latency, with the constants of
 ``plan.cost_model``; what the inner graph takes hardly depends on TH and is left out.
@@ -56,7 +56,8 @@ from distbfs.types import Array, Floats
 
 DELEGATES_PER_PART = 4  # d <= 4 n / p, so that they take the memory of some vertices
 SPREAD = 2  # variance of degrees over their mean, 1 in a graph of random edges
-ITEM = QUESTION = ANSWER = 8  # bytes: a number or a local id, and an id
+ITEM = 8  # bytes: a number, and the id of its parent
+QUESTION = 4 + 4  # a number; the id that answers it
 PULL_SHARE = 4  # of search.direction
 ROOTS = 8  # their degrees are quantiles of those of the vertices with edges
 MOST_LEVELS = 64  # the levels after these are left out
@@ -71,8 +72,8 @@ class ThresholdCost:
 
     delegates: d; outer_edges: nn edges between parts
     levels, mask_levels: mean over the roots, all and those with masks
-    pushed_edges: outer edges that pushes look at; items, questions, answers: of all
-    parts in a search; parents: questions and answers for those of delegates
+    pushed_edges: outer edges that pushes look at; items, questions: of all parts in a
+    search; parents: questions and answers for those of delegates
     bytes: that a part sends in a search; seconds: of a search; each by kind
     """
 
@@ -84,7 +85,6 @@ class ThresholdCost:
     pushed_edges: float
     items: float
     questions: float
-    answers: float
     parents: float
     bytes: dict[str, float]
     seconds: dict[str, float]
@@ -149,18 +149,17 @@ def price(
 ) -> ThresholdCost:
     """Return what searches of some counts take.
 
-    counts: edges that are pushed, items, questions and answers, and what is sent for
-    parents of delegates, of all parts
+    counts: edges that are pushed, items, questions, and what is sent for parents of
+    delegates, of all parts
     """
     d, shared = histogram.above(threshold), 2 * (parts - 1) / parts
-    pushed, items, questions, answers, parents = counts
-    sent = ITEM * items + QUESTION * questions + ANSWER * answers
+    pushed, items, questions, parents = counts
     volumes = {
         "masks": mask_levels * d / 8 * shared,
         "parents": ITEM * parents / parts,
-        "normals": sent / parts,
+        "normals": (ITEM * items + QUESTION * questions) / parts,
     }
-    visits = d + (pushed + 2 * questions + items + answers) / parts
+    visits = d + (pushed + 3 * questions + items) / parts
     seconds = {name: size / constants.bandwidth for name, size in volumes.items()}
     return ThresholdCost(
         threshold=threshold,
@@ -171,7 +170,6 @@ def price(
         pushed_edges=pushed,
         items=items,
         questions=questions,
-        answers=answers,
         parents=parents,
         bytes=volumes,
         seconds=seconds
@@ -262,8 +260,8 @@ class _Search:
     """Expected counts of a search, mean over the roots.
 
     Made of classes of vertices, and of which are normal, bool [thresholds, classes].
-    counts: edges that are pushed, items, questions, answers, and what is sent for
-        parents of delegates, float64 [5, thresholds]
+    counts: edges that are pushed, items, questions, and what is sent for parents of
+        delegates, float64 [4, thresholds]
     """
 
     def __init__(
@@ -278,7 +276,7 @@ class _Search:
         self._outer_share = self._ends.sum(axis=1) * self._away
         self._leaving = self._normal * (1 - self._power(1 - self._outer_share))
         self.levels, self.mask_levels = 0.0, np.zeros(len(normal))
-        self.counts = np.zeros((5, len(normal)))
+        self.counts = np.zeros((4, len(normal)))
 
     def _power(self, base: Floats) -> Floats:
         """Return base^k, float64 [thresholds, classes]; base: [thresholds]."""
@@ -299,18 +297,16 @@ class _Search:
             o = self._away * (self._ends @ (onward[t - 1] - onward[t]))
             u = self._away * (self._ends @ onward[t - 1])
             x = np.maximum(q[t + 1] + o, LEAST)
-            missed, without = self._power(x), self._power(x - o / max(others, 1))
             before = self._power(1 - a / self._parts)
             a = a + np.where(pulls, 0.0, self._ends @ new)
             named = before - self._power(1 - a / self._parts)
             level = (
                 ~pulls * self._outer_share * (normal @ (new * degrees)),
                 others * (normal * named).sum(axis=1),
-                pulls * u * ((normal * missed) @ degrees) / x,
-                pulls * others * (normal * (missed - without)).sum(axis=1),
+                pulls * u * ((normal * self._power(x)) @ degrees) / x,
             )
-            self.counts[:4] += np.stack(level) / ROOTS
-        self.counts[4] += others * self._hubs @ self._asked(q) / ROOTS
+            self.counts[:3] += np.stack(level) / ROOTS
+        self.counts[3] += others * self._hubs @ self._asked(q) / ROOTS
 
     def _asked(self, q: Floats) -> Floats:
         """Return what is sent for the parent of a delegate, a part, float64 [classes].

@@ -86,7 +86,7 @@ def test_terms_are_those_of_the_header():
     (cost,) = weigh_thresholds(counts, 4, [2])
     assert (cost.threshold, cost.delegates) == (2, 2)
     assert cost.outer_edges == pytest.approx(6 * 6 / 16 * 3 / 4)
-    sent = cost.items + cost.questions + cost.answers
+    sent = cost.items + cost.questions
     assert cost.bytes == pytest.approx(
         {
             "masks": cost.mask_levels * 2 / 8 * 2 * 3 / 4,
@@ -94,7 +94,7 @@ def test_terms_are_those_of_the_header():
             "normals": 8 * sent / 4,
         }
     )
-    looked = cost.pushed_edges + 2 * cost.questions + cost.items + cost.answers
+    looked = cost.pushed_edges + 3 * cost.questions + cost.items
     seconds = {name: size / BANDWIDTH for name, size in cost.bytes.items()}
     seconds |= {"work": (2 + looked / 4) / RATE, "latency": cost.levels * LATENCY}
     assert cost.seconds == pytest.approx(seconds)

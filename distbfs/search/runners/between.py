@@ -242,6 +242,9 @@ class BetweenDomains:
                 log[-1].messages_sent["parents"] += cost.messages_sent
         with clock("finish"):
             results = [search.finish() for search in self._searches]
+        if self._streamed is not None:
+            with clock("parents"):
+                self._streamed.wait()
         self._world.doing = ""
         return Found(
             [level for level, _ in results],

@@ -17,7 +17,6 @@ LEARNT = 256  # kinds of levels whose boxes are known
 ALIKE = 4.0  # octaves, of what was found and of what was left
 SURE = 1.0  # the same, where a wrong direction would not be much dearer
 ROOT = -100.0  # no logarithm of a count
-STEP = 1024  # of items
 
 
 class LevelKey(NamedTuple):
@@ -46,46 +45,56 @@ class LevelKey(NamedTuple):
         return self._replace(left=2 * ROOT) if self.left == ROOT else self
 
 
+def rounded(words: int) -> int:
+    """Return ``words``, or the next number of which there are four an octave.
+
+    So levels that are a little different are launched alike.
+    """
+    unit = 1 << max(words.bit_length() - 3, 0)
+    return -(-words // unit) * unit
+
+
 class Expected:
-    """How many items a box will have, and which, from what boxes had in levels before.
+    """How many words a box will have, and which, from what boxes had in levels before.
 
     A level is launched when the counts of the one before are
     not known; it is taken to be like the one, of this search or an earlier one, that
     followed most similar counts.
 
-    first: items that are sent in any case, and where nothing is known; most: at most
+    first: words that are sent in any case, and where nothing is known; most: at most
     """
 
     def __init__(self, first: int, most: int) -> None:
         self._first, self._most = first, most
-        self._keys = np.full((LEARNT, 2), np.inf)
+        self._reached, self._left = np.full((2, LEARNT), np.inf)
+        self._distance, self._beside = np.empty((2, LEARNT))
         self._needs = [0] * LEARNT
         self._ways: list[DirectionName] = ["push"] * LEARNT
         self._place: dict[LevelKey, int] = {}
 
-    def learn(self, key: LevelKey, items: int, way: DirectionName) -> None:
+    def learn(self, key: LevelKey, words: int, way: DirectionName) -> None:
         """Keep what the fullest box had two levels after counts, and the direction."""
         place = self._place.get(key)
         if place is None:
             if len(self._place) == LEARNT:
                 return
             place = self._place[key] = len(self._place)
-            self._keys[place] = key
+            self._reached[place], self._left[place] = key
         # what grew once may again
-        self._needs[place] = max(items, self._needs[place] * 3 // 4)
+        self._needs[place] = max(words, self._needs[place] * 3 // 4)
         self._ways[place] = way
 
     def level(self, key: LevelKey | None) -> tuple[int, DirectionName | None]:
-        """Return how many items to send at first, and the direction, None: either."""
+        """Return how many words to send at first, and the direction, None: either."""
         if key is None:
             return self._first, None
-        distance = np.abs(self._keys - key).sum(axis=1)
-        nearest = int(distance.argmin())
+        distance, beside = self._distance, self._beside
+        np.abs(np.subtract(self._reached, key.reached, out=distance), out=distance)
+        np.abs(np.subtract(self._left, key.left, out=beside), out=beside)
+        nearest = int(np.add(distance, beside, out=distance).argmin())
         if distance[nearest] > ALIKE:
             return self._first, None
-        wanted = self._needs[nearest] * 5 // 4
-        if wanted > self._first:
-            wanted = -(-wanted // STEP) * STEP
+        wanted = rounded(self._needs[nearest] * 9 // 8)
         fits = self._first < wanted <= self._most
         sure = distance[nearest] <= SURE
         return wanted if fits else self._first, self._ways[nearest] if sure else None

@@ -46,9 +46,7 @@ INLINE void zero(u64 *words, u64 count) {
 /* Forget the last search; the root, where this part knows it. */
 extern "C" __global__ void __launch_bounds__(THREADS) begin(const __grid_constant__ Between b) {
     const Params &p = b.own;
-    const u64 sent = (b.shares * b.sent_words + 1) / 2; /* two a word, as of known */
-    zero((u64 *)b.sent, sent);
-    zero((u64 *)b.answered, sent);
+    zero((u64 *)b.sent, (b.shares * b.sent_words + 1) / 2); /* two a word, as of known */
     zero((u64 *)b.known, b.normals / 64);
     zero((u64 *)p.control, sizeof(Control) / 8);
     zero((u64 *)p.other, sizeof(Control) / 8);
@@ -72,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) begin(const __grid_constan
         p.direct[root] = 0;
         if (p.parents) p.parent[root] = position_here(b, root);
     }
-    *p.state = s, *b.does = b.begins;
+    *p.state = s, b.does[0] = b.begins, b.does[1] = 0;
 #if SEVERAL
     b.device->joint.now = b.device->joint.complete = 0;
 #endif
@@ -94,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) ask(const __grid_constant_
 
 extern "C" __global__ void __launch_bounds__(THREADS) answer(const __grid_constant__ Between b) {
     if (skips(b)) return;
-    answer_outer(b, *b.own.state, threadIdx.x & 31);
+    answer_outer(b, *b.own.state);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) level(const __grid_constant__ Between b) {
@@ -105,24 +103,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) level(const __grid_cons
 
 INLINE void empty_boxes(const Between &b) {
     if (blockIdx.x) return;
-    for (u32 i = threadIdx.x; i < b.shares; i += THREADS) b.outbox[b.box[i]] = 0;
+    for (u32 i = threadIdx.x; i < b.shares; i += THREADS) b.outbox[b.box[i]] = no_items(b);
 }
 
-/* Bring the sizes of boxes to the host. */
-INLINE void report_sizes(const Between &b) {
-    for (u32 i = threadIdx.x; b.report && i < 2 * b.shares; i += THREADS)
-        b.report[b.shares * COUNTS + i] = b.sizes[i];
+/* Empty the boxes, when what was in them is where it goes. */
+extern "C" __global__ void __launch_bounds__(THREADS) empty(const __grid_constant__ Between b) {
+    empty_boxes(b);
 }
 
-/* Tell the sizes of boxes, and of what came, where its boxes are here; the boxes are empty then. */
+/* Tell the sizes of boxes, and of what came, where its boxes are here; the own ones are sent, and
+ * empty, then. */
 extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_constant__ Between b) {
     if (skips(b)) return;
     for (u32 i = threadIdx.x; i < b.shares; i += THREADS) {
-        b.sizes[i] = b.outbox[b.box[i]], b.outbox[b.box[i]] = 0;
-        if (b.item_step) b.sizes[b.shares + i] = b.items[i * b.item_step];
+        b.sizes[i] = size_of(b.outbox[b.box[i]]);
+        if (!b.item_step) continue;
+        b.sizes[b.shares + i] = i == b.absent ? 0 : size_of(b.items[i * b.item_step]);
+        b.outbox[b.box[i]] = no_items(b);
     }
-    __syncthreads();
-    report_sizes(b);
 }
 
 /* Delegates that other domains found. */
@@ -131,41 +129,46 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_con
     const Params &p = b.own;
     const State s = *p.state;
     const u32 *now = newest(p, s), warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x;
+    const u32 lane = threadIdx.x & 31;
+    u32 unknown_here = 0;
     const auto fresh = [&](u32 w) {
         const u32 at = place_here(b, w);
         u32 all = 0;
         for (u32 k = 0; k < b.masks; k++) all |= b.mask[k * b.dwords + at];
-        return all & ~now[w];
+        all &= ~now[w], unknown_here += __popc(all & b.is_owned[w]);
+        return all;
     };
-    each_bit(0, b.normals / 32, warp, gridDim.x * WARPS, threadIdx.x & 31, fresh,
+    each_bit(0, b.normals / 32, warp, gridDim.x * WARPS, lane, fresh,
              [&](bool some, u32 c, u32 lane) {
                  admit<1>(b, s, &some, &c, lane);
                  if (some && p.parents) p.parent[c] = unknown(b);
              });
+    const u32 sum = warp_sum(unknown_here);
+    if (lane == 0 && sum) atomicAdd(b.counts + UNKNOWN, (u64)sum);
 }
 
 /* Normal vertices here that other domains found. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_items(const __grid_constant__ Between b) {
     if (skips(b)) return;
-    const Params &p = b.own;
-    const State s = *p.state;
+    const State s = *b.own.state;
     const u32 lane = threadIdx.x & 31;
     const u64 count = items_of(b), all = (u64)gridDim.x * THREADS;
     for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count; i += EACH * all) {
         u64 item[EACH];
-        u32 v[EACH];
+        u32 v[EACH], id[EACH];
         bool ok[EACH];
 #pragma unroll
         for (int k = 0; k < EACH; k++) ok[k] = item_at(b, i + k * all, count, item[k]);
 #pragma unroll
-        for (int k = 0; k < EACH; k++) v[k] = ok[k] ? b.item_place[item[k] >> 32] : 0;
-        admit<EACH>(b, s, ok, v, lane);
-        if (!p.parents) continue;
-        u32 slot = take_places<EACH>(ok, b.filled);
-#pragma unroll
-        for (int k = 0; k < EACH; k++)
-            if (ok[k]) name_parent(b, v[k], slot++, (u32)item[k]);
+        for (int k = 0; k < EACH; k++) v[k] = ok[k] ? b.place[item[k] >> 32] : 0, id[k] = (u32)item[k];
+        take_all<EACH>(b, s, ok, v, id, lane);
     }
+}
+
+/* Vertices here for which other domains have answered. */
+extern "C" __global__ void __launch_bounds__(THREADS) take_answers(const __grid_constant__ Between b) {
+    if (skips(b)) return;
+    take_answers_of(b, *b.own.state, threadIdx.x & 31);
 }
 
 /* Whether the root is a vertex without edges of this device, of which nothing else knows. */
@@ -208,8 +211,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     u64 count[COUNTS];
     clear_other(p);
     empty_boxes(b);
-    u64 most = 0;
-    for (u32 i = threadIdx.x; i < 2 * b.shares; i += THREADS) if (b.sizes[i] > most) most = b.sizes[i];
+    const bool asks = (b.way ? b.way : *b.does) & ASKS;
+    u64 most = 0; /* words */
+    for (u32 i = threadIdx.x; i < 2 * b.shares; i += THREADS) {
+        const u64 words = asks ? (b.sizes[i] + 1) / 2 : b.sizes[i];
+        if (words > most) most = words;
+    }
     const bool over = __syncthreads_or(b.first && most > b.first);
     if (blockIdx.x == 0 && most) atomicMax(b.counts + MOST, most);
     if (blockIdx.x == 0 && threadIdx.x == 0) b.counts[OVER] = over;
@@ -251,8 +258,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
  * counts begin anew. */
 extern "C" __global__ void __launch_bounds__(THREADS) choose(const __grid_constant__ Between b) {
     __shared__ u64 sums[COUNTS];
-    for (u32 i = threadIdx.x; i < b.shares * COUNTS; i += THREADS) b.report[i] = b.gathered[i];
-    report_sizes(b);
+    const u32 length = b.shares * COUNTS, sizes = 2 * b.shares;
+    u64 *report = b.report + b.does[1] * (length + sizes);
+    for (u32 i = threadIdx.x; i < length; i += THREADS) report[i] = b.gathered[i];
+    for (u32 i = threadIdx.x; i < sizes; i += THREADS) report[length + i] = b.sizes[i];
     if (threadIdx.x < COUNTS) {
         u64 sum = 0;
         for (u32 i = 0; i < b.shares; i++) sum += b.gathered[i * COUNTS + threadIdx.x];
@@ -262,9 +271,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(const __grid_consta
     const bool goes = sums[NORMALS] + sums[DELEGATES] && !sums[OVER];
     const bool asks = sums[OUTER] * b.pull_share > sums[OPEN_OUTER];
     const u32 way = b.rule == (PUSHES | ASKS) ? (asks ? ASKS : PUSHES) : b.rule;
-    if (threadIdx.x == 0) *b.does = goes ? GOES | (sums[OUTER] ? way : 0) : 0;
+    if (threadIdx.x == 0) {
+        *b.does = goes ? GOES | (sums[OUTER] ? way : 0) : 0;
+        b.does[1] ^= 1;
+    }
     if (!goes) return;
-    for (u32 i = threadIdx.x; i < COUNTS; i += THREADS) b.counts[i] = 0;
+    for (u32 i = threadIdx.x; i < UNKNOWN; i += THREADS) b.counts[i] = 0;
     for (u32 i = threadIdx.x; i < 2 * b.shares; i += THREADS) b.sizes[i] = 0;
 }
 

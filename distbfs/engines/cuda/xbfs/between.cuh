@@ -21,10 +21,11 @@
  * all shares have counted, and kernels that are launched without knowing look at it. */
 enum Does { GOES = 1, PUSHES = 2, ASKS = 4 };
 
-/* What is counted between two levels.  OVER: a box had more than its first items; MOST: items
- * that one had. */
+/* What is counted between two levels.  OVER: a box had more than its first words; MOST: words
+ * that one had; UNKNOWN: vertices of this share whose parents others have, of all levels. */
 enum Count {
-    NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, FAILED, CHECKS, OVER, MOST, COUNTS
+    NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, FAILED, CHECKS, OVER, MOST, UNKNOWN,
+    COUNTS
 };
 
 /* Its parts are the devices of the domain, zeros where there is one. */
@@ -35,9 +36,8 @@ struct Between : Member {
     const u32 *has_outer;       /* [words]: numbers with outer edges */
     u32 *names;                 /* [slots + normal vertices]: own.vertices, to write slots */
     u32 *sent;                  /* [shares][sent_words]: vertices that were sent already */
-    u32 *answered;              /* [shares][sent_words]: local ids that were told they are found */
-    u64 *outbox;                /* for each share how many items, and them: between_outer.cuh */
-    const u64 *box;             /* [shares], where the box of each begins */
+    u64 *outbox;                /* for each share a box: between_outer.cuh */
+    const u64 *box;             /* [shares + 1], where the box of each begins */
     u64 *sizes;                 /* [2][shares]: of boxes to others, and of those that came */
     u32 *known;                 /* [normals / 32], by number: delegates that all parts know of */
     u32 *found;                 /* [dwords], by position: those that this device alone knows of */
@@ -47,22 +47,24 @@ struct Between : Member {
     u32 *filled;                /* [1], slots in use; the first is of no vertex */
     const u32 *mask;            /* [masks][dwords]: delegates that shares, or all, found */
     const u64 *items;           /* of boxes of other shares for this one, see `item_at` */
-    const u32 *item_place;      /* of what items name -> number: place, or own.numbers */
     const u32 *owned;           /* [owned_count], delegates whose vertices this share has */
+    const u32 *is_owned;        /* [normals / 32], the same as bits */
     const u32 *homes;           /* [domains][lanes], the share that has a lane of delegates */
     u32 *open;                  /* [1], numbers that are not visited */
-    u32 *does;                  /* [1], see Does */
+    u32 *does;                  /* [2], see Does; which half of report is next */
     const u64 *gathered;        /* [shares][COUNTS], what all have counted */
-    u64 *report;                /* [shares * COUNTS + 2 * shares], pinned: gathered, sizes; or null */
+    u64 *report;                /* [2][shares * COUNTS + 2 * shares], pinned: gathered, sizes */
     u64 sent_words, item_count, item_step;
     u32 normals, slots, dwords, masks, owned_count;
     u32 domains, domain, lanes; /* how many, which this is, lanes of delegates in all */
     u32 shares, share;          /* of all domains: how many, and which this is */
+    u32 way;                    /* what boxes have: PUSHES or ASKS; 0: as the level does */
     u32 needs;                  /* a launch does nothing unless the level does this; 0: it does */
     u32 begins;                 /* what the first level does */
     u32 rule, pull_share;       /* what later levels may do; see `choose` */
-    u32 boxes;                  /* that items lie in */
-    u32 first;                  /* items of a box that are sent before its size is known, 0: all */
+    u32 boxes, absent;          /* that items lie in; the one that none has sent */
+    u32 writer, skip;           /* items are of this share, after so many words; NONE: boxes */
+    u32 first;                  /* words of a box that are sent before its size is known, 0: all */
     u32 lost;                   /* targets that no search can reach */
     u32 delegate;               /* position of the root, NONE: it is no delegate */
 };
@@ -102,8 +104,12 @@ INLINE u32 queued(const Params &p, u32 now, u32 count, u32 i) {
     return p.queue[now][i < count ? i : p.active - 1 - (i - count)].x;
 }
 
-/* What other shares sent: item_count items; or boxes of item_step words, each how many items
- * there are in it, of which as many as it has room for are here. */
+/* A box begins with a word: how many items are in it, and whose it is << 32. */
+INLINE u32 size_of(u64 head) { return (u32)head; }
+INLINE u64 no_items(const Between &b) { return (u64)b.share << 32; }
+
+/* What other shares sent: item_count items; or boxes of item_step words, of whose items as many
+ * as it has room for are here. */
 INLINE u64 items_of(const Between &b) {
     return b.item_step ? b.boxes * (b.item_step - 1) : b.item_count;
 }
@@ -113,7 +119,7 @@ INLINE bool item_at(const Between &b, u64 i, u64 count, u64 &item) {
     if (b.item_step) {
         const u64 room = b.item_step - 1, box = b.boxes == 1 ? 0 : i / room, k = i - box * room;
         const u64 *at = b.items + box * b.item_step;
-        if (k >= __ldcg(at)) return false;
+        if (box == b.absent || k >= size_of(__ldcg(at))) return false;
         i = at - b.items + 1 + k;
     }
     item = __ldcg(b.items + i);
@@ -151,5 +157,17 @@ INLINE void admit(const Between &b, const State &s, bool *ok, const u32 *v, u32 
         if (ok[i] && !degree) p.queue[to][p.active - 1 - at].x = v[i];
         if (ok[i]) p.direct[v[i]] = s.depth;
     }
+}
+
+/* The same, with the ids of their parents. */
+template <int N>
+INLINE void take_all(const Between &b, const State &s, bool *ok, const u32 *v, const u32 *id,
+                     u32 lane) {
+    admit<N>(b, s, ok, v, lane);
+    if (!b.own.parents) return;
+    u32 slot = take_places<N>(ok, b.filled);
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        if (ok[k]) name_parent(b, v[k], slot++, id[k]);
 }
 #endif

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from distbfs.engines.cuda.xbfs.between_params import (
     MAIL_BYTES,
     PUSHES,
     Between,
-    first_items,
+    first_words,
 )
 from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES, State
 from distbfs.engines.cuda.xbfs.shared import DeviceControl, SharedMemory
@@ -39,10 +40,18 @@ from distbfs.types import Choice, Ids
 NARROW = 126  # the largest level of one byte, in search.cuh
 SLICE = 1 << 26  # columns that are looked at in one piece
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
-ALONE = ("tell_sizes", "choose", "end")  # of one block
+ALONE = ("empty", "tell_sizes", "choose", "end")  # of one block
+FAILED = COUNTED.index("failed")
+WORK = tuple(  # where ``Work`` is counted
+    (name, COUNTED.index(counted))
+    for name, counted in (
+        *(("normals", "normals"), ("delegates", "delegates"), ("nn", "outer")),
+        *(("dd_forward", "found"), ("targets", "missed"), ("open", "open_outer")),
+    )
+)
 KERNEL_NAMES = (
-    *("clean_up", "begin", "outer", "level", "ask", "tell_sizes", "answer"),
-    *("take_mask", "take_items", "settle", "choose", "end"),
+    *("clean_up", "begin", "outer", "level", "ask", "empty", "tell_sizes", "answer"),
+    *("take_mask", "take_items", "take_answers", "settle", "choose", "end"),
     *("ask_parents", "answer_parents", "take_parents"),
 )
 
@@ -85,7 +94,7 @@ class BetweenLevels:
         self._vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
         sent_words = -(-part.layout.local_count(0) // 32)
         sent_room = -(-sent_words * parts // 2) * 2  # cleared two at a time
-        self.first = first_items(parts)
+        self.first = first_words(parts)
         self._box_at = self._box_bounds()
         # what the host reads lies together
         self._control = cp.zeros(len(COUNTED) + 2 * parts, np.uint64)
@@ -96,17 +105,17 @@ class BetweenLevels:
         held: dict[str, Any] = {
             "has_outer": self._rows_with_edges(),
             "sent": cp.zeros(sent_room, np.uint32),
-            "answered": cp.zeros(sent_room, np.uint32),
             "outbox": cp.zeros(int(self._box_at[-1]), np.uint64),
-            "box": cp.asarray(self._box_at[:-1].astype(np.uint64)),
+            "box": cp.asarray(self._box_at.astype(np.uint64)),
             "known": cp.zeros(part.normals // 32, np.uint32),
             "open": cp.zeros(1, np.uint32),
-            "does": cp.zeros(1, np.uint32),
+            "does": cp.zeros(2, np.uint32),
             "device": cp.zeros(ctypes.sizeof(DeviceControl), np.uint8),
             "mail": cp.zeros(3 * MAIL_BYTES, np.uint8),
             "idle": cp.zeros(2, np.uint32),
             "filled": cp.zeros(1, np.uint32),
             "owned": cp.asarray(part.owned.astype(np.uint32)),
+            "is_owned": self._bits(part.owned, part.normals),
             "homes": cp.asarray(part.domain.of.homes().astype(np.uint32)),
         }
         self._held = held
@@ -131,6 +140,8 @@ class BetweenLevels:
             domain=part.domain.index,
             lanes=part.domain.of.lanes,
             rule=PUSHES | ASKS,
+            absent=ISOLATED,
+            writer=ISOLATED,
             shares=parts,
             share=part.index,
         )
@@ -153,8 +164,8 @@ class BetweenLevels:
     def _box_bounds(self) -> Ids:
         """Return where the box of each part begins and all end, int64 [parts + 1].
 
-        There may be as many questions as edges lead there, or as this part or that one
-        has delegates; before them stands how many there are.
+        There may be as many items or questions as edges lead there, or as this part or
+        that one has delegates; before them is a word about them.
         """
         cp, part = cuda.cupy(), self.part
         parts = part.layout.parts
@@ -169,6 +180,14 @@ class BetweenLevels:
         rooms = np.maximum(rooms, self.first)
         rooms[part.index] = 0
         return np.concatenate([[0], np.cumsum(1 + rooms)])
+
+    @staticmethod
+    def _bits(numbers: Ids, count: int) -> Any:
+        """Return the bitmap of numbers below ``count``, uint32 [count / 32]."""
+        cp = cuda.cupy()
+        flags = cp.zeros(count, np.uint8)
+        flags[cp.asarray(numbers)] = 1
+        return cp.packbits(flags, bitorder="little").view(np.uint32)
 
     def _rows_with_edges(self) -> Any:
         """Return the positions with outer edges, a bitmap, uint32 [words]."""
@@ -286,20 +305,13 @@ class BetweenLevels:
     @staticmethod
     def _work_of(counts: Any) -> Work:
         """Return what was counted, uint64 [COUNTED]."""
-        counted = dict(zip(COUNTED, counts.tolist(), strict=True))
-        if counted["failed"]:
+        counted = counts.tolist()
+        if counted[FAILED]:
             raise DistbfsError(
                 "a device of a domain waited in vain for another; searches of this "
                 "session are over"
             )
-        return Work(
-            normals=counted["normals"],
-            delegates=counted["delegates"],
-            nn=counted["outer"],
-            dd_forward=counted["found"],
-            targets=counted["missed"],
-            open=counted["open_outer"],
-        )
+        return Work(**{name: counted[at] for name, at in WORK})
 
     def advance(self, choice: Choice, offer: Offer) -> Sequence[int]:
         """Begin a level; who looks at the edge checks, waits for it."""
@@ -341,15 +353,21 @@ class BetweenLevels:
         self._run("tell_sizes", main)
         self._sizes.begin(main)
 
-    def _bins(self) -> Bins:
-        """Return what was put into boxes, uint64, to be waited for."""
-        return Bins(self._held["outbox"], self._filled if self._boxed else None)
+    def _bins(self, *, asked: bool = False) -> Bins:
+        """Return what was put into boxes, uint64, to be waited for.
 
-    def _filled(self) -> tuple[Ids, Ids]:
+        asked: it is questions or answers, which go with the word before them
+        """
+        filled = partial(self._filled, asked=asked)
+        return Bins(self._held["outbox"], filled if self._boxed else None)
+
+    def _filled(self, *, asked: bool) -> tuple[Ids, Ids]:
         """Wait for the boxes; return where each begins and is filled up to."""
         sizes = self._sizes.wait()[len(COUNTED) :].astype(np.int64)
-        starts = self._box_at[:-1] + 1
-        return starts, starts + sizes[: len(starts)]
+        starts, sizes = self._box_at[:-1], sizes[: len(self._box_at) - 1]
+        if asked:
+            return starts, starts + np.where(sizes, 1 + -(-sizes // 2), 0)
+        return starts + 1, starts + 1 + sizes
 
     def questions(self) -> Bins:
         """Return what the unvisited vertices ask other parts, after ``advance``."""
@@ -357,45 +375,44 @@ class BetweenLevels:
             self._boxed = bool(self._outer.open)
             if self._boxed:
                 self._box("ask", cuda.cupy().cuda.get_current_stream())
-        return self._bins()
+        return self._bins(asked=True)
 
     def answers(self, questions: Sequence[tuple[int, Any]]) -> Bins:
         """Return what is answered to other parts, before ``accept``.
 
         questions: (source rank, what parts of it ask this one)
         """
-        return self._reply("answer", questions)
+        return self._reply("answer", questions, asked=True)
 
-    def _reply(self, kernel: str, questions: Sequence[tuple[int, Any]]) -> Bins:
-        """Return what a kernel answers to other parts."""
+    def _reply(
+        self, kernel: str, questions: Sequence[tuple[int, Any]], *, asked: bool = False
+    ) -> Bins:
+        """Return what a kernel answers to other parts; asked: see ``_bins``."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             self._boxed = bool(questions)
-            cuda.clear(self._control, main)
+            self._run("empty", main)
             for _, items in questions:
-                self._take(kernel, items, self.part.place, main)
+                self._take(kernel, items, main)
             self._tell_sizes(main)
-        return self._bins()
+        return self._bins(asked=asked)
 
-    def _take(
-        self, kernel: str, items: Any, place: Any, main: Any, needs: int = 0
-    ) -> None:
+    def _take(self, kernel: str, items: Any, main: Any, needs: int = 0) -> None:
         """Let a kernel look at what other parts sent.
 
-        items: [k], or boxes [k, words] as they were sent; place: of what they name
+        items: [k], or boxes [k, words] as they were sent
         """
         p, near = self.params, brought_here(items)
         p.items, p.item_count, p.item_step = near.data.ptr, near.size, 0
         if near.ndim > 1:
             p.boxes, p.item_step = near.shape
-        p.item_place = place.data.ptr
         self._run(kernel, main, needs)
 
     def learn(self, answers: Sequence[Any]) -> None:
         """Accept parents of delegates; see ``_take``."""
         main = cuda.cupy().cuda.get_current_stream()
         for array in answers:
-            self._take("take_parents", array, self.part.place, main)
+            self._take("take_parents", array, main)
 
     def _admit(
         self,
@@ -411,14 +428,14 @@ class BetweenLevels:
 
         goes, pushes, asks: what the level must do for each, see ``_run``
         """
-        p, part = self.params, self.part
+        p = self.params
         if masks is not None:
             p.mask, p.masks = masks.data.ptr, len(masks)
             self._run("take_mask", main, goes)
         for array in items:
-            self._take("take_items", array, part.place, main, pushes)
+            self._take("take_items", array, main, pushes)
         for array in answers:
-            self._take("take_items", array, part.graph.numbers, main, asks)
+            self._take("take_answers", array, main, asks)
 
     def accept(
         self,

@@ -1,10 +1,12 @@
 /* Outer edges, in both directions.
  *
  * Push: the frontier's vertices name what they find in other parts, each once a search.
- * Pull: when the inner graph was searched, unvisited vertices ask for their neighbours; who
- * was visited before this level answers, once for each that asks from a part.
- * A box has what goes to one part, how many items and then them: number there << 32 | id of the parent; a question is
- * number there << 32 | id that asks; an answer local id that asked << 32 | id of the parent.
+ * Pull: when the inner graph was searched, unvisited vertices ask for their neighbours.  The
+ * answers come in the order of the questions: an id, which is the parent, where the neighbour
+ * was visited before this level.
+ * A box has what goes to one part: a word of its own (`size_of`), and items, number there << 32
+ * | id of the parent.  Or it has questions, numbers there of 32 bits, in its first half, and who
+ * asks, numbers here, in its second; answers take the place of questions.
  *
  * Source: Pan, Pearce, Owens 2018, Section V-B (normal vertices, uniquified). */
 #ifndef DISTBFS_BETWEEN_OUTER_CUH
@@ -44,19 +46,21 @@ INLINE u32 each_outer(const Between &b, bool some, u32 v, u32 lane, const Take &
     return total;
 }
 
-/* Puts the items of lanes that are `mine` into the boxes of their parts; a whole warp calls
- * it. */
-INLINE void post(const Between &b, const bool *mine, const u32 *part, const u64 *item, u32 lane) {
+/* Calls put(i, part, place) for what lanes have that is `mine`, each with a place of its own in
+ * the box of its part; a whole warp calls it. */
+template <class Put>
+INLINE void places_for(const Between &b, const bool *mine, const u32 *part, u32 lane,
+                       const Put &put) {
     bool some = false;
 #pragma unroll
     for (int i = 0; i < EACH; i++) some |= mine[i];
     if (!__any_sync(ALL, some)) return;
     if (b.shares == 2) { /* there is one other part */
         const u32 to = b.share ^ 1;
-        u64 at = b.box[to] + 1 + take_places<EACH>(mine, b.outbox + b.box[to]);
+        u32 at = size_of(take_places<EACH>(mine, b.outbox + b.box[to]));
 #pragma unroll
         for (int i = 0; i < EACH; i++)
-            if (mine[i]) b.outbox[at++] = item[i];
+            if (mine[i]) put(i, to, at++);
         return;
     }
 #pragma unroll
@@ -65,12 +69,24 @@ INLINE void post(const Between &b, const bool *mine, const u32 *part, const u64 
         if (!all) continue;
         const u32 same = __match_any_sync(ALL, mine[i] ? part[i] : NONE) & all;
         const u32 first = same ? __ffs(same) - 1 : 0;
-        u64 at = 0;
-        const u64 box = mine[i] ? b.box[part[i]] : 0;
-        if (mine[i] && lane == first) at = box + 1 + atomicAdd(b.outbox + box, (u64)__popc(same));
+        u32 at = 0;
+        if (mine[i] && lane == first)
+            at = size_of(atomicAdd(b.outbox + b.box[part[i]], (u64)__popc(same)));
         at = __shfl_sync(ALL, at, first);
-        if (mine[i]) b.outbox[at + __popc(same & lanes_below(lane))] = item[i];
+        if (mine[i]) put(i, part[i], at + __popc(same & lanes_below(lane)));
     }
+}
+
+/* Puts the items of lanes that are `mine` into the boxes of their parts. */
+INLINE void post(const Between &b, const bool *mine, const u32 *part, const u64 *item, u32 lane) {
+    places_for(b, mine, part, lane,
+               [&](int i, u32 to, u32 at) { b.outbox[b.box[to] + 1 + at] = item[i]; });
+}
+
+/* The halves of the box for a part: questions, or answers; who asks. */
+INLINE u32 *questions_to(const Between &b, u32 part) { return (u32 *)(b.outbox + b.box[part] + 1); }
+INLINE u32 *askers_of(const Between &b, u32 part) {
+    return questions_to(b, part) + (b.box[part + 1] - b.box[part] - 1);
 }
 
 /* Leaves `ok` where a lane is the first to set the bit of a vertex of a part. */
@@ -115,13 +131,12 @@ struct Asker {
     __device__ __forceinline__ void operator()(const u64 *column, const u32 *from, bool *ok,
                                                u32 lane) const {
         u32 part[EACH];
-        u64 item[EACH];
 #pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            part[i] = (u32)(column[i] >> 32);
-            item[i] = column[i] << 32 | id_of(b, ok[i] ? from[i] : 0);
-        }
-        post(b, ok, part, item, lane);
+        for (int i = 0; i < EACH; i++) part[i] = (u32)(column[i] >> 32);
+        places_for(b, ok, part, lane, [&](int i, u32 to, u32 at) {
+            questions_to(b, to)[at] = (u32)column[i];
+            askers_of(b, to)[at] = from[i];
+        });
     }
 };
 
@@ -219,32 +234,95 @@ INLINE void ask_outer(const Between &b, const State &s, u32 warp, u32 warps, u32
     if (lane == 0 && checks) atomicAdd(b.counts + CHECKS, checks);
 }
 
+/* Questions, or answers, that came from one part. */
+struct Letter {
+    const u32 *words;
+    u32 part, count; /* of which there are so many */
+    u32 skip;        /* and which come after so many */
+};
+
+/* Calls take(letter) for what came from each part: boxes of item_step words, or one after the
+ * other as long as they are, with a word of their own; or what the part `writer` has after `skip`
+ * words. */
+template <class Take>
+INLINE void each_letter(const Between &b, const Take &take) {
+    if (b.writer != NONE) {
+        take(Letter{(const u32 *)b.items, b.writer, 2 * (u32)b.item_count, 2 * b.skip});
+        return;
+    }
+    const u64 all = b.item_step ? b.boxes * b.item_step : b.item_count;
+    for (u64 at = 0; at < all;) {
+        if (b.item_step && at == b.absent * b.item_step) {
+            at += b.item_step;
+            continue;
+        }
+        const u64 head = __ldcg(b.items + at);
+        u32 count = size_of(head);
+        const u64 words = b.item_step ? b.item_step - 1 : (count + 1) / 2;
+        if (count > 2 * words) count = 2 * words;
+        take(Letter{(const u32 *)(b.items + at + 1), (u32)(head >> 32), count, 0});
+        at += 1 + words;
+    }
+}
+
 /* Questions of other parts, before anything was admitted: s.depth is the level that is
  * searched. */
-INLINE void answer_outer(const Between &b, const State &s, u32 lane) {
+INLINE void answer_outer(const Between &b, const State &s) {
     const Params &p = b.own;
     const bool pushing = s.phase == PUSHING;
     const u32 *now = newest(p, s), *before = pushing ? now : now - p.stride;
-    const u64 count = items_of(b), all = (u64)gridDim.x * THREADS;
-    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count; i += EACH * all) {
-        u32 v[EACH], asks[EACH], part[EACH], local[EACH];
-        u64 item[EACH];
-        bool ok[EACH];
+    const u32 first = blockIdx.x * THREADS + threadIdx.x, all = gridDim.x * THREADS;
+    const u32 normals = p.active - b.normals;
+    each_letter(b, [&](const Letter &letter) {
+        u32 *answers = questions_to(b, letter.part) + letter.skip;
+        if (first == 0 && b.writer == NONE)
+            b.outbox[b.box[letter.part]] = no_items(b) | letter.count;
+        for (u32 i = first; i < letter.count; i += EACH * all) {
+            u32 v[EACH], id[EACH];
+            bool ok[EACH];
 #pragma unroll
-        for (int k = 0; k < EACH; k++) ok[k] = item_at(b, i + k * all, count, item[k]);
+            for (int k = 0; k < EACH; k++) {
+                ok[k] = i + k * all < letter.count;
+                v[k] = ok[k] ? __ldcg(letter.words + i + k * all) : normals;
+            }
 #pragma unroll
-        for (int k = 0; k < EACH; k++) v[k] = ok[k] ? b.place[item[k] >> 32] : 0;
+            for (int k = 0; k < EACH; k++) {
+                ok[k] = v[k] < normals; /* the last word may have half a question */
+                v[k] = ok[k] ? b.place[v[k]] : 0;
+            }
 #pragma unroll
-        for (int k = 0; k < EACH; k++) {
-            asks[k] = (u32)item[k];
-            part[k] = asks[k] % b.shares, local[k] = asks[k] / b.shares;
-            ok[k] = ok[k] && bit_of(before, v[k]) && !(pushing && p.direct[v[k]] == s.depth);
+            for (int k = 0; k < EACH; k++) {
+                ok[k] = ok[k] && bit_of(before, v[k]) && !(pushing && p.direct[v[k]] == s.depth);
+                id[k] = ok[k] ? id_of(b, v[k]) : NONE;
+            }
+#pragma unroll
+            for (int k = 0; k < EACH; k++)
+                if (i + k * all < letter.count) answers[i + k * all] = id[k];
         }
-        first_to_set(b, b.answered, part, local, ok);
+    });
+}
+
+/* The answers of other parts to what was asked here. */
+INLINE void take_answers_of(const Between &b, const State &s, u32 lane) {
+    const Params &p = b.own;
+    const u32 first = blockIdx.x * THREADS + threadIdx.x, all = gridDim.x * THREADS;
+    each_letter(b, [&](const Letter &letter) {
+        const u32 *askers = askers_of(b, letter.part) + letter.skip;
+        const u32 asked = b.writer == NONE ? letter.count : (u32)b.sizes[letter.part] - letter.skip;
+        const u32 count = letter.count < asked ? letter.count : asked;
+        for (u32 i = first; i - lane < count; i += EACH * all) {
+            u32 v[EACH], id[EACH];
+            bool ok[EACH];
 #pragma unroll
-        for (int k = 0; k < EACH; k++)
-            item[k] = (u64)local[k] << 32 | id_of(b, ok[k] ? v[k] : 0);
-        post(b, ok, part, item, lane);
-    }
+            for (int k = 0; k < EACH; k++)
+                id[k] = i + k * all < count ? __ldcg(letter.words + i + k * all) : NONE;
+#pragma unroll
+            for (int k = 0; k < EACH; k++) {
+                ok[k] = id[k] != NONE;
+                v[k] = ok[k] ? askers[i + k * all] : 0;
+            }
+            take_all<EACH>(b, s, ok, v, id, lane);
+        }
+    });
 }
 #endif

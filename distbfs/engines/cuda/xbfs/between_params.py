@@ -7,29 +7,39 @@ import ctypes
 from distbfs.engines.cuda.xbfs.shared import MemberParams
 
 GOES, PUSHES, ASKS = 1, 2, 4  # ``Does`` in between.cuh
-FIRST = 1 << 14  # items for all others together that are sent before sizes are known
+FIRST = 1 << 14  # words for all others together that are sent before sizes are known
 LEAST_FIRST = 64  # and for one
 MAIL_BYTES = 128  # ``Mail`` in search.cuh
 COUNTED = (
     *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),
-    *("failed", "checks", "over", "most"),
+    *("failed", "checks", "over", "most", "unknown"),
 )
 POINTERS = (  # behind those of ``MemberParams``
     *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
-    *("answered", "outbox", "box", "sizes", "known", "found", "mail", "counts"),
-    *("idle", "filled", "mask", "items", "item_place", "owned", "homes", "open"),
+    *("outbox", "box", "sizes", "known", "found", "mail", "counts"),
+    *("idle", "filled", "mask", "items", "owned", "is_owned", "homes", "open"),
     *("does", "gathered", "report"),
 )
 LONGS = ("sent_words", "item_count", "item_step")
 NUMBERS = (
     *("normals", "slots", "dwords", "masks", "owned_count", "domains", "domain"),
-    *("lanes", "shares", "share", "needs", "begins", "rule", "pull_share", "boxes"),
-    *("first", "lost", "delegate"),
+    *(
+        "lanes",
+        "shares",
+        "share",
+        "way",
+        "needs",
+        "begins",
+        "rule",
+        "pull_share",
+        "boxes",
+    ),
+    *("absent", "writer", "skip", "first", "lost", "delegate"),
 )
 
 
-def first_items(parts: int) -> int:
-    """Return how many items of a box are sent before its size is known."""
+def first_words(parts: int) -> int:
+    """Return how many words of a box are sent before its size is known."""
     return max(FIRST // max(parts - 1, 1), LEAST_FIRST)
 
 

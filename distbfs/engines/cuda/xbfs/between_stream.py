@@ -13,7 +13,12 @@ from distbfs.device import cuda
 from distbfs.engines.base import Work
 from distbfs.engines.cuda.xbfs.between import BetweenLevels
 from distbfs.engines.cuda.xbfs.between_params import ASKS, COUNTED, GOES, PUSHES
+from distbfs.graph.device_graph import ISOLATED
 from distbfs.types import DirectionName
+
+FOUND, LEFT, OVER, MOST, UNKNOWN = (
+    COUNTED.index(name) for name in ("found", "left", "over", "most", "unknown")
+)
 
 
 class BetweenSearch(BetweenLevels):
@@ -30,15 +35,22 @@ class BetweenSearch(BetweenLevels):
         return int(self.own.snapshot)
 
     def follow(
-        self, gathered: Any, forced: DirectionName | None, pull_share: int
+        self,
+        gathered: Any,
+        place: int,
+        report: Any,
+        forced: DirectionName | None,
+        pull_share: int,
     ) -> None:
         """Let levels do what follows from the counts of all parts; see ``OuterPolicy``.
 
-        gathered: uint64 [parts, words], where they will lie
+        gathered: uint64 [parts, words], where they will lie; place: of this part among
+        them and among boxes; report: pinned, see ``StreamedSearch``
         """
         ways = {None: PUSHES | ASKS, "push": PUSHES, "pull": ASKS}
         p = self.params
         p.gathered, p.rule, p.pull_share = gathered.data.ptr, ways[forced], pull_share
+        p.absent, p.report = place, report.ctypes.data
 
     def begin_level(self, *, pushes: bool, asks: bool) -> None:
         """Begin a level on the current stream, with what goes to other parts.
@@ -54,20 +66,16 @@ class BetweenSearch(BetweenLevels):
         if asks:
             self._run("ask", main, self._asks)
 
-    def report(self, words: Any) -> None:
-        """Let kernels bring counts and sizes to the host; see ``StreamedSearch``."""
-        self.params.report = words.ctypes.data
-
     def clear_counts(self) -> None:
         """Set counts and sizes to zeros."""
         cuda.clear(self._control, cuda.cupy().cuda.get_current_stream())
 
     def room(self, part: int) -> int:
-        """Return how many items the box for a part may have; it has as many for us."""
+        """Return how many words the box for a part may have; it has as many for us."""
         return int(self._box_at[part + 1] - self._box_at[part]) - 1
 
     def box(self, part: int, begin: int, end: int) -> Any:
-        """Return words of the box for a part: its size, then the items."""
+        """Return words of the box for a part; the first is about the others."""
         start = int(self._box_at[part])
         return self._held["outbox"][start + begin : start + end]
 
@@ -84,34 +92,54 @@ class BetweenSearch(BetweenLevels):
         """Put the questions for parents of delegates into boxes."""
         self._run("ask_parents", cuda.cupy().cuda.get_current_stream())
 
-    def reply(self, questions: Any, *, parents: bool, last: bool) -> None:
+    def reply(self, questions: Any, *, parents: bool) -> None:
         """Put the answers to what other parts ask into boxes.
 
-        parents: the questions are those for parents of delegates; last: they are what
-        the first ones have left
+        parents: the questions are those for parents of delegates
         """
-        main, needs = cuda.cupy().cuda.get_current_stream(), 0 if last else self._asks
+        main = cuda.cupy().cuda.get_current_stream()
         if parents:
-            self._take("answer_parents", questions, self.part.place, main)
+            self._take("answer_parents", questions, main)
         else:
-            self._take("answer", questions, self.part.place, main, needs)
+            self._take("answer", questions, main, self._asks)
+
+    def reply_to(self, part: int, questions: Any, first: int) -> None:
+        """Answer what a part asks after ``first`` words of its box."""
+        self._take_of(part, first, "answer", questions)
+
+    def learn_from(self, part: int, answers: Any, first: int) -> None:
+        """Admit what a part answered to questions after ``first`` words."""
+        self._take_of(part, first, "take_answers", answers)
+
+    def _take_of(self, part: int, skip: int, kernel: str, items: Any) -> None:
+        """Let a kernel look at what a part sent after some words; see ``_take``."""
+        p = self.params
+        p.writer, p.skip = part, skip
+        self._take(kernel, items, cuda.cupy().cuda.get_current_stream())
+        p.writer = ISOLATED
 
     def end_level(
-        self, masks: Any, items: Sequence[Any], answers: Sequence[Any], *, first: int
+        self,
+        masks: Any,
+        items: Sequence[Any],
+        answers: Sequence[Any],
+        *,
+        first: int,
+        pulls: bool | None,
     ) -> None:
         """Admit what all parts found, and count in ``counts``.
 
         masks: uint64 [parts, words], None: nothing of delegates
         items: what other parts pushed; answers: what they answered; see ``_take``
-        first: items of a box that came, where counts say ``over`` if there are more;
-        0: nothing more comes
+        first: words of a box that came, where counts say ``over`` if there are more;
+        0: nothing more comes; pulls: what the level did, None: as counts said
         """
         main, p = cuda.cupy().cuda.get_current_stream(), self.params
         does = (GOES, self._pushes, self._asks) if first else (0, 0, 0)
         self._admit(masks, items, answers, main, *does)
-        p.first = first
+        p.first, p.way = first, {None: 0, False: PUSHES, True: ASKS}[pulls]
         self._run("settle", main, does[0])
-        p.first = 0
+        p.first = p.way = 0
 
     def choose(self) -> None:
         """Choose what the next level does, when counts of all parts are gathered."""
@@ -125,16 +153,20 @@ class BetweenSearch(BetweenLevels):
 
     @staticmethod
     def most(counts: Any) -> int:
-        """Return how many items the fullest box of all parts had; counts as above."""
-        return int(counts[:, COUNTED.index("most")].max())
+        """Return how many words the fullest box of all parts had; counts as above."""
+        return int(counts[:, MOST].max())
+
+    @staticmethod
+    def unknown(counts: Any) -> int:
+        """Return of how many delegates a part must ask for the parents, at most."""
+        return int(counts[:, UNKNOWN].max())
 
     @staticmethod
     def progress(counts: Any) -> tuple[int, int]:
         """Return how many vertices were found, and how many are left, of all parts."""
-        reached, left = (counts[:, COUNTED.index(x)].sum() for x in ("found", "left"))
-        return int(reached), int(left)
+        return int(counts[:, FOUND].sum()), int(counts[:, LEFT].sum())
 
     @staticmethod
     def is_over(counts: Any) -> bool:
-        """Return whether a box had more than its first items; counts as above."""
-        return bool(counts[:, COUNTED.index("over")].any())
+        """Return whether a box had more than its first words; counts as above."""
+        return bool(counts[:, OVER].any())

@@ -12,7 +12,7 @@ from distbfs.engines.cuda.common.memory import (
     WIDE,
     search_bytes,
 )
-from distbfs.engines.cuda.xbfs.between_params import first_items
+from distbfs.engines.cuda.xbfs.between_params import first_words
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.partition.part import mask_words
 from distbfs.plan import memory
@@ -57,9 +57,9 @@ def part_bytes(
     )
     search += WIDE_LEVEL * local + places // 8
     search += 4 * shape.owned + 2 * 8 * mask_words(d)
-    sent = 2 * 4 * -(-local // 32) * parts
+    sent = 4 * -(-local // 32) * parts
     others = max(parts - 1, 1)
-    box = max(outer // others, shape.owned * (parts > 1), first_items(parts))
+    box = max(outer // others, shape.owned * (parts > 1), first_words(parts))
     needs = {
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,
