@@ -844,8 +844,8 @@ MUTATIONS = (
     Mutation(
         "streamed-less-than-expected",
         "distbfs/search/runners/expected.py",
-        "self._needs[nearest] * 5 // 4",
-        "self._needs[nearest] * 1 // 4",
+        "min(most, 62.0) * 9 / 8",
+        "min(most, 62.0) / 4",
         "fewer items are sent at first than such levels had",
         ("tests/search/test_expected_levels.py",),
     ),

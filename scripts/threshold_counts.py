@@ -86,7 +86,7 @@ class Outer:
 
     def search(self, levels: Ids) -> list[int]:
         """Return the counts of ``plan.threshold.price`` of a search; levels: [n]."""
-        policy = OuterPolicy(OPTIONS)
+        policy = OuterPolicy(OPTIONS, delegates=len(self._delegates) > 0)
         of_source = levels[self.source]
         rows, columns = self._inner
         inside = np.zeros(self._n, dtype=bool)  # found along an inner edge

@@ -435,7 +435,10 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         """Return how many items the fullest box of ``ask`` has; counts: as below."""
 
     def progress(self, counts: Any) -> tuple[int, int]:
-        """Return (vertices found, vertices left) of all parts; counts: as below."""
+        """Return (about the edges of the frontier, vertices left) of all parts.
+
+        counts: as below
+        """
 
     def work_of_all(self, counts: Any) -> Work:
         """Return the work of all parts; counts: NumPy uint64 [parts, words]."""

@@ -15,7 +15,8 @@ is in another part.
     nn edges         s^2 m, of which f are outer edges
     with outer edges a normal vertex of degree k is one with chance 1 - (1 - s f)^k
     a level pulls    where 4 (frontier vertices with outer edges) are more than the
-                     unvisited ones, as ``search.direction``; else it pushes
+                     unvisited ones, or 16 with delegates, as ``search.direction``;
+                     else it pushes
     numbers pushed   (p-1) c_k (1 - (1 - a/p)^k), once each to a part; a: chance that an
                      end is normal and was on a level that pushed
     questions        c_k k x^(k-1) u, each with an answer; o, u: chances that an end is
@@ -58,7 +59,7 @@ DELEGATES_PER_PART = 4  # d <= 4 n / p, so that they take the memory of some ver
 SPREAD = 2  # variance of degrees over their mean, 1 in a graph of random edges
 ITEM = 8  # bytes: a number, and the id of its parent
 QUESTION = 4 + 4  # a number; the id that answers it
-PULL_SHARE = 4  # of search.direction
+PULL_SHARE, HUB_PULL_SHARE = 4, 16  # of search.direction
 ROOTS = 8  # their degrees are quantiles of those of the vertices with edges
 MOST_LEVELS = 64  # the levels after these are left out
 FEW_DEGREES = 256  # a class each; of more, classes are CLASSES an octave from FINE on
@@ -271,6 +272,8 @@ class _Search:
         m = float(degrees @ counts)
         self._normal = np.where(normal, counts, 0.0)
         self._hubs = np.where(normal, 0.0, counts)
+        hubs = self._hubs.any(axis=1)
+        self._shares = np.where(hubs, HUB_PULL_SHARE, PULL_SHARE)
         self._ends = self._normal * degrees / max(m, 1.0)
         self._away = (parts - 1) / parts
         self._outer_share = self._ends.sum(axis=1) * self._away
@@ -293,7 +296,7 @@ class _Search:
         a = np.zeros_like(self._outer_share)
         for t in range(1, len(q) - 1):
             new = left[t - 1] - left[t]
-            pulls = PULL_SHARE * (self._leaving @ new) > self._leaving @ left[t]
+            pulls = self._shares * (self._leaving @ new) > self._leaving @ left[t]
             o = self._away * (self._ends @ (onward[t - 1] - onward[t]))
             u = self._away * (self._ends @ onward[t - 1])
             x = np.maximum(q[t + 1] + o, LEAST)

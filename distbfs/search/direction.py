@@ -12,7 +12,9 @@ from distbfs.options import Factors, SearchOptions
 from distbfs.types import DirectionName
 
 OUTER = "outer"  # the edges that leave a part, in both directions
-PULL_SHARE = 4  # the inner graph leaves so much fewer to ask than were unvisited before
+# so much fewer than were unvisited are left to ask by the inner graph, without hubs
+# and with them
+PULL_SHARE, HUB_PULL_SHARE = 4, 16
 
 
 def backward_work(q: int, s: int, u: int) -> float:
@@ -81,10 +83,12 @@ class OuterPolicy:
     neighbours in other parts; of a push, those of the frontier name theirs.
     Levels that are launched ahead choose alike on devices (``choose`` in between.cu).
 
-    forced: the only direction, or None
+    delegates: whether there are any
+    forced: the only direction, or None; share: see ``PULL_SHARE``
     """
 
-    def __init__(self, options: SearchOptions) -> None:
+    def __init__(self, options: SearchOptions, *, delegates: bool) -> None:
+        self.share = HUB_PULL_SHARE if delegates else PULL_SHARE
         self.forced: DirectionName | None = None
         if options.direction == "pull":
             self.forced = "pull"
@@ -96,10 +100,14 @@ class OuterPolicy:
 
     def choose(self, work: Work) -> dict[str, DirectionName]:
         """Return the direction for the next level."""
-        pull = work.nn * PULL_SHARE > work.open
+        pull = work.nn * self.share > work.open
         return {OUTER: self.forced or ("pull" if pull else "push")}
 
 
-def policy_of(directions: tuple[str, ...], options: SearchOptions) -> Policy:
+def policy_of(
+    directions: tuple[str, ...], options: SearchOptions, *, delegates: bool
+) -> Policy:
     """Return what chooses the directions that an engine names."""
-    return OuterPolicy(options) if directions == (OUTER,) else DirectionPolicy(options)
+    if directions == (OUTER,):
+        return OuterPolicy(options, delegates=delegates)
+    return DirectionPolicy(options)

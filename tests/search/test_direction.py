@@ -135,14 +135,18 @@ def test_factors_that_are_refused(values):
 def test_few_unvisited_vertices_ask():
     """Outer edges of many are pushed by few, and pulled where few are left."""
 
-    def chosen(front, left, **options):
-        policy = policy_of((OUTER,), SearchOptions.named(**options))
+    def chosen(front, left, delegates=False, **options):
+        options = SearchOptions.named(**options)
+        policy = policy_of((OUTER,), options, delegates=delegates)
         policy.start()
         return policy.choose(Work(nn=front, open=left))
 
     assert chosen(10, 1000) == {OUTER: "push"}
     assert chosen(1000, 10) == {OUTER: "pull"}
+    assert chosen(100, 1000) == {OUTER: "push"}
+    assert chosen(100, 1000, delegates=True) == {OUTER: "pull"}  # hubs find most
     assert chosen(1000, 10, direction="push") == {OUTER: "push"}
     assert chosen(10, 1000, direction="pull") == {OUTER: "pull"}
     assert chosen(1000, 10, uniquify=True) == {OUTER: "push"}
-    assert isinstance(policy_of(CHOSEN, SearchOptions()), DirectionPolicy)
+    policy = policy_of(CHOSEN, SearchOptions(), delegates=True)
+    assert isinstance(policy, DirectionPolicy)

@@ -174,8 +174,9 @@ class BetweenDomains:
         part = searches[0].part
         self._layout = part.layout
         self._placement = placement or Placement(part.layout.parts, world.size)
-        self._policy = policy_of(searches[0].directions, options)
         self._delegates = DelegateNumbers(part.delegates)
+        some = self._delegates.count > 0
+        self._policy = policy_of(searches[0].directions, options, delegates=some)
         self._board = Board(exchange, len(searches))
         self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # the last: stop
         self._sums = self._counts[:-1]
@@ -188,9 +189,9 @@ class BetweenDomains:
         if alone and searches[0].streamed and exchange.streamed:
             one = cast("StreamedSearch", searches[0])
             streamed = cast("StreamedExchange", exchange)
-            forced = OuterPolicy(options).forced
+            policy = cast("OuterPolicy", self._policy)
             self._streamed = StreamedLevels(
-                world, self._placement, one, streamed, forced
+                world, self._placement, one, streamed, policy
             )
         self._parents = self._finder()
 

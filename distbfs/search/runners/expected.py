@@ -13,22 +13,24 @@ import numpy as np
 if TYPE_CHECKING:
     from distbfs.types import DirectionName
 
-LEARNT = 256  # kinds of levels whose boxes are known
-ALIKE = 4.0  # octaves, of what was found and of what was left
+LEARNT = 512  # kinds of levels whose boxes are known
+ALIKE = 4.0  # octaves, of edges and of what was left, together
+CLOSE = 0.5  # the same; the one of such levels that had most counts
 SURE = 1.0  # the same, where a wrong direction would not be much dearer
+FORGET = 0.4  # octaves that the memory of a box loses with each that had less
 ROOT = -100.0  # no logarithm of a count
 
 
 class LevelKey(NamedTuple):
     """By what a level is like another: logarithms of counts."""
 
-    reached: float
+    edges: float
     left: float
 
     @classmethod
-    def of(cls, reached: int, left: int) -> LevelKey:
-        """Return that of counts: vertices that were reached, and that are left."""
-        return cls(round(4 * log2(1 + reached)) / 4, round(4 * log2(1 + left)) / 4)
+    def of(cls, edges: int, left: int) -> LevelKey:
+        """Return that of counts: edges of the frontier, vertices that are left."""
+        return cls(round(4 * log2(1 + edges)) / 4, round(4 * log2(1 + left)) / 4)
 
     @classmethod
     def of_root(cls, delegate: int | None) -> LevelKey:
@@ -57,19 +59,18 @@ def rounded(words: int) -> int:
 class Expected:
     """How many words a box will have, and which, from what boxes had in levels before.
 
-    A level is launched when the counts of the one before are
-    not known; it is taken to be like the one, of this search or an earlier one, that
-    followed most similar counts.
+    A level is launched when the counts of the one before are not known; it is taken to
+    be like those, of this search or an earlier one, that followed most similar counts:
+    the boxes of pushes grow as edges do, those of pulls as what is left.
 
     first: words that are sent in any case, and where nothing is known; most: at most
     """
 
     def __init__(self, first: int, most: int) -> None:
         self._first, self._most = first, most
-        self._reached, self._left = np.full((2, LEARNT), np.inf)
-        self._distance, self._beside = np.empty((2, LEARNT))
-        self._needs = [0] * LEARNT
-        self._ways: list[DirectionName] = ["push"] * LEARNT
+        self._keys = np.zeros((2, LEARNT))
+        self._needs = np.zeros(LEARNT)  # logarithms
+        self._pulls = np.zeros(LEARNT, bool)
         self._place: dict[LevelKey, int] = {}
 
     def learn(self, key: LevelKey, words: int, way: DirectionName) -> None:
@@ -79,22 +80,26 @@ class Expected:
             if len(self._place) == LEARNT:
                 return
             place = self._place[key] = len(self._place)
-            self._reached[place], self._left[place] = key
+            self._keys[:, place] = key
         # what grew once may again
-        self._needs[place] = max(words, self._needs[place] * 3 // 4)
-        self._ways[place] = way
+        self._needs[place] = max(log2(1 + words), self._needs[place] - FORGET)
+        self._pulls[place] = way == "pull"
 
     def level(self, key: LevelKey | None) -> tuple[int, DirectionName | None]:
         """Return how many words to send at first, and the direction, None: either."""
-        if key is None:
+        count = len(self._place)
+        if key is None or not count:
             return self._first, None
-        distance, beside = self._distance, self._beside
-        np.abs(np.subtract(self._reached, key.reached, out=distance), out=distance)
-        np.abs(np.subtract(self._left, key.left, out=beside), out=beside)
-        nearest = int(np.add(distance, beside, out=distance).argmin())
-        if distance[nearest] > ALIKE:
+        keys, pulls = self._keys[:, :count], self._pulls[:count]
+        edges, left = key.edges - keys[0], key.left - keys[1]
+        distance = np.abs(edges) + np.abs(left)
+        nearest = int(distance.argmin())
+        least = float(distance[nearest])
+        if least > ALIKE:
             return self._first, None
-        wanted = rounded(self._needs[nearest] * 9 // 8)
-        fits = self._first < wanted <= self._most
-        sure = distance[nearest] <= SURE
-        return wanted if fits else self._first, self._ways[nearest] if sure else None
+        needs = self._needs[:count] + np.where(pulls, left, edges)
+        most = float(needs[distance <= max(least, CLOSE)].max())
+        words = rounded(int(2 ** min(most, 62.0) * 9 / 8))
+        fits = self._first < words <= self._most
+        way: DirectionName = "pull" if pulls[nearest] else "push"
+        return words if fits else self._first, way if least <= SURE else None

@@ -20,17 +20,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.search.direction import PULL_SHARE
-from distbfs.search.runners.expected import Expected, LevelKey, rounded
+from distbfs.search.runners.expected import Expected, LevelKey
 
 WIDEST = 1 << 26  # words of all boxes that are sent at first
-LEAST_UNKNOWN = 1 << 10  # questions for parents that a launch has room for
-CAPTURE_SHARE = 20  # of the time of searches that captures may take
+LEAST_UNKNOWN = 1 << 13  # questions for parents that a launch has room for
+CAPTURE_SHARE = 50  # of the time of searches that captures may take
 
 if TYPE_CHECKING:
     from distbfs.engines.base import StreamedSearch, Work
     from distbfs.exchange.base import StreamedExchange
     from distbfs.partition.layout import Placement
+    from distbfs.search.direction import OuterPolicy
     from distbfs.types import Array, DirectionName, World
 
 
@@ -43,7 +43,7 @@ class StreamedLevels:
         placement: Placement,
         search: StreamedSearch,
         exchange: StreamedExchange,
-        forced: DirectionName | None,
+        policy: OuterPolicy,
     ) -> None:
         self._rank, self._ranks = world.rank, world.size
         parts = [placement.parts_of(rank)[0] for rank in range(self._ranks)]
@@ -59,8 +59,9 @@ class StreamedLevels:
                 self._masks = cp.empty((self._ranks, search.mask.size), np.uint64)
         size = self._gathered.size + search.sizes.size
         report = cuda.pinned_empty(2 * size, np.uint64).reshape(2, size)
-        search.follow(self._gathered, world.rank, report, forced, PULL_SHARE)
-        self._forced = forced
+        self._forced = policy.forced
+        share = policy.share
+        search.follow(self._gathered, world.rank, report, policy.forced, share)
         self._slots = [Slot(half, self._gathered.shape) for half in report]
         self._slot = self._slots[0]  # of the last level
         self._turn = 0  # the slot of the next launch
@@ -213,7 +214,8 @@ class StreamedLevels:
 
         All boxes have room for what was counted, so the host need not wait.
         """
-        search, words = self._search, rounded(max(self._unknown, LEAST_UNKNOWN))
+        search, unknown = self._search, max(self._unknown, LEAST_UNKNOWN)
+        words = 1 << (unknown - 1).bit_length()  # few sizes, as few graphs
         with self.stream():
             launch = partial(self._launch_parents, words)
             self._replays(("parents", words), search.form, launch)
@@ -349,7 +351,7 @@ class Launched(NamedTuple):
 class Replays:
     """What is launched on a stream, as a CUDA graph once it was captured.
 
-    It is captured after its first time, which also makes what is made at first use.
+    Its first time also makes what is made at first use.
     stream: None: nothing is; searched: seconds of searches
     """
 
@@ -357,6 +359,7 @@ class Replays:
         self._stream = stream
         self._graphs: dict[Hashable, Any] = {}
         self._wanted: dict[Hashable, Callable[[], None]] = {}
+        self._often: dict[Hashable, int] = {}
         self.searched = self._spent = 0.0
 
     def __call__(
@@ -369,10 +372,12 @@ class Replays:
             return
         launch()
         if form is not None:
-            self._wanted[kind, form] = launch
+            times = self._often[kind, form] = self._often.get((kind, form), 0) + 1
+            if times > 1:
+                self._wanted[kind, form] = launch
 
     def capture_one(self) -> None:
-        """Capture what was launched last of what is no graph, where time allows."""
+        """Capture something that was launched for the second time, if time allows."""
         if self._wanted and self._spent * CAPTURE_SHARE <= self.searched:
             began = perf_counter()
             self.capture(*self._wanted.popitem())

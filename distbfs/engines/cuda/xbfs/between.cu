@@ -236,7 +236,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     grid_sum(&p.control->barrier, turn, 0);
     if (blockIdx.x || threadIdx.x) return;
     const u32 left = (u32)__ldcg(b.counts + LEFT);
-    if (s.phase == PUSHING) take(s, b.mail + (s.depth & 1));
+    if (s.phase == PUSHING) take(s, b.mail + (s.depth & 1)), b.counts[INSIDE] = s.edges;
 #if SEVERAL /* `level` asks all devices of the domain */
     *b.open = left;
     b.counts[FAILED] = look_system(&b.mailbox[b.index]->failed);

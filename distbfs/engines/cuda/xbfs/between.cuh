@@ -22,10 +22,11 @@
 enum Does { GOES = 1, PUSHES = 2, ASKS = 4 };
 
 /* What is counted between two levels.  OVER: a box had more than its first words; MOST: words
- * that one had; UNKNOWN: vertices of this share whose parents others have, of all levels. */
+ * that one had; INSIDE: edges of the frontier, while levels push; UNKNOWN:
+ * vertices of this share whose parents others have, of all levels. */
 enum Count {
-    NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, FAILED, CHECKS, OVER, MOST, UNKNOWN,
-    COUNTS
+    NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, FAILED, CHECKS, OVER, MOST, INSIDE,
+    UNKNOWN, COUNTS
 };
 
 /* Its parts are the devices of the domain, zeros where there is one. */

@@ -34,7 +34,6 @@ INLINE void take(State &s, const Mail *mail) {
  * found: vertices of the last level; last: few are left */
 INLINE bool turns(const Params &p, const State &s, u64 found, bool last) {
     if (p.pull_only || s.step == MARK_PUSH) return false;
-    if (!found) return true;
     if (s.step == PULL_LAST) return s.tails >= MOST_TAILS && found <= SMALL;
     return found * 8 < s.left && !last;
 }

@@ -12,7 +12,7 @@ LEAST_FIRST = 64  # and for one
 MAIL_BYTES = 128  # ``Mail`` in search.cuh
 COUNTED = (
     *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),
-    *("failed", "checks", "over", "most", "unknown"),
+    *("failed", "checks", "over", "most", "inside", "unknown"),
 )
 POINTERS = (  # behind those of ``MemberParams``
     *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),

@@ -16,9 +16,10 @@ from distbfs.engines.cuda.xbfs.between_params import ASKS, COUNTED, GOES, PUSHES
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.types import DirectionName
 
-FOUND, LEFT, OVER, MOST, UNKNOWN = (
-    COUNTED.index(name) for name in ("found", "left", "over", "most", "unknown")
+FOUND, LEFT, OVER, MOST, INSIDE, UNKNOWN = (
+    COUNTED.index(x) for x in ("found", "left", "over", "most", "inside", "unknown")
 )
+MEAN_DEGREE = 16  # a guess, of frontiers whose edges are not counted
 
 
 class BetweenSearch(BetweenLevels):
@@ -163,8 +164,9 @@ class BetweenSearch(BetweenLevels):
 
     @staticmethod
     def progress(counts: Any) -> tuple[int, int]:
-        """Return how many vertices were found, and how many are left, of all parts."""
-        return int(counts[:, FOUND].sum()), int(counts[:, LEFT].sum())
+        """Return how large the frontier is, and what is left, of all parts."""
+        edges, found, left = counts[:, [INSIDE, FOUND, LEFT]].sum(axis=0).tolist()
+        return edges or MEAN_DEGREE * found, left
 
     @staticmethod
     def is_over(counts: Any) -> bool:
