@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 LEARNT = 512  # kinds of levels whose boxes are known
 ALIKE = 4.0  # octaves, of edges and of what was left, together
 CLOSE = 0.5  # the same; the one of such levels that had most counts
-SURE = 1.0  # the same, where a wrong direction would not be much dearer
+SURE = 1.0  # the same; where all such levels went one way, the next does, too
+MOST_GROWTH = 1.0  # octaves that a box may be larger than one that is known
 FORGET = 0.4  # octaves that the memory of a box loses with each that had less
 ROOT = -100.0  # no logarithm of a count
 
@@ -93,13 +94,15 @@ class Expected:
         keys, pulls = self._keys[:, :count], self._pulls[:count]
         edges, left = key.edges - keys[0], key.left - keys[1]
         distance = np.abs(edges) + np.abs(left)
-        nearest = int(distance.argmin())
-        least = float(distance[nearest])
+        least = float(distance.min())
         if least > ALIKE:
             return self._first, None
-        needs = self._needs[:count] + np.where(pulls, left, edges)
+        growth = np.minimum(np.where(pulls, left, edges), MOST_GROWTH)
+        needs = self._needs[:count] + growth
         most = float(needs[distance <= max(least, CLOSE)].max())
         words = rounded(int(2 ** min(most, 62.0) * 9 / 8))
         fits = self._first < words <= self._most
-        way: DirectionName = "pull" if pulls[nearest] else "push"
-        return words if fits else self._first, way if least <= SURE else None
+        ways = pulls[distance <= SURE]
+        sure = len(ways) > 0 and ways.all() == ways.any()
+        way: DirectionName = "pull" if sure and ways[0] else "push"
+        return words if fits else self._first, way if sure else None
