@@ -434,10 +434,10 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     def unknown(self, counts: Any) -> int:
         """Return how many items the fullest box of ``ask`` has; counts: as below."""
 
-    def progress(self, counts: Any) -> tuple[int, int]:
-        """Return (about the edges of the frontier, vertices left) of all parts.
+    def progress(self, counts: Any) -> tuple[int, int, int]:
+        """Return (edges of the frontier, its vertices, those left) of all parts.
 
-        counts: as below
+        Edges are 0 where no part has counted them; counts: as below.
         """
 
     def work_of_all(self, counts: Any) -> Work:

@@ -4,7 +4,11 @@ from distbfs.search.runners.expected import LEARNT, Expected, LevelKey
 
 
 def test_what_boxes_are_expected_to_have():
-    expected, key = Expected(100, 5000), LevelKey.of
+    expected = Expected(100, 5000)
+
+    def key(edges, left):
+        return LevelKey.of(edges, edges // 9, left)
+
     level = expected.level
     assert level(None) == level(key(10, 10)) == (100, None)
     expected.learn(key(1000, 90_000), 2000, "pull")
@@ -22,6 +26,9 @@ def test_what_boxes_are_expected_to_have():
     assert level(key(1100, 90_000)) == (2560, "push")
     expected.learn(key(1000, 90_000), 9000, "pull")
     assert level(key(1000, 90_000)) == (100, "pull")  # more than there is room for
+    assert level(LevelKey.of(0, 1000, 90_000)) == (100, None)  # not counted
+    expected.learn(LevelKey.of(0, 1000, 90_000), 400, "pull")
+    assert level(LevelKey.of(0, 900, 90_000)) == (512, "pull")
     root = LevelKey.of_root
     expected.learn(root(5), 300, "pull")
     expected.learn(root(None), 250, "push")

@@ -19,19 +19,23 @@ CLOSE = 0.5  # the same; the one of such levels that had most counts
 SURE = 1.0  # the same; where all such levels went one way, the next does, too
 MOST_GROWTH = 1.0  # octaves that a box may be larger than one that is known
 FORGET = 0.4  # octaves that the memory of a box loses with each that had less
-ROOT = -100.0  # no logarithm of a count
+ROOT, UNCOUNTED = -100.0, 100.0  # no logarithms of counts
 
 
 class LevelKey(NamedTuple):
     """By what a level is like another: logarithms of counts."""
 
-    edges: float
+    size: float
     left: float
 
     @classmethod
-    def of(cls, edges: int, left: int) -> LevelKey:
-        """Return that of counts: edges of the frontier, vertices that are left."""
-        return cls(round(4 * log2(1 + edges)) / 4, round(4 * log2(1 + left)) / 4)
+    def of(cls, edges: int, found: int, left: int) -> LevelKey:
+        """Return that of counts: edges, or else vertices, of the frontier; those left.
+
+        Levels whose edges are counted are never like the others.
+        """
+        size = log2(1 + edges) if edges else UNCOUNTED + log2(1 + found)
+        return cls(round(4 * size) / 4, round(4 * log2(1 + left)) / 4)
 
     @classmethod
     def of_root(cls, delegate: int | None) -> LevelKey:
@@ -92,12 +96,12 @@ class Expected:
         if key is None or not count:
             return self._first, None
         keys, pulls = self._keys[:, :count], self._pulls[:count]
-        edges, left = key.edges - keys[0], key.left - keys[1]
-        distance = np.abs(edges) + np.abs(left)
+        size, left = key.size - keys[0], key.left - keys[1]
+        distance = np.abs(size) + np.abs(left)
         least = float(distance.min())
         if least > ALIKE:
             return self._first, None
-        growth = np.minimum(np.where(pulls, left, edges), MOST_GROWTH)
+        growth = np.minimum(np.where(pulls, left, size), MOST_GROWTH)
         needs = self._needs[:count] + growth
         most = float(needs[distance <= max(least, CLOSE)].max())
         words = rounded(int(2 ** min(most, 62.0) * 9 / 8))

@@ -19,7 +19,6 @@ from distbfs.types import DirectionName
 FOUND, LEFT, OVER, MOST, INSIDE, UNKNOWN = (
     COUNTED.index(x) for x in ("found", "left", "over", "most", "inside", "unknown")
 )
-MEAN_DEGREE = 16  # a guess, of frontiers whose edges are not counted
 
 
 class BetweenSearch(BetweenLevels):
@@ -163,10 +162,10 @@ class BetweenSearch(BetweenLevels):
         return int(counts[:, UNKNOWN].max())
 
     @staticmethod
-    def progress(counts: Any) -> tuple[int, int]:
-        """Return how large the frontier is, and what is left, of all parts."""
+    def progress(counts: Any) -> tuple[int, int, int]:
+        """Return edges and vertices of the frontier, and those left, of all parts."""
         edges, found, left = counts[:, [INSIDE, FOUND, LEFT]].sum(axis=0).tolist()
-        return edges or MEAN_DEGREE * found, left
+        return edges, found, left
 
     @staticmethod
     def is_over(counts: Any) -> bool:
