@@ -321,6 +321,24 @@ class DelegateSearch(CarryingSearch, Protocol):
         """Accept answers, of which there may be several for a delegate."""
 
 
+class Counted(NamedTuple):
+    """What all parts together have counted when a level has ended.
+
+    over: whether a box had more than its first words; most: words that the fullest one
+    had; unknown: items that the fullest box of ``ask`` has
+    edges, found, left: of the frontier, 0 where they are not counted; its vertices;
+    vertices that are left
+    """
+
+    work: Work
+    over: int
+    most: int
+    unknown: int
+    edges: int
+    found: int
+    left: int
+
+
 class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     """A domain whose levels run on the current stream while the host goes ahead.
 
@@ -365,9 +383,10 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         """Let levels do what follows from the counts of all parts.
 
         gathered: [parts, words], where they will lie; place: of this part among them
-        and among boxes, of which that one does not come; report: NumPy, pinned, [2,
-        words] for counts and ``sizes``, to which ``choose`` brings both in turn,
-        beginning with the first of a search; forced, pull_share: as of
+        and among boxes, of which that one does not come; report: NumPy, pinned, [2, 2
+        counts + sizes], to which ``choose`` brings counts of all, own ones, and
+        ``sizes``, to its halves in turn, beginning with the first of a search; forced,
+        pull_share: as of
         ``search.direction.OuterPolicy``; the first level of a normal root pushes unless
         it is forced
         """
@@ -425,29 +444,11 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     def choose(self) -> None:
         """Choose what the next level does; ``counts`` and ``sizes`` are zeros then."""
 
-    def is_over(self, counts: Any) -> bool:
-        """Return whether a box had more than its first words; counts: as below."""
+    def counted(self, report: Array) -> Counted:
+        """Return what all parts have counted; report: one half of it."""
 
-    def most(self, counts: Any) -> int:
-        """Return how many words the fullest box of all parts had; counts: as below."""
-
-    def unknown(self, counts: Any) -> int:
-        """Return how many items the fullest box of ``ask`` has; counts: as below."""
-
-    def progress(self, counts: Any) -> tuple[int, int, int]:
-        """Return (edges of the frontier, its vertices, those left) of all parts.
-
-        Edges are 0 where no part has counted them; counts: as below.
-        """
-
-    def work_of_all(self, counts: Any) -> Work:
-        """Return the work of all parts; counts: NumPy uint64 [parts, words]."""
-
-    def checks_of(self, counts: Any) -> Sequence[int]:
-        """Return the edge checks of the last level, where they are counted.
-
-        counts: NumPy uint64 [words], of this part
-        """
+    def checks(self, report: Array) -> Sequence[int]:
+        """Return the edge checks of the last level, where they are counted."""
 
 
 @dataclass

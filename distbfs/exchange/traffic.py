@@ -20,6 +20,7 @@ class Traffic:
     """What this rank has sent since the exchange was made, copies on the rank left out.
 
     parts: of this rank; numbers: the kind of the numbers that are sent
+    all_bytes, all_messages: of all kinds and parts
     """
 
     def __init__(self, parts: int = 1) -> None:
@@ -27,6 +28,7 @@ class Traffic:
         self._bytes = [[0] * len(KINDS) for _ in rows]
         self._messages = [[0] * len(KINDS) for _ in rows]
         self.numbers = "normals"
+        self.all_bytes = self.all_messages = 0
 
     @property
     def sent(self) -> Ids:
@@ -46,14 +48,18 @@ class Traffic:
         finally:
             self.numbers = before
 
-    def count(self, size: int, kind: str = "", part: int = TOGETHER) -> None:
-        """Count a message of ``size`` bytes; kind: ``numbers`` where it is not named.
+    def count(
+        self, size: int, kind: str = "", part: int = TOGETHER, messages: int = 1
+    ) -> None:
+        """Count messages of ``size`` bytes; kind: ``numbers`` where it is not named.
 
-        part: the place of the part that sends it
+        part: the place of the part that sends them
         """
         at = KINDS.index(kind or self.numbers)
         self._bytes[part][at] += size
-        self._messages[part][at] += 1
+        self._messages[part][at] += messages
+        self.all_bytes += size
+        self.all_messages += messages
 
 
 def by_kind(sent: Ids) -> dict[str, dict[str, int]]:

@@ -78,15 +78,17 @@ class CarriedParents:
         if not self._searches[0].part.delegate_count:
             return ParentCost()
         traffic = self._exchange.traffic
-        before = traffic.sent
+        size, messages = traffic.all_bytes, traffic.all_messages
         if self._streamed is not None:
             self._streamed.complete()
         elif self._searches[0].asks_for_delegates:
             self._ask(cast("Sequence[DelegateSearch]", self._searches))
         else:
             self._take_largest(cast("Sequence[MaximumSearch]", self._searches))
-        size, messages = (traffic.sent - before).sum(axis=(0, 2)).tolist()
-        return ParentCost(bytes_sent=size, messages_sent=messages)
+        return ParentCost(
+            bytes_sent=traffic.all_bytes - size,
+            messages_sent=traffic.all_messages - messages,
+        )
 
     def _ask(self, searches: Sequence[DelegateSearch]) -> None:
         """Ask those who found what its own part did not."""

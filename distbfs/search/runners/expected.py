@@ -5,28 +5,42 @@ All ranks learn the same, from sums over all of them.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from math import log2
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 if TYPE_CHECKING:
     from distbfs.types import DirectionName
 
 LEARNT = 512  # kinds of levels whose boxes are known
-ALIKE = 4.0  # octaves, of edges and of what was left, together
-CLOSE = 0.5  # the same; the one of such levels that had most counts
-SURE = 1.0  # the same; where all such levels went one way, the next does, too
-MOST_GROWTH = 1.0  # octaves that a box may be larger than one that is known
-FORGET = 0.4  # octaves that the memory of a box loses with each that had less
-ROOT, UNCOUNTED = -100.0, 100.0  # no logarithms of counts
+STEPS = 4  # of a logarithm, an octave; what follows is in such steps
+ALIKE = 8  # of sizes and of what was left, together
+SURE = 4  # the same; where all such levels went one way, the next does, too
+CLOSE = 2  # the same; the one of such levels that had most counts
+MOST_GROWTH = 4.0  # that a box may be larger than one that is known
+FORGET = 1.6  # that the memory of a box loses with each that had less
+ROOT, UNCOUNTED = -400, 400  # no logarithms of counts
+SPARE = 1.5  # words are sent that were sent before rather than so many times fewer
+SPAN = 1 << 12  # more than what was left differs by
+# differences of keys, the nearest first: (distance, of codes, of sizes, of what was
+# left)
+NEAR = sorted(
+    (abs(size) + abs(left), SPAN * size + left, size, left)
+    for size in range(-ALIKE, ALIKE + 1)
+    for left in range(abs(size) - ALIKE, ALIKE - abs(size) + 1)
+)
+
+
+def steps(count: int) -> int:
+    """Return the logarithm of a count."""
+    return round(STEPS * log2(1 + count))
 
 
 class LevelKey(NamedTuple):
     """By what a level is like another: logarithms of counts."""
 
-    size: float
-    left: float
+    size: int
+    left: int
 
     @classmethod
     def of(cls, edges: int, found: int, left: int) -> LevelKey:
@@ -34,8 +48,7 @@ class LevelKey(NamedTuple):
 
         Levels whose edges are counted are never like the others.
         """
-        size = log2(1 + edges) if edges else UNCOUNTED + log2(1 + found)
-        return cls(round(4 * size) / 4, round(4 * log2(1 + left)) / 4)
+        return cls(steps(edges) if edges else UNCOUNTED + steps(found), steps(left))
 
     @classmethod
     def of_root(cls, delegate: int | None) -> LevelKey:
@@ -45,7 +58,7 @@ class LevelKey(NamedTuple):
         """
         if delegate is None:
             return cls(ROOT, ROOT)
-        return cls(2 * ROOT - round(4 * log2(1 + delegate)) / 4, ROOT)
+        return cls(2 * ROOT - steps(delegate), ROOT)
 
     def after_root(self) -> LevelKey:
         """Return what stands for counts before the second level, or these counts."""
@@ -53,10 +66,7 @@ class LevelKey(NamedTuple):
 
 
 def rounded(words: int) -> int:
-    """Return ``words``, or the next number of which there are four an octave.
-
-    So levels that are a little different are launched alike.
-    """
+    """Return ``words``, or the next number of which there are four an octave."""
     unit = 1 << max(words.bit_length() - 3, 0)
     return -(-words // unit) * unit
 
@@ -73,40 +83,50 @@ class Expected:
 
     def __init__(self, first: int, most: int) -> None:
         self._first, self._most = first, most
-        self._keys = np.zeros((2, LEARNT))
-        self._needs = np.zeros(LEARNT)  # logarithms
-        self._pulls = np.zeros(LEARNT, bool)
-        self._place: dict[LevelKey, int] = {}
+        self._boxes: dict[int, tuple[float, bool]] = {}  # need, pulls
+        self._sent: list[int] = []  # words, rising
 
     def learn(self, key: LevelKey, words: int, way: DirectionName) -> None:
         """Keep what the fullest box had two levels after counts, and the direction."""
-        place = self._place.get(key)
-        if place is None:
-            if len(self._place) == LEARNT:
-                return
-            place = self._place[key] = len(self._place)
-            self._keys[:, place] = key
-        # what grew once may again
-        self._needs[place] = max(log2(1 + words), self._needs[place] - FORGET)
-        self._pulls[place] = way == "pull"
+        code = SPAN * key.size + key.left
+        need, box = STEPS * log2(1 + words), self._boxes.get(code)
+        if box is not None:
+            need = max(need, box[0] - FORGET)  # what grew once may again
+        elif len(self._boxes) == LEARNT:
+            return
+        self._boxes[code] = need, way == "pull"
 
     def level(self, key: LevelKey | None) -> tuple[int, DirectionName | None]:
         """Return how many words to send at first, and the direction, None: either."""
-        count = len(self._place)
-        if key is None or not count:
+        if key is None:
             return self._first, None
-        keys, pulls = self._keys[:, :count], self._pulls[:count]
-        size, left = key.size - keys[0], key.left - keys[1]
-        distance = np.abs(size) + np.abs(left)
-        least = float(distance.min())
-        if least > ALIKE:
-            return self._first, None
-        growth = np.minimum(np.where(pulls, left, size), MOST_GROWTH)
-        needs = self._needs[:count] + growth
-        most = float(needs[distance <= max(least, CLOSE)].max())
-        words = rounded(int(2 ** min(most, 62.0) * 9 / 8))
-        fits = self._first < words <= self._most
-        ways = pulls[distance <= SURE]
-        sure = len(ways) > 0 and ways.all() == ways.any()
-        way: DirectionName = "pull" if sure and ways[0] else "push"
-        return words if fits else self._first, way if sure else None
+        at, boxes = SPAN * key.size + key.left, self._boxes
+        most, reach, end, ways = -1.0, CLOSE, ALIKE, set()
+        for distance, code, more, longer in NEAR:
+            if distance > end:
+                break
+            box = boxes.get(at + code)
+            if box is None:
+                continue
+            need, pulls = box
+            if most < 0:
+                reach = max(distance, CLOSE)
+                end = max(reach, SURE)
+            if distance <= reach:
+                growth = -longer if pulls else -more
+                most = max(most, need + min(growth, MOST_GROWTH), 0.0)
+            if distance <= SURE:
+                ways.add(pulls)
+        way: DirectionName = "pull" if True in ways else "push"
+        return self._words(most), way if len(ways) == 1 else None
+
+    def _words(self, need: float) -> int:
+        """Return how many words to send for a need; there are few such numbers."""
+        words = rounded(int(2 ** (need / STEPS) * 9 / 8))
+        if not self._first < words <= self._most:
+            return self._first
+        at = bisect_left(self._sent, words)
+        if at < len(self._sent) and self._sent[at] <= SPARE * words:
+            return self._sent[at]
+        insort(self._sent, words)
+        return words

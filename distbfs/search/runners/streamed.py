@@ -24,10 +24,10 @@ from distbfs.search.runners.expected import Expected, LevelKey
 
 WIDEST = 1 << 26  # words of all boxes that are sent at first
 LEAST_UNKNOWN = 1 << 13  # questions for parents that a launch has room for
-CAPTURE_SHARE = 50  # of the time of searches that captures may take
+CAPTURE_SHARE = 10  # of the time of searches that captures may take
 
 if TYPE_CHECKING:
-    from distbfs.engines.base import StreamedSearch, Work
+    from distbfs.engines.base import Counted, StreamedSearch, Work
     from distbfs.exchange.base import StreamedExchange
     from distbfs.partition.layout import Placement
     from distbfs.search.direction import OuterPolicy
@@ -57,18 +57,20 @@ class StreamedLevels:
             self._masks: Any = None
             if search.mask is not None:
                 self._masks = cp.empty((self._ranks, search.mask.size), np.uint64)
-        size = self._gathered.size + search.sizes.size
+        size = 2 * search.counts.size + search.sizes.size
         report = cuda.pinned_empty(2 * size, np.uint64).reshape(2, size)
+        report[...] = 0
         self._forced = policy.forced
         share = policy.share
         search.follow(self._gathered, world.rank, report, policy.forced, share)
-        self._slots = [Slot(half, self._gathered.shape) for half in report]
+        self._slots = [Slot(half) for half in report]
         self._slot = self._slots[0]  # of the last level
+        self._counted = search.counted(report[0])  # the same
         self._turn = 0  # the slot of the next launch
         self._launched: Launched | None = None  # ahead
         self._expected = Expected(search.first, WIDEST // self._ranks)
         self._known = LevelKey.of_root(None)  # of the last level whose counts are here
-        self._unknown = 0  # vertices of a part whose parents others have, at most
+        self._volumes: dict[int, int] = {}  # bytes of the first words of all boxes
         self._done = cp.cuda.Event(disable_timing=True)
         self._began = 0.0
 
@@ -89,7 +91,8 @@ class StreamedLevels:
         with self.stream():
             self._search.clear_counts()
             self._replays.forget()
-            self._turn = self._unknown = 0
+            self._turn = 0
+            self._counted = self._counted._replace(unknown=0)
             self._known = LevelKey.of_root(delegate)
             try:
                 yield
@@ -117,23 +120,22 @@ class StreamedLevels:
         search.depth += 1
         if ahead:
             self._start(None, masks=masks)
-        counts = self._wait(this.slot)
-        if search.is_over(counts):
+        counted = self._wait(this.slot)
+        if counted.over:
             self._drop()  # it does nothing
             some, items = self._rest(numbers, this.words, pull=pulls)
             if some:
                 search.end_level(None, items, (), first=0, pulls=pulls)
             self._gather()
-            counts = self._wait(self._mark())
+            counted = self._wait(self._mark())
         if this.key is not None:
-            self._expected.learn(this.key, search.most(counts), chosen)
-        self._known = LevelKey.of(*search.progress(counts))
-        self._unknown = search.unknown(counts)
-        return search.checks_of(counts[self._rank]) if counting else ()
+            self._expected.learn(this.key, counted.most, chosen)
+        self._known = LevelKey.of(counted.edges, counted.found, counted.left)
+        return search.checks(self._slot.report) if counting else ()
 
     def work(self) -> Work:
         """Return the work of all domains, when a level has ended."""
-        return self._search.work_of_all(self._slot.counts)
+        return self._counted.work
 
     def _start(self, way: DirectionName | None, *, masks: bool) -> None:
         """Launch a level; way: None where it is not known yet."""
@@ -197,10 +199,12 @@ class StreamedLevels:
         if form.masks:
             count(self._search.mask.nbytes, "masks")
         answers = numbers if numbers == "parents" else "answers"
-        kinds = [numbers] + [answers] * form.asks
-        for _, part in self._others:
-            for kind in kinds:
-                count(8 * self._sent(part, words), kind, part=0)
+        size = self._volumes.get(words)
+        if size is None:
+            sizes = [8 * self._sent(part, words) for _, part in self._others]
+            size = self._volumes[words] = sum(sizes)
+        for kind in [numbers] + [answers] * form.asks:
+            count(size, kind, part=0, messages=len(self._others))
 
     def _first(self, into: Any) -> tuple[list[tuple[int, Any]], list[tuple[int, Any]]]:
         """Return the first words for other ranks, and where theirs go."""
@@ -214,11 +218,11 @@ class StreamedLevels:
 
         All boxes have room for what was counted, so the host need not wait.
         """
-        search, unknown = self._search, max(self._unknown, LEAST_UNKNOWN)
+        form, unknown = self._search.form, max(self._counted.unknown, LEAST_UNKNOWN)
         words = 1 << (unknown - 1).bit_length()  # few sizes, as few graphs
+        launch = partial(self._launch_parents, words)
         with self.stream():
-            launch = partial(self._launch_parents, words)
-            self._replays(("parents", words), search.form, launch)
+            self._replays(("parents", words), form, launch, soon=True)
         self._count("parents", Form(pushes=False, asks=True, masks=False), words)
 
     def _launch_parents(self, words: int) -> None:
@@ -258,7 +262,7 @@ class StreamedLevels:
         Returns (whether this rank has part in it, items that were pushed).
         """
         search = self._search
-        sizes = self._slot.sizes.astype(np.int64)
+        sizes = self._slot.report[2 * search.counts.size :].astype(np.int64)
         own, came = (-(-sizes // 2) if pull else sizes).reshape(2, -1) - first
         left = [(k, p, int(own[p]), int(came[k])) for k, p in self._others]
         away = [(rank, part, rest) for rank, part, rest, _ in left if rest > 0]
@@ -305,11 +309,12 @@ class StreamedLevels:
         self._exchange.cross([(self._search.counts, self._gathered)])
         self._search.choose()
 
-    def _wait(self, slot: Slot) -> Array:
-        """Wait for a level; return the counts, uint64 [ranks, words]."""
+    def _wait(self, slot: Slot) -> Counted:
+        """Wait for a level; return what was counted."""
         self._slot = slot
         self._exchange.wait(slot.read)
-        return slot.counts
+        self._counted = self._search.counted(slot.report)
+        return self._counted
 
 
 class Form(NamedTuple):
@@ -326,13 +331,11 @@ class Form(NamedTuple):
 class Slot:
     """What the host reads of a level; one each for two under way.
 
-    words: pinned, that the device writes: counts, uint64 [ranks, words], and sizes,
-    uint64 [2 * parts]; read: they are here
+    report: uint64, pinned, see ``StreamedSearch.follow``; read: it is here
     """
 
-    def __init__(self, words: Array, shape: tuple[int, ...]) -> None:
-        count = shape[0] * shape[1]
-        self.counts, self.sizes = words[:count].reshape(shape), words[count:]
+    def __init__(self, report: Array) -> None:
+        self.report = report
         self.read = cuda.cupy().cuda.Event(disable_timing=True)
 
 
@@ -363,9 +366,17 @@ class Replays:
         self.searched = self._spent = 0.0
 
     def __call__(
-        self, kind: Hashable, form: int | None, launch: Callable[[], None]
+        self,
+        kind: Hashable,
+        form: int | None,
+        launch: Callable[[], None],
+        *,
+        soon: bool = False,
     ) -> None:
-        """Do ``launch``; kind, form: what it depends on; form None: just once."""
+        """Do ``launch``; kind, form: what it depends on; form None: just once.
+
+        soon: it is captured after its first time, not its second
+        """
         graph = self._graphs.get((kind, form))
         if graph is not None:
             graph.launch(self._stream)
@@ -373,7 +384,7 @@ class Replays:
         launch()
         if form is not None:
             times = self._often[kind, form] = self._often.get((kind, form), 0) + 1
-            if times > 1:
+            if soon or times > 1:
                 self._wanted[kind, form] = launch
 
     def capture_one(self) -> None:

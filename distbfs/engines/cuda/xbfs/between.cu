@@ -258,14 +258,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
  * counts begin anew. */
 extern "C" __global__ void __launch_bounds__(THREADS) choose(const __grid_constant__ Between b) {
     __shared__ u64 sums[COUNTS];
-    const u32 length = b.shares * COUNTS, sizes = 2 * b.shares;
-    u64 *report = b.report + b.does[1] * (length + sizes);
-    for (u32 i = threadIdx.x; i < length; i += THREADS) report[i] = b.gathered[i];
-    for (u32 i = threadIdx.x; i < sizes; i += THREADS) report[length + i] = b.sizes[i];
+    const u32 sizes = 2 * b.shares;
+    u64 *report = b.report + b.does[1] * (2 * COUNTS + sizes);
+    for (u32 i = threadIdx.x; i < sizes; i += THREADS) report[2 * COUNTS + i] = b.sizes[i];
     if (threadIdx.x < COUNTS) {
-        u64 sum = 0;
-        for (u32 i = 0; i < b.shares; i++) sum += b.gathered[i * COUNTS + threadIdx.x];
-        sums[threadIdx.x] = sum;
+        const bool largest = threadIdx.x == MOST || threadIdx.x == UNKNOWN;
+        u64 all = 0;
+        for (u32 i = 0; i < b.shares; i++) {
+            const u64 one = b.gathered[i * COUNTS + threadIdx.x];
+            all = !largest ? all + one : one > all ? one : all;
+        }
+        report[threadIdx.x] = sums[threadIdx.x] = all;
+        report[COUNTS + threadIdx.x] = b.counts[threadIdx.x];
     }
     __syncthreads();
     const bool goes = sums[NORMALS] + sums[DELEGATES] && !sums[OVER];

@@ -54,7 +54,7 @@ struct Between : Member {
     u32 *open;                  /* [1], numbers that are not visited */
     u32 *does;                  /* [2], see Does; which half of report is next */
     const u64 *gathered;        /* [shares][COUNTS], what all have counted */
-    u64 *report;                /* [2][shares * COUNTS + 2 * shares], pinned: gathered, sizes */
+    u64 *report;                /* [2][2 * COUNTS + 2 * shares], pinned: of all shares; own; sizes */
     u64 sent_words, item_count, item_step;
     u32 normals, slots, dwords, masks, owned_count;
     u32 domains, domain, lanes; /* how many, which this is, lanes of delegates in all */

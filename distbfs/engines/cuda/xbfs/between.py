@@ -295,7 +295,7 @@ class BetweenLevels:
 
     def work(self) -> Ids:
         """Return what the next level costs."""
-        work = self._work_of(self._work.wait()[: len(COUNTED)])
+        work = self._work_of(self._work.wait()[: len(COUNTED)].tolist())
         # all domains count the delegates
         mine = 0 if self.part.domain.index else work.delegates
         work = work._replace(delegates=mine)
@@ -303,9 +303,8 @@ class BetweenLevels:
         return np.array(work, dtype=np.int64)
 
     @staticmethod
-    def _work_of(counts: Any) -> Work:
-        """Return what was counted, uint64 [COUNTED]."""
-        counted = counts.tolist()
+    def _work_of(counted: list[int]) -> Work:
+        """Return what was counted, in the order of COUNTED."""
         if counted[FAILED]:
             raise DistbfsError(
                 "a device of a domain waited in vain for another; searches of this "

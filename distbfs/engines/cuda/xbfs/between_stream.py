@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from distbfs.device import cuda
-from distbfs.engines.base import Work
+from distbfs.engines.base import Counted
 from distbfs.engines.cuda.xbfs.between import BetweenLevels
 from distbfs.engines.cuda.xbfs.between_params import ASKS, COUNTED, GOES, PUSHES
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.types import DirectionName
 
-FOUND, LEFT, OVER, MOST, INSIDE, UNKNOWN = (
-    COUNTED.index(x) for x in ("found", "left", "over", "most", "inside", "unknown")
-)
+AT = [COUNTED.index("inside" if x == "edges" else x) for x in Counted._fields[1:]]
 
 
 class BetweenSearch(BetweenLevels):
@@ -145,29 +143,16 @@ class BetweenSearch(BetweenLevels):
         """Choose what the next level does, when counts of all parts are gathered."""
         self._run("choose", cuda.cupy().cuda.get_current_stream())
 
-    def work_of_all(self, counts: Any) -> Work:
-        """Return the sum of what all parts have counted; counts: [parts, COUNTED]."""
-        work = self._work_of(counts.sum(axis=0))
+    def counted(self, report: Any) -> Counted:
+        """Return what a level has brought to the host, see ``StreamedSearch``."""
+        counts = report[: len(COUNTED)].tolist()
+        work = self._work_of(counts)
         times = len(self.part.domain.of)  # all domains count them
-        return work._replace(delegates=work.delegates // times)
+        return Counted(
+            work._replace(delegates=work.delegates // times),
+            *[counts[at] for at in AT],
+        )
 
-    @staticmethod
-    def most(counts: Any) -> int:
-        """Return how many words the fullest box of all parts had; counts as above."""
-        return int(counts[:, MOST].max())
-
-    @staticmethod
-    def unknown(counts: Any) -> int:
-        """Return of how many delegates a part must ask for the parents, at most."""
-        return int(counts[:, UNKNOWN].max())
-
-    @staticmethod
-    def progress(counts: Any) -> tuple[int, int, int]:
-        """Return edges and vertices of the frontier, and those left, of all parts."""
-        edges, found, left = counts[:, [INSIDE, FOUND, LEFT]].sum(axis=0).tolist()
-        return edges, found, left
-
-    @staticmethod
-    def is_over(counts: Any) -> bool:
-        """Return whether a box had more than its first words; counts as above."""
-        return bool(counts[:, OVER].any())
+    def checks(self, report: Any) -> list[int]:
+        """Return the edge checks of the last level, outer and inner."""
+        return self.checks_of(report[len(COUNTED) : 2 * len(COUNTED)])
