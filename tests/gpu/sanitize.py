@@ -56,7 +56,7 @@ GRAPHS = {
     "hub": lambda: shuffled(beside(star(1200), uniform(500, 1500))),
     "late": lambda: chained(complete(60), path(9), complete(90), path(5)),
     "grid": lambda: beside(grid(12), complete(40)),
-    "cluster": lambda: shuffled(grid(11)),
+    "cluster": lambda: shuffled(grid(7)),
 }
 
 
@@ -100,7 +100,7 @@ def ends(name):
 
 def cluster(name):
     cp = cuda.cupy()
-    for source in (grid(14), shuffled(path(150)), shuffled(grid(9))):
+    for source in (grid(9), shuffled(path(50)), shuffled(grid(6))):
         made = HostGraph(source)
         level = cp.zeros(source.n, cp.int32)
         parent = cp.zeros(source.n, cp.int32)

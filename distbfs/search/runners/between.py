@@ -79,17 +79,17 @@ class DelegateNumbers:
     """
 
     def __init__(self, delegates: Ids) -> None:
-        self._delegates, self._order = delegates, np.argsort(delegates)
+        self._order = np.argsort(delegates)
+        self._sorted = delegates[self._order]
         self.count = int(np.count_nonzero(delegates >= 0))
 
     def of(self, vertices: Ids) -> Ids:
         """Return the delegate number of each vertex, int64 [k], -1 for a normal one."""
         if not len(self._order):
             return np.full(len(vertices), -1, dtype=np.int64)
-        places = np.searchsorted(self._delegates, vertices, sorter=self._order)
-        numbers = self._order[np.minimum(places, len(self._order) - 1)]
-        numbers[self._delegates[numbers] != vertices] = -1
-        return numbers
+        places = np.searchsorted(self._sorted, vertices)
+        places = np.minimum(places, len(self._order) - 1)
+        return np.where(self._sorted[places] == vertices, self._order[places], -1)
 
 
 class Board:
