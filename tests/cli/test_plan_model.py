@@ -199,6 +199,6 @@ def test_shapes_that_hold_little():
     empty = PartShape(1, 1, 0, 1, 0, 0, dict.fromkeys(SUBGRAPHS, 0), 0)
     sizes = part_bytes(empty)
     # what was sent, and answered: a word each; how much there is in its own box
-    assert sizes["messages"] == 2 * 4 + 8
+    assert sizes["messages"] == 4 + 8
     assert sizes["inner"] < sizes["search"] - (16 << 20) < 64 << 10
     assert Kronecker(1).n == 2

@@ -11,19 +11,22 @@ def test_what_boxes_are_expected_to_have():
 
     level = expected.level
     assert level(None) == level(key(10, 10)) == (100, None)
+    assert expected.sizes() == [100]
     expected.learn(key(1000, 90_000), 2000, "pull")
-    assert level(key(1000, 90_000)) == (2560, "pull")  # a little more, in whole steps
-    assert level(key(1500, 90_000)) == (2560, "pull")
-    assert level(key(1000, 45_000)) == (1280, "pull")  # as what is left
-    assert level(key(3000, 90_000)) == (2560, None)  # the other way may be far better
+    assert level(key(1000, 90_000)) == (3072, "pull")  # a little more, in whole steps
+    whole = [128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072]
+    assert expected.sizes() == [100, *whole]
+    assert level(key(1500, 90_000)) == (3072, "pull")
+    assert level(key(1000, 45_000)) == (1536, "pull")  # as what is left
+    assert level(key(3000, 90_000)) == (3072, None)  # the other way may be far better
     assert level(key(60_000, 90_000)) == level(None) == (100, None)
     expected.learn(key(20, 90_000), 50, "push")
     assert level(key(30, 90_000)) == (100, "push")
     assert level(key(45, 90_000)) == (128, "push")  # as its edges
     expected.learn(key(1100, 90_000), 3000, "pull")  # the most of those very near
-    assert level(key(1000, 90_000)) == (3584, "pull")
+    assert level(key(1000, 90_000)) == (4096, "pull")
     expected.learn(key(1100, 90_000), 1000, "push")  # not forgotten at once
-    assert level(key(1100, 90_000)) == (2560, "push")
+    assert level(key(1100, 90_000)) == (3072, "push")
     expected.learn(key(1000, 90_000), 9000, "pull")
     assert level(key(1000, 90_000)) == (100, "pull")  # more than there is room for
     assert level(LevelKey.of(0, 1000, 90_000)) == (100, None)  # not counted
@@ -37,7 +40,7 @@ def test_what_boxes_are_expected_to_have():
     assert level(root(7))[0] > 300
     assert level(root(5000)) == (100, None)
     assert level(root(5).after_root()) == (100, None)
-    assert level(root(None)) == (320, "push")
+    assert level(root(None)) == (384, "push")
     assert level(root(None).after_root()) == (512, "push")
     assert key(5, 5).after_root() == key(5, 5)
     for k in range(2 * LEARNT):

@@ -5,7 +5,6 @@ All ranks learn the same, from sums over all of them.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from math import log2
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +19,6 @@ CLOSE = 2  # the same; the one of such levels that had most counts
 MOST_GROWTH = 4.0  # that a box may be larger than one that is known
 FORGET = 1.6  # that the memory of a box loses with each that had less
 ROOT, UNCOUNTED = -400, 400  # no logarithms of counts
-SPARE = 1.5  # words are sent that were sent before rather than so many times fewer
 SPAN = 1 << 12  # more than what was left differs by
 # differences of keys, the nearest first: (distance, of codes, of sizes, of what was
 # left)
@@ -66,8 +64,8 @@ class LevelKey(NamedTuple):
 
 
 def rounded(words: int) -> int:
-    """Return ``words``, or the next number of which there are four an octave."""
-    unit = 1 << max(words.bit_length() - 3, 0)
+    """Return ``words``, or the next number of which there are two an octave."""
+    unit = 1 << max((words - 1).bit_length() - 2, 0)
     return -(-words // unit) * unit
 
 
@@ -84,7 +82,7 @@ class Expected:
     def __init__(self, first: int, most: int) -> None:
         self._first, self._most = first, most
         self._boxes: dict[int, tuple[float, bool]] = {}  # need, pulls
-        self._sent: list[int] = []  # words, rising
+        self._largest = 0.0  # need
 
     def learn(self, key: LevelKey, words: int, way: DirectionName) -> None:
         """Keep what the fullest box had two levels after counts, and the direction."""
@@ -95,6 +93,14 @@ class Expected:
         elif len(self._boxes) == LEARNT:
             return
         self._boxes[code] = need, way == "pull"
+        self._largest = max(self._largest, need)
+
+    def sizes(self) -> list[int]:
+        """Return what ``level`` may give from what is known: words, rising."""
+        sizes, largest = [self._first], self._words(self._largest)
+        while sizes[-1] < largest:
+            sizes.append(rounded(sizes[-1] + 1))
+        return sizes
 
     def level(self, key: LevelKey | None) -> tuple[int, DirectionName | None]:
         """Return how many words to send at first, and the direction, None: either."""
@@ -123,10 +129,4 @@ class Expected:
     def _words(self, need: float) -> int:
         """Return how many words to send for a need; there are few such numbers."""
         words = rounded(int(2 ** (need / STEPS) * 9 / 8))
-        if not self._first < words <= self._most:
-            return self._first
-        at = bisect_left(self._sent, words)
-        if at < len(self._sent) and self._sent[at] <= SPARE * words:
-            return self._sent[at]
-        insort(self._sent, words)
-        return words
+        return words if self._first < words <= self._most else self._first

@@ -14,7 +14,6 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -23,8 +22,8 @@ from distbfs.device import cuda
 from distbfs.search.runners.expected import Expected, LevelKey
 
 WIDEST = 1 << 26  # words of all boxes that are sent at first
+WIDEST_CAPTURED = 1 << 19  # of one; the launch of more is hidden by what there is to do
 LEAST_UNKNOWN = 1 << 13  # questions for parents that a launch has room for
-CAPTURE_SHARE = 10  # of the time of searches that captures may take
 
 if TYPE_CHECKING:
     from distbfs.engines.base import Counted, StreamedSearch, Work
@@ -72,7 +71,7 @@ class StreamedLevels:
         self._known = LevelKey.of_root(None)  # of the last level whose counts are here
         self._volumes: dict[int, int] = {}  # bytes of the first words of all boxes
         self._done = cp.cuda.Event(disable_timing=True)
-        self._began = 0.0
+        self._most_unknown = 0
 
     @contextmanager
     def stream(self) -> Iterator[None]:
@@ -87,10 +86,8 @@ class StreamedLevels:
     @contextmanager
     def levels(self, delegate: int | None) -> Iterator[None]:
         """Run the levels of a search inside; delegate: number of the root."""
-        self._began = perf_counter()
         with self.stream():
             self._search.clear_counts()
-            self._replays.forget()
             self._turn = 0
             self._counted = self._counted._replace(unknown=0)
             self._known = LevelKey.of_root(delegate)
@@ -222,7 +219,8 @@ class StreamedLevels:
         words = 1 << (unknown - 1).bit_length()  # few sizes, as few graphs
         launch = partial(self._launch_parents, words)
         with self.stream():
-            self._replays(("parents", words), form, launch, soon=True)
+            self._replays(("parents", words), form, launch)
+        self._most_unknown = max(self._most_unknown, words)
         self._count("parents", Form(pushes=False, asks=True, masks=False), words)
 
     def _launch_parents(self, words: int) -> None:
@@ -242,19 +240,29 @@ class StreamedLevels:
         self._exchange.wait(self._done)
 
     def _prepare(self) -> None:
-        """Capture every form of a level, and now and then what was launched besides."""
+        """Capture whatever may be launched, by what searches had so far."""
         search, replays = self._search, self._replays
-        if search.form is None:
+        first, *others = self._expected.sizes()
+        others = [words for words in others if words <= WIDEST_CAPTURED]
+        kinds = len(others), self._most_unknown
+        if search.form is None or not replays.lacks(search.form, kinds):
             return
-        replays.searched += perf_counter() - self._began
-        ways = [(True, True), (True, False), (False, True)]
+        ways = [(True, False), (False, True)]
         masks = [False] if search.mask is None else [True, False]
-        for way, mask in product(ways, masks):
-            form = Form(*way, mask)
-            launch = partial(self._launch, form, search.first)
-            replays.capture(((form, search.first), search.form), launch)
-        replays.capture_one()
-        replays.forget()
+        levels = [(True, True, mask, first) for mask in masks]
+        every = product(ways, masks, [first, *others])
+        levels += [(*way, mask, words) for way, mask, words in every]
+        for *has, words in levels:
+            form = Form(*has)
+            self._space(words)
+            launch = partial(self._launch, form, words)
+            replays.capture((form, words), search.form, launch)
+        words = LEAST_UNKNOWN
+        while words <= self._most_unknown:
+            self._space(words)
+            launch = partial(self._launch_parents, words)
+            replays.capture(("parents", words), search.form, launch)
+            words *= 2
 
     def _rest(self, numbers: str, first: int, *, pull: bool) -> tuple[bool, list[Any]]:
         """Exchange what the first words have left; numbers: its kind.
@@ -354,54 +362,39 @@ class Launched(NamedTuple):
 class Replays:
     """What is launched on a stream, as a CUDA graph once it was captured.
 
-    Its first time also makes what is made at first use.
-    stream: None: nothing is; searched: seconds of searches
+    stream: None: nothing is
     """
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._graphs: dict[Hashable, Any] = {}
-        self._wanted: dict[Hashable, Callable[[], None]] = {}
-        self._often: dict[Hashable, int] = {}
-        self.searched = self._spent = 0.0
+        self._kinds: dict[int, Hashable] = {}  # by form
 
     def __call__(
-        self,
-        kind: Hashable,
-        form: int | None,
-        launch: Callable[[], None],
-        *,
-        soon: bool = False,
+        self, kind: Hashable, form: int | None, launch: Callable[[], None]
     ) -> None:
-        """Do ``launch``; kind, form: what it depends on; form None: just once.
-
-        soon: it is captured after its first time, not its second
-        """
+        """Do ``launch``; kind, form: what it depends on; form None: just once."""
         graph = self._graphs.get((kind, form))
-        if graph is not None:
+        if graph is None:
+            launch()
+        else:
             graph.launch(self._stream)
-            return
-        launch()
-        if form is not None:
-            times = self._often[kind, form] = self._often.get((kind, form), 0) + 1
-            if soon or times > 1:
-                self._wanted[kind, form] = launch
 
-    def capture_one(self) -> None:
-        """Capture something that was launched for the second time, if time allows."""
-        if self._wanted and self._spent * CAPTURE_SHARE <= self.searched:
-            began = perf_counter()
-            self.capture(*self._wanted.popitem())
-            self._spent += perf_counter() - began
+    def lacks(self, form: int, kinds: Hashable) -> bool:
+        """Return whether there may be something to capture.
 
-    def forget(self) -> None:
-        """Forget what was launched; it is not to be captured any more."""
-        self._wanted.clear()
+        kinds: changes where there are more kinds than before
+        """
+        lacks = self._stream is not None and self._kinds.get(form) != kinds
+        self._kinds[form] = kinds
+        return lacks
 
-    def capture(self, key: Hashable, launch: Callable[[], None]) -> None:
-        """Capture what is launched the next time, unless that was done."""
-        self._wanted.pop(key, None)
-        if key in self._graphs or self._stream is None:
+    def capture(self, kind: Hashable, form: int, launch: Callable[[], None]) -> None:
+        """Capture what ``launch`` does, unless that was done.
+
+        What is made at first use must have been made: something like it has run.
+        """
+        if (kind, form) in self._graphs:
             return
         self._stream.begin_capture()
         try:
@@ -410,4 +403,4 @@ class Replays:
         finally:
             graph = self._stream.end_capture()
         graph.upload(self._stream)
-        self._graphs[key] = graph
+        self._graphs[kind, form] = graph
