@@ -34,6 +34,7 @@ from distbfs.options import ExchangeOptions, SearchOptions
 from distbfs.partition.layout import Domains, Placement
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners import expected
+from distbfs.search.runners import streamed as ahead
 from distbfs.search.runners.between import BetweenDomains
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
@@ -364,6 +365,13 @@ def test_parents_of_delegates_are_asked_for(device):
     """Of vertices that all are delegates, search after search."""
     for name in ("tree", "grid"):
         for sizes in ((2, 2), (1, 1, 1), (3, 1)):
+            streamed(GRAPHS[name], sizes, threshold=0)
+
+
+def test_more_parents_are_unknown_than_there_is_room_at_first(device, monkeypatch):
+    monkeypatch.setattr(ahead, "LEAST_UNKNOWN", 1)
+    for name in ("tree", "grid"):
+        for sizes in ((1, 1), (2, 1), (1, 1, 1)):
             streamed(GRAPHS[name], sizes, threshold=0)
 
 
