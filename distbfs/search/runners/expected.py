@@ -41,12 +41,12 @@ class LevelKey(NamedTuple):
     left: int
 
     @classmethod
-    def of(cls, edges: int, found: int, left: int) -> LevelKey:
+    def of(cls, edges: int, vertices: int, left: int) -> LevelKey:
         """Return that of counts: edges, or else vertices, of the frontier; those left.
 
         Levels whose edges are counted are never like the others.
         """
-        return cls(steps(edges) if edges else UNCOUNTED + steps(found), steps(left))
+        return cls(steps(edges) if edges else UNCOUNTED + steps(vertices), steps(left))
 
     @classmethod
     def of_root(cls, delegate: int | None) -> LevelKey:
