@@ -863,7 +863,7 @@ MUTATIONS = (
         "asks ? (b.sizes[i] + 1) / 2 : b.sizes[i]",
         "asks ? b.sizes[i] / 2 : b.sizes[i]",
         "half a word of questions that is left is never sent",
-        (f"{OUTER_EDGES}::test_boxes_with_more_than_their_first_items",),
+        (f"{OUTER_EDGES}::test_boxes_with_one_question_more_than_their_first_words",),
     ),
     Mutation(
         "between-unknown-is-not-counted",

@@ -29,6 +29,8 @@ def test_what_boxes_are_expected_to_have():
     assert level(key(1100, 90_000)) == (3072, "push")
     expected.learn(key(1000, 90_000), 9000, "pull")
     assert level(key(1000, 90_000)) == (100, "pull")  # more than there is room for
+    expected.learn(key(1300, 90_000), 100, "push")
+    assert level(key(1000, 90_000))[1] is None  # such levels went both ways
     assert level(LevelKey.of(0, 1000, 90_000)) == (100, None)  # not counted
     expected.learn(LevelKey.of(0, 1000, 90_000), 400, "pull")
     assert level(LevelKey.of(0, 900, 90_000)) == (512, "pull")

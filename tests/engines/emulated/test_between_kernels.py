@@ -16,7 +16,7 @@ from device_parts import (
     part_to_device,
 )
 from emulated_device import Stream
-from fast_graphs import HUGE, binary_tree, bipartite
+from fast_graphs import HUGE, binary_tree, bipartite, star
 from graphs import build, grid, some_roots
 from part_graphs import GRAPHS
 from test_resident_kernels import SHAPES
@@ -268,6 +268,14 @@ def test_boxes_with_more_than_their_first_items(device, monkeypatch, sizes, dire
         monkeypatch.setattr(between_params, "LEAST_FIRST", limit)
         source = GRAPHS[name]
         assert streamed(source, sizes, threshold=LARGE, direction=direction) > 0
+
+
+def test_boxes_with_one_question_more_than_their_first_words(device, monkeypatch):
+    """Two a word; a question that is not sent is asked a level too late."""
+    monkeypatch.setattr(between_params, "FIRST", 1)
+    monkeypatch.setattr(between_params, "LEAST_FIRST", 1)
+    for n in range(4, 9):
+        streamed(star(n), (1, 1), threshold=LARGE, direction="pull", count=n)
 
 
 def test_as_much_is_sent_at_first_as_boxes_had_before(device, monkeypatch):
