@@ -18,7 +18,7 @@ from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions, depth_limit
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
-from distbfs.types import Array, Choice, DirectionName, Ids, Stop, Words
+from distbfs.types import Array, Choice, Ids, Stop, Words
 
 
 @dataclass(frozen=True)
@@ -319,136 +319,6 @@ class DelegateSearch(CarryingSearch, Protocol):
 
     def take_parents(self, answers: Sequence[tuple[int, Array]]) -> None:
         """Accept answers, of which there may be several for a delegate."""
-
-
-class Counted(NamedTuple):
-    """What all parts together have counted when a level has ended.
-
-    over: whether a box had more than its first words; most: words that the fullest one
-    had; unknown: items that the fullest box of ``ask`` has
-    edges, found, left: of the frontier, 0 where they are not counted; its vertices;
-    vertices that are left
-    """
-
-    work: Work
-    over: int
-    most: int
-    unknown: int
-    edges: int
-    found: int
-    left: int
-
-
-class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
-    """A domain whose levels run on the current stream while the host goes ahead.
-
-    Arrays are CuPy's, uint64.  A level is ``begin_level``; where there are boxes for
-    other parts, ``told``, and of pulled ones ``reply``; ``end_level``; and ``choose``,
-    when the counts of all parts are gathered: what the next level does follows from
-    them on the device, so that it may be launched before the host knows.  It does
-    nothing where the search is over, or waits.  A box is a word about it, and then what
-    it has: items of a word, or questions of half a word, to which the answers come in
-    their order.  The first words of each are sent before the host knows how many there
-    are; the others are sent, answered (``reply_to``, ``learn_from``), and admitted by a
-    further ``end_level``, where ``is_over``.  Then ``ask``, ``told``, ``reply`` and
-    ``learn`` complete the parents of delegates.  What a level launches may be launched
-    again as it was where ``form`` is the same.
-
-    first: words of a box that are sent at once where nothing else is known
-    depth: levels so far, to be raised with each
-    counts: of the last level, to be gathered when it has ended, zeros before the first
-    sizes: [2, parts], of the boxes for other parts and of those that came, the same
-    mask: delegates that this device alone knows of, to be gathered; None: there are no
-        delegates
-    """
-
-    first: int
-    depth: int
-    counts: Any
-    sizes: Any
-    mask: Any
-
-    @property
-    def form(self) -> int | None:
-        """What launches of a level depend on; None: on what no later search has."""
-
-    def follow(
-        self,
-        gathered: Any,
-        place: int,
-        report: Any,
-        forced: DirectionName | None,
-        pull_share: int,
-    ) -> None:
-        """Let levels do what follows from the counts of all parts.
-
-        gathered: [parts, words], where they will lie; place: of this part among them
-        and among boxes, of which that one does not come; report: NumPy, pinned, [2, 2
-        counts + sizes], to which ``choose`` brings counts of all, own ones, and
-        ``sizes``, to its halves in turn, beginning with the first of a search; forced,
-        pull_share: as of
-        ``search.direction.OuterPolicy``; the first level of a normal root pushes unless
-        it is forced
-        """
-
-    def begin_level(self, *, pushes: bool, asks: bool) -> None:
-        """Begin a level; it pushes, or asks; where both are set, as counts say."""
-
-    def clear_counts(self) -> None:
-        """Set ``counts`` and ``sizes`` to zeros, before the first level."""
-
-    def room(self, part: int) -> int:
-        """Return how many words the box for a part may have, and that of it for us."""
-
-    def box(self, part: int, begin: int, end: int) -> Any:
-        """Return words of the box for a part."""
-
-    def told(self, boxes: Any, *, parents: bool) -> None:
-        """Note all sizes in ``sizes``; boxes: [parts, words] that came."""
-
-    def reply(self, questions: Any, *, parents: bool) -> None:
-        """Put answers into boxes; questions: boxes [k, words].
-
-        parents: they are those of ``ask``
-        """
-
-    def reply_to(self, part: int, questions: Any, first: int) -> None:
-        """Put answers into the box for a part, to what comes after ``first`` words."""
-
-    def learn_from(self, part: int, answers: Any, first: int) -> None:
-        """Admit a part's answers to such questions; both: uint64 [k]."""
-
-    def ask(self) -> None:
-        """Put the questions for the parents of delegates into boxes."""
-
-    def learn(self, answers: Sequence[Any]) -> None:
-        """Accept what other parts answered to them; each as questions."""
-
-    def end_level(
-        self,
-        masks: Any,
-        items: Sequence[Any],
-        answers: Sequence[Any],
-        *,
-        first: int,
-        pulls: bool | None,
-    ) -> None:
-        """Admit what all parts found, and count.
-
-        masks: [parts, words], or None; items, answers: what other parts pushed or
-        answered, boxes [k, words], or items alone [k]
-        first: words of a box that came; 0: nothing more comes; else counts say
-        ``is_over`` where it does; pulls: whether it did, None: as counts said
-        """
-
-    def choose(self) -> None:
-        """Choose what the next level does; ``counts`` and ``sizes`` are zeros then."""
-
-    def counted(self, report: Array) -> Counted:
-        """Return what all parts have counted; report: one half of it."""
-
-    def checks(self, report: Array) -> Sequence[int]:
-        """Return the edge checks of the last level, where they are counted."""
 
 
 @dataclass

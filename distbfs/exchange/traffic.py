@@ -20,7 +20,6 @@ class Traffic:
     """What this rank has sent since the exchange was made, copies on the rank left out.
 
     parts: of this rank; numbers: the kind of the numbers that are sent
-    all_bytes, all_messages: of all kinds and parts
     """
 
     def __init__(self, parts: int = 1) -> None:
@@ -28,7 +27,6 @@ class Traffic:
         self._bytes = [[0] * len(KINDS) for _ in rows]
         self._messages = [[0] * len(KINDS) for _ in rows]
         self.numbers = "normals"
-        self.all_bytes = self.all_messages = 0
 
     @property
     def sent(self) -> Ids:
@@ -38,6 +36,10 @@ class Traffic:
         for each array given to it.
         """
         return np.stack([self._bytes, self._messages], axis=1)
+
+    def total(self) -> tuple[int, int]:
+        """Return (bytes, messages) so far, of all kinds and parts."""
+        return sum(map(sum, self._bytes)), sum(map(sum, self._messages))
 
     @contextmanager
     def of(self, kind: str) -> Iterator[None]:
@@ -58,8 +60,6 @@ class Traffic:
         at = KINDS.index(kind or self.numbers)
         self._bytes[part][at] += size
         self._messages[part][at] += messages
-        self.all_bytes += size
-        self.all_messages += messages
 
 
 def by_kind(sent: Ids) -> dict[str, dict[str, int]]:

@@ -78,16 +78,16 @@ class CarriedParents:
         if not self._searches[0].part.delegate_count:
             return ParentCost()
         traffic = self._exchange.traffic
-        size, messages = traffic.all_bytes, traffic.all_messages
+        sent_before, messages_before = traffic.total()
         if self._streamed is not None:
             self._streamed.complete()
         elif self._searches[0].asks_for_delegates:
             self._ask(cast("Sequence[DelegateSearch]", self._searches))
         else:
             self._take_largest(cast("Sequence[MaximumSearch]", self._searches))
+        sent, messages = traffic.total()
         return ParentCost(
-            bytes_sent=traffic.all_bytes - size,
-            messages_sent=traffic.all_messages - messages,
+            bytes_sent=sent - sent_before, messages_sent=messages - messages_before
         )
 
     def _ask(self, searches: Sequence[DelegateSearch]) -> None:

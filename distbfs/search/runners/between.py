@@ -21,7 +21,6 @@ from distbfs.engines.base import (
     CarryingSearch,
     DomainSearch,
     PullingSearch,
-    StreamedSearch,
     Targets,
     Until,
     Work,
@@ -37,6 +36,7 @@ from distbfs.timing import Stopwatch, Trace, kept
 from distbfs.types import Ids
 
 if TYPE_CHECKING:
+    from distbfs.engines.streamed import StreamedSearch
     from distbfs.exchange.base import Exchange, StreamedExchange
     from distbfs.exchange.bins import Bins
     from distbfs.options import SearchOptions

@@ -26,7 +26,8 @@ WIDEST_CAPTURED = 1 << 19  # of one; the launch of more is hidden by what there 
 LEAST_UNKNOWN = 1 << 13  # questions for parents that a launch has room for
 
 if TYPE_CHECKING:
-    from distbfs.engines.base import Counted, StreamedSearch, Work
+    from distbfs.engines.base import Work
+    from distbfs.engines.streamed import LevelCounts, StreamedSearch
     from distbfs.exchange.base import StreamedExchange
     from distbfs.partition.layout import Placement
     from distbfs.search.direction import OuterPolicy
@@ -317,7 +318,7 @@ class StreamedLevels:
         self._exchange.cross([(self._search.counts, self._gathered)])
         self._search.choose()
 
-    def _wait(self, slot: Slot) -> Counted:
+    def _wait(self, slot: Slot) -> LevelCounts:
         """Wait for a level; return what was counted."""
         self._slot = slot
         self._exchange.wait(slot.read)

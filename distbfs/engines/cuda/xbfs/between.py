@@ -56,6 +56,11 @@ KERNEL_NAMES = (
 )
 
 
+def bitmap(flags: Any) -> Any:
+    """Return flags, CuPy uint8 [32 k], as bits, uint32 [k]."""
+    return cuda.cupy().packbits(flags, bitorder="little").view(np.uint32)
+
+
 class Checks(Sequence[int]):
     """Edge checks of a level, outer and inner; waited for when they are looked at.
 
@@ -115,7 +120,7 @@ class BetweenLevels:
             "idle": cp.zeros(2, np.uint32),
             "filled": cp.zeros(1, np.uint32),
             "owned": cp.asarray(part.owned.astype(np.uint32)),
-            "is_owned": self._bits(part.owned, part.normals),
+            "is_owned": self._owned_bits(),
             "homes": cp.asarray(part.domain.of.homes().astype(np.uint32)),
         }
         self._held = held
@@ -181,13 +186,12 @@ class BetweenLevels:
         rooms[part.index] = 0
         return np.concatenate([[0], np.cumsum(1 + rooms)])
 
-    @staticmethod
-    def _bits(numbers: Ids, count: int) -> Any:
-        """Return the bitmap of numbers below ``count``, uint32 [count / 32]."""
+    def _owned_bits(self) -> Any:
+        """Return the numbers of own delegates, a bitmap, uint32 [normals / 32]."""
         cp = cuda.cupy()
-        flags = cp.zeros(count, np.uint8)
-        flags[cp.asarray(numbers)] = 1
-        return cp.packbits(flags, bitorder="little").view(np.uint32)
+        flags = cp.zeros(self.part.normals, np.uint8)
+        flags[cp.asarray(self.part.owned)] = 1
+        return bitmap(flags)
 
     def _rows_with_edges(self) -> Any:
         """Return the positions with outer edges, a bitmap, uint32 [words]."""
@@ -196,7 +200,7 @@ class BetweenLevels:
         flags = cp.zeros(32 * p.words, np.uint8)
         some = offsets[1:] > offsets[:-1]
         flags[self.part.normals : self.part.normals + len(some)] = some
-        return cp.packbits(flags, bitorder="little").view(np.uint32)
+        return bitmap(flags)
 
     def _load(self, *, counting: bool) -> None:
         """Make the launches of all kernels."""

@@ -23,18 +23,8 @@ POINTERS = (  # behind those of ``MemberParams``
 LONGS = ("sent_words", "item_count", "item_step")
 NUMBERS = (
     *("normals", "slots", "dwords", "masks", "owned_count", "domains", "domain"),
-    *(
-        "lanes",
-        "shares",
-        "share",
-        "way",
-        "needs",
-        "begins",
-        "rule",
-        "pull_share",
-        "boxes",
-    ),
-    *("absent", "writer", "skip", "first", "lost", "delegate"),
+    *("lanes", "shares", "share", "way", "needs", "begins", "rule", "pull_share"),
+    *("boxes", "absent", "writer", "skip", "first", "lost", "delegate"),
 )
 
 

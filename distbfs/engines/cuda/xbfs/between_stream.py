@@ -1,7 +1,7 @@
 """Levels between domains on a stream, which devices go through by themselves.
 
 What a level does stands in device memory (``Does`` in between.cuh): kernels that are
-launched before the host knows look at it; see ``engines.base.StreamedSearch``.
+launched before the host knows look at it; see ``engines.streamed.StreamedSearch``.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from distbfs.device import cuda
-from distbfs.engines.base import Counted
 from distbfs.engines.cuda.xbfs.between import BetweenLevels
 from distbfs.engines.cuda.xbfs.between_params import ASKS, COUNTED, GOES, PUSHES
+from distbfs.engines.streamed import LevelCounts
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.types import DirectionName
 
-AT = [COUNTED.index("inside" if x == "edges" else x) for x in Counted._fields[1:]]
+AT = [COUNTED.index("inside" if x == "edges" else x) for x in LevelCounts._fields[1:]]
 
 
 class BetweenSearch(BetweenLevels):
@@ -143,12 +143,12 @@ class BetweenSearch(BetweenLevels):
         """Choose what the next level does, when counts of all parts are gathered."""
         self._run("choose", cuda.cupy().cuda.get_current_stream())
 
-    def counted(self, report: Any) -> Counted:
+    def counted(self, report: Any) -> LevelCounts:
         """Return what a level has brought to the host, see ``StreamedSearch``."""
         counts = report[: len(COUNTED)].tolist()
         work = self._work_of(counts)
         times = len(self.part.domain.of)  # all domains count them
-        return Counted(
+        return LevelCounts(
             work._replace(delegates=work.delegates // times),
             *[counts[at] for at in AT],
         )
