@@ -858,6 +858,22 @@ MUTATIONS = (
         ("tests/search/test_expected_levels.py",),
     ),
     Mutation(
+        "between-one-lane-of-a-mask",
+        f"{CUDA}/xbfs/between_stream.py",
+        "for lane in common]",
+        "for lane in common[:1]]",
+        "of the delegates that two devices both have, some are not told",
+        (f"{OUTER_EDGES}::test_domains_of_several_devices",),
+    ),
+    Mutation(
+        "between-counts-of-a-warp",
+        f"{CUDA}/xbfs/between.cu",
+        "i < b.shares; i += 32)",
+        "i < 32; i += 32)",
+        "what more parts have counted than a warp has lanes is left out",
+        (f"{OUTER_EDGES}::test_counts_of_more_parts_than_a_warp_has_lanes",),
+    ),
+    Mutation(
         "between-halves-are-words",
         f"{CUDA}/xbfs/between.cu",
         "asks ? (b.sizes[i] + 1) / 2 : b.sizes[i]",

@@ -20,6 +20,7 @@ from distbfs.plan.cost_model import BANDWIDTH, CONSTANTS, LATENCY, RATE, Predict
 from distbfs.plan.memory import PartShape, readable
 from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.report.tables import print_fields, shown
+from distbfs.search.runners.seat import streams_bytes
 from distbfs.store import schema
 from distbfs.terminal.plan_input import (
     Graph,
@@ -108,7 +109,7 @@ def gpu_line(sizes: Mapping[str, int] | None) -> str:
 
 def part_line(sizes: Mapping[str, Any]) -> str:
     """Return the line about one part on a GPU."""
-    names = ("graph", "numbering", "inner", "search", "messages")
+    names = ("graph", "numbering", "inner", "search", "messages", "streams")
     items = ", ".join(f"{name} {readable(sizes[name])}" for name in names)
     line = f"device memory of a part on a GPU: about {readable(sizes['total'])} "
     line += f"({items})"
@@ -120,7 +121,9 @@ def part_line(sizes: Mapping[str, Any]) -> str:
 
 def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
     """Return what the largest part takes on a GPU, and whether a device has that."""
-    sizes = max((part_bytes(x) for x in graph.shapes), key=lambda x: x["total"])
+    every = [(part_bytes(x), streams_bytes(x)) for x in graph.shapes]
+    sizes, streams = max(every, key=lambda x: x[0]["total"])
+    sizes |= {"streams": streams, "total": sizes["total"] + streams}
     return sizes | {"have": have, "fits": memory_fits(sizes, have)}
 
 

@@ -42,14 +42,18 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     and ``learn`` complete the parents of delegates.  What a level launches may be
     launched again as it was where ``form`` is the same.
 
+    device: where it is
+    others: parts of other domains, rising: those that boxes are for
     first: words of a box that are sent at once where nothing else is known
     depth: levels so far, to be raised with each
     counts: of the last level, to be gathered when it has ended, zeros before the first
     sizes: [2, parts], of the boxes for other parts and of those that came, the same
-    mask: delegates that this device alone knows of, to be gathered; None: there are no
-        delegates
+    mask: delegates that this device alone knows of; None: there are no delegates.
+        To each other part its ``pieces`` are sent
     """
 
+    device: Any
+    others: Sequence[int]
     first: int
     depth: int
     counts: Any
@@ -63,20 +67,17 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     def follow(
         self,
         gathered: Any,
-        place: int,
         report: Any,
         forced: DirectionName | None,
         pull_share: int,
     ) -> None:
         """Let levels do what follows from the counts of all parts.
 
-        gathered: [parts, words], where they will lie; place: of this part among them
-        and among boxes, of which that one does not come; report: NumPy, pinned, [2, 2
+        gathered: [parts, words], where they will lie; report: NumPy, pinned, [2, 2
         counts + sizes], to which ``choose`` brings counts of all, own ones, and
         ``sizes``, to its halves in turn, beginning with the first of a search; forced,
-        pull_share: as of
-        ``search.direction.OuterPolicy``; the first level of a normal root pushes unless
-        it is forced
+        pull_share: as of ``search.direction.OuterPolicy``; the first level of a normal
+        root pushes unless it is forced
         """
 
     def begin_level(self, *, pushes: bool, asks: bool) -> None:
@@ -91,8 +92,11 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     def box(self, part: int, begin: int, end: int) -> Any:
         """Return words of the box for a part."""
 
+    def pieces(self, part: int) -> Sequence[slice]:
+        """Return which words of a mask are of delegates that another part has, too."""
+
     def told(self, boxes: Any, *, parents: bool) -> None:
-        """Note all sizes in ``sizes``; boxes: [parts, words] that came."""
+        """Note all sizes in ``sizes``; boxes: [others, words] that came."""
 
     def reply(self, questions: Any, *, parents: bool) -> None:
         """Put answers into boxes; questions: boxes [k, words].
@@ -123,8 +127,9 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     ) -> None:
         """Admit what all parts found, and count.
 
-        masks: [parts, words], or None; items, answers: what other parts pushed or
-        answered, boxes [k, words], or items alone [k]
+        masks: [other domains, words], their ``pieces`` filled, or None
+        items, answers: what other parts pushed or answered, boxes [k, words], or items
+        alone [k]
         first: words of a box that came; 0: nothing more comes; else counts say
         ``over`` where it does; pulls: whether it did, None: as counts said
         """

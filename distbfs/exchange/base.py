@@ -6,6 +6,7 @@ Source: Pan, Pearce, Owens 2018, Section V (Fig. 4).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from distbfs.errors import UsageError
@@ -26,7 +27,7 @@ class Exchange(Protocol):
         that say its parent; *uniquify* keeps one item a number
     on_device: arrays, given and returned, are CuPy's, else NumPy's
 
-    streamed: it is a ``StreamedExchange``
+    streamed: it is a ``StreamedExchange``, for parts on devices of their own
     needs_devices: arrays in host memory are none for it
 
     On a device, arrays are given and returned in the order of the current stream; the
@@ -75,36 +76,54 @@ class Exchange(Protocol):
         """Free buffers and pending requests."""
 
 
-class StreamedExchange(Exchange, Protocol):
-    """Moves arrays between ranks on a stream, one part a rank; the host goes ahead.
+class Streams(Protocol):
+    """Moves arrays between parts on streams of their devices; the host goes ahead.
 
-    stream: what everything runs on, in the order of the calls; collective like all else
-    captures: ``cross`` may be captured in a CUDA graph
+    streams: of the parts of this rank, in whose order everything runs; all calls that
+    move something are collective
+    captures: ``cross`` may be captured in CUDA graphs, one of each stream
+    A ``place`` is that of a part among those of this rank.
     """
 
-    stream: Any
+    streams: Sequence[Any]
     captures: bool
+    traffic: Traffic
+
+    def connect(self, partners: Sequence[Sequence[int]]) -> None:
+        """Make ready to cross; partners: other parts, of each part of this rank."""
+
+    def here(self, place: int) -> AbstractContextManager[None]:
+        """Make a part's device and its stream the current ones."""
 
     def follow(self) -> None:
-        """Let what is called next run after what the caller's stream has to do."""
+        """Let what is called next run after what the callers' streams have to do."""
 
     def cross(
         self,
-        gathers: Sequence[tuple[Any, Any]],
-        leaving: Sequence[tuple[int, Any]] = (),
-        coming: Sequence[tuple[int, Any]] = (),
+        gathers: Sequence[tuple[int, Any, Any]],
+        leaving: Sequence[tuple[int, int, Any]] = (),
+        coming: Sequence[tuple[int, int, Any]] = (),
     ) -> None:
-        """Gather arrays of all ranks, and send and receive arrays, all at once.
+        """Gather arrays of all parts, and send and receive arrays, all at once.
 
-        gathers: (array, where those of all ranks go, [ranks, its shape])
-        leaving: (rank, array); coming: (rank, where it goes)
+        gathers: (place, array, where those of all parts go, [parts, its shape], in an
+        order that is always the same)
+        leaving: (place, part, array); coming: (place, part, where it goes)
+        Between two parts, arrays come in the order in which they leave.
         """
 
-    def room(self, count: int) -> Any:
+    def room(self, place: int, count: int) -> Any:
         """Return uint64 [count] for what comes, until the second next call."""
 
     def wait(self, event: Any) -> None:
-        """Wait until an event of the stream; DistbfsError where a rank is gone."""
+        """Wait until an event of a stream; DistbfsError where a rank is gone."""
+
+
+class StreamedExchange(Exchange, Protocol):
+    """An exchange that also has ``Streams``."""
+
+    def streams(self, devices: Sequence[int]) -> Streams:
+        """Return them; collective; devices: of the parts of this rank, each once."""
 
 
 def need_device_arrays(name: str, on_device: bool) -> None:

@@ -1,4 +1,4 @@
-"""The exchange through NCCL, arrays in device memory, one device a rank.
+"""The exchange through NCCL, arrays in device memory.
 
 Source: Pan, Pearce, Owens 2018, Section V.  NCCL has no OR.  Short masks are gathered
 from all ranks and OR-ed on each device; of long ones, or with many ranks, every rank
@@ -6,23 +6,26 @@ gets one slice from all, ORs it and gives it to all, so that a mask crosses twic
 not ranks - 1 times (``sliced``).  Vertices: the counts by MPI on the host, between
 ranks that have something for each other, then grouped sends and receives from the bins
 straight into place.  Everything runs on the stream of the communicator, in the order of
-the calls.
+the calls, from the first device of each rank; what others have goes there before.
+Levels on streams (nccl_streams.py) use all devices.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.errors import UsageError
+from distbfs.errors import LaunchError, UsageError
 from distbfs.exchange.base import need_device_arrays
 from distbfs.exchange.local_phase import LocalPhase
 from distbfs.exchange.message_sizes import Messages
 from distbfs.exchange.mpi import MpiWorld
-from distbfs.exchange.nccl_link import link_of
+from distbfs.exchange.nccl_link import link_of, nccl_problem
+from distbfs.exchange.nccl_streams import NcclStreams
 from distbfs.exchange.partners import Partners
 from distbfs.exchange.traffic import Traffic
 
@@ -58,8 +61,7 @@ class NcclExchange:
     """
 
     name = "nccl"
-    streamed = captures = needs_devices = True
-    on_device = True
+    streamed = needs_devices = on_device = True
 
     def __init__(
         self,
@@ -78,10 +80,11 @@ class NcclExchange:
                 f"not a {type(world).__name__}"
             )
         self.traffic = Traffic(len(placement.parts_of(world.rank)))
+        if problem := nccl_problem(world):
+            raise LaunchError(f"exchange 'nccl': {problem}; use --exchange host")
         self._local = LocalPhase(world, placement, delegates, item, on_device=True)
-        self._world = world
+        self._world, self._placement = world, placement
         self._options = options
-        self._link = link = link_of(world)
         self._partners = Partners(world) if isinstance(world, MpiWorld) else None
         cp = self._local.xp
         self._words = words = (delegates + 63) // 64
@@ -100,7 +103,24 @@ class NcclExchange:
         self._waits = False  # the reduction is not started yet
         self._under_way: list[Any] = []  # arrays that NCCL reads and writes
         self._received: list[list[tuple[int, Array]]] = []
-        self._stream = link.stream
+
+    def streams(self, devices: Sequence[int]) -> NcclStreams:
+        """Return what moves arrays between devices on streams; collective.
+
+        devices: of the parts of this rank, each once
+        """
+        link = link_of(self._world, devices)
+        return NcclStreams(link, self._placement, self.traffic)
+
+    @cached_property
+    def _link(self) -> Any:
+        """The communicator of the ranks' first devices; collective when first used."""
+        return link_of(self._world)
+
+    @property
+    def _end(self) -> Any:
+        """That of this rank."""
+        return self._link.ends[0]
 
     def start_masks(self, masks: Sequence[Words]) -> None:
         """Reduce the masks of this rank, begin to between ranks (IR); collective."""
@@ -128,15 +148,16 @@ class NcclExchange:
         self._received = messages.received
         self._under_way = [messages]
         self._link.follow()
-        with self._stream:
+        end = self._end
+        with end.stream:
             for place, arrays in messages.copies:
                 self._local.fill(place, arrays)
         with self._link.group():
             for pair, array in messages.leaving:
-                self._link.send(array, pair.rank)
+                end.send(array, pair.rank)
             for rank, place in messages.receives:
-                self._link.receive(place, rank)
-        self._normals_done.record(self._stream)
+                end.receive(place, rank)
+        self._normals_done.record(end.stream)
         messages.tell(self.traffic)
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
@@ -146,7 +167,13 @@ class NcclExchange:
         """
         self._link.wait(self._normals_done)
         received, self._received, self._under_way = self._received, [], []
-        return received
+        if len(received) == 1:
+            return received
+        bring = self._local.bring
+        return [
+            [(rank, bring(index, array)) for rank, array in of_part]
+            for index, of_part in enumerate(received)
+        ]
 
     def max_delegates(self, values: Sequence[Array]) -> Array:
         """Return the maximum over all parts of all ranks, a new array; collective."""
@@ -155,45 +182,11 @@ class NcclExchange:
             if self._world.size > 1:
                 self.traffic.count(result.nbytes, "parents")
             self._link.follow()
-            self._link.maximum(result)
-            self._max_done.record(self._stream)
+            with self._link.group():
+                self._end.maximum(result)
+            self._max_done.record(self._end.stream)
             self._link.wait(self._max_done)
         return result
-
-    @property
-    def stream(self) -> Any:
-        """What everything runs on."""
-        return self._stream
-
-    def follow(self) -> None:
-        """Let what is called next run after what the caller's stream has to do."""
-        self._link.follow()
-
-    def wait(self, event: Any) -> None:
-        """Wait until an event of the stream; DistbfsError where a rank is gone."""
-        self._link.wait(event)
-
-    def cross(
-        self,
-        gathers: Sequence[tuple[Any, Any]],
-        leaving: Sequence[tuple[int, Any]] = (),
-        coming: Sequence[tuple[int, Any]] = (),
-    ) -> None:
-        """Gather, send and receive, all at once; collective."""
-        if not (gathers or leaving or coming):
-            return
-        with self._link.group():
-            for array, whole in gathers:
-                self._link.gather(array, whole)
-            for rank, array in leaving:
-                self._link.send(array, rank)
-            for rank, place in coming:
-                self._link.receive(place, rank)
-
-    def room(self, count: int) -> Any:
-        """Return uint64 [count] for what comes, until the second next call."""
-        self._local.next_level()
-        return self._local.arrivals(count)
 
     def close(self) -> None:
         """Free the buffers; never waits, so that errors get through.
@@ -217,38 +210,41 @@ class NcclExchange:
             return
         self._waits = False
         self._results.reverse()
-        self._stream.wait_event(self._mask_given)
+        end = self._end
+        end.stream.wait_event(self._mask_given)
         if self._words and self._sliced:
             self._reduce_slices(self._results[0])
         elif self._words:
-            self._link.gather(self._mask, self._gathered)
+            with self._link.group():
+                end.gather(self._mask, self._gathered)
             self._combine(self._words, self._words, self._results[0])
-        self._masks_done.record(self._stream)
+        self._masks_done.record(end.stream)
 
     def _reduce_slices(self, result: Any) -> None:
         """OR this rank's slice of all masks and give it to all."""
-        step, me, words = self._slice, self._world.rank, self._words
+        step, me, words, end = self._slice, self._world.rank, self._words, self._end
         bounds = [min(rank * step, words) for rank in range(self._world.size + 1)]
         mine = bounds[me + 1] - bounds[me]
         with self._link.group():
             for rank in range(self._world.size):
                 piece = self._mask[bounds[rank] : bounds[rank + 1]]
                 if rank != me and piece.size:
-                    self._link.send(piece, rank)
+                    end.send(piece, rank)
                 if rank != me and mine:
                     place = self._gathered[rank * step : rank * step + mine]
-                    self._link.receive(place, rank)
+                    end.receive(place, rank)
         place = result[me * step : (me + 1) * step]
         if mine:
-            with self._stream:
+            with end.stream:
                 own = self._mask[bounds[me] : bounds[me + 1]]
                 self._gathered[me * step : me * step + mine] = own
             self._combine(step, mine, place)
-        self._link.gather(place, result)
+        with self._link.group():
+            end.gather(place, result)
 
     def _combine(self, stride: int, words: int, out: Any) -> None:
         """OR the rows of what was gathered."""
         grid = min(-(-words // BLOCK), MOST_BLOCKS)
         numbers = (np.uint64(x) for x in (self._world.size, stride, words))
-        with self._stream:
+        with self._end.stream:
             self._or_rows(grid, BLOCK, self._gathered, *numbers, out)

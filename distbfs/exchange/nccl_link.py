@@ -1,4 +1,4 @@
-"""A NCCL communicator between ranks, one device a rank, with the stream it works on.
+"""A NCCL communicator between devices, with the streams that it works on.
 
 NCCL works asynchronously and knows no time limit: a kernel that waits for a rank that
 is gone spins for ever.  Whoever waits here therefore polls, and looks from time to time
@@ -13,7 +13,8 @@ import importlib
 import os
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -25,14 +26,14 @@ from distbfs.exchange.agreement import first_reason, gather_texts
 from distbfs.exchange.processes import processes_beside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from distbfs.types import Array, World
 
 POLLS = 1000  # between two looks at the clock
 LOOK_SECONDS = 0.2
 DTYPES = ("int32", "uint32", "int64", "uint64")
-_links: WeakKeyDictionary[Any, Link] = WeakKeyDictionary()
+_links: WeakKeyDictionary[Any, dict[tuple[int, ...], Link]] = WeakKeyDictionary()
 
 
 def load_nccl() -> Any:
@@ -48,102 +49,127 @@ def load_nccl() -> Any:
     return nccl
 
 
-def shared_device(world: World, uuid: str) -> str:
-    """Return which ranks use the same device, "" where none do; collective."""
+def shared_device(world: World, uuids: Sequence[str]) -> str:
+    """Return which ranks use the same device, "" where none do; collective.
+
+    uuids: of the devices of this rank
+    """
     hosts = getattr(world, "hosts", [""] * world.size)
     first: dict[tuple[str, str], int] = {}
-    for rank, device in enumerate(gather_texts(world, uuid)):
-        other = first.setdefault((hosts[rank], device), rank)
-        if other != rank:
-            return f"ranks {other} and {rank} use the same device, {device}"
+    for rank, text in enumerate(gather_texts(world, " ".join(uuids))):
+        for device in text.split():
+            other = first.setdefault((hosts[rank], device), rank)
+            if other != rank:
+                return f"ranks {other} and {rank} use the same device, {device}"
     return ""
 
 
-def nccl_problem(world: World) -> str:
-    """Return why ranks cannot use NCCL, "" where they can; collective."""
-    reason, uuid = "", ""
+def nccl_problem(world: World, devices: Sequence[int] = ()) -> str:
+    """Return why ranks cannot use NCCL, "" where they can; collective.
+
+    devices: of this rank, none: the current one
+    """
+    reason, uuids = "", []
     try:
         load_nccl()
-        uuid = cuda.uuid()
+        for device in devices or [int(cuda.cupy().cuda.Device())]:
+            with cuda.cupy().cuda.Device(device):
+                uuids.append(cuda.uuid())
     except DeviceMissing as error:
         reason = str(error)
-    return first_reason(world, reason) or shared_device(world, uuid)
+    return first_reason(world, reason) or shared_device(world, uuids)
 
 
-def link_of(world: World) -> Link:
-    """Return the communicator of these ranks on their current devices; collective.
+def link_of(world: World, devices: Sequence[int] = ()) -> Link:
+    """Return the communicator of devices of these ranks; collective.
 
+    devices: of this rank, each once; none: the current one
     It is made once and stays: making one takes long, and freeing one would wait for the
     other ranks.
     """
-    device = int(cuda.cupy().cuda.Device())
-    link = _links.get(world)
-    stale = link is None or link.device != device or link.broken
+    chosen = tuple(devices) or (int(cuda.cupy().cuda.Device()),)
+    made = _links.setdefault(world, {})
+    link = made.get(chosen)
+    stale = link is None or link.broken
     if link is not None and not world.allreduce(np.array([int(stale)]), "max")[0]:
         return link
-    if problem := nccl_problem(world):
+    if problem := nccl_problem(world, chosen):
         raise LaunchError(f"exchange 'nccl': {problem}; use --exchange host")
-    _links[world] = link = Link(world, device)
+    made[chosen] = link = Link(world, chosen)
     return link
 
 
 class Link:
     """A communicator; use ``link_of``.
 
-    device: index of the device; stream: where everything runs, in the order of calls
+    ends: of the devices of this rank; starts: [ranks + 1], number of the first device
+    of each rank and of all
     broken: it was given up after an error
     """
 
-    def __init__(self, world: World, device: int) -> None:
-        cp = cuda.cupy()
-        self._cp, self._nccl = cp, load_nccl()
-        self.device, self.rank, self.size = device, world.rank, world.size
+    def __init__(self, world: World, devices: Sequence[int]) -> None:
+        self._cp, self._nccl = cuda.cupy(), load_nccl()
+        counts = [int(x[0]) for x in world.allgather(np.array([len(devices)]))]
+        self.starts = [0, *accumulate(counts)]
         self.broken = False
-        self.stream = cp.cuda.Stream(non_blocking=True)
-        self._caller = cp.cuda.Event(disable_timing=True)
-        self._types = {
-            np.dtype(name): getattr(self._nccl, f"NCCL_{name.upper()}")
-            for name in DTYPES
-        }
         self._held: list[object] = []
         self._others = processes_beside(world)
         chosen = self._nccl.get_unique_id()  # bytes, or a tuple of CuPy before 14
         uid = type(chosen)(world.broadcast(list(chosen)))
+        first, count = self.starts[world.rank], self.starts[-1]
+        numbers = range(first, first + len(devices))
+        several = self._together if len(devices) > 1 else nullcontext
         try:
-            self._comm = self._nccl.NcclCommunicator(world.size, uid, world.rank)
+            with several():
+                comms = [
+                    self._communicator(device, count, uid, number)
+                    for device, number in zip(devices, numbers, strict=True)
+                ]
         except RuntimeError as error:
             raise LaunchError(
-                f"NCCL does not connect {world.size} ranks: {error}; use "
-                "--exchange host"
+                f"NCCL does not connect {count} devices: {error}; use --exchange host"
             ) from error
-        # never destroyed: that waits for other ranks, which may have ended already
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._comm))
-        self._connect()
+        self.ends = [
+            End(self._nccl, comm, device, number)
+            for comm, device, number in zip(comms, devices, numbers, strict=True)
+        ]
 
-    def _connect(self) -> None:
-        """Use all connections once: NCCL makes them at their first use."""
-        cp, stream = self._cp, self.stream
-        words = cp.zeros(3 * self.size, np.uint64)
-        out, into, gathered = (words[k * self.size :][: self.size] for k in range(3))
+    def _communicator(self, device: int, count: int, uid: Any, number: int) -> Any:
+        """Return a communicator of a device (collective)."""
+        with self._cp.cuda.Device(device):
+            comm = self._nccl.NcclCommunicator(count, uid, number)
+        # never destroyed: that waits for other ranks, which may have ended already
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(comm))
+        return comm
+
+    def connect(self, partners: Sequence[Sequence[int]]) -> None:
+        """Use connections once: NCCL makes them at their first use; collective.
+
+        partners: of each device of this rank, the numbers of others, both ways
+        """
+        cp, count, buffers = self._cp, self.starts[-1], []
         self.follow()
+        for end in self.ends:
+            with end.here():
+                buffers.append(cp.zeros(3 * count, np.uint64).reshape(3, count))
         with self.group():
-            for rank in range(self.size):
-                if rank != self.rank:
-                    self.send(out[rank : rank + 1], rank)
-                    self.receive(into[rank : rank + 1], rank)
-        self.gather(out[:1], gathered)
-        self.maximum(out)
-        done = cp.cuda.Event(disable_timing=True)
-        done.record(stream)
-        self.wait(done)
+            for end, words, others in zip(self.ends, buffers, partners, strict=True):
+                for k in others:
+                    end.send(words[0, k : k + 1], k)
+                    end.receive(words[1, k : k + 1], k)
+        with self.group():
+            for end, words in zip(self.ends, buffers, strict=True):
+                end.gather(words[0, :1], words[2])
+        for end in self.ends:
+            self.wait(end.mark())
 
     def follow(self) -> None:
-        """Let what is called next run after what the caller's stream has to do."""
-        self._caller.record(self._cp.cuda.get_current_stream())
-        self.stream.wait_event(self._caller)
+        """Let what is called next run after what the callers' streams have to do."""
+        for end in self.ends:
+            end.follow()
 
     def wait(self, event: Any) -> None:
-        """Wait until an event of the stream is reached.
+        """Wait until an event of a stream is reached.
 
         DistbfsError where another rank is gone.
         """
@@ -157,50 +183,22 @@ class Link:
 
     @contextmanager
     def group(self) -> Iterator[None]:
-        """Start the sends and receives inside together."""
-        with self._errors():
-            self._nccl.groupStart()
-            try:
-                yield
-            finally:
-                self._nccl.groupEnd()
+        """Start what is inside together; all calls of ends stand in one."""
+        with self._errors(), self._together():
+            yield
 
-    def send(self, array: Array, rank: int) -> None:
-        """Send a contiguous array to a rank."""
-        kind, stream = self._types[array.dtype], self.stream.ptr
-        self._comm.send(self._at(array), array.size, kind, rank, stream)
-
-    def receive(self, array: Array, rank: int) -> None:
-        """Receive a contiguous array from a rank."""
-        kind, stream = self._types[array.dtype], self.stream.ptr
-        self._comm.recv(self._at(array), array.size, kind, rank, stream)
-
-    def gather(self, mine: Array, whole: Array) -> None:
-        """Put the equally long arrays [k] of all ranks into ``whole``, [size * k].
-
-        ``mine`` may be this rank's piece of ``whole``.
-        """
-        kind, stream = self._types[mine.dtype], self.stream.ptr
-        with self._errors():
-            self._comm.allGather(
-                self._at(mine), self._at(whole), mine.size, kind, stream
-            )
-
-    def maximum(self, array: Array) -> None:
-        """Replace an array by its element-wise maximum over all ranks."""
-        kind, at = self._types[array.dtype], self._at(array)
-        with self._errors():
-            self._comm.allReduce(
-                at, at, array.size, kind, self._nccl.NCCL_MAX, self.stream.ptr
-            )
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        """Start what is inside together."""
+        self._nccl.groupStart()
+        try:
+            yield
+        finally:
+            self._nccl.groupEnd()
 
     def hold(self, *items: object) -> None:
         """Keep memory alive that NCCL may still read or write."""
         self._held.extend(items)
-
-    @staticmethod
-    def _at(array: Any) -> int:
-        return int(array.data.ptr)
 
     def _look(self) -> None:
         """Raise DistbfsError where another rank is gone or NCCL has failed."""
@@ -209,7 +207,8 @@ class Link:
                 self._give_up()
                 raise DistbfsError(f"rank {process.rank} ended in a level")
         with self._errors():
-            self._comm.check_async_error()
+            for end in self.ends:
+                end.comm.check_async_error()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -224,4 +223,70 @@ class Link:
         """Stop kernels that wait for other ranks."""
         if not self.broken:
             self.broken = True
-            self._comm.abort()
+            for end in self.ends:
+                end.comm.abort()
+
+
+class End:
+    """One device of a communicator.  Its calls stand in a ``group`` of the link.
+
+    number: among all devices; stream: where everything runs, in the order of calls
+    """
+
+    def __init__(self, nccl: Any, comm: Any, device: int, number: int) -> None:
+        cp = cuda.cupy()
+        self._cp, self.comm, self.number = cp, comm, number
+        self.device = cp.cuda.Device(device)
+        self._largest = nccl.NCCL_MAX
+        self._types = {
+            np.dtype(name): getattr(nccl, f"NCCL_{name.upper()}") for name in DTYPES
+        }
+        with self.device:
+            self.stream = cp.cuda.Stream(non_blocking=True)
+            self._caller = cp.cuda.Event(disable_timing=True)
+
+    @contextmanager
+    def here(self) -> Iterator[None]:
+        """Make the device and the stream the current ones."""
+        with self.device, self.stream:
+            yield
+
+    def follow(self) -> None:
+        """Let what is called next run after what the caller's stream has to do."""
+        with self.device:
+            self._caller.record(self._cp.cuda.get_current_stream())
+        self.stream.wait_event(self._caller)
+
+    def mark(self) -> Any:
+        """Return an event that is reached when all is done that was called so far."""
+        with self.device:
+            event = self._cp.cuda.Event(disable_timing=True)
+        event.record(self.stream)
+        return event
+
+    def send(self, array: Array, number: int) -> None:
+        """Send a contiguous array to a device."""
+        kind, stream = self._types[array.dtype], self.stream.ptr
+        self.comm.send(self._at(array), array.size, kind, number, stream)
+
+    def receive(self, array: Array, number: int) -> None:
+        """Receive a contiguous array from a device."""
+        kind, stream = self._types[array.dtype], self.stream.ptr
+        self.comm.recv(self._at(array), array.size, kind, number, stream)
+
+    def gather(self, mine: Array, whole: Array) -> None:
+        """Put the equally long arrays [k] of all devices into ``whole``, [count * k].
+
+        ``mine`` may be this device's piece of ``whole``.
+        """
+        kind, stream = self._types[mine.dtype], self.stream.ptr
+        self.comm.allGather(self._at(mine), self._at(whole), mine.size, kind, stream)
+
+    def maximum(self, array: Array) -> None:
+        """Replace an array by its element-wise maximum over all devices."""
+        kind, stream, at = self._types[array.dtype], self.stream.ptr, self._at(array)
+        self.comm.allReduce(at, at, array.size, kind, self._largest, stream)
+
+    @staticmethod
+    def _at(array: Any) -> int:
+        return int(array.data.ptr)

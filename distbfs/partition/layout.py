@@ -117,6 +117,20 @@ class Domains:
         """Return the shares of a domain by device, int64."""
         return np.flatnonzero(self._turns[0] == domain)
 
+    def apart_from(self, share: int) -> list[int]:
+        """Return the shares of other domains than that of this one, rising."""
+        return np.flatnonzero(self._turns[0] != self._turns[0][share]).tolist()
+
+    @property
+    def most_apart(self) -> int:
+        """Of how many shares other domains have, the most that any share sees."""
+        return self.shares - min(self.sizes)
+
+    def lanes_of(self, share: int) -> range:
+        """Return the lanes that a share has of the delegates."""
+        devices = self.sizes[self.domain_of(share)]
+        return range(self.device_of(share), self.lanes, devices)
+
 
 @dataclass(frozen=True)
 class Placement:

@@ -65,7 +65,7 @@ def test_a_process_that_ends(made: Link) -> None:
 
 
 def test_an_error_of_nccl(made: Link) -> None:
-    made._comm.failing = "NCCL_ERROR_SYSTEM_ERROR: remote"
+    made.ends[0].comm.failing = "NCCL_ERROR_SYSTEM_ERROR: remote"
     with pytest.raises(DistbfsError, match="NCCL failed between the ranks: NCCL_ERR"):
         made.wait(Never())
     assert made.broken
@@ -77,5 +77,7 @@ def test_a_connection_that_fails(made: Link, monkeypatch: pytest.MonkeyPatch) ->
 
     nccl = link.load_nccl()
     monkeypatch.setattr(nccl, "NcclCommunicator", fail)
-    with pytest.raises(LaunchError, match=r"does not connect 1 ranks.*--exchange host"):
+    with pytest.raises(
+        LaunchError, match=r"does not connect 1 devices.*--exchange host"
+    ):
         link.link_of(SoloWorld())

@@ -41,6 +41,7 @@ GRAPHS = {
 BRIEF = ("kronecker", "random")
 WHOLE = ("domain", "first")  # ways without an exchange
 SEVERAL = ("pairs", "uneven")  # domains of several devices
+STREAMS = ("streams", "streamed pairs")  # of ranks with several devices, by NCCL
 THRESHOLDS = (0, 6, 40, 1 << 30)
 VARIANTS = (
     {},
@@ -57,10 +58,15 @@ def session_of(world, source, how, parts, threshold, engine="xbfs", **options):
 
     how: "domain", the devices of all ranks together; "first", that of rank 0; level by
     level in domains of two devices, "pairs", or "uneven", of two and one of a process,
-    or of one less than all ranks and one; or the exchange between so many parts
+    or of one less than all ranks and one; "streams", in domains of one device, or
+    "streamed pairs", of two, of ranks that may have several; or the exchange between so
+    many parts
     """
     request = Request(parts, "--parts")
-    if how in SEVERAL:
+    if how in STREAMS:
+        request = Request(domain=1 + STREAMS.index(how))
+        options = {"exchange": "nccl", **options}
+    elif how in SEVERAL:
         request = Request(domain=2)
         if how == "uneven" and world.size == 1:
             request = Request(devices=[0, 1, 2], domain=2)
@@ -141,7 +147,7 @@ def check_several(world, how, names):
 
 def brief(world, how):
     """What takes less time, with a part on each device of this rank."""
-    if how in SEVERAL:
+    if how in (*SEVERAL, *STREAMS):
         check_several(world, how, BRIEF)
         return
     if how in WHOLE:
@@ -225,7 +231,7 @@ def main():
     for how in ways:
         if what == "brief":
             brief(world, how)
-        elif what == "check" and how in SEVERAL:
+        elif what == "check" and how in (*SEVERAL, *STREAMS):
             check_several(world, how, GRAPHS)
         elif what == "check" and how in WHOLE:
             check_whole(world, how, GRAPHS)

@@ -37,7 +37,7 @@ def test_one_process_with_all_devices():
     assert "auto is right" in done.stdout
 
 
-@pytest.mark.parametrize("how", ["auto", "domain", "first", "pairs"])
+@pytest.mark.parametrize("how", ["auto", "domain", "first", "pairs", "streams"])
 def test_one_process_with_a_part_on_every_device(how):
     need_devices(2)
     done = run_ranks(1, [*RANKS, "brief", how], timeout=280)
@@ -66,6 +66,15 @@ def test_domains_of_two_devices_and_one(ranks):
     assert done.returncode == 0, done.stderr
     assert "uneven is right" in done.stdout
     assert "1 domain of 2 devices and 1 of one device" in done.stdout
+
+
+@needs_mpi
+@pytest.mark.parametrize("how", ["streams", "streamed pairs"])
+def test_ranks_of_two_devices(how):
+    need_devices(4)
+    done = run_ranks(2, [*RANKS, "check", how], timeout=290)
+    assert done.returncode == 0, done.stderr
+    assert f"{how} is right" in done.stdout
 
 
 @needs_mpi

@@ -150,6 +150,9 @@ class DeviceArray:
     def view(self, dtype):
         return DeviceArray(self.values.view(dtype))
 
+    def reshape(self, *shape):
+        return DeviceArray(self.values.reshape(*shape))
+
     def copy(self):
         return Cupy.later(self.values.shape, self.dtype, np.copy, self.values)
 
@@ -279,14 +282,18 @@ class Module:
 
 
 class Communicator:
-    """NCCL over a communicator of mpi4py, None for one rank."""
+    """NCCL between devices of ranks, as many on each; None for one rank.
 
-    comm = largest = None  # set by ``install``
+    Calls stand in a group.
+    """
+
+    comm = largest = None  # of mpi4py; set by ``install``
     failing = None
 
-    def __init__(self, size, uid, rank):
+    def __init__(self, size, uid, number):
         assert len(uid) == 128
-        self.size, self.rank = size, rank
+        ranks = 1 if self.comm is None else self.comm.Get_size()
+        self.size, self.number, self.each = size, number, size // ranks
 
     def abort(self):
         self.size = 0
@@ -295,55 +302,92 @@ class Communicator:
         if self.failing:
             raise RuntimeError(self.failing)
 
-    def _all(self, name, out, into, out_bytes, into_bytes, *more, view=np.uint8):
-        def call():
-            # NCCL may be given the same memory twice
-            mine, whole = memory(out, out_bytes).copy(), memory(into, into_bytes)
-            if self.comm is None:
-                whole[:] = mine
-            else:
-                getattr(self.comm, name)(mine.view(view), whole.view(view), *more)
-
-        return call
-
     def allGather(self, out, into, count, kind, stream):
         size = count * np.dtype(kind).itemsize
-        call = self._all("Allgather", out, into, size, size * self.size)
-        STREAMS[stream].add(call)
+        places = memory(out, size), memory(into, size * self.size)
+        GROUP.append((stream, self, "gather", places))
 
     def allReduce(self, out, into, count, kind, op, stream):
         size = count * np.dtype(kind).itemsize
         assert op == "max"
-        more = () if self.comm is None else (self.largest,)
-        call = self._all("Allreduce", out, into, size, size, *more, view=kind)
-        STREAMS[stream].add(call)
+        places = memory(out, size).view(kind), memory(into, size).view(kind)
+        GROUP.append((stream, self, "largest", places))
 
     def send(self, out, count, kind, peer, stream):
         assert count
-        assert peer != self.rank
+        assert peer != self.number
         size = count * np.dtype(kind).itemsize
-        GROUP.append((stream, lambda: self.comm.Isend(memory(out, size), peer)))
+        GROUP.append((stream, self, "send", (memory(out, size), peer)))
 
     def recv(self, into, count, kind, peer, stream):
         assert count
-        assert peer != self.rank
+        assert peer != self.number
         size = count * np.dtype(kind).itemsize
-        GROUP.append((stream, lambda: self.comm.Irecv(memory(into, size), peer)))
+        GROUP.append((stream, self, "receive", (memory(into, size), peer)))
+
+    def message(self, what, array, peer):
+        """Begin to send or receive; messages of two devices come in their order."""
+        ends = (self.number, peer) if what == "send" else (peer, self.number)
+        tag, rank = ends[0] * self.size + ends[1], peer // self.each
+        if self.comm is None:
+            held = LOCAL.setdefault(tag, [])
+            return held.append(array.copy()) if what == "send" else (held, array)
+        start = self.comm.Isend if what == "send" else self.comm.Irecv
+        return start(array, rank, tag)
 
 
-GROUP = []
+GROUP, LOCAL = [], {}  # calls of a group; messages of a single rank, by tag
+
+
+def together(calls):
+    """Do the calls of a group, whose streams have come so far."""
+    gathers = [
+        (x.number, x, *places) for _, x, what, places in calls if what == "gather"
+    ]
+    if gathers:
+        gathers.sort(key=lambda one: one[0])
+        assert len(gathers) == gathers[0][1].each
+        # NCCL may be given the same memory twice
+        mine = np.concatenate([out.copy() for _, _, out, _ in gathers])
+        whole = np.empty(mine.size * gathers[0][1].size // len(gathers), np.uint8)
+        if Communicator.comm is None:
+            whole[:] = mine
+        else:
+            Communicator.comm.Allgather(mine, whole)
+        for _, _, _, into in gathers:
+            into[:] = whole
+    for _, one, what, (out, into) in calls:
+        if what == "largest" and one.comm is None:
+            into[:] = out
+        elif what == "largest":
+            one.comm.Allreduce(out.copy(), into, one.largest)
+    sends = [call for call in calls if call[2] == "send"]
+    receives = [call for call in calls if call[2] == "receive"]
+    for request in [x.message(what, *to) for _, x, what, to in (*sends, *receives)]:
+        if isinstance(request, tuple):
+            held, array = request
+            array[:] = held.pop(0)
+        elif request is not None:
+            request.Wait()
 
 
 def group_end():
-    calls = [call for _, call in GROUP]
-    streams = {stream for stream, _ in GROUP}
+    """Give the streams of a group one call, which runs when all have come to it."""
+    calls, done = GROUP.copy(), []
     GROUP.clear()
+    streams = {stream for stream, *_ in calls}
 
     def run():
-        for request in [call() for call in calls]:
-            request.Wait()
+        if done:
+            return
+        done.append(True)
+        for stream in streams:
+            waiting = STREAMS[stream].waiting
+            while run in waiting:
+                waiting.pop(0)()
+        together(calls)
 
-    for stream in streams:  # one at most
+    for stream in streams:
         STREAMS[stream].add(run)
 
 

@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from distbfs.search.runners.streamed import Replays
+from distbfs.search.runners.replays import Replays
 
 
 class Graph:
@@ -38,36 +38,52 @@ class Stream(nullcontext):
         return Graph(self, items)
 
 
-def test_what_was_captured_is_launched_as_a_graph():
-    stream = Stream()
-    replays = Replays(stream)
-    replays("level", 1, lambda: stream.run("a"))
-    replays.capture("level", 1, lambda: stream.run("a"))
-    replays.capture("level", 1, lambda: stream.run("b"))
-    replays.capture("other", 2, lambda: stream.run("c"))
-    for kind, form in (("level", 1), ("level", 2), ("other", 2), ("level", None)):
-        replays(kind, form, lambda: stream.run("d"))
-    assert stream.done == ["a", "upload", "upload", "a again", "d", "c again", "d"]
+def test_what_was_captured_is_launched_as_graphs():
+    for streams in ([Stream()], [Stream(), Stream()]):
+        replays, current = Replays(streams), []
+
+        def here(place, current=current):
+            current.append(place)
+            return nullcontext()
+
+        def run(what, streams=streams):
+            for stream in streams:
+                stream.run(what)
+
+        replays("level", 1, here, lambda: run("a"))
+        replays.capture("level", 1, here, lambda: run("a"))
+        replays.capture("level", 1, here, lambda: run("b"))
+        replays.capture("other", 2, here, lambda: run("c"))
+        current.clear()
+        for kind, form in (("level", 1), ("level", 2), ("other", 2), ("level", None)):
+            replays(kind, form, here, lambda: run("d"))
+        assert current == 2 * list(range(len(streams)))
+        for stream in streams:
+            done = ["a", "upload", "upload", "a again", "d", "c again", "d"]
+            assert stream.done == done
 
 
 def test_captures_are_thought_of_where_there_are_more_kinds():
-    replays = Replays(Stream())
+    replays = Replays([Stream()])
     asked = [(1, 3), (1, 3), (2, 3), (1, 4), (2, 3)]
     lacks = [replays.lacks(form, kinds) for form, kinds in asked]
     assert lacks == [True, False, True, True, False]
-    assert not Replays(None).lacks(1, 3)
+    assert not Replays(()).lacks(1, 3)
 
 
 def test_an_error_ends_the_capture():
-    stream = Stream()
-    replays = Replays(stream)
+    streams = [Stream(), Stream()]
+    replays = Replays(streams)
+
+    def here(_):
+        return nullcontext()
 
     def launch():
         raise RuntimeError("no memory")
 
     for _ in range(2):
         with pytest.raises(RuntimeError, match="no memory"):
-            replays.capture("level", 1, launch)
-        assert stream.captured is None
-    replays("level", 1, lambda: stream.run("a"))
-    assert stream.done == ["a"]
+            replays.capture("level", 1, here, launch)
+        assert [stream.captured for stream in streams] == [None, None]
+    replays("level", 1, here, lambda: streams[1].run("a"))
+    assert [stream.done for stream in streams] == [[], ["a"]]

@@ -31,6 +31,7 @@ from distbfs.partition.layout import Placement
 from distbfs.search.direction import OUTER, OuterPolicy, policy_of
 from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFinder
 from distbfs.search.runners.base import Found
+from distbfs.search.runners.seat import MOST_STREAMED
 from distbfs.search.runners.streamed import StreamedLevels
 from distbfs.timing import Stopwatch, Trace, kept
 from distbfs.types import Ids
@@ -185,15 +186,24 @@ class BetweenDomains:
         self._delegate: int | None = None  # number of the root
         self._ahead = False  # levels may be launched before it is known what they do
         self._streamed: StreamedLevels | None = None
-        alone = self._placement.per_rank == 1 and world.size > 1
-        if alone and searches[0].streamed and exchange.streamed:
-            one = cast("StreamedSearch", searches[0])
-            streamed = cast("StreamedExchange", exchange)
-            policy = cast("OuterPolicy", self._policy)
-            self._streamed = StreamedLevels(
-                world, self._placement, one, streamed, policy
-            )
+        if searches[0].streamed and exchange.streamed:
+            self._streamed = self._levels_on_streams()
         self._parents = self._finder()
+
+    def _levels_on_streams(self) -> StreamedLevels | None:
+        """Return what goes ahead of devices, where that pays (collective).
+
+        Each part has a device of its own, and there are not too many.
+        """
+        placement = self._placement
+        own = placement.per_rank == 1 or placement.owners
+        if not own or not 1 < placement.parts <= MOST_STREAMED:
+            return None
+        searches = cast("Sequence[StreamedSearch]", self._searches)
+        exchange = cast("StreamedExchange", self._exchange)
+        streams = exchange.streams([int(search.device) for search in searches])
+        policy = cast("OuterPolicy", self._policy)
+        return StreamedLevels(searches, streams, placement.domains, policy)
 
     def _finder(self) -> Finder:
         """Return what completes the parents of these engines."""
@@ -338,7 +348,8 @@ class BetweenDomains:
             with timed("work"):
                 work = self._root if first else self._streamed.work()
                 if first and aimed:
-                    left = self._searches[0].work()[Work._fields.index("targets")]
+                    at = Work._fields.index("targets")
+                    left = sum(int(search.work()[at]) for search in self._searches)
                     left = world.allreduce(np.array([left]))[0]
                     work = work._replace(targets=int(left))
             if stop is None:
@@ -407,14 +418,12 @@ class BetweenDomains:
         pulls = bool(work.nn) and choice.get(OUTER) == "pull"
         if self._streamed is not None:
             with timed("advance"):
-                return [
-                    self._streamed.level(
-                        pull=pulls,
-                        reduces=self._hidden > 0,
-                        counting=counting,
-                        ahead=self._ahead,
-                    )
-                ]
+                return self._streamed.level(
+                    pull=pulls,
+                    reduces=self._hidden > 0,
+                    counting=counting,
+                    ahead=self._ahead,
+                )
         exchange, board = self._exchange, self._board
         board.begin(
             sends=bool(work.nn) and not pulls,

@@ -260,17 +260,28 @@ class EmulatedDevice:
         monkeypatch.setattr(resident_driver, "Gate", Gate)
         monkeypatch.setattr(paper, "_resident_blocks", lambda kernel: 2)
 
-    def begin_together(self, domain, parts, run):
-        """Run kernels of a rank's devices of a domain at once; wait at the last one."""
-        parts = min(parts, getattr(self.of_rank, "devices", parts))
-        key = domain, get_ident()
-        begun = self.begun.setdefault(key, [])
-        pool = ThreadPoolExecutor(1)
-        begun.append(pool.submit(run))
-        pool.shutdown(wait=False)
+    def begin_together(self, kernel, arguments, form):
+        """Run kernels of a rank's devices of a domain at once; wait at the last one.
+
+        What follows one of them on its device runs after it.  Returns whether it is
+        this that runs the kernel.
+        """
+        parts = min(arguments.parts, getattr(self.of_rank, "devices", arguments.parts))
+        key, index = (arguments.mailbox[0], get_ident()), arguments.index
+        begun = self.begun.get(key, {})
+        if kernel.name != "level" and index not in begun:
+            return False
+        self.begun[key] = begun
+        pool, calls = begun.setdefault(index, (ThreadPoolExecutor(1), []))
+        held = type(arguments).from_buffer_copy(arguments)  # as it is now
+        calls.append(pool.submit(kernel.run, [ctypes.addressof(held)], *form))
+        calls[-1].held = held
         if len(begun) == parts:
-            for one in self.begun.pop(key):
-                one.result()
+            for pool, calls in self.begun.pop(key).values():
+                for one in calls:
+                    one.result()
+                pool.shutdown(wait=False)
+        return True
 
     def allocate(self, shape, dtype, fill=GARBAGE):
         """Return an array between guards, its bytes set."""
@@ -432,10 +443,11 @@ class Launch:
 
     def __call__(self, stream=0):
         device = self.kernel.device
-        parts = getattr(self.arguments, "parts", 0)
-        if device.one_rank and self.kernel.name == "level" and parts > 1:
-            device.begin_together(self.arguments.mailbox[0], parts, self.run)
-        else:
+        shared = hasattr(self.arguments, "mailbox")
+        several = device.one_rank and shared and self.arguments.parts > 1
+        if not several or not device.begin_together(
+            self.kernel, self.arguments, self.form
+        ):
             self.run()
 
     def run(self):

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,21 +22,24 @@ from graphs import build, grid, some_roots
 from part_graphs import GRAPHS
 from test_resident_kernels import SHAPES
 from thread_peers import ThreadPeers
-from worlds import on_ranks
+from worlds import ThreadExchange, on_ranks
 
 from distbfs.build.cuda import inner
 from distbfs.device import cuda
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs import arrays, between_params
 from distbfs.exchange.solo import SoloExchange
-from distbfs.exchange.traffic import KINDS, Traffic
+from distbfs.exchange.traffic import KINDS
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import ExchangeOptions, SearchOptions
 from distbfs.partition.layout import Domains, Placement
+from distbfs.plan.memory import PartShape
 from distbfs.registry import ENGINES, lookup
-from distbfs.search.runners import expected
+from distbfs.search.domains import split_by_domain
+from distbfs.search.runners import expected, seat
 from distbfs.search.runners import streamed as ahead
 from distbfs.search.runners.between import BetweenDomains
+from distbfs.types import SUBGRAPHS
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 
@@ -121,18 +125,24 @@ def test_records_tell_kinds_and_domains(device, direction):
                 assert count == sum(own[what][kind] for own in record["domains"])
 
 
-class StreamedThreads:
-    """An ``exchange.base.StreamedExchange`` between ranks that are threads."""
+class ThreadStreams:
+    """What moves arrays between parts; an ``exchange.base.Streams``."""
 
-    name, on_device, streamed, captures = "threads", True, True, False
-    stream = Stream()
+    captures = False
 
-    def __init__(self, world, placement, *_, **__):
-        self.world, self.placement = world, placement
-        self.traffic, self.rooms = Traffic(), 0
+    def __init__(self, exchange, devices):
+        self.world, self.traffic = exchange.world, exchange.traffic
+        self.parts = exchange.placement.parts_of(self.world.rank)
+        assert len(devices) == len(self.parts)
+        self.exchange, self.streams = exchange, [Stream() for _ in devices]
+        self.partners = None
 
-    def close(self):
-        pass
+    def connect(self, partners):
+        self.partners = [set(own) for own in partners]
+
+    def here(self, place):
+        assert place < len(self.parts)
+        return nullcontext()
 
     def follow(self):
         pass
@@ -141,34 +151,42 @@ class StreamedThreads:
         pass
 
     def cross(self, gathers, leaving=(), coming=()):
-        for array, whole in gathers:
-            whole[...] = np.stack(self.world.allgather(np.asarray(array)))
-        sent = dict(leaving)
-        nothing = np.zeros(0, np.uint64)
-        outgoing = [np.asarray(sent.get(k, nothing)) for k in range(self.world.size)]
-        arrays = self.world.alltoall(outgoing)
-        places = dict(coming)
-        assert {k for k, x in enumerate(arrays) if len(x)} == set(places)
-        for rank, place in places.items():
-            assert place.shape == arrays[rank].shape
-            place[...] = arrays[rank]
+        if gathers:
+            assert [place for place, _, _ in gathers] == list(range(len(self.parts)))
+            mine = np.concatenate([np.asarray(array) for _, array, _ in gathers])
+            every = np.concatenate(self.world.allgather(mine))
+            for _, _, whole in gathers:
+                whole[...] = every.reshape(whole.shape)
+        for place, part, _ in (*leaving, *coming):
+            assert part in self.partners[place]
+        sent = [(self.parts[k], part, np.array(x)) for k, part, x in leaving]
+        every = [x for rank in self.world._share("cross", sent) for x in rank]
+        arrived = {}
+        for source, part, array in every:
+            if part in self.parts:
+                arrived.setdefault((source, part), []).append(array)
+        for place, part, where in coming:
+            array = arrived[part, self.parts[place]].pop(0)
+            assert where.shape == array.shape
+            where[...] = array
+        assert not any(arrived.values())
 
-    def room(self, count):
-        self.rooms += 1
+    def room(self, place, count):
+        self.exchange.rooms += count > 0
         return cuda.cupy().zeros(count, np.uint64)
 
-    def start_normals(self, bins):
-        (own,) = bins
-        nothing = np.zeros(0, np.uint64)
-        outgoing = [nothing] * self.world.size
-        for part, array in own.pieces():
-            outgoing[self.placement.rank_of(part)] = np.asarray(array)
-            self.traffic.count(array.nbytes, part=0)
-        self.arrived = self.world.alltoall(outgoing)
 
-    def finish_normals(self):
-        arrays = enumerate(self.arrived)
-        return [[(k, cuda.cupy().asarray(x)) for k, x in arrays if len(x)]]
+class StreamedThreads(ThreadExchange):
+    """An ``exchange.base.StreamedExchange`` between ranks that are threads."""
+
+    streamed, rooms = True, 0
+
+    def __init__(self, world, placement, *more, **options):
+        super().__init__(world, placement, *more, **options)
+        self.world, self.placement = world, placement
+
+    def streams(self, devices):
+        return ThreadStreams(self, devices)
 
 
 def one_each(sizes):
@@ -178,12 +196,12 @@ def one_each(sizes):
 
 
 def streamed(source, sizes, aims=((None, None),), records=False, **options):
-    """Search by ranks that are threads, one part each, and check what they find.
+    """Search by ranks that are threads, and check what they find.
 
-    sizes: of the domains; count: roots.  Returns how often more was exchanged than the
-    first items.
+    sizes: of the domains; owners: their ranks, instead, each with one or more devices;
+    count: roots.  Returns how often rank 0 got more than the first items.
     """
-    placement = one_each(sizes)
+    placement = one_each(sizes) if sizes else options.pop("owners")
     parts = placement.parts
     placed = device_parts(source, parts, threshold=options.pop("threshold"))
     overrides, count = options.pop("overrides", {}), options.pop("count", 2)
@@ -191,29 +209,38 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
 
     def work(world):
         engine = lookup(ENGINES, "engine", "xbfs")(options)
-        (part,) = placement.parts_of(world.rank)
-        domain = world.split(placement.domains.domain_of(part))
-        group = ThreadPeers(domain, [0])
-        domains = placement.domains
-        (search,) = engine.together([placed[part]], domains, domain, group)
-        for name, value in overrides.items():
-            setattr(search.own, name, value)
-        exchange = StreamedThreads(world, placement)
-        runner = BetweenDomains(world, [search], exchange, options, placement)
+        own, domain = placement.parts_of(world.rank), split_by_domain(world, placement)
+        searches = {}
+        for places in placement.places_of(world.rank).values():
+            group = ThreadPeers(domain, places)
+            shares = [placed[own[place]] for place in places]
+            made = engine.together(shares, placement.domains, domain, group)
+            searches.update(zip(places, made, strict=True))
+        searches = [searches[place] for place in range(len(own))]
+        for search in searches:
+            for name, value in overrides.items():
+                setattr(search.own, name, value)
+        facts = {"item": np.uint64, "on_device": True}
+        exchange = StreamedThreads(world, placement, 0, ExchangeOptions(), **facts)
+        runner = BetweenDomains(world, searches, exchange, options, placement)
+        assert runner._streamed is not None
         results = []
         for root in some_roots(source, count):
             for depth, targets in aims:
                 until = Until(depth, targets)
                 found = runner.search(root, until=until, records=records)
-                arrays = found.level[0].get(), found.parent[0].get()
+                arrays = [[x.get() for x in y] for y in (found.level, found.parent)]
                 results.append((root, until, found, *arrays))
         return results, exchange.rooms
 
-    ranks, noted = on_ranks(parts, work), []
-    of_part = [ranks[placement.rank_of(k)] for k in range(parts)]
-    for pieces in zip(*(results for results, _ in of_part), strict=True):
+    ranks, noted = on_ranks(placement.ranks, work), []
+    places = [(placement.rank_of(k), placement.device_of(k)) for k in range(parts)]
+    for pieces in zip(*(results for results, _ in ranks), strict=True):
         root, until, found = pieces[0][:3]
-        whole = [joined([DeviceLike(x[k]) for x in pieces], source.n) for k in (3, 4)]
+        whole = [
+            joined([DeviceLike(pieces[rank][k][at]) for rank, at in places], source.n)
+            for k in (3, 4)
+        ]
         wanted = source.distances(root)
         last = wanted.max() if until.depth is None else min(until.depth, wanted.max())
         if until.targets is not None and (wanted[until.targets] >= 0).all():
@@ -336,6 +363,49 @@ def test_rows_of_delegates_come_in_pieces(device, monkeypatch, sizes):
         streamed(GRAPHS[name], sizes, threshold=threshold)
 
 
+def test_counts_of_more_parts_than_a_warp_has_lanes(device):
+    """The sums of what all have counted, and of some the largest."""
+    parts, words = 40, len(between_params.COUNTED)
+    (part,) = device_parts(star(4), 1, threshold=LARGE)
+    engine = lookup(ENGINES, "engine", "xbfs")(SearchOptions(engine="xbfs"))
+    search = engine.domain(part, Placement(1, 1))
+    cp, p = cuda.cupy(), search.params
+    counts = np.random.default_rng(1).integers(1, 1 << 40, (parts, words))
+    gathered, sizes = cp.asarray(counts.astype(np.uint64)), cp.zeros(80, np.uint64)
+    report = np.zeros(2 * (2 * words + 2 * parts), np.uint64)
+    search.follow(gathered, report, None, 4)
+    p.shares, p.sizes = parts, sizes.data.ptr
+    search.choose()
+    wanted = counts.sum(axis=0)
+    for name in ("most", "unknown"):
+        at = between_params.COUNTED.index(name)
+        wanted[at] = counts[:, at].max()
+    np.testing.assert_array_equal(report[:words], wanted)
+
+
+SEVERAL_A_RANK = {
+    "one rank": [(0,), (0,), (0,)],
+    "one rank, pairs": [(0, 0), (0, 0)],
+    "two a rank": [(0,), (0,), (1,), (1,)],
+    "pairs": [(0, 0), (1, 1)],
+    "uneven": [(0, 0), (1,)],
+    "a rank in both": [(0, 0, 0), (0, 0), (1,)],
+}
+
+
+@pytest.mark.parametrize("how", SEVERAL_A_RANK)
+def test_ranks_of_several_devices(device, monkeypatch, how):
+    """Each device has a stream; boxes of some have more than their first words."""
+    owners = SEVERAL_A_RANK[how]
+    placement = Placement.of_domains(owners, 1 + owners[-1][-1])
+    device.one_rank = True
+    for name in ("kronecker", "random"):
+        for threshold, limit in ((0, 1), (6, 1 << 14), (LARGE, 1)):
+            monkeypatch.setattr(between_params, "FIRST", limit)
+            monkeypatch.setattr(between_params, "LEAST_FIRST", limit)
+            streamed(GRAPHS[name], (), owners=placement, threshold=threshold)
+
+
 EACH_WAY = {
     "mark": {"mark_edges": 0, "pull_edges": HUGE},
     "mark-early": {"mark_edges": 50, "pull_edges": HUGE, "tile": 8},
@@ -430,3 +500,32 @@ def test_what_is_sent_is_what_the_model_of_th_counts(
         levels = joined(found.level, source.n).astype(np.int32)
         _, *counts = outer(made).search(levels)
         assert sum(sent) == sum(counts)
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_the_plan_knows_what_streams_take(device, monkeypatch, parts):
+    """At least what there is after searches whose boxes were full."""
+    monkeypatch.setattr(between_params, "FIRST", 4)
+    monkeypatch.setattr(between_params, "LEAST_FIRST", 4)
+    monkeypatch.setattr(seat, "LEAST_UNKNOWN", 4)
+    monkeypatch.setattr(ahead, "LEAST_UNKNOWN", 4)
+    source = GRAPHS["kronecker"]
+    made, _ = build(source, parts, threshold=6)
+    planned, took = 0, []
+    for one in made:
+        owned = int((one.layout.part_of(one.delegates) == one.index).sum())
+        edges = {name: getattr(one, name).edges for name in SUBGRAPHS}
+        counts = source.n, parts, len(one.delegates), one.local_count, one.active
+        planned = max(planned, seat.streams_bytes(PartShape(*counts, owned, edges, 0)))
+    space = seat.Seat.space
+
+    def noted(self, words):
+        found = space(self, words)
+        spaces = sum(x.nbytes for x in self._spaces.values())
+        took.append(spaces + self.masks.nbytes)
+        return found
+
+    monkeypatch.setattr(seat.Seat, "space", noted)
+    aims = [(None, None)] * 3
+    streamed(source, [1] * parts, aims, threshold=6)
+    assert planned / 16 < max(took) <= planned

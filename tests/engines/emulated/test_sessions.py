@@ -14,7 +14,7 @@ from part_graphs import GRAPHS
 from sessions import open_parts, open_tuples
 from test_between_kernels import StreamedThreads
 from thread_peers import ThreadPeers
-from worlds import ThreadExchange, on_ranks
+from worlds import on_ranks
 
 import distbfs
 from distbfs.device import cuda
@@ -372,12 +372,6 @@ def test_domains_of_a_rank(device, devices, name, count, size, sizes):
         session.close()
 
 
-class UnevenThreads(ThreadExchange):
-    """Would be streamed, but a rank has several parts."""
-
-    streamed = True
-
-
 @pytest.fixture
 def hosts(device, monkeypatch):
     """What puts a rank on one of some hosts, with so many devices."""
@@ -396,8 +390,7 @@ def hosts(device, monkeypatch):
 
     def at_hosts(world, names, counts):
         threads = max(counts) > 1
-        kind = UnevenThreads if threads else StreamedThreads
-        exchange = f"{kind.__module__}:{kind.__name__}"
+        exchange = f"{StreamedThreads.__module__}:{StreamedThreads.__name__}"
         monkeypatch.setitem(EXCHANGES, "host", exchange)
         world.hosts, world.counts = list(names), counts
         device.one_rank, device.of_rank.devices = threads, counts[world.rank]

@@ -117,9 +117,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_co
     if (skips(b)) return;
     for (u32 i = threadIdx.x; i < b.shares; i += THREADS) {
         b.sizes[i] = size_of(b.outbox[b.box[i]]);
-        if (!b.item_step) continue;
-        b.sizes[b.shares + i] = i == b.absent ? 0 : size_of(b.items[i * b.item_step]);
-        b.outbox[b.box[i]] = no_items(b);
+        if (b.item_step) b.outbox[b.box[i]] = no_items(b);
+    }
+    if (!b.item_step) return;
+    for (u32 i = threadIdx.x; i < b.boxes; i += THREADS) {
+        const u64 head = b.items[i * b.item_step];
+        b.sizes[b.shares + writer_of(head)] = size_of(head);
     }
 }
 
@@ -132,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_con
     const u32 lane = threadIdx.x & 31;
     u32 unknown_here = 0;
     const auto fresh = [&](u32 w) {
-        const u32 at = place_here(b, w);
+        const u32 at = mask_at(b, w);
         u32 all = 0;
         for (u32 k = 0; k < b.masks; k++) all |= b.mask[k * b.dwords + at];
         all &= ~now[w], unknown_here += __popc(all & b.is_owned[w]);
@@ -261,15 +264,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(const __grid_consta
     const u32 sizes = 2 * b.shares;
     u64 *report = b.report + b.does[1] * (2 * COUNTS + sizes);
     for (u32 i = threadIdx.x; i < sizes; i += THREADS) report[2 * COUNTS + i] = b.sizes[i];
-    if (threadIdx.x < COUNTS) {
-        const bool largest = threadIdx.x == MOST || threadIdx.x == UNKNOWN;
+    for (u32 c = threadIdx.x >> 5; c < COUNTS; c += WARPS) {
+        const bool largest = c == MOST || c == UNKNOWN;
+        const auto with = [&](u64 x, u64 y) { return !largest ? x + y : x > y ? x : y; };
         u64 all = 0;
-        for (u32 i = 0; i < b.shares; i++) {
-            const u64 one = b.gathered[i * COUNTS + threadIdx.x];
-            all = !largest ? all + one : one > all ? one : all;
-        }
-        report[threadIdx.x] = sums[threadIdx.x] = all;
-        report[COUNTS + threadIdx.x] = b.counts[threadIdx.x];
+        for (u32 i = threadIdx.x & 31; i < b.shares; i += 32)
+            all = with(all, b.gathered[i * COUNTS + c]);
+        for (int s = 16; s; s >>= 1) all = with(all, __shfl_xor_sync(ALL, all, s));
+        if (threadIdx.x & 31) continue;
+        report[c] = sums[c] = all;
+        report[COUNTS + c] = b.counts[c];
     }
     __syncthreads();
     const bool goes = sums[NORMALS] + sums[DELEGATES] && !sums[OVER];

@@ -41,12 +41,12 @@ struct Between : Member {
     const u64 *box;             /* [shares + 1], where the box of each begins */
     u64 *sizes;                 /* [2][shares]: of boxes to others, and of those that came */
     u32 *known;                 /* [normals / 32], by number: delegates that all parts know of */
-    u32 *found;                 /* [dwords], by position: those that this device alone knows of */
+    u32 *found;                 /* [dwords], see `mask_at`: those that this device alone knows of */
     Mail *mail;                 /* [3]: of the queues of even and odd levels, of gathering */
     u64 *counts;                /* [COUNTS], see Count */
     u32 *idle;                  /* [2]: vertices at the end of the queue of even and odd levels */
     u32 *filled;                /* [1], slots in use; the first is of no vertex */
-    const u32 *mask;            /* [masks][dwords]: delegates that shares, or all, found */
+    const u32 *mask;            /* [masks][dwords]: delegates that other domains, or all, found */
     const u64 *items;           /* of boxes of other shares for this one, see `item_at` */
     const u32 *owned;           /* [owned_count], delegates whose vertices this share has */
     const u32 *is_owned;        /* [normals / 32], the same as bits */
@@ -57,23 +57,32 @@ struct Between : Member {
     u64 *report;                /* [2][2 * COUNTS + 2 * shares], pinned: of all shares; own; sizes */
     u64 sent_words, item_count, item_step;
     u32 normals, slots, dwords, masks, owned_count;
-    u32 domains, domain, lanes; /* how many, which this is, lanes of delegates in all */
+    u32 domains, domain;        /* how many there are, and which this is */
+    u32 lanes, own_lanes;       /* of delegates: in all, and those of this device */
     u32 shares, share;          /* of all domains: how many, and which this is */
     u32 way;                    /* what boxes have: PUSHES or ASKS; 0: as the level does */
     u32 needs;                  /* a launch does nothing unless the level does this; 0: it does */
     u32 begins;                 /* what the first level does */
     u32 rule, pull_share;       /* what later levels may do; see `choose` */
-    u32 boxes, absent;          /* that items lie in; the one that none has sent */
+    u32 boxes;                  /* that items lie in */
     u32 writer, skip;           /* items are of this share, after so many words; NONE: boxes */
     u32 first;                  /* words of a box that are sent before its size is known, 0: all */
     u32 lost;                   /* targets that no search can reach */
     u32 delegate;               /* position of the root, NONE: it is no delegate */
 };
 
-/* The position of a number here, and that of a word of numbers. */
+/* The position of a number here, and the number of a position. */
 INLINE u32 position_here(const Between &b, u32 v) { return SEVERAL ? position_of(b, v) : v; }
-INLINE u32 place_here(const Between &b, u32 w) { return SEVERAL ? place_of(b, w) : w; }
 INLINE u32 number_here(const Between &b, u32 at) { return SEVERAL ? owner_of(b, at).number : at; }
+
+/* Where a mask has a word of delegates' numbers: lanes lie one after the other, so that those
+ * which two devices have are whole pieces of it. */
+INLINE u32 mask_at(const Between &b, u32 w) {
+    if (b.lanes == 1) return w;
+    const u32 granule = w >> 5, devices = b.lanes / b.own_lanes;
+    const u32 lane = b.index + granule % b.own_lanes * devices;
+    return lane * (b.dwords / b.lanes) + granule / b.own_lanes * 32 + (w & 31);
+}
 
 /* The share of a domain that has a position of delegates. */
 INLINE u32 share_at(const Between &b, u32 domain, u32 position) {
@@ -107,6 +116,7 @@ INLINE u32 queued(const Params &p, u32 now, u32 count, u32 i) {
 
 /* A box begins with a word: how many items are in it, and whose it is << 32. */
 INLINE u32 size_of(u64 head) { return (u32)head; }
+INLINE u32 writer_of(u64 head) { return (u32)(head >> 32); }
 INLINE u64 no_items(const Between &b) { return (u64)b.share << 32; }
 
 /* What other shares sent: item_count items; or boxes of item_step words, of whose items as many
@@ -120,7 +130,7 @@ INLINE bool item_at(const Between &b, u64 i, u64 count, u64 &item) {
     if (b.item_step) {
         const u64 room = b.item_step - 1, box = b.boxes == 1 ? 0 : i / room, k = i - box * room;
         const u64 *at = b.items + box * b.item_step;
-        if (box == b.absent || k >= size_of(__ldcg(at))) return false;
+        if (k >= size_of(__ldcg(at))) return false;
         i = at - b.items + 1 + k;
     }
     item = __ldcg(b.items + i);

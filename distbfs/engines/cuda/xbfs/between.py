@@ -92,14 +92,16 @@ class BetweenLevels:
 
     def __init__(self, part: InnerPart, shared: SharedMemory) -> None:
         cp = cuda.cupy()
-        self.part, self._device = part, cp.cuda.Device()
+        self.part, self.device = part, cp.cuda.Device()
         self._memory, self._arrays = shared, shared.arrays
         arrays = self._arrays
         parts, d = part.layout.parts, len(part.delegates)
+        domains = part.domain.of
         self._vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
         sent_words = -(-part.layout.local_count(0) // 32)
         sent_room = -(-sent_words * parts // 2) * 2  # cleared two at a time
-        self.first = first_words(parts)
+        self.others = domains.apart_from(part.index)
+        self.first = first_words(domains.most_apart)
         self._box_at = self._box_bounds()
         # what the host reads lies together
         self._control = cp.zeros(len(COUNTED) + 2 * parts, np.uint64)
@@ -121,7 +123,7 @@ class BetweenLevels:
             "filled": cp.zeros(1, np.uint32),
             "owned": cp.asarray(part.owned.astype(np.uint32)),
             "is_owned": self._owned_bits(),
-            "homes": cp.asarray(part.domain.of.homes().astype(np.uint32)),
+            "homes": cp.asarray(domains.homes().astype(np.uint32)),
         }
         self._held = held
         pointers = {name: array.data.ptr for name, array in held.items()}
@@ -141,11 +143,11 @@ class BetweenLevels:
             slots=part.slots,
             dwords=2 * mask_words(d),
             owned_count=len(part.owned),
-            domains=len(part.domain.of),
+            domains=len(domains),
             domain=part.domain.index,
-            lanes=part.domain.of.lanes,
+            lanes=domains.lanes,
+            own_lanes=part.domain.lanes,
             rule=PUSHES | ASKS,
-            absent=ISOLATED,
             writer=ISOLATED,
             shares=parts,
             share=part.index,
@@ -170,7 +172,8 @@ class BetweenLevels:
         """Return where the box of each part begins and all end, int64 [parts + 1].
 
         There may be as many items or questions as edges lead there, or as this part or
-        that one has delegates; before them is a word about them.
+        that one has delegates; before them is a word about them.  Nothing goes to parts
+        of this domain.
         """
         cp, part = cuda.cupy(), self.part
         parts = part.layout.parts
@@ -181,9 +184,9 @@ class BetweenLevels:
             edges += counts.get().astype(np.int64)
         owners = part.layout.part_of(part.delegates[part.delegates >= 0])
         owned = np.bincount(owners, minlength=parts)
-        rooms = np.maximum(edges, np.maximum(owned, owned[part.index]))
-        rooms = np.maximum(rooms, self.first)
-        rooms[part.index] = 0
+        needs = np.maximum(edges, np.maximum(owned, owned[part.index]))
+        rooms = np.zeros_like(needs)
+        rooms[self.others] = np.maximum(needs, self.first)[self.others]
         return np.concatenate([[0], np.cumsum(1 + rooms)])
 
     def _owned_bits(self) -> Any:
@@ -241,7 +244,7 @@ class BetweenLevels:
         targets: Targets | None = None,
     ) -> None:
         """Forget the last search; set the root where this part knows it."""
-        with self._device:
+        with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             self._count(counting=counting)
             p, own = self.params, self.own
@@ -318,7 +321,7 @@ class BetweenLevels:
 
     def advance(self, choice: Choice, offer: Offer) -> Sequence[int]:
         """Begin a level; who looks at the edge checks, waits for it."""
-        with self._device:
+        with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             self._boxed = choice["outer"] == "push" and bool(self._outer.nn)
             if self._boxed:
@@ -341,7 +344,7 @@ class BetweenLevels:
         counts: NumPy uint64, of this part; None: there were no outer ones
         """
         sent = 0 if counts is None else int(counts[COUNTED.index("checks")])
-        with self._device:
+        with self.device:
             return [sent, int(self._counts[0, min(self.depth, ROWS - 1)])]
 
     def _box(self, kernel: str, main: Any) -> None:
@@ -374,7 +377,7 @@ class BetweenLevels:
 
     def questions(self) -> Bins:
         """Return what the unvisited vertices ask other parts, after ``advance``."""
-        with self._device:
+        with self.device:
             self._boxed = bool(self._outer.open)
             if self._boxed:
                 self._box("ask", cuda.cupy().cuda.get_current_stream())
@@ -391,7 +394,7 @@ class BetweenLevels:
         self, kernel: str, questions: Sequence[tuple[int, Any]], *, asked: bool = False
     ) -> Bins:
         """Return what a kernel answers to other parts; asked: see ``_bins``."""
-        with self._device:
+        with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             self._boxed = bool(questions)
             self._run("empty", main)
@@ -447,7 +450,7 @@ class BetweenLevels:
         answers: Sequence[tuple[int, Any]] = (),
     ) -> None:
         """Make what all parts found the frontier of the next level."""
-        with self._device:
+        with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             mask = None
             if bits is not None and self.params.dwords:
@@ -458,7 +461,7 @@ class BetweenLevels:
 
     def ask_parents(self) -> Bins:
         """Return what this part asks other domains, when all is searched."""
-        with self._device:
+        with self.device:
             self._boxed = True
             self._box("ask_parents", cuda.cupy().cuda.get_current_stream())
         return self._bins()
@@ -469,13 +472,13 @@ class BetweenLevels:
 
     def take_parents(self, answers: Sequence[tuple[int, Any]]) -> None:
         """Accept the parents that other domains know."""
-        with self._device:
+        with self.device:
             self.learn([items for _, items in answers])
 
     def finish(self) -> tuple[Any, Any]:
         """Return levels, int8 or int32, and parents by local id, CuPy arrays."""
         arrays, count = self._arrays, self.part.local_count
-        with self._device:
+        with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             self._run("end", main)
             self._results(main.ptr)

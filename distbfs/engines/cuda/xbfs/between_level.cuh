@@ -41,7 +41,7 @@ INLINE bool turns(const Params &p, const State &s, u64 found, bool last) {
 /* The delegates that this device knows of and others may not; all its blocks have met. */
 INLINE void tell_delegates(const Between &b, const u32 *now) {
     for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < b.normals / 32; w += gridDim.x * THREADS)
-        b.found[place_here(b, w)] = __ldcg(now + w) & ~b.known[w];
+        b.found[mask_at(b, w)] = __ldcg(now + w) & ~b.known[w];
 }
 
 #if SEVERAL

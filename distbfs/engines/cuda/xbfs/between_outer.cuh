@@ -252,15 +252,11 @@ INLINE void each_letter(const Between &b, const Take &take) {
     }
     const u64 all = b.item_step ? b.boxes * b.item_step : b.item_count;
     for (u64 at = 0; at < all;) {
-        if (b.item_step && at == b.absent * b.item_step) {
-            at += b.item_step;
-            continue;
-        }
         const u64 head = __ldcg(b.items + at);
         u32 count = size_of(head);
         const u64 words = b.item_step ? b.item_step - 1 : (count + 1) / 2;
         if (count > 2 * words) count = 2 * words;
-        take(Letter{(const u32 *)(b.items + at + 1), (u32)(head >> 32), count, 0});
+        take(Letter{(const u32 *)(b.items + at + 1), writer_of(head), count, 0});
         at += 1 + words;
     }
 }

@@ -23,14 +23,14 @@ POINTERS = (  # behind those of ``MemberParams``
 LONGS = ("sent_words", "item_count", "item_step")
 NUMBERS = (
     *("normals", "slots", "dwords", "masks", "owned_count", "domains", "domain"),
-    *("lanes", "shares", "share", "way", "needs", "begins", "rule", "pull_share"),
-    *("boxes", "absent", "writer", "skip", "first", "lost", "delegate"),
+    *("lanes", "own_lanes", "shares", "share", "way", "needs", "begins", "rule"),
+    *("pull_share", "boxes", "writer", "skip", "first", "lost", "delegate"),
 )
 
 
-def first_words(parts: int) -> int:
-    """Return how many words of a box are sent before its size is known."""
-    return max(FIRST // max(parts - 1, 1), LEAST_FIRST)
+def first_words(boxes: int) -> int:
+    """Return how many words of one of so many are sent before its size is known."""
+    return max(FIRST // max(boxes, 1), LEAST_FIRST)
 
 
 class Between(MemberParams):

@@ -35,20 +35,19 @@ class BetweenSearch(BetweenLevels):
     def follow(
         self,
         gathered: Any,
-        place: int,
         report: Any,
         forced: DirectionName | None,
         pull_share: int,
     ) -> None:
         """Let levels do what follows from the counts of all parts; see ``OuterPolicy``.
 
-        gathered: uint64 [parts, words], where they will lie; place: of this part among
-        them and among boxes; report: pinned, see ``StreamedSearch``
+        gathered: uint64 [parts, words], where they will lie; report: pinned, see
+        ``StreamedSearch``
         """
         ways = {None: PUSHES | ASKS, "push": PUSHES, "pull": ASKS}
         p = self.params
         p.gathered, p.rule, p.pull_share = gathered.data.ptr, ways[forced], pull_share
-        p.absent, p.report = place, report.ctypes.data
+        p.report = report.ctypes.data
 
     def begin_level(self, *, pushes: bool, asks: bool) -> None:
         """Begin a level on the current stream, with what goes to other parts.
@@ -77,10 +76,17 @@ class BetweenSearch(BetweenLevels):
         start = int(self._box_at[part])
         return self._held["outbox"][start + begin : start + end]
 
+    def pieces(self, part: int) -> list[slice]:
+        """Return which words of a mask are of delegates that a part searches, too."""
+        domains = self.part.domain.of
+        own, words = domains.lanes_of(self.part.index), len(self._mask) // domains.lanes
+        common = [lane for lane in domains.lanes_of(part) if lane in own]
+        return [slice(lane * words, (lane + 1) * words) for lane in common]
+
     def told(self, boxes: Any, *, parents: bool) -> None:
         """Note the sizes of boxes in ``sizes``; the own ones are empty then.
 
-        boxes: uint64 [parts, words], that came from other parts
+        boxes: uint64 [others, words], that came from them
         """
         p, main = self.params, cuda.cupy().cuda.get_current_stream()
         p.items, (p.boxes, p.item_step) = boxes.data.ptr, boxes.shape
@@ -127,7 +133,7 @@ class BetweenSearch(BetweenLevels):
     ) -> None:
         """Admit what all parts found, and count in ``counts``.
 
-        masks: uint64 [parts, words], None: nothing of delegates
+        masks: uint64 [other domains, words], None: nothing of delegates
         items: what other parts pushed; answers: what they answered; see ``_take``
         first: words of a box that came, where counts say ``over`` if there are more;
         0: nothing more comes; pulls: what the level did, None: as counts said

@@ -58,13 +58,18 @@ def part_bytes(
     search += WIDE_LEVEL * local + places // 8
     search += 4 * shape.owned + 2 * 8 * mask_words(d)
     sent = 4 * -(-local // 32) * parts
-    others = max(parts - 1, 1)
-    box = max(outer // others, shape.owned * (parts > 1), first_words(parts))
     needs = {
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,
         "inner": inner,
         "search": search,
-        "messages": BOXED * (1 + (parts - 1) * (1 + box)) + sent,
+        "messages": BOXED * (1 + (parts - 1) * (1 + box_words(shape))) + sent,
     }
     return needs | {"total": sum(needs.values())}
+
+
+def box_words(shape: PartShape) -> int:
+    """Return how many words what goes to one other part at once may have."""
+    parts = shape.parts
+    edges = shape.edges["nn"] // parts
+    return max(edges, shape.owned * (parts > 1), first_words(parts - 1))

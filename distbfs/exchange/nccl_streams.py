@@ -1,0 +1,77 @@
+"""What moves arrays between devices on streams of their own, through NCCL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.exchange.buffer import Buffer
+from distbfs.exchange.local_phase import device_empty
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    from distbfs.exchange.nccl_link import Link
+    from distbfs.exchange.traffic import Traffic
+    from distbfs.partition.layout import Placement
+    from distbfs.types import Array
+
+
+class NcclStreams:
+    """Serves a device for each part of this rank; see ``base.Streams``."""
+
+    captures = True
+
+    def __init__(self, link: Link, placement: Placement, traffic: Traffic) -> None:
+        self._link, self.traffic = link, traffic
+        every = np.arange(placement.parts)
+        ranks = placement.rank_of(every)
+        # by part, the number of its device
+        numbers = np.array(link.starts)[ranks] + placement.device_of(every)
+        self._numbers: list[int] = numbers.tolist()
+        self.streams = [end.stream for end in link.ends]
+        self._rooms = [
+            [Buffer(np.uint64, device_empty) for _ in range(2)] for _ in link.ends
+        ]
+
+    def connect(self, partners: Sequence[Sequence[int]]) -> None:
+        """Make connections to parts; partners: of each part of this rank."""
+        numbers = self._numbers
+        self._link.connect([[numbers[part] for part in own] for own in partners])
+
+    def here(self, place: int) -> AbstractContextManager[None]:
+        """Make a device and its stream the current ones."""
+        return self._link.ends[place].here()
+
+    def follow(self) -> None:
+        """Let what is called next run after what the callers' streams have to do."""
+        self._link.follow()
+
+    def wait(self, event: Any) -> None:
+        """Wait until an event of a stream; DistbfsError where a rank is gone."""
+        self._link.wait(event)
+
+    def cross(
+        self,
+        gathers: Sequence[tuple[int, Array, Array]],
+        leaving: Sequence[tuple[int, int, Array]] = (),
+        coming: Sequence[tuple[int, int, Array]] = (),
+    ) -> None:
+        """Gather, send and receive, all at once; collective."""
+        if not (gathers or leaving or coming):
+            return
+        ends, numbers = self._link.ends, self._numbers
+        with self._link.group():
+            for place, array, whole in gathers:
+                ends[place].gather(array, whole)
+            for place, part, array in leaving:
+                ends[place].send(array, numbers[part])
+            for place, part, array in coming:
+                ends[place].receive(array, numbers[part])
+
+    def room(self, place: int, count: int) -> Array:
+        """Return uint64 [count] for what comes, until the second next call."""
+        self._rooms[place].reverse()
+        return self._rooms[place][0].take(count)

@@ -1,0 +1,123 @@
+"""One device of a rank, as levels on streams see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.cuda.xbfs.memory import box_words
+from distbfs.partition.part import mask_words
+
+if TYPE_CHECKING:
+    from distbfs.engines.streamed import StreamedSearch
+    from distbfs.partition.layout import Domains
+    from distbfs.plan.memory import PartShape
+    from distbfs.search.direction import OuterPolicy
+    from distbfs.types import Array
+
+    Rests = list[tuple[int, int]]  # part, words of its box
+
+MOST_STREAMED = 64  # parts: each level sends first words to all, whatever they have
+WIDEST = 1 << 26  # words of all boxes that are sent at first
+LEAST_UNKNOWN = 1 << 13  # questions for parents that a launch has room for
+
+
+def streams_bytes(shape: PartShape) -> int:
+    """Return what a seat takes at most, in device memory: its spaces double in size."""
+    others = shape.parts - 1
+    if not 0 < others < MOST_STREAMED:
+        return 0
+    words = max(min(box_words(shape), WIDEST // others), LEAST_UNKNOWN)
+    room = 1 << (words - 1).bit_length()
+    return 8 * others * (4 * room + mask_words(shape.delegates))
+
+
+class Slot:
+    """What the host reads of a level; one each for two under way.
+
+    report: uint64, pinned, see ``StreamedSearch.follow``; read: it is here
+    """
+
+    def __init__(self, report: Array) -> None:
+        self.report = report
+        self.read = cuda.cupy().cuda.Event(disable_timing=True)
+
+
+class Seat:
+    """The part of one device of this rank; its methods with the device current.
+
+    place: among those of the rank; stream: of the exchange; others: parts that boxes
+    go to
+    mask_pieces: of other parts: (part, words of the mask that leave, where those that
+    come go, which are of ``masks``, of other domains)
+    slots: of what levels bring to the host, in turn; done: all that was launched
+    """
+
+    def __init__(
+        self,
+        place: int,
+        search: StreamedSearch,
+        stream: Any,
+        domains: Domains,
+        policy: OuterPolicy,
+    ) -> None:
+        cp = cuda.cupy()
+        self.place, self.search, self.stream = place, search, stream
+        self.others = search.others
+        self._spaces: dict[int, Any] = {}  # of boxes of so many words
+        counts, sizes = search.counts.size, search.sizes.size
+        with cuda.memory_of("boxes of other parts"):
+            self.gathered = cp.empty((domains.shares, counts), np.uint64)
+        self.masks: Any = None
+        self.mask_pieces: list[tuple[int, Any, Any]] = []
+        if search.mask is not None:
+            self._cut_masks(domains)
+        self.mask_bytes = sum(piece.nbytes for _, piece, _ in self.mask_pieces)
+        size = 2 * counts + sizes
+        report = cuda.pinned_empty(2 * size, np.uint64).reshape(2, size)
+        report[...] = 0
+        search.follow(self.gathered, report, policy.forced, policy.share)
+        self.slots = [Slot(half) for half in report]
+        self.done = cp.cuda.Event(disable_timing=True)
+
+    def _cut_masks(self, domains: Domains) -> None:
+        """Make room for masks of other domains, and cut them for their parts."""
+        mask, rows = (
+            self.search.mask,
+            domains.domain_of(np.array(self.others, dtype=np.int64)),
+        )
+        apart, at = np.unique(rows, return_inverse=True)
+        with cuda.memory_of("masks of other domains"):
+            self.masks = cuda.cupy().empty((len(apart), mask.size), np.uint64)
+        for row, part in zip(at.tolist(), self.others, strict=True):
+            for words in self.search.pieces(part):
+                self.mask_pieces.append((part, mask[words], self.masks[row][words]))
+
+    def space(self, words: int) -> tuple[Any, Any]:
+        """Return where boxes of other parts, and replies, come; [others, 1 + words]."""
+        rows, room = len(self.others), 1 << (words - 1).bit_length()
+        space = self._spaces.get(room)
+        if space is None:
+            with cuda.memory_of("boxes of other parts"):
+                space = cuda.cupy().empty((2, rows * (1 + room)), np.uint64)
+            self._spaces[room] = space
+        boxes, replies = (one[: rows * (1 + words)] for one in space)
+        return boxes.reshape(rows, 1 + words), replies.reshape(rows, 1 + words)
+
+    def sent(self, part: int, words: int) -> int:
+        """Return the words that are sent to a part, or come from it, at first."""
+        return 1 + min(words, self.search.room(part))
+
+    def volume(self, words: int) -> int:
+        """Return the bytes of all that is sent at first."""
+        return 8 * sum(self.sent(part, words) for part in self.others)
+
+    def rests(self, slot: int, first: int, *, pull: bool) -> tuple[Rests, Rests]:
+        """Return what boxes have after the first words: to other parts, from them."""
+        sizes = self.slots[slot].report[2 * self.search.counts.size :].astype(np.int64)
+        words = (-(-sizes // 2) if pull else sizes).reshape(2, -1) - first
+        own, came = ([(p, int(row[p])) for p in self.others] for row in words)
+        away, rests = ([(p, rest) for p, rest in x if rest > 0] for x in (own, came))
+        return away, rests
