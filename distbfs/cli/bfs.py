@@ -15,8 +15,7 @@ from distbfs.exchange.watch import Watch
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.report.tables import print_table
 from distbfs.search.result import Result
-from distbfs.search.result_file import ResultFile
-from distbfs.search.vertices import gather_on_first
+from distbfs.search.result_file import ResultFile, SharedResult
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.terminal.energy import energy_option, print_energy, searches_energy
 from distbfs.terminal.shared import (
@@ -189,6 +188,10 @@ def command(
         session.check(sources)
         rows: list[dict[str, Any]] = []
         waiting = np.flatnonzero(~done)
+        shared = None
+        if output is not None and len(waiting):
+            shared = SharedResult(world, result, manifest.n, int(waiting[0]))
+            stack.enter_context(shared)
         with terminal.progress("searching", len(sources)) as tick:
             for row in waiting.tolist():
                 if stop.agreed(world):
@@ -196,11 +199,8 @@ def command(
                 outcome = session.search(int(sources[row]), records=records is not None)
                 rows.append(figures(outcome, ids))
                 write_records(log, outcome, ids)
-                if output is not None:
-                    block = outcome.to_numpy()
-                    level, parent = (gather_on_first(world, x) for x in block)
-                    if result is not None and level is not None:
-                        result.write(row, level, parent)
+                if shared is not None:
+                    shared.write(row, *outcome.to_numpy())
                 done[row] = True
                 tick(int(done.sum()))
         finish_trace(terminal, trace_file, trace)

@@ -8,19 +8,21 @@ text, are those: vertex v, also of ``sources`` and ``parent``, is called ids[v] 
 While searches run it is called
 ``OUT.h5.partial``.  All space is laid out at the start and no metadata changes later:
 a row is written and synced, then its flag in ``done``; a run that was killed leaves a
-file that opens and whose flagged rows are complete.
+file that opens and whose flagged rows are complete.  A row lies in one piece, so that
+each rank writes its own vertices where they belong (``ResultBlocks``).
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
@@ -28,11 +30,19 @@ import numpy as np
 from distbfs.errors import InputError, ResourceError, system_error
 from distbfs.formats.ids import IdMap
 from distbfs.formats.writing import check_place, give_name
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Ids, slice_bounds
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from distbfs.types import World
+
+KINDS: dict[str, np.dtype[Any]] = {
+    "level": np.dtype("<i4"),
+    "parent": np.dtype("<i8"),
+}
+TOKEN = 16  # bytes that ranks find where rank 0 has put them
+AT_ONCE = 1 << 30  # bytes of one call
 IDENTITY = "graph"
 IDS = "ids"
 NAMES = "ids"
@@ -60,8 +70,61 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+class ResultBlocks:
+    """What one rank writes of each row: the vertices from ``first`` on.
+
+    A context manager.  path: of the partial file; places: where its arrays begin;
+    columns: vertices
+    """
+
+    def __init__(
+        self, path: Path, places: Mapping[str, int], columns: int, first: int
+    ) -> None:
+        self._path, self._places = path, places
+        self._columns, self._first = columns, first
+        self._handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+    def write(self, row: int, level: Array, parent: Array | None) -> None:
+        """Write this rank's block of one search and bring it to the disk.
+
+        Raises ResourceError where the disk is full, InputError for other faults.
+        """
+        try:
+            self._put("level", row, level)
+            if parent is not None:
+                self._put("parent", row, parent)
+            os.fsync(self._handle)
+        except OSError as error:
+            raise system_error(error, self._path) from error
+
+    def _put(self, name: str, row: int, values: Array) -> None:
+        kind = KINDS[name]
+        at = self._places[name] + kind.itemsize * (row * self._columns + self._first)
+        rest = np.ascontiguousarray(values, kind).view(np.uint8)
+        while len(rest):
+            count = os.pwrite(self._handle, rest[:AT_ONCE].data, at)
+            rest, at = rest[count:], at + count
+
+    def token(self, row: int, values: bytes | None = None) -> bytes:
+        """Put a token where a row will be, or return what is there."""
+        size = min(TOKEN, KINDS["level"].itemsize * self._columns)
+        at = self._places["level"] + KINDS["level"].itemsize * row * self._columns
+        if values is not None:
+            os.pwrite(self._handle, values[:size], at)
+            os.fsync(self._handle)
+        return os.pread(self._handle, size, at)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._handle)
+
+
 class ResultFile:
-    """One writer on one rank; a context manager.
+    """One writer on one rank, or one that says what all ranks have written.
+
+    A context manager.
 
     columns: vertices
     identity: a text that tells the graph and the kind of result apart from others
@@ -186,24 +249,31 @@ class ResultFile:
             raise ValueError("the file is not open")
         return self._file
 
+    @property
+    def places(self) -> tuple[str, dict[str, int]]:
+        """The partial file's absolute path, and where its arrays begin, in bytes."""
+        file = self._opened()
+        names = [name for name in KINDS if name in file]
+        offsets = {name: int(file[name].id.get_offset()) for name in names}
+        return str(self._partial.absolute()), offsets
+
     def write(self, row: int, level: Array, parent: Array | None) -> None:
-        """Write one search; it counts as done once all of it is on the disk."""
+        """Write one whole search; it counts as done once all of it is on the disk."""
+        path, places = self.places
+        with ResultBlocks(Path(path), places, self._shape[1], 0) as blocks:
+            blocks.write(row, level, parent)
+        self.mark(row)
+
+    def mark(self, row: int) -> None:
+        """Let a search count as done, when all of it is on the disk."""
         file = self._opened()
         try:
-            file["level"][row] = level
-            if parent is not None:
-                file["parent"][row] = parent
-            self._sync()
             file["done"][row] = 1
-            self._sync()
-        except OSError as error:
-            raise system_error(error, self._partial) from error
-
-    def _sync(self) -> None:
-        if self._file is not None:
-            self._file.flush()
+            file.flush()
             with self._partial.open("rb+") as handle:
                 os.fsync(handle.fileno())
+        except OSError as error:
+            raise system_error(error, self._partial) from error
 
     def finish(self) -> None:
         """Give the complete file its name.
@@ -230,3 +300,46 @@ class ResultFile:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class SharedResult:
+    """A result file that all ranks write, each its own vertices; a context manager.
+
+    result: open, of rank 0; columns: vertices; row: the next to be written
+    Making and writing are collective.  InputError where a rank sees another file than
+    rank 0: hosts must share the folder.
+    """
+
+    def __init__(
+        self, world: World, result: ResultFile | None, columns: int, row: int
+    ) -> None:
+        self._world, self._result = world, result
+        path, places = world.broadcast(None if result is None else result.places)
+        first = slice_bounds(columns, world.size, world.rank)[0]
+        token = b"" if result is None else secrets.token_bytes(TOKEN)
+        try:
+            self._blocks = ResultBlocks(Path(path), places, columns, first)
+            if token:
+                token = self._blocks.token(row, token)
+            same = world.broadcast(token.hex()) == self._blocks.token(row).hex()
+        except OSError as error:
+            raise system_error(error, path) from error
+        if not same:
+            raise InputError(
+                f"{path}: rank {world.rank} sees another file there than rank 0; give "
+                "a path that all hosts share"
+            )
+        world.barrier()
+
+    def write(self, row: int, level: Array, parent: Array | None) -> None:
+        """Write this rank's block; the search counts as done when all have done so."""
+        self._blocks.write(row, level, parent)
+        self._world.barrier()
+        if self._result is not None:
+            self._result.mark(row)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._blocks.__exit__(*error)

@@ -15,7 +15,7 @@ from distbfs.device import cuda
 from distbfs.exchange.world import SoloWorld, run_guarded
 from distbfs.options import BuildOptions
 from distbfs.search.result import Result as Found
-from distbfs.search.result_file import ResultFile
+from distbfs.search.result_file import ResultBlocks
 from distbfs.store.write import write_graph
 from distbfs.terminal import trials as probing
 
@@ -347,7 +347,7 @@ def test_records(stores, tmp_path, more):
 def test_resumed(stores, output, monkeypatch, more):
     sources = list(range(12))
     words = ("bfs", stores["permuted"], *options(sources), "-o", output, "--json")
-    write = ResultFile.write
+    write = ResultBlocks.write
 
     def failing(self, row, level, parent):
         if row == 5:
@@ -355,7 +355,7 @@ def test_resumed(stores, output, monkeypatch, more):
         write(self, row, level, parent)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ResultFile, "write", failing)
+        patch.setattr(ResultBlocks, "write", failing)
         assert here(*words, *XBFS, *more).code == 3
     assert not output.exists()
     done = here(*words, *XBFS, *more)

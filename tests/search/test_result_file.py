@@ -1,14 +1,18 @@
 """Two runs with one result file: one is refused, and no result is lost."""
 
+import os
 import shutil
+import threading
 from threading import Thread
 
 import h5py
 import numpy as np
 import pytest
+from worlds import on_ranks
 
-from distbfs.errors import DistbfsError, UsageError
-from distbfs.search.result_file import ResultFile
+from distbfs.errors import DistbfsError, InputError, UsageError
+from distbfs.search.result_file import ResultFile, SharedResult
+from distbfs.types import slice_bounds
 
 N = 5
 
@@ -81,3 +85,71 @@ def test_runs_that_begin_together(tmp_path, monkeypatch):
     assert "out.h5.partial" in str(refusals[0])
     assert source_in(path) == 1
     assert list(tmp_path.iterdir()) == [path]
+
+
+def written_by_ranks(path, ranks, columns, rows, *, parents):
+    """Each rank writes its block of each row; returns the whole of them."""
+    random = np.random.default_rng(columns)
+    level = random.integers(-1, 1 << 31, (rows, columns))
+    parent = random.integers(-1, 1 << 40, (rows, columns))
+
+    def work(world):
+        result = None
+        if world.rank == 0:
+            result = ResultFile(path, np.arange(rows), columns, "", parents=parents)
+            result.open(force=False)
+        start, stop = slice_bounds(columns, world.size, world.rank)
+        with SharedResult(world, result, columns, 0) as shared:
+            for row in range(rows):
+                own = level[row, start:stop], parent[row, start:stop]
+                shared.write(row, own[0], own[1] if parents else None)
+        if result is not None:
+            result.finish()
+
+    on_ranks(ranks, work)
+    return level, parent
+
+
+@pytest.mark.parametrize("parents", [True, False])
+@pytest.mark.parametrize(("ranks", "columns"), [(1, 9), (3, 1), (3, 2), (4, 1001)])
+def test_each_rank_writes_its_block(tmp_path, ranks, columns, parents):
+    path = tmp_path / "out.h5"
+    level, parent = written_by_ranks(path, ranks, columns, 3, parents=parents)
+    with h5py.File(path) as file:
+        assert file["done"][:].all()
+        np.testing.assert_array_equal(file["level"][:], level)
+        assert ("parent" in file) == parents
+        if parents:
+            np.testing.assert_array_equal(file["parent"][:], parent)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_hosts_that_share_no_folder(tmp_path, monkeypatch, there):
+    """A file of the same name that is another one would take what is lost here."""
+    path, far = tmp_path / "out.h5", tmp_path / "far"
+    (tmp_path / "one").mkdir()
+    if there:
+        with result(tmp_path / "one" / "out.h5", 1) as file:
+            file.open(force=False)
+        (tmp_path / "one" / "out.h5.partial").rename(far)
+    start = os.open
+
+    def opened(name, *more, **options):
+        away = threading.current_thread() is not first[0]
+        return start(far if away and "partial" in str(name) else name, *more, **options)
+
+    first = []
+
+    def work(world):
+        file = None
+        if world.rank == 0:
+            first.append(threading.current_thread())
+            file = result(path, 1)
+            file.open(force=False)
+        world.barrier()
+        SharedResult(world, file, N, 0)
+
+    monkeypatch.setattr(os, "open", opened)
+    said = "rank 1 sees another file" if there else "No such file"
+    with pytest.raises(InputError, match=said):
+        on_ranks(2, work)
