@@ -14,6 +14,8 @@
 #include "whole.h"
 
 #define SERIAL_EDGES 4096  /* frontier edges below which one thread works alone */
+#define SHORT 4            /* columns of a row that are copied at once, needed or not */
+#define BATCH 64           /* results that are brought near before they are written */
 #define LONG_ROW 4096      /* rows above this are cut among the threads */
 #define LONG_ROWS 1024     /* how many such rows a level sets aside */
 #define PIECES 16          /* into which such a row is cut */
@@ -43,19 +45,54 @@ typedef struct {
     uint32_t rows[LONG_ROWS];
 } shared_level;
 
-static void push_serial(search_state *s) {
-    whole_graph *g = s->g;
-    int64_t count = 0, edges = 0;
+/* The ends of the frontier's edges, one after the other, and whose they are: rows are short
+ * where one thread works alone. */
+static int64_t list_ends(const search_state *s, uint32_t *ends, uint32_t *from) {
+    const whole_graph *g = s->g;
+    int64_t count = 0;
     for (int64_t k = 0; k < s->count; k++) {
         uint32_t u = s->queue[k];
-        for (OFFSET e = g->offsets[u]; e < g->offsets[u + 1]; e++) {
-            uint32_t v = g->columns[e];
-            if (test(g->visited, v)) continue;
-            set(g->visited, v);
-            reach(g, v, u, s->level);
-            s->spare[count++] = v;
+        const uint32_t *row = g->columns + g->offsets[u];
+        int64_t length = degree(g, u);
+        if (length <= SHORT && row + SHORT <= g->columns + g->edges) {
+            memcpy(ends + count, row, sizeof(uint32_t) * SHORT);
+            for (int i = 0; i < SHORT; i++) from[count + i] = u;
+        } else
+            for (int64_t i = 0; i < length; i++) ends[count + i] = row[i], from[count + i] = u;
+        count += length;
+    }
+    return count;
+}
+
+/* A level by one thread.  Levels of long thin graphs are short, and what they touch is in no
+ * near cache: each step goes through all of the level, so that none of its loads waits for
+ * another, and nothing branches on what is visited. */
+static void push_serial(search_state *s) {
+    whole_graph *g = s->g;
+    uint32_t ends[SERIAL_EDGES + SHORT], from[SERIAL_EDGES + SHORT];
+    int64_t looked = list_ends(s, ends, from), open = 0, count = 0, edges = 0;
+    for (int64_t k = 0; k < looked; k++) {
+        uint32_t v = ends[k], u = from[k];
+        ends[open] = v, from[open] = u;
+        open += !test(g->visited, v);
+    }
+    for (int64_t k = 0; k < open; k++) { /* several may have one end */
+        uint32_t v = ends[k];
+        int fresh = !test(g->visited, v);
+        set(g->visited, v);
+        s->spare[count] = v, from[count] = from[k];
+        count += fresh;
+    }
+    for (int64_t at = 0, end; at < count; at = end) {
+        end = at + BATCH < count ? at + BATCH : count;
+        for (int64_t k = at; k < end; k++) {
+            uint32_t v = s->spare[k], id = g->vertices[v];
+            __builtin_prefetch(g->columns + g->offsets[v]); /* for the next level */
+            __builtin_prefetch(g->level + id, 1);
+            if (g->parent) __builtin_prefetch(g->parent + id, 1);
             edges += degree(g, v);
         }
+        for (int64_t k = at; k < end; k++) reach(g, s->spare[k], from[k], s->level);
     }
     s->count = count;
     s->edges = edges;
