@@ -10,7 +10,7 @@ import click
 
 from distbfs.cli.info import print_right
 from distbfs.engines.cuda.common.memory import graph_bytes, search_bytes
-from distbfs.engines.cuda.xbfs.memory import part_bytes
+from distbfs.engines.cuda.xbfs.memory import box_words, part_bytes
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import MAX_VERTICES
@@ -121,9 +121,12 @@ def part_line(sizes: Mapping[str, Any]) -> str:
 
 def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
     """Return what the largest part takes on a GPU, and whether a device has that."""
-    every = [(part_bytes(x), streams_bytes(x)) for x in graph.shapes]
-    sizes, streams = max(every, key=lambda x: x[0]["total"])
-    sizes |= {"streams": streams, "total": sizes["total"] + streams}
+    every = []
+    for shape in graph.shapes:
+        streams = streams_bytes(shape.parts, box_words(shape), shape.delegates)
+        sizes = part_bytes(shape)
+        every.append(sizes | {"streams": streams, "total": sizes["total"] + streams})
+    sizes = max(every, key=lambda x: x["total"])
     return sizes | {"have": have, "fits": memory_fits(sizes, have)}
 
 

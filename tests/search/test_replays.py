@@ -38,52 +38,55 @@ class Stream(nullcontext):
         return Graph(self, items)
 
 
+def anywhere(_):
+    return nullcontext()
+
+
 def test_what_was_captured_is_launched_as_graphs():
     for streams in ([Stream()], [Stream(), Stream()]):
-        replays, current = Replays(streams), []
+        current = []
 
         def here(place, current=current):
             current.append(place)
             return nullcontext()
 
+        replays = Replays(streams, here)
+
         def run(what, streams=streams):
             for stream in streams:
                 stream.run(what)
 
-        replays("level", 1, here, lambda: run("a"))
-        replays.capture("level", 1, here, lambda: run("a"))
-        replays.capture("level", 1, here, lambda: run("b"))
-        replays.capture("other", 2, here, lambda: run("c"))
+        replays("level", 1, lambda: run("a"))
+        replays.capture("level", 1, lambda: run("a"))
+        replays.capture("level", 1, lambda: run("b"))
+        replays.capture("other", 2, lambda: run("c"))
         current.clear()
         for kind, form in (("level", 1), ("level", 2), ("other", 2), ("level", None)):
-            replays(kind, form, here, lambda: run("d"))
-        assert current == 2 * list(range(len(streams)))
+            replays(kind, form, lambda: run("d"))
+        assert current == ([] if len(streams) == 1 else [0, 1, 0, 1])
         for stream in streams:
             done = ["a", "upload", "upload", "a again", "d", "c again", "d"]
             assert stream.done == done
 
 
 def test_captures_are_thought_of_where_there_are_more_kinds():
-    replays = Replays([Stream()])
+    replays = Replays([Stream()], anywhere)
     asked = [(1, 3), (1, 3), (2, 3), (1, 4), (2, 3)]
     lacks = [replays.lacks(form, kinds) for form, kinds in asked]
     assert lacks == [True, False, True, True, False]
-    assert not Replays(()).lacks(1, 3)
+    assert not Replays((), anywhere).lacks(1, 3)
 
 
 def test_an_error_ends_the_capture():
     streams = [Stream(), Stream()]
-    replays = Replays(streams)
-
-    def here(_):
-        return nullcontext()
+    replays = Replays(streams, anywhere)
 
     def launch():
         raise RuntimeError("no memory")
 
     for _ in range(2):
         with pytest.raises(RuntimeError, match="no memory"):
-            replays.capture("level", 1, here, launch)
+            replays.capture("level", 1, launch)
         assert [stream.captured for stream in streams] == [None, None]
-    replays("level", 1, here, lambda: streams[1].run("a"))
+    replays("level", 1, lambda: streams[1].run("a"))
     assert [stream.done for stream in streams] == [[], ["a"]]

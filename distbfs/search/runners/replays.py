@@ -16,33 +16,26 @@ class Replays:
     """What is launched on streams, as CUDA graphs once it was captured.
 
     streams: a graph for each; none: nothing is
+    here: makes the device of a stream current, and the stream
+    Where there is one stream, it is current when something is launched.
     """
 
-    def __init__(self, streams: Sequence[Any]) -> None:
-        self._streams = streams
+    def __init__(self, streams: Sequence[Any], here: Here) -> None:
+        self._streams, self._here = streams, here
         self._graphs: dict[Hashable, list[Any]] = {}
         self._kinds: dict[Hashable, Hashable] = {}  # by form
 
     def __call__(
-        self,
-        kind: Hashable,
-        form: Hashable,
-        here: Here,
-        launch: Callable[[], None],
+        self, kind: Hashable, form: Hashable, launch: Callable[[], None]
     ) -> None:
-        """Do ``launch``; kind, form: what it depends on; form None: just once.
-
-        here: makes the device of a stream current
-        """
+        """Do ``launch``; kind, form: what it depends on; form None: just once."""
         graphs = self._graphs.get((kind, form))
         if graphs is None:
             launch()
-            return
-        for place, (graph, stream) in enumerate(
-            zip(graphs, self._streams, strict=True)
-        ):
-            with here(place):
-                graph.launch(stream)
+        elif len(graphs) == 1:
+            graphs[0].launch(self._streams[0])
+        else:
+            self._each(lambda place, stream: graphs[place].launch(stream))
 
     def lacks(self, form: Hashable, kinds: Hashable) -> bool:
         """Return whether there may be something to capture.
@@ -54,11 +47,7 @@ class Replays:
         return lacks
 
     def capture(
-        self,
-        kind: Hashable,
-        form: Hashable,
-        here: Here,
-        launch: Callable[[], None],
+        self, kind: Hashable, form: Hashable, launch: Callable[[], None]
     ) -> None:
         """Capture what ``launch`` does, unless that was done; see ``__call__``.
 
@@ -66,18 +55,18 @@ class Replays:
         """
         if (kind, form) in self._graphs:
             return
-        graphs, streams = [], self._streams
-        for place, stream in enumerate(streams):
-            with here(place):
-                stream.begin_capture()
+        graphs: list[Any] = []
+        self._each(lambda _, stream: stream.begin_capture())
         try:
-            with here(0) if len(streams) == 1 else nullcontext():
+            with self._here(0) if len(self._streams) == 1 else nullcontext():
                 launch()
         finally:
-            for place, stream in enumerate(streams):
-                with here(place):
-                    graphs.append(stream.end_capture())
-        for place, (graph, stream) in enumerate(zip(graphs, streams, strict=True)):
-            with here(place):
-                graph.upload(stream)
+            self._each(lambda _, stream: graphs.append(stream.end_capture()))
+        self._each(lambda place, stream: graphs[place].upload(stream))
         self._graphs[kind, form] = graphs
+
+    def _each(self, do: Callable[[int, Any], object]) -> None:
+        """Call do(place, stream) for each stream, where it is current."""
+        for place, stream in enumerate(self._streams):
+            with self._here(place):
+                do(place, stream)

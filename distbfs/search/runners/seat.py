@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs.memory import box_words
 from distbfs.partition.part import mask_words
 
 if TYPE_CHECKING:
     from distbfs.engines.streamed import StreamedSearch
     from distbfs.partition.layout import Domains
-    from distbfs.plan.memory import PartShape
     from distbfs.search.direction import OuterPolicy
     from distbfs.types import Array
 
@@ -24,14 +22,17 @@ WIDEST = 1 << 26  # words of all boxes that are sent at first
 LEAST_UNKNOWN = 1 << 13  # questions for parents that a launch has room for
 
 
-def streams_bytes(shape: PartShape) -> int:
-    """Return what a seat takes at most, in device memory: its spaces double in size."""
-    others = shape.parts - 1
+def streams_bytes(parts: int, box: int, delegates: int) -> int:
+    """Return what a seat takes at most, in device memory: its spaces double in size.
+
+    parts: of one device each; box: words that one may have; delegates: d
+    """
+    others = parts - 1
     if not 0 < others < MOST_STREAMED:
         return 0
-    words = max(min(box_words(shape), WIDEST // others), LEAST_UNKNOWN)
+    words = max(min(box, WIDEST // others), LEAST_UNKNOWN)
     room = 1 << (words - 1).bit_length()
-    return 8 * others * (4 * room + mask_words(shape.delegates))
+    return 8 * others * (4 * room + mask_words(delegates))
 
 
 class Slot:

@@ -59,7 +59,8 @@ class StreamedLevels:
                 self._seats.append(Seat(place, search, stream, domains, policy))
         streams.connect([seat.others for seat in self._seats])
         self._first = self._seats[0].search  # all count the same of all parts
-        self._replays = Replays(streams.streams if streams.captures else ())
+        captured = streams.streams if streams.captures else ()
+        self._replays = Replays(captured, streams.here)
         self._forced = policy.forced
         self._counted = self._first.counted(self._seats[0].slots[0].report)
         self._slot = self._turn = 0  # of the last level; of the next launch
@@ -150,7 +151,7 @@ class StreamedLevels:
         way = self._forced or way or likely
         form = Form(way != "pull", way != "push", masks)
         launch = partial(self._launch, form, words)
-        self._replays((form, words), self._form(), self._here, launch)
+        self._replays((form, words), self._form(), launch)
         self._launched = Launched(form, words, key, self._mark())
         self._known = self._known.after_root()
 
@@ -255,7 +256,7 @@ class StreamedLevels:
         words = 1 << (unknown - 1).bit_length()  # few sizes, as few graphs
         launch = partial(self._launch_parents, words)
         with self.stream():
-            self._replays(("parents", words), form, self._here, launch)
+            self._replays(("parents", words), form, launch)
         self._most_unknown = max(self._most_unknown, words)
         self._count("parents", Form(pushes=False, asks=True, masks=False), words)
 
@@ -292,12 +293,12 @@ class StreamedLevels:
             kind = Form(*has)
             self._spaces(words)
             launch = partial(self._launch, kind, words)
-            replays.capture((kind, words), form, self._exchange.here, launch)
+            replays.capture((kind, words), form, launch)
         words = LEAST_UNKNOWN
         while words <= self._most_unknown:
             self._spaces(words)
             launch = partial(self._launch_parents, words)
-            replays.capture(("parents", words), form, self._exchange.here, launch)
+            replays.capture(("parents", words), form, launch)
             words *= 2
 
     def _rest(self, numbers: str, first: int, *, pull: bool) -> None:

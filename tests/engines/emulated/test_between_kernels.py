@@ -28,6 +28,7 @@ from distbfs.build.cuda import inner
 from distbfs.device import cuda
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs import arrays, between_params
+from distbfs.engines.cuda.xbfs.memory import box_words
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.traffic import KINDS
 from distbfs.exchange.world import SoloWorld
@@ -516,7 +517,9 @@ def test_the_plan_knows_what_streams_take(device, monkeypatch, parts):
         owned = int((one.layout.part_of(one.delegates) == one.index).sum())
         edges = {name: getattr(one, name).edges for name in SUBGRAPHS}
         counts = source.n, parts, len(one.delegates), one.local_count, one.active
-        planned = max(planned, seat.streams_bytes(PartShape(*counts, owned, edges, 0)))
+        words = box_words(PartShape(*counts, owned, edges, 0))
+        takes = seat.streams_bytes(parts, words, len(one.delegates))
+        planned = max(planned, takes)
     space = seat.Seat.space
 
     def noted(self, words):
