@@ -9,10 +9,9 @@ import click
 
 from distbfs.errors import UsageError
 from distbfs.progress import Sum
-from distbfs.registry import FAMILIES
 from distbfs.search.shared_tuples import SharedTuples
 from distbfs.store.hdf5 import open_store
-from distbfs.store.tuples import StoreTuples, tuple_degrees_for
+from distbfs.store.tuples import StoreTuples, spreading_seed, tuple_degrees_for
 from distbfs.terminal.shared import (
     PLACE,
     STORE,
@@ -30,8 +29,6 @@ from distbfs.terminal.store_writing import (
     store_graph,
 )
 from distbfs.types import TupleSource
-
-DEFAULT_SEED = 1
 
 
 @click.command("partition")
@@ -64,9 +61,7 @@ def command(
     need_symmetric(opened, "partition")
     count = parts or world.size
     check_target(terminal, output, count, force=force)
-    generated = manifest.source["family"] in FAMILIES  # ids are spread as they are
-    spread = count > 1 and not generated
-    seed = int(manifest.relabel.get("seed", DEFAULT_SEED)) if spread else None
+    seed = spreading_seed(opened, count)
     options = make_build_options(
         threshold=threshold,
         pass_gib=pass_gib,

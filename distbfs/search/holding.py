@@ -17,6 +17,7 @@ from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.errors import ResourceError, UsageError
 from distbfs.generate.counted import Counted
+from distbfs.generate.hashing import Permutation
 from distbfs.options import BuildOptions
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
@@ -35,12 +36,16 @@ from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.cuda_part import part_of_store
 from distbfs.store.cuda_rows import Ends, StoreRows
 from distbfs.store.hdf5 import Store, Watch
-from distbfs.store.tuples import StoreTuples, permutation_of
+from distbfs.store.tuples import (
+    StoreTuples,
+    permutation_of,
+    spreading_seed,
+    tuple_degrees_for,
+)
 from distbfs.timing import clock
 from distbfs.types import World
 
 if TYPE_CHECKING:
-    from distbfs.generate.hashing import Permutation
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.part import Part
     from distbfs.search.graph_input import HeldTuples
@@ -114,14 +119,17 @@ def bytes_of(store: Store, indices: Sequence[int]) -> int:
     return sum(store.part_bytes(index) for index in indices)
 
 
-def hold_host_parts(world: World, source: Source) -> Held:
-    """Bring the parts of this rank to host memory (collective for tuples).
+def hold_host_parts(world: World, source: Source, threads: int = 0) -> Held:
+    """Bring the parts of this rank to host memory (collective).
 
-    Raises LaunchError where the parts do not divide by the ranks, ResourceError where
-    memory does not last.
+    threads: of a rank, to cut the parts of a store anew where they do not divide
+    Raises LaunchError where parts that are asked for do not divide by the ranks,
+    ResourceError where memory does not last.
     """
     if source.graph is not None:
         return held_parts(world, [source.graph.part], None)
+    if source.store is not None and source.store.manifest.parts % world.size:
+        return cut_anew(world, source, source.store, threads)
     if source.store is not None:
         store = source.store
         mine = Placement(store.manifest.parts, world.size).parts_of(world.rank)
@@ -143,6 +151,27 @@ def hold_host_parts(world: World, source: Source) -> Held:
         summary = construct(counted, world, source.parts, source.build, made.append)
     held = held_parts(world, made, None)
     held.generation_seconds = summary.generation_seconds
+    held.construction_seconds = summary.construction_seconds
+    return held
+
+
+def cut_anew(world: World, source: Source, store: Store, threads: int) -> Held:
+    """Make one part a rank of the edges of a store (collective)."""
+    parts = world.size
+    seed = spreading_seed(store, parts)
+    ends = tuple_degrees_for(world, store, parts, seed)
+    made: list[Part] = []
+
+    def take(part: Part) -> None:
+        part.tuple_degrees[:] = ends.pop(part.index)[part.vertices]
+        made.append(part)
+
+    tuples = StoreTuples(store)
+    options = replace(source.build, permute_seed=seed, threads=threads)
+    with source.progress("cutting anew", tuples.tuples // parts) as tell:
+        summary = construct(Counted(tuples, tell), world, parts, options, take)
+    permutation = None if seed is None else Permutation(source.n, seed)
+    held = held_parts(world, made, permutation)
     held.construction_seconds = summary.construction_seconds
     return held
 

@@ -115,7 +115,10 @@ def _open_host(opening: Opening) -> Session:
     engine, options = make_host_engine(world, choice.options, opening.say)
     exchange, _ = choose_exchange(world, options.exchange.name)
     held = next((x for x in opening.held if x.parts), None)
-    held = held or hold_host_parts(world, opening.source)
+    store = opening.source.store
+    if held is None and store is not None and store.manifest.parts % world.size:
+        opening.say(f"{store.manifest.parts} parts are cut anew for {world.size} ranks")
+    held = held or hold_host_parts(world, opening.source, options.threads)
     began = clock()
     first = held.parts[0]
     runner: Runner

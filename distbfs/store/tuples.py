@@ -11,11 +11,13 @@ from distbfs.generate.hashing import Permutation
 from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part
+from distbfs.registry import FAMILIES
 from distbfs.store.hdf5 import Store, read_array
 from distbfs.types import Array, Ids, World
 
 READ = ("nn", "nd", "dd")  # dn holds the edges of nd
 CHUNK = 1 << 20
+DEFAULT_SEED = 1  # of ids that nothing has spread yet
 
 
 def permutation_of(store: Store) -> Permutation | None:
@@ -24,6 +26,17 @@ def permutation_of(store: Store) -> Permutation | None:
     if relabel["method"] == "none" or store.manifest.n <= 1:
         return None
     return Permutation(store.manifest.n, int(relabel["seed"]))
+
+
+def spreading_seed(store: Store, parts: int) -> int | None:
+    """Return the seed of the hash that spreads input ids over parts.
+
+    None where there is one part, or a generator has spread them.
+    """
+    manifest = store.manifest
+    if parts == 1 or manifest.source["family"] in FAMILIES:
+        return None
+    return int(manifest.relabel.get("seed", DEFAULT_SEED))
 
 
 class StoreTuples:

@@ -76,6 +76,9 @@ def output(tmp_path):
         pytest.param(2, 2, marks=needs_mpi),
         pytest.param(2, 4, marks=needs_mpi),
         pytest.param(4, 4, marks=needs_mpi),
+        pytest.param(2, 1, marks=needs_mpi),  # and cut anew
+        pytest.param(3, 4, marks=needs_mpi),
+        pytest.param(4, 2, marks=needs_mpi),
     ],
 )
 def test_results(stores, output, ranks, parts):
@@ -588,7 +591,6 @@ def test_options_of_another_kind(stores):
 @pytest.mark.parametrize(
     ("parts", "more", "text"),
     [
-        (1, (), "1 parts do not divide by 2 ranks"),
         (2, ("--exchange", "solo"), "exchange 'solo' serves 1 rank, not 2"),
         (2, ("--source", 150), "source 150 is not a vertex"),
         (2, ("--method", "warp"), "allowed: fast, push, hybrid"),

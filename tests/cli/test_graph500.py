@@ -257,11 +257,18 @@ def test_stored_converted_graph(tmp_path, ranks, parts):
 
 
 @needs_mpi
-def test_stored_parts_that_do_not_divide(tmp_path):
+@pytest.mark.parametrize(("parts", "ranks"), [(1, 2), (3, 2), (2, 3)])
+def test_stored_parts_that_do_not_divide(tmp_path, parts, ranks):
+    """They are cut anew; tuples of the generator validate, and count, as they did."""
     store = tmp_path / "graph"
-    assert here("generate", "kronecker", "-s", 5, "-o", store).code == 0
-    refusal = on(2, "graph500", "--graph", store).refusal
-    assert "1 parts do not divide by 2 ranks" in refusal
+    words = ("-s", 7, "--parts", parts, "-o", store)
+    assert here("generate", "kronecker", *words).code == 0
+    done = on(ranks, "graph500", "--graph", store, "--roots", 6, "--json")
+    assert f"{parts} parts are cut anew for {ranks} ranks" in done.err
+    assert (done.values["parts"], done.values["validated"]) == (ranks, True)
+    alone = here("graph500", "--graph", store, "--roots", 6, "--json").values
+    edges = [[x["root"], x["nedge"]] for x in done.values["searches"]]
+    assert edges == [[x["root"], x["nedge"]] for x in alone["searches"]]
 
 
 def test_fewer_roots_than_asked_for(tmp_path):
