@@ -12,7 +12,6 @@ Levels on streams (nccl_streams.py) use all devices.
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +84,7 @@ class NcclExchange:
         self._local = LocalPhase(world, placement, delegates, item, on_device=True)
         self._world, self._placement = world, placement
         self._options = options
+        self._made: Any = None  # see ``_link``
         self._partners = Partners(world) if isinstance(world, MpiWorld) else None
         cp = self._local.xp
         self._words = words = (delegates + 63) // 64
@@ -112,10 +112,12 @@ class NcclExchange:
         link = link_of(self._world, devices)
         return NcclStreams(link, self._placement, self.traffic)
 
-    @cached_property
+    @property
     def _link(self) -> Any:
         """The communicator of the ranks' first devices; collective when first used."""
-        return link_of(self._world)
+        if self._made is None:
+            self._made = link_of(self._world)
+        return self._made
 
     @property
     def _end(self) -> Any:
@@ -195,7 +197,8 @@ class NcclExchange:
         """
         if self._mask is not None or self._under_way:
             held = (self._mask, self._under_way, self._gathered, *self._results)
-            self._link.hold(held, self._partners)
+            if self._made is not None:
+                self._made.hold(held, self._partners)
         elif self._partners is not None:
             self._partners.free()
         self._mask, self._under_way, self._received = None, [], []

@@ -90,8 +90,8 @@ def link_of(world: World, devices: Sequence[int] = ()) -> Link:
     chosen = tuple(devices) or (int(cuda.cupy().cuda.Device()),)
     made = _links.setdefault(world, {})
     link = made.get(chosen)
-    stale = link is None or link.broken
-    if link is not None and not world.allreduce(np.array([int(stale)]), "max")[0]:
+    stale = np.array([int(link is None or link.broken)])
+    if not world.allreduce(stale, "max")[0] and link is not None:
         return link
     if problem := nccl_problem(world, chosen):
         raise LaunchError(f"exchange 'nccl': {problem}; use --exchange host")
