@@ -147,9 +147,12 @@ def test_hosts_that_share_no_folder(tmp_path, monkeypatch, there):
             file = result(path, 1)
             file.open(force=False)
         world.barrier()
-        SharedResult(world, file, N, 0)
+        try:
+            SharedResult(world, file, N, 0)
+        except InputError as error:
+            raise RuntimeError(str(error)) from error  # which ends the other rank
 
     monkeypatch.setattr(os, "open", opened)
     said = "rank 1 sees another file" if there else "No such file"
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(RuntimeError, match=said):
         on_ranks(2, work)
