@@ -105,3 +105,11 @@ class Permutation:
     def inverse(self, ids: Ids) -> Ids:
         """Return where each id came from, int64 of the same length."""
         return self.turned.forward(ids)
+
+
+def permutation_by(n: int, seed: int | None) -> Permutation | None:
+    """Return the permutation of n vertices by a seed, None where nothing is permuted.
+
+    That is without a seed, and with one vertex.
+    """
+    return None if seed is None or n <= 1 else Permutation(n, seed)

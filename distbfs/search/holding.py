@@ -17,7 +17,7 @@ from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.errors import ResourceError, UsageError
 from distbfs.generate.counted import Counted
-from distbfs.generate.hashing import Permutation
+from distbfs.generate.hashing import permutation_by
 from distbfs.options import BuildOptions
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
@@ -46,10 +46,11 @@ from distbfs.timing import clock
 from distbfs.types import World
 
 if TYPE_CHECKING:
+    from distbfs.generate.hashing import Permutation
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.part import Part
     from distbfs.search.graph_input import HeldTuples
-    from distbfs.types import Array, TupleSource
+    from distbfs.types import Array, Ids, TupleSource
 
 
 def watching(done: Sum) -> Watch:
@@ -119,40 +120,29 @@ def bytes_of(store: Store, indices: Sequence[int]) -> int:
     return sum(store.part_bytes(index) for index in indices)
 
 
-def hold_host_parts(world: World, source: Source, threads: int = 0) -> Held:
-    """Bring the parts of this rank to host memory (collective).
+def hold_host_parts(world: World, source: Source) -> Held:
+    """Bring the parts of this rank to host memory (collective for tuples).
 
-    threads: of a rank, to cut the parts of a store anew where they do not divide
-    Raises LaunchError where parts that are asked for do not divide by the ranks,
-    ResourceError where memory does not last.
+    Raises LaunchError where the parts do not divide by the ranks, ResourceError where
+    memory does not last.
     """
     if source.graph is not None:
         return held_parts(world, [source.graph.part], None)
-    if source.store is not None and source.store.manifest.parts % world.size:
-        return cut_anew(world, source, source.store, threads)
-    if source.store is not None:
-        store = source.store
-        mine = Placement(store.manifest.parts, world.size).parts_of(world.rank)
-        try:
-            with source.telling("loading", bytes_of(store, mine)) as done:
-                watch = watching(done)
-                parts = [store.load_part(index, watch) for index in mine]
-        except MemoryError as error:
-            raise ResourceError(
-                f"{store.folder}: the parts of rank {world.rank} hold "
-                f"{bytes_of(store, mine)} bytes, and a search needs more; there is not "
-                "enough memory"
-            ) from error
-        return held_parts(world, parts, permutation_of(store))
-    made: list[Part] = []
-    tuples = source.any_tuples()
-    with source.progress("building", tuples.tuples // world.size) as tell:
-        counted = Counted(tuples, tell)
-        summary = construct(counted, world, source.parts, source.build, made.append)
-    held = held_parts(world, made, None)
-    held.generation_seconds = summary.generation_seconds
-    held.construction_seconds = summary.construction_seconds
-    return held
+    if source.store is None:
+        return host_parts_built(world, source, source.parts, source.build, "building")
+    store = source.store
+    mine = Placement(store.manifest.parts, world.size).parts_of(world.rank)
+    try:
+        with source.telling("loading", bytes_of(store, mine)) as done:
+            watch = watching(done)
+            parts = [store.load_part(index, watch) for index in mine]
+    except MemoryError as error:
+        raise ResourceError(
+            f"{store.folder}: the parts of rank {world.rank} hold "
+            f"{bytes_of(store, mine)} bytes, and a search needs more; there is not "
+            "enough memory"
+        ) from error
+    return held_parts(world, parts, permutation_of(store))
 
 
 def cut_anew(world: World, source: Source, store: Store, threads: int) -> Held:
@@ -160,18 +150,34 @@ def cut_anew(world: World, source: Source, store: Store, threads: int) -> Held:
     parts = world.size
     seed = spreading_seed(store, parts)
     ends = tuple_degrees_for(world, store, parts, seed)
+    options = replace(source.build, permute_seed=seed, threads=threads)
+    return host_parts_built(world, source, parts, options, "cutting anew", ends)
+
+
+def host_parts_built(
+    world: World,
+    source: Source,
+    parts: int,
+    options: BuildOptions,
+    label: str,
+    ends: dict[int, Ids] | None = None,
+) -> Held:
+    """Build parts in host memory of edge tuples (collective).
+
+    ends: of the input tuples, by part and local id, where these are others
+    """
     made: list[Part] = []
 
     def take(part: Part) -> None:
-        part.tuple_degrees[:] = ends.pop(part.index)[part.vertices]
+        if ends is not None:
+            part.tuple_degrees[:] = ends.pop(part.index)[part.vertices]
         made.append(part)
 
-    tuples = StoreTuples(store)
-    options = replace(source.build, permute_seed=seed, threads=threads)
-    with source.progress("cutting anew", tuples.tuples // parts) as tell:
+    tuples = source.any_tuples()
+    with source.progress(label, tuples.tuples // world.size) as tell:
         summary = construct(Counted(tuples, tell), world, parts, options, take)
-    permutation = None if seed is None else Permutation(source.n, seed)
-    held = held_parts(world, made, permutation)
+    held = held_parts(world, made, permutation_by(source.n, options.permute_seed))
+    held.generation_seconds = summary.generation_seconds
     held.construction_seconds = summary.construction_seconds
     return held
 

@@ -36,6 +36,7 @@ from distbfs.search.domains import (
 )
 from distbfs.search.holding import (
     Source,
+    cut_anew,
     graph_on_device,
     held_graph,
     hold_device_parts,
@@ -115,10 +116,7 @@ def _open_host(opening: Opening) -> Session:
     engine, options = make_host_engine(world, choice.options, opening.say)
     exchange, _ = choose_exchange(world, options.exchange.name)
     held = next((x for x in opening.held if x.parts), None)
-    store = opening.source.store
-    if held is None and store is not None and store.manifest.parts % world.size:
-        opening.say(f"{store.manifest.parts} parts are cut anew for {world.size} ranks")
-    held = held or hold_host_parts(world, opening.source, options.threads)
+    held = held or _host_parts(opening, options.threads)
     began = clock()
     first = held.parts[0]
     runner: Runner
@@ -131,6 +129,18 @@ def _open_host(opening: Opening) -> Session:
         searches = [engine.domain(part, placement) for part in held.parts]
         runner = between_domains(world, searches, exchange, options, placement)
     return opening.session(timed(held, began), runner, options, engine.describe)
+
+
+def _host_parts(opening: Opening, threads: int) -> Held:
+    """Bring the parts of this rank to host memory (collective).
+
+    Those of a store are cut anew where the ranks do not divide them.
+    """
+    world, source, store = opening.world, opening.source, opening.source.store
+    if store is None or not store.manifest.parts % world.size:
+        return hold_host_parts(world, source)
+    opening.say(f"{store.manifest.parts} parts are cut anew for {world.size} ranks")
+    return cut_anew(world, source, store, threads)
 
 
 def _open_device(opening: Opening) -> Session:

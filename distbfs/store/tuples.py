@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.generate.hashing import Permutation
+from distbfs.generate.hashing import Permutation, permutation_by
 from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part
@@ -23,9 +23,8 @@ DEFAULT_SEED = 1  # of ids that nothing has spread yet
 def permutation_of(store: Store) -> Permutation | None:
     """Return the hash that took input ids to the ids of a store, None without one."""
     relabel = store.manifest.relabel
-    if relabel["method"] == "none" or store.manifest.n <= 1:
-        return None
-    return Permutation(store.manifest.n, int(relabel["seed"]))
+    seed = None if relabel["method"] == "none" else int(relabel["seed"])
+    return permutation_by(store.manifest.n, seed)
 
 
 def spreading_seed(store: Store, parts: int) -> int | None:
@@ -145,7 +144,7 @@ def tuple_degrees_for(
     manifest = store.manifest
     n = manifest.n
     before = permutation_of(store)
-    after = None if permute_seed is None or n <= 1 else Permutation(n, permute_seed)
+    after = permutation_by(n, permute_seed)
     layout, placement = Layout(n, parts), Placement(parts, world.size)
     out = {
         part: np.zeros(layout.local_count(part), dtype=np.int64)

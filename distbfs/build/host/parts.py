@@ -10,7 +10,7 @@ import numpy as np
 from distbfs.build.host.rows import Rows, collect
 from distbfs.build.host.separate import Distributor, whole_rows
 from distbfs.errors import ResourceError, UsageError
-from distbfs.generate.hashing import Permutation
+from distbfs.generate.hashing import permutation_by
 from distbfs.graph.csr import CSR
 from distbfs.graph.degrees import DegreeHistogram, histogram_of
 from distbfs.graph.keys import BACK, FORTH
@@ -215,4 +215,5 @@ def permuted(n: int, seed: int | None) -> Callable[[Ids], Ids] | None:
 
     None where they are the same.
     """
-    return None if seed is None or n <= 1 else Permutation(n, seed).forward
+    permutation = permutation_by(n, seed)
+    return None if permutation is None else permutation.forward
