@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.errors import LaunchError, UsageError
+from distbfs.errors import UsageError
 from distbfs.exchange.base import need_device_arrays
 from distbfs.exchange.local_phase import LocalPhase
 from distbfs.exchange.message_sizes import Messages
 from distbfs.exchange.mpi import MpiWorld
-from distbfs.exchange.nccl_link import link_of, nccl_problem
+from distbfs.exchange.nccl_link import link_of, need_nccl
 from distbfs.exchange.nccl_streams import NcclStreams
 from distbfs.exchange.partners import Partners
 from distbfs.exchange.traffic import Traffic
@@ -79,8 +79,7 @@ class NcclExchange:
                 f"not a {type(world).__name__}"
             )
         self.traffic = Traffic(len(placement.parts_of(world.rank)))
-        if problem := nccl_problem(world):
-            raise LaunchError(f"exchange 'nccl': {problem}; use --exchange host")
+        need_nccl(world)
         self._local = LocalPhase(world, placement, delegates, item, on_device=True)
         self._world, self._placement = world, placement
         self._options = options

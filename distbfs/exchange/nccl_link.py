@@ -80,6 +80,12 @@ def nccl_problem(world: World, devices: Sequence[int] = ()) -> str:
     return first_reason(world, reason) or shared_device(world, uuids)
 
 
+def need_nccl(world: World, devices: Sequence[int] = ()) -> None:
+    """Raise LaunchError where ranks cannot use NCCL; see ``nccl_problem``."""
+    if problem := nccl_problem(world, devices):
+        raise LaunchError(f"exchange 'nccl': {problem}; use --exchange host")
+
+
 def link_of(world: World, devices: Sequence[int] = ()) -> Link:
     """Return the communicator of devices of these ranks; collective.
 
@@ -93,8 +99,7 @@ def link_of(world: World, devices: Sequence[int] = ()) -> Link:
     stale = np.array([int(link is None or link.broken)])
     if not world.allreduce(stale, "max")[0] and link is not None:
         return link
-    if problem := nccl_problem(world, chosen):
-        raise LaunchError(f"exchange 'nccl': {problem}; use --exchange host")
+    need_nccl(world, chosen)
     made[chosen] = link = Link(world, chosen)
     return link
 

@@ -146,7 +146,7 @@ class ResultFile:
         self._sources = sources
         self._shape = (len(sources), columns)
         self._identity = identity
-        self._parents = parents
+        self._arrays = tuple(KINDS) if parents else ("level",)
         self._names = ids
         self._file: h5py.File | None = None
         self._force = False
@@ -200,7 +200,8 @@ class ResultFile:
 
     def _create(self) -> None:
         rows, n = self._shape
-        need = rows * n * (12 if self._parents else 4) + rows * 9 + (1 << 16)
+        row = n * sum(KINDS[name].itemsize for name in self._arrays)
+        need = rows * (row + 9) + (1 << 16)
         if self._names is not None:
             need += sum(array.nbytes for array in self._names.arrays().values())
         free = shutil.disk_usage(self.path.parent).free
@@ -217,10 +218,12 @@ class ResultFile:
             early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
             early.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
             early.set_obj_track_times(False)
-            wanted = [("sources", (rows,), "<i8"), ("level", (rows, n), "<i4")]
-            if self._parents:
-                wanted.append(("parent", (rows, n), "<i8"))
-            for name, shape, kind in [*wanted, ("done", (rows,), "u1")]:
+            wanted: list[tuple[str, tuple[int, ...], str]] = [
+                ("sources", (rows,), "<i8"),
+                *((name, (rows, n), KINDS[name].str) for name in self._arrays),
+                ("done", (rows,), "u1"),
+            ]
+            for name, shape, kind in wanted:
                 space = h5py.h5s.create_simple(shape)
                 dtype = h5py.h5t.py_create(np.dtype(kind))
                 h5py.h5d.create(file.id, name.encode(), dtype, space, early)
@@ -234,7 +237,7 @@ class ResultFile:
 
     def _fits(self, file: h5py.File) -> bool:
         """Return whether a partial file is of the same graph, sources and options."""
-        names = {"sources", "level", "done"} | ({"parent"} if self._parents else set())
+        names = {"sources", *self._arrays, "done"}
         names |= {NAMES} if self._names is not None else set()
         return (
             set(file) == names
@@ -253,8 +256,7 @@ class ResultFile:
     def places(self) -> tuple[str, dict[str, int]]:
         """The partial file's absolute path, and where its arrays begin, in bytes."""
         file = self._opened()
-        names = [name for name in KINDS if name in file]
-        offsets = {name: int(file[name].id.get_offset()) for name in names}
+        offsets = {name: int(file[name].id.get_offset()) for name in self._arrays}
         return str(self._partial.absolute()), offsets
 
     def write(self, row: int, level: Array, parent: Array | None) -> None:

@@ -31,7 +31,7 @@ from distbfs.partition.layout import Placement
 from distbfs.search.direction import OUTER, OuterPolicy, policy_of
 from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFinder
 from distbfs.search.runners.base import Found
-from distbfs.search.runners.seat import MOST_STREAMED
+from distbfs.search.runners.seat import streams_serve
 from distbfs.search.runners.streamed import StreamedLevels
 from distbfs.timing import Stopwatch, Trace, kept
 from distbfs.types import Ids
@@ -197,7 +197,7 @@ class BetweenDomains:
         """
         placement = self._placement
         own = placement.per_rank == 1 or placement.owners
-        if not own or not 1 < placement.parts <= MOST_STREAMED:
+        if not own or not streams_serve(placement.parts):
             return None
         searches = cast("Sequence[StreamedSearch]", self._searches)
         exchange = cast("StreamedExchange", self._exchange)

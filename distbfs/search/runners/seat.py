@@ -22,14 +22,19 @@ WIDEST = 1 << 26  # words of all boxes that are sent at first
 LEAST_UNKNOWN = 1 << 13  # questions for parents that a launch has room for
 
 
+def streams_serve(parts: int) -> bool:
+    """Return whether levels of so many parts run on streams, where all else fits."""
+    return 1 < parts <= MOST_STREAMED
+
+
 def streams_bytes(parts: int, box: int, delegates: int) -> int:
     """Return what a seat takes at most, in device memory: its spaces double in size.
 
     parts: of one device each; box: words that one may have; delegates: d
     """
-    others = parts - 1
-    if not 0 < others < MOST_STREAMED:
+    if not streams_serve(parts):
         return 0
+    others = parts - 1
     words = max(min(box, WIDEST // others), LEAST_UNKNOWN)
     room = 1 << (words - 1).bit_length()
     return 8 * others * (4 * room + mask_words(delegates))
@@ -85,11 +90,8 @@ class Seat:
 
     def _cut_masks(self, domains: Domains) -> None:
         """Make room for masks of other domains, and cut them for their parts."""
-        mask, rows = (
-            self.search.mask,
-            domains.domain_of(np.array(self.others, dtype=np.int64)),
-        )
-        apart, at = np.unique(rows, return_inverse=True)
+        mask, others = self.search.mask, np.array(self.others, dtype=np.int64)
+        apart, at = np.unique(domains.domain_of(others), return_inverse=True)
         with cuda.memory_of("masks of other domains"):
             self.masks = cuda.cupy().empty((len(apart), mask.size), np.uint64)
         for row, part in zip(at.tolist(), self.others, strict=True):

@@ -57,6 +57,12 @@ class StreamedLevels:
             with streams.here(place):
                 stream = streams.streams[place]
                 self._seats.append(Seat(place, search, stream, domains, policy))
+        every = [(x.place, *piece) for x in self._seats for piece in x.mask_pieces]
+        # what leaves of masks, and where what comes goes
+        self._masks: tuple[list[Piece], list[Piece]] = (
+            [(place, part, own) for place, part, own, _ in every],
+            [(place, part, there) for place, part, _, there in every],
+        )
         streams.connect([seat.others for seat in self._seats])
         self._first = self._seats[0].search  # all count the same of all parts
         captured = streams.streams if streams.captures else ()
@@ -176,7 +182,7 @@ class StreamedLevels:
 
     def _launch(self, form: Form, words: int) -> None:
         """Launch a level, with the first ``words`` of each box."""
-        masks = self._masks() if form.masks else ([], [])
+        masks = self._masks if form.masks else ([], [])
         came, replied = self._spaces(words)
 
         def begin(seat: Seat) -> None:
@@ -206,12 +212,6 @@ class StreamedLevels:
                 pairs.append(seat.space(words))
         boxes, replies = zip(*pairs, strict=True)
         return list(boxes), list(replies)
-
-    def _masks(self) -> tuple[list[Piece], list[Piece]]:
-        """Return what leaves of masks, and where what comes goes."""
-        every = [(x.place, *piece) for x in self._seats for piece in x.mask_pieces]
-        leaving = [(place, part, own) for place, part, own, _ in every]
-        return leaving, [(place, part, there) for place, part, _, there in every]
 
     def _first_words(
         self,
