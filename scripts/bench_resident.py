@@ -98,7 +98,7 @@ def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, 
             session = cell.sessions[mode]
             result = session.search(root)
             answers.add((result.reached, result.depth))
-            errors = list(next(check[mode]([result])).errors) if k < validate else []
+            errors = list(check[mode](result).errors) if k < validate else []
             row = {"seconds": result.seconds, "levels": result.depth + 1}
             row |= {"edges": result.nedge, "validated": k < validate, "errors": errors}
             seen[mode].append(row)

@@ -40,6 +40,7 @@ THRESHOLD = "tests/plan/test_threshold.py"
 VALIDATE = "tests/validation/test_validate.py"
 TEAM = "tests/device/test_team.py"
 ON_DEVICE = "tests/validation/test_cuda_on_host.py"
+BY_DEVICES = f"{EMULATED}/test_validation_by_devices.py"
 CHOOSE, OPENING = "distbfs/search/choose.py", "distbfs/search/opening.py"
 BETWEEN, DOMAINS = "distbfs/search/runners/between.py", "distbfs/search/domains.py"
 RESULT, VERTICES = "distbfs/search/result.py", "distbfs/search/vertices.py"
@@ -1644,16 +1645,16 @@ MUTATIONS = (
     Mutation(
         "device-validate-rule-1",
         "distbfs/validation/cuda.cu",
-        "if (own != (x == root))",
-        "if (own && x == root && !own)",
+        "if (own != (x == c.root))",
+        "if (own && x == c.root && !own)",
         "rule 1 on the device",
         (DEVICE_FAULTS,),
     ),
     Mutation(
         "device-validate-rule-2",
         "distbfs/validation/cuda.cu",
-        "level[of] != found - 1)",
-        "level[of] > found)",
+        "c.level[place_of(c, of).at] != found - 1)",
+        "c.level[place_of(c, of).at] > found)",
         "rule 2 on the device",
         (DEVICE_FAULTS,),
     ),
@@ -1676,10 +1677,34 @@ MUTATIONS = (
     Mutation(
         "device-validate-rule-5",
         "distbfs/validation/cuda.cu",
-        "if (of >= 0 && of < (i64)n && of != (i64)x)",
-        "if (of >= 0 && of < (i64)n && of == (i64)x)",
+        "if (of >= 0 && of < (i64)c.n && of != (i64)x)",
+        "if (of >= 0 && of < (i64)c.n && of == (i64)x)",
         "rule 5 on the device",
         (DEVICE_FAULTS,),
+    ),
+    Mutation(
+        "device-validate-prints",
+        "distbfs/validation/cuda.cu",
+        "c.prints[place.at] == print_of(y)",
+        "c.prints[place.at] != print_of(y)",
+        "tree edges of another device's vertices are not brought to it",
+        (f"{BY_DEVICES}::test_ranks[2]",),
+    ),
+    Mutation(
+        "device-validate-seats",
+        "distbfs/validation/cuda.cu",
+        "if (dest == c.own) {",
+        "if (dest != c.own) {",
+        "a device looks for parents where they are not",
+        (f"{BY_DEVICES}::test_one_wrong_parent_or_level_of_another_device",),
+    ),
+    Mutation(
+        "wide-ids-of-names",
+        "distbfs/engines/cuda/xbfs/results.cu",
+        "(name >> 10) % p.shares",
+        "(name >> 9) % p.shares",
+        "parents of 64 bits are of another part",
+        (f"{RESIDENT}::test_ids_of_any_width",),
     ),
     # figures of a run
     Mutation(

@@ -9,21 +9,22 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
 from distbfs.benchmark.graph500_report import SKIPPED, SearchFigures
+from distbfs.device import cuda
 from distbfs.generate.cuda import device_tuples
 from distbfs.progress import Sum
 from distbfs.search.result import Result
 from distbfs.search.session import Session
-from distbfs.search.whole_results import collect
 from distbfs.types import Ids, TupleSource
-from distbfs.validation.cuda import validate_on_device
+from distbfs.validation.cuda import Seat, Shard, validate_on_devices
 from distbfs.validation.host import Validation, validate
 
-Check: TypeAlias = Callable[[Sequence[Result]], Iterator[Validation]]
+Check: TypeAlias = Callable[[Result], Validation]
 
 RESULT_BYTES = 1 << 30  # of one rank in host memory, kept until they are validated
 MOST_BYTES = 1 << 60  # of a device: what is free counts
@@ -112,36 +113,41 @@ def run_searches(
 
 
 def validation_of(session: Session, source: TupleSource) -> Check:
-    """Return the validator for a session's results, where they are (collective)."""
+    """Return the validator of a session's results, where they are (collective)."""
     if session.on_devices:
         return validation_on_devices(session, source)
 
-    def on_host(outcomes: Sequence[Result]) -> Iterator[Validation]:
-        for outcome in outcomes:
-            yield validate(session.world, source, outcome.root, *outcome.to_numpy())
+    def on_host(outcome: Result) -> Validation:
+        return validate(session.world, source, outcome.root, *outcome.to_numpy())
 
     return on_host
 
 
 def validation_on_devices(session: Session, source: TupleSource) -> Check:
-    """Return a validator of as many results at a time as ranks hold some.
+    """Return a validator of results, each by all devices that have some of it."""
+    world, layout, shards = session.world, session.layout, session.vertices.shards
+    places: dict[int, list[int]] = {}
+    for place, shard in enumerate(shards):
+        if shard.device is None:
+            raise ValueError("a shard on the host is not validated on devices")
+        places.setdefault(shard.device, []).append(place)
+    tuples = {}
+    for device in places:
+        with cuda.cupy().cuda.Device(device):
+            tuples[device] = device_tuples(source)
 
-    Each of these ranks has one of the results whole on its device.
-    """
-    world, holds = session.world, bool(session.held.devices)
-    tuples = device_tuples(source) if holds else None
-    holders = [k for k, x in enumerate(world.allgather(np.array([holds]))) if x[0]]
-
-    def check(outcomes: Sequence[Result]) -> Iterator[Validation]:
-        for first in range(0, len(outcomes), len(holders)):
-            group = outcomes[first : first + len(holders)]
-            result, values = collect(session.vertices, group, holders), dict[str, Any]()
-            if result is not None and tuples is not None:
-                root = group[holders.index(world.rank)].root
-                values = vars(validate_on_device(tuples, root, *result))
-            del result
-            checked = [world.broadcast(values, rank) for rank in holders[: len(group)]]
-            yield from (Validation(**fields) for fields in checked)
+    def check(outcome: Result) -> Validation:
+        arrays = outcome.shards
+        seats = [
+            Seat(
+                tuples[device],
+                [Shard(shards[place].index, *arrays[place]) for place in at],
+                partial(cuda.cupy().cuda.Device, device),
+            )
+            for device, at in places.items()
+        ]
+        known = (layout.n, layout.parts, outcome.root)
+        return validate_on_devices(world, seats, *known, parents=outcome.has_parents)
 
     return check
 
@@ -160,8 +166,8 @@ def judge(
         results = [None] * len(outcomes)
     else:
         with hurry():
-            for judged in validation(outcomes):
-                results.append(judged)
+            for outcome in outcomes:
+                results.append(validation(outcome))
                 done(1)
     for outcome, result in zip(outcomes, results, strict=True):
         nedge = outcome.nedge

@@ -19,15 +19,26 @@ from distbfs.errors import InputError, UsageError
 from distbfs.generate.permuted import Permuted
 from distbfs.types import Array, DeviceArray, Ids, TupleSource
 
-MAX_VERTICES = 1 << 31
+NARROW = 1 << 31  # vertices whose ids have 32 bits on devices
+MAX_VERTICES = 1 << 42
 BLOCK = 256
 BLOCKS_PER_MULTIPROCESSOR = 16
 
 
-class DeviceTuples(ABC):
-    """The tuples of a source, n ≤ 2^31 vertices, in device memory slice by slice.
+def id_type(n: int) -> type[np.unsignedinteger]:
+    """Return the dtype of the ids of n vertices on devices: uint32 or uint64."""
+    return np.uint32 if n <= NARROW else np.uint64
 
-    generated: a slice costs no work of the host
+
+def id_word(n: int) -> str:
+    """Return what kernels call that dtype: u32 or u64."""
+    return f"u{8 * np.dtype(id_type(n)).itemsize}"
+
+
+class DeviceTuples(ABC):
+    """The tuples of a source, n ≤ 2^42 vertices, in device memory slice by slice.
+
+    generated: a slice costs no work of the host; dtype: of ids, see ``id_type``
     """
 
     generated = False
@@ -35,22 +46,23 @@ class DeviceTuples(ABC):
     def __init__(self, source: TupleSource) -> None:
         if source.n > MAX_VERTICES:
             raise UsageError(
-                f"{source.n} vertices do not fit one device; allowed: {MAX_VERTICES}"
+                f"{source.n} vertices do not fit devices; allowed: {MAX_VERTICES}"
             )
         self.source = source
         self.n = source.n
         self.tuples = source.tuples
+        self.dtype = id_type(source.n)
 
     @abstractmethod
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
-        """Write the tuples start … stop-1 to the front of CuPy uint32 arrays."""
+        """Write the tuples start … stop-1 to the front of CuPy arrays of ``dtype``."""
 
 
 class HostTuples(DeviceTuples):
     """Tuples that the host makes or holds; copied chunk by chunk."""
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
-        """Copy the tuples start … stop-1 to the front of CuPy uint32 arrays.
+        """Copy the tuples start … stop-1 to the front of CuPy arrays of ``dtype``.
 
         Raises InputError for an end that is no vertex and for missing tuples.
         """
@@ -58,7 +70,7 @@ class HostTuples(DeviceTuples):
         for chunk in self.source.chunks(start, stop):
             for ids, out in zip(chunk, (u, v), strict=True):
                 self._check(ids)
-                out[at : at + len(ids)].set(ids.astype(np.uint32))
+                out[at : at + len(ids)].set(ids.astype(self.dtype))
             at += len(chunk[0])
         if at != stop - start:
             raise InputError(f"a source gave {at} instead of {stop - start} tuples")
@@ -87,7 +99,7 @@ class LentTuples(DeviceTuples):
         self._lent = source
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
-        """Copy the tuples start … stop-1 to CuPy uint32 arrays, on the device."""
+        """Copy the tuples start … stop-1 to CuPy arrays of ``dtype``, on the device."""
         at = 0
         for piece_u, piece_v in self._lent.pieces(start, stop):
             end = at + len(piece_u)
@@ -115,7 +127,8 @@ class FamilyTuples(DeviceTuples):
     def __init__(self, source: KernelSource) -> None:
         super().__init__(source)
         path = source.kernel
-        self._kernel = programs.Module(path).kernel(f"{path.stem}_tuples")
+        module = programs.Module(path, ID=id_word(source.n))
+        self._kernel = module.kernel(f"{path.stem}_tuples")
         self._arguments = [
             cuda.cupy().asarray(value) if isinstance(value, np.ndarray) else value
             for value in source.device_arguments()
@@ -123,7 +136,7 @@ class FamilyTuples(DeviceTuples):
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
-        """Write the tuples start … stop-1 to CuPy uint32 arrays; does not wait."""
+        """Write tuples start … stop-1 to CuPy arrays of ``dtype``; does not wait."""
         count = stop - start
         if count <= 0:
             return
@@ -139,13 +152,14 @@ class PermutedTuples(DeviceTuples):
         super().__init__(source)
         self._inner = device_tuples(source.source)
         self.generated = self._inner.generated
-        code = programs.Module(Path(__file__).with_name("permuted.cu"))
+        file = Path(__file__).with_name("permuted.cu")
+        code = programs.Module(file, ID=id_word(source.n))
         self._kernel = code.kernel("permute_ids")
         self._words = cuda.cupy().asarray(source.permutation.words())
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
-        """Write the tuples start … stop-1 to CuPy uint32 arrays, permuted."""
+        """Write the tuples start … stop-1 to CuPy arrays of ``dtype``, permuted."""
         self._inner.fill(start, stop, u, v)
         count = stop - start
         if count > 0:
@@ -162,7 +176,7 @@ def device_tuples(source: TupleSource) -> DeviceTuples:
     """
     if isinstance(source, Permuted):
         return PermutedTuples(source)
-    if getattr(source, "kernel", None) and source.n <= MAX_VERTICES:
+    if getattr(source, "kernel", None):
         return FamilyTuples(cast("KernelSource", source))
     if getattr(source, "lent", False):
         return LentTuples(cast("LentSource", source))

@@ -7,6 +7,8 @@
  *
  * Data: a slot of a table is one word: threshold (56 bits) above the alias (8 bits).
  * Source: Graph500 specification 2.0, Section 3; Walker 1977.
+ *
+ * variants: ID=u32,u64
  */
 #include "hashing.cuh"
 
@@ -23,15 +25,15 @@
 extern "C" __global__ void __launch_bounds__(THREADS)
 kronecker_tuples(u64 start, u64 count, u64 key, u32 draws, u32 last_bits,
                  const u64 *__restrict__ permutations, const u64 *__restrict__ tables,
-                 u32 *__restrict__ u, u32 *__restrict__ v) {
+                 ID *__restrict__ u, ID *__restrict__ v) {
     __shared__ u64 table[2 * SLOTS];
     for (u32 k = threadIdx.x; k < 2 * SLOTS; k += THREADS) table[k] = tables[k];
     __syncthreads();
     const Permutation<u64> edges(permutations);
-    const Permutation<u32> vertices(permutations + PERMUTATION_WORDS);
+    const Permutation<ID> vertices(permutations + PERMUTATION_WORDS);
     for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
         u64 counter = key + edges(start + k) * 16 * GOLDEN;
-        u32 x = 0, y = 0;
+        ID x = 0, y = 0;
         for (u32 d = 0; d < draws; d++, counter += GOLDEN) {
             bool last = d + 1 == draws;
             u32 bits = last ? last_bits : 4;

@@ -4,6 +4,8 @@
  * 32 of them at a time and of the 32 below.
  * Data: the hash of a crossing: bits 0-1 and 2-3 are the vertices on its edges to the right
  * and below, bits 4-33 and 34-63 decide whether the edges are there.  Source: road.py.
+ *
+ * variants: ID=u32,u64
  */
 #include "hashing.cuh"
 
@@ -37,22 +39,22 @@ INLINE u64 block_of(const u64 *before, u64 blocks, u64 position) {
 }
 
 /* Writes the links of one edge that are at 0 … count - 1; at may wrap below 0. */
-INLINE void chain(u64 at, u64 count, u32 links, u64 near, u64 first, u64 far, u32 *u, u32 *v) {
+INLINE void chain(u64 at, u64 count, u32 links, u64 near, u64 first, u64 far, ID *u, ID *v) {
     for (u32 k = 0; k < links; k++, at++) {
         if (at >= count) continue;
-        u[at] = (u32)(k == 0 ? near : first + k - 1);
-        v[at] = (u32)(k == links - 1 ? far : first + k);
+        u[at] = (ID)(k == 0 ? near : first + k - 1);
+        v[at] = (ID)(k == links - 1 ? far : first + k);
     }
 }
 
 /* Writes the tuples start … start + count - 1, all below the number of tuples, for any
  * grid and any block of whole warps.
- * key, side, vertices, tuples: Road.device_arguments(), n at most 2^32
+ * key, side, vertices, tuples: Road.device_arguments()
  * vertices, tuples: [ceil(side^2 / 128) + 1], how many are before each block
  * u, v: [count], the ends */
 extern "C" __global__ void road_tuples(u64 start, u64 count, u64 key, u64 side,
-                                       const u64 *vertices, const u64 *tuples, u32 *u,
-                                       u32 *v) {
+                                       const u64 *vertices, const u64 *tuples, ID *u,
+                                       ID *v) {
     if (count == 0) return;
     u64 blocks = (side * side + BLOCK - 1) / BLOCK, lane = lane_id();
     u64 last = block_of(tuples, blocks, start + count - 1);

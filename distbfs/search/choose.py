@@ -231,11 +231,14 @@ def _on_devices(
     if small and hosts.total > 1 and kind.devices > 1:
         why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
     if world.size == 1 and (alone or small):
-        if n > MAX_VERTICES:
+        if n <= MAX_VERTICES:
+            return Choice("device", named, devices[:1], why=why)
+        if kind.devices == 1:
             raise UsageError(
-                f"engine {name} searches up to 2^31 vertices, not {n}; use openmp"
+                f"engine {name} searches up to 2^31 vertices, not {n}; use xbfs"
             )
-        return Choice("device", named, devices[:1], why=why)
+        why = f"a domain of one device, as {n} vertices have ids of 64 bits"
+        return Choice("domain", named, devices[:1], why=why)
     if kind.devices == 1:
         raise UsageError(f"engine {name} searches on one device of one process")
     if small:

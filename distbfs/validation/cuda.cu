@@ -1,26 +1,33 @@
-/* Validation of a search on a device, by the rules of validate.py.
+/* Validation of a search on devices, by the rules of host.py.
  *
- * Method: three passes, each with a grid that strides over its input.
- *   1. vertices: ranges, the root and rules 1, 2 and 4; packs the states
+ * Method: each device has the levels of all vertices, the parents of its own, and a share
+ * of the tuples.  Passes, each with a grid that strides over its input:
+ *   1. all vertices: packs the states; its own: ranges, the root and rules 1, 2 and 4
  *   2. tuples, chunk by chunk: rules 3 and 4; marks each vertex that a tuple joins to
- *      its parent, or for levels only to a vertex one level nearer to the root
- *   3. vertices: rule 5, or the nearer neighbour
+ *      its parent, or for levels only to a vertex one level nearer to the root.  What may
+ *      be the tree edge of another device's vertex goes to that device, which looks
+ *   3. its own vertices: rule 5, or the nearer neighbour
  * Faults are counted per block, with the lowest position of each kind.
  * Rules: Graph500 specification 2.0, Section "Validation".
  *
  * Pass 2 reads the ends of tuples at random.  It reads the packed states: half a byte
  * holds nearly every level and the mark, so a parent is read only where the tuple can
- * be the tree edge of a vertex that has no mark yet.
+ * be the tree edge of a vertex that has no mark yet.  Of a vertex of another device a
+ * byte of the hash of its parent says so.
  *
- * Data encoding: states: [ceil(n / 8)] words, vertex x at bits 4 (x mod 8) … + 3 of
- * word x / 8: three bits of level code (0 … 5 the level, DEEP look it up, UNREACHED
- * unreached) and MARK.  level, parent: negative where unreached.
+ * Data encoding: vertex x is at place part * per + local id, x mod parts and x div parts;
+ * per is a multiple of 8 where there are several parts
+ * states: word of place / 8, bits 4 (place mod 8) … + 3: three bits of level code (0 … 5
+ * the level, DEEP look it up, UNREACHED unreached) and MARK.  Levels and parents are
+ * negative where unreached.
  * report: [2 · KINDS + 3] 64-bit words: counts of faults, position of the first of each
  * (all ones: none), then reached vertices, tuples with a reached end, depth + 1.
  *
- * variants: LEVEL=i8,i16,i32 PARENT=i32,i64
+ * variants: LEVEL=i8,i16,i32 PARENT=i32,i64 ID=u32 | LEVEL=i8,i16,i32 PARENT=i64 ID=u64
  */
 #include "../engines/cuda/common/base.cuh"
+
+#define TUPLES 4 /* of a thread at a time */
 
 /* Kinds of faults, in the order of faults.TEXTS. */
 enum Kind {
@@ -35,6 +42,47 @@ struct Tally {
     u32 counts[KINDS];
     u64 first[KINDS];
 };
+
+/* What a device checks, and where it writes. */
+struct Check {
+    const LEVEL *level;           /* [parts][per] */
+    const u8 *prints;             /* [parts][per], of parents; null where all are here */
+    const PARENT *const *parent;  /* [parts], each [local] or null; null: levels only */
+    const u32 *seat;              /* [parts], the device that has it */
+    u32 *states;                  /* [parts][per / 8, rounded up] */
+    u64 *report;                  /* [2 * KINDS + 3] */
+    u64 *box;                     /* [seats][room][2]: vertex and what may be its parent */
+    u64 *filled;                  /* [seats], pairs of each box */
+    const ID *u, *v;              /* [count] */
+    const u64 *pairs;             /* [count][2], from a box */
+    u64 n, root, per, room;
+    u64 start, count;             /* position of the first tuple; how many there are */
+    u32 parts, own;               /* own: which device this is */
+    u32 part, thorough;           /* thorough: look for tree edges between any levels, not
+                                     only those that differ by one; of use only where pass
+                                     1 found faults */
+};
+
+/* Where a vertex is. */
+struct Place {
+    u32 part;
+    u64 local, at;
+};
+INLINE Place place_of(const Check &c, u64 x) {
+    Place place = {0, x, x};
+    if (c.parts > 1) {
+        place.local = (ID)x / c.parts;
+        place.part = (u32)((ID)x - (ID)place.local * c.parts);
+        place.at = place.part * c.per + place.local;
+    }
+    return place;
+}
+INLINE u64 locals_of(const Check &c, u32 part) {
+    return part < c.n ? (c.n - part + c.parts - 1) / c.parts : 0;
+}
+
+/* A byte of the hash of a parent. */
+INLINE u8 print_of(u64 x) { return (u8)((x ^ x >> 32) * 0x9E3779B97F4A7C15ull >> 56); }
 
 INLINE void clear(Tally &tally) {
     for (int k = threadIdx.x; k < KINDS; k += blockDim.x) {
@@ -64,155 +112,201 @@ INLINE u32 state_of(int level) {
     return level < 0 ? UNREACHED : level < DEEP ? level : DEEP;
 }
 
-INLINE u32 state_at(const u32 *states, u32 x) {
-    return states[x / PER_WORD] >> (4 * (x % PER_WORD)) & 15;
+INLINE u32 state_at(const Check &c, u64 at) {
+    return c.states[at / PER_WORD] >> (4 * (at % PER_WORD)) & 15;
 }
 
 /* Level by a state; any negative level is -1. */
-INLINE int level_at(u32 state, const LEVEL *level, u32 x) {
+INLINE int level_at(const Check &c, u32 state, u64 at) {
     const int code = state & LEVEL_BITS;
-    return code == UNREACHED ? -1 : code == DEEP ? level[x] : code;
+    return code == UNREACHED ? -1 : code == DEEP ? c.level[at] : code;
 }
 
-INLINE void mark(u32 *states, u32 x) {
-    atomicOr(&states[x / PER_WORD], (u32)MARK << (4 * (x % PER_WORD)));
+INLINE void mark(const Check &c, u64 at) {
+    atomicOr(&c.states[at / PER_WORD], (u32)MARK << (4 * (at % PER_WORD)));
 }
 
-INLINE void check_vertex(Tally &tally, u32 x, u32 n, u32 root, int found, const LEVEL *level,
-                         const PARENT *parent) {
-    if (found < -1 || found >= (i64)n)
+/* Bytes for the parents of the vertices of a part; parent: [local]; prints: [local] */
+extern "C" __global__ void __launch_bounds__(256)
+    make_prints(u64 local, const PARENT *parent, u8 *prints) {
+    for (u64 k = thread_of(); k < local; k += threads_of()) prints[k] = print_of(parent[k]);
+}
+
+/* States of all vertices without marks. */
+extern "C" __global__ void __launch_bounds__(256) pack_states(const Check c) {
+    const u64 each = (c.per + PER_WORD - 1) / PER_WORD, words = each * c.parts;
+    for (u64 w = thread_of(); w < words; w += threads_of()) {
+        const u32 part = (u32)(w / each);
+        const u64 local = w % each * PER_WORD, end = locals_of(c, part);
+        u32 packed = 0;
+#pragma unroll
+        for (u32 k = 0; k < PER_WORD; k++)
+            packed |= (local + k < end ? state_of(c.level[part * c.per + local + k]) : UNREACHED)
+                      << (4 * k);
+        c.states[w] = packed;
+    }
+}
+
+INLINE void check_vertex(Tally &tally, const Check &c, u64 x, int found, const PARENT *parent,
+                         u64 local) {
+    const i64 n = c.n;
+    if (found < -1 || found >= n)
         fault(tally, LEVEL_RANGE, x);
-    if ((found == 0) != (x == root))
+    if ((found == 0) != (x == c.root))
         fault(tally, ROOT_LEVEL, x);
     if (!parent)
         return;
-    const i64 of = parent[x];
-    const bool allowed = of >= 0 && of < (i64)n, own = of == (i64)x;
+    const i64 of = parent[local];
+    const bool allowed = of >= 0 && of < n, own = of == (i64)x;
     if (!allowed && of != -1)
         fault(tally, PARENT_RANGE, x);
-    if (own != (x == root))
+    if (own != (x == c.root))
         fault(tally, ROOT_PARENT, x);
     if ((found >= 0) != (of != -1))
         fault(tally, SET, x);
-    if (found >= 1 && allowed && !own && x != root &&
-        level[of] != found - 1)
+    if (found >= 1 && allowed && !own && x != c.root &&
+        c.level[place_of(c, of).at] != found - 1)
         fault(tally, STEP, x);
 }
 
-/* Pass 1.  level: [n]; parent: [n] or null for levels only; states: [ceil(n / 8)],
- * written; report: see above.  A thread takes the eight vertices of a word. */
-extern "C" __global__ void __launch_bounds__(256)
-    check_vertices(u32 n, const LEVEL *level, const PARENT *parent, u32 *states, u64 *report,
-                   u32 root) {
+/* Pass 1, of one part. */
+extern "C" __global__ void __launch_bounds__(256) check_vertices(const Check c) {
     __shared__ Tally tally;
     clear(tally);
-    const u32 words = (n + PER_WORD - 1) / PER_WORD;
-    u32 reached = 0;
-    int deepest = -1;
-    for (u32 w = thread_of<u32>(); w < words; w += threads_of<u32>()) {
-        u32 packed = 0;
-#pragma unroll
-        for (u32 k = 0; k < PER_WORD; k++) {
-            const u32 x = w * PER_WORD + k;
-            if (x < n) {
-                const int found = level[x];
-                packed |= state_of(found) << (4 * k);
-                reached += found >= 0;
-                deepest = max(deepest, found);
-                check_vertex(tally, x, n, root, found, level, parent);
-            }
-        }
-        states[w] = packed;
+    const PARENT *parent = c.parent ? c.parent[c.part] : 0;
+    const u64 end = locals_of(c, c.part);
+    u64 reached = 0;
+    u32 deepest = 0; /* and one */
+    for (u64 k = thread_of(); k < end; k += threads_of()) {
+        const int found = c.level[c.part * c.per + k];
+        reached += found >= 0;
+        if (found >= 0 && (u32)found + 1 > deepest) deepest = (u32)found + 1;
+        check_vertex(tally, c, k * c.parts + c.part, found, parent, k);
     }
-    reached = __reduce_add_sync(ALL, reached);
+    reached = warp_sum(reached);
     deepest = __reduce_max_sync(ALL, deepest);
     if (lane_id() == 0) {
-        atomicAdd(&report[REACHED], (u64)reached);
-        atomicMax(&report[DEPTH], (u64)(deepest + 1ll));
+        atomicAdd(&c.report[REACHED], reached);
+        atomicMax(&c.report[DEPTH], (u64)deepest);
     }
-    tell(tally, report);
+    tell(tally, c.report);
 }
 
-/* Judge the tuple (u, v) whose ends are in the states a, b; return if one is reached. */
-INLINE bool check_tuple(Tally &tally, u64 position, u32 u, u32 v, u32 a, u32 b,
-                        const LEVEL *level, const PARENT *parent, u32 *states, bool thorough) {
-    const int la = level_at(a, level, u), lb = level_at(b, level, v);
-    const bool both = la >= 0 && lb >= 0;
-    if ((la >= 0) != (lb >= 0))
-        fault(tally, HALF, position);
-    if (both && (la - lb > 1 || lb - la > 1))
-        fault(tally, SPAN, position);
-    const bool down = both && la - lb == 1, up = both && lb - la == 1;
-    if (!(a & MARK) && (down || thorough))
-        if (parent ? parent[u] == (i64)v : down)
-            mark(states, u);
-    if (!(b & MARK) && (up || thorough))
-        if (parent ? parent[v] == (i64)u : up)
-            mark(states, v);
-    return la >= 0 || lb >= 0;
+/* Look whether (x, y) is the tree edge of x, which has no mark, or levels only are there and
+ * y is nearer; return whether another device has to look: dest. */
+INLINE bool look_at(const Check &c, u64 x, const Place &place, u64 y, u32 &dest) {
+    dest = c.seat[place.part];
+    if (dest == c.own) {
+        if (!c.parent || c.parent[place.part][place.local] == (i64)y) mark(c, place.at);
+        return false;
+    }
+    if (!c.parent) mark(c, place.at); /* it is told once */
+    return !c.parent || c.prints[place.at] == print_of(y);
 }
 
-/* Pass 2, one chunk.  level, parent, states, report: as in pass 1
- * start: position of the first tuple; count: tuples
- * u, v: [count, rounded up to a multiple of four] ends, aligned to 16 bytes
- * thorough: look for tree edges between any levels, not only those that differ by one;
- *   of use only where pass 1 found faults. */
-extern "C" __global__ void __launch_bounds__(256)
-    check_tuples(u32 n, const LEVEL *level, const PARENT *parent, u32 *states, u64 *report,
-                 u64 start, u64 count, const uint4 *u, const uint4 *v, u32 thorough) {
+/* Append pairs to boxes; a whole warp calls it. */
+INLINE void send(const Check &c, bool wanted, u32 dest, u64 x, u64 y) {
+    const u32 lane = lane_id();
+    for (u32 open = __ballot_sync(ALL, wanted); open;) {
+        const u32 leader = __ffs(open) - 1, to = __shfl_sync(ALL, dest, leader);
+        const u32 same = __ballot_sync(ALL, wanted && dest == to);
+        u64 at = 0;
+        if (lane == leader) at = atomicAdd(&c.filled[to], (u64)__popc(same));
+        at = __shfl_sync(ALL, at, leader) + __popc(same & lanes_below());
+        if (wanted && dest == to && at < c.room) {
+            c.box[2 * (to * c.room + at)] = x;
+            c.box[2 * (to * c.room + at) + 1] = y;
+        }
+        open &= ~same;
+    }
+}
+
+/* Pass 2, one chunk; a thread takes TUPLES of them at a time. */
+extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
     __shared__ Tally tally;
     clear(tally);
-    u32 reached = 0;
-    for (u64 g = thread_of(); 4 * g < count; g += threads_of()) {
-        const uint4 from = __ldcs(&u[g]), to = __ldcs(&v[g]);
-        const u32 us[4] = {from.x, from.y, from.z, from.w};
-        const u32 vs[4] = {to.x, to.y, to.z, to.w};
-        u32 a[4], b[4];
-        bool inside[4];
+    u64 reached = 0;
+    const u64 lane = lane_id(), block = (u64)TUPLES * blockDim.x;
+    for (u64 base = blockIdx.x * block + threadIdx.x - lane; base < c.count;
+         base += gridDim.x * block) {
+        u64 us[TUPLES], vs[TUPLES];
+        Place up[TUPLES], vp[TUPLES];
+        u32 a[TUPLES], b[TUPLES];
+        bool inside[TUPLES];
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            inside[k] = 4 * g + k < count && us[k] < n && vs[k] < n;
-            a[k] = inside[k] ? state_at(states, us[k]) : UNREACHED;
-            b[k] = inside[k] ? state_at(states, vs[k]) : UNREACHED;
+        for (int k = 0; k < TUPLES; k++) {
+            const u64 i = base + (u64)k * blockDim.x + lane;
+            us[k] = i < c.count ? __ldcs(&c.u[i]) : 0;
+            vs[k] = i < c.count ? __ldcs(&c.v[i]) : 0;
         }
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            const u64 position = start + 4 * g + k;
-            if (inside[k])
-                reached += check_tuple(tally, position, us[k], vs[k], a[k], b[k], level,
-                                       parent, states, thorough);
-            else if (4 * g + k < count)
-                fault(tally, OUTSIDE, position);
+        for (int k = 0; k < TUPLES; k++) {
+            const u64 i = base + (u64)k * blockDim.x + lane;
+            inside[k] = i < c.count && us[k] < c.n && vs[k] < c.n;
+            up[k] = place_of(c, inside[k] ? us[k] : 0);
+            vp[k] = place_of(c, inside[k] ? vs[k] : 0);
+            a[k] = inside[k] ? state_at(c, up[k].at) : UNREACHED;
+            b[k] = inside[k] ? state_at(c, vp[k].at) : UNREACHED;
+            if (i < c.count && !inside[k]) fault(tally, OUTSIDE, c.start + i);
         }
-    }
-    reached = __reduce_add_sync(ALL, reached);
-    if (lane_id() == 0)
-        atomicAdd(&report[NEDGE], (u64)reached);
-    tell(tally, report);
-}
-
-/* Pass 3.  Arguments as in pass 1; the states hold the marks of pass 2. */
-extern "C" __global__ void __launch_bounds__(256)
-    check_marks(u32 n, const LEVEL *level, const PARENT *parent, const u32 *states, u64 *report,
-                u32 root) {
-    __shared__ Tally tally;
-    clear(tally);
-    const u32 words = (n + PER_WORD - 1) / PER_WORD;
-    for (u32 w = thread_of<u32>(); w < words; w += threads_of<u32>()) {
-        const u32 packed = states[w];
-        for (u32 k = 0; k < PER_WORD; k++) {
-            const u32 x = w * PER_WORD + k, state = packed >> (4 * k) & 15;
-            if (x >= n || x == root || state & MARK || state == UNREACHED)
-                continue;
-            if (!parent) {
-                if (level[x] >= 1)
-                    fault(tally, NEARER, x);
-                continue;
+#pragma unroll
+        for (int k = 0; k < TUPLES; k++) {
+            const u64 position = c.start + base + (u64)k * blockDim.x + lane;
+            const int la = level_at(c, a[k], up[k].at), lb = level_at(c, b[k], vp[k].at);
+            const bool both = la >= 0 && lb >= 0;
+            if ((la >= 0) != (lb >= 0))
+                fault(tally, HALF, position);
+            if (both && (la - lb > 1 || lb - la > 1))
+                fault(tally, SPAN, position);
+            const bool falls = both && la - lb == 1, rises = both && lb - la == 1;
+            const bool any = c.thorough && c.parent && inside[k];
+            u32 to_u = 0, to_v = 0;
+            const bool send_u = !(a[k] & MARK) && (falls || any) &&
+                                look_at(c, us[k], up[k], vs[k], to_u);
+            const bool send_v = !(b[k] & MARK) && (rises || any) &&
+                                look_at(c, vs[k], vp[k], us[k], to_v);
+            if (c.box) {
+                send(c, send_u, to_u, us[k], vs[k]);
+                send(c, send_v, to_v, vs[k], us[k]);
             }
-            const i64 of = parent[x];
-            if (of >= 0 && of < (i64)n && of != (i64)x)
-                fault(tally, EDGE, x);
+            reached += la >= 0 || lb >= 0;
         }
     }
-    tell(tally, report);
+    reached = warp_sum(reached);
+    if (lane == 0)
+        atomicAdd(&c.report[NEDGE], reached);
+    tell(tally, c.report);
+}
+
+/* Pass 2, what came from another device; it may be for others, too. */
+extern "C" __global__ void __launch_bounds__(256) check_pairs(const Check c) {
+    for (u64 i = thread_of(); i < c.count; i += threads_of()) {
+        const u64 x = c.pairs[2 * i], y = c.pairs[2 * i + 1];
+        const Place place = place_of(c, x);
+        u32 dest;
+        if (c.seat[place.part] == c.own) look_at(c, x, place, y, dest);
+    }
+}
+
+/* Pass 3, of one part: the states hold the marks of pass 2. */
+extern "C" __global__ void __launch_bounds__(256) check_marks(const Check c) {
+    __shared__ Tally tally;
+    clear(tally);
+    const PARENT *parent = c.parent ? c.parent[c.part] : 0;
+    const u64 end = locals_of(c, c.part);
+    for (u64 k = thread_of(); k < end; k += threads_of()) {
+        const u64 x = k * c.parts + c.part, at = c.part * c.per + k;
+        const u32 state = state_at(c, at);
+        if (x == c.root || state & MARK || state == UNREACHED)
+            continue;
+        if (!parent) {
+            if (c.level[at] >= 1)
+                fault(tally, NEARER, x);
+            continue;
+        }
+        const i64 of = parent[k];
+        if (of >= 0 && of < (i64)c.n && of != (i64)x)
+            fault(tally, EDGE, x);
+    }
+    tell(tally, c.report);
 }

@@ -22,6 +22,7 @@ ROOT = Path(distbfs.__file__).parent
 SOURCES = {str(x.relative_to(ROOT)): x for x in sorted(ROOT.rglob("*.cu"))}
 PAPERS = "engines/cuda/papers"
 WIDTH, FLAG = {"OFFSET": ("u32", "u64")}, (0, 1)
+IDS = {"ID": ("u32", "u64")}
 ITEMS = tuple(f"u{bits}" for bits in (8, 16, 32, 64))
 COUNTED = {**WIDTH, "COUNT": FLAG}
 BLOCKS = {**WIDTH, "THREADS": BLOCK_THREADS}
@@ -32,9 +33,14 @@ def shortened(names):
     return tuple(name.replace("int", "i") for name in names)
 
 
+VALUES = {"LEVEL": shortened(LEVEL_TYPES)}
 # of each Python file, call by call: files and values of macros, one or several of both
 LOADS = {
-    "build/cuda/kernels.py": [("build/cuda", ("graph.cu", "parts.cu", "keys.cu"), {})],
+    "build/cuda/kernels.py": [
+        ("build/cuda", ("graph.cu",), {}),
+        ("build/cuda", ("keys.cu",), {}),
+    ],
+    "build/cuda/keys.py": [("build/cuda", ("parts.cu",), IDS)],
     "build/cuda/inner.py": [
         ("build/cuda", ("inner.cu",), {**WIDTH, "NN": ("u32", "u64")})
     ],
@@ -70,7 +76,7 @@ LOADS = {
     "engines/cuda/papers/xbfs/search.py": [(f"{PAPERS}/xbfs", ("paper.cu",), COUNTED)],
     "engines/cuda/xbfs/arrays.py": [
         ("engines/cuda/xbfs", ("prepare.cu",), WIDTH),
-        ("engines/cuda/xbfs", ("results.cu",), {**WIDTH, "IN_IDS": (1,)}),
+        ("engines/cuda/xbfs", ("results.cu",), {**WIDTH, "IN_IDS": (1,), **IDS}),
         (
             "engines/cuda/xbfs",
             ("search.cu", "domain.cu"),
@@ -87,8 +93,8 @@ LOADS = {
     "engines/cuda/xbfs/cluster.py": [("engines/cuda/xbfs", ("cluster.cu",), WIDTH)],
     "exchange/nccl.py": [("exchange", ("reduce.cu",), {})],
     "generate/cuda.py": [
-        ("generate", ("kronecker.cu", "road.cu", "uniform.cu"), {}),
-        ("generate", ("permuted.cu",), {}),
+        ("generate", ("kronecker.cu", "road.cu", "uniform.cu"), IDS),
+        ("generate", ("permuted.cu",), IDS),
     ],
     "multisearch/cuda_bits.py": [
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
@@ -117,7 +123,8 @@ LOADS = {
         (
             "validation",
             ("cuda.cu",),
-            {"LEVEL": shortened(LEVEL_TYPES), "PARENT": shortened(PARENT_TYPES)},
+            {**VALUES, "PARENT": shortened(PARENT_TYPES), "ID": ("u32",)},
+            {**VALUES, "PARENT": ("i64",), "ID": ("u64",)},
         )
     ],
 }

@@ -6,6 +6,7 @@ from fast_graphs import cut
 from graphs import check_search
 
 from distbfs.build.cuda.domain import GRANULE, construct_domain
+from distbfs.device import cuda
 from distbfs.engines.base import WHOLE
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.exchange.peer_memory import PeerGroup
@@ -57,9 +58,9 @@ def check_resident(source, made, summary):
         assert (one.granules, one.local_count) == (granules, len(own))
         actives = [(positions[j::parts] >= 0).sum() for j in range(parts)]
         np.testing.assert_array_equal(one.actives, actives)
-        ids = one.ids.get()
         some = np.flatnonzero(positions >= 0)
-        np.testing.assert_array_equal(ids[positions[some]], some)
+        ids = one.ids_at(cuda.cupy().asarray(positions[some]))
+        np.testing.assert_array_equal(ids.get(), some)
         vertices = graph.vertices.get().astype(np.int64)
         np.testing.assert_array_equal(one.position_of(np.arange(active)), own[vertices])
         numbers = np.full(len(own), ISOLATED)
@@ -89,7 +90,7 @@ def resident_driver(
     made, _ = resident_parts(source, parts, devices=devices)
     searches = []
     for part in made:
-        with part.ids.device:
+        with part.names.device:
             if wide:
                 part.graph.offsets = part.graph.offsets.astype(np.uint64)
             searches.append(MemberSearch(part, options))

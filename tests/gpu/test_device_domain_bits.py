@@ -67,7 +67,7 @@ def test_levels(parts, pull_edges):
         made, _ = resident_parts(source, parts, devices=devices)
         if k % 2:
             for part in made:
-                with part.ids.device:
+                with part.names.device:
                     part.graph.offsets = part.graph.offsets.astype(np.uint64)
         searches = DomainBitSearches(SoloWorld(), made, pull_edges=pull_edges)
         rng = np.random.default_rng(3)

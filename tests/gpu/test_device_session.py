@@ -73,7 +73,7 @@ def check(session, source, root, *, records=False):
     if session.options.parents:
         assert found.parent.dtype == np.int32
     assert 0 < found.seconds < found.wall_seconds
-    [answer] = validation_of(session, source)([found])
+    answer = validation_of(session, source)(found)
     assert answer.valid, answer.errors
     if records:
         check_records(found.records, wanted)
@@ -200,7 +200,7 @@ def test_validation_finds_what_is_wrong():
     session = session_of(source, options_of("xbfs"))
     found = session.search(1).keep()
     found.level[1] = 3
-    [answer] = validation_of(session, source)([found])
+    answer = validation_of(session, source)(found)
     assert not answer.valid
 
 

@@ -131,7 +131,7 @@ def test_sessions_of_a_domain(internal):
             assert len({level.device.id for level, _ in found.shards}) == parts
             with pytest.raises(UsageError, match=r"to_numpy\(\), or shards"):
                 _ = found.level
-            [answer] = validated([found])
+            answer = validated(found)
             assert answer.valid, answer.errors
         found = session.search(1, records=True)
         assert len(found.records) == found.depth
@@ -212,7 +212,7 @@ def test_ten_thousand_searches(parts):
     wanted = {}
     for root in roots:
         found = session.search(root)
-        [answer] = validated([found])
+        answer = validated(found)
         assert answer.valid, answer.errors
         wanted[root] = summary_of(found)
     for k in range(SEARCHES):

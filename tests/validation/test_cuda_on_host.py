@@ -38,13 +38,14 @@ struct uint4 { unsigned x, y, z, w; };
 struct index { unsigned x; };
 static index threadIdx = {0}, blockIdx = {0}, blockDim = {1}, gridDim = {1};
 static void __syncthreads() {}
-static int max(int a, int b) { return a > b ? a : b; }
 static void __syncwarp() {}
 template <class T> T __ldcs(const T *p) { return *p; }
 template <class T> T __ldcg(const T *p) { return *p; }
 template <class T> T __reduce_add_sync(unsigned, T x) { return x; }
 template <class T> T __reduce_max_sync(unsigned, T x) { return x; }
 static unsigned __ballot_sync(unsigned, int x) { return x != 0; }
+static int __ffs(unsigned x) { return __builtin_ffs(x); }
+template <class T> T __shfl_xor_sync(unsigned, T x, int) { return 0; }
 static int __popc(unsigned x) { return __builtin_popcount(x); }
 template <class T> T __shfl_sync(unsigned, T x, int) { return x; }
 template <class T> T atomicAdd(T *p, T x) { return (*p += x) - x; }
@@ -60,6 +61,7 @@ extern "C" void set_block(unsigned block, unsigned grid)
 """
 
 PTX = """
+typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef signed char i8;
@@ -102,7 +104,16 @@ class HostModule:
                 self.library.set_block(at, grid)
                 self.library[name](*converted)
 
+        def prepare(arguments, grid, block):
+            def run(stream):
+                for at in range(grid):
+                    self.library.set_block(at, grid)
+                    self.library[name](arguments)
+
+            return run
+
         launch.set_attribute = MagicMock()
+        launch.prepare = prepare
         return launch
 
 
@@ -142,9 +153,9 @@ def host_device(tmp_path_factory):
 class ArrayTuples:
     """Tuples that are copied into the memory of ``xp`` (CuPy or NumPy)."""
 
-    def __init__(self, source, xp):
-        self.n, self.tuples = source.n, source.tuples
-        self.u, self.v = (xp.asarray(x.astype(np.uint32)) for x in (source.u, source.v))
+    def __init__(self, source, xp, dtype=np.uint32):
+        self.n, self.tuples, self.dtype = source.n, source.tuples, dtype
+        self.u, self.v = (xp.asarray(x.astype(dtype)) for x in (source.u, source.v))
 
     def fill(self, start, stop, u, v):
         assert 0 <= start < stop <= self.tuples
@@ -296,6 +307,6 @@ def test_what_does_not_fit_is_refused_before_a_device_is_asked_for():
     for wrong in (parent[:6], parent.astype(np.float32)):
         with pytest.raises(UsageError, match="parents are not one"):
             validate_on_device(source, 0, level, wrong)
-    large = SimpleNamespace(n=(1 << 31) + 1, tuples=0)
-    with pytest.raises(UsageError, match="allowed: 2147483648"):
+    large = SimpleNamespace(n=(1 << 42) + 1, tuples=0)
+    with pytest.raises(UsageError, match="allowed: 4398046511104"):
         validate_on_device(large, 0, level, parent)

@@ -20,17 +20,19 @@ def longest(count: int) -> int:
 
 
 class Pairs(Protocol):
-    """Pairs of ids that can be read any number of times."""
+    """Pairs of ids that can be read any number of times; dtype: of ids."""
+
+    dtype: type[np.unsignedinteger]
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
-        """Write the pairs start … stop-1 to the front of CuPy uint32 arrays."""
+        """Write the pairs start … stop-1 to the front of CuPy arrays of ``dtype``."""
 
 
 class Passes(Protocol):
     """Pairs of ids, any number of times, chunk by chunk in device memory."""
 
     def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
-        """Yield (u, v) of a chunk, CuPy uint32."""
+        """Yield (u, v) of a chunk, CuPy uint32 or uint64."""
 
     def expect(self, passes: int) -> None:
         """Plan so many passes more."""
@@ -53,7 +55,7 @@ class Chunks:
         self._complete, self._done = False, done or Sum()
         self._done.more(count)
         size = count if hold else longest(count)
-        self._u, self._v = (cuda.cupy().empty(size, np.uint32) for _ in range(2))
+        self._u, self._v = (cuda.cupy().empty(size, pairs.dtype) for _ in range(2))
 
     def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
         for start in range(0, self.count, CHUNK):

@@ -2,7 +2,9 @@
 
 Every device makes all tuples itself and keeps the rows of the vertices that its part
 serves (owner of v: v mod p), so that no tuple is sent.  There are no delegates: the
-bitmap of all visited vertices is on every device instead.
+bitmap of all visited vertices is on every device instead.  Ids may have 64 bits, local
+ids and positions have 32: of all vertices a device knows which have edges, in sets
+with ranks (sets.cuh), and by rank their positions.
 
 Inside an owner, vertices with edges are numbered by falling degree class and, inside a
 class, by rising local id, as graph/device_graph.py does.  The numbers of all owners are
@@ -24,9 +26,10 @@ from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.keys import RowWriter, Rule
 from distbfs.build.cuda.numbering import CLASSES, Numbering
 from distbfs.build.cuda.parts import Crew
-from distbfs.build.cuda.separate import Builder, Shape
+from distbfs.build.cuda.separate import MAX_DEGREE, Builder, Shape
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
+from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import DeviceGraph, degree_class
 from distbfs.partition.device_part import COLUMN_PAD
 from distbfs.partition.layout import Layout, Placement
@@ -57,7 +60,8 @@ class MemberRows:
     layout: of all vertices; index: which part
     graph: rows by number; n, vertices, numbers and tuple_degrees go by local id, and
         columns are positions (uint32 [m + COLUMN_PAD], rising in each row)
-    ids: uint32 [positions], position -> vertex id; undefined where there is none
+    names: uint32 [positions], position -> vertex id, or local id where ids are wide;
+        undefined where there is none
     granules: of each part, the same for all; positions = granules * parts * GRANULE
     actives: vertices with edges of each part, int64 [parts]; edges: m of all parts
     """
@@ -65,7 +69,7 @@ class MemberRows:
     layout: Layout
     index: int
     graph: DeviceGraph
-    ids: Any
+    names: Any
     granules: int
     actives: Array
     edges: int
@@ -75,23 +79,60 @@ class MemberRows:
         """Number of vertices that this part serves."""
         return self.graph.n
 
+    @property
+    def wide(self) -> bool:
+        """Whether ids have 64 bits."""
+        return id_type(self.layout.n) is np.uint64
+
     def position_of(self, number: Array) -> Array:
         """Return the positions of numbers of this part."""
         return positions_of(number, self.index, self.layout.parts)
 
+    def ids_at(self, positions: Any) -> Any:
+        """Return the ids of positions, CuPy int64 of their shape."""
+        names = self.names[positions].astype(np.int64)
+        if not self.wide:
+            return names
+        device, _ = numbers_of(positions, self.layout.parts)
+        return names * self.layout.parts + device
+
 
 @dataclass
 class Measured:
-    """What the first pass finds of a part; device uint32 [local], but for classes.
+    """What the first pass finds of a part; device uint32 [local], but for host arrays.
 
-    lengths: keys of each row, repeats counted; classes: host uint8
+    lengths: keys of each row, repeats counted
+    members: host uint32 [4 * blocks], the set of vertices with edges; classes: host
+        uint8 [members], degree class of each
     """
 
     lengths: Any
     ends: Any
+    members: Array
     classes: Array
     loops: int
     total: int
+
+
+@dataclass
+class Known:
+    """What all parts must know of one; see ``Measured``."""
+
+    members: Array
+    classes: Array
+
+
+@dataclass
+class Places:
+    """Where the vertices of all parts are, as one device knows it.
+
+    members: uint32 [parts * 4 * blocks], sets of vertices with edges, ranks over all
+        parts; positions: uint32 [members], by rank; names: as of MemberRows
+    """
+
+    members: Any
+    positions: Any
+    names: Any
 
 
 @dataclass
@@ -128,39 +169,47 @@ class MemberBuilder(Builder):
 
         lengths = self.keys.count(Rule("own", local, own, count_loops))
         with self.kernels.phase("degrees"):
-            classes = cupy.empty(local, np.uint8)
-            launch("classes", local, BLOCK, np.uint64(local), lengths, classes)
+            (members, count), _ = self._sets(lengths, MAX_DEGREE)
+            classes = cupy.empty(count, np.uint8)
+            arguments = (np.uint64(local), lengths, members, classes)
+            launch("classes", local, BLOCK, *arguments)
             loop_ends += lengths
             total = self.kernels.sum(loop_ends)
-            host_classes = classes.get()
-        return Measured(lengths, loop_ends, host_classes, int(loops.get()[0]), total)
+            known = members.get(), classes.get()
+        return Measured(lengths, loop_ends, *known, int(loops.get()[0]), total)
 
-    def place(self, classes: Sequence[Array], granules: int) -> tuple[Any, Any]:
-        """Return (positions by id, ids by position) of all parts, uint32.
-
-        classes: host uint8 [local], of each part
-        """
-        cupy, launch, parts = cuda.cupy(), self.kernels.launch, self.shape.parts
+    def place(self, known: Sequence[Known], granules: int) -> Places:
+        """Return where the vertices of all parts are; known: of each part."""
+        cupy, launch, shape = cuda.cupy(), self.kernels.launch, self.shape
+        sizes = np.array([len(one.classes) for one in known])
+        room = granules * shape.parts * GRANULE
         with self.kernels.phase("numbering"):
-            cuda.require(
-                4 * (self.layout.n + granules * parts * GRANULE + 8 * self.shape.per),
-                "the positions of all vertices",
-            )
-            positions = cupy.empty(max(self.layout.n, 1), np.uint32)
-            ids = cupy.zeros(granules * parts * GRANULE, np.uint32)
+            need = 16 * shape.parts * shape.blocks + 4 * (int(sizes.sum()) + room)
+            need += 16 * int(sizes.max())
+            cuda.require(need, "the positions of all vertices")
+            members = cupy.asarray(np.concatenate([one.members for one in known]))
+            positions = cupy.empty(max(int(sizes.sum()), 1), np.uint32)
+            names = cupy.zeros(room, np.uint32)
             least = cupy.asarray(least_degrees())
-            for part, of_part in enumerate(classes):
+            bases = np.cumsum(sizes) - sizes
+            sets = members.reshape(shape.parts, -1)
+            for part, (one, base) in enumerate(zip(known, bases.tolist(), strict=True)):
+                numbers = self._numbered(least[cupy.asarray(one.classes)]).numbers
                 local = self.layout.local_count(part)
-                numbers = self._numbered(least[cupy.asarray(of_part)]).numbers
-                arguments = (np.uint64(local), numbers, *self.shape.own(part))
-                launch("place_numbers", local, BLOCK, *arguments, positions, ids)
-        return positions, ids
+                own = (np.uint64(local), *shape.own(part), sets[part], numbers)
+                arguments = (*own, positions[base:], names)
+                launch("place_numbers", local, BLOCK, *arguments)
+            size = shape.parts * shape.blocks
+            form = (np.uint64(size), np.uint64(shape.blocks))
+            shifts = cupy.asarray(bases.astype(np.uint32))
+            launch("shift_set", size, BLOCK, *form, shifts, members)
+        return Places(members, positions, names)
 
     def _numbered(self, degrees: Any) -> Numbering:
         return Numbering(self._numbering, degrees)
 
     def rows(
-        self, part: int, measured: Measured, tables: tuple[Any, Any], granules: int
+        self, part: int, measured: Measured, places: Places, granules: int
     ) -> MemberRows:
         """Make the rows of a part, range by range; lets go of what was found."""
         cupy, local = cuda.cupy(), self.layout.local_count(part)
@@ -175,7 +224,8 @@ class MemberBuilder(Builder):
             room = cupy.empty(total + COLUMN_PAD, np.uint32)
         fresh = cupy.zeros(active, np.uint32)
         writer = RowWriter(self.kernels, fresh, room=room)
-        arguments = (*self.shape.own(part), tables[0])
+        own = (*self.shape.own(part), np.uint32(self.shape.blocks))
+        arguments = (*own, places.members, places.positions)
         rule = Rule("positioned", active, arguments, lengths=lengths)
         seen = 0
         for keys, low in self.keys.sorted_keys(rule, lambda _: 16 * active):
@@ -203,7 +253,7 @@ class MemberBuilder(Builder):
         )
         actives = np.zeros(self.shape.parts, dtype=np.int64)
         return MemberRows(
-            self.layout, part, graph, tables[1], granules, actives, made.edges
+            self.layout, part, graph, places.names, granules, actives, made.edges
         )
 
 
@@ -243,19 +293,19 @@ def construct_domain(
     with watch("total"):
         crew = Crew(MemberBuilder, source, shape, mine, devices, buffer_bytes, done)
         measured = crew.each(lambda builder, _, part: builder.measure(part))
-        classes = _all_classes(world, placement, measured)
+        known = _all_known(world, placement, measured)
         sums = np.array([[x.loops, x.total] for x in measured], dtype=np.int64)
         loops, ends = world.allreduce(sums.sum(axis=0)).tolist()
         if ends != 2 * source.tuples:
             raise InputError("a vertex has 2^32 ends of edge tuples or more")
-        actives = np.array([np.count_nonzero(x) for x in classes], dtype=np.int64)
+        actives = np.array([len(x.classes) for x in known], dtype=np.int64)
         granules = max(-(-int(actives.max()) // GRANULE), 1)
         if granules * parts * GRANULE >= WIDE:
             raise UsageError(
                 f"{int(actives.sum())} vertices with edges on {parts} parts need "
                 "positions of more than 32 bits"
             )
-        made = _rows(crew, measured, mine, classes, granules)
+        made = _rows(crew, measured, mine, known, granules)
         crew.close()
     counts = np.array([sum(part.graph.m for part in made)], dtype=np.int64)
     m = int(world.allreduce(counts)[0])
@@ -271,31 +321,32 @@ def construct_domain(
     )
 
 
-def _all_classes(
+def _all_known(
     world: World, placement: Placement, measured: Sequence[Measured]
-) -> list[Array]:
-    """Return the degree classes of all parts, a byte a vertex (collective)."""
-    out: list[Array] = [np.zeros(0, np.uint8)] * placement.parts
+) -> list[Known]:
+    """Return what all parts must know of each other, by part (collective)."""
+    known: dict[int, Known] = {}
     for k, one in enumerate(measured):
-        for rank, of_rank in enumerate(world.allgather(one.classes)):
-            out[placement.parts_of(rank)[k]] = of_rank
-    return out
+        each = world.allgather(one.members), world.allgather(one.classes)
+        for rank, (members, classes) in enumerate(zip(*each, strict=True)):
+            known[placement.parts_of(rank)[k]] = Known(members, classes)
+    return [known[part] for part in range(placement.parts)]
 
 
 def _rows(
     crew: Crew[MemberBuilder],
     measured: Sequence[Measured],
     mine: Sequence[int],
-    classes: Sequence[Array],
+    known: Sequence[Known],
     granules: int,
 ) -> list[MemberRows]:
     """Return the parts; the tables of a device serve all its parts."""
 
     def work(builder: MemberBuilder, at: list[int]) -> list[tuple[int, MemberRows]]:
         with cuda.memory_of("building for the devices of a domain"):
-            tables = builder.place(classes, granules)
+            places = builder.place(known, granules)
             return [
-                (k, builder.rows(mine[k], measured[k], tables, granules)) for k in at
+                (k, builder.rows(mine[k], measured[k], places, granules)) for k in at
             ]
 
     made = dict(item for group in crew.on_devices(work) for item in group)

@@ -36,6 +36,8 @@ class HostRows:
         self._kernels, self._offsets = kernels, offsets
         self._columns, self._vertices = columns, vertices
 
+    dtype = np.uint32
+
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
         """Write the pairs of the entries start … stop-1 to CuPy uint32 arrays."""
         cupy = cuda.cupy()

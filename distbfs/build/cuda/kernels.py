@@ -29,12 +29,13 @@ KEYS_TILE = 2048  # keys or tuples of a block at a time
 class Kernels:
     """Kernels, launched by number of items, and the clock.
 
-    file: whose kernels there are, beside those of keys.cu
+    own: the kernels beside those of keys.cu, by default those of graph.cu
     """
 
-    def __init__(self, clock: Stopwatch, file: str = "graph.cu") -> None:
+    def __init__(self, clock: Stopwatch, own: programs.Module | None = None) -> None:
         self.clock = clock
-        self._own, self._keys = (programs.Module(FOLDER / x) for x in (file, "keys.cu"))
+        self._own = own or programs.Module(FOLDER / "graph.cu")
+        self._keys = programs.Module(FOLDER / "keys.cu")
         self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
     @contextmanager

@@ -14,17 +14,16 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.chunks import Chunks, longest
-from distbfs.build.cuda.kernels import BLOCK, KEYS_TILE, Kernels
+from distbfs.build.cuda.kernels import BLOCK, FOLDER, KEYS_TILE, Kernels
 from distbfs.build.cuda.ranges import (
     KEY_BYTES,
-    PAIR_BYTES,
     RESERVE,
     ROWS_TILE,
     Ranges,
 )
-from distbfs.device import cuda
+from distbfs.device import cuda, programs
 from distbfs.errors import InputError
-from distbfs.generate.cuda import device_tuples
+from distbfs.generate.cuda import device_tuples, id_word
 from distbfs.graph.csr import index_dtype
 from distbfs.partition.device_part import COLUMN_PAD, DeviceRows
 from distbfs.progress import Sum
@@ -37,10 +36,13 @@ LARGEST_KEY = (1 << 64) - 1
 
 
 class PartKernels(Kernels):
-    """The kernels that build parts, with launches by number of items and the clock."""
+    """The kernels that build parts, with launches by number of items and the clock.
 
-    def __init__(self, clock: Stopwatch) -> None:
-        super().__init__(clock, "parts.cu")
+    n: vertices of all parts
+    """
+
+    def __init__(self, clock: Stopwatch, n: int) -> None:
+        super().__init__(clock, programs.Module(FOLDER / "parts.cu", ID=id_word(n)))
 
     def below(self, keys: Any, values: list[int]) -> list[int]:
         """Return how many sorted keys are below each value."""
@@ -112,15 +114,16 @@ class KeyPasses:
         self, source: TupleSource, parts: int, buffer_bytes: int | None, done: Sum
     ) -> None:
         self.clock = Stopwatch()
-        self.kernels = PartKernels(self.clock)
+        self.kernels = PartKernels(self.clock, source.n)
         tuples, count = device_tuples(source), source.tuples
+        pair = 2 * np.dtype(tuples.dtype).itemsize
         self._most, self._parts, self._wanted = 2 * count, parts, buffer_bytes
         cuda.release()
         cuda.require(
-            PAIR_BYTES * longest(count) + RESERVE // 4,
+            pair * longest(count) + RESERVE // 4,
             "a chunk of edge tuples",
         )
-        held = PAIR_BYTES * count
+        held = pair * count
         hold = not tuples.generated and held <= self._buffer() // HOLD_SHARE
         self._chunks = Chunks(tuples, count, hold=hold, done=done)
         self.expect = self._chunks.expect

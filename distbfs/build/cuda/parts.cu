@@ -13,6 +13,8 @@
  *
  * Source: Pan, Pearce, Owens 2018, Section III-B.
  *
+ * variants: ID=u32,u64
+ *
  * All kernels take one-dimensional grids of any size and blocks of THREADS threads.
  */
 #include "../../engines/cuda/common/positions.cuh"
@@ -30,12 +32,13 @@ struct Found {
     }
 };
 
-/* Rows are the local ids of this part, columns the ids of all their neighbours. */
+/* Rows are the local ids of this part, columns the ids of all their neighbours, where they
+ * have 32 bits. */
 struct Own {
     u32 parts, part;
-    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const {
-        if (x % parts == part) found.add(x / parts, y);
-        if (y % parts == part) found.add(y / parts, x);
+    __device__ __forceinline__ void operator()(ID x, ID y, Found &found) const {
+        if (x % parts == part) found.add((u32)(x / parts), (u32)y);
+        if (y % parts == part) found.add((u32)(y / parts), (u32)x);
     }
 };
 
@@ -55,8 +58,9 @@ struct Separated {
         return true;
     }
 
-    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const {
-        u32 xl = x / parts, xp = x - xl * parts, yl = y / parts, yp = y - yl * parts;
+    __device__ __forceinline__ void operator()(ID x, ID y, Found &found) const {
+        u32 xl = (u32)(x / parts), xp = (u32)(x % parts);
+        u32 yl = (u32)(y / parts), yp = (u32)(y % parts);
         bool own_x = xp == part, own_y = yp == part;
         if (!own_x && !own_y) return;
         u32 xn, yn; /* numbers */
@@ -93,7 +97,7 @@ struct Separated {
  * u, v: [count], ids; keys: [capacity]; size: [1], see append
  */
 template <typename Rule>
-INLINE void append_by(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
+INLINE void append_by(u64 count, const ID *__restrict__ u, const ID *__restrict__ v,
                       const Rule &rule, u32 low, u32 last, u64 capacity,
                       u64 *__restrict__ keys, u64 *size) {
     for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
@@ -102,7 +106,7 @@ INLINE void append_by(u64 count, const u32 *__restrict__ u, const u32 *__restric
 #pragma unroll
         for (int k = 0; k < PER_THREAD; k++) {
             u64 i = first + k * THREADS + threadIdx.x;
-            u32 x = i < count ? u[i] : 0, y = i < count ? v[i] : 0;
+            ID x = i < count ? u[i] : 0, y = i < count ? v[i] : 0;
             Found found = {{0, 0}, {0, 0}, 0};
             if (x != y) rule(x, y, found);
 #pragma unroll
@@ -121,10 +125,10 @@ INLINE void append_by(u64 count, const u32 *__restrict__ u, const u32 *__restric
  * u, v: [count], ids; lengths: [rows], added to
  */
 template <typename Rule>
-INLINE void count_keys(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v,
+INLINE void count_keys(u64 count, const ID *__restrict__ u, const ID *__restrict__ v,
                        const Rule &rule, u32 *lengths) {
     for (u64 i = thread_of(THREADS); i < count; i += threads_of(THREADS)) {
-        u32 x = u[i], y = v[i];
+        ID x = u[i], y = v[i];
         Found found = {{0, 0}, {0, 0}, 0};
         if (x != y) rule(x, y, found);
 #pragma unroll
@@ -135,14 +139,14 @@ INLINE void count_keys(u64 count, const u32 *__restrict__ u, const u32 *__restri
 
 /* append_by Own; u, v: [count]; keys: [capacity]; size: [1] */
 extern "C" __global__ void __launch_bounds__(THREADS) append_own(
-    u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 low, u32 last,
+    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 low, u32 last,
     u64 capacity, u64 *keys, u64 *size) {
     append_by(count, u, v, Own{parts, part}, low, last, capacity, keys, size);
 }
 
 /* count_keys by Own; u, v: [count]; lengths: [local ids] */
 extern "C" __global__ void __launch_bounds__(THREADS) count_own(
-    u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 *lengths) {
+    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 *lengths) {
     count_keys(count, u, v, Own{parts, part}, lengths);
 }
 
@@ -150,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_own(
  * table: [delegates]; keys: [capacity]; size: [1]
  */
 extern "C" __global__ void __launch_bounds__(THREADS) append_separated(
-    u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 per, u32 blocks,
+    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 per, u32 blocks,
     u32 active, u32 delegates, const uint4 *normals, const uint4 *members,
     const u64 *table, u32 low, u32 last, u64 capacity, u64 *keys, u64 *size) {
     const Separated rule = {parts,     part,    per,     blocks, active,
@@ -162,7 +166,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) append_separated(
  * table: [delegates]; lengths: [2 * active + 2 * delegates]
  */
 extern "C" __global__ void __launch_bounds__(THREADS) count_separated(
-    u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, u32 per, u32 blocks,
+    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 per, u32 blocks,
     u32 active, u32 delegates, const uint4 *normals, const uint4 *members,
     const u64 *table, u32 *lengths) {
     const Separated rule = {parts,     part,    per,     blocks, active,
@@ -173,48 +177,62 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_separated(
 /* Rows are the numbers of this part, columns the positions of their neighbours; see
  * build/cuda/domain.py. */
 struct Positioned {
-    u32 parts, part;
-    const u32 *__restrict__ positions; /* [n], of all parts */
+    u32 parts, part, blocks;
+    const uint4 *__restrict__ members; /* [parts * blocks], ranks over all parts */
+    const u32 *__restrict__ positions; /* [members], by rank */
     __device__ __forceinline__ u32 number(u32 position) const {
         return (position >> 10) / parts << 10 | (position & 1023);
     }
-    __device__ __forceinline__ void operator()(u32 x, u32 y, Found &found) const {
-        bool own_x = x % parts == part, own_y = y % parts == part;
+    /* NONE where the vertex is no member */
+    __device__ __forceinline__ u32 position(u32 part_of, u32 local) const {
+        u32 rank;
+        return find(members + (u64)part_of * blocks, local, rank) ? positions[rank] : NONE;
+    }
+    __device__ __forceinline__ void operator()(ID x, ID y, Found &found) const {
+        u32 xp = (u32)(x % parts), yp = (u32)(y % parts);
+        bool own_x = xp == part, own_y = yp == part;
         if (!own_x && !own_y) return;
-        u32 a = positions[x], b = positions[y];
+        u32 a = position(xp, (u32)(x / parts)), b = position(yp, (u32)(y / parts));
         if (own_x) found.add(number(a), b);
         if (own_y) found.add(number(b), a);
     }
 };
 
-/* append_by Positioned; u, v: [count]; positions: [n]; keys: [capacity]; size: [1] */
+/* append_by Positioned; u, v: [count]; members: [parts * blocks]; positions: [members]
+ * keys: [capacity]; size: [1] */
 extern "C" __global__ void __launch_bounds__(THREADS) append_positioned(
-    u64 count, const u32 *u, const u32 *v, u32 parts, u32 part, const u32 *positions,
-    u32 low, u32 last, u64 capacity, u64 *keys, u64 *size) {
-    append_by(count, u, v, Positioned{parts, part, positions}, low, last, capacity, keys, size);
+    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 blocks,
+    const uint4 *members, const u32 *positions, u32 low, u32 last, u64 capacity, u64 *keys,
+    u64 *size) {
+    const Positioned rule = {parts, part, blocks, members, positions};
+    append_by(count, u, v, rule, low, last, capacity, keys, size);
 }
 
-/* Positions of the vertices of a part in the tables of all parts.
+/* Positions of the members of a part, and what stands for them in results.
  *
- * numbers: [local]; positions: [n], by id; ids: [positions], by position
+ * members: [blocks], ranks in the part; numbers, positions: [members], by rank
+ * names: [positions], by position: the id, or the local id where ids have 64 bits
  */
 extern "C" __global__ void __launch_bounds__(THREADS) place_numbers(
-    u64 local, const u32 *__restrict__ numbers, u32 parts, u32 part,
-    u32 *__restrict__ positions, u32 *__restrict__ ids) {
+    u64 local, u32 parts, u32 part, const uint4 *members, const u32 *__restrict__ numbers,
+    u32 *__restrict__ positions, u32 *__restrict__ names) {
     for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS)) {
-        u32 number = numbers[k], id = (u32)k * parts + part;
-        bool some = number != NONE;
-        u32 position = some ? position_in(number, parts, part) : number;
-        positions[id] = position;
-        if (some) ids[position] = id;
+        u32 rank;
+        if (!find(members, (u32)k, rank)) continue;
+        u32 position = position_in(numbers[rank], parts, part);
+        positions[rank] = position;
+        names[position] = (u32)(sizeof(ID) == 4 ? k * parts + part : k);
     }
 }
 
-/* classes: [local], class_of each of degrees: [local] */
+/* members: [blocks]; degrees: [local]; classes: [members], class_of the degree of each */
 extern "C" __global__ void __launch_bounds__(THREADS) classes(
-    u64 local, const u32 *__restrict__ degrees, u8 *__restrict__ classes) {
-    for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS))
-        classes[k] = (u8)class_of(degrees[k]);
+    u64 local, const u32 *__restrict__ degrees, const uint4 *members,
+    u8 *__restrict__ classes) {
+    for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS)) {
+        u32 rank;
+        if (find(members, (u32)k, rank)) classes[rank] = (u8)class_of(degrees[k]);
+    }
 }
 
 /* Counts the loops of a chunk of tuples at the vertices of this part.
@@ -222,11 +240,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) classes(
  * u, v: [count]; ends: [local ids], two a loop, added to; loops: [1], added to
  */
 extern "C" __global__ void __launch_bounds__(THREADS) count_loops(
-    u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 parts, u32 part,
+    u64 count, const ID *__restrict__ u, const ID *__restrict__ v, u32 parts, u32 part,
     u32 *ends, u64 *loops) {
     u64 found = 0;
     for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
-        u32 x = u[k];
+        ID x = u[k];
         if (x != v[k] || x % parts != part) continue;
         atomicAdd(ends + x / parts, 2u);
         found++;

@@ -35,6 +35,7 @@ from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, TupleSource, World
 
+MAX_VERTICES = 1 << 31  # an id is the half of a key
 ROUNDS = 2  # of passes over the tuples for each part, one pass each where keys fit
 Result = TypeVar("Result")
 Made = TypeVar("Made", bound=Builder)
@@ -162,6 +163,11 @@ def construct_on_devices(
         source = Permuted(source, options.permute_seed)
     watch = Stopwatch()
     layout = Layout(source.n, placement.parts)
+    if source.n > MAX_VERTICES:
+        raise UsageError(
+            f"{source.n} vertices cannot be separated on devices; allowed: "
+            f"{MAX_VERTICES}"
+        )
     shape, mine = Shape(layout), placement.parts_of(world.rank)
     with watch("total"):
         crew = Crew(Builder, source, shape, mine, devices, buffer_bytes, done)

@@ -22,8 +22,8 @@ from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Sum
 from distbfs.types import Array, Ids, TupleSource, World
 
-MAX_VERTICES = 1 << 32  # an id is the half of a key
 MAX_DEGREE = MAX_ROWS = (1 << 32) - 1
+MAX_LOCAL = 1 << 32  # vertices of a part
 SET_BITS = 96  # ids of a block of a set
 VERTEX_BYTES = 24  # of all arrays by vertex of a part at once, at most
 
@@ -38,10 +38,10 @@ class Shape:
         self.layout, self.parts = layout, layout.parts
         self.per = max(layout.local_count(0), 1)
         self.blocks = -(-self.per // SET_BITS)
-        if layout.n > MAX_VERTICES or self.per * self.parts > MAX_VERTICES:
+        if self.per > MAX_LOCAL:
             raise UsageError(
-                f"{layout.n} vertices cannot be built on devices; allowed: "
-                f"{MAX_VERTICES - MAX_VERTICES % self.parts}"
+                f"{layout.n} vertices in {self.parts} parts cannot be built on "
+                f"devices; allowed: {MAX_LOCAL * self.parts}"
             )
 
     def own(self, part: int) -> tuple[np.uint32, np.uint32]:
@@ -185,22 +185,31 @@ class Builder:
         self.kernels.launch("rank_set", blocks, BLOCK, *arguments)
         return int(starts[-1:].get()[0])
 
+    def _sets(self, degrees: Any, threshold: int) -> list[tuple[Any, int]]:
+        """Return (set, members) of the normal vertices and delegates of a part.
+
+        degrees: uint32 [local]; a set is uint32 [4 * blocks]
+        """
+        cupy, blocks = cuda.cupy(), self.shape.blocks
+        sets = [cupy.empty(4 * blocks, np.uint32) for _ in range(2)]
+        counts = [cupy.empty(blocks, np.uint32) for _ in range(2)]
+        form = (np.uint64(len(degrees)), np.uint64(blocks), degrees)
+        arguments = (*form, np.uint32(min(threshold, MAX_DEGREE)), *sets, *counts)
+        self.kernels.launch("mark_sets", blocks, BLOCK // 32, *arguments)
+        sizes = [self._rank(*pair) for pair in zip(counts, sets, strict=True)]
+        return list(zip(sets, sizes, strict=True))
+
     def number(self, part: int, counted: Counted, threshold: int) -> Numbered:
         """Give numbers to the vertices of a part, and let go of what was found."""
         cupy, launch = cuda.cupy(), self.kernels.launch
-        local, blocks = len(counted.degrees), self.shape.blocks
+        local = len(counted.degrees)
         with self.kernels.phase("numbering"):
-            normals, members = (cupy.empty(4 * blocks, np.uint32) for _ in range(2))
-            counts = [cupy.empty(blocks, np.uint32) for _ in range(2)]
-            form = (np.uint64(local), np.uint64(blocks), counted.degrees)
-            limit = np.uint32(min(threshold, MAX_DEGREE))
-            arguments = (*form, limit, normals, members, *counts)
-            launch("mark_sets", blocks, BLOCK // 32, *arguments)
-            active = self._rank(counts[0], normals)
-            keys = cupy.empty(self._rank(counts[1], members), np.uint64)
+            sets = self._sets(counted.degrees, threshold)
+            (normals, active), (members, delegates) = sets
+            keys = cupy.empty(delegates, np.uint64)
             arrays = [cupy.empty(local, np.uint32) for _ in range(3)]
-            sets = (np.uint32(active), normals, members)
-            arguments = (np.uint64(local), *self.shape.own(part), *sets)
+            known = (np.uint32(active), normals, members)
+            arguments = (np.uint64(local), *self.shape.own(part), *known)
             launch(
                 "number_vertices",
                 local,

@@ -10,6 +10,8 @@ sys.path.append(str(Path(__file__).parent))
 
 from emulated_device import EmulatedDevice, Kernels, compiler
 
+from distbfs.generate import cuda as device_tuples
+
 
 @pytest.fixture(scope="session")
 def kernels():
@@ -17,6 +19,14 @@ def kernels():
     if compiler() is None:
         pytest.skip("no C++ compiler")
     return Kernels()
+
+
+@pytest.fixture(params=[32, 64], ids=["ids of 32 bits", "ids of 64 bits"])
+def id_bits(request, monkeypatch):
+    """Bits of ids on devices, also of graphs that are small."""
+    if request.param == 64:
+        monkeypatch.setattr(device_tuples, "NARROW", 1)
+    return request.param
 
 
 @pytest.fixture

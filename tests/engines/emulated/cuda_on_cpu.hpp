@@ -521,10 +521,14 @@ static inline int __syncthreads_or(int x) {
 }
 static inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
+static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+    return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 template <class T> T __ldg(const T *p) { return *p; }
+template <class T> T __ldcs(const T *p) { return *p; }
 template <class T> T __ldcg(const T *p) { return *(const volatile T *)p; }
 /* A status that others may write meanwhile: the value is old when it comes. */
 static inline int __ldcg(const int *p) {
@@ -548,6 +552,13 @@ static inline double atomicAdd(double *p, double x) {
 template <class T> T atomicExch(T *p, T x) { return __atomic_exchange_n(p, x, __ATOMIC_RELAXED); }
 template <class T> T atomicCAS(T *p, T old, T x) {
     __atomic_compare_exchange_n(p, &old, x, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return old;
+}
+template <class T> T atomicMin(T *p, T x) {
+    T old = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (x < old &&
+           !__atomic_compare_exchange_n(p, &old, x, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
     return old;
 }
 template <class T> T atomicMax(T *p, T x) {

@@ -5,17 +5,13 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from graphs import kronecker
 
-from distbfs.benchmark import graph500 as benchmark
 from distbfs.device import cuda
 from distbfs.engines.cuda.pan import search as part
-from distbfs.exchange.world import SoloWorld
 from distbfs.search import choose as choosing
 from distbfs.search import opening
-from distbfs.validation.host import validate
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
 SCALE = 7
@@ -33,14 +29,6 @@ def bench(device, monkeypatch):
     about = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}
     monkeypatch.setattr(cuda, "describe", lambda: about)
     monkeypatch.setattr(cuda, "uuid", lambda: "GPU-0")
-
-    def validated(tuples, root, level, parent):
-        level, parent = np.array(level), np.array(parent)
-        level, parent = level.astype(np.int32), parent.astype(np.int64)
-        return validate(SoloWorld(), tuples, root, level, parent)
-
-    monkeypatch.setattr(benchmark, "validate_on_device", validated)
-    monkeypatch.setattr(benchmark, "device_tuples", lambda source: source)
     yield module
     for name in ("bench_parts", "pan_runs", "pan_figures"):
         sys.modules.pop(name, None)

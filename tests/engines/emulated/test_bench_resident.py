@@ -4,17 +4,13 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from graphs import kronecker
 
-from distbfs.benchmark import graph500 as benchmark
 from distbfs.device import cuda
 from distbfs.engines.cuda.pan import search as part
-from distbfs.exchange.world import SoloWorld
 from distbfs.search import choose as choosing
 from distbfs.search import domains
-from distbfs.validation.host import validate
 
 sys.path.append(str(Path(__file__).parents[3] / "scripts"))
 
@@ -33,14 +29,6 @@ def two_devices(device, monkeypatch):
     runtime = cuda.cupy().cuda.runtime
     monkeypatch.setattr(runtime, "getDeviceCount", lambda: 2, raising=False)
     held = kronecker(8)
-
-    def validated(_, root, level, parent):
-        level, parent = np.array(level), np.array(parent)
-        level, parent = level.astype(np.int32), parent.astype(np.int64)
-        return validate(SoloWorld(), held, root, level, parent)
-
-    monkeypatch.setattr(benchmark, "validate_on_device", validated)
-    monkeypatch.setattr(benchmark, "device_tuples", lambda source: source)
     monkeypatch.setattr(bench_resident, "Kronecker", lambda _: held)
 
 

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from graphs import kronecker
 
 from distbfs.benchmark import graph500 as benchmark
 from distbfs.cli import main
 from distbfs.device import cuda
 from distbfs.engines.cuda.pan import search as part
-from distbfs.exchange.world import SoloWorld, run_guarded
+from distbfs.exchange.world import run_guarded
 from distbfs.search import choose as choosing
 from distbfs.search import domains
-from distbfs.validation.host import validate
+from distbfs.validation.cuda import validate_on_devices
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
 SCALE = 7
@@ -37,8 +36,6 @@ def bench(device, monkeypatch):
     monkeypatch.setattr(cuda, "describe", lambda: told)
     monkeypatch.setattr(module, "devices_here", lambda: {"count": 2, **told})
     monkeypatch.setattr(module, "execute", lambda words, _: in_process(module, words))
-    monkeypatch.setattr(benchmark, "device_tuples", lambda source: source)
-    monkeypatch.setattr(benchmark, "validate_on_device", on_host)
     yield module
     for name in ("bench_devices", "device_cells", "device_report", "figures"):
         sys.modules.pop(name, None)
@@ -50,15 +47,6 @@ def in_process(module, words):
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run_guarded(None, lambda: main.run(words[len(module.DISTBFS) :]))
     return module.Ended(code, out.getvalue(), err.getvalue(), 1.0, late=False)
-
-
-def on_host(tuples, root, level, parent):
-    """What validation on a device returns."""
-    level, parent = np.array(level), np.array(parent)
-    held = kronecker(int(tuples.n).bit_length() - 1)
-    return validate(
-        SoloWorld(), held, root, level.astype(np.int32), parent.astype(np.int64)
-    )
 
 
 def test_all_ways_of_two_devices(bench, tmp_path):
@@ -87,12 +75,12 @@ def test_all_ways_of_two_devices(bench, tmp_path):
 
 
 def test_a_wrong_result_is_told(bench, tmp_path, monkeypatch):
-    def harmed(tuples, root, level, parent):
-        level = np.array(level)
-        level[np.flatnonzero(level == 2)[0]] = 9
-        return on_host(tuples, root, level, parent)
+    def harmed(world, seats, *known, **options):
+        level = seats[0].shards[0].level
+        level[np.flatnonzero(level.get() == 2)[0]] = 9
+        return validate_on_devices(world, seats, *known, **options)
 
-    monkeypatch.setattr(benchmark, "validate_on_device", harmed)
+    monkeypatch.setattr(benchmark, "validate_on_devices", harmed)
     args = bench.parse(["--weak", str(SCALE), "--roots", "2", "--out", str(tmp_path)])
     run = bench.Bench(args, bench.cells.Grid(2, SCALE, 9, 9, 2), {"count": 2})
     row = run.cell(run.grid.weak_cell(2, "resident"), (), validate=1)

@@ -115,6 +115,20 @@ def test_directions(device, direction, internal):
     assert look(driver, source, 0, parents=False).parent[0] is None
 
 
+@INTERNAL
+def test_ids_of_any_width(device, id_bits, internal):
+    """With roots that have no edges, and the first search that needs wide levels."""
+    deep = shuffled(chained(path(300), complete(30)))
+    shapes = [SHAPES[name]() for name in ("random", "tiny", "hubs", "granules")]
+    for k, source in enumerate((*shapes, Tuples(4, [1, 1], [3, 3]), deep)):
+        driver = resident_driver(source, (1, 2, 3, 4)[k % 4], internal_ids=internal)
+        alone = np.flatnonzero(source.degrees == 0)[:2].tolist()
+        for root in dict.fromkeys([*some_roots(source, 2), *alone]):
+            parent = look(driver, source, root).parent[0]
+            assert parent.dtype.itemsize * 8 == id_bits
+        driver.close()
+
+
 @pytest.mark.parametrize("parts", [2, 3])
 def test_many_levels(device, parts):
     source = shuffled(chained(path(700), complete(30)))

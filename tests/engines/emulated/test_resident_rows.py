@@ -22,7 +22,7 @@ GRAPHS = {
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 8])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_rows(device, name, parts):
+def test_rows(device, id_bits, name, parts):
     made, summary = resident_parts(GRAPHS[name], parts)
     check_resident(GRAPHS[name], made, summary)
 

@@ -17,6 +17,7 @@ from thread_peers import ThreadPeers
 from worlds import on_ranks
 
 import distbfs
+from distbfs.benchmark.graph500 import validation_of
 from distbfs.device import cuda
 from distbfs.device.take import FEW
 from distbfs.engines.base import on_device
@@ -25,6 +26,7 @@ from distbfs.engines.cuda.xbfs.memory import part_bytes
 from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError
 from distbfs.exchange.signals import StopFlag
 from distbfs.exchange.world import SoloWorld
+from distbfs.generate import cuda as device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
 from distbfs.partition.layout import Placement
@@ -110,6 +112,28 @@ def test_one_domain(devices, count, internal):
         assert found.wall_seconds > 0
         with pytest.raises(UsageError, match=r"to_numpy\(\), or shards"):
             _ = found.level
+    session.close()
+
+
+@pytest.mark.parametrize("internal", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+def test_ids_of_64_bits(devices, monkeypatch, count, internal):
+    """One device is a domain then; results are validated where they are."""
+    monkeypatch.setattr(device_tuples, "NARROW", SOURCE.n - 1)
+    monkeypatch.setattr(choosing, "MAX_VERTICES", SOURCE.n - 1)
+    devices[:] = [0] * count
+    request = Request(domain=count if count > 1 else None)
+    session = opened(request=request, internal_ids=internal)
+    assert session.layout.parts == count
+    assert count > 1 or "vertices have ids of 64 bits" in session.why
+    validated = validation_of(session, SOURCE)
+    for found in checked_searches(session, SOURCE):
+        assert all(x.dtype == np.int64 for _, x in found.shards)
+        answer = validated(found)
+        assert answer.valid, answer.errors
+        assert answer.nedge == found.nedge
+    with pytest.raises(UsageError, match="engine bfs4k searches up to"):
+        opened(engine="bfs4k")
     session.close()
 
 

@@ -36,6 +36,7 @@ BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cu
 QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes a queue
 ROWS = 1 << 16  # of counters, by level, and of traces
 NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
+ELSEWHERE = (1 << 64) - 1  # root of a search that another device has
 
 POINTERS = (
     ["row", "adj", "first"],
@@ -47,10 +48,10 @@ POINTERS = (
     ["parent_out", "control", "other", "state", "trace", "counts", "targets"],
     ["stop"],
 )
-LONGS = ("m", "stride", "mark_edges", "pull_edges")
+LONGS = ("m", "stride", "mark_edges", "pull_edges", "n", "root", "root_id")
 WORDS = (
-    ["n", "active", "words", "several", "root", "root_id", "hubs", "ranges", "pieces"],
-    ["hub_words", "tile", "blocks", "block_ids"],
+    ["active", "words", "several", "hubs", "ranges", "pieces"],
+    ["hub_words", "tile", "blocks", "block_ids", "shares"],
     [f"listed{k}" for k in range(COLUMNS + 1)],
     ["parents", "budget", "rows", "push_only", "pull_only", "last", "sought"],
 )
@@ -144,14 +145,18 @@ class Arrays:
 
     names: what stands for a column in results: the id of a number; given for a part of
         a graph, whose queues hold all vertices
+    shares: parts of the graph where its ids have 64 bits, else 0: parents are int64
+        then, made of names that are local ids
+    deep: there is room for levels beyond a byte from the start, as there is where
+        results are not by id
     columns: how many columns there are, if not as many as rows
     devices: how many have positions among the columns, and which this is
     lanes: sequences of falling degree that the first numbers have, in turn by granules
     overrides: arguments that are not the usual ones, as limits of pushes
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
-    level: CuPy int8, wide (None until ``widen``), parent (or None): int32, -1 =
-        unreached, as the search writes them
+    level: CuPy int8, wide (None until ``widen``), parent (or None): int32 or int64,
+        -1 = unreached, as the search writes them
     """
 
     def __init__(
@@ -161,6 +166,8 @@ class Arrays:
         in_ids: bool,
         parents: bool,
         names: Any = None,
+        shares: int = 0,
+        deep: bool = False,
         columns: int | None = None,
         devices: tuple[int, int] = (1, 0),
         lanes: int = 1,
@@ -196,6 +203,7 @@ class Arrays:
             tile=TILE_WORDS if words // TILE_WORDS >= self.grid * WARPS else 4,
             blocks=max(-(-g.n // block_ids), 1),
             block_ids=block_ids,
+            shares=shares,
             parents=parents,
             rows=ROWS,
         )
@@ -208,7 +216,7 @@ class Arrays:
         if names is None:
             self.cut_ranges()
         self._state(in_ids=in_ids, parents=parents)
-        if names is not None or not in_ids:
+        if deep or not in_ids:
             self.widen()
 
     def widen(self) -> None:
@@ -251,7 +259,8 @@ class Arrays:
 
     def results_launch(self, params: Params) -> programs.Launch:
         """Return the kernel that writes results by id."""
-        module = programs.Module(KERNELS / "results.cu", OFFSET=self.offset, IN_IDS=1)
+        file, ids = KERNELS / "results.cu", self.id_word
+        module = programs.Module(file, OFFSET=self.offset, IN_IDS=1, ID=ids)
         kernel = module.kernel("results")
         shared = 5 * params.block_ids
         # the rest is L1: a load that waits for memory holds a line there
@@ -268,6 +277,11 @@ class Arrays:
         return module.kernel("search").prepare(
             params, self.grid, THREADS, shared=self.shared_bytes, cooperative=True
         )
+
+    @property
+    def id_word(self) -> str:
+        """What kernels call the type of ids."""
+        return "u64" if self.params.shares else "u32"
 
     @property
     def shared_bytes(self) -> int:
@@ -324,7 +338,8 @@ class Arrays:
         first_id = self._point("first_id", padded(g.active))
         rows = (g.offsets, g.columns)
         at = (g.active, *self._devices)
-        self._run("firsts", *rows, self.names, *at, first, first_id)
+        names = np.uint64(0) if self.params.shares else self.names
+        self._run("firsts", *rows, names, *at, first, first_id)
         for k in range(COLUMNS):
             listed = int(g.at_least[k + 2])
             size = padded(listed, 128)
@@ -339,7 +354,7 @@ class Arrays:
         place = self._full("place", padded(g.active), np.uint16)
         p.place = place.data.ptr
         self._run("places", g.vertices, g.active, p.block_ids, place)
-        cut = (g.vertices, g.active, p.words, p.block_ids)
+        cut = (np.uint64(g.n), g.vertices, g.active, p.words, p.block_ids)
         count = cp.zeros(max(p.words, 1), np.uint32)
         self._run("count_pieces", *cut, count)
         upto = cp.cumsum(count, dtype=np.uint32)
@@ -413,7 +428,7 @@ class Arrays:
         self.level = cp.empty(room, dtype=cp.int8)
         p.level_out = self.level.data.ptr
         if parents:
-            self.parent = cp.empty(room, dtype=cp.int32)
+            self.parent = cp.empty(room, dtype=cp.int64 if p.shares else cp.int32)
             p.parent_out = self.parent.data.ptr
 
     def renew(self) -> None:

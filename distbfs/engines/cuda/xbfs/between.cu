@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) clean_up(const __grid_cons
 
 /* The number of the root, NONE where this device does not have it, or it has no edges. */
 INLINE u32 root_here(const Between &b) {
-    if (b.delegate == NONE) return b.own.root == NONE ? NONE : b.own.numbers[b.own.root];
+    if (b.delegate == NONE) return b.own.root == ELSEWHERE ? NONE : b.own.numbers[b.own.root];
 #if SEVERAL
     const Owner to = owner_of(b, b.delegate);
     return to.part == b.index ? to.number : NONE;
@@ -176,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_answers(const __grid_
 
 /* Whether the root is a vertex without edges of this device, of which nothing else knows. */
 INLINE bool lone(const Between &b, const State &s) {
-    return !s.depth && b.own.root != NONE && b.own.numbers[b.own.root] == NONE;
+    return !s.depth && b.own.root != ELSEWHERE && b.own.numbers[b.own.root] == NONE;
 }
 
 /* This thread's share of what is counted between two levels. */

@@ -18,7 +18,13 @@ import numpy as np
 from distbfs.build.cuda.inner_part import WIDE, InnerPart
 from distbfs.device import cuda, programs
 from distbfs.engines.base import Offer, Targets, Work
-from distbfs.engines.cuda.xbfs.arrays import KERNELS, NO_LIMIT, ROWS, THREADS
+from distbfs.engines.cuda.xbfs.arrays import (
+    ELSEWHERE,
+    KERNELS,
+    NO_LIMIT,
+    ROWS,
+    THREADS,
+)
 from distbfs.engines.cuda.xbfs.between_params import (
     ASKS,
     COUNTED,
@@ -156,7 +162,7 @@ class BetweenLevels:
         base = own.control = self._kept.data.ptr
         own.other, own.state = base + CONTROL_BYTES, base + 2 * CONTROL_BYTES
         own.last = NO_LIMIT
-        own.root = ISOLATED
+        own.root = ELSEWHERE
         self._results = arrays.results_launch(own)
         self._counts: Any = None
         self._launches: dict[bool, dict[str, programs.Launch]] = {}
@@ -249,7 +255,8 @@ class BetweenLevels:
             self._count(counting=counting)
             p, own = self.params, self.own
             self._aim(targets, local)
-            own.root = own.root_id = p.delegate = ISOLATED
+            own.root = own.root_id = ELSEWHERE
+            p.delegate = ISOLATED
             if local is not None:
                 own.root = local
                 own.root_id = self.part.layout.global_of(self.part.index, local)

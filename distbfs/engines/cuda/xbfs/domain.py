@@ -17,7 +17,12 @@ from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import Back
 from distbfs.engines.base import WHOLE, Until
-from distbfs.engines.cuda.xbfs.arrays import ROWS, Arrays, last_and_targets
+from distbfs.engines.cuda.xbfs.arrays import (
+    ELSEWHERE,
+    ROWS,
+    Arrays,
+    last_and_targets,
+)
 from distbfs.engines.cuda.xbfs.search import (
     CONTROL_BYTES,
     DONE,
@@ -78,8 +83,9 @@ class MemberSearch:
             graph,
             in_ids=self.in_ids,
             parents=options.parents,
-            names=part.ids,
-            columns=len(part.ids),
+            names=part.names,
+            shares=part.layout.parts if part.wide else 0,
+            columns=len(part.names),
         )
         own = self.arrays.params
         own.push_only = options.direction == "push"
@@ -155,7 +161,7 @@ class MemberSearch:
             )
         self.arrays.end_with(p, last, targets)
         mine = layout.part_of(root) == self.part.index
-        p.root, p.root_id = (layout.local_of(root) if mine else ISOLATED), root
+        p.root, p.root_id = (layout.local_of(root) if mine else ELSEWHERE), root
         p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
         p.by_first, p.next_by_first = p.next_by_first, p.by_first
         base = self._kept.data.ptr
@@ -187,6 +193,10 @@ class MemberSearch:
         seconds = self._graph.wait(self._word)
         kept = bytes(self._copy.pinned)
         state = State.from_buffer_copy(kept, STATE_AT)
+        self._wide = state.depth > NARROW
+        if self._wide and state.phase == DONE and self.arrays.wide is None:
+            seconds += self._results_again()  # which tell the highest level
+            kept = bytes(self._copy.pinned)
         control = DeviceControl.from_buffer_copy(kept, CONTROL_AT)
         failed = control.failed  # once is for ever: messages of that search may be left
         if control.met == self._met:  # it has not come to the end
@@ -198,9 +208,15 @@ class MemberSearch:
             at = self._turn * CONTROL_BYTES + HIGHEST_AT
             highest = int.from_bytes(kept[at : at + 8], sys.byteorder)
             levels = state.base + highest + 1
-        self._wide = state.depth > NARROW
         end = 1 + state.depth if state.phase == STOPPED else 0
         return seconds, levels, failed, end
+
+    def _results_again(self) -> float:
+        """Write levels that need more than a byte, for the first time; in seconds."""
+        with cuda.memory_of("levels of a deep graph"):
+            self.arrays.widen()
+        self.own.level_wide = self.arrays.wide.data.ptr
+        return 0.0 if self._results is None else self._results.timed(back=self._copy)
 
     def results(self) -> tuple[Any, Any]:
         """Return (level int8 or int32, parent int32 or int64, or None), by local id.
@@ -218,14 +234,11 @@ class MemberSearch:
         if not self.in_ids:
             position = parent.view(np.uint32)
             none = position == ISOLATED
-            parent = self.part.ids[cp.where(none, 0, position)].view(np.int32)
+            parent = self.part.ids_at(cp.where(none, 0, position))
             parent[none] = -1
-            parent = self._by_id(parent, np.uint32(self.own.root_id).view(np.int32))
-        if self.part.layout.n <= 1 << 31:
-            return level, parent
-        wide = parent.view(np.uint32).astype(np.int64)
-        wide[parent == -1] = -1
-        return level, wide
+            kind = np.int64 if self.part.wide else np.int32
+            parent = self._by_id(parent.astype(kind, copy=False), self.own.root_id)
+        return level, parent
 
     def _by_id(self, values: Any, alone: Any) -> Any:
         """Return values by local id from those by number; -1 where there is none.
@@ -235,7 +248,7 @@ class MemberSearch:
         cp, graph, p = cuda.cupy(), self.part.graph, self.own
         out = cp.full(graph.n, -1, values.dtype)
         out[graph.vertices] = values
-        if p.root != ISOLATED and int(graph.numbers[p.root]) == ISOLATED:
+        if p.root != ELSEWHERE and int(graph.numbers[p.root]) == ISOLATED:
             out[p.root] = alone
         return out
 

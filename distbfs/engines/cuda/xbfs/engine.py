@@ -126,6 +126,7 @@ class XbfsEngine:
             share.graph,
             in_ids=True,
             parents=self.options.parents,
+            deep=True,
             names=share.ids,
             columns=share.slots,
             devices=(domain.devices, share.device),

@@ -5,9 +5,10 @@
 #include "../common/base.cuh"
 #include "../common/positions.cuh"
 
-/* first [active + pad], first_id [active + pad]; a vertex without edges is its own: it is
- * not visited where it is looked at; devices, device: whose positions columns are */
-extern "C" __global__ void firsts(const OFFSET *row, const u32 *adj, const u32 *vertices,
+/* first [active + pad], first_id [active + pad], by names of positions or, without them, the
+ * position; a vertex without edges is its own: it is not visited where it is looked at
+ * devices, device: whose positions columns are */
+extern "C" __global__ void firsts(const OFFSET *row, const u32 *adj, const u32 *names,
                                   u32 active, u32 devices, u32 device, u32 *first,
                                   u32 *first_id) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
@@ -15,7 +16,7 @@ extern "C" __global__ void firsts(const OFFSET *row, const u32 *adj, const u32 *
         const u32 u = row[v] < row[v + 1] ? adj[row[v]]
                                            : position_in((u32)v, devices, device);
         first[v] = u;
-        first_id[v] = vertices[u];
+        first_id[v] = names ? names[u] : u;
     }
 }
 
@@ -53,12 +54,13 @@ INLINE u64 lower_bound(const u32 *values, u64 low, u64 high, u64 x) {
 }
 
 /* Calls take(block of ids, bits) for each piece of a word, in the order of numbers; what
- * has no id here is in none. */
-template <class Take> INLINE void cut(const u32 *vertices, u32 active, u32 block, u64 word, Take take) {
+ * has no id here, which is below n, is in none. */
+template <class Take>
+INLINE void cut(u64 n, const u32 *vertices, u32 active, u32 block, u64 word, Take take) {
     const u64 end = word * 32 + 32 < active ? word * 32 + 32 : active;
     u32 bits = 0, last = 0;
     for (u64 v = word * 32; v < end; v++) {
-        if (vertices[v] == NONE) continue;
+        if (vertices[v] >= n) continue;
         const u32 b = vertices[v] / block;
         if (bits && b != last) take(last, bits), bits = 0;
         bits |= 1u << (v & 31), last = b;
@@ -67,24 +69,24 @@ template <class Take> INLINE void cut(const u32 *vertices, u32 active, u32 block
 }
 
 /* count [words]: pieces of each word */
-extern "C" __global__ void count_pieces(const u32 *vertices, u32 active, u32 words, u32 block,
-                                        u32 *count) {
+extern "C" __global__ void count_pieces(u64 n, const u32 *vertices, u32 active, u32 words,
+                                        u32 block, u32 *count) {
     for (u64 w = blockIdx.x * (u64)blockDim.x + threadIdx.x; w < words;
          w += (u64)gridDim.x * blockDim.x) {
         u32 pieces = 0;
-        cut(vertices, active, block, w, [&](u32, u32) { pieces++; });
+        cut(n, vertices, active, block, w, [&](u32, u32) { pieces++; });
         count[w] = pieces;
     }
 }
 
 /* upto [words]: pieces of this word and those before; piece [all]: word, bits; key [all]:
  * block << 32 | piece */
-extern "C" __global__ void make_pieces(const u32 *vertices, u32 active, u32 words, u32 block,
-                                       const u32 *upto, uint2 *piece, u64 *key) {
+extern "C" __global__ void make_pieces(u64 n, const u32 *vertices, u32 active, u32 words,
+                                       u32 block, const u32 *upto, uint2 *piece, u64 *key) {
     for (u64 w = blockIdx.x * (u64)blockDim.x + threadIdx.x; w < words;
          w += (u64)gridDim.x * blockDim.x) {
         u32 at = w ? upto[w - 1] : 0;
-        cut(vertices, active, block, w, [&](u32 b, u32 bits) {
+        cut(n, vertices, active, block, w, [&](u32 b, u32 bits) {
             piece[at] = make_uint2(w, bits);
             key[at] = (u64)b << 32 | at;
             at++;

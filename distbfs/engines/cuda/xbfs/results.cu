@@ -5,12 +5,26 @@
  * one word of a bitmap.  A block of threads gathers the pieces of one block of ids in shared
  * memory and writes it out in full lines.
  *
- * variants: OFFSET=u32 IN_IDS=1 | OFFSET=u64 IN_IDS=1
+ * Where ids have 64 bits parents are positions until they are written out.
+ *
+ * variants: OFFSET=u32,u64 IN_IDS=1 ID=u32,u64
  */
 #include "results.cuh"
 
 #define GROUP 512 /* threads of a block */
 #define AHEAD 6   /* snapshots that are asked for at once */
+
+/* What stands for a position in shared memory: its id, or itself where ids are wide. */
+INLINE u32 name_of(const Params &p, u32 position) {
+    return sizeof(ID) == 4 ? p.vertices[position] : position;
+}
+
+/* The id that a name stands for; -1 of NONE. */
+INLINE ID id_of(const Params &p, u32 name) {
+    if (sizeof(ID) == 4) return name;
+    if (name == NONE) return ~(ID)0;
+    return (ID)p.vertices[name] * p.shares + (name >> 10) % p.shares;
+}
 
 /* Bytes of 255 where a nibble has its bits. */
 INLINE u32 bytes_of(u32 nibble) { return spread(nibble, 0) * 255; }
@@ -60,7 +74,7 @@ INLINE u32 put(const Params &p, const uint2 piece, const u32 (&at_snapshot)[AHEA
     if (p.parents) {
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            if (stored >> i & 1) who[i] = p.vertices[other[i]];
+            if (stored >> i & 1) who[i] = name_of(p, other[i]);
     }
     const u32 at[4] = {at2.x & 0xffff, at2.x >> 16, at2.y & 0xffff, at2.y >> 16};
 #pragma unroll
@@ -86,7 +100,7 @@ INLINE u32 put_wide(const Params &p, const uint2 piece, u32 k, u32 base, int *ou
         out[at] = level;
         if (!p.parents) continue;
         const bool first = p.by_first[piece.x] >> bit & 1;
-        parent[at] = first ? p.first_id[v] : p.vertices[p.parent[v]];
+        parent[at] = first ? p.first_id[v] : name_of(p, p.parent[v]);
     }
     return top;
 }
@@ -119,18 +133,23 @@ extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
                               : put(p, piece, at_snapshot, k, base, level, parent, lane);
         if (last > top) top = last;
     }
-    if (thread == 0 && blockIdx.x == p.root / ids && p.numbers[p.root] == NONE) {
-        /* a root without edges */
-        const u32 at = p.root % ids;
+    /* a root without edges */
+    const bool alone = blockIdx.x == p.root / ids && p.numbers[p.root] == NONE;
+    const u32 own = p.root % ids;
+    if (thread == 0 && alone) {
         if (wide) p.level_wide[p.root] = 0;
-        level[at] = 0, parent[at] = p.root_id;
+        level[own] = 0;
+        if (sizeof(ID) == 4) parent[own] = (u32)p.root_id;
     }
     __syncthreads();
     if (!wide)
         for (u32 i = thread; i < ids / 16; i += GROUP)
             ((uint4 *)(p.level_out + first))[i] = ((const uint4 *)level)[i];
-    if (p.parents)
+    if (p.parents && sizeof(ID) == 4)
         for (u32 i = thread; i < ids / 4; i += GROUP)
             ((uint4 *)(p.parent_out + first))[i] = ((const uint4 *)parent)[i];
+    if (p.parents && sizeof(ID) == 8)
+        for (u32 i = thread; i < ids; i += GROUP)
+            ((ID *)p.parent_out)[first + i] = alone && i == own ? p.root_id : id_of(p, parent[i]);
     tell_highest(p, top, lane);
 }

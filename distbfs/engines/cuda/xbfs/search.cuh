@@ -29,6 +29,7 @@
 #define WARP_WORDS (SPARSE_AT + TILE_WORDS * 16 + 16)
 
 #define NARROW 126    /* the largest level of one byte */
+#define ELSEWHERE (~0ull)
 
 enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, PULL_LAST, GATHER, FLUSH, RESULTS, MERGE };
 /* STOPPED: ended by the host, without results, and the bitmaps are dirty. */
@@ -74,8 +75,9 @@ struct Params {
     const u32 *first;         /* [active + pad], first neighbour */
     const u32 *column[COLUMNS]; /* [listed[k] + pad], neighbour k + 2, or the first */
     const u32 *numbers;       /* [n], id -> number */
-    const u32 *vertices;      /* [active], number -> id */
-    const u32 *first_id;      /* [active + pad], id of the first neighbour */
+    const u32 *vertices;      /* [active], number -> id; [positions] of a part: its name */
+    const u32 *first_id;      /* [active + pad], id of the first neighbour; with shares its
+                                 position */
     const u16 *place;         /* [active], id modulo block_ids */
     const uint2 *piece;       /* [all pieces]: word, bits; see results.cu */
     const u32 *piece_at;      /* [blocks + 1], where those of a block of ids begin */
@@ -90,7 +92,7 @@ struct Params {
     u32 *hub_queue[2];        /* [hubs] */
     u8 *level_out;            /* [n or active], -1 as a signed byte: unreached */
     int *level_wide;          /* [n or active], instead where levels pass NARROW */
-    u32 *parent_out;          /* [n or active] */
+    u32 *parent_out;          /* [n or active]; u64 by id with shares */
     Control *control, *other; /* the other is cleared for the next launch */
     State *state;
     u64 *trace;               /* [rows][4] or null: time, what << 32 | depth, vertices, edges */
@@ -101,9 +103,10 @@ struct Params {
     u64 m, stride;
     u64 mark_edges;           /* a push of so many edges is followed by a pull */
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
-    u32 n, active, words, several; /* several: vertices of degree 2 or more */
-    u32 root, root_id;        /* local id, NONE where another device has it; id */
+    u64 n, root, root_id;     /* root: local id, ELSEWHERE: another device has it */
+    u32 active, words, several; /* several: vertices of degree 2 or more */
     u32 hubs, ranges, pieces, hub_words, tile, blocks, block_ids;
+    u32 shares;               /* parts of a graph whose ids have 64 bits, else 0 */
     u32 listed[COLUMNS + 1];  /* listed[k]: vertices of degree k + 2 or more come first */
     u32 parents, budget, rows, push_only, pull_only;
     u32 last, sought;         /* the last level that is searched; how many targets */
