@@ -14,11 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.device import cuda
+from distbfs.device.take import take
 from distbfs.types import Array, DeviceArray, Ids
 
 ISOLATED = (1 << 32) - 1  # in ``numbers``: no number
 MAX_VERTICES = 1 << 31
 COLUMN_PAD = 256  # columns that may be read past the end
+SET_BITS = 96  # ids of a block of a set
+IDS_AT_ONCE = 1 << 16  # looked up in a set
 EXACT_DEGREES = 16  # each its own class; above, four classes an octave
 AT_LEAST = 18  # entries of ``at_least``
 
@@ -47,10 +51,13 @@ class DeviceGraph:
     offsets: uint32 (uint64 from 2^32 edges on) [active + 1], by number
     columns: uint32 [m + COLUMN_PAD], numbers, rising in each row
     vertices: uint32 [active], number -> id
-    numbers: uint32 [n], id -> number, or ISOLATED
+    numbers: uint32 [n], id -> number, or ISOLATED; [active] with ``members``
     tuple_degrees: uint32 [n], by id: ends of input tuples at the vertex; a loop is two
+        (of ``MemberRows`` by the rows that it names)
     source: what recreates the tuples
     seconds: what the build took, by phase
+    members: uint32 [4 * blocks], where numbers go by rank in this set of the ids that
+        have one (sets.cuh); else None
     in_offsets, in_columns: of a directed graph, whose rows hold the edges out: as
         offsets and columns, the edges in; else None
 
@@ -71,6 +78,7 @@ class DeviceGraph:
     tuple_degrees: DeviceArray
     source: dict[str, Any]
     seconds: dict[str, float]
+    members: DeviceArray | None = None
     in_offsets: DeviceArray | None = None
     in_columns: DeviceArray | None = None
 
@@ -86,9 +94,39 @@ class DeviceGraph:
             return self.offsets, self.columns
         return self.in_offsets, self.in_columns
 
+    def numbers_at(self, ids: Ids) -> Array:
+        """Return the numbers of ids, int64 [k], uint32 on the host, or ISOLATED."""
+        if self.members is None:
+            return take(self.numbers, ids)
+        numbers = np.full(len(ids), ISOLATED, np.uint32)
+        for low in range(0, len(ids), IDS_AT_ONCE):
+            block, bit = np.divmod(ids[low : low + IDS_AT_ONCE], SET_BITS)
+            words = take(self.members, (4 * block[:, None] + np.arange(4)).ravel())
+            words = words.reshape(-1, 4)
+            bits = np.unpackbits(words[:, 1:].view(np.uint8), 1, bitorder="little")
+            inside = bits[np.arange(len(bit)), bit] > 0
+            before = (bits * (np.arange(SET_BITS) < bit[:, None])).sum(
+                1, dtype=np.int64
+            )
+            ranks = (words[:, 0].astype(np.int64) + before)[inside]
+            some = numbers[low : low + IDS_AT_ONCE]
+            if len(ranks):
+                some[inside] = take(self.numbers, ranks)
+        return numbers
+
+    def numbers_of(self, ids: Ids) -> DeviceArray:
+        """Return the numbers of ids, int64 [k], uint32 on the device, or ISOLATED."""
+        cp = cuda.cupy()
+        if self.members is None:
+            some: DeviceArray = self.numbers[cp.asarray(ids)]
+            return some
+        listed: DeviceArray = cp.asarray(self.numbers_at(ids))
+        return listed
+
     @property
     def nbytes(self) -> int:
         """Bytes of device memory that the arrays take."""
         arrays = [self.offsets, self.columns, self.vertices, self.numbers]
         arrays += self.pulled if self.directed else ()
+        arrays += () if self.members is None else (self.members,)
         return sum(int(a.nbytes) for a in (*arrays, self.tuple_degrees))

@@ -4,7 +4,7 @@
  *
  * variants: LEVEL=u8,u16,u32
  */
-#include "../engines/cuda/common/base.cuh"
+#include "../engines/cuda/common/sets.cuh"
 
 #define PLANES 32
 #define UNREACHED ((LEVEL)-1)
@@ -73,7 +73,8 @@ extern "C" __global__ void __launch_bounds__(256) matrix(const Matrix p) {
 }
 
 struct Asked {
-    const u32 *numbers, *seen, *plane[PLANES]; /* as above */
+    const u32 *numbers, *seen, *plane[PLANES]; /* as above; numbers as of number_in */
+    const uint4 *members;                      /* [blocks] or null */
     const u32 *search, *target;                /* [count] */
     int *out;                                  /* [count], -1 = unreached */
     u64 count;
@@ -83,7 +84,7 @@ struct Asked {
 /* The level of target[q] in search[q]. */
 extern "C" __global__ void asked(const Asked p) {
     for (u64 q = thread_of(); q < p.count; q += threads_of()) {
-        const u32 v = p.numbers[p.target[q]], i = p.search[q];
+        const u32 v = number_in(p.members, p.numbers, p.target[q]), i = p.search[q];
         const u64 at = (u64)v * p.words + i / 32;
         int level = -1;
         if (v != NONE && p.seen[at] >> (i & 31) & 1) {

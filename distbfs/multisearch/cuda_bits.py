@@ -98,7 +98,7 @@ class Asked(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("numbers", "seen")),
         ("plane", ctypes.c_void_p * PLANES),
-        *((name, ctypes.c_void_p) for name in ("search", "target", "out")),
+        *((name, ctypes.c_void_p) for name in ("members", "search", "target", "out")),
         ("count", ctypes.c_uint64),
         *((name, ctypes.c_uint32) for name in ("words", "planes")),
     )
@@ -162,6 +162,7 @@ def asked_levels(
     held = [cp.asarray(x.astype(np.uint32)) for x in (searches, targets)]
     asked = Asked(
         numbers=graph.numbers.data.ptr,
+        members=0 if graph.members is None else graph.members.data.ptr,
         seen=seen.data.ptr,
         search=held[0].data.ptr,
         target=held[1].data.ptr,

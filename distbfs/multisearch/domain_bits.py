@@ -17,7 +17,6 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE, MemberRows
 from distbfs.device import cuda, programs
-from distbfs.device.take import take
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.errors import LaunchError, ResourceError, SearchStopped, UsageError
 from distbfs.exchange.agreement import first_reason
@@ -129,7 +128,7 @@ class Share:
         layout = self.part.layout
         numbers = np.full(len(ids), ISOLATED, dtype=np.uint32)
         own = layout.part_of(ids) == self.part.index
-        numbers[own] = take(self.part.graph.numbers, layout.local_of(ids[own]))
+        numbers[own] = self.part.graph.numbers_at(layout.local_of(ids[own]))
         return numbers
 
     def clear(self) -> None:

@@ -267,12 +267,8 @@ def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
         )
     if shared is not None:
         for part in parts:
-            part.graph = replace(
-                part.graph,
-                tuples=shared.input_tuples,
-                loops=0,
-                tuple_degrees=shared.ends[part.index],
-            )
+            with part.names.device, cuda.memory_of("the ends of input tuples"):
+                part.take_ends(shared.ends.pop(part.index), shared.input_tuples)
         shared.close()  # not after an error
     return Held(
         VertexMap(world, Layout(source.n, count), [shard_of_rows(x) for x in parts]),

@@ -112,18 +112,21 @@ def shard_of_part(part: Part) -> Shard:
     return Shard(part.index, part.tuple_degrees, part.vertices, connected)
 
 
-def shard_of_graph(graph: DeviceGraph, index: int = 0) -> Shard:
-    """Return the shard of a graph, or of the rows of one part, on a device."""
+def shard_of_graph(graph: DeviceGraph, index: int = 0, rows: Any = None) -> Shard:
+    """Return the shard of a graph, or of the rows of one part, on a device.
+
+    rows: as of ``Shard``
+    """
 
     def connected(rows: Ids) -> Array:
-        return take(graph.numbers, rows) != ISOLATED
+        return graph.numbers_at(rows) != ISOLATED
 
-    return Shard(index, graph.tuple_degrees, None, connected, int(graph.numbers.device))
+    return Shard(index, graph.tuple_degrees, rows, connected, int(graph.numbers.device))
 
 
 def shard_of_rows(part: MemberRows) -> Shard:
     """Return the shard of a device that holds some rows of a graph."""
-    return shard_of_graph(part.graph, part.index)
+    return shard_of_graph(part.graph, part.index, part.rows)
 
 
 def shard_of_device_part(part: DevicePart) -> Shard:

@@ -66,14 +66,14 @@ struct Check {
 /* Where a vertex is. */
 struct Place {
     u32 part;
-    u64 local, at;
+    ID local, at;
 };
-INLINE Place place_of(const Check &c, u64 x) {
+INLINE Place place_of(const Check &c, ID x) {
     Place place = {0, x, x};
     if (c.parts > 1) {
-        place.local = (ID)x / c.parts;
-        place.part = (u32)((ID)x - (ID)place.local * c.parts);
-        place.at = place.part * c.per + place.local;
+        place.local = x / c.parts;
+        place.part = (u32)(x - place.local * c.parts);
+        place.at = place.part * (ID)c.per + place.local;
     }
     return place;
 }
@@ -112,17 +112,17 @@ INLINE u32 state_of(int level) {
     return level < 0 ? UNREACHED : level < DEEP ? level : DEEP;
 }
 
-INLINE u32 state_at(const Check &c, u64 at) {
+INLINE u32 state_at(const Check &c, ID at) {
     return c.states[at / PER_WORD] >> (4 * (at % PER_WORD)) & 15;
 }
 
 /* Level by a state; any negative level is -1. */
-INLINE int level_at(const Check &c, u32 state, u64 at) {
+INLINE int level_at(const Check &c, u32 state, ID at) {
     const int code = state & LEVEL_BITS;
     return code == UNREACHED ? -1 : code == DEEP ? c.level[at] : code;
 }
 
-INLINE void mark(const Check &c, u64 at) {
+INLINE void mark(const Check &c, ID at) {
     atomicOr(&c.states[at / PER_WORD], (u32)MARK << (4 * (at % PER_WORD)));
 }
 
@@ -221,60 +221,71 @@ INLINE void send(const Check &c, bool wanted, u32 dest, u64 x, u64 y) {
     }
 }
 
-/* Pass 2, one chunk; a thread takes TUPLES of them at a time. */
+/* TUPLES ids from a multiple of TUPLES on, which are not read again. */
+INLINE void load(const ID *from, ID (&ids)[TUPLES]) {
+    const uint4 some = __ldcs((const uint4 *)from);
+    const u32 all[4] = {some.x, some.y, some.z, some.w};
+    if (sizeof(ID) == 4) {
+        for (int k = 0; k < TUPLES; k++) ids[k] = all[k];
+        return;
+    }
+    const uint4 rest = __ldcs((const uint4 *)from + 1);
+    ids[0] = (ID)((u64)some.y << 32 | some.x), ids[1] = (ID)((u64)some.w << 32 | some.z);
+    ids[2] = (ID)((u64)rest.y << 32 | rest.x), ids[3] = (ID)((u64)rest.w << 32 | rest.z);
+}
+
+/* Pass 2, one chunk; a thread takes TUPLES of them at a time.  u, v: [count, rounded up to a
+ * multiple of TUPLES], aligned to 16 bytes */
 extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
     __shared__ Tally tally;
     clear(tally);
-    u64 reached = 0;
-    const u64 lane = lane_id(), block = (u64)TUPLES * blockDim.x;
-    for (u64 base = blockIdx.x * block + threadIdx.x - lane; base < c.count;
-         base += gridDim.x * block) {
-        u64 us[TUPLES], vs[TUPLES];
+    u32 reached = 0;
+    const ID n = (ID)c.n;
+    const u64 lane = lane_id();
+    for (u64 g = thread_of(); TUPLES * (g - lane) < c.count; g += threads_of()) {
+        ID us[TUPLES] = {}, vs[TUPLES] = {};
         Place up[TUPLES], vp[TUPLES];
         u32 a[TUPLES], b[TUPLES];
         bool inside[TUPLES];
+        if (TUPLES * g < c.count) load(c.u + TUPLES * g, us), load(c.v + TUPLES * g, vs);
 #pragma unroll
         for (int k = 0; k < TUPLES; k++) {
-            const u64 i = base + (u64)k * blockDim.x + lane;
-            us[k] = i < c.count ? __ldcs(&c.u[i]) : 0;
-            vs[k] = i < c.count ? __ldcs(&c.v[i]) : 0;
-        }
-#pragma unroll
-        for (int k = 0; k < TUPLES; k++) {
-            const u64 i = base + (u64)k * blockDim.x + lane;
-            inside[k] = i < c.count && us[k] < c.n && vs[k] < c.n;
-            up[k] = place_of(c, inside[k] ? us[k] : 0);
-            vp[k] = place_of(c, inside[k] ? vs[k] : 0);
+            inside[k] = TUPLES * g + k < c.count && us[k] < n && vs[k] < n;
+            up[k] = place_of(c, us[k]);
+            vp[k] = place_of(c, vs[k]);
             a[k] = inside[k] ? state_at(c, up[k].at) : UNREACHED;
             b[k] = inside[k] ? state_at(c, vp[k].at) : UNREACHED;
-            if (i < c.count && !inside[k]) fault(tally, OUTSIDE, c.start + i);
         }
 #pragma unroll
         for (int k = 0; k < TUPLES; k++) {
-            const u64 position = c.start + base + (u64)k * blockDim.x + lane;
-            const int la = level_at(c, a[k], up[k].at), lb = level_at(c, b[k], vp[k].at);
-            const bool both = la >= 0 && lb >= 0;
-            if ((la >= 0) != (lb >= 0))
-                fault(tally, HALF, position);
-            if (both && (la - lb > 1 || lb - la > 1))
-                fault(tally, SPAN, position);
-            const bool falls = both && la - lb == 1, rises = both && lb - la == 1;
-            const bool any = c.thorough && c.parent && inside[k];
+            const u64 position = c.start + TUPLES * g + k;
             u32 to_u = 0, to_v = 0;
-            const bool send_u = !(a[k] & MARK) && (falls || any) &&
-                                look_at(c, us[k], up[k], vs[k], to_u);
-            const bool send_v = !(b[k] & MARK) && (rises || any) &&
-                                look_at(c, vs[k], vp[k], us[k], to_v);
+            bool send_u = false, send_v = false;
+            if (inside[k]) {
+                const int la = level_at(c, a[k], up[k].at), lb = level_at(c, b[k], vp[k].at);
+                const bool both = la >= 0 && lb >= 0, any = c.thorough && c.parent;
+                if ((la >= 0) != (lb >= 0))
+                    fault(tally, HALF, position);
+                if (both && (la - lb > 1 || lb - la > 1))
+                    fault(tally, SPAN, position);
+                const bool falls = both && la - lb == 1, rises = both && lb - la == 1;
+                if (!(a[k] & MARK) && (falls || any))
+                    send_u = look_at(c, us[k], up[k], vs[k], to_u);
+                if (!(b[k] & MARK) && (rises || any))
+                    send_v = look_at(c, vs[k], vp[k], us[k], to_v);
+                reached += la >= 0 || lb >= 0;
+            } else if (TUPLES * g + k < c.count) {
+                fault(tally, OUTSIDE, position);
+            }
             if (c.box) {
                 send(c, send_u, to_u, us[k], vs[k]);
                 send(c, send_v, to_v, vs[k], us[k]);
             }
-            reached += la >= 0 || lb >= 0;
         }
     }
-    reached = warp_sum(reached);
+    reached = __reduce_add_sync(ALL, reached);
     if (lane == 0)
-        atomicAdd(&c.report[NEDGE], reached);
+        atomicAdd(&c.report[NEDGE], (u64)reached);
     tell(tally, c.report);
 }
 

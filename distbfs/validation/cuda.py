@@ -45,6 +45,7 @@ TUPLE_BLOCKS = 2
 SHARED_CARVE_OUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 SHARED_PERCENT = 7
 VERTICES_PER_WORD = 8
+TUPLES_PER_THREAD = 4
 PAIR_BYTES = 16
 TUPLE_KINDS = ("outside", "span", "half")
 FIRST = len(KINDS)  # where positions begin in the report of the kernels
@@ -339,9 +340,8 @@ class _Device:
         read u and v.
         """
         cp, tuples = cuda.cupy(), self.seat.tuples
-        pairs = [
-            [cp.empty(self._chunk, dtype=tuples.dtype) for _ in "uv"] for _ in range(2)
-        ]
+        width = -(-self._chunk // TUPLES_PER_THREAD) * TUPLES_PER_THREAD
+        pairs = [[cp.empty(width, dtype=tuples.dtype) for _ in "uv"] for _ in range(2)]
         reader = cp.cuda.get_current_stream()
         writer = cp.cuda.Stream(non_blocking=True)
         unused = [reader.record() for _ in pairs]

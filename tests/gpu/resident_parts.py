@@ -65,8 +65,13 @@ def check_resident(source, made, summary):
         np.testing.assert_array_equal(one.position_of(np.arange(active)), own[vertices])
         numbers = np.full(len(own), ISOLATED)
         numbers[vertices] = np.arange(active)
-        np.testing.assert_array_equal(graph.numbers.get(), numbers)
-        np.testing.assert_array_equal(graph.tuple_degrees.get(), source.ends[k::parts])
+        every = np.arange(len(own))[::-1]
+        np.testing.assert_array_equal(graph.numbers_at(every), numbers[every])
+        np.testing.assert_array_equal(graph.numbers_of(every).get(), numbers[every])
+        ends = np.zeros(len(own), np.int64)
+        ends[one.rows.get()] = graph.tuple_degrees.get()
+        np.testing.assert_array_equal(ends, source.ends[k::parts])
+        assert len(one.rows) == (source.ends[k::parts] > 0).sum()
         offsets, columns = graph.offsets.get(), graph.columns.get()
         assert graph.m == offsets[-1] == len(columns) - COLUMN_PAD
         for number, local in enumerate(vertices.tolist()):

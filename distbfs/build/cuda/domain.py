@@ -17,7 +17,7 @@ position are lines of 128 bytes.  Columns are positions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,8 +58,10 @@ class MemberRows:
     """The rows of one part on the device that is current when it is made.
 
     layout: of all vertices; index: which part
-    graph: rows by number; n, vertices, numbers and tuple_degrees go by local id, and
-        columns are positions (uint32 [m + COLUMN_PAD], rising in each row)
+    graph: rows by number; ids are local ids, which have numbers by rank, and columns
+        are positions (uint32 [m + COLUMN_PAD], rising in each row)
+    rows: uint32, the local ids that ``graph.tuple_degrees`` are of: its vertices, and
+        those that have loops and nothing else
     names: uint32 [positions], position -> vertex id, or local id where ids are wide;
         undefined where there is none
     granules: of each part, the same for all; positions = granules * parts * GRANULE
@@ -69,6 +71,7 @@ class MemberRows:
     layout: Layout
     index: int
     graph: DeviceGraph
+    rows: Any
     names: Any
     granules: int
     actives: Array
@@ -88,6 +91,17 @@ class MemberRows:
         """Return the positions of numbers of this part."""
         return positions_of(number, self.index, self.layout.parts)
 
+    def take_ends(self, ends: Any, tuples: int) -> None:
+        """Take the ends of other tuples, CuPy uint32 [local], and their number."""
+        cp, graph = cuda.cupy(), self.graph
+        others = ends > 0
+        others[graph.vertices] = False
+        alone = cp.flatnonzero(others).astype(np.uint32)
+        self.rows = cp.concatenate([graph.vertices, alone])
+        vertices, degrees = self.rows[: graph.active], ends[self.rows]
+        told = {"vertices": vertices, "tuple_degrees": degrees, "tuples": tuples}
+        self.graph = replace(graph, loops=0, **told)
+
     def ids_at(self, positions: Any) -> Any:
         """Return the ids of positions, CuPy int64 of their shape."""
         names = self.names[positions].astype(np.int64)
@@ -98,28 +112,35 @@ class MemberRows:
 
 
 @dataclass
-class Measured:
-    """What the first pass finds of a part; device uint32 [local], but for host arrays.
+class Known:
+    """What all parts must know of one, on the host.
 
-    lengths: keys of each row, repeats counted
-    members: host uint32 [4 * blocks], the set of vertices with edges; classes: host
-        uint8 [members], degree class of each
+    members: uint32 [4 * blocks], the set of its vertices with edges (sets.cuh)
+    classes: uint8 [members], degree class of each
     """
 
-    lengths: Any
-    ends: Any
     members: Array
     classes: Array
-    loops: int
-    total: int
 
 
 @dataclass
-class Known:
-    """What all parts must know of one; see ``Measured``."""
+class Measured:
+    """What the first pass finds of a part, on the device, by rank of its members.
 
-    members: Array
-    classes: Array
+    members: uint32 [4 * blocks], as of ``Known``; ids, lengths, ends: uint32 [members],
+        local id, keys of the row with repeats, ends of input tuples
+    alone, alone_ends: uint32, the vertices that have loops and nothing else
+    """
+
+    members: Any
+    ids: Any
+    lengths: Any
+    ends: Any
+    alone: Any
+    alone_ends: Any
+    known: Known
+    loops: int
+    total: int
 
 
 @dataclass
@@ -170,13 +191,26 @@ class MemberBuilder(Builder):
         lengths = self.keys.count(Rule("own", local, own, count_loops))
         with self.kernels.phase("degrees"):
             (members, count), _ = self._sets(lengths, MAX_DEGREE)
+            total = self.kernels.sum(lengths) + self.kernels.sum(loop_ends)
+            ids, degrees, ends = (cupy.empty(count, np.uint32) for _ in range(3))
             classes = cupy.empty(count, np.uint8)
-            arguments = (np.uint64(local), lengths, members, classes)
-            launch("classes", local, BLOCK, *arguments)
-            loop_ends += lengths
-            total = self.kernels.sum(loop_ends)
-            known = members.get(), classes.get()
-        return Measured(lengths, loop_ends, *known, int(loops.get()[0]), total)
+            known = (np.uint64(local), members, lengths, loop_ends)
+            launch("list_members", local, BLOCK, *known, ids, degrees, ends, classes)
+            alone = cupy.zeros(0, np.uint32)
+            if int(loops.get()[0]):
+                alone = cupy.flatnonzero((loop_ends > 0) & (lengths == 0))
+                alone = alone.astype(np.uint32)
+            return Measured(
+                members,
+                ids,
+                degrees,
+                ends,
+                alone,
+                loop_ends[alone],
+                Known(members.get(), classes.get()),
+                int(loops.get()[0]),
+                total,
+            )
 
     def place(self, known: Sequence[Known], granules: int) -> Places:
         """Return where the vertices of all parts are; known: of each part."""
@@ -215,9 +249,12 @@ class MemberBuilder(Builder):
         cupy, local = cuda.cupy(), self.layout.local_count(part)
         with self.kernels.phase("numbering"):
             numbering = self._numbered(measured.lengths)
-            measured.lengths = None
+            ranks, m = numbering.vertices, measured
+            numbering.vertices = rows = cupy.concatenate([m.ids[ranks], m.alone])
+            ends = cupy.concatenate([m.ends[ranks], m.alone_ends])
+            m.lengths = m.ids = m.ends = None
             lengths, active = numbering.sorted, numbering.active
-            del numbering.sorted
+            del numbering.sorted, ranks
             total = self.kernels.sum(lengths)
             cuda.release()
             cuda.require(4 * total + 16 * active, f"part {part} of {total} keys")
@@ -246,14 +283,15 @@ class MemberBuilder(Builder):
             loops=measured.loops,
             offsets=made.offsets,
             columns=made.columns,
-            tuple_degrees=measured.ends,
+            tuple_degrees=ends,
             source={},
             seconds=self.clock.seconds,
-            **numbering.arrays(),
+            members=measured.members,
+            **{**numbering.arrays(), "vertices": rows[:active]},
         )
         actives = np.zeros(self.shape.parts, dtype=np.int64)
         return MemberRows(
-            self.layout, part, graph, places.names, granules, actives, made.edges
+            self.layout, part, graph, rows, places.names, granules, actives, made.edges
         )
 
 
@@ -327,7 +365,8 @@ def _all_known(
     """Return what all parts must know of each other, by part (collective)."""
     known: dict[int, Known] = {}
     for k, one in enumerate(measured):
-        each = world.allgather(one.members), world.allgather(one.classes)
+        mine = one.known
+        each = world.allgather(mine.members), world.allgather(mine.classes)
         for rank, (members, classes) in enumerate(zip(*each, strict=True)):
             known[placement.parts_of(rank)[k]] = Known(members, classes)
     return [known[part] for part in range(placement.parts)]

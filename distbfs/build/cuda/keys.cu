@@ -8,7 +8,8 @@
  * All kernels take one-dimensional grids of any size and blocks of THREADS threads, if not
  * said otherwise.
  */
-#include "sets.cuh"
+#include "../../engines/cuda/common/sets.cuh"
+#include "keys.cuh"
 
 #define ROWS_TILE 1024
 #define ROWS_PER_THREAD (ROWS_TILE / THREADS)

@@ -5,9 +5,11 @@
  * with ranks: a vertex with edges is normal, and in the first set, or a delegate, and in
  * the second.
  *
- * Data encoding.  A key is (row - first row of the range) * 2^32 + column.  The rows of
+ * Data encoding.  A vertex v has part v % parts and local id v / parts; its place is part *
+ * per + local id, where per is the most vertices of a part.  Each part has `blocks` blocks
+ * in sets of all parts.  A key is (row - first row of the range) * 2^32 + column.  The rows of
  * the four subgraphs follow each other: nn and nd (active rows each, by number), dn and dd
- * (delegates rows each).  Columns of nn are places (see sets.cuh), those of nd and
+ * (delegates rows each).  Columns of nn are places, those of nd and
  * dd delegates, those of dn numbers.  Ranks of the second set, from the set of all parts
  * on, are over the parts together and index `table`: degree * 2^32 + delegate number.
  *
@@ -18,7 +20,8 @@
  * All kernels take one-dimensional grids of any size and blocks of THREADS threads.
  */
 #include "../../engines/cuda/common/positions.cuh"
-#include "sets.cuh"
+#include "../../engines/cuda/common/sets.cuh"
+#include "keys.cuh"
 
 #define TURNED 4 /* one dd edge of so many is with the other end; build/host/separate.py */
 
@@ -225,13 +228,23 @@ extern "C" __global__ void __launch_bounds__(THREADS) place_numbers(
     }
 }
 
-/* members: [blocks]; degrees: [local]; classes: [members], class_of the degree of each */
-extern "C" __global__ void __launch_bounds__(THREADS) classes(
-    u64 local, const u32 *__restrict__ degrees, const uint4 *members,
-    u8 *__restrict__ classes) {
+/* What is known of the members of a part, by rank.
+ *
+ * members: [blocks]; degrees, loops: [local], keys of each row and ends of loops
+ * ids, lengths, ends: [members], local id, keys of the row, ends of tuples
+ * classes: [members], class_of the length
+ */
+extern "C" __global__ void __launch_bounds__(THREADS) list_members(
+    u64 local, const uint4 *members, const u32 *__restrict__ degrees,
+    const u32 *__restrict__ loops, u32 *__restrict__ ids, u32 *__restrict__ lengths,
+    u32 *__restrict__ ends, u8 *__restrict__ classes) {
     for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS)) {
         u32 rank;
-        if (find(members, (u32)k, rank)) classes[rank] = (u8)class_of(degrees[k]);
+        if (!find(members, (u32)k, rank)) continue;
+        ids[rank] = (u32)k;
+        lengths[rank] = degrees[k];
+        ends[rank] = degrees[k] + loops[k];
+        classes[rank] = (u8)class_of(degrees[k]);
     }
 }
 

@@ -17,6 +17,7 @@ from distbfs.build.cuda.keys import KeyPasses, RowWriter, Rule, segments
 from distbfs.build.cuda.ranges import Ranges
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
+from distbfs.graph.device_graph import SET_BITS
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Sum
@@ -24,7 +25,6 @@ from distbfs.types import Array, Ids, TupleSource, World
 
 MAX_DEGREE = MAX_ROWS = (1 << 32) - 1
 MAX_LOCAL = 1 << 32  # vertices of a part
-SET_BITS = 96  # ids of a block of a set
 VERTEX_BYTES = 24  # of all arrays by vertex of a part at once, at most
 
 

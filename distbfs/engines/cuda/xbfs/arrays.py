@@ -41,7 +41,7 @@ ELSEWHERE = (1 << 64) - 1  # root of a search that another device has
 POINTERS = (
     ["row", "adj", "first"],
     [f"column{k}" for k in range(COLUMNS)],
-    ["numbers", "vertices", "first_id", "place", "piece", "piece_at"],
+    ["numbers", "members", "vertices", "first_id", "place", "piece", "piece_at"],
     ["split", "range"],
     ["snapshot", "by_first", "next_snapshot", "next_by_first", "parent", "direct"],
     ["queue0", "queue1", "hub_queue0", "hub_queue1", "level_out", "level_wide"],
@@ -190,6 +190,7 @@ class Arrays:
             row=g.offsets.data.ptr,
             adj=g.columns.data.ptr,
             numbers=g.numbers.data.ptr,
+            members=0 if g.members is None else g.members.data.ptr,
             vertices=self.names.data.ptr,
             n=g.n,
             active=g.active,
@@ -254,7 +255,7 @@ class Arrays:
         if targets is None:
             return
         numbers = self._full("targets", len(targets))
-        numbers[: len(targets)] = self.graph.numbers[cuda.cupy().asarray(targets)]
+        numbers[: len(targets)] = self.graph.numbers_of(targets)
         params.targets, params.sought = numbers.data.ptr, len(targets)
 
     def results_launch(self, params: Params) -> programs.Launch:

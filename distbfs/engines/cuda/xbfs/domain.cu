@@ -114,7 +114,7 @@ INLINE bool goes_on(const Member &r, const JointState &j) {
 INLINE void begin(const Member &r, JointState &j) {
     const Params &p = r.own;
     State &s = j.s;
-    const u32 root = p.root == ELSEWHERE ? NONE : p.numbers[p.root];
+    const u32 root = p.root == ELSEWHERE ? NONE : number_of(p, p.root);
     const bool some = root != NONE;
     s.depth = s.base = s.k = s.tails = 0, s.dirty = 1, s.phase = PUSHING, s.step = START;
     s.count = some, s.hubs = some && root < p.hubs, s.left = (u32)r.active_all;

@@ -248,7 +248,8 @@ class MemberSearch:
         cp, graph, p = cuda.cupy(), self.part.graph, self.own
         out = cp.full(graph.n, -1, values.dtype)
         out[graph.vertices] = values
-        if p.root != ELSEWHERE and int(graph.numbers[p.root]) == ISOLATED:
+        mine = p.root != ELSEWHERE
+        if mine and graph.numbers_at(np.array([p.root]))[0] == ISOLATED:
             out[p.root] = alone
         return out
 

@@ -134,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
         if (last > top) top = last;
     }
     /* a root without edges */
-    const bool alone = blockIdx.x == p.root / ids && p.numbers[p.root] == NONE;
+    const bool alone = blockIdx.x == p.root / ids && number_of(p, p.root) == NONE;
     const u32 own = p.root % ids;
     if (thread == 0 && alone) {
         if (wide) p.level_wide[p.root] = 0;

@@ -10,6 +10,7 @@
 #ifndef DISTBFS_XBFS_SEARCH_CUH
 #define DISTBFS_XBFS_SEARCH_CUH
 #include "../common/base.cuh"
+#include "../common/sets.cuh"
 
 #define THREADS 1024
 #define WARPS 32
@@ -74,7 +75,8 @@ struct Params {
     const u32 *adj;           /* [m + pad], rising in each row */
     const u32 *first;         /* [active + pad], first neighbour */
     const u32 *column[COLUMNS]; /* [listed[k] + pad], neighbour k + 2, or the first */
-    const u32 *numbers;       /* [n], id -> number */
+    const u32 *numbers;       /* [n], id -> number; [members] with these, by rank */
+    const uint4 *members;     /* [blocks], the set of ids that have a number, or null */
     const u32 *vertices;      /* [active], number -> id; [positions] of a part: its name */
     const u32 *first_id;      /* [active + pad], id of the first neighbour; with shares its
                                  position */
@@ -111,6 +113,11 @@ struct Params {
     u32 parents, budget, rows, push_only, pull_only;
     u32 last, sought;         /* the last level that is searched; how many targets */
 };
+
+/* The number of an id, NONE where it has none. */
+INLINE u32 number_of(const Params &p, u64 id) {
+    return number_in(p.members, p.numbers, id);
+}
 
 /* This thread's share of the targets that are not visited. */
 INLINE u32 missed(const Params &p, const u32 *visited) {
