@@ -120,7 +120,7 @@ def require(need: int, what: str) -> None:
 
 
 class memory_of:  # noqa: N801 - used as a function
-    """Turn CuPy's out-of-memory error into a ResourceError, freeing the pool."""
+    """Turn a lack of memory, CuPy's or Thrust's, into a ResourceError; free the pool."""
 
     __slots__ = ("_what",)
 
@@ -136,7 +136,7 @@ class memory_of:  # noqa: N801 - used as a function
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None and isinstance(error, cupy().cuda.memory.OutOfMemoryError):
+        if isinstance(error, MemoryError):
             release()
             raise ResourceError(
                 f"{self._what}: {error}; {free_bytes()} bytes are free"

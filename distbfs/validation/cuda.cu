@@ -192,12 +192,18 @@ extern "C" __global__ void __launch_bounds__(256) check_vertices(const Check c) 
     tell(tally, c.report);
 }
 
-/* Look whether (x, y) is the tree edge of x, which has no mark, or levels only are there and
- * y is nearer; return whether another device has to look: dest. */
-INLINE bool look_at(const Check &c, u64 x, const Place &place, u64 y, u32 &dest) {
+/* Look whether y is the parent of a vertex that has no mark, or levels only are there and y is
+ * nearer; return whether another device has to look: dest.
+ *
+ * all: [n], the parents where one part has all, else null */
+INLINE bool look_at(const Check &c, const PARENT *all, const Place &place, ID y, u32 &dest) {
+    if (all) {
+        if (all[place.local] == (PARENT)y) mark(c, place.at);
+        return false;
+    }
     dest = c.seat[place.part];
     if (dest == c.own) {
-        if (!c.parent || c.parent[place.part][place.local] == (i64)y) mark(c, place.at);
+        if (!c.parent || c.parent[place.part][place.local] == (PARENT)y) mark(c, place.at);
         return false;
     }
     if (!c.parent) mark(c, place.at); /* it is told once */
@@ -241,6 +247,7 @@ extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
     clear(tally);
     u32 reached = 0;
     const ID n = (ID)c.n;
+    const PARENT *all = c.parts == 1 && c.parent ? c.parent[0] : 0;
     const u64 lane = lane_id();
     for (u64 g = thread_of(); TUPLES * (g - lane) < c.count; g += threads_of()) {
         ID us[TUPLES] = {}, vs[TUPLES] = {};
@@ -270,9 +277,9 @@ extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
                     fault(tally, SPAN, position);
                 const bool falls = both && la - lb == 1, rises = both && lb - la == 1;
                 if (!(a[k] & MARK) && (falls || any))
-                    send_u = look_at(c, us[k], up[k], vs[k], to_u);
+                    send_u = look_at(c, all, up[k], vs[k], to_u);
                 if (!(b[k] & MARK) && (rises || any))
-                    send_v = look_at(c, vs[k], vp[k], us[k], to_v);
+                    send_v = look_at(c, all, vp[k], us[k], to_v);
                 reached += la >= 0 || lb >= 0;
             } else if (TUPLES * g + k < c.count) {
                 fault(tally, OUTSIDE, position);
@@ -295,7 +302,7 @@ extern "C" __global__ void __launch_bounds__(256) check_pairs(const Check c) {
         const u64 x = c.pairs[2 * i], y = c.pairs[2 * i + 1];
         const Place place = place_of(c, x);
         u32 dest;
-        if (c.seat[place.part] == c.own) look_at(c, x, place, y, dest);
+        if (c.seat[place.part] == c.own) look_at(c, 0, place, (ID)y, dest);
     }
 }
 

@@ -89,6 +89,8 @@ def test_the_answer_does_not_hang_on_the_chunk(cp, chunk):
 class Repeated:
     """Edge (0, 1) many times; one tuple is another."""
 
+    dtype = np.uint32
+
     def __init__(self, tuples, odd_at, odd):
         self.n, self.tuples, self.odd_at, self.odd = 4, tuples, odd_at, odd
 
@@ -118,17 +120,18 @@ def test_positions_and_counts_above_32_bits(cp):
     assert "e.g. (3, 2) at levels -1 and 2" in found.errors[1]
 
 
-def test_the_largest_number_of_vertices(cp):
-    n = 1 << 31
-    if cuda.free_bytes() < 12 * n // 2 + (1 << 30):
-        pytest.skip("needs 13 GB of device memory")
+@pytest.mark.parametrize(("n", "wide"), [(1 << 31, False), ((1 << 32) + 9, True)])
+def test_many_vertices(cp, n, wide):
+    ids, parents = (np.uint64, np.int64) if wide else (np.uint32, np.int32)
+    if cuda.free_bytes() < 14 * n:
+        pytest.skip("needs up to 60 GB of device memory")
     far = np.array([n - 1, n - 2, 1 << 30, n - 1])
     source = Tuples(n, far[:3], far[1:])
     level = cp.full(n, -1, dtype=np.int8)
-    parent = cp.full(n, -1, dtype=np.int32)
+    parent = cp.full(n, -1, dtype=parents)
     for x, depth, of in ((n - 1, 0, n - 1), (n - 2, 1, n - 1), (1 << 30, 1, n - 1)):
         level[x], parent[x] = depth, of
-    tuples = ArrayTuples(source, cp)
+    tuples = ArrayTuples(source, cp, ids)
     found = validate_on_device(tuples, n - 1, level, parent)
     assert (found.errors, found.nedge, found.reached, found.depth) == ([], 3, 3, 1)
     parent[n - 2] = n - 2

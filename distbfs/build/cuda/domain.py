@@ -16,7 +16,7 @@ position are lines of 128 bytes.  Columns are positions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +39,7 @@ from distbfs.types import Array, TupleSource, World
 
 GRANULE = 1024  # numbers of an owner that follow each other in the positions
 WIDE = 1 << 32
+PLACES_AT_ONCE = 1 << 26
 
 
 def positions_of(numbers: Any, device: Any, devices: int) -> Any:
@@ -51,6 +52,19 @@ def numbers_of(positions: Any, devices: int) -> tuple[Any, Any]:
     granules = positions // GRANULE
     numbers = granules // devices * GRANULE + positions % GRANULE
     return granules % devices, numbers
+
+
+def _places(count: int, wanted: Callable[[slice], Any]) -> Any:
+    """Return the places of 0 … count-1 that are wanted, CuPy uint32, rising.
+
+    wanted: of a slice, CuPy bool; the room that finding them takes stays small
+    """
+    cp = cuda.cupy()
+    pieces = [cp.zeros(0, np.uint32)]
+    for low in range(0, count, PLACES_AT_ONCE):
+        at = cp.flatnonzero(wanted(slice(low, min(low + PLACES_AT_ONCE, count))))
+        pieces.append((at + low).astype(np.uint32))
+    return cp.concatenate(pieces)
 
 
 @dataclass
@@ -96,7 +110,7 @@ class MemberRows:
         cp, graph = cuda.cupy(), self.graph
         others = ends > 0
         others[graph.vertices] = False
-        alone = cp.flatnonzero(others).astype(np.uint32)
+        alone = _places(len(ends), lambda k: others[k])
         self.rows = cp.concatenate([graph.vertices, alone])
         vertices, degrees = self.rows[: graph.active], ends[self.rows]
         told = {"vertices": vertices, "tuple_degrees": degrees, "tuples": tuples}
@@ -196,10 +210,7 @@ class MemberBuilder(Builder):
             classes = cupy.empty(count, np.uint8)
             known = (np.uint64(local), members, lengths, loop_ends)
             launch("list_members", local, BLOCK, *known, ids, degrees, ends, classes)
-            alone = cupy.zeros(0, np.uint32)
-            if int(loops.get()[0]):
-                alone = cupy.flatnonzero((loop_ends > 0) & (lengths == 0))
-                alone = alone.astype(np.uint32)
+            alone = _places(local, lambda k: (loop_ends[k] > 0) & (lengths[k] == 0))
             return Measured(
                 members,
                 ids,
