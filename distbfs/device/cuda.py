@@ -120,7 +120,7 @@ def require(need: int, what: str) -> None:
 
 
 class memory_of:  # noqa: N801 - used as a function
-    """Turn a lack of memory, CuPy's or Thrust's, into a ResourceError; free the pool."""
+    """Turn a lack of memory, also Thrust's, into a ResourceError, freeing the pool."""
 
     __slots__ = ("_what",)
 

@@ -31,6 +31,7 @@ from distbfs.timing import Stopwatch
 from distbfs.types import DeviceArray, Ids, KernelArgument, TupleSource
 
 SLACK = 1 << 20  # keys that a part may have beyond a tenth more than its share
+MOST_KEYS = 5 << 29  # sorted at once: Thrust finds no memory for more than 2^32
 HOLD_SHARE = 4  # tuples from the host are kept where they take 1 / HOLD_SHARE or less
 LARGEST_KEY = (1 << 64) - 1
 
@@ -191,7 +192,7 @@ class KeyPasses:
         cupy = cuda.cupy()
         cuda.release()
         likely = min(self._most // self._parts * 11 // 10 + SLACK, self._most)
-        if KEY_BYTES * likely <= self._buffer():
+        if KEY_BYTES * likely <= self._buffer() and likely <= MOST_KEYS:
             keys = cupy.empty(likely, np.uint64)
             count = self._append(rule, 0, rule.rows, keys)
             if count <= likely:
@@ -221,7 +222,7 @@ class KeyPasses:
         with self.kernels.phase("ranges"):
             ranges = Ranges(self.kernels, lengths)
             need = kept(lengths) - lengths.nbytes
-            capacity = self._buffer(need) // KEY_BYTES
+            capacity = min(self._buffer(need) // KEY_BYTES, MOST_KEYS)
             capacity = min(max(capacity, ranges.longest), ranges.total)
             cuda.require(
                 need + KEY_BYTES * capacity + RESERVE // 4,
