@@ -20,6 +20,7 @@ from worlds import on_ranks
 from distbfs.build.cuda import chunks
 from distbfs.build.cuda import graph as device_build
 from distbfs.build.cuda import keys as device_keys
+from distbfs.build.cuda.domain import construct_domain
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.ranges import KEY_BYTES, MOST_RANGES, Budget
 from distbfs.device import cuda
@@ -92,7 +93,7 @@ def test_small_graphs(device, name, parts):
 
 def test_offsets_of_many_edges(device):
     """64 bits from 2^32 edges on."""
-    kernels = device_keys.PartKernels(Stopwatch())
+    kernels = device_keys.PartKernels(Stopwatch(), 9)
     for counted, rows in ((0, 3), (1, 1), (1023, 1024), (1024, 1024), (2050, 5000)):
         lengths = np.random.default_rng(counted).integers(0, 1 << 28, counted)
         wanted = np.cumsum(np.pad(lengths, (1, rows - counted)))
@@ -201,9 +202,12 @@ def test_permuted_vertices(device, parts):
 
 
 def test_what_cannot_be_built(device):
-    for n, parts in ((1 << 33, 4), (1 << 32, 7)):
-        with pytest.raises(UsageError, match=f"{n} vertices cannot be built"):
+    for n, parts in ((1 << 33, 4), ((1 << 31) + 1, 7)):
+        with pytest.raises(UsageError, match=f"{n} vertices cannot be separated"):
             on_devices(Tuples(n, [], []), parts)
+    n = (1 << 35) + 8
+    with pytest.raises(UsageError, match=f"{n} vertices in 8 parts cannot be built"):
+        construct_domain(Tuples(n, [], []), SoloWorld(), 8)
 
 
 class Changing(Tuples):
