@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from distbfs.cli.info import print_right
-from distbfs.engines.cuda.common.memory import graph_bytes, search_bytes
+from distbfs.engines.cuda.common.memory import graph_bytes, member_bytes, search_bytes
 from distbfs.engines.cuda.xbfs.memory import box_words, part_bytes
+from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import MAX_VERTICES
@@ -37,6 +38,7 @@ from distbfs.terminal.shared import PLACE, STORE, open_terminal, output_options
 FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about
 CHUNK_OVERHEAD = 20  # checksum and place of a chunk
 MOST_VERTICES = 1 << 31  # of a part that openmp searches whole
+MAX_LOCAL = 1 << 32  # vertices of a device
 ARRAY_ROWS = {
     **{
         f"{name}_{array}": (f"{name}/{array}",)
@@ -88,18 +90,30 @@ def device_bytes(graph: Graph, index: int) -> dict[str, int]:
 
 def gpu_search(graph: Graph) -> dict[str, int] | None:
     """Return what engine xbfs takes on one GPU; None where it cannot search that."""
-    if graph.n > MAX_VERTICES:
-        return None
     counts = (graph.n, graph.active, graph.m)
+    if graph.n > MAX_LOCAL:
+        return None
+    if graph.n > MAX_VERTICES:
+        return member_bytes(*counts, 1)
     stored, search = graph_bytes(*counts), search_bytes(*counts)
     return {"graph": stored, "search": search, "total": stored + search}
 
 
-def gpu_line(sizes: Mapping[str, int] | None) -> str:
-    """Return the line about engine xbfs."""
+def gpu_domain(graph: Graph) -> dict[str, int] | None:
+    """Return what each GPU takes of a domain; None where they cannot be one."""
+    devices = graph.parts
+    if not 1 < devices <= MOST_PARTS or graph.n > MAX_LOCAL * devices:
+        return None
+    return member_bytes(graph.n, graph.active, graph.m, devices)
+
+
+def gpu_line(sizes: Mapping[str, int] | None, devices: int = 1) -> str:
+    """Return the line about engine xbfs on one GPU, or on each of a domain."""
     what = "device memory of one GPU search"
+    if devices > 1:
+        what = f"device memory of each GPU of a domain of {devices}"
     if sizes is None:
-        return f"{what}: none, as engine xbfs searches up to 2^31 vertices"
+        return f"{what}: none, as a GPU has up to 2^32 vertices"
     shown = {name: readable(size) for name, size in sizes.items()}
     return (
         f"{what}: at most {shown['total']} (graph {shown['graph']}, search by xbfs "
@@ -245,6 +259,7 @@ def weigh(
         "device": largest,
         "total": every,
         "gpu_search": gpu_search(graph),
+        "gpu_domain": gpu_domain(graph),
         "gpu_part": part_memory(graph, device_memory),
         "building_basis": memory.build_basis(),
         "host": host,
@@ -293,6 +308,8 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
         fits = "fits" if host[f"{name}_fits"] else "does not fit"
         click.echo(f"  {name} needs {readable(host[name])}: {fits}")
     click.echo(gpu_line(plan["gpu_search"]))
+    if plan["gpu_domain"] is not None:
+        click.echo(gpu_line(plan["gpu_domain"], plan["devices"]))
     click.echo(part_line(plan["gpu_part"]))
     click.echo(f"building is the {plan['building_basis']}")
     for note in plan["notes"]:

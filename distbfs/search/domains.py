@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 BETWEEN_OPTIONS = (*EXCHANGE_OPTIONS, *FACTOR_OPTIONS)
 MOST_DEVICES = 8  # of a domain
-MOST_VERTICES = (1 << 32) - (1 << 24)  # of a domain: positions have 32 bits
+MOST_VERTICES = (1 << 32) - (1 << 24)  # of a domain's part: positions have 32 bits
+MOST_LOCAL = 1 << 32  # vertices of a device
 
 
 def between_asked(options: SearchOptions) -> list[str]:
@@ -159,7 +160,9 @@ class HostDevices:
 
     def whole_problem(self, options: SearchOptions, n: int) -> str:
         """Return why all devices are not one domain, "" where they are (collective)."""
-        reason = domain_problem(self.world, options, n, self.devices)
+        reason = domain_problem(self.world, options, self.devices)
+        if not reason and n > MOST_LOCAL * self.total:
+            reason = f"{n} vertices; a device has up to 2^32 of them"
         if not reason and len(set(self.counts)) > 1:
             reason = "ranks have different numbers of devices"
         return reason
@@ -175,7 +178,9 @@ class HostDevices:
         for domain, places in placement.places_of(world.rank).items():
             share = -(-n * domains.sizes[domain] // domains.shares)
             devices = [self.devices[place] for place in places]
-            problem = domain_problem(ranks, options, share, devices)
+            problem = domain_problem(ranks, options, devices)
+            if share > MOST_VERTICES:
+                problem = problem or f"{share} vertices; positions have 32 bits"
             reason = reason or problem
         ranks.free()
         return first_reason(world, reason)
@@ -203,9 +208,7 @@ def counted(devices: int | None) -> str:
     return "one device" if devices == 1 else f"{devices} devices"
 
 
-def domain_problem(
-    world: World, options: SearchOptions, n: int, devices: Sequence[int]
-) -> str:
+def domain_problem(world: World, options: SearchOptions, devices: Sequence[int]) -> str:
     """Return why the devices of all ranks cannot be one domain, "" where they can.
 
     Collective, the same text on all ranks.
@@ -215,8 +218,6 @@ def domain_problem(
         return f"{total} devices; a domain has up to {MOST_DEVICES}"
     if options.stepwise:
         return "levels by the host are asked for"
-    if n > MOST_VERTICES:
-        return f"{n} vertices; positions have 32 bits"
     names = [device_model(device) for device in devices]
     kinds = {
         text for x in gather_texts(world, "|".join(names)) for text in x.split("|")

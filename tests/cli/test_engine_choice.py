@@ -236,8 +236,15 @@ def test_memory_of_a_gpu_search_is_planned(store):
     assert report["graph"] > 4 * plan["m"]
     out = here("plan", "--scale", 20).out
     assert "device memory of one GPU search: at most " in out
-    assert "none, as engine xbfs" in here("plan", "--scale", 32).out
-    assert here("plan", "--scale", 32, "--json").values["gpu_search"] is None
+    wide = here("plan", "--scale", 32, "--edge-factor", 1, "--json").values
+    assert wide["gpu_search"]["search"] > 9 << 32
+    assert wide["gpu_domain"] is None
+    domain = ("--scale", 33, "--edge-factor", 1, "--devices", 2)
+    told = here("plan", *domain)
+    assert "one GPU search: none, as a GPU has up to 2^32 vertices" in told.out
+    assert "device memory of each GPU of a domain of 2: at most " in told.out
+    each = here("plan", *domain, "--json").values["gpu_domain"]
+    assert wide["gpu_search"]["total"] < each["total"] < 150 << 30
     n, m, active = 60, len(GRAPH.edges), int((GRAPH.degrees > 0).sum())
     report = here("plan", store, "--json").values["gpu_search"]
     assert report["graph"] == graph_bytes(n, active, m)

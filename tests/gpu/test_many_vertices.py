@@ -54,7 +54,7 @@ def test_one_wrong_value_is_found(session):
     for array, at, value, kind in (
         (parent, LAST - 1, 0, "rule 2"),
         (parent, HALF, HALF - 1, "rule 2"),
-        (level, 1, 3, "rule 2"),
+        (level, 1, 3, "rule 4"),
         (level, LAST, 1, "rule 1"),
     ):
         kept = int(array[at])

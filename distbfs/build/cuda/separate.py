@@ -24,7 +24,6 @@ from distbfs.progress import Sum
 from distbfs.types import Array, Ids, TupleSource, World
 
 MAX_DEGREE = MAX_ROWS = (1 << 32) - 1
-MAX_LOCAL = 1 << 32  # vertices of a part
 VERTEX_BYTES = 24  # of all arrays by vertex of a part at once, at most
 
 
@@ -38,11 +37,6 @@ class Shape:
         self.layout, self.parts = layout, layout.parts
         self.per = max(layout.local_count(0), 1)
         self.blocks = -(-self.per // SET_BITS)
-        if self.per > MAX_LOCAL:
-            raise UsageError(
-                f"{layout.n} vertices in {self.parts} parts cannot be built on "
-                f"devices; allowed: {MAX_LOCAL * self.parts}"
-            )
 
     def own(self, part: int) -> tuple[np.uint32, np.uint32]:
         """Return how kernels are told of a part."""

@@ -206,7 +206,7 @@ def test_what_cannot_be_built(device):
         with pytest.raises(UsageError, match=f"{n} vertices cannot be separated"):
             on_devices(Tuples(n, [], []), parts)
     n = (1 << 35) + 8
-    with pytest.raises(UsageError, match=f"{n} vertices in 8 parts cannot be built"):
+    with pytest.raises(UsageError, match=f"{n} vertices need at least 9 parts"):
         construct_domain(Tuples(n, [], []), SoloWorld(), 8)
 
 

@@ -11,6 +11,7 @@ from device_parts import checked_searches, part_to_device
 from emulated_device import DeviceArray, Launch, at_address
 from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
 from part_graphs import GRAPHS
+from resident_parts import resident_driver
 from sessions import open_parts, open_tuples
 from test_between_kernels import StreamedThreads
 from thread_peers import ThreadPeers
@@ -21,6 +22,7 @@ from distbfs.benchmark.graph500 import validation_of
 from distbfs.device import cuda
 from distbfs.device.take import FEW
 from distbfs.engines.base import on_device
+from distbfs.engines.cuda.common.memory import member_bytes
 from distbfs.engines.cuda.pan import search as part
 from distbfs.engines.cuda.xbfs.memory import part_bytes
 from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError
@@ -333,7 +335,7 @@ def test_what_is_refused(devices, options, request_, kind, text):
         ("peers", "no access between them"),
         ("kinds", "the devices are of several kinds: A, B"),
         ("many", "9 devices; a domain has up to 8"),
-        ("ids", "256 vertices; positions have 32 bits"),
+        ("ids", "256 vertices; a device has up to 2^32 of them"),
     ],
 )
 def test_where_one_domain_cannot_be(device, devices, monkeypatch, how, why):
@@ -346,6 +348,7 @@ def test_where_one_domain_cannot_be(device, devices, monkeypatch, how, why):
         names = iter("AB" * 9)
         monkeypatch.setattr(domains, "device_model", lambda _: next(names))
     if how == "ids":
+        monkeypatch.setattr(domains, "MOST_LOCAL", 127)
         monkeypatch.setattr(domains, "MOST_VERTICES", 255)
     device.one_rank = True
     session = opened()
@@ -729,6 +732,32 @@ def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
         sum(getattr(x, n).edges for n in SUBGRAPHS) for x in held.device_parts
     )
     runner.close()
+
+
+@pytest.mark.parametrize("parents", [True, False])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_memory_of_a_domain_is_planned(device, id_bits, count, parents):
+    """At most so much, and not much less where the parts have as much."""
+    source = random_tuples(60_000, 70_000, seed=4)
+    gc.collect()
+
+    def taken():
+        device.check("allocation")
+        return sum(
+            size for alive, _, size in device.arrays.values() if alive() is not None
+        )
+
+    before = taken()
+    driver = resident_driver(source, count, parents=parents)
+    gc.collect()
+    used = taken() - before
+    active = int((source.degrees > 0).sum())
+    counts = (source.n, active, source.matrix.nnz, count)
+    sizes = member_bytes(*counts, parents=parents, multiprocessors=2)
+    planned = count * (sizes["total"] - CODE)
+    assert used <= planned + count * PADS
+    assert planned <= 1.25 * used + count * PADS
+    driver.close()
 
 
 @pytest.mark.parametrize("threshold", [0, 6, 1 << 30])

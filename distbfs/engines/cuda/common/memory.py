@@ -6,8 +6,11 @@ where a count follows from more than n, active and m.
 
 from __future__ import annotations
 
+from distbfs.build.cuda.domain import GRANULE
 from distbfs.engines.cuda.xbfs.arrays import QUEUE_SHARE
-from distbfs.graph.device_graph import COLUMN_PAD
+from distbfs.engines.cuda.xbfs.shared import ALONE, PAIR_BYTES
+from distbfs.generate.cuda import id_word
+from distbfs.graph.device_graph import COLUMN_PAD, SET_BITS
 
 WIDE = 1 << 32  # edges from which offsets have 64 bits
 MULTIPROCESSORS = 132  # of an H200, where nothing else is said
@@ -62,3 +65,32 @@ def search_bytes(
     sparse = SPARSE_VERTEX * active + 4 * n if m <= SPARSE_DEGREE * active else 0
     fixed = FIXED + LIST_PADS + pieces + splits
     return FAST_VERTEX * active + queues + 4 * listed + results + sparse + fixed
+
+
+def member_bytes(
+    n: int,
+    active: int,
+    m: int,
+    devices: int,
+    *,
+    parents: bool = True,
+    multiprocessors: int = MULTIPROCESSORS,
+) -> dict[str, int]:
+    """Return what a device of a domain takes, bytes by kind, if all have as much.
+
+    n, active, m: of the whole graph; graph: as ``MemberRows`` holds it; search: what a
+    search keeps, with the memory that devices share; total: all
+    """
+    local, own, edges = (-(-count // devices) for count in (n, active, m))
+    room = -(-max(own, 1) // GRANULE) * GRANULE
+    graph = (4 if edges < WIDE else 8) * (own + 1) + 4 * (edges + COLUMN_PAD)
+    graph += 3 * 4 * own + 16 * -(-local // SET_BITS)  # rows, numbers, ends; members
+    graph += 4 * room * devices  # names
+    search = search_bytes(
+        local, own, edges, parents=parents, push=True, multiprocessors=multiprocessors
+    )
+    if id_word(n) == "u64":
+        search += 4 * local * parents - 4 * own  # ids are wide, first ones not apart
+    search += room * devices // 4  # two bitmaps of all positions
+    search += 2 * PAIR_BYTES * (devices - 1) * (room + ALONE)
+    return {"graph": graph, "search": search, "total": graph + search}

@@ -336,7 +336,10 @@ class Arrays:
         """Copy first to eighth neighbours to arrays of their own."""
         g = self.graph
         first = self._point("first", padded(g.active))
-        first_id = self._point("first_id", padded(g.active))
+        first_id = first
+        if not self.params.shares:
+            first_id = self._point("first_id", padded(g.active))
+        self.params.first_id = first_id.data.ptr
         rows = (g.offsets, g.columns)
         at = (g.active, *self._devices)
         names = np.uint64(0) if self.params.shares else self.names
