@@ -13,6 +13,8 @@ import tempfile
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
+from itertools import count
 from pathlib import Path
 from threading import Lock, get_ident, local
 from types import SimpleNamespace
@@ -27,7 +29,7 @@ from distbfs.search import domain as resident_driver
 
 HERE = Path(__file__).parent
 GUARD, ALIGNED, GUARDED, GARBAGE = 4096, 512, 0xC5, 0xA5
-INTACT = bytes([GUARDED]) * (2 * GUARD + ALIGNED)
+ARRAYS = 1 << 12  # that there may be at once
 SECONDS = 60  # that a launch may take
 FLAGS = ("-std=c++17", "-O1", "-fPIC", "-w", "-pthread", "-fno-strict-aliasing")
 LIBRARY, HEADER = ("-shared", "-Wl,-Bsymbolic"), ("-x", "c++-header")
@@ -82,19 +84,28 @@ class Kernels:
         target = self.folder / f"{source.stem}-{key}.so"
         with exclusive(self.folder / f"{key}.lock"):
             if not target.exists():
-                executor = self.executor(files["cuda_on_cpu.hpp"])
+                executor = self.alone("cuda_on_cpu.hpp", HEADER, "gch")
                 build(files, (*self.flags, *options), target, executor)
         return ctypes.CDLL(str(target))
 
-    def executor(self, text):
-        """The header that all kernels begin with, compiled once for all of them."""
-        content = repr((text, self.flags, compiler()))
+    def alone(self, name, options, ending):
+        """Compile a file of this folder that is the same for all kernels."""
+        text = (HERE / name).read_text(encoding="utf-8")
+        content = repr((text, self.flags, options, compiler()))
         key = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
-        target = self.folder / f"{key}.gch"
+        target = self.folder / f"{key}.{ending}"
         with exclusive(self.folder / f"{key}.lock"):
             if not target.exists():
-                build({"all.cpp": text}, (*self.flags, *HEADER), target)
+                build({"all.cpp": text}, (*self.flags, *options), target)
         return target
+
+    @cached_property
+    def damaged(self):
+        """The function of guards.cpp; nobody frees an array while it runs."""
+        function = ctypes.PyDLL(self.alone("guards.cpp", LIBRARY, "so")).damaged
+        function.argtypes = [ctypes.c_void_p, ctypes.c_long, ctypes.c_int]
+        function.restype = ctypes.c_long
+        return function
 
     def prepare(self, wanted):
         """Compile (source, definitions) at once, as far as they are not there."""
@@ -228,7 +239,7 @@ class EmulatedDevice:
     def __init__(self, kernels):
         self.kernels = kernels
         self.multiprocessors, self.shared, self.capability = 2, 227 << 10, "90"
-        self.arrays, self.begun = {}, {}
+        self.arrays, self.begun = Guards(kernels), {}
         self.launches, self.one_rank, self.of_rank = 0, False, local()
 
     def install(self, monkeypatch):
@@ -295,23 +306,55 @@ class EmulatedDevice:
 
     def guard(self, raw, start, size):
         """Remember an array, and what lies around it."""
-        self.arrays[id(raw)] = weakref.ref(raw), start, size
+        self.arrays.add(raw, start, size)
 
     def check(self, when):
         """Look for writes outside of arrays."""
-        for key, (held, start, size) in list(self.arrays.items()):
-            raw = held()
-            if raw is None:
-                self.arrays.pop(key, None)
-                continue
-            for where, at in (("before", raw[:start]), ("past", raw[start + size :])):
-                if at.tobytes() == INTACT[: len(at)]:
-                    continue
-                bad = np.flatnonzero(at != GUARDED)
-                raise AssertionError(
-                    f"{when} wrote {where} an array of {size} bytes: {len(bad)} bytes, "
-                    f"first {bad[0]}, of {len(at)}"
-                )
+        self.arrays.check(when)
+
+
+class Guards:
+    """Where nothing may be written: before and past each array that is not gone."""
+
+    def __init__(self, kernels):
+        self.damaged = kernels.damaged
+        self.clear()
+
+    def clear(self):
+        """Forget all arrays."""
+        self.held, self.free, self.new = {}, [], count()
+        self.places = np.zeros((ARRAYS, 2, 2), np.uint64)  # addresses and sizes
+
+    def add(self, raw, start, size):
+        try:
+            row = self.free.pop()
+        except IndexError:
+            row = next(self.new)
+        at, past = raw.ctypes.data, start + size
+        self.held[row] = weakref.ref(raw, partial(self.gone, row)), size
+        self.places[row] = (at, start), (at + past, len(raw) - past)
+
+    def gone(self, row, _):
+        self.places[row] = 0
+        del self.held[row]
+        self.free.append(row)
+
+    @property
+    def bytes(self):
+        """Of all arrays, without what lies around them."""
+        return sum(size for _, size in list(self.held.values()))
+
+    def check(self, when):
+        place = self.damaged(self.places.ctypes.data, 2 * ARRAYS, GUARDED)
+        if place < 0:
+            return
+        at, length = map(int, self.places[place // 2, place % 2])
+        bad = np.flatnonzero(at_address(at, length, np.uint8) != GUARDED)
+        raise AssertionError(
+            f"{when} wrote {('before', 'past')[place % 2]} an array of "
+            f"{self.held[place // 2][1]} bytes: {len(bad)} bytes, first {bad[0]}, "
+            f"of {length}"
+        )
 
 
 class ArrayModule:
