@@ -31,8 +31,8 @@ HERE = Path(__file__).parent
 GUARD, ALIGNED, GUARDED, GARBAGE = 4096, 512, 0xC5, 0xA5
 ARRAYS = 1 << 12  # that there may be at once
 SECONDS = 60  # that a launch may take
-FLAGS = ("-std=c++17", "-O1", "-fPIC", "-w", "-pthread", "-fno-strict-aliasing")
-LIBRARY, HEADER = ("-shared", "-Wl,-Bsymbolic"), ("-x", "c++-header")
+FLAGS = ("-std=c++17", "-O2", "-fPIC", "-w", "-pthread", "-fno-strict-aliasing")
+FLAGS += ("-shared", "-Wl,-Bsymbolic")
 ELSEWHERE = re.compile(r'#include "(?:\.\./)+(?:\w+/)*')
 DYNAMIC = re.compile(r"extern __shared__ uint4 dynamic\[\];")
 KERNEL = re.compile(r"__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(")
@@ -72,37 +72,38 @@ class Kernels:
         files.update(texts)
         names = [x for text in files.values() for x in KERNEL.findall(text)]
         for name in ("cuda_on_cpu.hpp", "ptx_on_cpu.hpp"):
-            files[name] = (HERE / name).read_text(encoding="utf-8")
+            files[name] = text_of(name)
         files["ptx.cuh"] = '#include "ptx_on_cpu.hpp"\n'
         code = ['#include "cuda_on_cpu.hpp"', f'#include "{source.name}"']
         code += [f"EMULATED_KERNEL({x})" for x in names]
         files["all.cpp"] = "\n".join(code) + "\n"
         macros = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
-        options = (*LIBRARY, *macros)
-        content = repr((sorted(files.items()), options, self.flags, compiler()))
-        key = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
-        target = self.folder / f"{source.stem}-{key}.so"
-        with exclusive(self.folder / f"{key}.lock"):
-            if not target.exists():
-                executor = self.alone("cuda_on_cpu.hpp", HEADER, "gch")
-                build(files, (*self.flags, *options), target, executor)
-        return ctypes.CDLL(str(target))
+        self.executor  # noqa: B018 - kernels call it
+        return ctypes.CDLL(self.built(source.stem, files, macros))
 
-    def alone(self, name, options, ending):
-        """Compile a file of this folder that is the same for all kernels."""
-        text = (HERE / name).read_text(encoding="utf-8")
-        content = repr((text, self.flags, options, compiler()))
+    def built(self, stem, files, macros=()):
+        """Compile files by name, all.cpp with what it includes; return the library."""
+        options = (*self.flags, *macros)
+        content = repr((sorted(files.items()), options, compiler()))
         key = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
-        target = self.folder / f"{key}.{ending}"
+        target = self.folder / f"{stem}-{key}.so"
         with exclusive(self.folder / f"{key}.lock"):
             if not target.exists():
-                build({"all.cpp": text}, (*self.flags, *options), target)
-        return target
+                build(files, options, target)
+        return str(target)
+
+    @cached_property
+    def executor(self):
+        """What runs kernels: one for all of them."""
+        files = {"all.cpp": text_of("cuda_on_cpu.cpp")}
+        files["cuda_on_cpu.hpp"] = text_of("cuda_on_cpu.hpp")
+        return ctypes.CDLL(self.built("executor", files), ctypes.RTLD_GLOBAL)
 
     @cached_property
     def damaged(self):
         """The function of guards.cpp; nobody frees an array while it runs."""
-        function = ctypes.PyDLL(self.alone("guards.cpp", LIBRARY, "so")).damaged
+        files = {"all.cpp": text_of("guards.cpp")}
+        function = ctypes.PyDLL(self.built("guards", files)).damaged
         function.argtypes = [ctypes.c_void_p, ctypes.c_long, ctypes.c_int]
         function.restype = ctypes.c_long
         return function
@@ -113,17 +114,16 @@ class Kernels:
             list(pool.map(lambda one: self.library(*one), wanted))
 
 
-def build(files, options, target, executor=None):
-    """Compile files (name -> text) to a target that is there whole or not at all.
+def text_of(name):
+    return (HERE / name).read_text(encoding="utf-8")
 
-    executor: cuda_on_cpu.hpp, compiled; g++ takes it where it fits
-    """
+
+def build(files, options, target):
+    """Compile files (name -> text) to a target that is there whole or not at all."""
     with tempfile.TemporaryDirectory(dir=target.parent) as name:
         folder = Path(name)
         for file, text in files.items():
             (folder / file).write_text(text)
-        if executor is not None:
-            (folder / "cuda_on_cpu.hpp.gch").symlink_to(executor)
         command = [compiler(), *options, "-o", folder / "all.so"]
         subprocess.run([*command, folder / "all.cpp"], check=True)
         (folder / "all.so").rename(target)

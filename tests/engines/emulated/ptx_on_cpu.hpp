@@ -36,16 +36,15 @@ INLINE u64 add_acquire_release(u64 *p, u64 x) {
 }
 INLINE u64 look(const u64 *p) {
     const u64 x = __atomic_load_n(p, __ATOMIC_ACQUIRE);
-    emulated::own_warp().looking |= emulated::own_bit();
-    emulated::to_others();
+    emulated::let_others_write();
     return x;
 }
 INLINE int load_cached(const int *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 INLINE int load_relaxed(const int *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 INLINE void store_relaxed(int *p, int x) { __atomic_store_n(p, x, __ATOMIC_RELAXED); }
-INLINE void acquire() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+INLINE void acquire() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
-INLINE void fence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+INLINE void fence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 INLINE void store_system(u64 *p, u64 x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 INLINE u64 look_system(const u64 *p) { return look(p); }
 INLINE void write_system(u64 *p, u64 x) { __atomic_store_n(p, x, __ATOMIC_RELAXED); }
@@ -53,7 +52,7 @@ INLINE void add_system(u64 *p, u64 x) { __atomic_fetch_add(p, x, __ATOMIC_RELAXE
 INLINE void red_or_system(u32 *p, u32 bits) { atomicOr(p, bits); }
 
 INLINE void copy_async(u32 *to, const u32 *from) {
-    emulated::Fiber &f = *emulated::self->now;
+    emulated::Thread &f = *emulated::self->now;
     if ((size_t)to % 16 || (size_t)from % 16) emulated::stop("a copy that is not aligned");
     if (f.copies == emulated::MOST_COPIES) emulated::stop("more copies than the emulator holds");
     f.copy[f.copies++] = {to, from, f.group};
@@ -61,7 +60,7 @@ INLINE void copy_async(u32 *to, const u32 *from) {
 INLINE void commit_copies() { emulated::self->now->group++; }
 /* Copies arrive only here, and only those of groups that must have. */
 template <int N> INLINE void wait_copies() {
-    emulated::Fiber &f = *emulated::self->now;
+    emulated::Thread &f = *emulated::self->now;
     int kept = 0;
     for (int k = 0; k < f.copies; k++) {
         if (f.copy[k].group + N < f.group) memcpy(f.copy[k].to, f.copy[k].from, 16);
@@ -71,34 +70,12 @@ template <int N> INLINE void wait_copies() {
 }
 
 INLINE u32 cluster_rank() { return emulated::self->block.x; }
-INLINE u32 cluster_size() { return emulated::self->launch->cluster; }
-INLINE void arrive() {
-    emulated::Launch &l = *emulated::self->launch;
-    const u32 round = l.rounds.load();
-    emulated::self->now->round = round;
-    if (l.met.fetch_add(1) + 1 != l.grid * l.threads) return;
-    l.met.store(0);
-    l.rounds.store(round + 1);
-}
-INLINE void wait() {
-    using namespace emulated;
-    const u32 round = self->now->round;
-    if (self->launch->rounds.load() != round) return;
-    if (self->at_cluster && self->cluster_round != round) release_cluster(*self);
-    self->cluster_round = round;
-    self->at_cluster++;
-    own_warp().at_cluster |= own_bit();
-    to_others();
-}
+INLINE u32 cluster_size() { return emulated::self->cluster; }
+INLINE void arrive() { emulated::arrive_at_cluster(); }
+INLINE void wait() { emulated::wait_for_cluster(); }
 /* Where block `to` of the cluster has what is at `local` here. */
 template <class T> T *there(T *local, u32 to) {
-    using namespace emulated;
-    Block &mine = *self, &other = *mine.launch->blocks[to];
-    const char *at = (const char *)local;
-    const size_t dynamic = at - (const char *)mine.dynamic, fixed = at - mine.statics;
-    if (dynamic < mine.launch->shared) return (T *)((char *)other.dynamic + dynamic);
-    if (fixed >= mine.statics_size) stop("an address that is not in shared memory");
-    return (T *)(other.statics + fixed);
+    return (T *)emulated::address_in_cluster(local, to);
 }
 INLINE void send(uint4 *local, u32 to, u32 x, u32 y, u32 z) { *there(local, to) = {x, y, z, 0}; }
 INLINE void tell(u32 *local, u32 to, u32 x) { *there(local, to) = x; }
