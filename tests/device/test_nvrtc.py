@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -13,18 +14,17 @@ from distbfs.errors import DeviceMissing
 
 ROOT = Path(distbfs.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.cu"))
-MANY = 16  # variants of a file that are all compiled, for sm_90
 
 
 def chosen(variants, arch):
-    """Return variants to compile: of many, and not for sm_90, each value once."""
-    if len(variants) <= MANY and arch == "sm_90":
-        return variants
-    seen, out = set(), []
-    for variant in variants:
-        if not seen.issuperset(variant.items()):
-            seen.update(variant.items())
-            out.append(variant)
+    """Return variants to compile: any two values go together in one, any in others."""
+    size = 2 if arch == "sm_90" else 1
+    wanted = [set(combinations(sorted(x.items()), min(size, len(x)))) for x in variants]
+    left, out = set().union(*wanted), []
+    while left or not out:
+        best = max(range(len(variants)), key=lambda k: len(left & wanted[k]))
+        left -= wanted[best]
+        out.append(variants[best])
     return out
 
 
@@ -210,6 +210,7 @@ def test_an_architecture_that_there_is_not(source):
 
 COMPILE = """
 import sys
+from itertools import combinations
 from pathlib import Path
 from distbfs.device import nvrtc
 real = nvrtc.compile_source
