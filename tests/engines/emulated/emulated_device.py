@@ -1,7 +1,7 @@
 """A device that is the CPU: NumPy for CuPy, and kernels that are run by the emulator.
 
-Arrays lie between guard bytes that are looked at after each launch; memory that is not
-asked for as zeros holds garbage.
+Arrays lie between guard bytes; those near them are looked at after each launch, all
+when an array goes or a test ends.  Memory that is not asked for as zeros holds garbage.
 """
 
 import ctypes
@@ -29,6 +29,7 @@ from distbfs.search import domain as resident_driver
 
 HERE = Path(__file__).parent
 GUARD, ALIGNED, GUARDED, GARBAGE = 4096, 512, 0xC5, 0xA5
+NEAR = 512  # bytes of a guard that are looked at after each launch
 ARRAYS = 1 << 12  # that there may be at once
 SECONDS = 60  # that a launch may take
 FLAGS = ("-std=c++17", "-O2", "-fPIC", "-w", "-pthread", "-fno-strict-aliasing")
@@ -104,7 +105,7 @@ class Kernels:
         """The function of guards.cpp; nobody frees an array while it runs."""
         files = {"all.cpp": text_of("guards.cpp")}
         function = ctypes.PyDLL(self.built("guards", files)).damaged
-        function.argtypes = [ctypes.c_void_p, ctypes.c_long, ctypes.c_int]
+        function.argtypes = [ctypes.c_void_p, *[ctypes.c_long] * 3]
         function.restype = ctypes.c_long
         return function
 
@@ -308,9 +309,9 @@ class EmulatedDevice:
         """Remember an array, and what lies around it."""
         self.arrays.add(raw, start, size)
 
-    def check(self, when):
-        """Look for writes outside of arrays."""
-        self.arrays.check(when)
+    def check(self, when, near=2 * GUARD):
+        """Look for writes outside of arrays, not further from them than some bytes."""
+        self.arrays.check(when, near)
 
 
 class Guards:
@@ -322,8 +323,9 @@ class Guards:
 
     def clear(self):
         """Forget all arrays."""
-        self.held, self.free, self.new = {}, [], count()
+        self.held, self.free, self.new, self.fault = {}, [], count(), None
         self.places = np.zeros((ARRAYS, 2, 2), np.uint64)  # addresses and sizes
+        self.table = self.places.ctypes.data
 
     def add(self, raw, start, size):
         try:
@@ -335,6 +337,7 @@ class Guards:
         self.places[row] = (at, start), (at + past, len(raw) - past)
 
     def gone(self, row, _):
+        self.look("something", row, 1, 2 * GUARD)
         self.places[row] = 0
         del self.held[row]
         self.free.append(row)
@@ -344,16 +347,23 @@ class Guards:
         """Of all arrays, without what lies around them."""
         return sum(size for _, size in list(self.held.values()))
 
-    def check(self, when):
-        place = self.damaged(self.places.ctypes.data, 2 * ARRAYS, GUARDED)
-        if place < 0:
+    def check(self, when, near):
+        self.look(when, 0, len(self.held) + len(self.free), near)
+        if self.fault is not None:
+            raise AssertionError(self.fault)
+
+    def look(self, when, row, rows, near):
+        """Note the first fault at some rows."""
+        at = self.table + row * self.places.strides[0]
+        place = self.damaged(at, 2 * rows, GUARDED, near)
+        if place < 0 or self.fault is not None:
             return
-        at, length = map(int, self.places[place // 2, place % 2])
+        row, past = row + place // 2, place % 2
+        at, length = map(int, self.places[row, past])
         bad = np.flatnonzero(at_address(at, length, np.uint8) != GUARDED)
-        raise AssertionError(
-            f"{when} wrote {('before', 'past')[place % 2]} an array of "
-            f"{self.held[place // 2][1]} bytes: {len(bad)} bytes, first {bad[0]}, "
-            f"of {length}"
+        self.fault = (
+            f"{when} wrote {'past' if past else 'before'} an array of "
+            f"{self.held[row][1]} bytes: {len(bad)} bytes, first {bad[0]}, of {length}"
         )
 
 
@@ -458,7 +468,7 @@ class Kernel:
         )
         if failed:
             raise RuntimeError(f"{self.name}: {message.value.decode()}")
-        device.check(self.name)
+        device.check(self.name, NEAR)
 
     def __call__(self, grid, block, *arguments, shared=0):
         held = [

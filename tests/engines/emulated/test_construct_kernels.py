@@ -127,7 +127,7 @@ def test_rows_with_many_repeats(device):
 
 @pytest.mark.parametrize(("parts", "ranks"), [(2, 2), (4, 2), (6, 3)])
 def test_ranks(device, monkeypatch, parts, ranks):
-    monkeypatch.setattr(EmulatedDevice, "check", lambda self, when: None)
+    monkeypatch.setattr(EmulatedDevice, "check", lambda *_: None)
     source = GRAPHS["kronecker-8"]
     for threshold in THRESHOLDS:
 
@@ -145,7 +145,7 @@ def test_a_store_of_parts_from_devices(
     device, monkeypatch, tmp_path, parts, ranks, threshold
 ):
     """It gives the devices back what they built, and the host a sound part."""
-    monkeypatch.setattr(EmulatedDevice, "check", lambda self, when: None)
+    monkeypatch.setattr(EmulatedDevice, "check", lambda *_: None)
     source, options = GRAPHS["uniform"], BuildOptions(threshold=threshold)
     folder = tmp_path / "store"
 
@@ -172,7 +172,7 @@ def test_a_store_of_parts_from_devices(
 
 def test_several_devices_of_a_rank(device, monkeypatch):
     """Each is made current by what works for it."""
-    monkeypatch.setattr(EmulatedDevice, "check", lambda self, when: None)
+    monkeypatch.setattr(EmulatedDevice, "check", lambda *_: None)
     seen = []
 
     class Device(type(cuda.cupy().cuda.Device())):

@@ -57,6 +57,21 @@ def test_faults(device, tmp_path, monkeypatch, what, together):
     device.arrays.clear()
 
 
+@pytest.mark.parametrize("at", [-4096, -1, 512, 512 + 4095])
+@pytest.mark.parametrize("gone", [False, True])
+def test_writes_around_an_array(device, at, gone):
+    """Far ones are seen at the end, also where the array is gone by then."""
+    array = device.allocate(128, np.uint32)
+    np.ctypeslib.as_array((ctypes.c_uint8 * 1).from_address(array.data.ptr + at))[0] = 0
+    if gone:
+        del array
+    side = "before" if at < 0 else "past"
+    who = "something" if gone else "the end"
+    with pytest.raises(AssertionError, match=f"{who} wrote {side} an array of 512"):
+        device.check("the end")
+    device.arrays.clear()
+
+
 def test_files_of_one_name(device, tmp_path):
     """Of several folders are several kernels; one kernel includes no two of them."""
     for name in ("one", "two"):
