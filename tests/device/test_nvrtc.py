@@ -210,7 +210,6 @@ def test_an_architecture_that_there_is_not(source):
 
 COMPILE = """
 import sys
-from itertools import combinations
 from pathlib import Path
 from distbfs.device import nvrtc
 real = nvrtc.compile_source
