@@ -46,7 +46,8 @@ SHARED_CARVE_OUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 SHARED_PERCENT = 7
 VERTICES_PER_WORD = 8
 TUPLES_PER_THREAD = 4
-PAIR_BYTES = 16
+SMALLER = 4  # chunks where there are several devices
+BOX_CHUNKS = 8  # a box has room for all pairs of so many chunks
 TUPLE_KINDS = ("outside", "span", "half")
 FIRST = len(KINDS)  # where positions begin in the report of the kernels
 REACHED, NEDGE, DEPTH, REPORT_WORDS = range(2 * len(KINDS), 2 * len(KINDS) + 4)
@@ -126,7 +127,8 @@ def validate_on_devices(
     seats: of this rank, none where it has no results; together they have all parts
     parents: whether there are some (default: what the first shard has)
     chunk: tuples looked at in one piece; takes 16 bytes each (32 of wide ids), beside
-        3 n / 2 bytes, and n more and boxes of pairs where there are several devices
+        n / 2 bytes; where there are several devices, less pieces, 2 n more and boxes
+        of 64 bytes a tuple of ``chunk``
 
     Collective.  Raises UsageError for a root or arrays that do not fit, ResourceError
     where device memory is short.
@@ -230,6 +232,9 @@ class _Device:
         seats: uint32 [parts], which device has a part
         """
         cp, tuples, parts = cuda.cupy(), self.seat.tuples, len(levels)
+        count = int(seats.max()) + 1
+        if count > 1:  # boxes together take as much for any number of devices
+            chunk //= SMALLER * count
         self._chunk = max(min(chunk, self._end - self._next), 1)
         level = self._joined(levels, per)
         states = cp.empty(parts * -(-per // VERTICES_PER_WORD), dtype=np.uint32)
@@ -257,7 +262,6 @@ class _Device:
             own=self.own,
         )
         self._held += [level, states, table, where]
-        count = int(seats.max()) + 1
         self.box: Any = None
         if count == 1:
             return
@@ -265,7 +269,7 @@ class _Device:
             some = self._joined(prints, per)
             self.check.prints = _address(some)
             self._held.append(some)
-        self.check.room = 4 * self._chunk
+        self.check.room = BOX_CHUNKS * 2 * self._chunk
         self.box = cp.empty((count, self.check.room, 2), dtype=np.uint64)
         self._filled = cp.asarray(np.zeros(count, np.uint64))
         self.check.box, self.check.filled = _address(self.box), _address(self._filled)
@@ -304,22 +308,29 @@ class _Device:
         return _host(self.report)
 
     def advance(self, *, thorough: bool) -> list[int]:
-        """Look at tuples until they end or boxes are nearly full; how many are left.
+        """Look at tuples until they end or boxes are nearly full.
 
         Returns (tuples left, pairs in each box).
         """
-        self.check.thorough = thorough
-        filled = [0] if self.box is None else [0] * len(self.box)
+        self.check.thorough, most = thorough, 0  # pairs of a box, at most
         for start, stop, u, v in self._chunks():
             self.check.start, self.check.count = start, stop - start
             self.check.u, self.check.v = _address(u), _address(v)
             self.launch("check_tuples", TUPLE_BLOCKS)
             self._next = stop
-            if self.box is not None:
-                filled = _host(self._filled).astype(np.int64).tolist()
-                if max(filled) + 2 * self._chunk > self.check.room:
+            most += 2 * self._chunk
+            if self.box is not None and most + 2 * self._chunk > self.check.room:
+                most = max(self._pairs())
+                if most + 2 * self._chunk > self.check.room:
                     break
-        return [self._end - self._next, *filled]
+        return [self._end - self._next, *self._pairs()]
+
+    def _pairs(self) -> list[int]:
+        """Return how many pairs each box has; all launches are waited for."""
+        if self.box is None:
+            return [0]
+        filled: list[int] = _host(self._filled).astype(np.int64).tolist()
+        return filled
 
     def empty(self) -> None:
         """Begin with empty boxes."""
