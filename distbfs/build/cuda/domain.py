@@ -113,8 +113,9 @@ class MemberRows:
         alone = _places(len(ends), lambda k: others[k])
         self.rows = cp.concatenate([graph.vertices, alone])
         vertices, degrees = self.rows[: graph.active], ends[self.rows]
-        told = {"vertices": vertices, "tuple_degrees": degrees, "tuples": tuples}
-        self.graph = replace(graph, loops=0, **told)
+        self.graph = replace(
+            graph, loops=0, tuples=tuples, vertices=vertices, tuple_degrees=degrees
+        )
 
     def ids_at(self, positions: Any) -> Any:
         """Return the ids of positions, CuPy int64 of their shape."""
