@@ -21,7 +21,8 @@ from distbfs.progress import Sum
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.types import Ids, TupleSource
-from distbfs.validation.cuda import Seat, Shard, validate_on_devices
+from distbfs.validation.cuda import validate_on_devices
+from distbfs.validation.cuda_device import Seat, Shard
 from distbfs.validation.host import Validation, validate
 
 Check: TypeAlias = Callable[[Result], Validation]

@@ -119,7 +119,7 @@ LOADS = {
         ("multisearch", ("bits_domain.cu",), {**WIDTH, "PIECES": (1,)})
     ],
     "store/cuda_files.py": [("store", ("cuda_rows.cu",), {})],
-    "validation/cuda.py": [
+    "validation/cuda_device.py": [
         (
             "validation",
             ("cuda.cu",),

@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.validation import cuda as module
+from distbfs.validation import cuda_device
 from distbfs.validation.cuda import validate_on_device
 from distbfs.validation.faults import TEXTS
 from distbfs.validation.host import validate
@@ -144,10 +145,11 @@ def host_device(tmp_path_factory):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "cuda", stand_in)
-        patch.setattr(module, "programs", kernels)
-        module._module.cache_clear()
+        patch.setattr(cuda_device, "cuda", stand_in)
+        patch.setattr(cuda_device, "programs", kernels)
+        cuda_device.kernels_for.cache_clear()
         yield np
-        module._module.cache_clear()
+        cuda_device.kernels_for.cache_clear()
 
 
 class ArrayTuples:
@@ -287,7 +289,7 @@ def test_answers_are_those_of_the_host(host_device, case):
 
 
 def test_kinds_stand_in_the_order_of_their_texts():
-    text = module.SOURCE.read_text(encoding="utf-8")
+    text = cuda_device.SOURCE.read_text(encoding="utf-8")
     listed = re.search(r"enum Kind \{([^}]*)\}", text)[1]
     names = [word.strip().lower() for word in listed.split(",")]
     assert names == [*TEXTS, "kinds"]

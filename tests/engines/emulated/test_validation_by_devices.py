@@ -11,7 +11,8 @@ from distbfs.device import cuda
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
 from distbfs.validation import cuda as module
-from distbfs.validation.cuda import Seat, Shard, validate_on_devices
+from distbfs.validation.cuda import validate_on_devices
+from distbfs.validation.cuda_device import Seat, Shard
 from distbfs.validation.host import validate
 
 GRAPHS = {
